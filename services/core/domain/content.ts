@@ -1,0 +1,61 @@
+/**
+ * What a message says, per channel, as the api validated it and the worker sends it. Stored as one JSON value.
+ * Absent and empty are different only where noted.
+ */
+export type SmsContent = { readonly body: string };
+
+export type EmailContent = {
+  /** RFC 5322 mailbox, parsed at the edge. */
+  readonly from: { readonly name?: string; readonly address: string };
+  readonly subject: string;
+  readonly text?: string;
+  readonly html?: string;
+  readonly replyTo?: { readonly name?: string; readonly address: string };
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly attachments?: readonly {
+    readonly filename: string;
+    readonly contentType: string;
+    /** Base64. */
+    readonly content: string;
+  }[];
+};
+
+export type PushContent = {
+  readonly title?: string;
+  readonly body?: string;
+  readonly data?: Readonly<Record<string, unknown>>;
+  readonly badge?: number;
+  readonly sound?: string;
+  readonly collapseKey?: string;
+};
+
+export type WhatsappContent =
+  | { readonly kind: 'text'; readonly body: string }
+  | {
+      readonly kind: 'template';
+      readonly name: string;
+      /** For example `en_US`. */
+      readonly language: string;
+      /** Positional (array) or named (object) body variables. */
+      readonly variables: readonly string[] | Readonly<Record<string, string>>;
+    }
+  | { readonly kind: 'media'; readonly url: string; readonly caption?: string };
+
+type Envelope = {
+  /** The message's public id; goes into the provider's correlation field. */
+  readonly id: string;
+  /** Normal form of the recipient: E.164, bare mail address, or device token. */
+  readonly to: string;
+  /** Sender given with the message (sms), else the account's own. */
+  readonly from?: string;
+  /** Provider calls must not be made after this instant (milliseconds since the epoch). */
+  readonly expiresAt: number;
+};
+
+export type OutboundMessage =
+  | (Envelope & { readonly channel: 'sms'; readonly content: SmsContent })
+  | (Envelope & { readonly channel: 'email'; readonly content: EmailContent })
+  | (Envelope & { readonly channel: 'push'; readonly content: PushContent })
+  | (Envelope & { readonly channel: 'whatsapp'; readonly content: WhatsappContent });
+
+export type OutboundFor<C extends OutboundMessage['channel']> = Extract<OutboundMessage, { channel: C }>;

@@ -1,0 +1,109 @@
+import type { z } from 'zod';
+import type { Channel } from '#core/domain/channel.ts';
+import type { OutboundFor } from '#core/domain/content.ts';
+import type { Failure } from '#core/domain/failure.ts';
+import type { Outcome } from '#core/domain/outcome.ts';
+
+/** What an adapter may assume of an HTTP exchange. The client has one total deadline, a body cap and no redirects. */
+export type HttpResult =
+  | {
+      readonly kind: 'response';
+      readonly status: number;
+      /** Lower-case names. */
+      readonly headers: Readonly<Record<string, string>>;
+      /** Body as text, cut at the client's cap. */
+      readonly text: string;
+    }
+  /** DNS, connect or TLS failed before the request body left: certainly not processed. */
+  | { readonly kind: 'not_sent'; readonly code: string }
+  /** Reset or timeout after bytes left: the provider may have acted. */
+  | { readonly kind: 'ambiguous'; readonly code: string };
+
+export type HttpRequest = {
+  readonly method: 'GET' | 'POST';
+  readonly url: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+};
+
+/** The only way out that an adapter has; everything is bound to one tenant's account and one attempt. */
+export type ProviderContext = {
+  /** Sends one request within the attempt's deadline. Never throws. */
+  readonly http: (request: HttpRequest) => Promise<HttpResult>;
+  /**
+   * Resolves a tenant-supplied host to one address that passed the egress guard; connect to that address, keep the
+   * host name for TLS. Fails as a value when the host is unknown or any of its addresses is forbidden.
+   */
+  readonly resolve: (
+    host: string,
+  ) => Promise<{ readonly kind: 'address'; readonly address: string } | { readonly kind: 'refused'; readonly code: 'dns' | 'egress_blocked' }>;
+  /** The vendor's origin, or the operator's override for this provider (never tenant input). No trailing slash. */
+  readonly origin: (vendorOrigin: string) => string;
+  /**
+   * Remembers a derived credential (an OAuth token) for as long as this version of the account's secret lives.
+   * Single-flight; a rejected load is not remembered. `forget` drops it, for a token refused before its time.
+   */
+  readonly memo: <T>(key: string, load: () => Promise<{ value: T; expiresAt: number }>) => Promise<T>;
+  readonly forget: (key: string) => void;
+  /** Aborted when the attempt's deadline passes. */
+  readonly signal: AbortSignal;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+};
+
+export type Verification =
+  | { readonly kind: 'valid' }
+  /** The provider refused the credential itself. */
+  | { readonly kind: 'invalid'; readonly failure: Failure }
+  /** The provider could not be asked; says nothing about the credential. */
+  | { readonly kind: 'unknown'; readonly failure: Failure };
+
+/**
+ * One provider of the catalog. The definition is all there is to adding one: a folder with `provider.ts` as default
+ * export; the registry is generated from the folders.
+ */
+export type ProviderDefinition<
+  C extends Channel = Channel,
+  Config extends z.ZodType = z.ZodType,
+  Secrets extends z.ZodType = z.ZodType,
+> = {
+  /** Catalog id, for example `twilio`. */
+  readonly id: string;
+  readonly channel: C;
+  /** Name for people. */
+  readonly name: string;
+  /**
+   * How the provider itself guards against a second copy of one message: `key` (an idempotency key), `lookup` (by our
+   * reference), or `none`. Decides what may be resent after an ambiguous call.
+   */
+  readonly dedupe: 'key' | 'lookup' | 'none';
+  /** True where delivery receipts can be had and are processed, so that `sent` is not the last word. */
+  readonly receipts: boolean;
+  /** Non-secret settings: `publicConfig` of the contract, keys already in camelCase. */
+  readonly config: Config;
+  /** Secret settings: `secretConfig` of the contract, keys already in camelCase. */
+  readonly secrets: Secrets;
+  send(
+    message: OutboundFor<C>,
+    account: { readonly config: z.output<Config>; readonly secrets: z.output<Secrets> },
+    context: ProviderContext,
+  ): Promise<Outcome>;
+  /** Asks the provider whether the credential works, without sending anything to anyone. */
+  verify(
+    account: { readonly config: z.output<Config>; readonly secrets: z.output<Secrets> },
+    context: ProviderContext,
+  ): Promise<Verification>;
+};
+
+/** Any provider, its message and account types forgotten: what registry and worker handle. */
+export type AnyProvider = Omit<ProviderDefinition, 'send' | 'verify'> & {
+  send(message: never, account: never, context: ProviderContext): Promise<Outcome>;
+  verify(account: never, context: ProviderContext): Promise<Verification>;
+};
+
+/** Gives a definition its types; the runtime value is the argument itself. */
+export function defineProvider<C extends Channel, Config extends z.ZodType, Secrets extends z.ZodType>(
+  definition: ProviderDefinition<C, Config, Secrets>,
+): ProviderDefinition<C, Config, Secrets> {
+  return definition;
+}
