@@ -1,0 +1,159 @@
+import { randomBytes } from 'node:crypto';
+import { chmod, chown, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { userInfo } from 'node:os';
+import { join } from 'node:path';
+import { startChild, untilReady, type Child } from './child.ts';
+import { freePort } from './ports.ts';
+import { postgresBinaries } from './postgres-binaries.ts';
+import { runProgram } from './run-program.ts';
+import { serverFolder, type ServerFolder } from './server-folder.ts';
+import { unprivilegedUser, type ServerUser } from './unprivileged-user.ts';
+
+export type PostgresOptions = {
+  /** Keeps the data here across starts. Default: a temporary folder, deleted when the server is disposed. */
+  dir?: string;
+  /** Loopback port. Default: a free one. */
+  port?: number;
+  /** `false` turns fsync off: a crash of the machine loses data, a crash of the server does not. Default true. */
+  durable?: boolean;
+  /** Further server settings, as `-c name=value`. */
+  settings?: Readonly<Record<string, string>>;
+  log?: (line: string) => void;
+};
+
+export type PostgresServer = AsyncDisposable & {
+  readonly port: number;
+  /** Holds the data folder and `server.log`. */
+  readonly dir: string;
+  readonly pid: number;
+  superuserUrl(database?: string): string;
+  /** `fast` ends sessions and writes a checkpoint; `immediate` is a crash, recovered from at the next start. */
+  stop(mode?: 'fast' | 'immediate'): Promise<void>;
+  /** Starts again on the same port and data. */
+  restart(mode?: 'fast' | 'immediate'): Promise<void>;
+};
+
+const SUPERUSER = 'postgres';
+const STOP_SIGNAL = { fast: 'SIGINT', immediate: 'SIGQUIT' } as const;
+
+/** Starts a Postgres of the embedded binaries on loopback, with password authentication (SCRAM). */
+export async function startPostgres(options: PostgresOptions = {}): Promise<PostgresServer> {
+  const user = await unprivilegedUser();
+  const binaries = await postgresBinaries(user);
+  const folder = await serverFolder('postgres', options.dir, user);
+  try {
+    return await runServer({ options, user, binaries, folder });
+  } catch (error) {
+    await folder.remove();
+    throw error;
+  }
+}
+
+type Setup = { options: PostgresOptions; user: ServerUser | undefined; binaries: string; folder: ServerFolder };
+
+async function runServer({ options, user, binaries, folder }: Setup): Promise<PostgresServer> {
+  const durable = options.durable ?? true;
+  const data = join(folder.path, 'data');
+  const logFile = join(folder.path, 'server.log');
+  const password = await initialise({ folder: folder.path, data, binaries, user, durable, log: options.log });
+  const port = options.port ?? (await freePort());
+  const settings: Record<string, string> = {
+    listen_addresses: '127.0.0.1',
+    port: String(port),
+    unix_socket_directories: '',
+    shared_buffers: '128MB',
+    max_connections: '300',
+    // Without fsync a torn page can only come from a machine crash, which already voids the data.
+    ...(durable ? {} : { fsync: 'off', full_page_writes: 'off' }),
+    ...options.settings,
+  };
+  const args = ['-D', data, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])];
+
+  const start = async (): Promise<Child> => {
+    const child = await startChild({
+      command: join(binaries, 'bin', 'postgres'),
+      args,
+      logFile,
+      cwd: folder.path,
+      env: serverEnv(),
+      orphanSignal: 'SIGINT',
+      ...user,
+    });
+    await untilReady(child, { name: 'postgres', logFile, isReady: () => acceptsConnections(data, child.pid) });
+    return child;
+  };
+
+  let child = await start();
+  const stop = (mode: 'fast' | 'immediate' = 'fast'): Promise<void> => child.stop(STOP_SIGNAL[mode]);
+  return {
+    port,
+    dir: folder.path,
+    get pid() {
+      return child.pid;
+    },
+    superuserUrl: (database = 'postgres') => `postgres://${SUPERUSER}:${password}@127.0.0.1:${port}/${database}`,
+    stop,
+    async restart(mode) {
+      await stop(mode);
+      child = await start();
+    },
+    async [Symbol.asyncDispose]() {
+      // A folder about to be deleted needs no checkpoint.
+      await stop(folder.temporary ? 'immediate' : 'fast');
+      await folder.remove();
+    },
+  };
+}
+
+type InitialiseOptions = {
+  folder: string;
+  data: string;
+  binaries: string;
+  user: ServerUser | undefined;
+  durable: boolean;
+  log: PostgresOptions['log'];
+};
+
+/** Makes the data folder unless it exists, and returns the superuser's password. */
+async function initialise({ folder, data, binaries, user, durable, log }: InitialiseOptions): Promise<string> {
+  const passwordFile = join(folder, 'superuser-password');
+  const version = await readFile(join(data, 'PG_VERSION'), 'utf8').catch(() => undefined);
+  if (version !== undefined) return (await readFile(passwordFile, 'utf8')).trim();
+
+  log?.('postgres: creating the data folder');
+  const password = randomBytes(24).toString('hex');
+  await writeFile(passwordFile, `${password}\n`, { mode: 0o600 });
+  await mkdir(data, { recursive: true });
+  await chmod(data, 0o700);
+  if (user !== undefined) {
+    for (const path of [passwordFile, data]) await chown(path, user.uid, user.gid);
+  }
+  await runProgram(
+    join(binaries, 'bin', 'initdb'),
+    [
+      `--pgdata=${data}`,
+      `--username=${SUPERUSER}`,
+      `--pwfile=${passwordFile}`,
+      '--auth=scram-sha-256',
+      '--encoding=UTF8',
+      '--locale=C',
+      '--locale-provider=builtin',
+      '--builtin-locale=C.UTF-8',
+      ...(durable ? [] : ['--no-sync']),
+    ],
+    { cwd: folder, env: serverEnv(), ...user },
+  );
+  return password;
+}
+
+/** The postmaster writes its own state on the eighth line of its pid file; nothing needs to connect. */
+async function acceptsConnections(data: string, pid: number): Promise<boolean> {
+  const text = await readFile(join(data, 'postmaster.pid'), 'utf8').catch(() => '');
+  const lines = text.split('\n');
+  return lines[0] === String(pid) && lines[7]?.trim() === 'ready';
+}
+
+// PG* variables of the caller would change what the server and initdb do.
+function serverEnv(): NodeJS.ProcessEnv {
+  return { PATH: process.env['PATH'], TZ: 'UTC', LC_ALL: 'C', USER: userInfo().username };
+}

@@ -1,0 +1,61 @@
+import { createHash } from 'node:crypto';
+import { chmod, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Obtained } from './program-build.ts';
+import type { Archive, Platform, Program } from './programs.ts';
+import { runProgram } from './run-program.ts';
+import { readZipMember } from './zip.ts';
+
+type DownloadOptions = { log: (line: string) => void; folder: string; platform?: Platform };
+
+const DOWNLOAD_TIMEOUT_MS = 15 * 60_000;
+const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' };
+
+/** Downloads the vendor's archive, checks it against the pinned SHA-256 and unpacks the program. */
+export async function downloadProgram(program: Program, options: DownloadOptions): Promise<Obtained> {
+  const { log, folder, platform = `${process.platform}-${process.arch}` } = options;
+  const { archive } = program;
+  const sha256 = archive?.sha256[platform];
+  if (archive === undefined || sha256 === undefined) {
+    return { kind: 'unavailable', reason: `no archive is pinned for ${platform}` };
+  }
+  const [system = '', architecture = ''] = platform.split('-');
+  const target = `${system}-${ARCHITECTURES[architecture] ?? architecture}`;
+  const url = `${archive.baseUrl}/${archive.path(target)}`;
+  log(`${program.name} ${archive.version}: downloading ${url}`);
+  const scratch = await mkdtemp(join(folder, `${program.name}-download-`));
+  try {
+    const bytes = await download(url);
+    const actual = createHash('sha256').update(bytes).digest('hex');
+    if (actual !== sha256) throw new Error(`${url} has SHA-256 ${actual} instead of the pinned ${sha256}`);
+    const unpacked = await unpack(archive, bytes, archive.member(target), scratch);
+    await chmod(unpacked, 0o755);
+    const path = join(folder, `${program.name}-${archive.version}`);
+    await rename(unpacked, path);
+    return { kind: 'done', path };
+  } catch (error) {
+    const reason = `downloading it failed: ${error instanceof Error ? error.message : String(error)}`;
+    log(`${program.name} ${archive.version}: ${reason}`);
+    return { kind: 'unavailable', reason };
+  } finally {
+    await rm(scratch, { recursive: true, force: true });
+  }
+}
+
+async function download(url: string): Promise<Buffer> {
+  const response = await fetch(url, { signal: AbortSignal.timeout(DOWNLOAD_TIMEOUT_MS) });
+  if (!response.ok) throw new Error(`${url} answered ${response.status}`);
+  return Buffer.from(await response.arrayBuffer());
+}
+
+async function unpack(archive: Archive, bytes: Buffer, member: string, scratch: string): Promise<string> {
+  const path = join(scratch, 'program');
+  if (archive.kind === 'zip') {
+    await writeFile(path, readZipMember(bytes, member));
+    return path;
+  }
+  const file = join(scratch, 'archive.tar.gz');
+  await writeFile(file, bytes);
+  await runProgram('tar', ['-xzf', file, '-C', scratch, member]);
+  return join(scratch, member);
+}

@@ -1,0 +1,92 @@
+import { access, constants, mkdir } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { buildProgram } from './program-build.ts';
+import { downloadProgram } from './program-archive.ts';
+import { withFileLock } from './file-lock.ts';
+import { PROGRAMS, type Program, type ProgramName } from './programs.ts';
+import { runProgram } from './run-program.ts';
+
+export type FindOptions = {
+  /** Receives progress lines. */
+  log?: (line: string) => void;
+  /** Default: this process's environment. */
+  env?: NodeJS.ProcessEnv;
+};
+
+/**
+ * Path of a server program: the one its variable names, else the PATH, else the user's cache, else
+ * built once from the pinned Go module, else the vendor's archive. Throws one line saying what to install.
+ */
+export function findProgram(name: ProgramName, options: FindOptions = {}): Promise<string> {
+  return locateProgram(PROGRAMS[name], options);
+}
+
+/** As {@link findProgram}, for a program outside the table. */
+export async function locateProgram(program: Program, options: FindOptions = {}): Promise<string> {
+  const { log = () => {}, env = process.env } = options;
+  const named = env[program.binVariable];
+  if (named !== undefined && named !== '') {
+    if (await isProgram(program, named)) return named;
+    throw new Error(`${program.binVariable}=${named} is not a working ${program.name}`);
+  }
+  const installed = (await findOnPath(program, env)) ?? (await findCached(program, env));
+  if (installed !== undefined) return installed;
+
+  const folder = cacheFolder(env);
+  await mkdir(folder, { recursive: true });
+  const lock = { path: join(folder, `${program.name}.lock`), onWait: () => log(`${program.name}: another process is getting it`) };
+  return withFileLock(lock, async () => (await findCached(program, env)) ?? (await obtain(program, { log, env, folder })));
+}
+
+/** Whether the program can be had without building or downloading it. */
+export async function isInstalled(name: ProgramName, env: NodeJS.ProcessEnv = process.env): Promise<boolean> {
+  const program = PROGRAMS[name];
+  return Boolean(env[program.binVariable]) || (await findOnPath(program, env)) !== undefined;
+}
+
+type ObtainOptions = { log: (line: string) => void; env: NodeJS.ProcessEnv; folder: string };
+
+async function obtain(program: Program, options: ObtainOptions): Promise<string> {
+  const { folder } = options;
+  const built = await buildProgram(program, { ...options, target: join(folder, `${program.name}-${program.version}`) });
+  if (built.kind === 'done') return built.path;
+  const fetched = await downloadProgram(program, { ...options, folder });
+  if (fetched.kind === 'done') return fetched.path;
+  throw new Error(
+    `${program.name} not found: install Go 1.26 or newer (https://go.dev/dl/) to have it built, or put ${program.name} ` +
+      `on the PATH, or name it in ${program.binVariable} (${built.reason}; ${fetched.reason})`,
+  );
+}
+
+async function findOnPath(program: Program, env: NodeJS.ProcessEnv): Promise<string | undefined> {
+  for (const folder of (env['PATH'] ?? '').split(delimiter)) {
+    if (folder === '') continue;
+    const path = join(folder, program.name);
+    if (await isProgram(program, path)) return path;
+  }
+  return undefined;
+}
+
+async function findCached(program: Program, env: NodeJS.ProcessEnv): Promise<string | undefined> {
+  const versions = [program.version, program.archive?.version].filter((version) => version !== undefined);
+  for (const version of versions) {
+    const path = join(cacheFolder(env), `${program.name}-${version}`);
+    if (await isProgram(program, path)) return path;
+  }
+  return undefined;
+}
+
+function cacheFolder(env: NodeJS.ProcessEnv): string {
+  return join(env['XDG_CACHE_HOME'] || join(env['HOME'] || homedir(), '.cache'), 'despatch', 'bin');
+}
+
+async function isProgram(program: Program, path: string): Promise<boolean> {
+  const executable = await access(path, constants.X_OK).then(
+    () => true,
+    () => false,
+  );
+  if (!executable) return false;
+  const output = await runProgram(path, program.versionArgs, { timeoutMs: 20_000 }).catch(() => '');
+  return program.versionPattern.test(output);
+}

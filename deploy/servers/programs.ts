@@ -1,0 +1,81 @@
+/** A platform as Node names it, `<process.platform>-<process.arch>`. */
+export type Platform = `${string}-${string}`;
+
+export type Program = {
+  readonly name: string;
+  /** The version that the module builds. */
+  readonly version: string;
+  /** Names a binary to use instead of all else. */
+  readonly binVariable: string;
+  readonly versionArgs: readonly string[];
+  /** What the program prints about itself; tells it from another program of the same name. */
+  readonly versionPattern: RegExp;
+  readonly source: {
+    /** Folder of the pinned module, below `go/`. */
+    readonly module: string;
+    readonly package: string;
+    readonly tags?: string;
+    /** Roughly how long a first build takes on two cores. */
+    readonly duration: string;
+  };
+  readonly archive?: Archive;
+};
+
+/** A vendor's release, offered only on platforms whose checksum is pinned. */
+export type Archive = {
+  readonly version: string;
+  readonly baseUrl: string;
+  readonly kind: 'tar.gz' | 'zip';
+  /** The archive's path below `baseUrl`, and the program's path inside the archive. */
+  readonly path: (target: string) => string;
+  readonly member: (target: string) => string;
+  /** SHA-256 of the archive as published by the vendor, by platform. */
+  readonly sha256: Readonly<Record<Platform, string>>;
+};
+
+export const PROGRAMS = {
+  'nats-server': {
+    name: 'nats-server',
+    version: '2.15.2',
+    binVariable: 'NATS_SERVER_BIN',
+    versionArgs: ['--version'],
+    versionPattern: /^nats-server: v2\.[1-9]\d/,
+    source: { module: 'nats-server', package: 'github.com/nats-io/nats-server/v2', duration: '1 minute' },
+    archive: {
+      // The newest release whose checksums could be confirmed when this was pinned.
+      version: '2.15.0',
+      baseUrl: 'https://github.com/nats-io/nats-server/releases/download',
+      kind: 'tar.gz',
+      path: (target) => `v2.15.0/nats-server-v2.15.0-${target}.tar.gz`,
+      member: (target) => `nats-server-v2.15.0-${target}/nats-server`,
+      sha256: {
+        'linux-x64': '5d2c51caca950333aba84911df7d377f826f3a59ec36061c6539105084f65c92',
+        'linux-arm64': 'cdc208f5a3f42963a52b6ab06ef65626bb870315dc936e26ba571780c6351112',
+        'darwin-arm64': 'e1c4e22d70bd44abfa0bcb3c16f7cf0c66f648c2e728c58924e8a1ce88913cc8',
+      },
+    },
+  },
+  vault: {
+    name: 'vault',
+    version: '1.21.0',
+    binVariable: 'VAULT_BIN',
+    versionArgs: ['version'],
+    versionPattern: /^Vault v\d/,
+    // `minimal` leaves out the cloud plugins; transit, approle and token remain.
+    source: { module: 'vault', package: 'github.com/hashicorp/vault', tags: 'minimal', duration: '6 minutes' },
+    archive: {
+      version: '1.21.0',
+      baseUrl: 'https://releases.hashicorp.com/vault',
+      kind: 'zip',
+      path: (target) => `1.21.0/vault_1.21.0_${target.replace('-', '_')}.zip`,
+      member: () => 'vault',
+      sha256: {
+        'linux-x64': '5a91c93a9949ed8863ee4b91cfc30640bc49ab04225f0b1c5a0650c4d6e10171',
+        'darwin-x64': '2e00e327be8141751f7bcc840aad93c8a5428908a4131f17d02d22eab444bcf2',
+        'darwin-arm64': 'fd1b26fcbc78c04c2d76d35a13a9564d450074f2547871b2046ddb95bbd7ea9c',
+      },
+    },
+  },
+} as const satisfies Record<string, Program>;
+
+export type ProgramName = keyof typeof PROGRAMS;
