@@ -51,6 +51,9 @@ export type ProviderContext = {
   readonly now: () => number;
 };
 
+/** What is wrong with one field of an account. The message says the rule and never repeats a value. */
+export type FieldFault = { readonly field: string; readonly rule: string; readonly message: string };
+
 export type Verification =
   | { readonly kind: 'valid' }
   /** The provider refused the credential itself. */
@@ -59,13 +62,13 @@ export type Verification =
   | { readonly kind: 'unknown'; readonly failure: Failure };
 
 /**
- * One provider of the catalog. The definition is all there is to adding one: a folder with `provider.ts` as default
- * export; the registry is generated from the folders.
+ * One provider of the catalog. The definition is all there is to adding one: a folder with `provider.ts` whose default
+ * export is one definition or an array of them; the registry is generated from the folders.
  */
 export type ProviderDefinition<
   C extends Channel = Channel,
-  Config extends z.ZodType = z.ZodType,
-  Secrets extends z.ZodType = z.ZodType,
+  Config extends z.ZodObject = z.ZodObject,
+  Secrets extends z.ZodObject = z.ZodObject,
 > = {
   /** Catalog id, for example `twilio`. */
   readonly id: string;
@@ -83,6 +86,11 @@ export type ProviderDefinition<
   readonly config: Config;
   /** Secret settings: `secretConfig` of the contract, keys already in camelCase. */
   readonly secrets: Secrets;
+  /**
+   * Rules that need config and secrets together, for example a user name that calls for a password. Runs only when both
+   * halves are valid by themselves; fields are named `publicConfig.x` or `secretConfig.x`.
+   */
+  check?(account: { readonly config: z.output<Config>; readonly secrets: z.output<Secrets> }): readonly FieldFault[];
   send(
     message: OutboundFor<C>,
     account: { readonly config: z.output<Config>; readonly secrets: z.output<Secrets> },
@@ -96,13 +104,14 @@ export type ProviderDefinition<
 };
 
 /** Any provider, its message and account types forgotten: what registry and worker handle. */
-export type AnyProvider = Omit<ProviderDefinition, 'send' | 'verify'> & {
+export type AnyProvider = Omit<ProviderDefinition, 'check' | 'send' | 'verify'> & {
+  check?(account: never): readonly FieldFault[];
   send(message: never, account: never, context: ProviderContext): Promise<Outcome>;
   verify(account: never, context: ProviderContext): Promise<Verification>;
 };
 
 /** Gives a definition its types; the runtime value is the argument itself. */
-export function defineProvider<C extends Channel, Config extends z.ZodType, Secrets extends z.ZodType>(
+export function defineProvider<C extends Channel, Config extends z.ZodObject, Secrets extends z.ZodObject>(
   definition: ProviderDefinition<C, Config, Secrets>,
 ): ProviderDefinition<C, Config, Secrets> {
   return definition;

@@ -50,6 +50,8 @@ type Envelope = {
   readonly from?: string;
   /** Provider calls must not be made after this instant (milliseconds since the epoch). */
   readonly expiresAt: number;
+  /** Which call for this message it is; the first is 1. */
+  readonly attempt: number;
 };
 
 export type OutboundMessage =

@@ -1,0 +1,49 @@
+import { z } from 'zod';
+
+/** Visible ASCII without spaces: fits a header, a form field and a URL once encoded. */
+const TOKEN = /^[\x21-\x7e]+$/;
+
+/** A key, token or secret of a provider. 1 to 4096 visible ASCII characters. */
+export function token(description: string) {
+  return z
+    .string()
+    .min(1, 'Must not be empty')
+    .max(4096, 'Must be at most 4096 characters')
+    .regex(TOKEN, 'Must be visible ASCII characters without spaces')
+    .describe(description);
+}
+
+export function optionalToken(description: string) {
+  return token(description).optional();
+}
+
+/** One label of a vendor's host name: keeps tenant input from choosing another host. */
+export function hostLabel(description: string) {
+  return z
+    .string()
+    .regex(/^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$/, 'Must be lower-case letters, digits and hyphens, at most 32')
+    .describe(description);
+}
+
+/** A decimal identifier of a vendor, kept as text. */
+export function digits(description: string) {
+  return z
+    .string()
+    .regex(/^\d{1,32}$/, 'Must be 1 to 32 digits')
+    .describe(description);
+}
+
+/** Text for people in a header field: no control characters. 1 to 200 characters. */
+export function headerText(description: string) {
+  return z
+    .string()
+    .min(1, 'Must not be empty')
+    .max(200, 'Must be at most 200 characters')
+    .regex(/^\P{Cc}+$/u, 'Must not contain control characters')
+    .describe(description);
+}
+
+/** A bare mail address. */
+export function mailAddress(description: string) {
+  return z.email('Must be an email address').max(254, 'Must be at most 254 characters').describe(description);
+}

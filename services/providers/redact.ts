@@ -1,0 +1,44 @@
+const MARK = '[redacted]';
+const TEXT_LENGTH_MAX = 300;
+
+// oxlint-disable-next-line no-control-regex -- control characters are what is removed here
+const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g;
+/** Numbers in E.164 form and mail addresses, which providers like to repeat in their error texts. */
+const ADDRESS = /\+[1-9]\d{6,14}|[^\s@<>"'(),:;]+@[^\s@<>"'(),:;]+/g;
+
+/**
+ * Makes a provider's text fit to be stored: secrets in any of their wire spellings, recipients and addresses are taken
+ * out, control characters become a space, at most 300 characters remain. `hidden` holds the account's secrets and the
+ * recipient.
+ */
+export function redact(text: string, hidden: readonly string[]): string {
+  const spellings = [...new Set(hidden.flatMap(spellingsOf))].filter((one) => one !== '').sort((a, b) => b.length - a.length);
+  const withoutRaw = replaceAll(text, spellings).replace(CONTROL, ' ');
+  const clean = replaceAll(withoutRaw, spellings).replace(ADDRESS, MARK).trim();
+  return [...clean.slice(0, TEXT_LENGTH_MAX * 2)].slice(0, TEXT_LENGTH_MAX).join('').toWellFormed();
+}
+
+/** Every string inside an account's secrets, however deep. */
+export function secretStrings(secrets: unknown): string[] {
+  if (typeof secrets === 'string') return [secrets];
+  if (typeof secrets !== 'object' || secrets === null) return [];
+  return Object.values(secrets).flatMap(secretStrings);
+}
+
+function spellingsOf(value: string): string[] {
+  const base64 = Buffer.from(value).toString('base64');
+  return [
+    value,
+    value.replace(CONTROL, ' '),
+    encodeURIComponent(value.toWellFormed()),
+    new URLSearchParams({ v: value }).toString().slice(2),
+    JSON.stringify(value).slice(1, -1),
+    value.length < 4 ? value : base64,
+    value.length < 4 ? value : base64.replace(/=+$/, ''),
+    value.startsWith('+') ? value.slice(1) : value,
+  ];
+}
+
+function replaceAll(text: string, values: readonly string[]): string {
+  return values.reduce((left, value) => left.replaceAll(value, MARK), text);
+}

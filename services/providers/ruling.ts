@@ -1,0 +1,129 @@
+import type { Failure, FailureClass } from '#core/domain/failure.ts';
+import type { Outcome } from '#core/domain/outcome.ts';
+import type { HttpResult } from './provider.ts';
+import { redact } from './redact.ts';
+import { retryAfterMs } from './retry-after.ts';
+
+/** What a refusal means: its class, our stable reason, and whether the same message may pass later. */
+export type Ruling = {
+  readonly class: FailureClass;
+  /** Our stable snake_case reason. */
+  readonly code: string;
+  readonly retry: boolean;
+};
+
+/** A provider's error codes and what each of them means. */
+export type CodeTable = Readonly<Record<string, Ruling>>;
+
+type Response = Extract<HttpResult, { kind: 'response' }>;
+
+/** The message can never be accepted as it is. */
+export function permanent(failureClass: FailureClass, code: string): Ruling {
+  return { class: failureClass, code, retry: false };
+}
+
+/** Not accepted now; the same message may be accepted later. */
+export function transient(failureClass: FailureClass, code: string): Ruling {
+  return { class: failureClass, code, retry: true };
+}
+
+/** The account must be mended before anything passes; the message waits for that (it is not the message's fault). */
+export function account(code: string): Ruling {
+  return transient('auth_or_config', code);
+}
+
+const BY_STATUS: Readonly<Record<number, Ruling>> = {
+  401: account('authentication_failed'),
+  402: account('insufficient_credit'),
+  403: account('forbidden'),
+  408: transient('provider_unavailable', 'http_408'),
+  413: permanent('content_rejected', 'payload_too_large'),
+  414: permanent('content_rejected', 'payload_too_large'),
+  425: transient('provider_unavailable', 'http_425'),
+  429: transient('provider_throttled', 'rate_limited'),
+  431: permanent('content_rejected', 'payload_too_large'),
+};
+
+/** The default meaning of an HTTP status that is not a success, where no vendor code says it better. */
+export function rulingOfStatus(status: number): Ruling {
+  const known = BY_STATUS[status];
+  if (known !== undefined) return known;
+  const isRefusal = status >= 400 && status < 500;
+  return isRefusal ? permanent('unknown', `http_${status}`) : transient('provider_unavailable', `http_${status}`);
+}
+
+/** Vendor code first, HTTP status second. */
+export function rulingOf(table: CodeTable, vendorCode: string | undefined, status: number): Ruling {
+  const known = vendorCode !== undefined && Object.hasOwn(table, vendorCode) ? table[vendorCode] : undefined;
+  return known ?? rulingOfStatus(status);
+}
+
+/** True for an answer that a proxy or firewall wrote: these APIs speak JSON. */
+export function isPage(response: Response): boolean {
+  return (
+    (response.headers['content-type'] ?? '').toLowerCase().includes('html') || /^\s*<(?:!doctype|html)/i.test(response.text)
+  );
+}
+
+/**
+ * What a page instead of the API's own answer means. It says nothing about the message, so it is never permanent unless
+ * the size was refused, and nothing about the credential either.
+ */
+export function rulingOfPage(status: number): Ruling {
+  const ruling = rulingOfStatus(status);
+  const isTrusted = ruling.class === 'content_rejected' || ruling.class === 'provider_throttled';
+  return isTrusted ? ruling : transient('provider_unavailable', `http_${status}`);
+}
+
+/** What the provider said beside its status. */
+export type Said = {
+  readonly providerCode?: string | undefined;
+  readonly providerMessage?: string | undefined;
+};
+
+export function failureOf(response: Pick<Response, 'status'>, ruling: Ruling, said: Said, hidden: readonly string[]): Failure {
+  return {
+    class: ruling.class,
+    code: ruling.code,
+    ...(said.providerCode === undefined ? {} : { providerCode: redact(said.providerCode, hidden).slice(0, 64) }),
+    ...(said.providerMessage === undefined ? {} : { providerMessage: redact(said.providerMessage, hidden) }),
+    httpStatus: response.status,
+  };
+}
+
+/** Turns a ruled refusal into the outcome, with the provider's wish for the time of the next try. */
+export function refused(
+  response: Response,
+  ruling: Ruling,
+  said: Said,
+  hidden: readonly string[],
+  now: number,
+): Exclude<Outcome, { kind: 'accepted' | 'ambiguous' }> {
+  const failure = failureOf(response, ruling, said, hidden);
+  if (!ruling.retry) return { kind: 'rejected_permanent', failure };
+  const wait = retryAfterMs(response.headers['retry-after'], now);
+  return { kind: 'rejected_transient', failure, ...(wait === undefined ? {} : { retryAfterMs: wait }) };
+}
+
+/** The outcome of an exchange that ended without a response. */
+export function unanswered(result: Exclude<HttpResult, { kind: 'response' }>): Outcome {
+  const failure: Failure = { class: 'provider_unavailable', code: result.code };
+  return result.kind === 'not_sent' ? { kind: 'rejected_transient', failure } : { kind: 'ambiguous', failure };
+}
+
+/** A success status whose body is not the API's answer: the provider may have accepted, and nobody can tell. */
+export function unreadable(response: Response): Outcome {
+  return {
+    kind: 'ambiguous',
+    failure: { class: 'provider_unavailable', code: 'unreadable_response', httpStatus: response.status },
+  };
+}
+
+/** Parses JSON without throwing: providers and the proxies before them answer with anything. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,26 @@
+import { z } from 'zod';
+import type { Channel } from '#core/domain/channel.ts';
+import { defineProvider } from '../provider.ts';
+import { behaviourOfAddress, behaviourOfNumber, behaviourOfWord, simulatedOutcome, type Behaviour } from './outcomes.ts';
+
+/** One simulator per channel: no network, no credential, and an outcome that the recipient chooses. */
+export default [
+  simulator('sms', 'SMS simulator', behaviourOfNumber),
+  simulator('email', 'Email simulator', behaviourOfAddress),
+  simulator('push', 'Push simulator', behaviourOfWord),
+  simulator('whatsapp', 'WhatsApp simulator', behaviourOfNumber),
+];
+
+function simulator<C extends Channel>(channel: C, name: string, behaviourOf: (to: string) => Behaviour) {
+  return defineProvider({
+    id: `simulator-${channel}`,
+    channel,
+    name,
+    dedupe: 'none',
+    receipts: true,
+    config: z.object({}).meta({ description: 'A simulator has no settings.' }),
+    secrets: z.object({}).meta({ description: 'A simulator needs no secret.' }),
+    send: async (message) => simulatedOutcome(behaviourOf(message.to), message.id, message.attempt),
+    verify: async () => ({ kind: 'valid' }),
+  });
+}

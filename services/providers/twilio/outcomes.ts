@@ -1,0 +1,30 @@
+import { account, permanent, transient, type CodeTable, type Ruling } from '../ruling.ts';
+
+/** Error codes of the Messages resource, https://www.twilio.com/docs/api/errors. */
+export const TWILIO_CODES: CodeTable = {
+  ...each(account('authentication_failed'), 20003, 20008, 20403),
+  ...each(transient('provider_throttled', 'rate_limited'), 20429, 14107, 30022, 63017, 63018),
+  ...each(transient('provider_throttled', 'sender_queue_full'), 21611, 30001),
+  ...each(transient('provider_throttled', 'daily_cap_reached'), 30023, 30027, 63038),
+  ...each(transient('provider_unavailable', 'provider_error'), 20500, 20503, 30008, 30017, 30410, 63009, 63010, 63012),
+  ...each(transient('provider_unavailable', 'maintenance'), 21730),
+  ...each(permanent('invalid_recipient', 'invalid_number'), 21211, 21217, 21265, 21266, 21267, 21268, 21401, 21421),
+  ...each(permanent('invalid_recipient', 'unreachable_number'), 21612, 21614, 30005, 30006),
+  ...each(permanent('recipient_unavailable', 'recipient_opted_out'), 21610),
+  ...each(transient('recipient_unavailable', 'handset_unreachable'), 30003),
+  ...each(permanent('sender_rejected', 'invalid_sender'), 21212, 21606, 21659, 21660, 21661),
+  ...each(permanent('sender_rejected', 'region_not_permitted'), 21408),
+  ...each(permanent('sender_rejected', 'trial_restriction'), 21607, 21608),
+  ...each(permanent('sender_rejected', 'invalid_messaging_service'), 21701, 21702, 21703, 21704, 21705),
+  ...each(account('account_suspended'), 30002),
+  ...each(permanent('sender_rejected', 'sender_unregistered'), 30018, 30024, 30032, 30034),
+  ...each(permanent('content_rejected', 'empty_body'), 21602),
+  ...each(permanent('content_rejected', 'body_too_long'), 21617, 30019),
+  ...each(permanent('content_rejected', 'invalid_media'), 21620),
+  ...each(permanent('content_rejected', 'invalid_template_variables'), 21656),
+  ...each(permanent('content_rejected', 'blocked'), 30004, 30007),
+};
+
+function each(ruling: Ruling, ...codes: readonly number[]): CodeTable {
+  return Object.fromEntries(codes.map((code) => [String(code), ruling]));
+}

@@ -1,0 +1,174 @@
+import { z } from 'zod';
+import type { Outcome } from '#core/domain/outcome.ts';
+import { hostLabel, optionalToken, token } from '../fields.ts';
+import { defineProvider, type HttpResult, type Verification } from '../provider.ts';
+import { secretStrings } from '../redact.ts';
+import {
+  account,
+  failureOf,
+  isPage,
+  parseJson,
+  refused,
+  rulingOf,
+  rulingOfPage,
+  unanswered,
+  unreadable,
+  type Ruling,
+  type Said,
+} from '../ruling.ts';
+import { TWILIO_CODES } from './outcomes.ts';
+
+const VALIDITY_S_MAX = 36_000;
+
+const config = z
+  .object({
+    accountSid: z
+      .string()
+      .regex(/^AC[0-9a-fA-F]{32}$/, 'Must be AC followed by 32 hexadecimal digits')
+      .describe('Account SID: AC and 32 hexadecimal digits.'),
+    from: z
+      .string()
+      .regex(/^(?:\+[1-9]\d{1,14}|\d{3,8}|(?=.*[A-Za-z])[A-Za-z0-9 ]{1,11})$/, 'Must be an E.164 number, a short code or a sender id')
+      .optional()
+      .describe('Sender: an E.164 number, a short code or an alphanumeric sender id. This or messagingServiceSid.'),
+    messagingServiceSid: z
+      .string()
+      .regex(/^MG[0-9a-fA-F]{32}$/, 'Must be MG followed by 32 hexadecimal digits')
+      .optional()
+      .describe('Messaging Service SID: MG and 32 hexadecimal digits. Chooses the sender where the message names none.'),
+    apiKeySid: z
+      .string()
+      .regex(/^SK[0-9a-fA-F]{32}$/, 'Must be SK followed by 32 hexadecimal digits')
+      .optional()
+      .describe('API key SID: SK and 32 hexadecimal digits. Calls then use it with apiKeySecret instead of the auth token.'),
+    region: hostLabel('Processing region, for example ie1.').optional(),
+    edge: hostLabel('Edge location, for example dublin; without a region it implies us1.').optional(),
+  })
+  .refine((value) => value.from !== undefined || value.messagingServiceSid !== undefined, {
+    path: ['from'],
+    message: 'One of from and messagingServiceSid is required',
+    params: { rule: 'required' },
+  });
+
+const secrets = z.object({
+  authToken: token('Auth token of the account; also the key that receipts are signed with.'),
+  apiKeySecret: optionalToken('Secret of the API key named by apiKeySid.'),
+});
+
+type Account = { readonly config: z.output<typeof config>; readonly secrets: z.output<typeof secrets> };
+type Response = Extract<HttpResult, { kind: 'response' }>;
+
+const Created = z.looseObject({ sid: z.string().min(1) });
+/** The classic shape and the RFC 9457 one of newer products. */
+const ErrorBody = z.looseObject({
+  code: z.union([z.number(), z.string()]).optional().catch(undefined),
+  message: z.string().optional().catch(undefined),
+  title: z.string().optional().catch(undefined),
+  detail: z.string().optional().catch(undefined),
+});
+const AccountBody = z.looseObject({ status: z.string() });
+
+export default defineProvider({
+  id: 'twilio',
+  channel: 'sms',
+  name: 'Twilio Programmable Messaging',
+  dedupe: 'none',
+  receipts: false,
+  config,
+  secrets,
+
+  check({ config, secrets }) {
+    if (config.apiKeySid === undefined || secrets.apiKeySecret !== undefined) return [];
+    return [{ field: 'secretConfig.apiKeySecret', rule: 'required', message: 'Required with publicConfig.apiKeySid' }];
+  },
+
+  async send(message, account, context): Promise<Outcome> {
+    const result = await context.http({
+      method: 'POST',
+      url: `${context.origin(vendorOrigin(account))}/2010-04-01/Accounts/${account.config.accountSid}/Messages.json`,
+      headers: {
+        authorization: basicAuthorization(account),
+        accept: 'application/json',
+        'content-type': 'application/x-www-form-urlencoded',
+      },
+      body: new URLSearchParams({
+        To: message.to,
+        ...sender(message.from, account.config),
+        Body: message.content.body,
+        ...validity(message.expiresAt - context.now()),
+      }).toString(),
+    });
+    if (result.kind !== 'response') return unanswered(result);
+    const hidden = [...hiddenOf(account), message.to, message.content.body];
+    if (result.status < 200 || result.status > 299) {
+      const { ruling, said } = judge(result);
+      return refused(result, ruling, said, hidden, context.now());
+    }
+    const created = Created.safeParse(parseJson(result.text));
+    if (!created.success) return unreadable(result);
+    return { kind: 'accepted', providerMessageId: created.data.sid, httpStatus: result.status };
+  },
+
+  async verify(credentials, context): Promise<Verification> {
+    const result = await context.http({
+      method: 'GET',
+      url: `${context.origin(vendorOrigin(credentials))}/2010-04-01/Accounts/${credentials.config.accountSid}.json`,
+      headers: { authorization: basicAuthorization(credentials), accept: 'application/json' },
+    });
+    if (result.kind !== 'response') return { kind: 'unknown', failure: { class: 'provider_unavailable', code: result.code } };
+    const { ruling, said } = judge(result);
+    if (result.status === 200) return verdictOfAccount(result);
+    const failure = failureOf(result, ruling, said, hiddenOf(credentials));
+    return { kind: ruling.class === 'auth_or_config' ? 'invalid' : 'unknown', failure };
+  },
+});
+
+function vendorOrigin({ config }: Account): string {
+  if (config.edge === undefined && config.region === undefined) return 'https://api.twilio.com';
+  const parts = ['api', config.edge, config.region ?? 'us1', 'twilio', 'com'];
+  return `https://${parts.filter((part) => part !== undefined).join('.')}`;
+}
+
+function basicAuthorization({ config, secrets }: Account): string {
+  const pair =
+    config.apiKeySid === undefined
+      ? `${config.accountSid}:${secrets.authToken}`
+      : `${config.apiKeySid}:${secrets.apiKeySecret ?? ''}`;
+  return `Basic ${Buffer.from(pair).toString('base64')}`;
+}
+
+function sender(from: string | undefined, config: Account['config']): Record<string, string> {
+  if (from !== undefined) return { From: from };
+  if (config.messagingServiceSid !== undefined) return { MessagingServiceSid: config.messagingServiceSid };
+  return config.from === undefined ? {} : { From: config.from };
+}
+
+/** Keeps the provider from delivering a message after its expiry; its own maximum is also its default. */
+function validity(remainingMs: number): Record<string, string> {
+  const seconds = Math.max(1, Math.floor(remainingMs / 1_000));
+  return seconds >= VALIDITY_S_MAX ? {} : { ValidityPeriod: String(seconds) };
+}
+
+function judge(response: Response): { ruling: Ruling; said: Said } {
+  if (isPage(response)) return { ruling: rulingOfPage(response.status), said: {} };
+  const body = ErrorBody.safeParse(parseJson(response.text)).data ?? {};
+  const providerCode = body.code === undefined ? undefined : String(body.code);
+  return {
+    ruling: rulingOf(TWILIO_CODES, providerCode, response.status),
+    said: { providerCode, providerMessage: body.message ?? body.detail ?? body.title },
+  };
+}
+
+function verdictOfAccount(response: Response): Verification {
+  const status = AccountBody.safeParse(parseJson(response.text)).data?.status;
+  if (status === 'active') return { kind: 'valid' };
+  if (status === undefined) {
+    return { kind: 'unknown', failure: { class: 'provider_unavailable', code: 'unreadable_response', httpStatus: response.status } };
+  }
+  return { kind: 'invalid', failure: failureOf(response, account('account_suspended'), { providerCode: status }, []) };
+}
+
+function hiddenOf({ config, secrets }: Account): string[] {
+  const pair = `${config.apiKeySid ?? config.accountSid}:${secrets.apiKeySecret ?? secrets.authToken}`;
+  return [...secretStrings(secrets), pair];
+}
