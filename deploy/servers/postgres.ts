@@ -49,7 +49,12 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   }
 }
 
-type Setup = { options: PostgresOptions; user: ServerUser | undefined; binaries: string; folder: ServerFolder };
+type Setup = {
+  options: PostgresOptions;
+  user: ServerUser | undefined;
+  binaries: string;
+  folder: ServerFolder;
+};
 
 async function runServer({ options, user, binaries, folder }: Setup): Promise<PostgresServer> {
   const durable = options.durable ?? true;
@@ -67,7 +72,11 @@ async function runServer({ options, user, binaries, folder }: Setup): Promise<Po
     ...(durable ? {} : { fsync: 'off', full_page_writes: 'off' }),
     ...options.settings,
   };
-  const args = ['-D', data, ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])];
+  const args = [
+    '-D',
+    data,
+    ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
+  ];
 
   const start = async (): Promise<Child> => {
     const child = await startChild({
@@ -79,7 +88,11 @@ async function runServer({ options, user, binaries, folder }: Setup): Promise<Po
       orphanSignal: 'SIGINT',
       ...user,
     });
-    await untilReady(child, { name: 'postgres', logFile, isReady: () => acceptsConnections(data, child.pid) });
+    await untilReady(child, {
+      name: 'postgres',
+      logFile,
+      isReady: () => acceptsConnections(data, child.pid),
+    });
     return child;
   };
 
@@ -91,7 +104,8 @@ async function runServer({ options, user, binaries, folder }: Setup): Promise<Po
     get pid() {
       return child.pid;
     },
-    superuserUrl: (database = 'postgres') => `postgres://${SUPERUSER}:${password}@127.0.0.1:${port}/${database}`,
+    superuserUrl: (database = 'postgres') =>
+      `postgres://${SUPERUSER}:${password}@127.0.0.1:${port}/${database}`,
     stop,
     async restart(mode) {
       await stop(mode);
@@ -115,7 +129,14 @@ type InitialiseOptions = {
 };
 
 /** Makes the data folder unless it exists, and returns the superuser's password. */
-async function initialise({ folder, data, binaries, user, durable, log }: InitialiseOptions): Promise<string> {
+async function initialise({
+  folder,
+  data,
+  binaries,
+  user,
+  durable,
+  log,
+}: InitialiseOptions): Promise<string> {
   const passwordFile = join(folder, 'superuser-password');
   const version = await readFile(join(data, 'PG_VERSION'), 'utf8').catch(() => undefined);
   if (version !== undefined) return (await readFile(passwordFile, 'utf8')).trim();

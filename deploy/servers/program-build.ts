@@ -14,7 +14,8 @@ const BUILD_TIMEOUT_MS = 45 * 60_000;
 export async function buildProgram(program: Program, { log, env, target }: BuildOptions): Promise<Obtained> {
   const found = await goVersion(env);
   if (found === undefined) return { kind: 'unavailable', reason: 'Go is not installed' };
-  if (found.minor < GO_MINOR_MIN) return { kind: 'unavailable', reason: `Go ${found.text} is older than 1.${GO_MINOR_MIN}` };
+  if (found.minor < GO_MINOR_MIN)
+    return { kind: 'unavailable', reason: `Go ${found.text} is older than 1.${GO_MINOR_MIN}` };
 
   const label = `${program.name} ${program.version}`;
   const started = Date.now();
@@ -25,7 +26,13 @@ export async function buildProgram(program: Program, { log, env, target }: Build
   try {
     await runProgram('go', buildArgs(program, partial), {
       cwd: fileURLToPath(new URL(`go/${program.source.module}`, import.meta.url)),
-      env: { ...env, CGO_ENABLED: '0', GOFLAGS: '-mod=readonly -buildvcs=false', GOTOOLCHAIN: 'local', GOWORK: 'off' },
+      env: {
+        ...env,
+        CGO_ENABLED: '0',
+        GOFLAGS: '-mod=readonly -buildvcs=false',
+        GOTOOLCHAIN: 'local',
+        GOWORK: 'off',
+      },
       timeoutMs: BUILD_TIMEOUT_MS,
     });
     await rename(partial, target);
@@ -43,11 +50,22 @@ export async function buildProgram(program: Program, { log, env, target }: Build
 
 function buildArgs(program: Program, output: string): string[] {
   const { tags, package: name } = program.source;
-  return ['build', ...(tags === undefined ? [] : ['-tags', tags]), '-trimpath', '-ldflags', '-s -w', '-o', output, name];
+  return [
+    'build',
+    ...(tags === undefined ? [] : ['-tags', tags]),
+    '-trimpath',
+    '-ldflags',
+    '-s -w',
+    '-o',
+    output,
+    name,
+  ];
 }
 
 async function goVersion(env: NodeJS.ProcessEnv): Promise<{ text: string; minor: number } | undefined> {
-  const text = await runProgram('go', ['env', 'GOVERSION'], { env: { ...env, GOTOOLCHAIN: 'local' } }).catch(() => '');
+  const text = await runProgram('go', ['env', 'GOVERSION'], { env: { ...env, GOTOOLCHAIN: 'local' } }).catch(
+    () => '',
+  );
   const minor = /^go1\.(\d+)/.exec(text)?.[1];
   return minor === undefined ? undefined : { text, minor: Number(minor) };
 }

@@ -35,8 +35,14 @@ export async function locateProgram(program: Program, options: FindOptions = {})
 
   const folder = cacheFolder(env);
   await mkdir(folder, { recursive: true });
-  const lock = { path: join(folder, `${program.name}.lock`), onWait: () => log(`${program.name}: another process is getting it`) };
-  return withFileLock(lock, async () => (await findCached(program, env)) ?? (await obtain(program, { log, env, folder })));
+  const lock = {
+    path: join(folder, `${program.name}.lock`),
+    onWait: () => log(`${program.name}: another process is getting it`),
+  };
+  return withFileLock(
+    lock,
+    async () => (await findCached(program, env)) ?? (await obtain(program, { log, env, folder })),
+  );
 }
 
 /** Whether the program can be had without building or downloading it. */
@@ -49,7 +55,10 @@ type ObtainOptions = { log: (line: string) => void; env: NodeJS.ProcessEnv; fold
 
 async function obtain(program: Program, options: ObtainOptions): Promise<string> {
   const { folder } = options;
-  const built = await buildProgram(program, { ...options, target: join(folder, `${program.name}-${program.version}`) });
+  const built = await buildProgram(program, {
+    ...options,
+    target: join(folder, `${program.name}-${program.version}`),
+  });
   if (built.kind === 'done') return built.path;
   const fetched = await downloadProgram(program, { ...options, folder });
   if (fetched.kind === 'done') return fetched.path;

@@ -62,7 +62,12 @@ export const PROGRAMS = {
     versionArgs: ['version'],
     versionPattern: /^Vault v\d/,
     // `minimal` leaves out the cloud plugins; transit, approle and token remain.
-    source: { module: 'vault', package: 'github.com/hashicorp/vault', tags: 'minimal', duration: '6 minutes' },
+    source: {
+      module: 'vault',
+      package: 'github.com/hashicorp/vault',
+      tags: 'minimal',
+      duration: '6 minutes',
+    },
     archive: {
       version: '1.21.0',
       baseUrl: 'https://releases.hashicorp.com/vault',

@@ -24,7 +24,8 @@ export async function serverFolder(name: string, dir?: string, user?: ServerUser
     return { path, temporary: true, remove: () => rm(path, { recursive: true, force: true }) };
   }
   const wanted = resolve(dir);
-  const path = user === undefined || (await isReachable(dirname(wanted))) ? wanted : await standIn(name, wanted, user);
+  const path =
+    user === undefined || (await isReachable(dirname(wanted))) ? wanted : await standIn(name, wanted, user);
   await mkdir(path, { recursive: true, mode: 0o700 });
   await give(path, user);
   return { path, temporary: false, remove: async () => {} };

@@ -6,8 +6,12 @@ export type ServerUser = { readonly uid: number; readonly gid: number };
 export async function unprivilegedUser(): Promise<ServerUser | undefined> {
   if (process.getuid?.() !== 0) return undefined;
   for (const name of ['postgres', 'nobody']) {
-    const ids = await Promise.all([runProgram('id', ['-u', name]), runProgram('id', ['-g', name])]).catch(() => null);
+    const ids = await Promise.all([runProgram('id', ['-u', name]), runProgram('id', ['-g', name])]).catch(
+      () => null,
+    );
     if (ids !== null) return { uid: Number(ids[0]), gid: Number(ids[1]) };
   }
-  throw new Error('postgres cannot run as root: create a user named postgres or nobody, or run as another user');
+  throw new Error(
+    'postgres cannot run as root: create a user named postgres or nobody, or run as another user',
+  );
 }

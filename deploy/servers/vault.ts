@@ -137,7 +137,10 @@ async function initialise(address: string, keysFile: string): Promise<Keys> {
     call(address, 'PUT', 'sys/init', { secret_shares: 1, secret_threshold: 1 }),
     'initialise',
   );
-  const { keys_base64: unsealKeys, root_token: rootToken } = body as { keys_base64: [string]; root_token: string };
+  const { keys_base64: unsealKeys, root_token: rootToken } = body as {
+    keys_base64: [string];
+    root_token: string;
+  };
   const keys: Keys = { rootToken, unsealKey: unsealKeys[0] };
   await writeFile(keysFile, JSON.stringify(keys), { mode: 0o600 });
   return keys;
@@ -156,7 +159,8 @@ async function unseal(address: string, keys: Keys): Promise<void> {
 async function enable(address: string, keys: Keys, path: string, type: string): Promise<void> {
   const answer = await call(address, 'POST', path, { type }, keys.rootToken);
   // 400 means that a kept storage has it already.
-  if (answer.status !== 204 && answer.status !== 400) await expectOk(Promise.resolve(answer), `enable ${type}`);
+  if (answer.status !== 204 && answer.status !== 400)
+    await expectOk(Promise.resolve(answer), `enable ${type}`);
 }
 
 async function call(

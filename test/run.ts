@@ -1,0 +1,8 @@
+// All checks and tests. Arguments narrow the run to the test files whose path contains one of them.
+import { runStaticChecks } from './support/static-checks.ts';
+import { runVitest } from './support/run-vitest.ts';
+import { conclude } from './support/tally.ts';
+
+const filters = process.argv.slice(2);
+const first = filters.length === 0 ? await runStaticChecks() : await runVitest('unit', filters);
+conclude([first, await runVitest('integration', filters)]);

@@ -1,0 +1,30 @@
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const projectRoot = fileURLToPath(new URL('../..', import.meta.url));
+
+export type CommandResult = { readonly code: number; readonly output: string };
+
+/** Path of a development tool's program. */
+export function tool(name: string): string {
+  return join(projectRoot, 'node_modules', '.bin', name);
+}
+
+/** Runs a program at the project's root; shows its output as it comes, or gathers it. */
+export function runCommand(command: readonly string[], output: 'show' | 'gather'): Promise<CommandResult> {
+  const [program = '', ...args] = command;
+  const child = spawn(program, args, {
+    cwd: projectRoot,
+    stdio: output === 'show' ? 'inherit' : ['ignore', 'pipe', 'pipe'],
+    // The tools are scripts for `node`: let them find the Node that runs us, not an older one.
+    env: { ...process.env, PATH: `${join(process.execPath, '..')}:${process.env['PATH'] ?? ''}` },
+  });
+  const chunks: Buffer[] = [];
+  child.stdout?.on('data', (chunk: Buffer) => chunks.push(chunk));
+  child.stderr?.on('data', (chunk: Buffer) => chunks.push(chunk));
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code) => resolve({ code: code ?? 1, output: Buffer.concat(chunks).toString() }));
+  });
+}

@@ -1,0 +1,71 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import postgres from 'postgres';
+import type { TestProject } from 'vitest/node';
+import { startNats } from '../../deploy/servers/nats.ts';
+import { startPostgres, type PostgresServer } from '../../deploy/servers/postgres.ts';
+import { findProgram } from '../../deploy/servers/program.ts';
+import { startVault, type VaultServer } from '../../deploy/servers/vault.ts';
+import { migrate } from '../../services/migrate/migrate.ts';
+import { TEMPLATE_DATABASE, type RolePasswords, type SharedVault } from './servers.ts';
+
+const log = (line: string): void => void process.stderr.write(`${line}\n`);
+
+/** One server of each kind for the whole run; each test file gets its own part of each. */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const stack = new AsyncDisposableStack();
+  try {
+    // Built here, where progress can be seen and no test's deadline runs. A missing Vault fails only
+    // the tests that ask for one.
+    await findProgram('vault', { log }).catch((error: unknown) => log(String(error)));
+    const [database, nats] = await Promise.all([
+      startPostgres({ durable: false }).then((server) => stack.use(server)),
+      startNats({ log }).then((server) => stack.use(server)),
+    ]);
+    const passwords = await createTemplate(database);
+    project.provide('postgres', { superuserUrl: database.superuserUrl(), passwords });
+    project.provide('nats', { url: nats.url });
+    project.provide('vaultDesk', await openVaultDesk(stack));
+  } catch (error) {
+    await stack.disposeAsync();
+    throw error;
+  }
+  return () => stack.disposeAsync();
+}
+
+async function createTemplate(server: PostgresServer): Promise<RolePasswords> {
+  const password = (): string => randomBytes(18).toString('hex');
+  const passwords = { api: password(), worker: password(), controller: password() };
+  const sql = postgres(server.superuserUrl(), { max: 1, onnotice: () => {} });
+  await sql`create database ${sql(TEMPLATE_DATABASE)}`;
+  await sql.end();
+  await migrate({ databaseUrl: server.superuserUrl(TEMPLATE_DATABASE), passwords });
+  return passwords;
+}
+
+/** Test files run in other processes: the first one that asks at this address makes us start the Vault. */
+async function openVaultDesk(stack: AsyncDisposableStack): Promise<string> {
+  let starting: Promise<VaultServer> | undefined;
+  const path = `/${randomUUID()}`;
+  const desk = createServer((request, response) => {
+    if (request.url !== path) {
+      response.writeHead(404).end();
+      return;
+    }
+    starting ??= startVault().then((server) => stack.use(server));
+    starting.then(
+      ({ address, rootToken }) => response.end(JSON.stringify({ address, rootToken } satisfies SharedVault)),
+      (error: unknown) => response.writeHead(503).end(String(error)),
+    );
+  });
+  desk.listen(0, '127.0.0.1');
+  await once(desk, 'listening');
+  stack.defer(async () => {
+    desk.closeAllConnections();
+    desk.close();
+    await starting?.catch(() => {});
+  });
+  return `http://127.0.0.1:${(desk.address() as AddressInfo).port}${path}`;
+}

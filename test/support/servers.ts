@@ -1,0 +1,108 @@
+import { randomBytes } from 'node:crypto';
+import postgres from 'postgres';
+import { inject } from 'vitest';
+
+export const TEMPLATE_DATABASE = 'despatch_template';
+
+export type RolePasswords = { readonly api: string; readonly worker: string; readonly controller: string };
+export type SharedVault = { readonly address: string; readonly rootToken: string };
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    postgres: { superuserUrl: string; passwords: RolePasswords };
+    nats: { url: string };
+    /** Answers with the shared Vault, which it starts at the first call. */
+    vaultDesk: string;
+  }
+}
+
+export type TestDatabase = AsyncDisposable & {
+  readonly name: string;
+  readonly superuserUrl: string;
+  readonly apiUrl: string;
+  readonly workerUrl: string;
+  readonly controllerUrl: string;
+};
+
+/** A migrated database of its own, dropped on disposal. */
+export async function testDatabase(): Promise<TestDatabase> {
+  const { superuserUrl, passwords } = inject('postgres');
+  const name = unique('test');
+  await administer(
+    superuserUrl,
+    (sql) => sql`create database ${sql(name)} template ${sql(TEMPLATE_DATABASE)}`,
+  );
+  const urlAs = (user?: keyof RolePasswords): string => {
+    const url = new URL(superuserUrl);
+    url.pathname = name;
+    if (user !== undefined) {
+      url.username = `despatch_${user}`;
+      url.password = passwords[user];
+    }
+    return url.href;
+  };
+  return {
+    name,
+    superuserUrl: urlAs(),
+    apiUrl: urlAs('api'),
+    workerUrl: urlAs('worker'),
+    controllerUrl: urlAs('controller'),
+    async [Symbol.asyncDispose]() {
+      // Forced: a test that leaves a connection open must not leave the database too.
+      await administer(superuserUrl, (sql) => sql`drop database if exists ${sql(name)} with (force)`);
+    },
+  };
+}
+
+/** The shared NATS, and a prefix for the names of streams and subjects that no other caller uses. */
+export function testNats(): { readonly url: string; readonly prefix: string } {
+  return { url: inject('nats').url, prefix: unique('test') };
+}
+
+export type TestVault = AsyncDisposable &
+  SharedVault & {
+    /** A transit mount of its own, removed on disposal. */
+    readonly mount: string;
+    /** One call below `/v1/` with the root token. */
+    request(method: string, path: string, body?: unknown): Promise<{ status: number; body: unknown }>;
+  };
+
+/** The shared Vault. A test that seals or stops Vault starts its own with `startVault`. */
+export async function testVault(): Promise<TestVault> {
+  const answer = await fetch(inject('vaultDesk'));
+  if (!answer.ok) throw new Error(await answer.text());
+  const vault = (await answer.json()) as SharedVault;
+  const mount = unique('transit');
+  const request: TestVault['request'] = async (method, path, body) => {
+    const response = await fetch(`${vault.address}/v1/${path}`, {
+      method,
+      headers: { 'x-vault-token': vault.rootToken },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    return { status: response.status, body: text === '' ? null : (JSON.parse(text) as unknown) };
+  };
+  const { status } = await request('POST', `sys/mounts/${mount}`, { type: 'transit' });
+  if (status !== 204) throw new Error(`the mount ${mount} was not made: ${status}`);
+  return {
+    ...vault,
+    mount,
+    request,
+    async [Symbol.asyncDispose]() {
+      await request('DELETE', `sys/mounts/${mount}`);
+    },
+  };
+}
+
+async function administer(url: string, work: (sql: postgres.Sql) => Promise<unknown>): Promise<void> {
+  const sql = postgres(url, { max: 1, onnotice: () => {} });
+  try {
+    await work(sql);
+  } finally {
+    await sql.end();
+  }
+}
+
+function unique(prefix: string): string {
+  return `${prefix}_${randomBytes(8).toString('hex')}`;
+}

@@ -1,0 +1,38 @@
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+
+export default defineConfig({
+  root,
+  test: {
+    // The servers of the integration tests share the machine with the workers.
+    maxWorkers: 2,
+    passWithNoTests: true,
+    projects: [
+      {
+        root,
+        test: {
+          name: 'unit',
+          include: [
+            'services/**/*.test.ts',
+            'deploy/**/*.test.ts',
+            'test/*.test.ts',
+            'test/support/**/*.test.ts',
+          ],
+          testTimeout: 10_000,
+        },
+      },
+      {
+        root,
+        test: {
+          name: 'integration',
+          include: ['test/integration/**/*.test.ts'],
+          globalSetup: ['test/support/global-setup.ts'],
+          testTimeout: 30_000,
+          hookTimeout: 60_000,
+        },
+      },
+    ],
+  },
+});
