@@ -2,41 +2,27 @@ import type { z } from 'zod';
 import type { Channel } from '#core/domain/channel.ts';
 import type { OutboundFor } from '#core/domain/content.ts';
 import type { Failure } from '#core/domain/failure.ts';
+import type { HttpRequest, HttpResult } from '#core/domain/http-exchange.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
 
-/** What an adapter may assume of an HTTP exchange. The client has one total deadline, a body cap and no redirects. */
-export type HttpResult =
-  | {
-      readonly kind: 'response';
-      readonly status: number;
-      /** Lower-case names. */
-      readonly headers: Readonly<Record<string, string>>;
-      /** Body as text, cut at the client's cap. */
-      readonly text: string;
-    }
-  /** DNS, connect or TLS failed before the request body left: certainly not processed. */
-  | { readonly kind: 'not_sent'; readonly code: string }
-  /** Reset or timeout after bytes left: the provider may have acted. */
-  | { readonly kind: 'ambiguous'; readonly code: string };
+export type { HttpRequest, HttpResult };
 
-export type HttpRequest = {
-  readonly method: 'GET' | 'POST';
-  readonly url: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string;
-};
+export type ResolvedHost =
+  | { readonly kind: 'address'; readonly address: string }
+  | { readonly kind: 'refused'; readonly code: 'dns' | 'egress_blocked' };
+
+export type HttpSender = (request: HttpRequest, signal: AbortSignal) => Promise<HttpResult>;
+export type EgressResolver = (host: string, port: number) => Promise<ResolvedHost>;
 
 /** The only way out that an adapter has; everything is bound to one tenant's account and one attempt. */
 export type ProviderContext = {
-  /** Sends one request within the attempt's deadline. Never throws. */
+  /** Sends one request within the attempt's deadline: a body cap, no redirects, no retries. Never throws. */
   readonly http: (request: HttpRequest) => Promise<HttpResult>;
   /**
    * Resolves a tenant-supplied host to one address that passed the egress guard; connect to that address, keep the
-   * host name for TLS. Fails as a value when the host is unknown or any of its addresses is forbidden.
+   * host name for TLS. Fails as a value when the host is unknown, or any of its addresses or the port is forbidden.
    */
-  readonly resolve: (
-    host: string,
-  ) => Promise<{ readonly kind: 'address'; readonly address: string } | { readonly kind: 'refused'; readonly code: 'dns' | 'egress_blocked' }>;
+  readonly resolve: EgressResolver;
   /** The vendor's origin, or the operator's override for this provider (never tenant input). No trailing slash. */
   readonly origin: (vendorOrigin: string) => string;
   /**

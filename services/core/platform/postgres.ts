@@ -1,0 +1,72 @@
+import { readFileSync } from 'node:fs';
+import postgres from 'postgres';
+import type { Secret } from '#core/domain/secret.ts';
+
+export type Sql = postgres.Sql;
+export type TransactionSql = postgres.TransactionSql;
+export type Json = postgres.JSONValue;
+
+export type PostgresConfig = {
+  readonly url: Secret;
+  /** Connections of this process, 1 to 200. */
+  readonly poolMax: number;
+  /** Server-side limit of one statement in milliseconds; the client's own deadline is a second longer. */
+  readonly statementTimeoutMs: number;
+  /** PEM file that signs the server's certificate; its presence turns verification on (verify-full). */
+  readonly caFile?: string | undefined;
+  /** Shown in pg_stat_activity. */
+  readonly applicationName: string;
+};
+
+export type Postgres = AsyncDisposable & { readonly sql: Sql };
+
+/** Opens a pool. No connection is made before the first query. */
+export function openPostgres(config: PostgresConfig): Postgres {
+  const sql = postgres(config.url.reveal(), {
+    max: config.poolMax,
+    connect_timeout: 5,
+    // Below the idle limits of common proxies and cloud load balancers.
+    idle_timeout: 120,
+    max_lifetime: 1800,
+    ...(config.caFile === undefined ? {} : { ssl: { ca: readFileSync(config.caFile, 'utf8'), rejectUnauthorized: true } }),
+    onnotice: () => undefined,
+    // Days stay what they are on the wire: no time zone can move them.
+    types: {
+      day: { to: 1082, from: [1082], serialize: (day: string) => day, parse: (day: string) => day },
+      bigint: { to: 20, from: [20], serialize: (n: number) => String(n), parse: Number },
+    },
+    connection: {
+      application_name: config.applicationName,
+      search_path: 'despatch',
+      statement_timeout: config.statementTimeoutMs,
+      lock_timeout: config.statementTimeoutMs,
+      idle_in_transaction_session_timeout: config.statementTimeoutMs,
+    },
+  });
+  return {
+    sql,
+    // `end` can hang after a connection was reset (postgres#1142): never wait longer than its own timeout.
+    [Symbol.asyncDispose]: () => withDeadline(sql.end({ timeout: 3 }), 5_000).catch(() => undefined),
+  };
+}
+
+export class DatabaseDeadlineError extends Error {
+  override readonly name = 'DatabaseDeadlineError';
+}
+
+/**
+ * Bounds a database call. The driver can lose a queued query when its connection closes (postgres#1186), so no call
+ * may be waited for without a clock of our own.
+ * @throws DatabaseDeadlineError when the deadline passes first.
+ */
+export async function withDeadline<T>(work: Promise<T>, deadlineMs: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new DatabaseDeadlineError(`database call took over ${deadlineMs} ms`)), deadlineMs);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,350 @@
+-- The accept path: one call, one commit, for a whole micro-batch of requests from any number of tenants.
+-- Locks are always taken in the same order (idempotency scopes, rate windows, tenant rows, each sorted), so that two
+-- api processes cannot deadlock.
+
+-- Retention rounded up to a Monday: rows stay at least as long as promised, partitions stay few.
+create function purge_day(accepted timestamptz, retention_days integer) returns date language sql immutable parallel safe
+as $$
+  select (date_trunc('week', (accepted at time zone 'UTC')::date + retention_days + 6))::date
+$$;
+
+-- Idempotency ------------------------------------------------------------------------------------------------------
+
+create function idempotency_generation(at timestamptz) returns date language sql immutable parallel safe
+as $$ select (date_trunc('week', (at at time zone 'UTC')))::date $$;
+
+-- Claims scopes for this transaction. Returns each scope that somebody else holds, with what they stored; waits for a
+-- holder that has not committed yet. In a generation's first minutes the previous one is claimed too, since a
+-- transaction begun before the boundary may still be writing there.
+create function claim_idempotency(scopes bytea[], tenants uuid[], fingerprints bytea[])
+returns table (scope bytea, fingerprint bytea, status smallint, response jsonb, nonce bytea)
+language plpgsql security definer set search_path = despatch, pg_temp as $$
+declare
+  current_generation date := idempotency_generation(clock_timestamp());
+  previous_generation date := current_generation - 7;
+  won bytea[];
+begin
+  if clock_timestamp() < current_generation + interval '5 minutes' then
+    with mine as (
+      insert into idempotency_keys as k (scope, generation, tenant_id, fingerprint)
+      select u.scope, previous_generation, u.tenant, u.fingerprint
+      from unnest(scopes, tenants, fingerprints) as u (scope, tenant, fingerprint) order by u.scope
+      on conflict do nothing returning k.scope
+    )
+    select coalesce(array_agg(m.scope), '{}') into won from mine m;
+  else
+    select coalesce(array_agg(u.scope), '{}') into won from unnest(scopes) as u (scope)
+    where not exists (select from idempotency_keys k where k.scope = u.scope and k.generation = previous_generation);
+  end if;
+  with mine as (
+    insert into idempotency_keys as k (scope, generation, tenant_id, fingerprint)
+    select u.scope, current_generation, u.tenant, u.fingerprint
+    from unnest(scopes, tenants, fingerprints) as u (scope, tenant, fingerprint)
+    where u.scope = any (won) order by u.scope
+    on conflict do nothing returning k.scope
+  )
+  select coalesce(array_agg(m.scope), '{}') into won from mine m;
+  return query
+    select distinct on (k.scope) k.scope, k.fingerprint, k.status, k.response, k.nonce
+    from unnest(scopes) as u (scope)
+    join idempotency_keys k on k.scope = u.scope and k.generation in (current_generation, previous_generation)
+    where u.scope <> all (won)
+    order by k.scope, k.generation;
+end $$;
+
+-- Stores what a later call with the same key is answered with. Only successes are stored.
+create function store_idempotent_response(scopes bytea[], statuses smallint[], responses jsonb[], nonces bytea[])
+returns void language sql security definer set search_path = despatch, pg_temp as $$
+  update idempotency_keys k set status = u.status, response = u.response, nonce = u.nonce
+  from unnest(scopes, statuses, responses, nonces) as u (scope, status, response, nonce)
+  where k.scope = u.scope
+    and k.generation in (idempotency_generation(clock_timestamp()), idempotency_generation(clock_timestamp()) - 7)
+$$;
+
+create function release_idempotency(scopes bytea[]) returns void
+language sql security definer set search_path = despatch, pg_temp as $$
+  delete from idempotency_keys k
+  where k.scope = any (scopes) and k.status is null
+    and k.generation in (idempotency_generation(clock_timestamp()), idempotency_generation(clock_timestamp()) - 7)
+$$;
+
+-- Requests per minute ------------------------------------------------------------------------------------------------
+-- 61 buckets, not 60: two calls 59.01 s apart can fall in buckets 60 apart, and a rolling minute must hold both.
+
+create function rate_advance(counts integer[], since bigint, now_second bigint) returns integer[]
+language plpgsql immutable as $$
+begin
+  if now_second - since >= 61 then
+    return array_fill(0, array[61]);
+  end if;
+  for s in since + 1 .. now_second loop
+    counts[(s % 61)::integer + 1] := 0;
+  end loop;
+  return counts;
+end $$;
+
+-- Seconds until one more call would pass: 1 to 61.
+create function rate_retry_after(counts integer[], now_second bigint, allowed integer) returns integer
+language plpgsql immutable as $$
+declare
+  total bigint := (select sum(c) from unnest(counts) c);
+begin
+  for age in reverse 60 .. 0 loop
+    total := total - counts[((now_second - age) % 61)::integer + 1];
+    if total < allowed then
+      return 61 - age;
+    end if;
+  end loop;
+  return 61;
+end $$;
+
+-- One call by one subject, for everything that is not a send.
+create function take_rate(for_subject uuid, allowed integer)
+returns table (passed boolean, remaining integer, retry_after integer)
+language plpgsql security definer set search_path = despatch, pg_temp as $$
+declare
+  w rate_windows;
+  now_second bigint;
+  total bigint;
+begin
+  insert into rate_windows values (for_subject, 0, array_fill(0, array[61])) on conflict do nothing;
+  select * into w from rate_windows where subject = for_subject for update;
+  now_second := greatest(w.second, extract(epoch from clock_timestamp())::bigint);
+  w.counts := rate_advance(w.counts, w.second, now_second);
+  total := (select sum(c) from unnest(w.counts) c);
+  if total >= allowed then
+    return query select false, 0, rate_retry_after(w.counts, now_second, allowed);
+    return;
+  end if;
+  w.counts[(now_second % 61)::integer + 1] := w.counts[(now_second % 61)::integer + 1] + 1;
+  update rate_windows set second = now_second, counts = w.counts where subject = for_subject;
+  return query select true, (allowed - total - 1)::integer, rate_retry_after(w.counts, now_second, allowed);
+end $$;
+
+-- Accept -----------------------------------------------------------------------------------------------------------------
+
+create type accept_request as (
+  ord integer,
+  id uuid,
+  tenant_id uuid,
+  api_key_id uuid,
+  channel text,
+  recipient text,
+  address text,
+  sender text,
+  content jsonb,
+  external_id text,
+  category text,
+  priority smallint,
+  test boolean,
+  pinned_provider_id uuid,
+  segments smallint,
+  encoding text,
+  delivery_guarantee text,
+  content_retention text,
+  metadata jsonb,
+  tags text[],
+  traceparent text,
+  enqueued_at timestamptz,
+  expires_at timestamptz,
+  retention_days integer,
+  -- Limits in force, as the api knows them.
+  rate_per_minute integer,
+  messages_per_day bigint,
+  backlog_max bigint,
+  -- Hex; null without an idempotency key.
+  scope text,
+  fingerprint text,
+  response jsonb
+);
+
+-- Verdicts: accepted, replayed (response), mismatch, suspended, rate_limited, daily_limit_reached, backlog_full.
+-- A refused request leaves nothing behind and counts nowhere. `sweep_after_ms` is how long the wake-up over the
+-- stream has before the sweep may look; 0 where the stream is known to be away.
+create function accept(batch jsonb, sweep_after_ms integer)
+returns table (ord integer, verdict text, response jsonb, retry_after integer, remaining integer, purge_on date)
+language plpgsql security definer set search_path = despatch, pg_temp as $$
+#variable_conflict use_column
+declare
+  rows accept_request[];
+  verdicts text[];
+  replies jsonb[];
+  retry integer[];
+  remain integer[];
+  held bytea[];
+  released bytea[];
+  k record;
+  i integer;
+  now_at timestamptz;
+  now_second bigint;
+  today date;
+begin
+  select array_agg(r order by r.ord) into rows from jsonb_populate_recordset(null::accept_request, batch) r;
+  verdicts := array_fill(null::text, array[cardinality(rows)]);
+  replies := array_fill(null::jsonb, array[cardinality(rows)]);
+  retry := array_fill(null::integer, array[cardinality(rows)]);
+  remain := array_fill(null::integer, array[cardinality(rows)]);
+
+  -- 1. Idempotency winners. A key that stands twice in one batch is won by its first request.
+  if exists (select from unnest(rows) r where r.scope is not null) then
+    for k in
+      with firsts as (
+        select distinct on (r.scope) r.scope, r.tenant_id, r.fingerprint, r.ord
+        from unnest(rows) r where r.scope is not null order by r.scope, r.ord
+      ), taken as (
+        select c.* from (select array_agg(decode(scope, 'hex') order by scope) s, array_agg(tenant_id order by scope) t,
+          array_agg(decode(fingerprint, 'hex') order by scope) f from firsts) a, claim_idempotency(a.s, a.t, a.f) c
+      )
+      select r.ord, r.fingerprint, encode(t.fingerprint, 'hex') as stored, t.response
+      from unnest(rows) r join taken t on t.scope = decode(r.scope, 'hex')
+    loop
+      verdicts[k.ord] := case when k.fingerprint = k.stored then 'replayed' else 'mismatch' end;
+      replies[k.ord] := k.response;
+    end loop;
+    -- The same key again in this very batch: settled after its winner.
+    for k in
+      select r.ord from unnest(rows) r where r.scope is not null and exists (
+        select from unnest(rows) f where f.scope = r.scope and f.ord < r.ord)
+    loop
+      verdicts[k.ord] := coalesce(verdicts[k.ord], 'follows');
+    end loop;
+  end if;
+
+  -- 2. Requests per minute, a window per key. Only what is accepted in the end will be counted (step 4).
+  for k in
+    select r.api_key_id as subject, min(r.rate_per_minute) as allowed, array_agg(r.ord order by r.ord) as ords
+    from unnest(rows) r where verdicts[r.ord] is null group by r.api_key_id order by r.api_key_id
+  loop
+    declare
+      w rate_windows;
+      free integer;
+    begin
+      select * into w from rate_windows where subject = k.subject for update;
+      if not found then
+        insert into rate_windows values (k.subject, 0, array_fill(0, array[61])) on conflict do nothing;
+        select * into w from rate_windows where subject = k.subject for update;
+      end if;
+      now_second := greatest(w.second, extract(epoch from clock_timestamp())::bigint);
+      w.counts := rate_advance(w.counts, w.second, now_second);
+      free := greatest(0, k.allowed - (select sum(c) from unnest(w.counts) c)::integer);
+      for i in 1 .. cardinality(k.ords) loop
+        if i > free then
+          verdicts[k.ords[i]] := 'rate_limited';
+          retry[k.ords[i]] := rate_retry_after(w.counts, now_second, k.allowed);
+          remain[k.ords[i]] := 0;
+        else
+          remain[k.ords[i]] := free - i;
+        end if;
+      end loop;
+    end;
+  end loop;
+
+  -- 3. Suspension, the day's quota, the backlog, a row per tenant.
+  for k in
+    select r.tenant_id, min(r.messages_per_day) as per_day, min(r.backlog_max) as backlog_max,
+      array_agg(r.ord order by r.ord) as ords
+    from unnest(rows) r where verdicts[r.ord] is null group by r.tenant_id order by r.tenant_id
+  loop
+    declare
+      u tenant_usage;
+      finished_count bigint;
+      live boolean;
+      day_used bigint;
+      taken bigint := 0;
+      counted bigint := 0;
+    begin
+      select * into u from tenant_usage where tenant_id = k.tenant_id for update;
+      if not found then
+        insert into tenant_usage values (k.tenant_id, '-infinity', 0, 0) on conflict do nothing;
+        select * into u from tenant_usage where tenant_id = k.tenant_id for update;
+      end if;
+      now_at := clock_timestamp();
+      today := greatest(u.day, (now_at at time zone 'UTC')::date);
+      day_used := case when u.day = today then u.used else 0 end;
+      select t.status = 'active' into live from tenants t where t.id = k.tenant_id;
+      select p.finished into finished_count from tenant_progress p where p.tenant_id = k.tenant_id;
+      foreach i in array k.ords loop
+        if live is not true then
+          verdicts[i] := 'suspended';
+        elsif not rows[i].test and day_used + counted >= k.per_day then
+          verdicts[i] := 'daily_limit_reached';
+          retry[i] := greatest(1, ceil(extract(epoch from (today + 1)::timestamp at time zone 'UTC' - now_at)))::integer;
+        elsif u.accepted + taken - coalesce(finished_count, 0) >= k.backlog_max then
+          verdicts[i] := 'backlog_full';
+          retry[i] := 5;
+        else
+          verdicts[i] := 'accepted';
+          taken := taken + 1;
+          counted := counted + case when rows[i].test then 0 else 1 end;
+        end if;
+      end loop;
+      if taken > 0 then
+        update tenant_usage set day = today, used = day_used + counted, accepted = u.accepted + taken
+        where tenant_id = k.tenant_id;
+      end if;
+    end;
+  end loop;
+
+  -- 4. Count what passed, drop the idempotency rows of what did not, write the rest.
+  for k in
+    select r.api_key_id as subject, count(*) as n from unnest(rows) r where verdicts[r.ord] = 'accepted'
+    group by r.api_key_id
+  loop
+    update rate_windows w
+    set (second, counts) = (
+      select s.at, a.counts[:slot.i - 1] || (a.counts[slot.i] + k.n::integer) || a.counts[slot.i + 1:]
+      from (select greatest(w.second, extract(epoch from clock_timestamp())::bigint) as at) s,
+        lateral (select rate_advance(w.counts, w.second, s.at) as counts) a,
+        lateral (select (s.at % 61)::integer + 1 as i) slot)
+    where w.subject = k.subject;
+  end loop;
+
+  select array_agg(decode(r.scope, 'hex')) filter (where verdicts[r.ord] not in ('accepted', 'replayed', 'mismatch', 'follows')),
+    array_agg(decode(r.scope, 'hex') order by r.ord) filter (where verdicts[r.ord] = 'accepted')
+  into released, held from unnest(rows) r where r.scope is not null;
+  if released is not null then
+    perform release_idempotency(released);
+  end if;
+  if held is not null then
+    perform store_idempotent_response(held, array_agg(202::smallint), array_agg(r.response order by r.ord),
+      array_agg(null::bytea))
+    from unnest(rows) r where verdicts[r.ord] = 'accepted' and r.scope is not null;
+  end if;
+  for k in
+    select r.ord, f.ord as winner, r.fingerprint = f.fingerprint as same, f.response
+    from unnest(rows) r
+    join lateral (select f.* from unnest(rows) f where f.scope = r.scope order by f.ord limit 1) f on true
+    where verdicts[r.ord] = 'follows'
+  loop
+    if verdicts[k.winner] = 'accepted' then
+      verdicts[k.ord] := case when k.same then 'replayed' else 'mismatch' end;
+      replies[k.ord] := k.response;
+    else
+      verdicts[k.ord] := verdicts[k.winner];
+      retry[k.ord] := retry[k.winner];
+    end if;
+  end loop;
+
+  if 'accepted' = any (verdicts) then
+    with stored as (
+      insert into messages (id, purge_on, tenant_id, api_key_id, channel, recipient, address, sender, content,
+        external_id, category, priority, test, pinned_provider_id, segments, encoding, delivery_guarantee,
+        content_retention, metadata, tags, traceparent, enqueued_at)
+      select r.id, purge_day(r.enqueued_at, r.retention_days), r.tenant_id, r.api_key_id, r.channel, r.recipient,
+        r.address, r.sender, r.content, r.external_id, r.category, r.priority, r.test, r.pinned_provider_id, r.segments,
+        r.encoding, r.delivery_guarantee, r.content_retention, r.metadata, r.tags, r.traceparent, r.enqueued_at
+      from unnest(rows) r where verdicts[r.ord] = 'accepted' order by r.ord
+      returning messages.id, messages.purge_on, messages.tenant_id, messages.seq, messages.enqueued_at
+    ), states as (
+      insert into message_states (id, purge_on, tenant_id, seq, status, expires_at, updated_at)
+      select s.id, s.purge_on, s.tenant_id, s.seq, 'queued', r.expires_at, s.enqueued_at
+      from stored s join unnest(rows) r on r.id = s.id
+    )
+    insert into due (seq, message_id, purge_on, tenant_id, due_at)
+    select s.seq, s.id, s.purge_on, s.tenant_id, now() + make_interval(secs => sweep_after_ms / 1000.0) from stored s;
+  end if;
+
+  return query
+    select r.ord, verdicts[r.ord], replies[r.ord], retry[r.ord], remain[r.ord], purge_day(r.enqueued_at, r.retention_days)
+    from unnest(rows) r order by r.ord;
+end $$;

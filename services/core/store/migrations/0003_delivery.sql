@@ -1,0 +1,611 @@
+-- The delivery path: claim, complete, sweep, receipts. Only workers call these, always for batches.
+
+-- What a worker gets for each message it has to act on. `action`:
+--   send  claimed: the attempt row is committed with this transaction, call the provider
+--   lost  an attempt whose lease ran out: settle it as ambiguous
+create type claimed_message as (
+  action text,
+  id uuid,
+  purge_on date,
+  seq bigint,
+  tenant_id uuid,
+  attempt integer,
+  retries smallint,
+  ambiguous smallint,
+  provider_waits smallint,
+  duplicate_risk boolean,
+  channel text,
+  address text,
+  sender text,
+  content jsonb,
+  test boolean,
+  segments smallint,
+  delivery_guarantee text,
+  enqueued_at timestamptz,
+  expires_at timestamptz,
+  traceparent text,
+  provider_id uuid,
+  provider text,
+  provider_status text,
+  provider_version integer
+);
+
+create type claim_decision as (
+  id uuid,
+  purge_on date,
+  decision text,
+  provider_id uuid,
+  provider text,
+  provider_status text,
+  provider_version integer,
+  units integer,
+  per_second integer,
+  due_at timestamptz
+);
+
+-- Counts messages that left the backlog (sent, unknown or terminal), a locked row per tenant in id order.
+create function count_finished(tenants uuid[]) returns void
+language plpgsql set search_path = despatch, pg_temp as $$
+declare k record;
+begin
+  for k in select t.id, count(*) as n from unnest(tenants) as t (id) group by t.id order by t.id loop
+    insert into tenant_progress as p values (k.id, k.n)
+    on conflict (tenant_id) do update set finished = p.finished + excluded.finished;
+  end loop;
+end $$;
+
+-- Ends messages that no provider will be called for. The caller holds the locks of their state rows.
+create function end_unsent(ids uuid[], purges date[], to_status text, of_failure jsonb, of_source text) returns void
+language plpgsql set search_path = despatch, pg_temp as $$
+declare
+  at_now timestamptz := clock_timestamp();
+  tenants uuid[];
+  seqs bigint[];
+begin
+  with done as (
+    update message_states s
+    set status = to_status, failure = coalesce(of_failure, s.failure), final = true, next_attempt_at = null,
+      completed_at = at_now, updated_at = at_now
+    from unnest(ids, purges) as u (id, purge) where s.id = u.id and s.purge_on = u.purge
+    returning s.tenant_id, s.seq
+  )
+  select array_agg(tenant_id), array_agg(seq) into tenants, seqs from done;
+  delete from due where seq = any (seqs);
+  update messages m set content = null
+  from unnest(ids, purges) as u (id, purge)
+  where m.id = u.id and m.purge_on = u.purge and m.content_retention = 'discard';
+  insert into events (message_id, purge_on, tenant_id, type, source, at)
+  select s.id, s.purge_on, s.tenant_id, 'message.' || to_status, of_source, at_now
+  from unnest(ids, purges) as u (id, purge) join message_states s on s.id = u.id and s.purge_on = u.purge;
+  perform count_finished(tenants);
+end $$;
+
+-- Puts messages of a suspended tenant aside. The caller holds the locks of their state rows.
+create function hold(ids uuid[], purges date[]) returns void
+language sql set search_path = despatch, pg_temp as $$
+  with held as (
+    update message_states s
+    set status = 'held', held_from = s.status, held_at = clock_timestamp(), updated_at = clock_timestamp()
+    from unnest(ids, purges) as u (id, purge) where s.id = u.id and s.purge_on = u.purge
+    returning s.id, s.purge_on, s.tenant_id, s.seq
+  ), aside as (
+    update due d set due_at = 'infinity' from held h where d.seq = h.seq
+  )
+  insert into events (message_id, purge_on, tenant_id, type, source, at)
+  select h.id, h.purge_on, h.tenant_id, 'message.held', 'system', clock_timestamp() from held h
+$$;
+
+-- Decides and starts. The caller holds the locks of the state rows; all are `queued` or `deferred`.
+-- A tenant's own rows decide: its suspension, its providers by age, the provider an ambiguous attempt bound it to.
+create function start_attempts(ids uuid[], purges date[], by_worker text, lease_ms integer, blocked uuid[])
+returns setof claimed_message
+language plpgsql set search_path = despatch, pg_temp as $$
+declare
+  at_now timestamptz := clock_timestamp();
+  decided claim_decision[];
+  k record;
+  used_up integer;
+  n integer;
+  i integer;
+begin
+  select array_agg(row(
+    s.id, s.purge_on,
+    case
+      when t.status <> 'active' then 'hold'
+      when s.expires_at <= at_now then 'expire'
+      when s.next_attempt_at > at_now then 'later'
+      when p.id is null and not m.test then 'no_route'
+      when p.id = any (blocked) then 'wait'
+      else 'send'
+    end,
+    p.id, coalesce(p.provider, 'simulator-' || m.channel), p.status, p.version, coalesce(m.segments, 1),
+    p.rate_limit_per_second,
+    case when s.next_attempt_at > at_now then s.next_attempt_at else at_now + interval '5 seconds' end
+  )::claim_decision order by m.priority, s.seq) into decided
+  from unnest(ids, purges) as u (id, purge)
+  join message_states s on s.id = u.id and s.purge_on = u.purge
+  join messages m on m.id = u.id and m.purge_on = u.purge
+  join tenants t on t.id = s.tenant_id
+  left join lateral (
+    select p.id, p.provider, p.status, p.version, p.rate_limit_per_second from providers p
+    where not m.test and p.tenant_id = s.tenant_id and p.channel = m.channel and p.status not in ('disabled', 'deleted')
+      and (m.pinned_provider_id is null or p.id = m.pinned_provider_id)
+      and (s.ambiguous = 0 or p.id = s.provider_id)
+    order by p.seq limit 1
+  ) p on true;
+  if decided is null then
+    return;
+  end if;
+
+  -- Tokens of providers with a rate limit, in segments, shared by all workers. One message larger than the limit
+  -- still passes, alone in its second.
+  for k in
+    select d.provider_id, min(d.per_second) as per_second, array_agg(x.i order by x.i) as at
+    from unnest(decided) with ordinality as x (id, purge_on, decision, provider_id, provider, provider_status,
+      provider_version, units, per_second, due_at, i), lateral (select x.provider_id, x.per_second) d
+    where x.decision = 'send' and x.per_second is not null group by d.provider_id order by d.provider_id
+  loop
+    declare
+      this_second bigint;
+      spent provider_rates;
+    begin
+      insert into provider_rates values (k.provider_id, 0, 0) on conflict do nothing;
+      select * into spent from provider_rates r where r.provider_id = k.provider_id for update;
+      this_second := greatest(spent.second, extract(epoch from clock_timestamp())::bigint);
+      used_up := case when spent.second = this_second then spent.used else 0 end;
+      foreach i in array k.at loop
+        n := decided[i].units;
+        if used_up + n <= k.per_second or used_up = 0 then
+          used_up := used_up + n;
+        else
+          decided[i].decision := 'wait';
+          decided[i].due_at := to_timestamp(this_second + 1);
+        end if;
+      end loop;
+      update provider_rates r set second = this_second, used = used_up where r.provider_id = k.provider_id;
+    end;
+  end loop;
+
+  for k in
+    select d.decision, array_agg(d.id) as ids, array_agg(d.purge_on) as purges from unnest(decided) d
+    where d.decision in ('hold', 'expire', 'no_route') group by d.decision
+  loop
+    case k.decision
+      when 'hold' then perform hold(k.ids, k.purges);
+      when 'expire' then
+        perform end_unsent(k.ids, k.purges, 'expired', '{"class": "expired", "code": "expired", "retryable": false}', 'worker');
+      else
+        perform end_unsent(k.ids, k.purges, 'failed', '{"class": "no_route", "code": "no_route", "retryable": false}', 'worker');
+    end case;
+  end loop;
+  update due set due_at = least(d.due_at, s.expires_at)
+  from unnest(decided) d join message_states s on s.id = d.id and s.purge_on = d.purge_on
+  where d.decision in ('wait', 'later') and due.seq = s.seq;
+
+  return query
+    with started as (
+      update message_states s
+      set status = 'sending', attempt = s.attempt + 1, provider_id = d.provider_id, provider = d.provider,
+        lease_until = at_now + make_interval(secs => lease_ms / 1000.0), next_attempt_at = null, updated_at = at_now
+      from unnest(decided) d where d.decision = 'send' and s.id = d.id and s.purge_on = d.purge_on
+      returning s.*, d.provider_status, d.provider_version
+    ), logged as (
+      insert into attempts (message_id, purge_on, number, tenant_id, provider_id, provider, worker, started_at)
+      select s.id, s.purge_on, s.attempt, s.tenant_id, s.provider_id, s.provider, by_worker, at_now from started s
+    )
+    select 'send', s.id, s.purge_on, s.seq, s.tenant_id, s.attempt, s.retries, s.ambiguous, s.provider_waits,
+      s.duplicate_risk, m.channel, m.address, m.sender, m.content, m.test, m.segments, m.delivery_guarantee,
+      m.enqueued_at, s.expires_at, m.traceparent, s.provider_id, s.provider, s.provider_status, s.provider_version
+    from started s join messages m on m.id = s.id and m.purge_on = s.purge_on;
+end $$;
+
+-- Claims the messages named by wake-ups. What another worker holds or has settled is passed over.
+create function claim(ids uuid[], purges date[], by_worker text, lease_ms integer, blocked uuid[])
+returns setof claimed_message
+language plpgsql security definer set search_path = despatch, pg_temp as $$
+declare
+  locked_ids uuid[];
+  locked_purges date[];
+begin
+  select array_agg(x.id), array_agg(x.purge_on) into locked_ids, locked_purges from (
+    select s.id, s.purge_on from unnest(ids, purges) as u (id, purge)
+    join message_states s on s.id = u.id and s.purge_on = u.purge
+    where s.status in ('queued', 'deferred')
+    order by s.id for update of s skip locked) x;
+  return query select * from start_attempts(locked_ids, locked_purges, by_worker, lease_ms, blocked);
+end $$;
+
+-- Claims a tenant's messages that are due, or will be within `ahead_ms`: the way back from lost wake-ups, retry
+-- timers, lost workers, receipts that never came, and from a queue that outgrew a worker's memory.
+create function claim_due(for_tenant uuid, most integer, ahead_ms integer, by_worker text, lease_ms integer, blocked uuid[])
+returns setof claimed_message
+language plpgsql security definer set search_path = despatch, pg_temp as $$
+declare
+  at_now timestamptz := clock_timestamp();
+  found_ids uuid[];
+  found_purges date[];
+  start_ids uuid[];
+  start_purges date[];
+  silent_ids uuid[];
+  silent_purges date[];
+begin
+  select array_agg(d.message_id), array_agg(d.purge_on) into found_ids, found_purges from (
+    select d.message_id, d.purge_on from due d
+    where d.tenant_id = for_tenant and d.due_at <= at_now + make_interval(secs => ahead_ms / 1000.0)
+    order by d.due_at limit most) d;
+  if found_ids is null then
+    return;
+  end if;
+  -- Whatever is locked is being looked at by another worker right now.
+  select array_agg(x.id) filter (where x.status in ('queued', 'deferred')),
+    array_agg(x.purge_on) filter (where x.status in ('queued', 'deferred')),
+    array_agg(x.id) filter (where x.status = 'sent'), array_agg(x.purge_on) filter (where x.status = 'sent'),
+    array_agg(x.id), array_agg(x.purge_on)
+  into start_ids, start_purges, silent_ids, silent_purges, found_ids, found_purges
+  from (
+    select s.id, s.purge_on, s.status from unnest(found_ids, found_purges) as u (id, purge)
+    join message_states s on s.id = u.id and s.purge_on = u.purge
+    order by s.id for update of s skip locked) x;
+
+  -- In flight: look again when the lease is over. Settled otherwise: nothing left to look at.
+  update due d set due_at = s.lease_until + interval '1 second'
+  from unnest(found_ids, found_purges) as u (id, purge)
+  join message_states s on s.id = u.id and s.purge_on = u.purge
+  where d.seq = s.seq and s.status = 'sending' and s.lease_until > at_now;
+  update due d set due_at = 'infinity'
+  from unnest(found_ids, found_purges) as u (id, purge)
+  join message_states s on s.id = u.id and s.purge_on = u.purge
+  where d.seq = s.seq and s.status = 'held';
+  delete from due d using unnest(found_ids, found_purges) as u (id, purge), message_states s
+  where s.id = u.id and s.purge_on = u.purge and d.seq = s.seq
+    and s.status not in ('scheduled', 'queued', 'held', 'sending', 'deferred', 'sent');
+
+  -- A receipt that never came.
+  if silent_ids is not null then
+    with quiet as (
+      update message_states s
+      set status = 'unknown', reason = 'receipt_timeout', updated_at = at_now
+      from unnest(silent_ids, silent_purges) as u (id, purge), due d
+      where s.id = u.id and s.purge_on = u.purge and d.seq = s.seq and d.due_at <= at_now
+      returning s.id, s.purge_on, s.tenant_id, s.seq
+    ), gone as (
+      delete from due d using quiet q where d.seq = q.seq
+    )
+    insert into events (message_id, purge_on, tenant_id, type, source, details, at)
+    select q.id, q.purge_on, q.tenant_id, 'message.unknown', 'worker', '{"reason": "receipt_timeout"}', at_now from quiet q;
+  end if;
+
+  return query
+    select 'lost', s.id, s.purge_on, s.seq, s.tenant_id, s.attempt, s.retries, s.ambiguous, s.provider_waits,
+      s.duplicate_risk, m.channel, m.address, m.sender, null::jsonb, m.test, m.segments, m.delivery_guarantee,
+      m.enqueued_at, s.expires_at, m.traceparent, s.provider_id, s.provider, null::text, null::integer
+    from unnest(found_ids, found_purges) as u (id, purge)
+    join message_states s on s.id = u.id and s.purge_on = u.purge
+    join messages m on m.id = s.id and m.purge_on = s.purge_on
+    where s.status = 'sending' and s.lease_until <= at_now;
+  return query select * from start_attempts(start_ids, start_purges, by_worker, lease_ms, blocked);
+end $$;
+
+create type completion as (
+  id uuid,
+  purge_on date,
+  seq bigint,
+  tenant_id uuid,
+  attempt integer,
+  -- The attempt's end.
+  outcome text,
+  outcome_reason text,
+  failure jsonb,
+  http_status smallint,
+  provider_message_id text,
+  -- The message's next state, as the domain decided it.
+  status text,
+  reason text,
+  next_attempt_at timestamptz,
+  retries smallint,
+  ambiguous smallint,
+  provider_waits smallint,
+  duplicate_risk boolean,
+  final boolean,
+  -- Only with `sent`: when to stop waiting for a receipt.
+  await_until timestamptz,
+  receipts jsonb
+);
+
+-- Records how attempts ended. A row counts only while its attempt is the message's current one and still open: a
+-- worker that was paused past its lease changes nothing. Returns the ids that were applied.
+create function complete(batch jsonb) returns setof uuid
+language plpgsql security definer set search_path = despatch, pg_temp as $$
+declare
+  at_now timestamptz := clock_timestamp();
+  rows completion[];
+  applied uuid[];
+begin
+  select array_agg(r) into rows from (
+    select r.* from jsonb_populate_recordset(null::completion, batch) r
+    join message_states s on s.id = r.id and s.purge_on = r.purge_on
+    where s.attempt = r.attempt and s.status = 'sending'
+    order by r.id for update of s) r;
+  -- An answer that came after the lease: proof all the same that the provider accepted.
+  insert into receipts (tenant_id, provider_id, message_id, purge_on, attempt, receipt, apply_at)
+  select r.tenant_id, a.provider_id, r.id, r.purge_on, r.attempt, 'sent', at_now
+  from jsonb_populate_recordset(null::completion, batch) r
+  join attempts a on a.message_id = r.id and a.purge_on = r.purge_on and a.number = r.attempt and a.outcome = 'ambiguous'
+  where r.outcome = 'accepted' and not exists (select from unnest(rows) x where x.id = r.id);
+  if rows is null then
+    return;
+  end if;
+
+  update message_states s
+  set status = r.status, reason = r.reason, failure = r.failure, next_attempt_at = r.next_attempt_at, lease_until = null,
+    retries = r.retries, ambiguous = r.ambiguous, provider_waits = r.provider_waits, duplicate_risk = r.duplicate_risk,
+    final = r.final, provider_message_id = coalesce(r.provider_message_id, s.provider_message_id),
+    sent_at = case when r.status = 'sent' then at_now else s.sent_at end,
+    completed_at = case when r.status in ('sent', 'failed', 'unknown') and r.await_until is null then at_now end,
+    updated_at = at_now
+  from unnest(rows) r where s.id = r.id and s.purge_on = r.purge_on;
+
+  update attempts a
+  set outcome = r.outcome, reason = r.outcome_reason, failure = r.failure, http_status = r.http_status,
+    provider_message_id = r.provider_message_id, ended_at = at_now
+  from unnest(rows) r where a.message_id = r.id and a.purge_on = r.purge_on and a.number = r.attempt;
+
+  insert into events (message_id, purge_on, tenant_id, type, source, details, at)
+  select r.id, r.purge_on, r.tenant_id, 'message.' || r.status, 'worker',
+    jsonb_strip_nulls(jsonb_build_object('attempt', r.attempt, 'reason', r.reason, 'failure', r.failure)), at_now
+  from unnest(rows) r where r.status <> 'queued';
+
+  delete from due d using unnest(rows) r
+  where d.seq = r.seq and r.status in ('sent', 'failed', 'unknown') and r.await_until is null;
+  update due d set due_at = coalesce(r.await_until, r.next_attempt_at, at_now)
+  from unnest(rows) r
+  where d.seq = r.seq and (r.await_until is not null or r.status in ('queued', 'deferred'));
+
+  update messages m set content = null
+  from unnest(rows) r
+  where m.id = r.id and m.purge_on = r.purge_on and m.content_retention = 'discard'
+    and r.status in ('sent', 'failed', 'unknown');
+
+  insert into receipts (tenant_id, provider_id, message_id, purge_on, attempt, receipt, temporary, failure, apply_at)
+  select r.tenant_id, s.provider_id, r.id, r.purge_on, r.attempt, f.receipt, coalesce(f.temporary, false), f.failure,
+    at_now + make_interval(secs => f."afterMs" / 1000.0)
+  from unnest(rows) r
+  join message_states s on s.id = r.id and s.purge_on = r.purge_on,
+    jsonb_to_recordset(r.receipts) as f ("afterMs" integer, receipt text, temporary boolean, failure jsonb)
+  where r.receipts is not null;
+
+  select array_agg(r.id) into applied from unnest(rows) r;
+  perform count_finished((select array_agg(r.tenant_id) from unnest(rows) r where r.status in ('sent', 'failed', 'unknown')));
+  return query select unnest(applied);
+end $$;
+
+-- Receipts -----------------------------------------------------------------------------------------------------------
+-- A receipt only raises a message's rank. Every one is appended to the event log, applied or not. One that overtook
+-- its own attempt's record waits.
+
+create function receipt_applies(from_status text, is_final boolean, receipt text) returns boolean
+language sql immutable parallel safe as $$
+  select case from_status
+    when 'unknown' then true
+    when 'sent' then receipt in ('delivered', 'undelivered')
+    when 'undelivered' then receipt = 'delivered' and not is_final
+    else false
+  end
+$$;
+
+-- Applies receipts that are due. Returns the number looked at.
+create function apply_receipts(most integer) returns integer
+language plpgsql security definer set search_path = despatch, pg_temp as $$
+declare
+  r receipts;
+  s message_states;
+  at_now timestamptz;
+  applies boolean;
+  seen integer := 0;
+begin
+  for r in select * from receipts where apply_at <= clock_timestamp() order by apply_at limit most for update skip locked loop
+    seen := seen + 1;
+    at_now := clock_timestamp();
+    select * into s from message_states where id = r.message_id and purge_on = r.purge_on for update;
+    if s.status = 'sending' then
+      update receipts set apply_at = at_now + interval '1 second' where id = r.id;
+      continue;
+    end if;
+    delete from receipts where id = r.id;
+    continue when s.id is null;
+    -- Only the attempt that failed for now may still turn out delivered.
+    applies := receipt_applies(s.status, s.final, r.receipt) and (s.status <> 'undelivered' or s.attempt = r.attempt);
+    insert into events (message_id, purge_on, tenant_id, type, source, applied, details, at)
+    values (s.id, s.purge_on, s.tenant_id, 'message.' || r.receipt, 'receipt', applies,
+      jsonb_strip_nulls(jsonb_build_object('attempt', r.attempt, 'failure', r.failure)), at_now);
+    continue when not applies;
+    update message_states set
+      status = r.receipt,
+      reason = null,
+      failure = case when r.receipt = 'undelivered' then r.failure end,
+      final = r.receipt = 'delivered' or (r.receipt = 'undelivered' and not r.temporary),
+      sent_at = coalesce(sent_at, at_now),
+      delivered_at = case when r.receipt = 'delivered' then at_now end,
+      completed_at = case when r.receipt = 'sent' then completed_at else at_now end,
+      updated_at = at_now
+    where id = s.id and purge_on = s.purge_on;
+    if r.receipt in ('delivered', 'undelivered') then
+      delete from due where seq = s.seq;
+    end if;
+  end loop;
+  return seen;
+end $$;
+
+-- Sweep ----------------------------------------------------------------------------------------------------------------
+
+-- Tenants that have something to do: `due` (claim_due), `hold` (suspended with due messages), `release` (active again
+-- with messages held). Hops from tenant to tenant over the index, so a large backlog costs no more than a small one.
+create function due_tenants() returns table (tenant_id uuid, task text)
+language sql security definer set search_path = despatch, pg_temp as $$
+  with recursive t as (
+    (select d.tenant_id, d.due_at from due d order by d.tenant_id, d.due_at limit 1)
+    union all
+    select n.tenant_id, n.due_at from t, lateral (
+      select d.tenant_id, d.due_at from due d where d.tenant_id > t.tenant_id order by d.tenant_id, d.due_at limit 1) n
+  )
+  select t.tenant_id, case when x.status = 'active' then 'due' else 'hold' end
+  from t join tenants x on x.id = t.tenant_id where t.due_at <= clock_timestamp()
+  union all
+  select t.tenant_id, 'release' from t join tenants x on x.id = t.tenant_id
+  where x.status = 'active' and exists (select from due d where d.tenant_id = t.tenant_id and d.due_at = 'infinity')
+$$;
+
+-- Makes every waiting message due now: after the stream was lost, wake-ups with it. Returns how many.
+create function wake_queued() returns bigint
+language sql security definer set search_path = despatch, pg_temp as $$
+  with woken as (
+    update due d set due_at = clock_timestamp() from message_states s
+    where d.due_at > clock_timestamp() and d.due_at < 'infinity' and s.id = d.message_id and s.purge_on = d.purge_on
+      and s.status = 'queued' and s.next_attempt_at is null
+    returning 1
+  ) select count(*) from woken
+$$;
+
+-- Puts aside a suspended tenant's waiting messages, up to `most` a call. Returns how many.
+create function hold_tenant(for_tenant uuid, most integer) returns integer
+language plpgsql security definer set search_path = despatch, pg_temp as $$
+declare
+  ids uuid[];
+  purges date[];
+begin
+  if not exists (select from tenants where id = for_tenant and status = 'suspended') then
+    return 0;
+  end if;
+  select array_agg(x.id), array_agg(x.purge_on) into ids, purges from (
+    select s.id, s.purge_on from due d join message_states s on s.id = d.message_id and s.purge_on = d.purge_on
+    where d.tenant_id = for_tenant and d.due_at < 'infinity' and s.status in ('queued', 'deferred')
+    order by d.due_at limit most for update of s skip locked) x;
+  perform hold(ids, purges);
+  return coalesce(cardinality(ids), 0);
+end $$;
+
+-- Gives back what was held, up to `most` a call: time in `held` does not count toward expiry. Returns how many.
+create function release_tenant(for_tenant uuid, most integer) returns integer
+language sql security definer set search_path = despatch, pg_temp as $$
+  with picked as (
+    select s.id, s.purge_on from due d join message_states s on s.id = d.message_id and s.purge_on = d.purge_on
+    where d.tenant_id = for_tenant and d.due_at = 'infinity' and s.status = 'held'
+      and exists (select from tenants t where t.id = for_tenant and t.status = 'active')
+    limit most for update of s skip locked
+  ), freed as (
+    update message_states s
+    set status = s.held_from, expires_at = s.expires_at + (clock_timestamp() - s.held_at), held_from = null, held_at = null,
+      updated_at = clock_timestamp()
+    from picked p where s.id = p.id and s.purge_on = p.purge_on
+    returning s.id, s.purge_on, s.tenant_id, s.seq, s.status, s.next_attempt_at
+  ), back as (
+    update due d set due_at = coalesce(f.next_attempt_at, clock_timestamp()) from freed f where d.seq = f.seq
+  ), logged as (
+    insert into events (message_id, purge_on, tenant_id, type, source, at)
+    select f.id, f.purge_on, f.tenant_id, 'message.released', 'system', clock_timestamp() from freed f
+  )
+  select count(*)::integer from freed
+$$;
+
+-- Provider accounts, as workers see them ---------------------------------------------------------------------------------
+
+create function load_providers(ids uuid[])
+returns table (id uuid, tenant_id uuid, provider text, config_public json, ciphertext text, secret_version integer,
+  version integer, status text)
+language sql stable security definer set search_path = despatch, pg_temp as $$
+  select p.id, p.tenant_id, p.provider, p.config_public, p.ciphertext, p.secret_version, p.version, p.status
+  from providers p where p.id = any (ids) and p.status <> 'deleted'
+$$;
+
+-- Messages that wait for this provider to be mended are due again at once.
+create function wake_waiting(for_provider uuid) returns void
+language sql security definer set search_path = despatch, pg_temp as $$
+  with woken as (
+    update message_states s set next_attempt_at = clock_timestamp() from providers p, due d
+    where p.id = for_provider and d.tenant_id = p.tenant_id and d.due_at < 'infinity'
+      and s.id = d.message_id and s.purge_on = d.purge_on
+      and s.status = 'deferred' and s.provider_id = for_provider and s.reason = 'provider_not_ready'
+    returning s.seq
+  )
+  update due d set due_at = clock_timestamp() from woken w where d.seq = w.seq
+$$;
+
+-- One authentication result of a send. Three refusals in a row make an account invalid; one success makes it active.
+-- Returns the status that the account has moved to, null where it did not move.
+create function note_provider_result(for_provider uuid, authenticated boolean) returns text
+language plpgsql security definer set search_path = despatch, pg_temp as $$
+declare
+  p providers;
+  moved text;
+begin
+  select * into p from providers where id = for_provider for update;
+  if authenticated then
+    moved := case when p.status in ('unverified', 'invalid') then 'active' end;
+    update providers set auth_failures = 0, status = coalesce(moved, status),
+      status_reason = case when moved is null then status_reason end,
+      verified_at = case when moved is null then verified_at else now() end, updated_at = now()
+    where id = for_provider and (auth_failures > 0 or moved is not null);
+    if p.status = 'invalid' then
+      perform wake_waiting(for_provider);
+    end if;
+  else
+    moved := case when p.status in ('unverified', 'active') and p.auth_failures >= 2 then 'invalid' end;
+    update providers set auth_failures = auth_failures + 1, status = coalesce(moved, status),
+      status_reason = case when moved is null then status_reason else 'authentication_failed' end, updated_at = now()
+    where id = for_provider;
+  end if;
+  return moved;
+end $$;
+
+create function note_provider_health(for_provider uuid, to_health text) returns void
+language sql security definer set search_path = despatch, pg_temp as $$
+  update providers set health = to_health, updated_at = now() where id = for_provider and health <> to_health
+$$;
+
+-- Hands out credential checks that were asked for, each once.
+create function take_verifications(most integer)
+returns table (id uuid, tenant_id uuid, provider text, secret_version integer, version integer)
+language sql security definer set search_path = despatch, pg_temp as $$
+  with picked as (
+    select p.id from providers p where p.verify_requested_at is not null and p.status <> 'deleted'
+    order by p.verify_requested_at limit most for update skip locked
+  )
+  update providers p set verify_requested_at = null from picked where p.id = picked.id
+  returning p.id, p.tenant_id, p.provider, p.secret_version, p.version
+$$;
+
+-- The answer of a credential check; ignored when the secret has changed meanwhile.
+create function note_verification(for_provider uuid, of_version integer, valid boolean, why text) returns text
+language plpgsql security definer set search_path = despatch, pg_temp as $$
+declare
+  before text;
+  moved text;
+begin
+  select p.status into before from providers p where p.id = for_provider and p.secret_version = of_version for update;
+  if before is null or before in ('disabled', 'deleted') then
+    return null;
+  end if;
+  moved := case when valid and before in ('unverified', 'invalid') then 'active'
+    when not valid and before in ('unverified', 'active') then 'invalid' end;
+  update providers set status = coalesce(moved, status), status_reason = why, verified_at = now(), updated_at = now(),
+    auth_failures = case when valid then 0 else auth_failures end
+  where id = for_provider;
+  if valid then
+    perform wake_waiting(for_provider);
+  end if;
+  return moved;
+end $$;
+
+-- What the scheduler needs to know of tenants.
+create function tenant_limits_of(ids uuid[]) returns table (tenant_id uuid, status text, plan text, limits jsonb)
+language sql stable security definer set search_path = despatch, pg_temp as $$
+  select t.id, t.status, t.plan, l.limits from tenants t left join tenant_limits l on l.tenant_id = t.id
+  where t.id = any (ids)
+$$;
+
+-- Totals for the gauges.
+create function backlog_totals() returns table (backlog bigint, oldest_due_seconds double precision)
+language sql stable security definer set search_path = despatch, pg_temp as $$
+  select coalesce((select sum(accepted) from tenant_usage), 0)::bigint - coalesce((select sum(finished) from tenant_progress), 0)::bigint,
+    greatest(0, extract(epoch from clock_timestamp() - (select min(due_at) from due where due_at < 'infinity')))::double precision
+$$;

@@ -1,0 +1,28 @@
+-- A function is callable by whom it is granted to and nobody else.
+
+revoke all on all functions in schema despatch from public;
+
+grant execute on function current_tenant(), schema_version() to despatch_api, despatch_worker, despatch_controller;
+
+grant execute on function
+  accept(jsonb, integer), take_rate(uuid, integer),
+  claim_idempotency(bytea[], uuid[], bytea[]),
+  store_idempotent_response(bytea[], smallint[], jsonb[], bytea[]),
+  release_idempotency(bytea[]),
+  find_tenant(uuid, text), find_api_key(text), touch_api_keys(uuid[], timestamptz[]),
+  sign_in(text, text, text, boolean, text), membership(uuid, text), memberships(uuid), user_facts(uuid),
+  invite_user(text, text, text), create_tenant(uuid, text, text, text, jsonb, uuid),
+  list_tenants(uuid, timestamptz, uuid, integer), set_suspension(uuid, text, text),
+  set_plan(uuid, text, jsonb), rename_tenant(uuid, text),
+  write_audit(uuid, text, text, text, text, text, text, jsonb), wake_waiting(uuid)
+to despatch_api;
+
+grant execute on function
+  claim(uuid[], date[], text, integer, uuid[]),
+  claim_due(uuid, integer, integer, text, integer, uuid[]),
+  complete(jsonb), apply_receipts(integer), due_tenants(), wake_queued(),
+  hold_tenant(uuid, integer), release_tenant(uuid, integer),
+  load_providers(uuid[]), note_provider_result(uuid, boolean), note_provider_health(uuid, text),
+  take_verifications(integer), note_verification(uuid, integer, boolean, text),
+  tenant_limits_of(uuid[]), backlog_totals(), make_partitions(), purge()
+to despatch_worker;
