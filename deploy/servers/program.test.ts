@@ -1,0 +1,196 @@
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { locateProgram } from './program.ts';
+import type { Archive, Platform, Program } from './programs.ts';
+
+const GREETER: Program = {
+  name: 'greeter',
+  version: '2.0.0',
+  binVariable: 'GREETER_BIN',
+  versionArgs: ['--version'],
+  versionPattern: /^greeter \d/,
+  source: { module: 'nats-server', package: 'example.com/greeter', tags: 'tiny', duration: '1 minute' },
+};
+const script = (output: string): string => `#!/bin/sh\necho "${output}"\n`;
+const here: Platform = `${process.platform}-${process.arch}`;
+
+/** Stands in for the compiler: notes its flags and writes a program. */
+const FAKE_GO = `#!/bin/sh
+if [ "$1" = env ]; then echo go1.26.3; exit; fi
+echo "$CGO_ENABLED $GOTOOLCHAIN $GOFLAGS $*" >> "$GO_CALLS"
+while [ "$1" != -o ]; do shift; done
+printf '#!/bin/sh\\necho "greeter 2.0.0"\\n' > "$2"
+/bin/chmod 755 "$2"
+`;
+
+type Machine = AsyncDisposable & {
+  readonly path: string;
+  readonly cache: string;
+  readonly lines: string[];
+  readonly options: { env: NodeJS.ProcessEnv; log: (line: string) => void };
+  /** Writes an executable and returns its path. */
+  put(path: string, content: string): Promise<string>;
+};
+
+/** A machine with an empty PATH folder and cache. */
+async function machine(variables: NodeJS.ProcessEnv = {}): Promise<Machine> {
+  const path = await mkdtemp(join(tmpdir(), 'despatch-program-'));
+  const lines: string[] = [];
+  const env = {
+    XDG_CACHE_HOME: join(path, 'cache'),
+    PATH: join(path, 'bin'),
+    GO_CALLS: join(path, 'go-calls'),
+    ...variables,
+  };
+  return {
+    path,
+    cache: join(path, 'cache', 'despatch', 'bin'),
+    lines,
+    options: { env, log: (line) => lines.push(line) },
+    async put(relative, content) {
+      const file = join(path, relative);
+      await mkdir(join(file, '..'), { recursive: true });
+      await writeFile(file, content, { mode: 0o755 });
+      return file;
+    },
+    [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }),
+  };
+}
+
+type Vendor = AsyncDisposable & { readonly archive: Archive };
+
+/** A local server that offers one archive holding a greeter of version 1.9.0. */
+async function vendor(bin: Machine, overrides: Partial<Archive> = {}): Promise<Vendor> {
+  await bin.put('release/greeter-1.9.0/greeter', script('greeter 1.9.0'));
+  const file = join(bin.path, 'greeter.tar.gz');
+  execFileSync('tar', ['-czf', file, '-C', join(bin.path, 'release'), 'greeter-1.9.0']);
+  const bytes = await readFile(file);
+  const server = createServer((request, response) => {
+    if (/^\/releases\/v1\.9\.0\/greeter-\w+-\w+\.tar\.gz$/.test(request.url ?? '')) response.end(bytes);
+    else response.writeHead(404).end('no such release');
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const archive: Archive = {
+    version: '1.9.0',
+    baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}/releases`,
+    kind: 'tar.gz',
+    path: (target) => `v1.9.0/greeter-${target}.tar.gz`,
+    member: () => 'greeter-1.9.0/greeter',
+    sha256: { [here]: createHash('sha256').update(bytes).digest('hex') },
+    ...overrides,
+  };
+  return {
+    archive,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+test('the variable goes before the PATH and the cache', async () => {
+  await using bin = await machine();
+  await bin.put('bin/greeter', script('greeter 1.0.0'));
+  const named = await bin.put('elsewhere/my-greeter', script('greeter 3.0.0'));
+  bin.options.env['GREETER_BIN'] = named;
+  expect(await locateProgram(GREETER, bin.options)).toBe(named);
+});
+
+test('a variable that names no working program is an error, not a reason to look elsewhere', async () => {
+  await using bin = await machine();
+  await bin.put('bin/greeter', script('greeter 1.0.0'));
+  bin.options.env['GREETER_BIN'] = '/nonexistent/greeter';
+  await expect(locateProgram(GREETER, bin.options)).rejects.toThrow(
+    'GREETER_BIN=/nonexistent/greeter is not a working greeter',
+  );
+});
+
+test('the PATH goes before the cache', async () => {
+  await using bin = await machine();
+  const onPath = await bin.put('bin/greeter', script('greeter 1.0.0'));
+  await bin.put('cache/despatch/bin/greeter-2.0.0', script('greeter 2.0.0'));
+  expect(await locateProgram(GREETER, bin.options)).toBe(onPath);
+});
+
+test('another program of the same name on the PATH is passed over', async () => {
+  await using bin = await machine();
+  await bin.put('bin/greeter', script('a photo greeter 1.0'));
+  const cached = await bin.put('cache/despatch/bin/greeter-2.0.0', script('greeter 2.0.0'));
+  expect(await locateProgram(GREETER, bin.options)).toBe(cached);
+});
+
+test('where Go is installed the program is built from the pinned module, once for all who ask', async () => {
+  await using bin = await machine();
+  await bin.put('bin/go', FAKE_GO);
+  const found = await Promise.all([1, 2, 3].map(() => locateProgram(GREETER, bin.options)));
+  expect(new Set(found)).toEqual(new Set([join(bin.cache, 'greeter-2.0.0')]));
+  const calls = (await readFile(join(bin.path, 'go-calls'), 'utf8')).trim().split('\n');
+  expect(calls).toEqual([
+    expect.stringMatching(
+      /^0 local -mod=readonly -buildvcs=false build -tags tiny -trimpath -ldflags -s -w -o /,
+    ),
+  ]);
+  expect(bin.lines.find((line) => line.includes('building'))).toContain('about 1 minute');
+  expect(bin.lines.find((line) => line.includes('built in'))).toMatch(/^greeter 2\.0\.0: built in \d+ s$/);
+  expect(await readdir(bin.cache)).toEqual(['greeter-2.0.0']);
+});
+
+test('a lock whose owner died does not keep a builder waiting', async () => {
+  await using bin = await machine();
+  await bin.put('bin/go', FAKE_GO);
+  const dead = Number(execFileSync('/bin/sh', ['-c', 'echo $$']).toString());
+  await bin.put('cache/despatch/bin/greeter.lock', String(dead));
+  expect(await locateProgram(GREETER, bin.options)).toBe(join(bin.cache, 'greeter-2.0.0'));
+});
+
+test("without Go the vendor's archive is used when its checksum is the pinned one", async () => {
+  await using bin = await machine();
+  await using local = await vendor(bin);
+  const program = { ...GREETER, archive: local.archive };
+  expect(await locateProgram(program, bin.options)).toBe(join(bin.cache, 'greeter-1.9.0'));
+  expect(await readdir(bin.cache)).toEqual(['greeter-1.9.0']);
+  expect(await locateProgram(program, bin.options)).toBe(join(bin.cache, 'greeter-1.9.0'));
+  expect(bin.lines.filter((line) => line.includes('downloading'))).toHaveLength(1);
+});
+
+test('an archive with another checksum is refused and leaves nothing behind', async () => {
+  await using bin = await machine();
+  await using local = await vendor(bin, { sha256: { [here]: '0'.repeat(64) } });
+  await expect(locateProgram({ ...GREETER, archive: local.archive }, bin.options)).rejects.toThrow(
+    /instead of the pinned 0{64}/,
+  );
+  expect(await readdir(bin.cache)).toEqual([]);
+});
+
+test('an archive that is gone is named with its status', async () => {
+  await using bin = await machine();
+  await using local = await vendor(bin, { path: () => 'v0.0.0/greeter.tar.gz' });
+  await expect(locateProgram({ ...GREETER, archive: local.archive }, bin.options)).rejects.toThrow(
+    /v0\.0\.0\/greeter\.tar\.gz answered 404/,
+  );
+});
+
+test('a platform without a pinned checksum is offered no archive', async () => {
+  await using bin = await machine();
+  await using local = await vendor(bin, { sha256: {} });
+  await expect(locateProgram({ ...GREETER, archive: local.archive }, bin.options)).rejects.toThrow(
+    `no archive is pinned for ${here}`,
+  );
+});
+
+test('when nothing helps one line says what to install', async () => {
+  await using bin = await machine();
+  const error = await locateProgram(GREETER, bin.options).catch((cause: unknown) => cause);
+  const { message } = error as Error;
+  expect(message).not.toContain('\n');
+  expect(message).toContain('install Go 1.26');
+  expect(message).toContain('GREETER_BIN');
+});
