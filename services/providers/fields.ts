@@ -21,7 +21,10 @@ export function optionalToken(description: string) {
 export function hostLabel(description: string) {
   return z
     .string()
-    .regex(/^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$/, 'Must be lower-case letters, digits and hyphens, at most 32')
+    .regex(
+      /^[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?$/,
+      'Must be lower-case letters, digits and hyphens, at most 32',
+    )
     .describe(description);
 }
 

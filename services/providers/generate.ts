@@ -41,7 +41,11 @@ async function providerFolders(root: URL): Promise<string[]> {
 
 async function readFolder(root: URL, folder: string): Promise<Entry> {
   const loaded = (await import(new URL(`${folder}/provider.ts`, root).href)) as Module;
-  return { folder, ids: [loaded.default].flat().map((provider) => provider.id), isList: Array.isArray(loaded.default) };
+  return {
+    folder,
+    ids: [loaded.default].flat().map((provider) => provider.id),
+    isList: Array.isArray(loaded.default),
+  };
 }
 
 function entryLine({ folder, isList }: Entry): string {

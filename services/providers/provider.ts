@@ -76,7 +76,10 @@ export type ProviderDefinition<
    * Rules that need config and secrets together, for example a user name that calls for a password. Runs only when both
    * halves are valid by themselves; fields are named `publicConfig.x` or `secretConfig.x`.
    */
-  check?(account: { readonly config: z.output<Config>; readonly secrets: z.output<Secrets> }): readonly FieldFault[];
+  check?(account: {
+    readonly config: z.output<Config>;
+    readonly secrets: z.output<Secrets>;
+  }): readonly FieldFault[];
   send(
     message: OutboundFor<C>,
     account: { readonly config: z.output<Config>; readonly secrets: z.output<Secrets> },

@@ -27,7 +27,11 @@ export type ParsedHalf =
  * Reads both halves of an account as sent by the tenant: known keys in camelCase or snake_case, unknown keys ignored.
  * Faults name a field (`publicConfig.accountSid`) and a rule, never a value.
  */
-export function parseAccount(provider: AnyProvider, publicConfig: unknown, secretConfig: unknown): ParsedAccount {
+export function parseAccount(
+  provider: AnyProvider,
+  publicConfig: unknown,
+  secretConfig: unknown,
+): ParsedAccount {
   const config = parsePublicConfig(provider, publicConfig);
   const secrets = parseSecretConfig(provider, secretConfig);
   if (!config.ok || !secrets.ok) {
@@ -89,7 +93,11 @@ function pickKnown(half: string, keys: readonly string[], sent: Record<string, u
     const given = [...new Set([key, snakeCase(key)])].filter((spelling) => Object.hasOwn(sent, spelling));
     const [first, second] = given.map((spelling) => sent[spelling]);
     if (given.length === 2 && JSON.stringify(first) !== JSON.stringify(second)) {
-      details.push({ field: `${half}.${key}`, rule: 'conflict', message: 'Both spellings of the field are present with different values' });
+      details.push({
+        field: `${half}.${key}`,
+        rule: 'conflict',
+        message: 'Both spellings of the field are present with different values',
+      });
     }
     if (given.length > 0) value[key] = first;
   }
@@ -111,6 +119,11 @@ const RULES: Readonly<Record<string, string>> = {
 function faultOf(half: string, issue: z.core.$ZodIssue, sent: Record<string, unknown>): FieldFault {
   const field = [half, ...issue.path.map(String)].join('.');
   const isMissing = issue.path.length === 1 && sent[String(issue.path[0])] === undefined;
-  if (isMissing) return { field, rule: 'required', message: issue.code === 'custom' ? issue.message : 'Field is required' };
+  if (isMissing)
+    return {
+      field,
+      rule: 'required',
+      message: issue.code === 'custom' ? issue.message : 'Field is required',
+    };
   return { field, rule: RULES[issue.code] ?? 'invalid', message: issue.message };
 }

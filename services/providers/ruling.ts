@@ -1,6 +1,6 @@
 import type { Failure, FailureClass } from '#core/domain/failure.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
-import type { HttpResult } from './provider.ts';
+import type { HttpResult, Verification } from './provider.ts';
 import { redact } from './redact.ts';
 import { retryAfterMs } from './retry-after.ts';
 
@@ -15,7 +15,7 @@ export type Ruling = {
 /** A provider's error codes and what each of them means. */
 export type CodeTable = Readonly<Record<string, Ruling>>;
 
-type Response = Extract<HttpResult, { kind: 'response' }>;
+export type Response = Extract<HttpResult, { kind: 'response' }>;
 
 /** The message can never be accepted as it is. */
 export function permanent(failureClass: FailureClass, code: string): Ruling {
@@ -49,19 +49,22 @@ export function rulingOfStatus(status: number): Ruling {
   const known = BY_STATUS[status];
   if (known !== undefined) return known;
   const isRefusal = status >= 400 && status < 500;
-  return isRefusal ? permanent('unknown', `http_${status}`) : transient('provider_unavailable', `http_${status}`);
+  return isRefusal
+    ? permanent('unknown', `http_${status}`)
+    : transient('provider_unavailable', `http_${status}`);
 }
 
 /** Vendor code first, HTTP status second. */
-export function rulingOf(table: CodeTable, vendorCode: string | undefined, status: number): Ruling {
+function rulingOf(table: CodeTable, vendorCode: string | undefined, status: number): Ruling {
   const known = vendorCode !== undefined && Object.hasOwn(table, vendorCode) ? table[vendorCode] : undefined;
   return known ?? rulingOfStatus(status);
 }
 
 /** True for an answer that a proxy or firewall wrote: these APIs speak JSON. */
-export function isPage(response: Response): boolean {
+function isPage(response: Response): boolean {
   return (
-    (response.headers['content-type'] ?? '').toLowerCase().includes('html') || /^\s*<(?:!doctype|html)/i.test(response.text)
+    (response.headers['content-type'] ?? '').toLowerCase().includes('html') ||
+    /^\s*<(?:!doctype|html)/i.test(response.text)
   );
 }
 
@@ -69,7 +72,7 @@ export function isPage(response: Response): boolean {
  * What a page instead of the API's own answer means. It says nothing about the message, so it is never permanent unless
  * the size was refused, and nothing about the credential either.
  */
-export function rulingOfPage(status: number): Ruling {
+function rulingOfPage(status: number): Ruling {
   const ruling = rulingOfStatus(status);
   const isTrusted = ruling.class === 'content_rejected' || ruling.class === 'provider_throttled';
   return isTrusted ? ruling : transient('provider_unavailable', `http_${status}`);
@@ -81,11 +84,26 @@ export type Said = {
   readonly providerMessage?: string | undefined;
 };
 
-export function failureOf(response: Pick<Response, 'status'>, ruling: Ruling, said: Said, hidden: readonly string[]): Failure {
+export type Judged = { readonly ruling: Ruling; readonly said: Said };
+
+/** Judges a response that is no success: `read` finds the vendor's code and text in the parsed body. */
+export function judge(response: Response, table: CodeTable, read: (body: unknown) => Said): Judged {
+  if (isPage(response)) return { ruling: rulingOfPage(response.status), said: {} };
+  const said = read(parseJson(response.text));
+  return { ruling: rulingOf(table, said.providerCode, response.status), said };
+}
+
+export function isSuccess({ status }: Response): boolean {
+  return status >= 200 && status <= 299;
+}
+
+export function failureOf(response: Response, { ruling, said }: Judged, hidden: readonly string[]): Failure {
   return {
     class: ruling.class,
     code: ruling.code,
-    ...(said.providerCode === undefined ? {} : { providerCode: redact(said.providerCode, hidden).slice(0, 64) }),
+    ...(said.providerCode === undefined
+      ? {}
+      : { providerCode: redact(said.providerCode, hidden).slice(0, 64) }),
     ...(said.providerMessage === undefined ? {} : { providerMessage: redact(said.providerMessage, hidden) }),
     httpStatus: response.status,
   };
@@ -94,12 +112,11 @@ export function failureOf(response: Pick<Response, 'status'>, ruling: Ruling, sa
 /** Turns a ruled refusal into the outcome, with the provider's wish for the time of the next try. */
 export function refused(
   response: Response,
-  ruling: Ruling,
-  said: Said,
+  { ruling, said }: Judged,
   hidden: readonly string[],
   now: number,
 ): Exclude<Outcome, { kind: 'accepted' | 'ambiguous' }> {
-  const failure = failureOf(response, ruling, said, hidden);
+  const failure = failureOf(response, { ruling, said }, hidden);
   if (!ruling.retry) return { kind: 'rejected_permanent', failure };
   const wait = retryAfterMs(response.headers['retry-after'], now);
   return { kind: 'rejected_transient', failure, ...(wait === undefined ? {} : { retryAfterMs: wait }) };
@@ -108,7 +125,9 @@ export function refused(
 /** The outcome of an exchange that ended without a response. */
 export function unanswered(result: Exclude<HttpResult, { kind: 'response' }>): Outcome {
   const failure: Failure = { class: 'provider_unavailable', code: result.code };
-  return result.kind === 'not_sent' ? { kind: 'rejected_transient', failure } : { kind: 'ambiguous', failure };
+  return result.kind === 'not_sent'
+    ? { kind: 'rejected_transient', failure }
+    : { kind: 'ambiguous', failure };
 }
 
 /** A success status whose body is not the API's answer: the provider may have accepted, and nobody can tell. */
@@ -117,6 +136,21 @@ export function unreadable(response: Response): Outcome {
     kind: 'ambiguous',
     failure: { class: 'provider_unavailable', code: 'unreadable_response', httpStatus: response.status },
   };
+}
+
+/** What a credential check may conclude from a response that is no success: only a refused credential is invalid. */
+export function doubted(response: Response, judged: Judged, hidden: readonly string[]): Verification {
+  const failure = failureOf(response, judged, hidden);
+  return { kind: failure.class === 'auth_or_config' ? 'invalid' : 'unknown', failure };
+}
+
+/** A credential check that got no response, or a success that is not the API's answer. */
+export function unverified(result: HttpResult): Verification {
+  const failure: Failure =
+    result.kind === 'response'
+      ? { class: 'provider_unavailable', code: 'unreadable_response', httpStatus: result.status }
+      : { class: 'provider_unavailable', code: result.code };
+  return { kind: 'unknown', failure };
 }
 
 /** Parses JSON without throwing: providers and the proxies before them answer with anything. */

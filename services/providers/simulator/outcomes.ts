@@ -50,7 +50,10 @@ export function simulatedOutcome(behaviour: Behaviour, messageId: string, attemp
     return { kind: 'rejected_permanent', failure: { class: 'invalid_recipient', code: 'unknown_recipient' } };
   }
   if (behaviour === 'transient' && attempt === 1) {
-    return { kind: 'rejected_transient', failure: { class: 'provider_unavailable', code: 'http_503', httpStatus: 503 } };
+    return {
+      kind: 'rejected_transient',
+      failure: { class: 'provider_unavailable', code: 'http_503', httpStatus: 503 },
+    };
   }
   if (behaviour === 'ambiguous') {
     return { kind: 'ambiguous', failure: { class: 'provider_unavailable', code: 'timeout' } };

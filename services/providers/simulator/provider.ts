@@ -1,7 +1,13 @@
 import { z } from 'zod';
 import type { Channel } from '#core/domain/channel.ts';
 import { defineProvider } from '../provider.ts';
-import { behaviourOfAddress, behaviourOfNumber, behaviourOfWord, simulatedOutcome, type Behaviour } from './outcomes.ts';
+import {
+  behaviourOfAddress,
+  behaviourOfNumber,
+  behaviourOfWord,
+  simulatedOutcome,
+  type Behaviour,
+} from './outcomes.ts';
 
 /** One simulator per channel: no network, no credential, and an outcome that the recipient chooses. */
 export default [

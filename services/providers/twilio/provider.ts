@@ -1,19 +1,20 @@
 import { z } from 'zod';
 import type { Outcome } from '#core/domain/outcome.ts';
 import { hostLabel, optionalToken, token } from '../fields.ts';
-import { defineProvider, type HttpResult, type Verification } from '../provider.ts';
+import { defineProvider, type Verification } from '../provider.ts';
 import { secretStrings } from '../redact.ts';
 import {
   account,
+  doubted,
   failureOf,
-  isPage,
+  isSuccess,
+  judge,
   parseJson,
   refused,
-  rulingOf,
-  rulingOfPage,
   unanswered,
   unreadable,
-  type Ruling,
+  unverified,
+  type Response,
   type Said,
 } from '../ruling.ts';
 import { TWILIO_CODES } from './outcomes.ts';
@@ -28,19 +29,28 @@ const config = z
       .describe('Account SID: AC and 32 hexadecimal digits.'),
     from: z
       .string()
-      .regex(/^(?:\+[1-9]\d{1,14}|\d{3,8}|(?=.*[A-Za-z])[A-Za-z0-9 ]{1,11})$/, 'Must be an E.164 number, a short code or a sender id')
+      .regex(
+        /^(?:\+[1-9]\d{1,14}|\d{3,8}|(?=.*[A-Za-z])[A-Za-z0-9 ]{1,11})$/,
+        'Must be an E.164 number, a short code or a sender id',
+      )
       .optional()
-      .describe('Sender: an E.164 number, a short code or an alphanumeric sender id. This or messagingServiceSid.'),
+      .describe(
+        'Sender: an E.164 number, a short code or an alphanumeric sender id. This or messagingServiceSid.',
+      ),
     messagingServiceSid: z
       .string()
       .regex(/^MG[0-9a-fA-F]{32}$/, 'Must be MG followed by 32 hexadecimal digits')
       .optional()
-      .describe('Messaging Service SID: MG and 32 hexadecimal digits. Chooses the sender where the message names none.'),
+      .describe(
+        'Messaging Service SID: MG and 32 hexadecimal digits. Chooses the sender where the message names none.',
+      ),
     apiKeySid: z
       .string()
       .regex(/^SK[0-9a-fA-F]{32}$/, 'Must be SK followed by 32 hexadecimal digits')
       .optional()
-      .describe('API key SID: SK and 32 hexadecimal digits. Calls then use it with apiKeySecret instead of the auth token.'),
+      .describe(
+        'API key SID: SK and 32 hexadecimal digits. Calls then use it with apiKeySecret instead of the auth token.',
+      ),
     region: hostLabel('Processing region, for example ie1.').optional(),
     edge: hostLabel('Edge location, for example dublin; without a region it implies us1.').optional(),
   })
@@ -56,7 +66,6 @@ const secrets = z.object({
 });
 
 type Account = { readonly config: z.output<typeof config>; readonly secrets: z.output<typeof secrets> };
-type Response = Extract<HttpResult, { kind: 'response' }>;
 
 const Created = z.looseObject({ sid: z.string().min(1) });
 /** The classic shape and the RFC 9457 one of newer products. */
@@ -79,7 +88,13 @@ export default defineProvider({
 
   check({ config, secrets }) {
     if (config.apiKeySid === undefined || secrets.apiKeySecret !== undefined) return [];
-    return [{ field: 'secretConfig.apiKeySecret', rule: 'required', message: 'Required with publicConfig.apiKeySid' }];
+    return [
+      {
+        field: 'secretConfig.apiKeySecret',
+        rule: 'required',
+        message: 'Required with publicConfig.apiKeySid',
+      },
+    ];
   },
 
   async send(message, account, context): Promise<Outcome> {
@@ -100,10 +115,7 @@ export default defineProvider({
     });
     if (result.kind !== 'response') return unanswered(result);
     const hidden = [...hiddenOf(account), message.to, message.content.body];
-    if (result.status < 200 || result.status > 299) {
-      const { ruling, said } = judge(result);
-      return refused(result, ruling, said, hidden, context.now());
-    }
+    if (!isSuccess(result)) return refused(result, judge(result, TWILIO_CODES, read), hidden, context.now());
     const created = Created.safeParse(parseJson(result.text));
     if (!created.success) return unreadable(result);
     return { kind: 'accepted', providerMessageId: created.data.sid, httpStatus: result.status };
@@ -115,11 +127,9 @@ export default defineProvider({
       url: `${context.origin(vendorOrigin(credentials))}/2010-04-01/Accounts/${credentials.config.accountSid}.json`,
       headers: { authorization: basicAuthorization(credentials), accept: 'application/json' },
     });
-    if (result.kind !== 'response') return { kind: 'unknown', failure: { class: 'provider_unavailable', code: result.code } };
-    const { ruling, said } = judge(result);
+    if (result.kind !== 'response') return unverified(result);
     if (result.status === 200) return verdictOfAccount(result);
-    const failure = failureOf(result, ruling, said, hiddenOf(credentials));
-    return { kind: ruling.class === 'auth_or_config' ? 'invalid' : 'unknown', failure };
+    return doubted(result, judge(result, TWILIO_CODES, read), hiddenOf(credentials));
   },
 });
 
@@ -149,23 +159,20 @@ function validity(remainingMs: number): Record<string, string> {
   return seconds >= VALIDITY_S_MAX ? {} : { ValidityPeriod: String(seconds) };
 }
 
-function judge(response: Response): { ruling: Ruling; said: Said } {
-  if (isPage(response)) return { ruling: rulingOfPage(response.status), said: {} };
-  const body = ErrorBody.safeParse(parseJson(response.text)).data ?? {};
-  const providerCode = body.code === undefined ? undefined : String(body.code);
+function read(body: unknown): Said {
+  const { code, message, detail, title } = ErrorBody.safeParse(body).data ?? {};
   return {
-    ruling: rulingOf(TWILIO_CODES, providerCode, response.status),
-    said: { providerCode, providerMessage: body.message ?? body.detail ?? body.title },
+    providerCode: code === undefined ? undefined : String(code),
+    providerMessage: message ?? detail ?? title,
   };
 }
 
 function verdictOfAccount(response: Response): Verification {
   const status = AccountBody.safeParse(parseJson(response.text)).data?.status;
+  if (status === undefined) return unverified(response);
   if (status === 'active') return { kind: 'valid' };
-  if (status === undefined) {
-    return { kind: 'unknown', failure: { class: 'provider_unavailable', code: 'unreadable_response', httpStatus: response.status } };
-  }
-  return { kind: 'invalid', failure: failureOf(response, account('account_suspended'), { providerCode: status }, []) };
+  const judged = { ruling: account('account_suspended'), said: { providerCode: status } };
+  return { kind: 'invalid', failure: failureOf(response, judged, []) };
 }
 
 function hiddenOf({ config, secrets }: Account): string[] {

@@ -1,0 +1,23 @@
+/** One request to a third party. Header names in lower case. */
+export type HttpRequest = {
+  readonly method: 'GET' | 'POST';
+  /** Absolute http or https URL. */
+  readonly url: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+};
+
+/** How one exchange ended, split by what the other side may have seen. */
+export type HttpResult =
+  | {
+      readonly kind: 'response';
+      readonly status: number;
+      /** Lower-case names. */
+      readonly headers: Readonly<Record<string, string>>;
+      /** Body as text, cut at the client's cap or where the connection broke: the status stands either way. */
+      readonly text: string;
+    }
+  /** DNS, connect or TLS failed, or time ran out, before anything was written: certainly not processed. */
+  | { readonly kind: 'not_sent'; readonly code: string }
+  /** Reset or timeout after bytes may have left: the provider may have acted. */
+  | { readonly kind: 'ambiguous'; readonly code: string };

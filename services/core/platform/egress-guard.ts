@@ -1,0 +1,144 @@
+import { lookup as systemLookup, type LookupAddress } from 'node:dns';
+import type { LookupFunction } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import ipaddr from 'ipaddr.js';
+
+type Address = ipaddr.IPv4 | ipaddr.IPv6;
+type Network = readonly [Address, number];
+
+export type EgressGuardOptions = {
+  /** Ranges the operator opens, on every port, for example `10.20.0.0/16`. Throws on anything that is not a range. */
+  readonly allowCidrs: readonly string[];
+  /** Ports that tenants may name for any other address. */
+  readonly ports: readonly number[];
+  /** All addresses of a host name; rejects when there are none. */
+  readonly lookup?: (host: string) => Promise<readonly string[]>;
+};
+
+export type ResolvedHost =
+  | { readonly kind: 'address'; readonly address: string }
+  | { readonly kind: 'refused'; readonly code: 'dns' | 'egress_blocked' };
+
+export type EgressGuard = {
+  /**
+   * Resolves a host that a tenant chose and checks every address and the port; the caller connects to the address it is
+   * given, so a second resolution cannot change it.
+   */
+  readonly resolve: (host: string, port: number) => Promise<ResolvedHost>;
+  /** The same check for a socket's `lookup` option, which sees no port. IP literals never reach it: resolve those first. */
+  readonly lookup: LookupFunction;
+};
+
+const DNS_TIMEOUT_MS = 5_000;
+
+/** Reachable from inside clouds only, though in public address space: Azure's platform endpoint. */
+const CLOUD_INTERNAL: readonly Network[] = [ipaddr.parseCIDR('168.63.129.16/32')];
+/** All that IANA has given out for global unicast; ranges inside it that are not global have names of their own. */
+const GLOBAL_V6 = ipaddr.parseCIDR('2000::/3');
+
+/** Keeps connections that tenants choose away from private, local and special networks. */
+export function createEgressGuard(options: EgressGuardOptions): EgressGuard {
+  const allowed = options.allowCidrs.map(parseNetwork);
+  const ports = new Set(options.ports);
+  const lookupAll = options.lookup ?? lookupSystem;
+
+  async function addressesOf(host: string): Promise<readonly Address[] | undefined> {
+    const name = host.endsWith('.') ? host.slice(0, -1) : host;
+    const literal = parseLiteral(name);
+    if (literal !== undefined) return [literal];
+    if (!isHostName(name)) return undefined;
+    try {
+      const found = await withTimeout(lookupAll(name));
+      return found.map((address) => canonical(ipaddr.parse(address)));
+    } catch {
+      return undefined;
+    }
+  }
+
+  async function resolve(host: string, port: number | undefined): Promise<ResolvedHost> {
+    const addresses = await addressesOf(host);
+    const first = addresses?.[0];
+    if (addresses === undefined || first === undefined) return { kind: 'refused', code: 'dns' };
+    const isOpened = (address: Address) => isInside(address, allowed);
+    const isFine = (address: Address) =>
+      isOpened(address) || (isGlobal(address) && (port === undefined || ports.has(port)));
+    return addresses.every(isFine)
+      ? { kind: 'address', address: first.toString() }
+      : { kind: 'refused', code: 'egress_blocked' };
+  }
+
+  const lookup: LookupFunction = (host, { all }, callback) => {
+    void resolve(host, undefined).then((resolved) => {
+      if (resolved.kind === 'refused') {
+        const code = resolved.code === 'dns' ? 'ENOTFOUND' : 'EGRESS_BLOCKED';
+        callback(
+          Object.assign(new Error(`Connection refused by the egress guard: ${resolved.code}`), { code }),
+          '',
+        );
+        return;
+      }
+      const family = ipaddr.parse(resolved.address).kind() === 'ipv4' ? 4 : 6;
+      if (all === true) callback(null, [{ address: resolved.address, family }]);
+      else callback(null, resolved.address, family);
+    });
+  };
+
+  return { resolve, lookup };
+}
+
+function parseNetwork(cidr: string): Network {
+  try {
+    return ipaddr.parseCIDR(cidr.trim());
+  } catch {
+    throw new Error(`Not an address range: ${cidr}`);
+  }
+}
+
+/** Reads every spelling that a resolver would take for an address: decimal, octal, hexadecimal, short, bracketed, mapped. */
+function parseLiteral(host: string): Address | undefined {
+  const bare = host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host;
+  if (ipaddr.IPv4.isValid(bare)) return ipaddr.IPv4.parse(bare);
+  return ipaddr.IPv6.isValid(bare) ? canonical(ipaddr.IPv6.parse(bare)) : undefined;
+}
+
+/** An IPv4 address in IPv6 clothes is the IPv4 address. */
+function canonical(address: Address): Address {
+  return address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress() ? address.toIPv4Address() : address;
+}
+
+/** Letters, digits and hyphens; the last label never all digits or hexadecimal, which resolvers read as an address. */
+function isHostName(name: string): boolean {
+  const labels = name.split('.');
+  const isLabel = (label: string) => /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9])?$/i.test(label);
+  return name.length <= 253 && labels.every(isLabel) && !/^(?:\d+|0x[0-9a-f]*)$/i.test(labels.at(-1) ?? '');
+}
+
+function isGlobal(address: Address): boolean {
+  if (address.range() !== 'unicast' || isInside(address, CLOUD_INTERNAL)) return false;
+  return address.kind() === 'ipv4' || address.match(GLOBAL_V6);
+}
+
+function isInside(address: Address, networks: readonly Network[]): boolean {
+  return networks.some(([base, bits]) => base.kind() === address.kind() && address.match(base, bits));
+}
+
+async function lookupSystem(host: string): Promise<readonly string[]> {
+  const { promise, resolve, reject } = Promise.withResolvers<LookupAddress[]>();
+  systemLookup(host, { all: true, order: 'ipv4first' }, (error, addresses) => {
+    if (error === null) resolve(addresses);
+    else reject(error);
+  });
+  return (await promise).map(({ address }) => address);
+}
+
+async function withTimeout<T>(work: Promise<T>): Promise<T> {
+  const timer = new AbortController();
+  try {
+    const late = delay(DNS_TIMEOUT_MS, undefined, { signal: timer.signal }).then(() => {
+      throw new Error('The resolver gave no answer in time');
+    });
+    return await Promise.race([work, late]);
+  } finally {
+    timer.abort();
+  }
+}

@@ -1,0 +1,72 @@
+import { LRUCache } from 'lru-cache';
+import type { EgressResolver, HttpSender, ProviderContext } from './provider.ts';
+
+export type ProviderContextsOptions = {
+  readonly http: HttpSender;
+  readonly resolve: EgressResolver;
+  /** Origins that the operator puts in place of the vendor's, by provider id; without a trailing slash. */
+  readonly baseUrls?: Readonly<Record<string, string>>;
+  readonly now?: () => number;
+};
+
+/** The account and the attempt that a context is bound to. */
+export type ProviderCall = {
+  readonly providerId: string;
+  readonly accountId: string;
+  /** Anything that changes with every new secret of the account. */
+  readonly secretVersion: string | number;
+  /** Aborted at the attempt's deadline. */
+  readonly signal: AbortSignal;
+};
+
+type Remembered = {
+  readonly loaded: Promise<{ readonly value: unknown; readonly expiresAt: number }>;
+  expiresAt: number;
+};
+
+const REMEMBERED_MAX = 10_000;
+
+/** Binds the ways out once per process; the function it gives makes the context of one call. */
+export function createProviderContexts(
+  options: ProviderContextsOptions,
+): (call: ProviderCall) => ProviderContext {
+  const { http, resolve, baseUrls = {}, now = Date.now } = options;
+  const remembered = new LRUCache<string, Remembered>({ max: REMEMBERED_MAX });
+
+  return ({ providerId, accountId, secretVersion, signal }) => {
+    const override = Object.hasOwn(baseUrls, providerId)
+      ? baseUrls[providerId]?.replace(/\/+$/, '')
+      : undefined;
+    const keyOf = (key: string) => JSON.stringify([accountId, secretVersion, key]);
+    return {
+      http: (request) => http(request, signal),
+      resolve,
+      origin: (vendorOrigin) => override ?? vendorOrigin,
+      memo: (key, load) => memo(remembered, keyOf(key), load, now),
+      forget: (key) => void remembered.delete(keyOf(key)),
+      signal,
+      now,
+    };
+  };
+}
+
+async function memo<T>(
+  remembered: LRUCache<string, Remembered>,
+  key: string,
+  load: () => Promise<{ value: T; expiresAt: number }>,
+  now: () => number,
+): Promise<T> {
+  const known = remembered.get(key);
+  if (known !== undefined && known.expiresAt > now()) return (await known.loaded).value as T;
+  // Until the load tells otherwise it is shared by all who ask.
+  const entry: Remembered = { loaded: load(), expiresAt: Number.POSITIVE_INFINITY };
+  remembered.set(key, entry);
+  try {
+    const { value, expiresAt } = await entry.loaded;
+    entry.expiresAt = expiresAt;
+    return value as T;
+  } catch (error) {
+    if (remembered.get(key) === entry) remembered.delete(key);
+    throw error;
+  }
+}

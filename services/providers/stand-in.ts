@@ -1,0 +1,110 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** One request as a stand-in took it. */
+export type Received = {
+  readonly method: string;
+  /** With the query. */
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+};
+
+export type Reply = {
+  readonly status: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** A string is sent as it is, anything else as JSON. */
+  readonly body?: unknown;
+};
+
+/** What goes wrong with a request instead of the usual answer. */
+export type Fault =
+  | ({ readonly kind: 'reply' } & Reply)
+  /** Takes the whole request and never answers. */
+  | { readonly kind: 'hang' }
+  /** Takes the whole request and cuts the connection. */
+  | { readonly kind: 'reset' }
+  /** Sends the status and the start of a body, then cuts the connection. */
+  | { readonly kind: 'broken-body'; readonly status: number };
+
+/** A local server in a vendor's place. It takes any credential and any recipient. */
+export type StandIn = AsyncDisposable & {
+  readonly origin: string;
+  /** The newest requests, oldest first. `GET /_received` shows the same. */
+  readonly received: readonly Received[];
+  /** Makes the next request whose path matches go wrong; faults queue up. */
+  readonly fail: (fault: Fault, path?: RegExp) => void;
+};
+
+export type StandInOptions = {
+  /** Default: a free port. */
+  readonly port?: number;
+  /** How many requests are remembered. Default 1000. */
+  readonly keep?: number;
+};
+
+/** Starts a stand-in on loopback; `answer` gives the vendor's usual reply, undefined is the vendor's 404. */
+export async function startStandIn(
+  answer: (request: Received) => Reply | undefined,
+  { port = 0, keep = 1_000 }: StandInOptions = {},
+): Promise<StandIn> {
+  const received: Received[] = [];
+  const faults: { readonly fault: Fault; readonly path: RegExp }[] = [];
+
+  async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const taken = await take(request);
+    if (taken.path === '/_received') return reply(response, { status: 200, body: received });
+    received.push(taken);
+    if (received.length > keep) received.shift();
+    const position = faults.findIndex(({ path }) => path.test(taken.path));
+    const fault = faults[position]?.fault;
+    if (fault === undefined)
+      return reply(response, answer(taken) ?? { status: 404, body: { message: 'Not found' } });
+    faults.splice(position, 1);
+    return misbehave(response, fault);
+  }
+
+  const server = createServer((request, response) => {
+    serve(request, response).catch(() => request.destroy());
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject).listen(port, '127.0.0.1', resolve);
+  });
+  return {
+    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    received,
+    fail: (fault, path = /^/) => void faults.push({ fault, path }),
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+async function take(request: IncomingMessage): Promise<Received> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  const headers = Object.fromEntries(
+    Object.entries(request.headers).map(([name, value]) => [name, String(value)]),
+  );
+  const body = Buffer.concat(chunks).toString();
+  return { method: request.method ?? '', path: request.url ?? '', headers, body, at: Date.now() };
+}
+
+function reply(response: ServerResponse, { status, headers = {}, body }: Reply): void {
+  const isText = typeof body === 'string';
+  const type = isText ? {} : { 'content-type': 'application/json; charset=utf-8' };
+  response.writeHead(status, { ...(body === undefined ? {} : type), ...headers });
+  response.end(isText ? body : body === undefined ? undefined : JSON.stringify(body));
+}
+
+function misbehave(response: ServerResponse, fault: Fault): void {
+  if (fault.kind === 'reply') return reply(response, fault);
+  if (fault.kind === 'reset') return void response.destroy();
+  if (fault.kind === 'broken-body') {
+    response.writeHead(fault.status, { 'content-type': 'application/json', 'content-length': '1000' });
+    response.write('{"', () => response.destroy());
+  }
+}

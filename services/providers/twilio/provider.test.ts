@@ -1,0 +1,241 @@
+import { describe, expect, test } from 'vitest';
+import { httpProviderSuite } from '#test/suites/provider-conformance.ts';
+import { createHttpClient } from '#core/platform/http.ts';
+import { contextAt } from '#test/suites/provider-conformance.ts';
+import { TWILIO_CODES } from './outcomes.ts';
+import twilio from './provider.ts';
+import { startTwilioStandIn } from './stand-in.ts';
+
+const ACCOUNT_SID = `AC${'0123456789abcdef'.repeat(2)}`;
+const account = {
+  publicConfig: { accountSid: ACCOUNT_SID, from: '+15005550006' },
+  secretConfig: { authToken: 'canary-auth-token-1' },
+};
+const message = {
+  channel: 'sms',
+  id: '7f3b2a34-1111-4222-8333-444455556666',
+  to: '+15551230001',
+  content: { body: 'Grüße & 100% +1' },
+  expiresAt: Date.now() + 24 * 3_600_000,
+  attempt: 1,
+} as const;
+
+const refusal = (status: number, code: number) => ({
+  status,
+  body: { code, message: 'Refused', more_info: 'https://www.twilio.com/docs', status },
+});
+
+httpProviderSuite({
+  provider: twilio,
+  startStandIn: startTwilioStandIn,
+  account,
+  message,
+  sendPath: /\/Messages\.json$/,
+  verifyPath: /\/Accounts\/\w+\.json$/,
+  request: (received) => {
+    expect(received.method).toBe('POST');
+    expect(received.path).toBe(`/2010-04-01/Accounts/${ACCOUNT_SID}/Messages.json`);
+    expect(received.headers).toMatchObject({
+      authorization: `Basic ${btoa(`${ACCOUNT_SID}:canary-auth-token-1`)}`,
+      accept: 'application/json',
+      'content-type': 'application/x-www-form-urlencoded',
+    });
+    expect([...new URLSearchParams(received.body)]).toEqual([
+      ['To', '+15551230001'],
+      ['From', '+15005550006'],
+      ['Body', 'Grüße & 100% +1'],
+    ]);
+  },
+  providerMessageId: /^SM[0-9a-f]{32}$/,
+  errorBody: (text) => ({ code: 20001, message: text, status: 400 }),
+  refusals: [
+    {
+      reply: refusal(400, 21211),
+      outcome: {
+        kind: 'rejected_permanent',
+        failure: {
+          class: 'invalid_recipient',
+          code: 'invalid_number',
+          providerCode: '21211',
+          providerMessage: 'Refused',
+          httpStatus: 400,
+        },
+      },
+    },
+    {
+      reply: refusal(400, 21610),
+      outcome: {
+        kind: 'rejected_permanent',
+        failure: { class: 'recipient_unavailable', code: 'recipient_opted_out', providerCode: '21610' },
+      },
+    },
+    {
+      reply: refusal(400, 21606),
+      outcome: {
+        kind: 'rejected_permanent',
+        failure: { class: 'sender_rejected', code: 'invalid_sender', providerCode: '21606' },
+      },
+    },
+    {
+      reply: refusal(400, 21617),
+      outcome: {
+        kind: 'rejected_permanent',
+        failure: { class: 'content_rejected', code: 'body_too_long', providerCode: '21617' },
+      },
+    },
+    {
+      reply: refusal(401, 20003),
+      outcome: {
+        kind: 'rejected_transient',
+        failure: { class: 'auth_or_config', code: 'authentication_failed', providerCode: '20003' },
+      },
+    },
+    {
+      reply: refusal(402, 1),
+      outcome: {
+        kind: 'rejected_transient',
+        failure: { class: 'auth_or_config', code: 'insufficient_credit', providerCode: '1' },
+      },
+    },
+    {
+      reply: refusal(429, 20429),
+      outcome: {
+        kind: 'rejected_transient',
+        failure: { class: 'provider_throttled', code: 'rate_limited', providerCode: '20429' },
+      },
+    },
+    {
+      reply: refusal(400, 21611),
+      outcome: {
+        kind: 'rejected_transient',
+        failure: { class: 'provider_throttled', code: 'sender_queue_full', providerCode: '21611' },
+      },
+    },
+    {
+      reply: refusal(503, 20503),
+      outcome: {
+        kind: 'rejected_transient',
+        failure: { class: 'provider_unavailable', code: 'provider_error', providerCode: '20503' },
+      },
+    },
+    {
+      reply: refusal(400, 99999),
+      outcome: {
+        kind: 'rejected_permanent',
+        failure: { class: 'unknown', code: 'http_400', providerCode: '99999' },
+      },
+    },
+    {
+      reply: {
+        status: 400,
+        body: { type: 'about:blank', title: 'Bad', status: 400, code: 21614, detail: 'Not mobile' },
+      },
+      outcome: {
+        kind: 'rejected_permanent',
+        failure: { class: 'invalid_recipient', code: 'unreachable_number', providerMessage: 'Not mobile' },
+      },
+    },
+  ],
+  wrongCredential: refusal(401, 20003),
+  invalidAccounts: [
+    {
+      account: { publicConfig: {}, secretConfig: {} },
+      fields: ['publicConfig.accountSid', 'secretConfig.authToken'],
+    },
+    {
+      account: {
+        publicConfig: { accountSid: 'wrong-account-sid', from: '+15005550006' },
+        secretConfig: { authToken: 'has space inside' },
+      },
+      fields: ['publicConfig.accountSid', 'secretConfig.authToken'],
+    },
+    {
+      account: { publicConfig: { accountSid: ACCOUNT_SID }, secretConfig: account.secretConfig },
+      fields: ['publicConfig.from'],
+    },
+    {
+      account: {
+        publicConfig: { ...account.publicConfig, region: 'evil.example/' },
+        secretConfig: account.secretConfig,
+      },
+      fields: ['publicConfig.region'],
+    },
+    {
+      account: {
+        publicConfig: { ...account.publicConfig, apiKeySid: `SK${'0'.repeat(32)}` },
+        secretConfig: account.secretConfig,
+      },
+      fields: ['secretConfig.apiKeySecret'],
+    },
+    {
+      account: {
+        publicConfig: { ...account.publicConfig, account_sid: `AC${'f'.repeat(32)}` },
+        secretConfig: account.secretConfig,
+      },
+      fields: ['publicConfig.accountSid'],
+    },
+  ],
+});
+
+describe('twilio', () => {
+  const edgeCase = async (
+    config: Record<string, string>,
+    over: object,
+    check: (body: URLSearchParams, authorization: string) => void,
+  ) => {
+    await using http = createHttpClient();
+    await using standIn = await startTwilioStandIn();
+    const secrets = { authToken: 'token', apiKeySecret: 'key-secret' };
+    const context = contextAt(twilio, http, standIn.origin);
+    await twilio.send(
+      { ...message, ...over },
+      { config: { accountSid: ACCOUNT_SID, ...config }, secrets },
+      context,
+    );
+    const [received] = standIn.received;
+    check(new URLSearchParams(received?.body), received?.headers['authorization'] ?? '');
+  };
+
+  test("the message's own sender goes before the account's", async () => {
+    await edgeCase({ messagingServiceSid: `MG${'0'.repeat(32)}` }, { from: '+15005550009' }, (body) => {
+      expect(body.get('From')).toBe('+15005550009');
+      expect(body.has('MessagingServiceSid')).toBe(false);
+    });
+  });
+
+  test('a messaging service sends without a number', async () => {
+    await edgeCase({ messagingServiceSid: `MG${'0'.repeat(32)}` }, {}, (body) => {
+      expect(body.get('MessagingServiceSid')).toBe(`MG${'0'.repeat(32)}`);
+      expect(body.has('From')).toBe(false);
+    });
+  });
+
+  test('an API key authenticates in place of the auth token', async () => {
+    const apiKeySid = `SK${'0'.repeat(32)}`;
+    await edgeCase({ from: '+15005550006', apiKeySid }, {}, (_, authorization) => {
+      expect(authorization).toBe(`Basic ${btoa(`${apiKeySid}:key-secret`)}`);
+    });
+  });
+
+  test('a message that expires soon is not delivered later', async () => {
+    await edgeCase({ from: '+15005550006' }, { expiresAt: Date.now() + 600_500 }, (body) => {
+      expect(Number(body.get('ValidityPeriod'))).toBeGreaterThan(595);
+      expect(Number(body.get('ValidityPeriod'))).toBeLessThanOrEqual(600);
+    });
+  });
+
+  test.each([
+    ['20003', 'auth_or_config', true],
+    ['20429', 'provider_throttled', true],
+    ['21211', 'invalid_recipient', false],
+    ['21408', 'sender_rejected', false],
+    ['21610', 'recipient_unavailable', false],
+    ['21730', 'provider_unavailable', true],
+    ['30002', 'auth_or_config', true],
+    ['30003', 'recipient_unavailable', true],
+    ['30007', 'content_rejected', false],
+    ['63038', 'provider_throttled', true],
+  ])('code %s is %s, retry %s', (code, failureClass, retry) => {
+    expect(TWILIO_CODES[code]).toMatchObject({ class: failureClass, retry });
+  });
+});

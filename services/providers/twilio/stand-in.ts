@@ -1,0 +1,53 @@
+import { randomBytes } from 'node:crypto';
+import { startStandIn, type Received, type Reply, type StandIn, type StandInOptions } from '../stand-in.ts';
+
+/** Twilio's Messages and Accounts resources on loopback. */
+export function startTwilioStandIn(options: StandInOptions = {}): Promise<StandIn> {
+  return startStandIn(answer, options);
+}
+
+function answer(request: Received): Reply | undefined {
+  const accountSid = /^\/2010-04-01\/Accounts\/(\w+)[./]/.exec(request.path)?.[1];
+  if (accountSid === undefined) return undefined;
+  if (!request.headers['authorization']?.startsWith('Basic ')) {
+    return failure(401, 20003, 'Authenticate');
+  }
+  if (request.method === 'GET' && request.path.endsWith(`/${accountSid}.json`)) {
+    return { status: 200, body: { sid: accountSid, status: 'active', friendly_name: 'Stand-in' } };
+  }
+  if (request.method === 'POST' && request.path.endsWith('/Messages.json'))
+    return create(accountSid, request);
+  return undefined;
+}
+
+function create(accountSid: string, request: Received): Reply {
+  const form = new URLSearchParams(request.body);
+  const to = form.get('To');
+  const service = form.get('MessagingServiceSid');
+  if (to === null) return failure(400, 21604, "A 'To' phone number is required.");
+  if (service === null && form.get('From') === null)
+    return failure(400, 21603, "A 'From' phone number is required.");
+  if (!form.get('Body')) return failure(400, 21602, 'Message body is required.');
+  return {
+    status: 201,
+    body: {
+      account_sid: accountSid,
+      api_version: '2010-04-01',
+      body: form.get('Body'),
+      date_created: new Date().toUTCString(),
+      direction: 'outbound-api',
+      error_code: null,
+      error_message: null,
+      from: form.get('From'),
+      messaging_service_sid: service,
+      num_segments: service === null ? '1' : '0',
+      sid: `SM${randomBytes(16).toString('hex')}`,
+      status: service === null ? 'queued' : 'accepted',
+      to,
+    },
+  };
+}
+
+function failure(status: number, code: number, message: string): Reply {
+  return { status, body: { code, message, more_info: `https://www.twilio.com/docs/errors/${code}`, status } };
+}

@@ -1,0 +1,330 @@
+import { createServer, type AddressInfo, type Socket } from 'node:net';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import type { OutboundMessage } from '#core/domain/content.ts';
+import type { Outcome } from '#core/domain/outcome.ts';
+import { createHttpClient, type HttpClient } from '#core/platform/http.ts';
+import { createProviderContexts } from '#providers/context.ts';
+import type { AnyProvider, ProviderContext, Verification } from '#providers/provider.ts';
+import { secretStrings } from '#providers/redact.ts';
+import { describeProvider, parseAccount } from '#providers/registry.ts';
+import type { Received, Reply, StandIn } from '#providers/stand-in.ts';
+
+export type SentAccount = {
+  readonly publicConfig: Readonly<Record<string, unknown>>;
+  readonly secretConfig: Readonly<Record<string, unknown>>;
+};
+
+export type HttpProviderCase = {
+  readonly provider: AnyProvider;
+  readonly startStandIn: () => Promise<StandIn>;
+  /** As a tenant sends it; its secrets are the canaries that must show up nowhere. */
+  readonly account: SentAccount;
+  readonly message: OutboundMessage;
+  /** The path that carries the message. */
+  readonly sendPath: RegExp;
+  /** The path that the credential check decides on. */
+  readonly verifyPath: RegExp;
+  /** What the provider must have received for `message`: everything that goes over the wire. */
+  readonly request: (received: Received) => void;
+  readonly providerMessageId: RegExp;
+  /** The vendor's usual error body around a text. */
+  readonly errorBody: (text: string) => unknown;
+  /** One refusal for each error class that the vendor has. */
+  readonly refusals: readonly { readonly reply: Reply; readonly outcome: Outcome }[];
+  /** What the vendor answers to a credential check with a wrong credential. */
+  readonly wrongCredential: Reply;
+  /** Accounts that must be refused, with the faulty fields. */
+  readonly invalidAccounts: readonly { readonly account: SentAccount; readonly fields: readonly string[] }[];
+};
+
+const DEADLINE_MS = 400;
+const PAGE: Reply = {
+  status: 502,
+  headers: { 'content-type': 'text/html' },
+  body: '<html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>',
+};
+
+/** The guarantees that hold for every provider that speaks HTTP. */
+export function httpProviderSuite(subject: HttpProviderCase): void {
+  const { message, sendPath, verifyPath } = subject;
+  const secrets = secretStrings(subject.account.secretConfig);
+  let http: HttpClient;
+  let standIn: StandIn;
+  let printed: string[];
+
+  beforeAll(() => {
+    http = createHttpClient({
+      connectTimeoutMs: DEADLINE_MS,
+      totalDeadlineMs: DEADLINE_MS,
+      bodyBytesMax: 65_536,
+    });
+  });
+  afterAll(async () => {
+    await http[Symbol.asyncDispose]();
+  });
+  beforeEach(async () => {
+    standIn = await subject.startStandIn();
+    printed = recordPrinting();
+  });
+  afterEach(async () => {
+    vi.restoreAllMocks();
+    await standIn[Symbol.asyncDispose]();
+    for (const secret of secrets) expect(printed.join('')).not.toContain(secret);
+  });
+
+  const send = (origin = standIn.origin) => sendTo(subject, http, origin);
+  const verify = (origin = standIn.origin) => verifyAt(subject, http, origin);
+
+  describe('a message', () => {
+    test('reaches the provider as one complete request and is accepted with its id', async () => {
+      const outcome = await send();
+      expect(outcome).toMatchObject({
+        kind: 'accepted',
+        providerMessageId: expect.stringMatching(subject.providerMessageId),
+      });
+      const sent = standIn.received.filter((one) => sendPath.test(one.path));
+      expect(sent).toHaveLength(1);
+      subject.request(sent[0] as Received);
+    });
+
+    test.each(subject.refusals)(
+      'refused with $reply.status and $outcome.failure.providerCode is $outcome.kind, $outcome.failure.class',
+      async ({ reply, outcome }) => {
+        standIn.fail({ kind: 'reply', ...reply }, sendPath);
+        expect(await send()).toMatchObject(outcome);
+      },
+    );
+
+    test.each([
+      ['absent', undefined, undefined],
+      ['in seconds', '7', 7_000],
+      ['garbage', 'soon', undefined],
+      ['too long', '86400', 900_000],
+    ])('throttled with Retry-After %s waits accordingly', async (_, retryAfter, retryAfterMs) => {
+      const headers: Record<string, string> = retryAfter === undefined ? {} : { 'retry-after': retryAfter };
+      standIn.fail({ kind: 'reply', status: 429, headers, body: '' }, sendPath);
+      const outcome = await send();
+      expect(outcome).toMatchObject({
+        kind: 'rejected_transient',
+        failure: { class: 'provider_throttled', httpStatus: 429 },
+      });
+      expect((outcome as { retryAfterMs?: number }).retryAfterMs).toBe(retryAfterMs);
+    });
+
+    test.each([500, 502, 503, 504])('answered with %i may be sent again', async (status) => {
+      standIn.fail({ kind: 'reply', status, body: '' }, sendPath);
+      expect(await send()).toMatchObject({
+        kind: 'rejected_transient',
+        failure: { class: 'provider_unavailable', httpStatus: status },
+      });
+    });
+
+    test.each([400, 403, 404, 502])(
+      'answered with an HTML page and %i is not the provider speaking, so it may be sent again',
+      async (status) => {
+        standIn.fail({ kind: 'reply', ...PAGE, status }, sendPath);
+        const outcome = await send();
+        expect(outcome).toMatchObject({
+          kind: 'rejected_transient',
+          failure: { class: 'provider_unavailable' },
+        });
+        expect(JSON.stringify(outcome)).not.toContain('nginx');
+      },
+    );
+
+    test('answered with 401 waits for a mended account and is never given up for it', async () => {
+      standIn.fail({ kind: 'reply', status: 401, body: subject.errorBody('no') }, sendPath);
+      standIn.fail({ kind: 'reply', status: 401, body: subject.errorBody('no') }, sendPath);
+      expect(await send()).toMatchObject({
+        kind: 'rejected_transient',
+        failure: { class: 'auth_or_config', httpStatus: 401 },
+      });
+    });
+
+    test('whose provider takes no connection in time was not sent', async () => {
+      await using silent = await startSilentServer();
+      expect(await send(`https://127.0.0.1:${silent.port}`)).toMatchObject({
+        kind: 'rejected_transient',
+        failure: { class: 'provider_unavailable', code: expect.stringMatching(/timeout/) },
+      });
+    });
+
+    test('whose provider refuses the connection was not sent', async () => {
+      const { origin } = standIn;
+      await standIn[Symbol.asyncDispose]();
+      standIn = await subject.startStandIn();
+      expect(await send(origin)).toMatchObject({
+        kind: 'rejected_transient',
+        failure: { code: 'connect_refused' },
+      });
+    });
+
+    test.each([['hang'], ['reset']] as const)(
+      'whose provider took it and then does %s is ambiguous',
+      async (kind) => {
+        standIn.fail({ kind }, sendPath);
+        expect(await send()).toMatchObject({ kind: 'ambiguous', failure: { class: 'provider_unavailable' } });
+        expect(standIn.received.filter((one) => sendPath.test(one.path))).toHaveLength(1);
+      },
+    );
+
+    test('refused with a body that breaks off keeps the status as the answer', async () => {
+      standIn.fail({ kind: 'broken-body', status: 503 }, sendPath);
+      expect(await send()).toMatchObject({ kind: 'rejected_transient', failure: { httpStatus: 503 } });
+    });
+
+    test('refused with an oversized body keeps the status as the answer', async () => {
+      standIn.fail({ kind: 'reply', status: 503, body: `{"x":"${'y'.repeat(200_000)}"}` }, sendPath);
+      expect(await send()).toMatchObject({ kind: 'rejected_transient', failure: { httpStatus: 503 } });
+    });
+
+    test.each([
+      ['a page', PAGE.body],
+      ['an oversized body', `{"x":"${'y'.repeat(200_000)}"}`],
+    ])('with a success status and %s is never counted as refused', async (_, body) => {
+      standIn.fail({ kind: 'reply', status: 200, headers: { 'content-type': 'text/html' }, body }, sendPath);
+      expect((await send()).kind).toBe('ambiguous');
+    });
+
+    test('whose refusal repeats every secret, the recipient and control characters shows none of them', async () => {
+      const echo = `line\u0000one\r\n${secrets.join(' ')} ${secrets.map((one) => btoa(one)).join(' ')} ${message.to}`;
+      standIn.fail({ kind: 'reply', status: 400, body: subject.errorBody(echo) }, sendPath);
+      const outcome = await send();
+      const text = JSON.stringify(outcome);
+      for (const hidden of [...secrets, ...secrets.map((one) => btoa(one)), message.to])
+        expect(text).not.toContain(hidden);
+      const { failure } = outcome as { failure: { providerMessage?: string } };
+      expect(failure.providerMessage ?? '').not.toMatch(/\p{Cc}/u);
+      expect((failure.providerMessage ?? '').length).toBeLessThanOrEqual(300);
+    });
+  });
+
+  describe('the credential check', () => {
+    test('calls a working credential valid and sends nothing to anyone', async () => {
+      expect(await verify()).toEqual({ kind: 'valid' });
+      expect(standIn.received.length).toBeGreaterThan(0);
+    });
+
+    test('calls a refused credential invalid', async () => {
+      standIn.fail({ kind: 'reply', ...subject.wrongCredential }, verifyPath);
+      const verification = await verify();
+      expect(verification).toMatchObject({ kind: 'invalid', failure: { class: 'auth_or_config' } });
+      for (const secret of secrets) expect(JSON.stringify(verification)).not.toContain(secret);
+    });
+
+    test.each([
+      ['a page', { kind: 'reply', ...PAGE }],
+      ['an HTML 403', { kind: 'reply', ...PAGE, status: 403 }],
+      ['503', { kind: 'reply', status: 503, body: '' }],
+      ['429', { kind: 'reply', status: 429, body: '' }],
+      ['silence', { kind: 'hang' }],
+      ['a reset', { kind: 'reset' }],
+    ] as const)('says unknown when the provider answers with %s', async (_, fault) => {
+      standIn.fail(fault, verifyPath);
+      expect(await verify()).toMatchObject({ kind: 'unknown' });
+    });
+  });
+
+  accountSuite(subject);
+}
+
+/** The guarantees of a provider's account schema. */
+export function accountSuite(
+  subject: Pick<HttpProviderCase, 'provider' | 'account' | 'invalidAccounts'>,
+): void {
+  const { provider, account } = subject;
+
+  describe('the account', () => {
+    test('is taken with its keys in camelCase and in snake_case', () => {
+      const camel = parseAccount(provider, account.publicConfig, account.secretConfig);
+      expect(camel).toMatchObject({ ok: true });
+      expect(
+        parseAccount(provider, snakeCased(account.publicConfig), snakeCased(account.secretConfig)),
+      ).toEqual(camel);
+    });
+
+    test.each(subject.invalidAccounts)(
+      'with a fault in $fields is refused without showing a value',
+      ({ account: sent, fields }) => {
+        const parsed = parseAccount(provider, sent.publicConfig, sent.secretConfig);
+        expect(parsed.ok).toBe(false);
+        const details = parsed.ok ? [] : parsed.details;
+        expect(details.map(({ field }) => field)).toEqual(fields);
+        for (const value of secretStrings([sent.publicConfig, sent.secretConfig])) {
+          if (value !== '') expect(JSON.stringify(details)).not.toContain(value);
+        }
+      },
+    );
+
+    test('is documented field by field in the catalog', () => {
+      const { publicConfigSchema, secretConfigSchema } = describeProvider(provider);
+      for (const schema of [publicConfigSchema, secretConfigSchema]) {
+        for (const property of Object.values(
+          (schema['properties'] ?? {}) as Record<string, { description?: string }>,
+        )) {
+          expect(property.description).toMatch(/\w{3}/);
+        }
+      }
+    });
+  });
+}
+
+/** A context for one call of a provider whose origin is overridden. */
+export function contextAt(provider: AnyProvider, http: HttpClient, origin: string): ProviderContext {
+  const contexts = createProviderContexts({
+    http,
+    resolve: async () => ({ kind: 'refused', code: 'egress_blocked' }),
+    baseUrls: { [provider.id]: origin },
+  });
+  return contexts({
+    providerId: provider.id,
+    accountId: 'account',
+    secretVersion: 1,
+    signal: AbortSignal.timeout(10 * DEADLINE_MS),
+  });
+}
+
+function sendTo(subject: HttpProviderCase, http: HttpClient, origin: string): Promise<Outcome> {
+  const context = contextAt(subject.provider, http, origin);
+  return subject.provider.send(subject.message as never, accountOf(subject) as never, context);
+}
+
+function verifyAt(subject: HttpProviderCase, http: HttpClient, origin: string): Promise<Verification> {
+  return subject.provider.verify(accountOf(subject) as never, contextAt(subject.provider, http, origin));
+}
+
+function accountOf({ provider, account }: HttpProviderCase) {
+  const parsed = parseAccount(provider, account.publicConfig, account.secretConfig);
+  if (!parsed.ok) throw new Error(`The suite's account is not valid: ${JSON.stringify(parsed.details)}`);
+  return { config: parsed.config, secrets: parsed.secrets };
+}
+
+function snakeCased(record: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const spell = (key: string) => key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  return Object.fromEntries(Object.entries(record).map(([key, value]) => [spell(key), value]));
+}
+
+/** Everything printed while a test runs: an adapter has no business printing at all, let alone secrets. */
+function recordPrinting(): string[] {
+  const printed: string[] = [];
+  for (const method of ['log', 'info', 'warn', 'error', 'debug'] as const) {
+    vi.spyOn(console, method).mockImplementation(
+      (...parts: unknown[]) => void printed.push(parts.map(String).join(' ')),
+    );
+  }
+  return printed;
+}
+
+/** Accepts connections and never says a word, so that a TLS handshake does not end. */
+async function startSilentServer(): Promise<AsyncDisposable & { readonly port: number }> {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => void sockets.add(socket.on('error', () => {})));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    port: (server.address() as AddressInfo).port,
+    [Symbol.asyncDispose]: async () => {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
