@@ -51,7 +51,9 @@ function chooseNode() {
   if (existsSync(pinned)) return pinned;
   const [major, minor] = process.versions.node.split('.').map(Number);
   if (major > NODE_MIN[0] || (major === NODE_MIN[0] && minor >= NODE_MIN[1])) return process.execPath;
-  throw new Error(`Node ${NODE_MIN.join('.')} or newer is needed and node_modules/node is missing: install Node 24`);
+  throw new Error(
+    `Node ${NODE_MIN.join('.')} or newer is needed and node_modules/node is missing: install Node 24`,
+  );
 }
 
 /** Exit code as a shell reports it: 128 and the signal's number for a signal. */

@@ -4,5 +4,6 @@ import { runVitest } from './support/run-vitest.ts';
 import { conclude } from './support/tally.ts';
 
 const filters = process.argv.slice(2);
-const first = filters.length === 0 ? await runStaticChecks() : await runVitest('unit', filters);
-conclude([first, await runVitest('integration', filters)]);
+const first = filters.length === 0 ? await runStaticChecks() : (await runVitest('unit', { filters })).tally;
+const { tally } = await runVitest('integration', { filters });
+conclude([first, tally]);

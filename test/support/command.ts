@@ -23,8 +23,14 @@ export function runCommand(command: readonly string[], output: 'show' | 'gather'
   const chunks: Buffer[] = [];
   child.stdout?.on('data', (chunk: Buffer) => chunks.push(chunk));
   child.stderr?.on('data', (chunk: Buffer) => chunks.push(chunk));
-  return new Promise((resolve, reject) => {
+  // Whoever ends us means the whole run, not only the part that we are.
+  const abort = (): void => {
+    child.kill('SIGTERM');
+    process.exit(143);
+  };
+  process.once('SIGTERM', abort);
+  return new Promise<CommandResult>((resolve, reject) => {
     child.once('error', reject);
     child.once('close', (code) => resolve({ code: code ?? 1, output: Buffer.concat(chunks).toString() }));
-  });
+  }).finally(() => process.off('SIGTERM', abort));
 }

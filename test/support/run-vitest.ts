@@ -13,30 +13,36 @@ export type VitestReport = {
   }[];
 };
 
-/** Runs one project of the tests, shows its progress and counts its tests. */
+export type VitestOptions = {
+  /** Only the test files whose path contains one of these. */
+  readonly filters?: readonly string[];
+  /** Shows the progress as it comes; else the output is gathered. Default true. */
+  readonly show?: boolean;
+};
+
+/** Runs one project of the tests and counts its tests. */
 export async function runVitest(
   project: 'unit' | 'integration',
-  filters: readonly string[] = [],
-): Promise<Tally> {
+  { filters = [], show = true }: VitestOptions = {},
+): Promise<{ tally: Tally; output: string }> {
   const folder = await mkdtemp(join(tmpdir(), 'despatch-vitest-'));
   const report = join(folder, 'report.json');
+  const args = [
+    'run',
+    '--config=test/vitest.config.ts',
+    `--project=${project}`,
+    `--reporter=${show ? 'default' : 'dot'}`,
+    '--reporter=json',
+    `--outputFile.json=${report}`,
+  ];
   try {
-    const { code } = await runCommand(
-      [
-        tool('vitest'),
-        'run',
-        '--config=test/vitest.config.ts',
-        `--project=${project}`,
-        `--reporter=${process.stdout.isTTY ? 'default' : 'dot'}`,
-        '--reporter=json',
-        `--outputFile.json=${report}`,
-        ...filters,
-      ],
-      'show',
+    const { code, output } = await runCommand(
+      [tool('vitest'), ...args, ...filters],
+      show ? 'show' : 'gather',
     );
     const text = await readFile(report, 'utf8').catch(() => undefined);
-    if (text === undefined) return { passed: 0, failed: code === 0 ? 0 : 1 };
-    return countTests(JSON.parse(text) as VitestReport, code);
+    if (text === undefined) return { tally: { passed: 0, failed: code === 0 ? 0 : 1 }, output };
+    return { tally: countTests(JSON.parse(text) as VitestReport, code), output };
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

@@ -12,25 +12,33 @@ const CHECKS: readonly StaticCheck[] = [
   { name: 'generated files', command: [process.execPath, 'services/providers/generate.ts', '--check'] },
 ];
 
-/** Runs the static checks one after the other and beside them the unit tests. */
+/** Runs the static checks one after the other and beside them the unit tests, one line for each. */
 export async function runStaticChecks(): Promise<Tally> {
-  return sum(await Promise.all([runInTurn(CHECKS), runVitest('unit')]));
+  return sum(await Promise.all([runInTurn(CHECKS), runUnitTests()]));
 }
 
 async function runInTurn(checks: readonly StaticCheck[]): Promise<Tally> {
   const tallies: Tally[] = [];
-  for (const check of checks) tallies.push(await runCheck(check));
+  for (const { name, command } of checks) {
+    const started = Date.now();
+    const { code, output } = await runCommand(command, 'gather');
+    report({ name, started, output, isPassed: code === 0 });
+    tallies.push({ passed: code === 0 ? 1 : 0, failed: code === 0 ? 0 : 1 });
+  }
   return sum(tallies);
 }
 
-async function runCheck({ name, command }: StaticCheck): Promise<Tally> {
+async function runUnitTests(): Promise<Tally> {
   const started = Date.now();
-  const { code, output } = await runCommand(command, 'gather');
+  const { tally, output } = await runVitest('unit', { show: false });
+  report({ name: `${tally.passed} unit tests`, started, output, isPassed: tally.failed === 0 });
+  return tally;
+}
+
+type Line = { name: string; started: number; output: string; isPassed: boolean };
+
+function report({ name, started, output, isPassed }: Line): void {
   const seconds = ((Date.now() - started) / 1000).toFixed(1);
-  if (code === 0) {
-    process.stdout.write(`passed  ${name} (${seconds} s)\n`);
-    return { passed: 1, failed: 0 };
-  }
-  process.stdout.write(`FAILED  ${name} (${seconds} s)\n${output.trimEnd()}\n`);
-  return { passed: 0, failed: 1 };
+  process.stdout.write(`${isPassed ? 'passed' : 'FAILED'}  ${name} (${seconds} s)\n`);
+  if (!isPassed) process.stdout.write(`${output.trimEnd()}\n`);
 }
