@@ -1,0 +1,35 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { effectiveLimits, FREE, LIMIT_NAMES, limitSources, PLAN_NAMES, PLANS } from './plan.ts';
+
+test('a tenant without limits has the free plan', () => {
+  expect(effectiveLimits()).toEqual(FREE);
+  expect(effectiveLimits(null, null)).toEqual(PLANS.free);
+  expect(new Set(Object.values(limitSources()))).toEqual(new Set(['default']));
+});
+
+test('an override holds before the plan and the plan before the default', () => {
+  const plan = { messagesPerDay: 7, inFlightMax: 3 };
+  const overrides = { messagesPerDay: 9 };
+  expect(effectiveLimits(plan, overrides)).toEqual({ ...FREE, messagesPerDay: 9, inFlightMax: 3 });
+  expect(limitSources(plan, overrides)).toMatchObject({
+    messagesPerDay: 'override',
+    inFlightMax: 'plan',
+    apiKeysMax: 'default',
+  });
+});
+
+test.each(PLAN_NAMES)('no limit of the plan %s is below that of the free plan', (name) => {
+  for (const limit of LIMIT_NAMES) expect(PLANS[name][limit]).toBeGreaterThanOrEqual(FREE[limit]);
+});
+
+test('whatever a row holds, every limit is a whole number that is not negative', () => {
+  const anything = fc.dictionary(fc.constantFrom(...LIMIT_NAMES, 'unknown'), fc.jsonValue());
+  fc.assert(
+    fc.property(anything, anything, (plan, overrides) => {
+      const limits = effectiveLimits(plan, overrides);
+      expect(Object.keys(limits)).toEqual(LIMIT_NAMES);
+      for (const value of Object.values(limits)) expect(Number.isSafeInteger(value) && value >= 0).toBe(true);
+    }),
+  );
+});

@@ -1,0 +1,131 @@
+/** What a tenant may use. The names stand verbatim in tables, resources and the API; every value is a whole number. */
+export type Limits = {
+  /** Messages in one UTC day, over all channels. Replays, refused requests and test mode do not count. */
+  readonly messagesPerDay: number;
+  /** Send requests in any rolling minute; the default of a key without a limit of its own. */
+  readonly sendRequestsPerMinute: number;
+  /** Admin requests in any rolling minute, over all of a tenant's users. */
+  readonly adminRequestsPerMinute: number;
+  /** Share of the workers relative to other tenants that wait too. */
+  readonly queueWeight: number;
+  /** Provider calls under way at a time. */
+  readonly inFlightMax: number;
+  /** Messages accepted and not yet finished. */
+  readonly backlogMax: number;
+  /** Provider accounts of one channel, deleted ones not counted. */
+  readonly providersPerChannelMax: number;
+  readonly webhookEndpointsMax: number;
+  /** Keys, revoked and expired ones not counted. */
+  readonly apiKeysMax: number;
+  /** Members, invitations counted. */
+  readonly membersMax: number;
+  /** Messages in one batch request. */
+  readonly batchMessagesMax: number;
+  /** How far ahead a message may be scheduled, in days. */
+  readonly scheduleHorizonDays: number;
+  /** How long a message's record is kept, in days. */
+  readonly retentionDays: number;
+};
+
+export type LimitName = keyof Limits;
+export type PlanName = 'free' | 'starter' | 'growth' | 'enterprise';
+export type LimitSource = 'plan' | 'override' | 'default';
+
+export const PLANS: Readonly<Record<PlanName, Limits>> = {
+  free: {
+    messagesPerDay: 10_000,
+    sendRequestsPerMinute: 6_000,
+    adminRequestsPerMinute: 60,
+    queueWeight: 1,
+    inFlightMax: 50,
+    backlogMax: 100_000,
+    providersPerChannelMax: 20,
+    webhookEndpointsMax: 20,
+    apiKeysMax: 20,
+    membersMax: 20,
+    batchMessagesMax: 100,
+    scheduleHorizonDays: 7,
+    retentionDays: 30,
+  },
+  starter: {
+    messagesPerDay: 50_000,
+    sendRequestsPerMinute: 6_000,
+    adminRequestsPerMinute: 120,
+    queueWeight: 2,
+    inFlightMax: 100,
+    backlogMax: 500_000,
+    providersPerChannelMax: 50,
+    webhookEndpointsMax: 50,
+    apiKeysMax: 50,
+    membersMax: 50,
+    batchMessagesMax: 200,
+    scheduleHorizonDays: 30,
+    retentionDays: 30,
+  },
+  growth: {
+    messagesPerDay: 500_000,
+    sendRequestsPerMinute: 30_000,
+    adminRequestsPerMinute: 300,
+    queueWeight: 5,
+    inFlightMax: 250,
+    backlogMax: 2_000_000,
+    providersPerChannelMax: 100,
+    webhookEndpointsMax: 100,
+    apiKeysMax: 100,
+    membersMax: 100,
+    batchMessagesMax: 500,
+    scheduleHorizonDays: 90,
+    retentionDays: 60,
+  },
+  enterprise: {
+    messagesPerDay: 5_000_000,
+    sendRequestsPerMinute: 60_000,
+    adminRequestsPerMinute: 600,
+    queueWeight: 20,
+    inFlightMax: 1_000,
+    backlogMax: 10_000_000,
+    providersPerChannelMax: 1_000,
+    webhookEndpointsMax: 1_000,
+    apiKeysMax: 1_000,
+    membersMax: 1_000,
+    batchMessagesMax: 500,
+    scheduleHorizonDays: 365,
+    retentionDays: 90,
+  },
+};
+
+/** The limits of a tenant that nobody has given any. */
+export const FREE: Limits = PLANS.free;
+
+export const PLAN_NAMES = Object.keys(PLANS) as PlanName[];
+export const LIMIT_NAMES = Object.keys(FREE) as LimitName[];
+
+/** Limits as they come from a row or a resource: names may be missing, unknown or hold nonsense. */
+export type StatedLimits = { readonly [name: string]: unknown };
+
+/** An override holds before the plan, the plan before the built-in default, which is the free plan. */
+export function effectiveLimits(plan?: StatedLimits | null, overrides?: StatedLimits | null): Limits {
+  return Object.fromEntries(
+    LIMIT_NAMES.map((name) => [name, stated(overrides, name) ?? stated(plan, name) ?? FREE[name]]),
+  ) as Limits;
+}
+
+/** Where each effective limit comes from. */
+export function limitSources(
+  plan?: StatedLimits | null,
+  overrides?: StatedLimits | null,
+): Readonly<Record<LimitName, LimitSource>> {
+  const source = (name: LimitName): LimitSource => {
+    if (stated(overrides, name) !== undefined) return 'override';
+    return stated(plan, name) === undefined ? 'default' : 'plan';
+  };
+  return Object.fromEntries(LIMIT_NAMES.map((name) => [name, source(name)])) as Record<
+    LimitName,
+    LimitSource
+  >;
+}
+
+function stated(limits: StatedLimits | null | undefined, name: LimitName): number | undefined {
+  const value = limits?.[name];
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
+}
