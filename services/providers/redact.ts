@@ -31,6 +31,8 @@ function spellingsOf(value: string): string[] {
   const base64 = Buffer.from(value).toString('base64');
   return [
     value,
+    // A key in PEM form may be repeated line by line.
+    ...value.split(/[\r\n]+/).filter((line) => line.length >= 16 && !line.startsWith('-----')),
     value.replace(CONTROL, ' '),
     encodeURIComponent(value.toWellFormed()),
     new URLSearchParams({ v: value }).toString().slice(2),

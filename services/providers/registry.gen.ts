@@ -1,19 +1,28 @@
 // Written by services/providers/generate.ts from the folders beside it; run `npm run gen` after adding one.
+import fcm from './fcm/provider.ts';
+import sendgrid from './sendgrid/provider.ts';
 import simulator from './simulator/provider.ts';
 import twilio from './twilio/provider.ts';
+import whatsappCloud from './whatsapp-cloud/provider.ts';
 import type { AnyProvider } from './provider.ts';
 
 /** Every id of the catalog. */
 export type ProviderKind =
+  | 'fcm'
+  | 'sendgrid'
   | 'simulator-email'
   | 'simulator-push'
   | 'simulator-sms'
   | 'simulator-whatsapp'
-  | 'twilio';
+  | 'twilio'
+  | 'whatsapp-cloud';
 
 const DEFINITIONS: readonly AnyProvider[] = [
+  fcm,
+  sendgrid,
   ...simulator,
   twilio,
+  whatsappCloud,
 ];
 
 /** The catalog by id, in the order of the ids. */

@@ -54,10 +54,11 @@ export function rulingOfStatus(status: number): Ruling {
     : transient('provider_unavailable', `http_${status}`);
 }
 
-/** Vendor code first, HTTP status second. */
+/** Vendor code first, HTTP status second; but a 401 speaks of the credential whatever its code, so it ends no message. */
 function rulingOf(table: CodeTable, vendorCode: string | undefined, status: number): Ruling {
   const known = vendorCode !== undefined && Object.hasOwn(table, vendorCode) ? table[vendorCode] : undefined;
-  return known ?? rulingOfStatus(status);
+  const isTrusted = status !== 401 || known?.class === 'auth_or_config';
+  return known !== undefined && isTrusted ? known : rulingOfStatus(status);
 }
 
 /** True for an answer that a proxy or firewall wrote: these APIs speak JSON. */

@@ -1,0 +1,95 @@
+import { createPrivateKey } from 'node:crypto';
+import { z } from 'zod';
+import { mailAddress } from '../fields.ts';
+import type { FieldFault } from '../provider.ts';
+
+export const config = z.object({
+  projectId: z
+    .string()
+    .regex(/^[a-z][a-z0-9-]{3,61}$/, 'Must be a Google Cloud project id')
+    .describe('Firebase project id, for example my-app-1a2b3.'),
+  clientEmail: mailAddress(
+    'Email address of the service account; not needed with serviceAccountJson.',
+  ).optional(),
+});
+
+const ServiceAccount = z.looseObject({ client_email: z.email(), private_key: z.string() });
+const KEY_MESSAGE = 'Must be an RSA private key in PEM form';
+
+export const secrets = z
+  .object({
+    privateKey: z
+      .string()
+      .max(16_384, 'Must be at most 16384 characters')
+      .transform(withLineBreaks)
+      .refine(isRsaKey, KEY_MESSAGE)
+      .optional()
+      .describe(
+        'Private key of the service account, PEM; line breaks may be written as \\n. This or serviceAccountJson.',
+      ),
+    serviceAccountJson: z
+      .string()
+      .max(32_768, 'Must be at most 32768 characters')
+      .transform((text, context) => {
+        const parsed = readServiceAccount(text);
+        if (parsed !== undefined) return parsed;
+        context.addIssue({
+          code: 'custom',
+          message: 'Must be the JSON key file of a service account with an RSA key',
+        });
+        return z.NEVER;
+      })
+      .optional()
+      .describe('Content of the JSON key file of the service account. This or privateKey.'),
+  })
+  .refine((value) => value.privateKey !== undefined || value.serviceAccountJson !== undefined, {
+    path: ['privateKey'],
+    message: 'One of privateKey and serviceAccountJson is required',
+  });
+
+export type Account = {
+  readonly config: z.output<typeof config>;
+  readonly secrets: z.output<typeof secrets>;
+};
+
+export function checkAccount({ config, secrets }: Account): readonly FieldFault[] {
+  if (secrets.privateKey === undefined || config.clientEmail !== undefined) return [];
+  return [
+    { field: 'publicConfig.clientEmail', rule: 'required', message: 'Required with secretConfig.privateKey' },
+  ];
+}
+
+/** Who signs for the project: the key given by itself goes before the key file. */
+export function signerOf({ config, secrets }: Account): {
+  readonly clientEmail: string;
+  readonly privateKey: string;
+} {
+  const file = secrets.serviceAccountJson;
+  return {
+    clientEmail: config.clientEmail ?? file?.clientEmail ?? '',
+    privateKey: secrets.privateKey ?? file?.privateKey ?? '',
+  };
+}
+
+/** Keys copied out of a JSON file or an environment variable carry `\n` as two characters. */
+function withLineBreaks(pem: string): string {
+  return pem.replaceAll('\\n', '\n');
+}
+
+function isRsaKey(pem: string): boolean {
+  try {
+    return createPrivateKey(pem).asymmetricKeyType === 'rsa';
+  } catch {
+    return false;
+  }
+}
+
+function readServiceAccount(text: string): { clientEmail: string; privateKey: string } | undefined {
+  try {
+    const { client_email: clientEmail, private_key: key } = ServiceAccount.parse(JSON.parse(text));
+    const privateKey = withLineBreaks(key);
+    return isRsaKey(privateKey) ? { clientEmail, privateKey } : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,67 @@
+import type { OutboundFor, PushContent } from '#core/domain/content.ts';
+
+const TTL_S_MAX = 4 * 7 * 86_400;
+const COLLAPSE_ID_BYTES_MAX = 64;
+
+/** The `message` of the HTTP v1 API: what the device shows, its data, and how long each platform may hold it. */
+export function fcmMessage({ to, content, expiresAt }: OutboundFor<'push'>, now: number) {
+  const ttl = Math.min(Math.max(0, Math.floor((expiresAt - now) / 1_000)), TTL_S_MAX);
+  const alert = defined({ title: content.title, body: content.body });
+  return {
+    token: to,
+    ...(isEmpty(alert) ? {} : { notification: alert }),
+    ...(content.data === undefined || isEmpty(content.data) ? {} : { data: stringValues(content.data) }),
+    android: android(content, ttl, !isEmpty(alert)),
+    apns: apns(content, Math.floor(now / 1_000) + ttl, !isEmpty(alert)),
+    webpush: { headers: { TTL: String(ttl) } },
+  };
+}
+
+function android({ badge, sound, collapseKey }: PushContent, ttl: number, hasAlert: boolean) {
+  const notification = hasAlert ? defined({ sound, notification_count: badge }) : {};
+  return {
+    priority: 'HIGH',
+    ttl: `${ttl}s`,
+    ...defined({ collapse_key: collapseKey }),
+    ...(isEmpty(notification) ? {} : { notification }),
+  };
+}
+
+/** Apple throttles data-only pushes that do not say that they are. */
+function apns({ badge, sound, collapseKey }: PushContent, expiration: number, hasAlert: boolean) {
+  const aps = defined({ badge, sound });
+  const isSilent = !hasAlert && isEmpty(aps);
+  const fits = collapseKey !== undefined && Buffer.byteLength(collapseKey) <= COLLAPSE_ID_BYTES_MAX;
+  return {
+    headers: {
+      'apns-push-type': isSilent ? 'background' : 'alert',
+      'apns-priority': isSilent ? '5' : '10',
+      'apns-expiration': String(expiration),
+      ...(fits ? { 'apns-collapse-id': collapseKey } : {}),
+    },
+    payload: { aps: isSilent ? { 'content-available': 1 } : aps },
+  };
+}
+
+/** FCM takes strings only; anything else travels as its JSON. */
+function stringValues(data: Readonly<Record<string, unknown>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(data).map(([key, value]) => [
+      key,
+      typeof value === 'string' ? value : JSON.stringify(value),
+    ]),
+  );
+}
+
+function defined(
+  record: Readonly<Record<string, string | number | undefined>>,
+): Record<string, string | number> {
+  const present = Object.entries(record).filter(
+    (entry): entry is [string, string | number] => entry[1] !== undefined,
+  );
+  return Object.fromEntries(present);
+}
+
+function isEmpty(record: object): boolean {
+  return Object.keys(record).length === 0;
+}

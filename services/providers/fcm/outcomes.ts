@@ -1,0 +1,39 @@
+import { account, permanent, transient, type CodeTable } from '../ruling.ts';
+
+/**
+ * `details[].errorCode` of an FcmError, else the `status` of the error,
+ * https://firebase.google.com/docs/reference/fcm/rest/v1/ErrorCode.
+ */
+export const FCM_CODES: CodeTable = {
+  UNREGISTERED: permanent('invalid_recipient', 'unregistered'),
+  NOT_FOUND: permanent('invalid_recipient', 'unregistered'),
+  SENDER_ID_MISMATCH: permanent('invalid_recipient', 'token_of_other_project'),
+  INVALID_ARGUMENT: permanent('content_rejected', 'invalid_parameter'),
+  OUT_OF_RANGE: permanent('content_rejected', 'invalid_parameter'),
+  PERMISSION_DENIED: account('forbidden'),
+  UNAUTHENTICATED: account('authentication_failed'),
+  THIRD_PARTY_AUTH_ERROR: account('push_certificate_missing'),
+  QUOTA_EXCEEDED: transient('provider_throttled', 'rate_limited'),
+  RESOURCE_EXHAUSTED: transient('provider_throttled', 'rate_limited'),
+  UNAVAILABLE: transient('provider_unavailable', 'provider_error'),
+  INTERNAL: transient('provider_unavailable', 'provider_error'),
+  UNSPECIFIED_ERROR: transient('provider_unavailable', 'provider_error'),
+  DEADLINE_EXCEEDED: transient('provider_unavailable', 'provider_error'),
+  ABORTED: transient('provider_unavailable', 'provider_error'),
+};
+
+/** An INVALID_ARGUMENT about the token itself, not about the payload. */
+export const INVALID_TOKEN = permanent('invalid_recipient', 'invalid_token');
+
+/** `error` of the token endpoint, RFC 6749 section 5.2. None of it is about a message. */
+export const TOKEN_CODES: CodeTable = Object.fromEntries(
+  [
+    'invalid_grant',
+    'invalid_client',
+    'invalid_request',
+    'unauthorized_client',
+    'invalid_scope',
+    'access_denied',
+    'unsupported_grant_type',
+  ].map((code) => [code, account('authentication_failed')]),
+);

@@ -1,0 +1,332 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { decodeJwt, jwtVerify } from 'jose';
+import { describe, expect, test } from 'vitest';
+import { createHttpClient } from '#core/platform/http.ts';
+import { parseAccount } from '#providers/registry.ts';
+import { contextAt, httpProviderSuite } from '#test/suites/provider-conformance.ts';
+import type { Account } from './account.ts';
+import { FCM_CODES } from './outcomes.ts';
+import fcm from './provider.ts';
+import { startFcmStandIn } from './stand-in.ts';
+
+const { privateKey, publicKey } = generateKeyPairSync('rsa', {
+  modulusLength: 2048,
+  privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+  publicKeyEncoding: { type: 'spki', format: 'pem' },
+});
+const ellipticKey = generateKeyPairSync('ec', {
+  namedCurve: 'P-256',
+  privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+  publicKeyEncoding: { type: 'spki', format: 'pem' },
+}).privateKey;
+
+const CLIENT_EMAIL = 'sender@my-app-1a2b3.iam.gserviceaccount.com';
+const sent = {
+  publicConfig: { projectId: 'my-app-1a2b3', clientEmail: CLIENT_EMAIL },
+  secretConfig: { privateKey },
+};
+const account: Account = { config: sent.publicConfig, secrets: { privateKey } };
+const message = {
+  channel: 'push',
+  id: '7f3b2a34-1111-4222-8333-444455556666',
+  to: 'device-token-1:APA91b',
+  content: {
+    title: 'Hi',
+    body: 'There',
+    data: { a: 'x', n: 1, o: { p: true } },
+    badge: 3,
+    sound: 'ding',
+    collapseKey: 'k',
+  },
+  expiresAt: Date.now() + 3_600_500,
+  attempt: 1,
+} as const;
+
+const refusal = (status: number, googleStatus: string, errorCode?: string, text = 'Refused') => ({
+  status,
+  body: {
+    error: {
+      code: status,
+      message: text,
+      status: googleStatus,
+      details:
+        errorCode === undefined
+          ? []
+          : [{ '@type': 'type.googleapis.com/google.firebase.fcm.v1.FcmError', errorCode }],
+    },
+  },
+});
+
+httpProviderSuite({
+  provider: fcm,
+  startStandIn: startFcmStandIn,
+  account: sent,
+  message,
+  sendPath: /\/messages:send$/,
+  verifyPath: /^\/token$/,
+  request: (received) => {
+    expect(received.method).toBe('POST');
+    expect(received.path).toBe('/v1/projects/my-app-1a2b3/messages:send');
+    expect(received.headers).toMatchObject({
+      authorization: expect.stringMatching(/^Bearer ya29\./) as string,
+      'content-type': 'application/json',
+    });
+    expect(JSON.parse(received.body)).toEqual({
+      message: {
+        token: 'device-token-1:APA91b',
+        notification: { title: 'Hi', body: 'There' },
+        data: { a: 'x', n: '1', o: '{"p":true}' },
+        android: {
+          priority: 'HIGH',
+          ttl: expect.stringMatching(/^3(?:600|59\d)s$/) as string,
+          collapse_key: 'k',
+          notification: { sound: 'ding', notification_count: 3 },
+        },
+        apns: {
+          headers: {
+            'apns-push-type': 'alert',
+            'apns-priority': '10',
+            'apns-expiration': expect.stringMatching(/^\d{10}$/) as string,
+            'apns-collapse-id': 'k',
+          },
+          payload: { aps: { badge: 3, sound: 'ding' } },
+        },
+        webpush: { headers: { TTL: expect.stringMatching(/^3(?:600|59\d)$/) as string } },
+      },
+    });
+  },
+  providerMessageId: /^projects\/my-app-1a2b3\/messages\/0:/,
+  errorBody: (text) => refusal(400, 'INVALID_ARGUMENT', 'INVALID_ARGUMENT', text).body,
+  refusals: [
+    {
+      reply: refusal(404, 'NOT_FOUND', 'UNREGISTERED'),
+      outcome: {
+        kind: 'rejected_permanent',
+        failure: {
+          class: 'invalid_recipient',
+          code: 'unregistered',
+          providerCode: 'UNREGISTERED',
+          providerMessage: 'Refused',
+          httpStatus: 404,
+        },
+      },
+    },
+    {
+      reply: refusal(
+        400,
+        'INVALID_ARGUMENT',
+        'INVALID_ARGUMENT',
+        'The registration token is not a valid FCM registration token',
+      ),
+      outcome: { kind: 'rejected_permanent', failure: { class: 'invalid_recipient', code: 'invalid_token' } },
+    },
+    {
+      reply: {
+        status: 400,
+        body: {
+          error: {
+            code: 400,
+            status: 'INVALID_ARGUMENT',
+            message: 'Invalid value',
+            details: [
+              {
+                '@type': 'type.googleapis.com/google.rpc.BadRequest',
+                fieldViolations: [{ field: 'message.data[0].value' }],
+              },
+            ],
+          },
+        },
+      },
+      outcome: {
+        kind: 'rejected_permanent',
+        failure: { class: 'content_rejected', code: 'invalid_parameter' },
+      },
+    },
+    {
+      reply: refusal(403, 'PERMISSION_DENIED', 'SENDER_ID_MISMATCH'),
+      outcome: {
+        kind: 'rejected_permanent',
+        failure: {
+          class: 'invalid_recipient',
+          code: 'token_of_other_project',
+          providerCode: 'SENDER_ID_MISMATCH',
+        },
+      },
+    },
+    {
+      reply: refusal(403, 'PERMISSION_DENIED'),
+      outcome: {
+        kind: 'rejected_transient',
+        failure: { class: 'auth_or_config', code: 'forbidden', providerCode: 'PERMISSION_DENIED' },
+      },
+    },
+    {
+      reply: refusal(429, 'RESOURCE_EXHAUSTED', 'QUOTA_EXCEEDED'),
+      outcome: {
+        kind: 'rejected_transient',
+        failure: { class: 'provider_throttled', code: 'rate_limited', providerCode: 'QUOTA_EXCEEDED' },
+      },
+    },
+    {
+      reply: refusal(503, 'UNAVAILABLE', 'UNAVAILABLE'),
+      outcome: {
+        kind: 'rejected_transient',
+        failure: { class: 'provider_unavailable', code: 'provider_error', providerCode: 'UNAVAILABLE' },
+      },
+    },
+    {
+      reply: refusal(500, 'INTERNAL', 'INTERNAL'),
+      outcome: {
+        kind: 'rejected_transient',
+        failure: { class: 'provider_unavailable', code: 'provider_error', providerCode: 'INTERNAL' },
+      },
+    },
+    {
+      reply: refusal(400, 'SOMETHING_NEW'),
+      outcome: {
+        kind: 'rejected_permanent',
+        failure: { class: 'unknown', code: 'http_400', providerCode: 'SOMETHING_NEW' },
+      },
+    },
+  ],
+  wrongCredential: {
+    status: 400,
+    body: { error: 'invalid_grant', error_description: 'Invalid JWT Signature.' },
+  },
+  invalidAccounts: [
+    {
+      account: { publicConfig: {}, secretConfig: {} },
+      fields: ['publicConfig.projectId', 'secretConfig.privateKey'],
+    },
+    {
+      account: {
+        publicConfig: { ...sent.publicConfig, projectId: 'a/../b' },
+        secretConfig: { privateKey: ellipticKey },
+      },
+      fields: ['publicConfig.projectId', 'secretConfig.privateKey'],
+    },
+    {
+      account: { publicConfig: { projectId: 'my-app-1a2b3' }, secretConfig: { privateKey } },
+      fields: ['publicConfig.clientEmail'],
+    },
+    {
+      account: {
+        publicConfig: { projectId: 'my-app-1a2b3' },
+        secretConfig: { serviceAccountJson: '{"client_email": 7}' },
+      },
+      fields: ['secretConfig.serviceAccountJson'],
+    },
+  ],
+});
+
+describe('fcm', () => {
+  async function setup() {
+    const http = createHttpClient({ totalDeadlineMs: 500 });
+    const standIn = await startFcmStandIn();
+    const context = contextAt(fcm, http, standIn.origin);
+    const paths = () => standIn.received.map(({ path }) => (path === '/token' ? 'token' : 'send'));
+    return {
+      standIn,
+      context,
+      paths,
+      send: (over: object = {}) => fcm.send({ ...message, ...over }, account, context),
+      [Symbol.asyncDispose]: async () => {
+        await http[Symbol.asyncDispose]();
+        await standIn[Symbol.asyncDispose]();
+      },
+    };
+  }
+
+  test('many sends at once ask for one token, signed for Google by the service account', async () => {
+    await using it = await setup();
+    await Promise.all([it.send(), it.send(), it.send()]);
+    await it.send();
+    expect(it.paths().filter((step) => step === 'token')).toHaveLength(1);
+    const assertion = new URLSearchParams(it.standIn.received[0]?.body).get('assertion') ?? '';
+    expect(decodeJwt(assertion)).toMatchObject({
+      iss: CLIENT_EMAIL,
+      aud: 'https://oauth2.googleapis.com/token',
+      scope: 'https://www.googleapis.com/auth/firebase.messaging',
+    });
+    const { createPublicKey } = await import('node:crypto');
+    await expect(jwtVerify(assertion, createPublicKey(publicKey))).resolves.toBeTruthy();
+  });
+
+  test('a token refused before its time is replaced once, and the message goes out once', async () => {
+    await using it = await setup();
+    await it.send();
+    it.standIn.fail({ kind: 'reply', ...refusal(401, 'UNAUTHENTICATED') }, /send$/);
+    expect(await it.send()).toMatchObject({ kind: 'accepted' });
+    expect(it.paths()).toEqual(['token', 'send', 'send', 'token', 'send']);
+  });
+
+  test.each([
+    ['hangs', { kind: 'hang' }, 'provider_unavailable'],
+    ['resets', { kind: 'reset' }, 'provider_unavailable'],
+    ['is throttled', { kind: 'reply', status: 429, body: '' }, 'provider_throttled'],
+    ['is broken', { kind: 'reply', status: 200, body: 'hm' }, 'provider_unavailable'],
+    ['refuses the key', { kind: 'reply', status: 400, body: { error: 'invalid_grant' } }, 'auth_or_config'],
+    ['answers with an unknown 4xx', { kind: 'reply', status: 404, body: {} }, 'unknown'],
+  ] as const)(
+    'a token endpoint that %s leaves the message unsent and alive',
+    async (_, fault, failureClass) => {
+      await using it = await setup();
+      it.standIn.fail(fault, /^\/token$/);
+      expect(await it.send()).toMatchObject({ kind: 'rejected_transient', failure: { class: failureClass } });
+      expect(it.paths()).toEqual(['token']);
+      expect(await it.send()).toMatchObject({ kind: 'accepted' });
+    },
+  );
+
+  test('a data-only push says so to Apple', async () => {
+    await using it = await setup();
+    await it.send({ content: { data: { a: '1' } } });
+    const body = JSON.parse(it.standIn.received[1]?.body ?? '') as { message: object };
+    expect(body.message).not.toHaveProperty('notification');
+    expect(body.message).toMatchObject({
+      apns: {
+        headers: { 'apns-push-type': 'background', 'apns-priority': '5' },
+        payload: { aps: { 'content-available': 1 } },
+      },
+    });
+  });
+
+  test('a project that the key may not use is invalid', async () => {
+    await using it = await setup();
+    it.standIn.fail({ kind: 'reply', ...refusal(403, 'PERMISSION_DENIED') }, /send$/);
+    expect(await fcm.verify(account, it.context)).toMatchObject({
+      kind: 'invalid',
+      failure: { code: 'forbidden' },
+    });
+  });
+
+  test('the check asks Google anew, so a key revoked since is found out', async () => {
+    await using it = await setup();
+    await it.send();
+    it.standIn.fail({ kind: 'reply', status: 400, body: { error: 'invalid_grant' } }, /^\/token$/);
+    expect(await fcm.verify(account, it.context)).toMatchObject({ kind: 'invalid' });
+  });
+
+  test('a key with written-out line breaks and a whole key file are taken', () => {
+    const escaped = privateKey.replaceAll('\n', '\\n');
+    expect(parseAccount(fcm, sent.publicConfig, { privateKey: escaped })).toMatchObject({
+      secrets: { privateKey },
+    });
+    const serviceAccountJson = JSON.stringify({
+      client_email: CLIENT_EMAIL,
+      private_key: privateKey,
+      token_uri: 'http://evil.example',
+    });
+    expect(parseAccount(fcm, { projectId: 'my-app-1a2b3' }, { serviceAccountJson })).toMatchObject({
+      ok: true,
+      secrets: { serviceAccountJson: { clientEmail: CLIENT_EMAIL, privateKey } },
+    });
+  });
+
+  test.each(Object.entries(FCM_CODES).map(([code, ruling]) => [code, ruling.class, ruling.retry] as const))(
+    'code %s of class %s is retried only when it is not about the message: %s',
+    (_, failureClass, retry) => {
+      expect(retry).toBe(!['invalid_recipient', 'content_rejected'].includes(failureClass));
+    },
+  );
+});

@@ -1,0 +1,156 @@
+import { z } from 'zod';
+import type { OutboundFor } from '#core/domain/content.ts';
+import type { Outcome } from '#core/domain/outcome.ts';
+import { defineProvider, type HttpResult, type ProviderContext, type Verification } from '../provider.ts';
+import { secretStrings } from '../redact.ts';
+import {
+  doubted,
+  isSuccess,
+  judge,
+  parseJson,
+  refused,
+  unanswered,
+  unreadable,
+  unverified,
+  type Judged,
+  type Response,
+  type Said,
+} from '../ruling.ts';
+import { accessToken, forgetAccessToken, judgeToken, TokenRefused } from './access-token.ts';
+import { checkAccount, config, secrets, type Account } from './account.ts';
+import { fcmMessage } from './message.ts';
+import { FCM_CODES, INVALID_TOKEN } from './outcomes.ts';
+
+const Accepted = z.looseObject({ name: z.string().min(1) });
+const Detail = z.looseObject({
+  errorCode: z.string().optional().catch(undefined),
+  fieldViolations: z.array(z.looseObject({ field: z.string().catch('') })).catch([]),
+});
+const ErrorBody = z.looseObject({
+  error: z.looseObject({
+    status: z.string().optional().catch(undefined),
+    message: z.string().optional().catch(undefined),
+    details: z.array(Detail.catch({ fieldViolations: [] })).catch([]),
+  }),
+});
+
+export default defineProvider({
+  id: 'fcm',
+  channel: 'push',
+  name: 'Firebase Cloud Messaging',
+  dedupe: 'none',
+  receipts: false,
+  config,
+  secrets,
+  check: checkAccount,
+
+  async send(message, account, context): Promise<Outcome> {
+    const called = await call(account, context, { message: fcmMessage(message, context.now()) });
+    if (called.step === 'token') return withoutToken(called.result, account, context);
+    const { result } = called;
+    if (result.kind !== 'response') return unanswered(result);
+    if (!isSuccess(result))
+      return refused(result, judgeSend(result), hiddenOf(account, called.token, message), context.now());
+    const accepted = Accepted.safeParse(parseJson(result.text));
+    if (!accepted.success) return unreadable(result);
+    return { kind: 'accepted', providerMessageId: accepted.data.name, httpStatus: result.status };
+  },
+
+  async verify(account, context): Promise<Verification> {
+    // A remembered token would hide that the key has been revoked since.
+    forgetAccessToken(context);
+    const called = await call(account, context, {
+      validate_only: true,
+      message: { token: 'credential-check' },
+    });
+    const { result } = called;
+    if (result.kind !== 'response') return unverified(result);
+    if (called.step === 'token') {
+      return isSuccess(result)
+        ? unverified(result)
+        : doubted(result, judgeToken(result), secretStrings(account.secrets));
+    }
+    if (isSuccess(result))
+      return Accepted.safeParse(parseJson(result.text)).success ? { kind: 'valid' } : unverified(result);
+    const judged = judgeSend(result);
+    // Having got as far as the made-up device token, the credential works.
+    const isAboutMessage =
+      judged.ruling.class === 'invalid_recipient' || judged.ruling.class === 'content_rejected';
+    return isAboutMessage ? { kind: 'valid' } : doubted(result, judged, hiddenOf(account, called.token));
+  },
+});
+
+type Called =
+  | { readonly step: 'token'; readonly result: HttpResult }
+  | { readonly step: 'send'; readonly result: HttpResult; readonly token: string };
+
+/** One call; a token refused before its time is replaced once. The refused call did nothing, so this sends no copy. */
+async function call(account: Account, context: ProviderContext, body: object): Promise<Called> {
+  const first = await callOnce(account, context, body);
+  const isRefused = first.step === 'send' && first.result.kind === 'response' && first.result.status === 401;
+  if (!isRefused) return first;
+  forgetAccessToken(context);
+  return callOnce(account, context, body);
+}
+
+async function callOnce(account: Account, context: ProviderContext, body: object): Promise<Called> {
+  try {
+    const token = await accessToken(account, context);
+    const result = await context.http({
+      method: 'POST',
+      url: `${context.origin('https://fcm.googleapis.com')}/v1/projects/${account.config.projectId}/messages:send`,
+      headers: {
+        authorization: `Bearer ${token}`,
+        'content-type': 'application/json',
+        accept: 'application/json',
+      },
+      body: JSON.stringify(body),
+    });
+    return { step: 'send', result, token };
+  } catch (error) {
+    if (error instanceof TokenRefused) return { step: 'token', result: error.result };
+    throw error;
+  }
+}
+
+/** Without a token nothing was sent, however the exchange with the token endpoint ended. */
+function withoutToken(result: HttpResult, account: Account, context: ProviderContext): Outcome {
+  if (result.kind !== 'response') {
+    return { kind: 'rejected_transient', failure: { class: 'provider_unavailable', code: result.code } };
+  }
+  if (isSuccess(result)) {
+    return {
+      kind: 'rejected_transient',
+      failure: { class: 'provider_unavailable', code: 'unreadable_response' },
+    };
+  }
+  const { ruling, said } = judgeToken(result);
+  const judged = { ruling: { ...ruling, retry: true }, said };
+  return refused(result, judged, secretStrings(account.secrets), context.now());
+}
+
+function judgeSend(response: Response): Judged {
+  const judged = judge(response, FCM_CODES, read);
+  return judged.said.providerCode === 'INVALID_ARGUMENT' && isAboutToken(response)
+    ? { ...judged, ruling: INVALID_TOKEN }
+    : judged;
+}
+
+/** FCM says so in a field violation, or, without one, only in its text. */
+function isAboutToken(response: Response): boolean {
+  const error = ErrorBody.safeParse(parseJson(response.text)).data?.error;
+  const fields = error?.details.flatMap((detail) => detail.fieldViolations.map(({ field }) => field)) ?? [];
+  return fields.length === 0
+    ? /registration token/i.test(error?.message ?? '')
+    : fields.includes('message.token');
+}
+
+function read(body: unknown): Said {
+  const error = ErrorBody.safeParse(body).data?.error;
+  const errorCode = error?.details.find((detail) => detail.errorCode !== undefined)?.errorCode;
+  return { providerCode: errorCode ?? error?.status, providerMessage: error?.message };
+}
+
+function hiddenOf(account: Account, token: string, message?: OutboundFor<'push'>): string[] {
+  return [...secretStrings(account.secrets), token, ...(message === undefined ? [] : [message.to])];
+}

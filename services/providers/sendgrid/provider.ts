@@ -1,0 +1,166 @@
+import { z } from 'zod';
+import type { EmailContent, OutboundFor } from '#core/domain/content.ts';
+import type { Outcome } from '#core/domain/outcome.ts';
+import { headerText, mailAddress, token } from '../fields.ts';
+import { defineProvider, type Verification } from '../provider.ts';
+import { secretStrings } from '../redact.ts';
+import {
+  account,
+  doubted,
+  failureOf,
+  isSuccess,
+  judge,
+  parseJson,
+  refused,
+  unanswered,
+  unreadable,
+  unverified,
+  type Judged,
+  type Response,
+  type Said,
+} from '../ruling.ts';
+import { NO_CREDITS, SENDGRID_FIELDS, UNVERIFIED_SENDER } from './outcomes.ts';
+
+const config = z.object({
+  from: mailAddress('Sender address for messages that name none; must be verified with SendGrid.').optional(),
+  fromName: headerText('Display name that goes with from.').optional(),
+  region: z
+    .enum(['global', 'eu'])
+    .default('global')
+    .describe('Where the account lives: global or eu. Default global.'),
+});
+
+const secrets = z.object({
+  apiKey: token('API key with the permission mail.send (begins with SG.).'),
+});
+
+type Account = { readonly config: z.output<typeof config>; readonly secrets: z.output<typeof secrets> };
+
+const ErrorBody = z.looseObject({
+  errors: z.array(
+    z.looseObject({
+      message: z.string().nullish().catch(undefined),
+      field: z.string().nullish().catch(undefined),
+    }),
+  ),
+});
+const ScopesBody = z.looseObject({ scopes: z.array(z.string()) });
+
+export default defineProvider({
+  id: 'sendgrid',
+  channel: 'email',
+  name: 'Twilio SendGrid',
+  dedupe: 'none',
+  receipts: false,
+  config,
+  secrets,
+
+  async send(message, credentials, context): Promise<Outcome> {
+    const result = await context.http({
+      method: 'POST',
+      url: `${context.origin(vendorOrigin(credentials))}/v3/mail/send`,
+      headers: { ...authorization(credentials), 'content-type': 'application/json' },
+      body: JSON.stringify(mail(message, credentials.config)),
+    });
+    if (result.kind !== 'response') return unanswered(result);
+    const hidden = [...secretStrings(credentials.secrets), message.to];
+    if (!isSuccess(result)) return refused(result, judgeSend(result), hidden, context.now());
+    // The answer is an empty 202 (200 in sandbox mode) and the id a header; a page with a success status is no answer.
+    if (result.text.trim() !== '' && parseJson(result.text) === undefined) return unreadable(result);
+    return {
+      kind: 'accepted',
+      providerMessageId: result.headers['x-message-id'] ?? null,
+      httpStatus: result.status,
+    };
+  },
+
+  async verify(credentials, context): Promise<Verification> {
+    const result = await context.http({
+      method: 'GET',
+      url: `${context.origin(vendorOrigin(credentials))}/v3/scopes`,
+      headers: authorization(credentials),
+    });
+    if (result.kind !== 'response') return unverified(result);
+    const hidden = secretStrings(credentials.secrets);
+    if (result.status !== 200) return doubted(result, judge(result, {}, read), hidden);
+    const scopes = ScopesBody.safeParse(parseJson(result.text)).data?.scopes;
+    if (scopes === undefined) return unverified(result);
+    if (scopes.includes('mail.send')) return { kind: 'valid' };
+    return {
+      kind: 'invalid',
+      failure: failureOf(result, { ruling: account('missing_scope'), said: {} }, hidden),
+    };
+  },
+});
+
+function vendorOrigin({ config }: Account): string {
+  return config.region === 'eu' ? 'https://api.eu.sendgrid.com' : 'https://api.sendgrid.com';
+}
+
+function authorization({ secrets }: Account): Record<string, string> {
+  return { authorization: `Bearer ${secrets.apiKey}`, accept: 'application/json' };
+}
+
+function mail({ id, to, content }: OutboundFor<'email'>, config: Account['config']) {
+  return {
+    personalizations: [{ to: [{ email: to }], custom_args: { despatch_message_id: id } }],
+    from: mailbox(sender(content, config)),
+    ...(content.replyTo === undefined ? {} : { reply_to: mailbox(content.replyTo) }),
+    subject: content.subject,
+    content: parts(content),
+    ...(content.headers === undefined || isEmpty(content.headers) ? {} : { headers: content.headers }),
+    ...(content.attachments === undefined || content.attachments.length === 0
+      ? {}
+      : { attachments: content.attachments.map(attachment) }),
+  };
+}
+
+/** The account's display name goes with the account's own address only. */
+function sender(
+  { from }: EmailContent,
+  { from: address, fromName }: Account['config'],
+): EmailContent['from'] {
+  return from.name === undefined && fromName !== undefined && from.address === address
+    ? { address, name: fromName }
+    : from;
+}
+
+function mailbox({ name, address }: EmailContent['from']) {
+  return { email: address, ...(name === undefined ? {} : { name }) };
+}
+
+/** Plain text has to come first; an empty part is refused, so a mail without text carries one space. */
+function parts({ text, html }: EmailContent) {
+  const plain = text === undefined || text === '' ? [] : [{ type: 'text/plain', value: text }];
+  const rich = html === undefined || html === '' ? [] : [{ type: 'text/html', value: html }];
+  const both = [...plain, ...rich];
+  return both.length === 0 ? [{ type: 'text/plain', value: ' ' }] : both;
+}
+
+function attachment({ filename, contentType, content }: NonNullable<EmailContent['attachments']>[number]) {
+  return { content, filename, type: contentType, disposition: 'attachment' };
+}
+
+function isEmpty(record: Readonly<Record<string, string>>): boolean {
+  return Object.keys(record).length === 0;
+}
+
+function judgeSend(response: Response): Judged {
+  const judged = judge(response, response.status === 400 ? SENDGRID_FIELDS : {}, read);
+  const { providerCode: field, providerMessage: text = '' } = judged.said;
+  if (response.status === 403 && (field?.startsWith('from') === true || /sender identity/i.test(text))) {
+    return { ...judged, ruling: UNVERIFIED_SENDER };
+  }
+  return response.status === 401 && /credits exceeded/i.test(text)
+    ? { ...judged, ruling: NO_CREDITS }
+    : judged;
+}
+
+/** SendGrid names the faulty field instead of a code; indices in it say nothing about the kind of fault. */
+function read(body: unknown): Said {
+  const first = ErrorBody.safeParse(body).data?.errors[0];
+  return {
+    providerCode: first?.field?.replace(/\[?\.?\d+\]?(?=\.|$)/g, '') ?? undefined,
+    providerMessage: first?.message ?? undefined,
+  };
+}

@@ -1,0 +1,27 @@
+import { randomBytes } from 'node:crypto';
+import { startStandIn, type Received, type Reply, type StandIn, type StandInOptions } from '../stand-in.ts';
+
+/** SendGrid's mail send and scopes endpoints on loopback. */
+export function startSendgridStandIn(options: StandInOptions = {}): Promise<StandIn> {
+  return startStandIn(answer, options);
+}
+
+function answer(request: Received): Reply | undefined {
+  if (!request.headers['authorization']?.startsWith('Bearer ')) {
+    return failure(401, null, 'The provided authorization grant is invalid, expired, or revoked');
+  }
+  if (request.method === 'GET' && request.path === '/v3/scopes') {
+    return { status: 200, body: { scopes: ['mail.send', 'sender_verification_eligible'] } };
+  }
+  if (request.method !== 'POST' || request.path !== '/v3/mail/send') return undefined;
+  const mail = JSON.parse(request.body) as Record<string, unknown>;
+  const missing = ['personalizations', 'from', 'subject', 'content'].find(
+    (field) => mail[field] === undefined,
+  );
+  if (missing !== undefined) return failure(400, missing, `The ${missing} field is required.`);
+  return { status: 202, headers: { 'x-message-id': randomBytes(16).toString('base64url') } };
+}
+
+function failure(status: number, field: string | null, message: string): Reply {
+  return { status, body: { errors: [{ message, field, help: null }] } };
+}

@@ -1,0 +1,42 @@
+import { account, permanent, transient, type CodeTable, type Ruling } from '../ruling.ts';
+
+/** Error codes, https://developers.facebook.com/docs/whatsapp/cloud-api/support/error-codes. They decide, not the HTTP status. */
+export const WHATSAPP_CODES: CodeTable = {
+  ...each(transient('provider_unavailable', 'provider_error'), 1, 2, 131000, 131016, 133016, 135000),
+  ...each(transient('provider_unavailable', 'media_unavailable'), 131053),
+  ...each(transient('provider_unavailable', 'maintenance'), 131057),
+  ...each(transient('provider_throttled', 'rate_limited'), 4, 80007, 130429, 131056),
+  ...each(transient('provider_throttled', 'quality_limited'), 131048, 131064),
+  ...each(account('authentication_failed'), 0, 190),
+  ...each(account('forbidden'), 3, 10, 131005),
+  ...Object.fromEntries(
+    Array.from({ length: 100 }, (_, index) => [String(200 + index), account('forbidden')]),
+  ),
+  ...each(account('account_suspended'), 368, 131031),
+  ...each(account('sender_unregistered'), 131037, 131045, 133010),
+  ...each(account('insufficient_credit'), 131042),
+  ...each(permanent('invalid_recipient', 'unknown_recipient'), 131026),
+  ...each(permanent('invalid_recipient', 'recipient_not_allowed'), 131030),
+  ...each(permanent('invalid_recipient', 'recipient_is_sender'), 131021),
+  ...each(permanent('recipient_unavailable', 'recipient_opted_out'), 131050),
+  ...each(permanent('recipient_unavailable', 'not_delivered_by_choice'), 130472, 130497, 131049),
+  ...each(permanent('content_rejected', 'invalid_parameter'), 33, 100, 131008, 131009),
+  ...each(permanent('content_rejected', 'unsupported_type'), 131051),
+  ...each(permanent('content_rejected', 'invalid_media'), 131052),
+  ...each(permanent('content_rejected', 'outside_window'), 131047),
+  ...each(
+    permanent('content_rejected', 'invalid_template'),
+    132000,
+    132001,
+    132005,
+    132007,
+    132008,
+    132012,
+    132068,
+  ),
+  ...each(permanent('content_rejected', 'template_unavailable'), 132015, 132016),
+};
+
+function each(ruling: Ruling, ...codes: readonly number[]): CodeTable {
+  return Object.fromEntries(codes.map((code) => [String(code), ruling]));
+}

@@ -1,0 +1,155 @@
+import { z } from 'zod';
+import type { OutboundFor, WhatsappContent } from '#core/domain/content.ts';
+import type { Outcome } from '#core/domain/outcome.ts';
+import { digits, optionalToken, token } from '../fields.ts';
+import { defineProvider, type Verification } from '../provider.ts';
+import { secretStrings } from '../redact.ts';
+import {
+  doubted,
+  isSuccess,
+  judge,
+  parseJson,
+  refused,
+  transient,
+  unanswered,
+  unreadable,
+  unverified,
+  type Judged,
+  type Response,
+  type Said,
+} from '../ruling.ts';
+import { WHATSAPP_CODES } from './outcomes.ts';
+
+const config = z.object({
+  phoneNumberId: digits('Id of the sending phone number (not the number itself).'),
+  businessAccountId: digits('Id of the WhatsApp Business Account.').optional(),
+  apiVersion: z
+    .string()
+    .regex(/^v\d{1,3}\.\d{1,2}$/, 'Must look like v23.0')
+    .default('v23.0')
+    .describe('Version of the Graph API, for example v23.0 (the default).'),
+});
+
+const secrets = z.object({
+  accessToken: token('Access token of a system user with whatsapp_business_messaging.'),
+  appSecret: optionalToken('App secret: the key that receipts are signed with.'),
+  verifyToken: optionalToken('Token that Meta repeats when it checks the receipt address.'),
+});
+
+type Account = { readonly config: z.output<typeof config>; readonly secrets: z.output<typeof secrets> };
+
+const Accepted = z.looseObject({
+  messages: z.tuple([z.looseObject({ id: z.string().min(1) })], z.unknown()),
+});
+const ErrorBody = z.looseObject({
+  error: z.looseObject({
+    code: z.union([z.number(), z.string()]).optional().catch(undefined),
+    message: z.string().optional().catch(undefined),
+    is_transient: z.boolean().optional().catch(undefined),
+    error_data: z
+      .looseObject({ details: z.string().optional().catch(undefined) })
+      .optional()
+      .catch(undefined),
+  }),
+});
+const NumberBody = z.looseObject({ id: z.string() });
+
+export default defineProvider({
+  id: 'whatsapp-cloud',
+  channel: 'whatsapp',
+  name: 'WhatsApp Business Cloud API',
+  dedupe: 'none',
+  receipts: false,
+  config,
+  secrets,
+
+  async send(message, credentials, context): Promise<Outcome> {
+    const result = await context.http({
+      method: 'POST',
+      url: `${numberUrl(credentials, context.origin('https://graph.facebook.com'))}/messages`,
+      headers: { ...authorization(credentials), 'content-type': 'application/json' },
+      body: JSON.stringify({
+        messaging_product: 'whatsapp',
+        recipient_type: 'individual',
+        to: message.to,
+        ...payload(message.content),
+        biz_opaque_callback_data: message.id,
+      }),
+    });
+    if (result.kind !== 'response') return unanswered(result);
+    const hidden = hiddenOf(message, credentials);
+    if (!isSuccess(result)) return refused(result, judgeCode(result), hidden, context.now());
+    const accepted = Accepted.safeParse(parseJson(result.text));
+    if (!accepted.success) return unreadable(result);
+    return { kind: 'accepted', providerMessageId: accepted.data.messages[0].id, httpStatus: result.status };
+  },
+
+  async verify(credentials, context): Promise<Verification> {
+    const result = await context.http({
+      method: 'GET',
+      url: `${numberUrl(credentials, context.origin('https://graph.facebook.com'))}?fields=id`,
+      headers: authorization(credentials),
+    });
+    if (result.kind !== 'response') return unverified(result);
+    if (!isSuccess(result)) return doubted(result, judgeCode(result), secretStrings(credentials.secrets));
+    return NumberBody.safeParse(parseJson(result.text)).success ? { kind: 'valid' } : unverified(result);
+  },
+});
+
+function numberUrl({ config }: Account, origin: string): string {
+  return `${origin}/${config.apiVersion}/${config.phoneNumberId}`;
+}
+
+/** The token travels in a header only: in a query it would end up in access logs. */
+function authorization({ secrets }: Account): Record<string, string> {
+  return { authorization: `Bearer ${secrets.accessToken}`, accept: 'application/json' };
+}
+
+function payload(content: WhatsappContent): Record<string, unknown> {
+  if (content.kind === 'text') return { type: 'text', text: { body: content.body, preview_url: false } };
+  if (content.kind === 'template') return { type: 'template', template: template(content) };
+  const type = mediaType(content.url);
+  const caption = content.caption === undefined || type === 'audio' ? {} : { caption: content.caption };
+  return { type, [type]: { link: content.url, ...caption } };
+}
+
+function template({ name, language, variables }: Extract<WhatsappContent, { kind: 'template' }>) {
+  const parameters = isPositional(variables)
+    ? variables.map((text) => ({ type: 'text', text }))
+    : Object.entries(variables).map(([key, text]) => ({ type: 'text', parameter_name: key, text }));
+  const components = parameters.length === 0 ? {} : { components: [{ type: 'body', parameters }] };
+  return { name, language: { code: language }, ...components };
+}
+
+function isPositional(
+  variables: readonly string[] | Readonly<Record<string, string>>,
+): variables is readonly string[] {
+  return Array.isArray(variables);
+}
+
+/** The API wants to know the kind of media; the contract has a link only, so its file name tells. */
+function mediaType(url: string): 'image' | 'video' | 'audio' | 'document' {
+  const path = URL.canParse(url) ? new URL(url).pathname.toLowerCase() : '';
+  if (/\.(?:jpe?g|png|webp)$/.test(path)) return 'image';
+  if (/\.(?:mp4|3gpp?)$/.test(path)) return 'video';
+  return /\.(?:aac|amr|mp3|m4a|ogg|opus)$/.test(path) ? 'audio' : 'document';
+}
+
+function judgeCode(response: Response): Judged {
+  const judged = judge(response, WHATSAPP_CODES, read);
+  if (judged.ruling.retry) return judged;
+  const isTransient = ErrorBody.safeParse(parseJson(response.text)).data?.error.is_transient === true;
+  return isTransient ? { ...judged, ruling: transient('provider_unavailable', 'provider_error') } : judged;
+}
+
+function read(body: unknown): Said {
+  const error = ErrorBody.safeParse(body).data?.error;
+  return {
+    providerCode: error?.code === undefined ? undefined : String(error.code),
+    providerMessage: error?.error_data?.details ?? error?.message,
+  };
+}
+
+function hiddenOf({ to, content }: OutboundFor<'whatsapp'>, { secrets }: Account): string[] {
+  return [...secretStrings(secrets), to, ...(content.kind === 'text' ? [content.body] : [])];
+}
