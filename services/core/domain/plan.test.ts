@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import { assert, constantFrom, dictionary, jsonValue, property } from 'fast-check';
 import { expect, test } from 'vitest';
 import { effectiveLimits, FREE, LIMIT_NAMES, limitSources, PLAN_NAMES, PLANS } from './plan.ts';
 
@@ -24,9 +24,9 @@ test.each(PLAN_NAMES)('no limit of the plan %s is below that of the free plan', 
 });
 
 test('whatever a row holds, every limit is a whole number that is not negative', () => {
-  const anything = fc.dictionary(fc.constantFrom(...LIMIT_NAMES, 'unknown'), fc.jsonValue());
-  fc.assert(
-    fc.property(anything, anything, (plan, overrides) => {
+  const anything = dictionary(constantFrom(...LIMIT_NAMES, 'unknown'), jsonValue());
+  assert(
+    property(anything, anything, (plan, overrides) => {
       const limits = effectiveLimits(plan, overrides);
       expect(Object.keys(limits)).toEqual(LIMIT_NAMES);
       for (const value of Object.values(limits)) expect(Number.isSafeInteger(value) && value >= 0).toBe(true);
