@@ -97,7 +97,8 @@ $$;
 
 -- Decides and starts. The caller holds the locks of the state rows; all are `queued` or `deferred`.
 -- A tenant's own rows decide: its suspension, its providers by age, the provider an ambiguous attempt bound it to.
-create function start_attempts(ids uuid[], purges date[], by_worker text, lease_ms integer, blocked uuid[])
+-- At most `most` are started; what waits for a blocked provider is put off, so that it does not stand in the way.
+create function start_attempts(ids uuid[], purges date[], most integer, by_worker text, lease_ms integer, blocked uuid[])
 returns setof claimed_message
 language plpgsql set search_path = despatch, pg_temp as $$
 declare
@@ -120,7 +121,7 @@ begin
     end,
     p.id, coalesce(p.provider, 'simulator-' || m.channel), p.status, p.version, coalesce(m.segments, 1),
     p.rate_limit_per_second,
-    case when s.next_attempt_at > at_now then s.next_attempt_at else at_now + interval '5 seconds' end
+    case when s.next_attempt_at > at_now then s.next_attempt_at else at_now + interval '10 seconds' * (0.5 + random()) end
   )::claim_decision order by m.priority, s.seq) into decided
   from unnest(ids, purges) as u (id, purge)
   join message_states s on s.id = u.id and s.purge_on = u.purge
@@ -136,6 +137,15 @@ begin
   if decided is null then
     return;
   end if;
+  n := 0;
+  for i in 1 .. cardinality(decided) loop
+    if decided[i].decision = 'send' then
+      n := n + 1;
+      if n > most then
+        decided[i].decision := 'skip';
+      end if;
+    end if;
+  end loop;
 
   -- Tokens of providers with a rate limit, in segments, shared by all workers. One message larger than the limit
   -- still passes, alone in its second.
@@ -212,7 +222,7 @@ begin
     join message_states s on s.id = u.id and s.purge_on = u.purge
     where s.status in ('queued', 'deferred')
     order by s.id for update of s skip locked) x;
-  return query select * from start_attempts(locked_ids, locked_purges, by_worker, lease_ms, blocked);
+  return query select * from start_attempts(locked_ids, locked_purges, cardinality(ids), by_worker, lease_ms, blocked);
 end $$;
 
 -- Claims a tenant's messages that are due, or will be within `ahead_ms`: the way back from lost wake-ups, retry
@@ -232,7 +242,7 @@ begin
   select array_agg(d.message_id), array_agg(d.purge_on) into found_ids, found_purges from (
     select d.message_id, d.purge_on from due d
     where d.tenant_id = for_tenant and d.due_at <= at_now + make_interval(secs => ahead_ms / 1000.0)
-    order by d.due_at limit most) d;
+    order by d.due_at limit most + case when cardinality(blocked) > 0 then 500 else 0 end) d;
   if found_ids is null then
     return;
   end if;
@@ -283,7 +293,7 @@ begin
     join message_states s on s.id = u.id and s.purge_on = u.purge
     join messages m on m.id = s.id and m.purge_on = s.purge_on
     where s.status = 'sending' and s.lease_until <= at_now;
-  return query select * from start_attempts(start_ids, start_purges, by_worker, lease_ms, blocked);
+  return query select * from start_attempts(start_ids, start_purges, most, by_worker, lease_ms, blocked);
 end $$;
 
 create type completion as (
@@ -301,14 +311,16 @@ create type completion as (
   -- The message's next state, as the domain decided it.
   status text,
   reason text,
-  next_attempt_at timestamptz,
+  failure_shown jsonb,
+  -- Delays, not instants: only this server's clock decides when something is due.
+  next_attempt_ms bigint,
   retries smallint,
   ambiguous smallint,
   provider_waits smallint,
   duplicate_risk boolean,
   final boolean,
-  -- Only with `sent`: when to stop waiting for a receipt.
-  await_until timestamptz,
+  -- Only with `sent`: how long to wait for a receipt.
+  await_ms bigint,
   receipts jsonb
 );
 
@@ -337,11 +349,12 @@ begin
   end if;
 
   update message_states s
-  set status = r.status, reason = r.reason, failure = r.failure, next_attempt_at = r.next_attempt_at, lease_until = null,
+  set status = r.status, reason = r.reason, failure = r.failure_shown, lease_until = null,
+    next_attempt_at = least(at_now + make_interval(secs => r.next_attempt_ms / 1000.0), s.expires_at),
     retries = r.retries, ambiguous = r.ambiguous, provider_waits = r.provider_waits, duplicate_risk = r.duplicate_risk,
     final = r.final, provider_message_id = coalesce(r.provider_message_id, s.provider_message_id),
     sent_at = case when r.status = 'sent' then at_now else s.sent_at end,
-    completed_at = case when r.status in ('sent', 'failed', 'unknown') and r.await_until is null then at_now end,
+    completed_at = case when r.status in ('sent', 'failed', 'unknown') and r.await_ms is null then at_now end,
     updated_at = at_now
   from unnest(rows) r where s.id = r.id and s.purge_on = r.purge_on;
 
@@ -352,14 +365,14 @@ begin
 
   insert into events (message_id, purge_on, tenant_id, type, source, details, at)
   select r.id, r.purge_on, r.tenant_id, 'message.' || r.status, 'worker',
-    jsonb_strip_nulls(jsonb_build_object('attempt', r.attempt, 'reason', r.reason, 'failure', r.failure)), at_now
+    jsonb_strip_nulls(jsonb_build_object('attempt', r.attempt, 'reason', r.reason, 'failure', r.failure_shown)), at_now
   from unnest(rows) r where r.status <> 'queued';
 
   delete from due d using unnest(rows) r
-  where d.seq = r.seq and r.status in ('sent', 'failed', 'unknown') and r.await_until is null;
-  update due d set due_at = coalesce(r.await_until, r.next_attempt_at, at_now)
+  where d.seq = r.seq and r.status in ('sent', 'failed', 'unknown') and r.await_ms is null;
+  update due d set due_at = at_now + make_interval(secs => coalesce(r.await_ms, r.next_attempt_ms, 0) / 1000.0)
   from unnest(rows) r
-  where d.seq = r.seq and (r.await_until is not null or r.status in ('queued', 'deferred'));
+  where d.seq = r.seq and (r.await_ms is not null or r.status in ('queued', 'deferred'));
 
   update messages m set content = null
   from unnest(rows) r

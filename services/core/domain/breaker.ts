@@ -1,0 +1,62 @@
+/**
+ * A circuit breaker per provider account, as a value: opens at >= 20 calls with >= 50 % provider faults within 60 s,
+ * then lets single probes through. Recipient errors are calls without a fault, so one bad list opens nothing.
+ */
+export type Breaker = {
+  readonly health: 'healthy' | 'open' | 'probing';
+  /** Ring of 6-second buckets, newest last. */
+  readonly buckets: readonly Bucket[];
+  /** While open: when the next probe may go. Milliseconds since the epoch. */
+  readonly probeAt: number;
+  /** Openings in a row without a success between them. */
+  readonly openings: number;
+};
+
+type Bucket = { readonly at: number; readonly calls: number; readonly faults: number };
+
+export const BREAKER_WINDOW_MS = 60_000;
+export const BREAKER_CALLS_MIN = 20;
+export const BREAKER_FAULT_RATIO = 0.5;
+const BUCKET_MS = 6_000;
+const COOL_DOWN_MS = [5_000, 15_000, 30_000, 60_000] as const;
+/** A probe that never reports back frees the way for another. */
+const PROBE_LOST_MS = 60_000;
+
+export const CLOSED: Breaker = { health: 'healthy', buckets: [], probeAt: 0, openings: 0 };
+
+/** Whether a call may be made now; a probe must be announced with `startProbe`. */
+export function gate(breaker: Breaker, now: number): 'pass' | 'probe' | 'blocked' {
+  if (breaker.health === 'healthy') return 'pass';
+  return now >= breaker.probeAt ? 'probe' : 'blocked';
+}
+
+export function startProbe(breaker: Breaker, now: number): Breaker {
+  return { ...breaker, health: 'probing', probeAt: now + PROBE_LOST_MS };
+}
+
+/** Opens at once, for a reason that needs no sample: the account's credential is refused. */
+export function forceOpen(breaker: Breaker, now: number): Breaker {
+  return open(breaker, now);
+}
+
+/** Takes note of one finished call. `fault`: the provider's own failure, never one of the recipient or the content. */
+export function note(breaker: Breaker, fault: boolean, now: number): Breaker {
+  if (breaker.health !== 'healthy') {
+    return fault ? open(breaker, now) : CLOSED;
+  }
+  const start = now - (now % BUCKET_MS);
+  const recent = breaker.buckets.filter((bucket) => bucket.at > now - BREAKER_WINDOW_MS);
+  const last = recent.at(-1);
+  const current = last?.at === start ? last : { at: start, calls: 0, faults: 0 };
+  const kept = last?.at === start ? recent.slice(0, -1) : recent;
+  const buckets = [...kept, { at: start, calls: current.calls + 1, faults: current.faults + (fault ? 1 : 0) }];
+  const calls = buckets.reduce((sum, bucket) => sum + bucket.calls, 0);
+  const faults = buckets.reduce((sum, bucket) => sum + bucket.faults, 0);
+  const next = { ...breaker, buckets };
+  return calls >= BREAKER_CALLS_MIN && faults >= calls * BREAKER_FAULT_RATIO ? open(next, now) : next;
+}
+
+function open(breaker: Breaker, now: number): Breaker {
+  const coolDown = COOL_DOWN_MS[Math.min(breaker.openings, COOL_DOWN_MS.length - 1)] ?? 60_000;
+  return { health: 'open', buckets: [], probeAt: now + coolDown, openings: breaker.openings + 1 };
+}

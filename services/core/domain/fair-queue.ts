@@ -1,0 +1,198 @@
+/**
+ * Who is served next: weighted deficit round robin over tenants, each with a cap on what it has in flight, a bounded
+ * queue in memory and, beyond that, a mark that more waits in the database. One tenant's backlog can neither fill the
+ * memory nor keep another tenant waiting longer than one round.
+ */
+export type FairQueue<Item> = {
+  /** Takes an item in, unless the tenant's queue is full: then the tenant is marked and false is returned. */
+  offer(tenantId: string, priority: number, item: Item): boolean;
+  /** Notes that messages of this tenant wait in the database. `ahead`: some of them are not due yet by the clock. */
+  markDue(tenantId: string, ahead?: boolean): void;
+  /** The mark's end: a look into the database found no more. */
+  clearDue(tenantId: string): void;
+  /** Picks up to `slots` items, or places for items from the database, and counts them as in flight. */
+  take(slots: number): Turn<Item>;
+  /** Gives back places that were taken, when a call has ended or an item turned out to be somebody else's. */
+  release(tenantId: string, places?: number): void;
+  setPolicy(tenantId: string, policy: TenantPolicy): void;
+  hasWork(): boolean;
+  /** Tenants that have something queued, due or in flight. */
+  tenantIds(): string[];
+  readonly queued: number;
+  readonly inFlight: number;
+};
+
+export type TenantPolicy = {
+  /** Relative share, 1 or more. */
+  readonly weight: number;
+  /** Most messages of this tenant in flight in this process. */
+  readonly inFlightMax: number;
+};
+
+export type Turn<Item> = {
+  readonly items: readonly Item[];
+  /** Places for messages that are to be found in the database. */
+  readonly due: readonly { readonly tenantId: string; readonly places: number; readonly ahead: boolean }[];
+};
+
+type Lane<Item> = { items: Item[]; head: number };
+
+type Tenant<Item> = {
+  readonly id: string;
+  readonly lanes: readonly Lane<Item>[];
+  queued: number;
+  inFlight: number;
+  deficit: number;
+  due: boolean;
+  ahead: boolean;
+  policy: TenantPolicy;
+  listed: boolean;
+};
+
+const PRIORITIES = 3;
+/** Messages one round grants a tenant of weight 1. */
+const QUANTUM = 4;
+export const DEFAULT_POLICY: TenantPolicy = { weight: 1, inFlightMax: 50 };
+
+/** @param queuedPerTenantMax items of one tenant kept in memory, at least 1. */
+export function createFairQueue<Item>(queuedPerTenantMax: number): FairQueue<Item> {
+  const tenants = new Map<string, Tenant<Item>>();
+  /** Tenants with work and room, in the order of their turns. */
+  const ring: Tenant<Item>[] = [];
+  const totals = { queued: 0, inFlight: 0 };
+
+  function tenant(id: string): Tenant<Item> {
+    let known = tenants.get(id);
+    if (known === undefined) {
+      known = {
+        id,
+        lanes: Array.from({ length: PRIORITIES }, () => ({ items: [], head: 0 })),
+        queued: 0,
+        inFlight: 0,
+        deficit: 0,
+        due: false,
+        ahead: false,
+        policy: DEFAULT_POLICY,
+        listed: false,
+      };
+      tenants.set(id, known);
+    }
+    return known;
+  }
+
+  const isReady = (t: Tenant<Item>) => (t.queued > 0 || t.due) && t.inFlight < t.policy.inFlightMax;
+
+  function list(t: Tenant<Item>): void {
+    if (t.listed || !isReady(t)) return;
+    t.listed = true;
+    ring.push(t);
+  }
+
+  /** A tenant at rest costs no memory. */
+  function forgetIdle(t: Tenant<Item>): void {
+    if (t.queued === 0 && t.inFlight === 0 && !t.due && !t.listed) tenants.delete(t.id);
+  }
+
+  return {
+    offer(tenantId, priority, item) {
+      const t = tenant(tenantId);
+      if (t.queued >= queuedPerTenantMax) {
+        t.due = true;
+        t.ahead = true;
+        list(t);
+        return false;
+      }
+      t.lanes[Math.min(Math.max(priority, 0), PRIORITIES - 1)]?.items.push(item);
+      t.queued++;
+      totals.queued++;
+      list(t);
+      return true;
+    },
+    markDue(tenantId, ahead = false) {
+      const t = tenant(tenantId);
+      t.due = true;
+      t.ahead ||= ahead;
+      list(t);
+    },
+    clearDue(tenantId) {
+      const t = tenants.get(tenantId);
+      if (t === undefined) return;
+      t.due = false;
+      t.ahead = false;
+      forgetIdle(t);
+    },
+    take(slots) {
+      const items: Item[] = [];
+      const due = new Map<string, { tenantId: string; places: number; ahead: boolean }>();
+      let free = slots;
+      while (free > 0) {
+        const t = ring.shift();
+        if (t === undefined) break;
+        t.listed = false;
+        if (!isReady(t)) continue;
+        t.deficit += QUANTUM * t.policy.weight;
+        const grant = Math.min(t.deficit, free, t.policy.inFlightMax - t.inFlight);
+        const taken = takeItems(t, grant, items);
+        totals.queued -= taken;
+        let places = taken;
+        // What the memory does not hold the database may.
+        if (taken < grant && t.due) {
+          places = grant;
+          const look = due.get(t.id) ?? { tenantId: t.id, places: 0, ahead: t.ahead };
+          look.places += grant - taken;
+          due.set(t.id, look);
+        }
+        t.inFlight += places;
+        totals.inFlight += places;
+        free -= places;
+        // Deficit is for those who still wait; saved up while idle it would allow a burst.
+        t.deficit = t.queued > 0 || t.due ? t.deficit - places : 0;
+        list(t);
+      }
+      return { items, due: [...due.values()] };
+    },
+    release(tenantId, places = 1) {
+      const t = tenants.get(tenantId);
+      if (t === undefined) return;
+      t.inFlight -= places;
+      totals.inFlight -= places;
+      list(t);
+      forgetIdle(t);
+    },
+    setPolicy(tenantId, policy) {
+      const t = tenants.get(tenantId);
+      if (t === undefined) return;
+      t.policy = policy;
+      list(t);
+    },
+    hasWork: () => ring.length > 0,
+    tenantIds: () => [...tenants.keys()],
+    get queued() {
+      return totals.queued;
+    },
+    get inFlight() {
+      return totals.inFlight;
+    },
+  };
+}
+
+function takeItems<Item>(t: Tenant<Item>, most: number, into: Item[]): number {
+  let taken = 0;
+  for (const lane of t.lanes) {
+    while (taken < most && lane.head < lane.items.length) {
+      into.push(lane.items[lane.head] as Item);
+      lane.head++;
+      taken++;
+    }
+    // Shifting an array is linear; compacting now and then is not.
+    if (lane.head > 512 && lane.head * 2 > lane.items.length) {
+      lane.items.splice(0, lane.head);
+      lane.head = 0;
+    } else if (lane.head === lane.items.length) {
+      lane.items.length = 0;
+      lane.head = 0;
+    }
+  }
+  t.queued -= taken;
+  return taken;
+}

@@ -1,0 +1,37 @@
+/**
+ * The states of a message and the moves between them. This table is the law: `services/ARCHITECTURE.md` draws it,
+ * a test compares the two, and `assertMove` refuses whatever is not in it.
+ */
+export const MESSAGE_MOVES = {
+  scheduled: ['queued', 'held', 'canceled', 'expired'],
+  queued: ['sending', 'held', 'suppressed', 'failed', 'canceled', 'expired'],
+  held: ['queued', 'scheduled', 'deferred', 'canceled'],
+  sending: ['sent', 'deferred', 'failed', 'unknown', 'queued'],
+  deferred: ['sending', 'held', 'suppressed', 'failed', 'canceled', 'expired'],
+  sent: ['delivered', 'undelivered', 'unknown'],
+  unknown: ['sent', 'delivered', 'undelivered'],
+  /** Only for a temporary failure, when the same attempt reports again. */
+  undelivered: ['delivered'],
+  delivered: [],
+  failed: [],
+  expired: [],
+  canceled: [],
+  suppressed: [],
+} as const satisfies Record<string, readonly string[]>;
+
+export type MessageState = keyof typeof MESSAGE_MOVES;
+export const MESSAGE_STATES = Object.keys(MESSAGE_MOVES) as MessageState[];
+
+export function canMove(from: MessageState, to: MessageState): boolean {
+  return (MESSAGE_MOVES[from] as readonly MessageState[]).includes(to);
+}
+
+/** Guards a decision of ours; a refusal is a bug, not an input error. */
+export function assertMove(from: MessageState, to: MessageState): void {
+  if (!canMove(from, to)) throw new Error(`a message cannot move from ${from} to ${to}`);
+}
+
+/** States in which a provider call is still to come: what `backlogMax` counts. */
+export function isBacklog(state: MessageState): boolean {
+  return state === 'scheduled' || state === 'queued' || state === 'held' || state === 'sending' || state === 'deferred';
+}

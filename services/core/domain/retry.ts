@@ -1,0 +1,38 @@
+const SECOND = 1_000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+
+/** Delay before the n-th retry; from the last entry on, every two hours until the message expires. */
+export const RETRY_DELAYS_MS = [0, 15 * SECOND, MINUTE, 5 * MINUTE, 15 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR] as const;
+/** Jitter is added, never subtracted: 0 to 20 %. */
+export const RETRY_JITTER = 0.2;
+/** Before the one retry of an ambiguous call: time for a provider that is merely slow to finish. */
+export const AMBIGUOUS_RETRY_MS = 2 * SECOND;
+/** How long a message waits between looks at a provider that refuses our credential, by number of waits. */
+const PROVIDER_WAITS_MS = [30 * SECOND, MINUTE, 2 * MINUTE, 5 * MINUTE] as const;
+/** A throttled call comes back soon at first; the provider's own wish goes before. */
+const THROTTLE_WAITS_MS = [SECOND, 2 * SECOND, 5 * SECOND, 15 * SECOND, MINUTE] as const;
+
+function nth(delays: readonly number[], n: number): number {
+  return delays[Math.min(n, delays.length - 1)] ?? 0;
+}
+
+/**
+ * Milliseconds until retry number `retry` (0 is the first).
+ * @param random uniform in [0, 1).
+ * @param retryAfterMs the provider's wish; never undercut.
+ */
+export function retryDelayMs(retry: number, random: number, retryAfterMs = 0): number {
+  const delay = nth(RETRY_DELAYS_MS, retry);
+  return Math.max(Math.round(delay * (1 + RETRY_JITTER * random)), retryAfterMs);
+}
+
+/** Milliseconds until a message looks again at a provider account that is not ready. */
+export function providerWaitMs(waits: number, random: number): number {
+  return Math.round(nth(PROVIDER_WAITS_MS, waits) * (1 + RETRY_JITTER * random));
+}
+
+/** Milliseconds until a throttled message tries again. */
+export function throttleWaitMs(waits: number, random: number, retryAfterMs = 0): number {
+  return Math.max(Math.round(nth(THROTTLE_WAITS_MS, waits) * (1 + RETRY_JITTER * random)), retryAfterMs);
+}

@@ -1,0 +1,159 @@
+import type { Failure } from './failure.ts';
+import { assertMove, type MessageState } from './message-state.ts';
+import type { AttemptOutcome, ForetoldReceipt, NotStartedReason } from './outcome.ts';
+import { AMBIGUOUS_RETRY_MS, providerWaitMs, retryDelayMs, throttleWaitMs } from './retry.ts';
+
+/** What decides a message's future after an attempt, besides the attempt's outcome. */
+export type AttemptedMessage = {
+  /** Retries used so far: grows only with transient rejections of the message. */
+  readonly retries: number;
+  /** Ambiguous calls so far. */
+  readonly ambiguous: number;
+  /** Times it waited for the provider without using a retry. */
+  readonly providerWaits: number;
+  readonly duplicateRisk: boolean;
+  readonly deliveryGuarantee: 'at_least_once' | 'at_most_once';
+  /** Milliseconds since the epoch. */
+  readonly expiresAt: number;
+  /** The provider's own guard against a second copy. */
+  readonly dedupe: 'key' | 'lookup' | 'none';
+  /** Whether the provider reports what became of a message after accepting it. */
+  readonly receiptsExpected: boolean;
+};
+
+/** The failure as the record shows it. */
+export type StoredFailure = Omit<Failure, 'httpStatus'> & { readonly retryable: boolean };
+
+export type Settlement = {
+  readonly status: MessageState;
+  readonly reason: string | null;
+  readonly failure: StoredFailure | null;
+  /** Milliseconds since the epoch; only for `deferred` and `queued`. */
+  readonly nextAttemptAt: number | null;
+  readonly retries: number;
+  readonly ambiguous: number;
+  readonly providerWaits: number;
+  readonly duplicateRisk: boolean;
+  /** Nothing more can happen to the message. */
+  readonly final: boolean;
+  /** Until when a receipt is awaited; only for `sent`. */
+  readonly awaitUntil: number | null;
+  readonly receipts: readonly ForetoldReceipt[];
+};
+
+/** A provider that reports at all has done so after three days; then the message is `unknown`. */
+export const RECEIPT_TIMEOUT_MS = 72 * 3_600_000;
+
+const NOT_STARTED_DELAY_MS: Readonly<Record<NotStartedReason, number>> = {
+  shutdown: 0,
+  provider_rate: 1_000,
+  credentials_unavailable: 2_000,
+  breaker_open: 5_000,
+};
+
+/**
+ * Decides what an attempt's outcome means for its message.
+ * @param now milliseconds since the epoch. @param random uniform in [0, 1), spreads retries.
+ */
+export function settle(outcome: AttemptOutcome, message: AttemptedMessage, now: number, random: number): Settlement {
+  const settlement = decide(outcome, message, now, random);
+  assertMove('sending', settlement.status);
+  return settlement;
+}
+
+function decide(outcome: AttemptOutcome, message: AttemptedMessage, now: number, random: number): Settlement {
+  const base = {
+    reason: null,
+    failure: null,
+    nextAttemptAt: null,
+    retries: message.retries,
+    ambiguous: message.ambiguous,
+    providerWaits: message.providerWaits,
+    duplicateRisk: message.duplicateRisk,
+    final: false,
+    awaitUntil: null,
+    receipts: [],
+  } as const;
+  switch (outcome.kind) {
+    case 'accepted':
+      return {
+        ...base,
+        status: 'sent',
+        final: !message.receiptsExpected,
+        awaitUntil: message.receiptsExpected ? now + RECEIPT_TIMEOUT_MS : null,
+        receipts: outcome.receipts ?? [],
+      };
+    case 'rejected_permanent':
+      return { ...base, status: 'failed', failure: stored(outcome.failure, false), final: true };
+    case 'rejected_transient':
+      return { ...base, ...deferral(outcome.failure, outcome.retryAfterMs, message, now, random) };
+    case 'ambiguous':
+      return { ...base, ...ambiguity(outcome.failure, message, now, random) };
+    case 'not_started':
+      return {
+        ...base,
+        status: 'queued',
+        reason: outcome.reason,
+        nextAttemptAt: now + Math.round(NOT_STARTED_DELAY_MS[outcome.reason] * (1 + random)),
+      };
+  }
+}
+
+type Part = Pick<Settlement, 'status' | 'reason' | 'failure' | 'nextAttemptAt'> & Partial<Settlement>;
+
+/** A credential that is refused and a provider that throttles say nothing about the message: no retry is used. */
+function deferral(
+  failure: Failure,
+  retryAfterMs: number | undefined,
+  message: AttemptedMessage,
+  now: number,
+  random: number,
+): Part {
+  const waits = { providerWaits: message.providerWaits + 1 };
+  if (failure.class === 'auth_or_config') {
+    return waiting('provider_not_ready', providerWaitMs(message.providerWaits, random), waits);
+  }
+  if (failure.class === 'provider_throttled') {
+    return waiting('provider_throttled', throttleWaitMs(message.providerWaits, random, retryAfterMs), waits);
+  }
+  const nextAttemptAt = now + retryDelayMs(message.retries, random, retryAfterMs);
+  if (nextAttemptAt >= message.expiresAt) {
+    return { status: 'failed', reason: 'no_retry_left', failure: stored(failure, true), nextAttemptAt: null, final: true };
+  }
+  return {
+    status: 'deferred',
+    reason: 'retry',
+    failure: stored(failure, true),
+    nextAttemptAt,
+    retries: message.retries + 1,
+  };
+
+  function waiting(reason: string, delayMs: number, counted: { providerWaits: number }): Part {
+    // At the expiry, not after it: a waiting message expires on time.
+    const at = Math.min(now + delayMs, message.expiresAt);
+    return { status: 'deferred', reason, failure: stored(failure, true), nextAttemptAt: at, ...counted };
+  }
+}
+
+function ambiguity(failure: Failure, message: AttemptedMessage, now: number, random: number): Part {
+  const guarded = message.dedupe !== 'none';
+  const mayRepeat = guarded || (message.deliveryGuarantee === 'at_least_once' && message.ambiguous === 0);
+  const nextAttemptAt = now + Math.max(AMBIGUOUS_RETRY_MS, guarded ? retryDelayMs(message.retries, random) : 0);
+  const counted = { ambiguous: message.ambiguous + 1, failure: stored(failure, true) };
+  if (!mayRepeat || nextAttemptAt >= message.expiresAt) {
+    return { ...counted, status: 'unknown', reason: 'ambiguous_attempt', nextAttemptAt: null };
+  }
+  return {
+    ...counted,
+    status: 'deferred',
+    reason: 'ambiguous_attempt',
+    nextAttemptAt,
+    retries: message.retries + 1,
+    duplicateRisk: message.duplicateRisk || !guarded,
+  };
+}
+
+function stored(failure: Failure, retryable: boolean): StoredFailure {
+  const { httpStatus: _shownOnTheAttempt, ...shown } = failure;
+  return { ...shown, retryable };
+}

@@ -1,0 +1,86 @@
+/** Thrown by `add` when the bounded queue is full: shed the load, do not wait. */
+export class QueueFullError extends Error {
+  override readonly name = 'QueueFullError';
+}
+
+export type MicroBatch<Item, Result> = {
+  /** @throws QueueFullError at once when `queuedMax` items wait already; else whatever `flush` threw. */
+  add(item: Item): Promise<Result>;
+  /** Resolves when everything added so far has been flushed. */
+  drain(): Promise<void>;
+  readonly queued: number;
+};
+
+export type MicroBatchOptions<Item, Result> = {
+  /** Settles a batch: one result per item, in order. */
+  readonly flush: (items: readonly Item[]) => Promise<readonly Result[]>;
+  readonly itemsMax: number;
+  /** Flushes under way at once. */
+  readonly flushesMax: number;
+  readonly queuedMax: number;
+};
+
+type Waiting<Item, Result> = {
+  readonly item: Item;
+  readonly resolve: (result: Result) => void;
+  readonly reject: (error: unknown) => void;
+};
+
+/**
+ * Gathers single calls into batches without a timer: an idle batcher flushes at the end of the tick, a busy one when a
+ * flush returns, so batches grow with the load and an idle system waits for nothing.
+ */
+export function createMicroBatch<Item, Result>(options: MicroBatchOptions<Item, Result>): MicroBatch<Item, Result> {
+  let waiting: Waiting<Item, Result>[] = [];
+  let flushing = 0;
+  let scheduled = false;
+  let idle: PromiseWithResolvers<void> | undefined;
+
+  function schedule(): void {
+    if (scheduled || flushing >= options.flushesMax || waiting.length === 0) return;
+    scheduled = true;
+    setImmediate(() => {
+      scheduled = false;
+      void flushOne();
+    });
+  }
+
+  async function flushOne(): Promise<void> {
+    const batch = waiting.slice(0, options.itemsMax);
+    if (batch.length === 0) return;
+    waiting = waiting.slice(batch.length);
+    flushing++;
+    schedule();
+    try {
+      const results = await options.flush(batch.map((entry) => entry.item));
+      for (const [i, entry] of batch.entries()) entry.resolve(results[i] as Result);
+    } catch (error) {
+      for (const entry of batch) entry.reject(error);
+    } finally {
+      flushing--;
+      schedule();
+      if (flushing === 0 && waiting.length === 0) idle?.resolve();
+    }
+  }
+
+  return {
+    add(item) {
+      if (waiting.length >= options.queuedMax) {
+        return Promise.reject(new QueueFullError(`${options.queuedMax} items are waiting`));
+      }
+      return new Promise<Result>((resolve, reject) => {
+        waiting.push({ item, resolve, reject });
+        schedule();
+      });
+    },
+    async drain() {
+      if (flushing === 0 && waiting.length === 0) return;
+      idle ??= Promise.withResolvers<void>();
+      await idle.promise;
+      idle = undefined;
+    },
+    get queued() {
+      return waiting.length;
+    },
+  };
+}

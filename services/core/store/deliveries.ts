@@ -1,0 +1,269 @@
+import type { Channel } from '#core/domain/channel.ts';
+import type { Limits } from '#core/domain/plan.ts';
+import { withDeadline, type Json, type Sql } from '#core/platform/postgres.ts';
+
+/** A message that a worker has to act on; see `claimed_message` in the schema. */
+export type ClaimedMessage = {
+  readonly action: 'send' | 'lost';
+  readonly id: string;
+  readonly purgeOn: string;
+  readonly seq: number;
+  readonly tenantId: string;
+  readonly attempt: number;
+  readonly retries: number;
+  readonly ambiguous: number;
+  readonly providerWaits: number;
+  readonly duplicateRisk: boolean;
+  readonly channel: Channel;
+  readonly address: string;
+  readonly sender: string | null;
+  /** The channel's content, as the api validated it. */
+  readonly content: unknown;
+  readonly test: boolean;
+  readonly segments: number | null;
+  readonly deliveryGuarantee: 'at_least_once' | 'at_most_once';
+  readonly enqueuedAt: Date;
+  readonly expiresAt: Date;
+  readonly traceparent: string | null;
+  /** Null in test mode, where a simulator answers. */
+  readonly providerId: string | null;
+  readonly provider: string;
+  readonly providerStatus: string | null;
+  readonly providerVersion: number | null;
+};
+
+/** How an attempt ended and what follows; see `completion` in the schema. */
+export type Completion = {
+  readonly id: string;
+  readonly purge_on: string;
+  readonly seq: number;
+  readonly tenant_id: string;
+  readonly attempt: number;
+  readonly outcome: string;
+  readonly outcome_reason: string | null;
+  readonly failure: Json;
+  readonly http_status: number | null;
+  readonly provider_message_id: string | null;
+  readonly status: string;
+  readonly reason: string | null;
+  readonly failure_shown: Json;
+  readonly next_attempt_ms: number | null;
+  readonly retries: number;
+  readonly ambiguous: number;
+  readonly provider_waits: number;
+  readonly duplicate_risk: boolean;
+  readonly final: boolean;
+  readonly await_ms: number | null;
+  readonly receipts: Json;
+};
+
+export type ProviderAccountRow = {
+  readonly id: string;
+  readonly tenantId: string;
+  readonly provider: string;
+  readonly configPublic: unknown;
+  readonly ciphertext: string | null;
+  readonly secretVersion: number;
+  readonly version: number;
+  readonly status: string;
+};
+
+export type ClaimTerms = {
+  /** Names this process in the attempt log. */
+  readonly worker: string;
+  readonly leaseMs: number;
+  /** Provider accounts that may not be called now. */
+  readonly blocked: readonly string[];
+};
+
+export type SweepTask = { readonly tenantId: string; readonly task: 'due' | 'hold' | 'release' };
+
+/**
+ * The worker's side of the store. Everything here works across tenants through functions of the schema; the worker's
+ * role can touch no table. Every call is bounded by `deadlineMs`.
+ */
+export function deliveryStore(sql: Sql, deadlineMs: number) {
+  const bounded = <T>(work: Promise<T>): Promise<T> => withDeadline(work, deadlineMs);
+
+  return {
+    async claim(wakes: readonly { id: string; purgeOn: string }[], terms: ClaimTerms): Promise<ClaimedMessage[]> {
+      const rows = await bounded(
+        sql<ClaimedRow[]>`select * from claim(${wakes.map((w) => w.id)}::uuid[], ${wakes.map((w) => w.purgeOn)}::date[],
+          ${terms.worker}, ${terms.leaseMs}, ${[...terms.blocked]}::uuid[])`,
+      );
+      return rows.map(toClaimed);
+    },
+    async claimDue(tenantId: string, most: number, aheadMs: number, terms: ClaimTerms): Promise<ClaimedMessage[]> {
+      const rows = await bounded(
+        sql<ClaimedRow[]>`select * from claim_due(${tenantId}, ${most}, ${aheadMs}, ${terms.worker}, ${terms.leaseMs},
+          ${[...terms.blocked]}::uuid[])`,
+      );
+      return rows.map(toClaimed);
+    },
+    /** Returns the ids of the completions that counted; the others' attempts were no longer current. */
+    async complete(batch: readonly Completion[]): Promise<Set<string>> {
+      const rows = await bounded(sql<{ id: string }[]>`select complete(${sql.json(batch as unknown as Json)}) as id`);
+      return new Set(rows.map((row) => row.id));
+    },
+    async applyReceipts(most: number): Promise<number> {
+      const [row] = await bounded(sql<{ n: number }[]>`select apply_receipts(${most}) as n`);
+      return row?.n ?? 0;
+    },
+    async dueTenants(): Promise<SweepTask[]> {
+      const rows = await bounded(
+        sql<{ tenant_id: string; task: SweepTask['task'] }[]>`select tenant_id, task from due_tenants()`,
+      );
+      return rows.map((row) => ({ tenantId: row.tenant_id, task: row.task }));
+    },
+    /** Makes every waiting message due now. Returns how many. */
+    async wakeQueued(): Promise<number> {
+      const [row] = await bounded(sql<{ n: number }[]>`select wake_queued() as n`);
+      return row?.n ?? 0;
+    },
+    async holdTenant(tenantId: string, most: number): Promise<number> {
+      const [row] = await bounded(sql<{ n: number }[]>`select hold_tenant(${tenantId}, ${most}) as n`);
+      return row?.n ?? 0;
+    },
+    async releaseTenant(tenantId: string, most: number): Promise<number> {
+      const [row] = await bounded(sql<{ n: number }[]>`select release_tenant(${tenantId}, ${most}) as n`);
+      return row?.n ?? 0;
+    },
+    async loadProvider(id: string): Promise<ProviderAccountRow | null> {
+      const [row] = await bounded(
+        sql<
+          {
+            id: string;
+            tenant_id: string;
+            provider: string;
+            config_public: unknown;
+            ciphertext: string | null;
+            secret_version: number;
+            version: number;
+            status: string;
+          }[]
+        >`select * from load_providers(${[id]}::uuid[])`,
+      );
+      if (row === undefined) return null;
+      return {
+        id: row.id,
+        tenantId: row.tenant_id,
+        provider: row.provider,
+        configPublic: row.config_public,
+        ciphertext: row.ciphertext,
+        secretVersion: row.secret_version,
+        version: row.version,
+        status: row.status,
+      };
+    },
+    /** Returns the status that the account moved to, null where it did not move. */
+    async noteProviderResult(id: string, authenticated: boolean): Promise<string | null> {
+      const [row] = await bounded(
+        sql<{ moved: string | null }[]>`select note_provider_result(${id}, ${authenticated}) as moved`,
+      );
+      return row?.moved ?? null;
+    },
+    async noteProviderHealth(id: string, health: 'healthy' | 'open' | 'probing'): Promise<void> {
+      await bounded(sql`select note_provider_health(${id}, ${health})`);
+    },
+    async takeVerifications(most: number): Promise<{ id: string; secretVersion: number }[]> {
+      const rows = await bounded(
+        sql<{ id: string; secret_version: number }[]>`select id, secret_version from take_verifications(${most})`,
+      );
+      return rows.map((row) => ({ id: row.id, secretVersion: row.secret_version }));
+    },
+    async noteVerification(id: string, secretVersion: number, valid: boolean, why: string | null): Promise<string | null> {
+      const [row] = await bounded(
+        sql<{ moved: string | null }[]>`select note_verification(${id}, ${secretVersion}, ${valid}, ${why}) as moved`,
+      );
+      return row?.moved ?? null;
+    },
+    /** `limits` is null where a tenant has no row of its own: the free plan holds. */
+    async tenantLimits(ids: readonly string[]): Promise<{ tenantId: string; limits: Limits | null }[]> {
+      const rows = await bounded(
+        sql<{ tenant_id: string; limits: Limits | null }[]>`
+          select tenant_id, limits from tenant_limits_of(${[...ids]}::uuid[])`,
+      );
+      return rows.map((row) => ({ tenantId: row.tenant_id, limits: row.limits }));
+    },
+    async backlogTotals(): Promise<{ backlog: number; oldestDueSeconds: number }> {
+      const [row] = await bounded(
+        sql<{ backlog: number; oldest_due_seconds: number | null }[]>`select * from backlog_totals()`,
+      );
+      return { backlog: row?.backlog ?? 0, oldestDueSeconds: row?.oldest_due_seconds ?? 0 };
+    },
+    /** Makes partitions ahead and drops those that have served; one worker at a time, the others return at once. */
+    async maintain(): Promise<{ made: number; dropped: string[] } | 'elsewhere'> {
+      return bounded(
+        sql.begin(async (tx) => {
+          const [lock] = await tx<{ mine: boolean }[]>`select pg_try_advisory_xact_lock(hashtext('despatch.maintain')) as mine`;
+          if (lock?.mine !== true) return 'elsewhere' as const;
+          const [made] = await tx<{ n: number }[]>`select make_partitions() as n`;
+          const dropped = await tx<{ name: string }[]>`select purge() as name`;
+          return { made: made?.n ?? 0, dropped: dropped.map((row) => row.name) };
+        }),
+      );
+    },
+    async schemaVersion(): Promise<number> {
+      const [row] = await bounded(sql<{ version: number }[]>`select schema_version() as version`);
+      return row?.version ?? 0;
+    },
+  };
+}
+
+export type DeliveryStore = ReturnType<typeof deliveryStore>;
+
+type ClaimedRow = {
+  action: ClaimedMessage['action'];
+  id: string;
+  purge_on: string;
+  seq: number;
+  tenant_id: string;
+  attempt: number;
+  retries: number;
+  ambiguous: number;
+  provider_waits: number;
+  duplicate_risk: boolean;
+  channel: Channel;
+  address: string;
+  sender: string | null;
+  content: unknown;
+  test: boolean;
+  segments: number | null;
+  delivery_guarantee: ClaimedMessage['deliveryGuarantee'];
+  enqueued_at: Date;
+  expires_at: Date;
+  traceparent: string | null;
+  provider_id: string | null;
+  provider: string;
+  provider_status: string | null;
+  provider_version: number | null;
+};
+
+function toClaimed(row: ClaimedRow): ClaimedMessage {
+  return {
+    action: row.action,
+    id: row.id,
+    purgeOn: row.purge_on,
+    seq: row.seq,
+    tenantId: row.tenant_id,
+    attempt: row.attempt,
+    retries: row.retries,
+    ambiguous: row.ambiguous,
+    providerWaits: row.provider_waits,
+    duplicateRisk: row.duplicate_risk,
+    channel: row.channel,
+    address: row.address,
+    sender: row.sender,
+    content: row.content,
+    test: row.test,
+    segments: row.segments,
+    deliveryGuarantee: row.delivery_guarantee,
+    enqueuedAt: row.enqueued_at,
+    expiresAt: row.expires_at,
+    traceparent: row.traceparent,
+    providerId: row.provider_id,
+    provider: row.provider,
+    providerStatus: row.provider_status,
+    providerVersion: row.provider_version,
+  };
+}

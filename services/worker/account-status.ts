@@ -1,0 +1,37 @@
+import type { DeliveryStore, ClaimedMessage } from '#core/store/deliveries.ts';
+import type { AttemptOutcome } from '#core/domain/outcome.ts';
+import type { Breakers } from './breakers.ts';
+
+export type AccountStatusDeps = {
+  readonly store: Pick<DeliveryStore, 'noteProviderResult'>;
+  readonly breakers: Pick<Breakers, 'open'>;
+  readonly onMoved: (accountId: string, tenantId: string, status: string) => void;
+};
+
+/**
+ * Keeps an account's status true to what its provider says of the credential. Writes only when something may change:
+ * a first success, a refusal, a success after a refusal.
+ */
+export function createAccountStatus(deps: AccountStatusDeps) {
+  const refused = new Set<string>();
+
+  return async (message: ClaimedMessage, outcome: AttemptOutcome): Promise<void> => {
+    const accountId = message.providerId;
+    if (accountId === null) return;
+    if (outcome.kind === 'accepted') {
+      const news = message.providerStatus === 'unverified' || message.providerStatus === 'invalid';
+      if (!refused.delete(accountId) && !news) return;
+      await apply(accountId, message.tenantId, true);
+    } else if (outcome.kind === 'rejected_transient' && outcome.failure.class === 'auth_or_config') {
+      refused.add(accountId);
+      if (message.providerStatus === 'invalid') return;
+      await apply(accountId, message.tenantId, false);
+    }
+  };
+
+  async function apply(accountId: string, tenantId: string, authenticated: boolean): Promise<void> {
+    const moved = await deps.store.noteProviderResult(accountId, authenticated);
+    if (moved === 'invalid') deps.breakers.open(accountId);
+    if (moved !== null) deps.onMoved(accountId, tenantId, moved);
+  }
+}

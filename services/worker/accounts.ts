@@ -1,0 +1,74 @@
+import { LRUCache } from 'lru-cache';
+import { findProvider, parsePublicConfig } from '#providers/registry.ts';
+import type { AnyProvider } from '#providers/provider.ts';
+import type { DeliveryStore, ProviderAccountRow } from '#core/store/deliveries.ts';
+import type { Credentials } from './credentials.ts';
+
+/** A tenant's provider account, ready to be called. */
+export type Account = {
+  readonly id: string;
+  readonly provider: AnyProvider;
+  readonly secretVersion: number;
+  readonly config: Record<string, unknown>;
+  readonly secrets: unknown;
+};
+
+export type AccountLookup =
+  | { readonly kind: 'ready'; readonly account: Account }
+  /** Vault or the database cannot be asked now; try again, nothing is lost. */
+  | { readonly kind: 'unavailable' }
+  /** Deleted, its key destroyed, or written for a provider that this build does not know. */
+  | { readonly kind: 'unusable'; readonly code: string };
+
+export type Accounts = {
+  /** @param version the account's version that the claim saw: a cached copy of another one is not used. */
+  get(accountId: string, version: number): Promise<AccountLookup>;
+};
+
+const ACCOUNTS_MAX = 20_000;
+
+/** Account rows are cached by version, decrypted secrets in `credentials`; both are bounded. */
+export function createAccounts(store: Pick<DeliveryStore, 'loadProvider'>, credentials: Credentials): Accounts {
+  const rows = new LRUCache<string, Promise<ProviderAccountRow | null>>({ max: ACCOUNTS_MAX });
+
+  function load(accountId: string, version: number): Promise<ProviderAccountRow | null> {
+    const key = `${accountId} ${version}`;
+    const known = rows.get(key);
+    if (known !== undefined) return known;
+    const loading = store.loadProvider(accountId);
+    rows.set(key, loading);
+    // What failed or was overtaken by a change must not be remembered under this version.
+    loading.then(
+      (row) => row?.version === version || rows.delete(key),
+      () => rows.delete(key),
+    );
+    return loading;
+  }
+
+  return {
+    async get(accountId, version) {
+      const row = await load(accountId, version).catch(() => 'unavailable' as const);
+      if (row === 'unavailable') return { kind: 'unavailable' };
+      if (row === null || row.ciphertext === null) return { kind: 'unusable', code: 'provider_deleted' };
+      const provider = findProvider(row.provider);
+      if (provider === undefined) return { kind: 'unusable', code: 'provider_unknown' };
+      const config = parsePublicConfig(provider, row.configPublic);
+      if (!config.ok) return { kind: 'unusable', code: 'config_invalid' };
+      const secrets = await credentials.get({
+        tenantId: row.tenantId,
+        accountId: row.id,
+        secretVersion: row.secretVersion,
+        ciphertext: row.ciphertext,
+      });
+      if (!secrets.ok) {
+        return secrets.reason === 'unavailable'
+          ? { kind: 'unavailable' }
+          : { kind: 'unusable', code: 'credentials_unreadable' };
+      }
+      return {
+        kind: 'ready',
+        account: { id: row.id, provider, secretVersion: row.secretVersion, config: config.value, secrets: secrets.secrets },
+      };
+    },
+  };
+}

@@ -1,0 +1,51 @@
+import { CLOSED, forceOpen, gate, note, startProbe, type Breaker } from '#core/domain/breaker.ts';
+
+/** The breakers of the provider accounts that this process calls. */
+export type Breakers = {
+  /** Asks for one call; `probe` is given to one caller at a time. */
+  enter(accountId: string): 'pass' | 'probe' | 'blocked';
+  /** @param fault the provider's own failure. */
+  note(accountId: string, fault: boolean): void;
+  /** The account's credential is refused: calls wait, probes find out when it is mended. */
+  open(accountId: string): void;
+  /** The account was mended: calls go on at once. */
+  reset(accountId: string): void;
+  /** Accounts that no message should be claimed for now. */
+  blocked(): readonly string[];
+  health(accountId: string): Breaker['health'];
+};
+
+/**
+ * @param onHealth told of every change of an account's health.
+ * @param now milliseconds since the epoch.
+ */
+export function createBreakers(onHealth: (accountId: string, health: Breaker['health']) => void, now: () => number): Breakers {
+  const breakers = new Map<string, Breaker>();
+  /** The few that are not healthy, so that `blocked` need not look at all. */
+  const troubled = new Set<string>();
+
+  function put(accountId: string, next: Breaker): void {
+    const before = breakers.get(accountId)?.health ?? 'healthy';
+    if (next === CLOSED) breakers.delete(accountId);
+    else breakers.set(accountId, next);
+    if (next.health === before) return;
+    if (next.health === 'healthy') troubled.delete(accountId);
+    else troubled.add(accountId);
+    onHealth(accountId, next.health);
+  }
+
+  const of = (accountId: string) => breakers.get(accountId) ?? CLOSED;
+
+  return {
+    enter(accountId) {
+      const verdict = gate(of(accountId), now());
+      if (verdict === 'probe') put(accountId, startProbe(of(accountId), now()));
+      return verdict;
+    },
+    note: (accountId, fault) => put(accountId, note(of(accountId), fault, now())),
+    open: (accountId) => put(accountId, forceOpen(of(accountId), now())),
+    reset: (accountId) => put(accountId, CLOSED),
+    blocked: () => [...troubled].filter((accountId) => gate(of(accountId), now()) === 'blocked'),
+    health: (accountId) => of(accountId).health,
+  };
+}

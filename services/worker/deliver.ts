@@ -1,0 +1,125 @@
+import type { OutboundMessage } from '#core/domain/content.ts';
+import { isProviderFault, type Failure } from '#core/domain/failure.ts';
+import type { AttemptOutcome, Outcome } from '#core/domain/outcome.ts';
+import type { ClaimedMessage } from '#core/store/deliveries.ts';
+import type { AnyProvider, ProviderContext } from '#providers/provider.ts';
+import type { ProviderCall } from '#providers/context.ts';
+import { simulatorFor } from '#providers/registry.ts';
+import type { Account, Accounts } from './accounts.ts';
+import type { Breakers } from './breakers.ts';
+
+export type DeliverDeps = {
+  readonly accounts: Accounts;
+  readonly breakers: Breakers;
+  readonly contextOf: (call: ProviderCall) => ProviderContext;
+  /** Total time of one provider call in milliseconds. */
+  readonly deadlineMs: number;
+  /** A bug in an adapter; the attempt is then ambiguous. */
+  readonly onAdapterFault: (provider: string, error: unknown) => void;
+  readonly now: () => number;
+  /** True once the process is going down: no call is begun any more. */
+  readonly isStopping: () => boolean;
+};
+
+export type Delivered = {
+  readonly outcome: AttemptOutcome;
+  readonly provider: AnyProvider | undefined;
+  /** Time of the provider call alone; undefined when none was made. */
+  readonly callMs?: number;
+};
+
+/** Makes the one provider call of a claimed attempt. Never throws: every way it can end is an outcome. */
+export function createDeliver(deps: DeliverDeps): (message: ClaimedMessage) => Promise<Delivered> {
+  return async (message) => {
+    if (deps.isStopping()) return { outcome: { kind: 'not_started', reason: 'shutdown' }, provider: undefined };
+    const found = await accountOf(message, deps.accounts);
+    if ('outcome' in found) return { outcome: found.outcome, provider: undefined };
+    const { account } = found;
+    // A test message has no account of its own and troubles nobody's breaker.
+    const accountId = message.providerId;
+    if (accountId !== null && !mayCall(accountId, message.providerStatus === 'invalid', deps.breakers)) {
+      return { outcome: { kind: 'not_started', reason: 'breaker_open' }, provider: account.provider };
+    }
+    const started = performance.now();
+    const outcome = await call(message, account, deps);
+    if (accountId !== null) tellBreaker(accountId, outcome, deps.breakers);
+    return { outcome, provider: account.provider, callMs: performance.now() - started };
+  };
+}
+
+/** An account whose credential is refused is only probed. */
+function mayCall(accountId: string, invalid: boolean, breakers: Breakers): boolean {
+  if (invalid && breakers.health(accountId) === 'healthy') breakers.open(accountId);
+  return breakers.enter(accountId) !== 'blocked';
+}
+
+function tellBreaker(accountId: string, outcome: Outcome, breakers: Breakers): void {
+  const refused = outcome.kind === 'rejected_transient' && outcome.failure.class === 'auth_or_config';
+  // A refused probe is no sign of recovery, though the provider itself answered.
+  if (refused && breakers.health(accountId) !== 'healthy') breakers.open(accountId);
+  else breakers.note(accountId, isFault(outcome));
+}
+
+async function accountOf(
+  message: ClaimedMessage,
+  accounts: Accounts,
+): Promise<{ account: Account } | { outcome: AttemptOutcome }> {
+  if (message.providerId === null || message.providerVersion === null) {
+    return {
+      account: { id: 'test', provider: simulatorFor(message.channel), secretVersion: 0, config: {}, secrets: {} },
+    };
+  }
+  const found = await accounts.get(message.providerId, message.providerVersion);
+  switch (found.kind) {
+    case 'ready':
+      return { account: found.account };
+    case 'unavailable':
+      return { outcome: { kind: 'not_started', reason: 'credentials_unavailable' } };
+    case 'unusable':
+      return { outcome: { kind: 'rejected_transient', failure: { class: 'auth_or_config', code: found.code } } };
+  }
+}
+
+async function call(message: ClaimedMessage, account: Account, deps: DeliverDeps): Promise<Outcome> {
+  const abort = new AbortController();
+  const timer = setTimeout(() => abort.abort(), deps.deadlineMs);
+  try {
+    const context = deps.contextOf({
+      providerId: account.provider.id,
+      accountId: account.id,
+      secretVersion: account.secretVersion,
+      signal: abort.signal,
+    });
+    return await account.provider.send(
+      toOutbound(message) as never,
+      { config: account.config, secrets: account.secrets } as never,
+      context,
+    );
+  } catch (error) {
+    deps.onAdapterFault(account.provider.id, error);
+    return { kind: 'ambiguous', failure: ADAPTER_FAULT };
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+const ADAPTER_FAULT: Failure = { class: 'unknown', code: 'adapter_fault' };
+
+function isFault(outcome: Outcome): boolean {
+  return (
+    outcome.kind === 'ambiguous' || (outcome.kind === 'rejected_transient' && isProviderFault(outcome.failure.class))
+  );
+}
+
+function toOutbound(message: ClaimedMessage): OutboundMessage {
+  return {
+    id: message.id,
+    channel: message.channel,
+    to: message.address,
+    ...(message.sender === null ? {} : { from: message.sender }),
+    expiresAt: message.expiresAt.getTime(),
+    attempt: message.attempt,
+    // The api validated the content for this very channel before it was stored.
+    content: message.content as never,
+  } as OutboundMessage;
+}

@@ -1,0 +1,190 @@
+import type { FairQueue } from '#core/domain/fair-queue.ts';
+import type { AttemptOutcome } from '#core/domain/outcome.ts';
+import type { Settlement } from '#core/domain/settle.ts';
+import type { Wake } from '#core/domain/wake.ts';
+import type { ClaimedMessage, ClaimTerms, DeliveryStore } from '#core/store/deliveries.ts';
+import type { Breakers } from './breakers.ts';
+import type { Delivered } from './deliver.ts';
+import type { Recorder } from './recorder.ts';
+
+/** A wake-up that waits in memory, with the way to tell the stream that it is settled. */
+export type QueuedWake = Wake & { readonly ack: () => void };
+
+export type DispatcherDeps = {
+  readonly queue: FairQueue<QueuedWake>;
+  readonly store: Pick<DeliveryStore, 'claim' | 'claimDue'>;
+  readonly breakers: Breakers;
+  readonly deliver: (message: ClaimedMessage) => Promise<Delivered>;
+  readonly recorder: Recorder;
+  readonly worker: string;
+  /** How long a claim is ours, in milliseconds; well above the deadline of one provider call. */
+  readonly leaseMs: number;
+  /** Provider calls at once in this process. */
+  readonly inFlightMax: number;
+  readonly events: {
+    attemptFinished(message: ClaimedMessage, delivered: Delivered, settlement: Settlement | null): void;
+    claimFailed(error: unknown): void;
+    recordLost(message: ClaimedMessage, error: unknown): void;
+  };
+};
+
+export type Dispatcher = {
+  /** Takes in a wake-up from the stream. */
+  offer(wake: QueuedWake): void;
+  /** Notes that a tenant's messages wait in the database. */
+  markDue(tenantId: string, ahead?: boolean): void;
+  /** Looks for work now; called whenever something may have changed. */
+  pump(): void;
+  /** Stops claiming and waits for what is in flight. */
+  stop(): Promise<void>;
+  readonly inFlight: number;
+};
+
+const CLAIM_MAX = 128;
+const CLAIMS_AT_ONCE = 2;
+const LOOKS_AT_ONCE = 4;
+/** With `ahead`: also messages whose wake-up should have come first. */
+const AHEAD_MS = 10_000;
+const CLAIM_PAUSE_MS = 500;
+/** A retry this near is worth a timer of our own; later ones are the sweep's. */
+const NEAR_MS = 3_000;
+
+/**
+ * The heart of the worker: picks who is next, claims in batches, starts one delivery per claimed message, records, and
+ * gives the place back. Holds nothing that the database could not tell again.
+ */
+export function createDispatcher(deps: DispatcherDeps): Dispatcher {
+  const { queue, store, breakers } = deps;
+  /** Messages that this process holds right now, so that it does not meet itself in the database. */
+  const held = new Set<string>();
+  let claiming = 0;
+  let pausedUntil = 0;
+  let stopping = false;
+  let idle: (() => void) | undefined;
+
+  const terms = (): ClaimTerms => ({ worker: deps.worker, leaseMs: deps.leaseMs, blocked: breakers.blocked() });
+
+  function pump(): void {
+    if (stopping || claiming >= CLAIMS_AT_ONCE || !queue.hasWork()) return;
+    const free = Math.min(deps.inFlightMax - queue.inFlight, CLAIM_MAX);
+    if (free < 1) return;
+    const now = performance.now();
+    if (now < pausedUntil) {
+      setTimeout(pump, pausedUntil - now);
+      return;
+    }
+    const turn = queue.take(free);
+    claiming++;
+    void runTurn(turn).finally(() => {
+      claiming--;
+      pump();
+    });
+    pump();
+  }
+
+  async function runTurn(turn: ReturnType<FairQueue<QueuedWake>['take']>): Promise<void> {
+    if (turn.items.length > 0) await claimWakes(turn.items);
+    for (let i = 0; i < turn.due.length; i += LOOKS_AT_ONCE) {
+      await Promise.all(turn.due.slice(i, i + LOOKS_AT_ONCE).map(claimDue));
+    }
+  }
+
+  async function claimWakes(wakes: readonly QueuedWake[]): Promise<void> {
+    let claimed: ClaimedMessage[];
+    try {
+      claimed = await store.claim(wakes, terms());
+    } catch (error) {
+      pause(error);
+      // Not acknowledged: the stream will send them again, and the sweep knows them too.
+      for (const wake of wakes) {
+        queue.release(wake.tenantId);
+        queue.markDue(wake.tenantId, true);
+      }
+      return;
+    }
+    const byId = new Map(wakes.map((wake) => [wake.id, wake]));
+    for (const message of claimed) {
+      const wake = byId.get(message.id);
+      byId.delete(message.id);
+      start(message, wake?.ack);
+    }
+    // Somebody else's, settled long ago, or put off by the database with a due time.
+    for (const wake of byId.values()) {
+      wake.ack();
+      queue.release(wake.tenantId);
+    }
+  }
+
+  async function claimDue(look: { tenantId: string; places: number; ahead: boolean }): Promise<void> {
+    let claimed: ClaimedMessage[];
+    try {
+      claimed = await store.claimDue(look.tenantId, look.places, look.ahead ? AHEAD_MS : 0, terms());
+    } catch (error) {
+      pause(error);
+      queue.release(look.tenantId, look.places);
+      return;
+    }
+    if (claimed.length === 0) queue.clearDue(look.tenantId);
+    queue.release(look.tenantId, look.places - claimed.length);
+    for (const message of claimed) start(message, undefined);
+  }
+
+  function pause(error: unknown): void {
+    pausedUntil = performance.now() + CLAIM_PAUSE_MS;
+    deps.events.claimFailed(error);
+  }
+
+  function start(message: ClaimedMessage, ack: (() => void) | undefined): void {
+    // Our own attempt, still being recorded while the database came back: it settles itself.
+    if (message.action === 'lost' && held.has(message.id)) {
+      queue.release(message.tenantId);
+      return;
+    }
+    held.add(message.id);
+    void finish(message)
+      .catch((error: unknown) => deps.events.recordLost(message, error))
+      .finally(() => {
+        ack?.();
+        held.delete(message.id);
+        queue.release(message.tenantId);
+        if (stopping && queue.inFlight === 0) idle?.();
+        pump();
+      });
+  }
+
+  async function finish(message: ClaimedMessage): Promise<void> {
+    const delivered: Delivered =
+      message.action === 'lost' ? { outcome: WORKER_LOST, provider: undefined } : await deps.deliver(message);
+    const settlement = await deps.recorder.record(message, delivered.outcome, delivered.provider);
+    deps.events.attemptFinished(message, delivered, settlement);
+    if (settlement?.nextAttemptAt == null) return;
+    const delayMs = settlement.nextAttemptAt - Date.now();
+    if (delayMs < NEAR_MS) setTimeout(() => markDue(message.tenantId), Math.max(0, delayMs) + 5).unref();
+  }
+
+  function markDue(tenantId: string, ahead?: boolean): void {
+    queue.markDue(tenantId, ahead);
+    pump();
+  }
+
+  return {
+    offer(wake) {
+      // A full queue of one tenant: the database holds the message all the same.
+      if (held.has(wake.id) || !queue.offer(wake.tenantId, wake.priority, wake)) wake.ack();
+      pump();
+    },
+    markDue,
+    pump,
+    async stop() {
+      stopping = true;
+      if (queue.inFlight > 0) await new Promise<void>((resolve) => (idle = resolve));
+      await deps.recorder.drain();
+    },
+    get inFlight() {
+      return queue.inFlight;
+    },
+  };
+}
+
+/** The process that held the attempt is gone; whether bytes had left nobody knows. */
+const WORKER_LOST: AttemptOutcome = { kind: 'ambiguous', failure: { class: 'unknown', code: 'worker_lost' } };

@@ -1,0 +1,79 @@
+import type { AttemptOutcome } from '#core/domain/outcome.ts';
+import type { Settlement } from '#core/domain/settle.ts';
+import type { ClaimedMessage } from '#core/store/deliveries.ts';
+import type { Logger } from '#core/platform/logger.ts';
+import type { WorkerMetrics } from '#core/platform/metrics.ts';
+import type { Delivered } from './deliver.ts';
+
+/** What happened in the worker, told once: a metric and, where people need to know, one log line. */
+export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => number) {
+  return {
+    attemptFinished(message: ClaimedMessage, delivered: Delivered, settlement: Settlement | null): void {
+      const { outcome } = delivered;
+      const labels = { channel: message.channel, provider: message.provider };
+      metrics.attempts.inc({ ...labels, outcome: outcome.kind });
+      if (delivered.callMs !== undefined) {
+        metrics.providerSeconds.observe({ provider: message.provider }, delivered.callMs / 1_000);
+        const waitedMs = now() - delivered.callMs - message.enqueuedAt.getTime();
+        if (message.attempt === 1) metrics.firstAttemptSeconds.observe(Math.max(0, waitedMs) / 1_000);
+      }
+      if (settlement !== null && settlement.nextAttemptAt === null) {
+        metrics.endToEndSeconds.observe({ channel: message.channel }, (now() - message.enqueuedAt.getTime()) / 1_000);
+      }
+      const line = {
+        event: 'attempt.finished',
+        tenantId: message.tenantId,
+        messageId: message.id,
+        providerId: message.providerId,
+        ...labels,
+        attempt: message.attempt,
+        outcome: outcome.kind,
+        ...reasonOf(outcome),
+        callMs: delivered.callMs === undefined ? undefined : Math.round(delivered.callMs),
+        status: settlement?.status ?? 'stale',
+      };
+      if (outcome.kind === 'accepted') log.debug(line);
+      else log.info(line);
+    },
+    claimFailed(error: unknown): void {
+      metrics.databaseErrors.inc({ op: 'claim' });
+      log.error({ event: 'claim.failed', err: error });
+    },
+    recordDelayed(error: unknown, rows: number): void {
+      metrics.databaseErrors.inc({ op: 'complete' });
+      log.error({ event: 'record.delayed', rows, err: error });
+    },
+    recordLost(message: ClaimedMessage, error: unknown): void {
+      log.error({ event: 'record.lost', tenantId: message.tenantId, messageId: message.id, err: error });
+    },
+    adapterFault(provider: string, error: unknown): void {
+      log.error({ event: 'adapter.fault', provider, err: error });
+    },
+    taskFailed(task: string, error: unknown): void {
+      metrics.databaseErrors.inc({ op: task });
+      log.error({ event: 'task.failed', task, err: error });
+    },
+    accountMoved(accountId: string, tenantId: string, status: string): void {
+      log.warn({ event: 'provider.status', providerId: accountId, tenantId, status });
+    },
+    accountHealth(accountId: string, health: string): void {
+      log.warn({ event: 'provider.health', providerId: accountId, health });
+    },
+    accountVerified(accountId: string, result: string): void {
+      log.info({ event: 'provider.verified', providerId: accountId, result });
+    },
+    maintained(result: { made: number; dropped: readonly string[] }): void {
+      log.info({ event: 'partitions.maintained', made: result.made, dropped: result.dropped });
+    },
+    streamRecreated(woken: number): void {
+      log.warn({ event: 'stream.recreated', woken });
+    },
+  };
+}
+
+export type WorkerEvents = ReturnType<typeof createEvents>;
+
+function reasonOf(outcome: AttemptOutcome): { reason?: string; failureClass?: string } {
+  if (outcome.kind === 'not_started') return { reason: outcome.reason };
+  return 'failure' in outcome ? { reason: outcome.failure.code, failureClass: outcome.failure.class } : {};
+}

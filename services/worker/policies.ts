@@ -1,0 +1,23 @@
+import type { FairQueue, TenantPolicy } from '#core/domain/fair-queue.ts';
+import { PLANS, type Limits } from '#core/domain/plan.ts';
+import type { DeliveryStore } from '#core/store/deliveries.ts';
+
+const TENANTS_AT_ONCE = 1_000;
+
+/** Brings the shares and caps of the tenants now in the queue up to date with their plans. */
+export async function refreshPolicies(
+  store: Pick<DeliveryStore, 'tenantLimits'>,
+  queue: Pick<FairQueue<unknown>, 'tenantIds' | 'setPolicy'>,
+): Promise<void> {
+  const ids = queue.tenantIds();
+  for (let i = 0; i < ids.length; i += TENANTS_AT_ONCE) {
+    for (const row of await store.tenantLimits(ids.slice(i, i + TENANTS_AT_ONCE))) {
+      queue.setPolicy(row.tenantId, policyOf(row));
+    }
+  }
+}
+
+function policyOf(row: { limits: Pick<Limits, 'queueWeight' | 'inFlightMax'> | null }): TenantPolicy {
+  const { queueWeight, inFlightMax } = row.limits ?? PLANS.free;
+  return { weight: queueWeight, inFlightMax };
+}

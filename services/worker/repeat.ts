@@ -1,0 +1,56 @@
+/** A task that runs again and again until it is stopped, never twice at once. */
+export type Repeating = {
+  /** Runs it soon instead of at the next interval. */
+  wake(delayMs?: number): void;
+  /** Stops and waits for a run under way. */
+  stop(): Promise<void>;
+};
+
+export type RepeatOptions = {
+  readonly everyMs: number;
+  /** Told of every failure; the task goes on. */
+  readonly onError: (error: unknown) => void;
+  /** Spreads the runs of many processes: each interval is 80 to 120 % of `everyMs`. */
+  readonly random?: () => number;
+};
+
+export function repeat(task: () => Promise<void>, options: RepeatOptions): Repeating {
+  const random = options.random ?? Math.random;
+  let timer: NodeJS.Timeout | undefined;
+  let dueAt = Number.POSITIVE_INFINITY;
+  let running: Promise<void> | undefined;
+  let stopped = false;
+
+  function plan(delayMs: number): void {
+    const at = performance.now() + delayMs;
+    if (stopped || at >= dueAt) return;
+    clearTimeout(timer);
+    dueAt = at;
+    timer = setTimeout(run, delayMs);
+  }
+
+  function run(): void {
+    dueAt = Number.POSITIVE_INFINITY;
+    // A wake-up during a run is answered by the next one.
+    if (running !== undefined) {
+      void running.then(() => plan(0));
+      return;
+    }
+    running = task()
+      .catch(options.onError)
+      .finally(() => {
+        running = undefined;
+        plan(options.everyMs * (0.8 + 0.4 * random()));
+      });
+  }
+
+  plan(0);
+  return {
+    wake: (delayMs = 0) => plan(delayMs),
+    async stop() {
+      stopped = true;
+      clearTimeout(timer);
+      await running;
+    },
+  };
+}

@@ -1,0 +1,47 @@
+import type { Verification } from '#providers/provider.ts';
+import type { DeliveryStore } from '#core/store/deliveries.ts';
+import type { ProviderCall } from '#providers/context.ts';
+import type { ProviderContext } from '#providers/provider.ts';
+import type { Accounts } from './accounts.ts';
+import type { Breakers } from './breakers.ts';
+
+export type VerifyDeps = {
+  readonly store: Pick<DeliveryStore, 'takeVerifications' | 'noteVerification' | 'loadProvider'>;
+  readonly accounts: Accounts;
+  readonly breakers: Pick<Breakers, 'reset'>;
+  readonly contextOf: (call: ProviderCall) => ProviderContext;
+  readonly deadlineMs: number;
+  readonly onVerified: (accountId: string, result: Verification['kind']) => void;
+};
+
+const CHECKS_AT_ONCE = 16;
+
+/** Runs the credential checks that people asked for. An unreachable provider changes nothing about an account. */
+export async function verifyRequested(deps: VerifyDeps): Promise<void> {
+  const asked = await deps.store.takeVerifications(CHECKS_AT_ONCE);
+  await Promise.all(asked.map((request) => verifyOne(request, deps)));
+}
+
+async function verifyOne(request: { id: string; secretVersion: number }, deps: VerifyDeps): Promise<void> {
+  const row = await deps.store.loadProvider(request.id);
+  if (row === null) return;
+  const found = await deps.accounts.get(row.id, row.version);
+  if (found.kind === 'unavailable') return;
+  const result: Verification =
+    found.kind === 'unusable'
+      ? { kind: 'invalid', failure: { class: 'auth_or_config', code: found.code } }
+      : await found.account.provider.verify(
+          { config: found.account.config, secrets: found.account.secrets } as never,
+          deps.contextOf({
+            providerId: found.account.provider.id,
+            accountId: row.id,
+            secretVersion: row.secretVersion,
+            signal: AbortSignal.timeout(deps.deadlineMs),
+          }),
+        );
+  deps.onVerified(row.id, result.kind);
+  if (result.kind === 'unknown') return;
+  const valid = result.kind === 'valid';
+  await deps.store.noteVerification(row.id, request.secretVersion, valid, valid ? null : result.failure.code);
+  if (valid) deps.breakers.reset(row.id);
+}
