@@ -1,0 +1,37 @@
+// Writes services/CONFIGURATION.md from the `environment` that each deployment's config.ts exports; `--check` only compares.
+import { access, readdir, readFile, writeFile } from 'node:fs/promises';
+import { parseArgs } from 'node:util';
+import type { Environment } from '#core/platform/config.ts';
+import { configTable, type DeploymentVariables } from '#core/platform/config-table.ts';
+
+/** Every folder of `root` that holds a config.ts is a deployment. */
+export async function readDeployments(root: URL): Promise<DeploymentVariables[]> {
+  const entries = await readdir(root, { withFileTypes: true });
+  const deployments: DeploymentVariables[] = [];
+  for (const { name } of entries
+    .filter((entry) => entry.isDirectory())
+    .toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
+    const file = new URL(`${name}/config.ts`, root);
+    const exists = await access(file).then(
+      () => true,
+      () => false,
+    );
+    if (!exists) continue;
+    const { environment } = (await import(file.href)) as { environment: Environment };
+    deployments.push({ deployment: name, environment });
+  }
+  return deployments;
+}
+
+if (import.meta.main) {
+  const root = new URL('./', import.meta.url);
+  const target = new URL('CONFIGURATION.md', root);
+  const { values } = parseArgs({ options: { check: { type: 'boolean', default: false } } });
+  const wanted = configTable(await readDeployments(root));
+  if (!values.check) {
+    await writeFile(target, wanted);
+  } else if ((await readFile(target, 'utf8').catch(() => '')) !== wanted) {
+    console.error('services/CONFIGURATION.md is stale: run `npm run gen`.');
+    process.exitCode = 1;
+  }
+}

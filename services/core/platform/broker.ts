@@ -1,0 +1,82 @@
+import type { Secret } from '#core/domain/secret.ts';
+
+export type NatsConfig = {
+  /** Servers of one cluster; one `tls://` among them demands TLS of all. */
+  readonly servers: readonly string[];
+  readonly user?: string | undefined;
+  readonly password?: Secret | undefined;
+  readonly credsFile?: string | undefined;
+  readonly caFile?: string | undefined;
+  readonly certFile?: string | undefined;
+  readonly keyFile?: string | undefined;
+  /** First token of all subjects. */
+  readonly prefix: string;
+  /** Copies of the stream in a cluster, 1 to 5. */
+  readonly replicas: number;
+};
+
+export const LANES = ['high', 'normal', 'bulk'] as const;
+export type Lane = (typeof LANES)[number];
+
+export type WakePublication = {
+  readonly lane: Lane;
+  /** Names this wake-up for two minutes: a second one of the same id in that time is swallowed, even after the first was consumed. */
+  readonly id: string;
+  /** Ids only, never content. */
+  readonly payload: Uint8Array | string;
+  readonly traceparent?: string | undefined;
+};
+
+export type Wake = {
+  readonly lane: Lane;
+  readonly payload: Uint8Array;
+  readonly traceparent: string | undefined;
+  /** Delivered before without an acknowledgement. */
+  readonly redelivered: boolean;
+  /** Always call it in the end: a retry is a timer in Postgres. Unacknowledged wake-ups come again after 60 s. */
+  readonly ack: () => void;
+};
+
+export type ConsumeOptions = {
+  /** Wake-ups that may wait in this process, 1 to 10,000. Pulls overlap: a new one leaves when a quarter has arrived. */
+  readonly maxMessages: number;
+  readonly onWake: (wake: Wake) => void;
+  /** The stream was lost and made anew: what it held must be found in Postgres. */
+  readonly onRecreated: () => void;
+  readonly signal: AbortSignal;
+};
+
+export type WakeConsumer = {
+  /** Holds wake-ups back: after `maxMessages` have gathered, no more are pulled. */
+  readonly pause: () => void;
+  readonly resume: () => void;
+  /** Resolves when the signal was aborted and the last wake-up was handed over. */
+  readonly closed: Promise<void>;
+};
+
+export type ConsumerLag = {
+  readonly pending: number;
+  readonly ackPending: number;
+  readonly redelivered: number;
+};
+
+export type NoticeHandler = (kind: string, payload: string) => void;
+
+export type Nats = AsyncDisposable & {
+  readonly isConnected: () => boolean;
+  /** Called at once and at each change. */
+  readonly onConnection: (listener: (isConnected: boolean) => void) => void;
+  /** Creates the stream and its consumer, or brings them to the wanted configuration. */
+  readonly ensureStream: () => Promise<void>;
+  /** Publishes all at once. Never throws; `failed` holds the ids without an acknowledgement within 2 s. */
+  readonly publishWakes: (
+    wakes: readonly WakePublication[],
+  ) => Promise<{ readonly failed: readonly string[] }>;
+  readonly consumeWakes: (options: ConsumeOptions) => WakeConsumer;
+  /** Best effort to all who listen now; dropped while disconnected. The receiver only looks at Postgres. */
+  readonly publishNotice: (kind: string, payload: string) => void;
+  /** `*` listens to every kind. Survives reconnects. Returns the way to end it. */
+  readonly onNotice: (kind: string, handler: NoticeHandler) => () => void;
+  /** What waits in the stream and at the workers; null while it cannot be known. */
+  readonly consumerLag: () => Promise<ConsumerLag | null>;
+};

@@ -1,0 +1,62 @@
+import { describeVariable, type Environment, type Variable, type VariableDescription } from './config.ts';
+
+export type DeploymentVariables = { readonly deployment: string; readonly environment: Environment };
+
+type Row = VariableDescription & { readonly variable: string; readonly deployments: readonly string[] };
+
+/** The reference of all variables as Markdown: one table per group, each variable once, with the deployments that read it. */
+export function configTable(deployments: readonly DeploymentVariables[]): string {
+  const groups = new Map<string, Map<string, Row>>();
+  const seen = new Map<string, string>();
+  for (const { deployment, environment } of deployments) {
+    for (const { title, shape } of Object.values(environment)) {
+      for (const [variable, rule] of Object.entries(shape as Record<string, Variable>)) {
+        // A variable that several groups read stands where it was met first.
+        const home = seen.get(variable) ?? title;
+        seen.set(variable, home);
+        const rows = groups.get(home) ?? new Map<string, Row>();
+        groups.set(home, rows);
+        const known = rows.get(variable)?.deployments ?? [];
+        const readers = known.includes(deployment) ? known : [...known, deployment];
+        rows.set(variable, { ...describeVariable(rule), variable, deployments: readers });
+      }
+    }
+  }
+  return [
+    '# Configuration',
+    '',
+    'Environment variables, read once at start. All faults are reported together. An empty variable counts as absent.',
+    'A variable marked † may be given as a file instead: its name followed by `_FILE` holds the path.',
+    '',
+    'Written by `npm run gen` from the schemas of each deployment; do not edit.',
+    ...[...groups].flatMap(([title, rows]) => ['', `## ${title}`, '', ...tableOf([...rows.values()])]),
+    '',
+  ].join('\n');
+}
+
+function tableOf(rows: readonly Row[]): string[] {
+  return [
+    '| variable | read by | type | default | description |',
+    '|---|---|---|---|---|',
+    ...rows.map((row) =>
+      [
+        `| \`${row.variable}\`${row.secret ? ' †' : ''}`,
+        row.deployments.join(', '),
+        row.type,
+        defaultOf(row),
+        `${row.description} |`,
+      ]
+        .map((cell, position) => (position === 0 || position === 4 ? cell : escapeCell(cell)))
+        .join(' | '),
+    ),
+  ];
+}
+
+function defaultOf(row: Row): string {
+  if (row.default !== undefined) return row.default === '' ? 'empty' : `\`${row.default}\``;
+  return row.isOptional ? '–' : '**required**';
+}
+
+function escapeCell(cell: string): string {
+  return cell.replaceAll('|', '\\|');
+}

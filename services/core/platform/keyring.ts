@@ -1,0 +1,79 @@
+import type { TenantId } from '#core/domain/ids.ts';
+import type { Secret } from '#core/domain/secret.ts';
+
+/** What a ciphertext belongs to. It decrypts under the same binding only, so a row's secret is of no use in another row. */
+export type Binding = {
+  readonly tenantId: TenantId;
+  /** The provider account's id. */
+  readonly subject: string;
+  /** What the secret is for, for example `provider-secret`. */
+  readonly purpose: string;
+};
+
+/** What the api may do. Every call has a deadline. @throws KeyringError */
+export type KeyEncrypter = {
+  readonly encrypt: (binding: Binding, plaintext: Uint8Array) => Promise<string>;
+  /** Makes the tenant's key where there is none, and changes nothing where there is one. */
+  readonly ensureKey: (tenantId: TenantId) => Promise<void>;
+};
+
+/** What the worker may do. Every call has a deadline. @throws KeyringError */
+export type KeyDecrypter = {
+  readonly decrypt: (binding: Binding, ciphertext: string) => Promise<Uint8Array>;
+};
+
+/**
+ * - `unavailable`: no answer, sealed, or not logged in now; a later try may succeed.
+ * - `key_missing`: the tenant has no key (never made, or destroyed).
+ * - `refused`: this login may not do that.
+ * - `corrupt`: the ciphertext is damaged or belongs elsewhere.
+ */
+export type KeyringErrorCode = 'unavailable' | 'key_missing' | 'refused' | 'corrupt';
+
+export class KeyringError extends Error {
+  override readonly name = 'KeyringError';
+  readonly code: KeyringErrorCode;
+
+  constructor(code: KeyringErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+export type VaultAuth =
+  | { readonly method: 'token'; readonly token: Secret; readonly tokenFile?: string | undefined }
+  | {
+      readonly method: 'approle';
+      readonly mount: string;
+      readonly roleId: string;
+      readonly secretId: Secret;
+      readonly secretIdFile?: string | undefined;
+    }
+  | {
+      readonly method: 'kubernetes';
+      readonly mount: string;
+      readonly role: string;
+      readonly tokenFile: string;
+    };
+
+export type VaultConfig = {
+  readonly address: string;
+  readonly namespace?: string | undefined;
+  readonly caFile?: string | undefined;
+  /** Mount path of the transit engine. */
+  readonly transitMount: string;
+  /** A tenant's key is this and its id. */
+  readonly keyPrefix: string;
+  readonly auth: VaultAuth;
+};
+
+export type KeyringConfig =
+  | { readonly kind: 'local'; readonly dir: string }
+  | ({ readonly kind: 'vault' } & VaultConfig);
+
+/** The one text both keyrings bind to. No part can hold the separator: ids are UUIDs and purposes are our own words. */
+export function bindingText({ tenantId, subject, purpose }: Binding): string {
+  if (subject.includes('|') || purpose.includes('|'))
+    throw new KeyringError('corrupt', 'a binding holds a separator');
+  return `despatch:v1|${tenantId}|${subject}|${purpose}`;
+}

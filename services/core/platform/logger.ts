@@ -1,0 +1,162 @@
+import { pino, type Logger as PinoLogger } from 'pino';
+import { scrub } from './scrub.ts';
+
+export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+/**
+ * Facts of one line: bounded words, ids, numbers and errors. Message bodies, recipients' addresses and credentials are
+ * never logged; what slips in under a telling name or shape is taken out.
+ */
+export type LogFields = Readonly<Record<string, unknown>>;
+
+type Write = {
+  (fields: LogFields, message: string): void;
+  (message: string): void;
+};
+
+export type Logger = {
+  readonly debug: Write;
+  readonly info: Write;
+  readonly warn: Write;
+  readonly error: Write;
+  /** A logger whose lines carry these fields too. */
+  readonly child: (fields: LogFields) => Logger;
+};
+
+export type LoggerOptions = {
+  readonly level: LogLevel;
+  /** The deployment, for example `api`. */
+  readonly component: string;
+  /** Fields to add to each line at the moment it is written, such as the current trace's ids. */
+  readonly context?: () => LogFields;
+  /** Default: standard output, written synchronously so that a crash loses no line. */
+  readonly destination?: { write(line: string): void };
+};
+
+/** Writes one JSON object per line with `ts`, `level`, `msg`, `component` and the line's fields. */
+export function createLogger(options: LoggerOptions): Logger {
+  const { level, component, context, destination } = options;
+  const logger = pino(
+    {
+      level,
+      base: { component },
+      messageKey: 'msg',
+      timestamp: () => `,"ts":"${new Date().toISOString()}"`,
+      formatters: {
+        level: (label) => ({ level: label }),
+        log: (fields) => clean(fields),
+      },
+      // Errors are cleaned with all other fields; the serializer that comes with the library would print them whole.
+      serializers: { err: (cleaned: unknown) => cleaned },
+      hooks: {
+        logMethod(args, method) {
+          method.apply(this, args.map((arg) => (typeof arg === 'string' ? scrub(arg) : arg)) as typeof args);
+        },
+      },
+      ...(context === undefined ? {} : { mixin: () => context() }),
+    },
+    destination ?? pino.destination({ dest: 1, sync: true }),
+  );
+  return wrap(logger);
+}
+
+/** The library cleans the fields of a line but not those of a child. */
+function wrap(logger: PinoLogger): Logger {
+  const writer =
+    (level: LogLevel): Write =>
+    (first: LogFields | string, message?: string) =>
+      typeof first === 'string' ? logger[level](first) : logger[level](first, message);
+  return {
+    debug: writer('debug'),
+    info: writer('info'),
+    warn: writer('warn'),
+    error: writer('error'),
+    child: (fields) => wrap(logger.child(clean(fields))),
+  };
+}
+
+/** A logger that writes nothing, for callers that were given none. */
+export const silentLogger: Logger = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+  child: () => silentLogger,
+};
+
+const DEPTH_MAX = 6;
+const ITEMS_MAX = 50;
+const REDACTED = '[redacted]';
+
+/** Names whose values are secrets, content or addresses, compared without case and punctuation. */
+const HIDDEN_NAMES = new Set(
+  (
+    'authorization proxyauthorization cookie setcookie xservicekey servicekey apikey key secret secrets secretconfig secretid ' +
+    'clientsecret password passwd pass token accesstoken refreshtoken authtoken clienttoken vaulttoken xvaulttoken privatekey ' +
+    'credentials signature databaseurl pepper plaintext ciphertext ' +
+    'to from recipient recipients phone phonenumber email address body bodyhtml bodytext subject title content payload text html ' +
+    'replyto attachments variables data metadata headers rawbody'
+  ).split(' '),
+);
+
+function isHidden(name: string): boolean {
+  return HIDDEN_NAMES.has(name.toLowerCase().replace(/[^a-z]/g, ''));
+}
+
+function clean(fields: LogFields): Record<string, unknown> {
+  return cleanObject(fields, 0, new Set());
+}
+
+function cleanObject(value: object, depth: number, above: Set<object>): Record<string, unknown> {
+  above.add(value);
+  const entries = Object.entries(value)
+    .slice(0, ITEMS_MAX)
+    .map(([name, inner]) => [
+      name,
+      isHidden(name) && inner !== undefined ? REDACTED : cleanValue(inner, depth + 1, above),
+    ]);
+  above.delete(value);
+  return Object.fromEntries(entries) as Record<string, unknown>;
+}
+
+function cleanValue(value: unknown, depth: number, above: Set<object>): unknown {
+  if (typeof value === 'string') return scrub(value);
+  if (typeof value === 'bigint') return value.toString();
+  if (typeof value !== 'object' || value === null) return typeof value === 'function' ? undefined : value;
+  if (above.has(value) || depth > DEPTH_MAX) return '[cut]';
+  if (value instanceof Error) return cleanError(value, depth, above);
+  if (value instanceof Date) return value.toJSON();
+  if (ArrayBuffer.isView(value)) return REDACTED;
+  if (Array.isArray(value)) {
+    above.add(value);
+    const items = value.slice(0, ITEMS_MAX).map((item) => cleanValue(item, depth + 1, above));
+    above.delete(value);
+    return items;
+  }
+  if ('toJSON' in value && typeof value.toJSON === 'function')
+    return cleanValue(value.toJSON(), depth + 1, above);
+  return cleanObject(value, depth, above);
+}
+
+/** Only the fields every error has: drivers and clients hang requests, headers and parameters on theirs. */
+function cleanError(
+  error: Error & { code?: unknown },
+  depth: number,
+  above: Set<object>,
+): Record<string, unknown> {
+  above.add(error);
+  const { code, cause } = error;
+  const cleaned = {
+    name: error.name,
+    message: scrub(error.message),
+    ...(typeof code === 'string' || typeof code === 'number' ? { code } : {}),
+    ...(error.stack === undefined ? {} : { stack: scrub(error.stack) }),
+    ...(cause === undefined ? {} : { cause: cleanValue(cause, depth + 1, above) }),
+    ...(error instanceof AggregateError
+      ? { errors: error.errors.slice(0, 5).map((one) => cleanValue(one, depth + 1, above)) }
+      : {}),
+  };
+  above.delete(error);
+  return cleaned;
+}

@@ -1,0 +1,22 @@
+const RULES: readonly (readonly [pattern: RegExp, replacement: string])[] = [
+  // Service keys: the mode stays readable, for support.
+  [/\bdsp_(live|test)_[A-Za-z0-9_-]+/g, 'dsp_$1_[redacted]'],
+  [/\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]+/gi, '$1 [redacted]'],
+  // Vault tokens of today, and of servers before 1.10.
+  [/\bhv[sbr]\.[A-Za-z0-9_-]+/g, '[redacted]'],
+  [/(?<![\w.])[sbr]\.[A-Za-z0-9]{24,}(?![\w.])/g, '[redacted]'],
+  // User and password of a URL.
+  [/\b([a-z][a-z0-9+.-]*:\/\/)[^\s/@"'<>]+@/gi, '$1[redacted]@'],
+  // JSON web tokens.
+  [/\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*/g, '[redacted]'],
+  [/-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g, '[redacted]'],
+];
+
+const LENGTH_MAX = 8_192;
+
+/** Takes out of a text what has the shape of a credential, and cuts it at 8 KiB. */
+export function scrub(text: string): string {
+  let clean = text.length > LENGTH_MAX ? `${text.slice(0, LENGTH_MAX)}…` : text;
+  for (const [pattern, replacement] of RULES) clean = clean.replace(pattern, replacement);
+  return clean;
+}
