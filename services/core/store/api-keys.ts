@@ -1,0 +1,171 @@
+import type { ApiKeyId, TenantId } from '#core/domain/ids.ts';
+import type { TransactionSql } from '#core/platform/postgres.ts';
+
+export const API_KEY_SCOPES = ['messages:send', 'messages:read'] as const;
+export type ApiKeyScope = (typeof API_KEY_SCOPES)[number];
+export const API_KEY_STATUSES = ['active', 'rotating', 'expired', 'revoked'] as const;
+export type ApiKeyStatus = (typeof API_KEY_STATUSES)[number];
+export type ApiKeyMode = 'live' | 'test';
+
+/** What the api may know of a key: everything but its secret's hash. */
+export type ApiKey = {
+  readonly id: ApiKeyId;
+  /** The part of the key that names it. */
+  readonly keyId: string;
+  readonly name: string;
+  readonly mode: ApiKeyMode;
+  readonly scopes: readonly ApiKeyScope[];
+  readonly rateLimitRpm: number | null;
+  readonly status: ApiKeyStatus;
+  /** While `rotating`: until when the former secret is good too. */
+  readonly graceUntil: Date | null;
+  readonly expiresAt: Date | null;
+  readonly createdAt: Date;
+  readonly lastUsedAt: Date | null;
+};
+
+type ApiKeyRow = {
+  readonly seq: number;
+  readonly id: ApiKeyId;
+  readonly key_id: string;
+  readonly name: string;
+  readonly mode: ApiKeyMode;
+  readonly scopes: ApiKeyScope[];
+  readonly rate_limit_rpm: number | null;
+  readonly status: ApiKeyStatus;
+  readonly grace_until: Date | null;
+  readonly expires_at: Date | null;
+  readonly created_at: Date;
+  readonly last_used_at: Date | null;
+};
+
+export type NewApiKey = {
+  readonly id: ApiKeyId;
+  readonly keyId: string;
+  readonly name: string;
+  readonly mode: ApiKeyMode;
+  readonly scopes: readonly ApiKeyScope[];
+  readonly rateLimitRpm: number | null;
+  readonly expiresAt: Date | null;
+  readonly secretHash: Uint8Array;
+};
+
+export async function insertApiKey(tenantId: TenantId, tx: TransactionSql, key: NewApiKey): Promise<ApiKey> {
+  const [row] = await tx<ApiKeyRow[]>`
+    insert into api_keys (id, tenant_id, key_id, name, mode, scopes, rate_limit_rpm, expires_at, secret_hash)
+    values (${key.id}, ${tenantId}, ${key.keyId}, ${key.name}, ${key.mode}, ${[...key.scopes]}, ${key.rateLimitRpm},
+      ${key.expiresAt}, ${Buffer.from(key.secretHash)})
+    returning ${columns(tx)}`;
+  if (row === undefined) throw new Error('a new key returned no row');
+  return toApiKey(row);
+}
+
+export async function findApiKey(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  id: ApiKeyId,
+): Promise<ApiKey | undefined> {
+  const [row] = await tx<ApiKeyRow[]>`
+    select ${columns(tx)} from api_keys where tenant_id = ${tenantId} and id = ${id}`;
+  return row && toApiKey(row);
+}
+
+export type ApiKeyQuery = {
+  readonly mode?: ApiKeyMode | undefined;
+  readonly status?: ApiKeyStatus | undefined;
+  /** Only what is older than this position. */
+  readonly before: number | undefined;
+  readonly most: number;
+};
+
+/** Newest first, revoked and expired ones too. */
+export async function listApiKeys(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  query: ApiKeyQuery,
+): Promise<{ readonly key: ApiKey; readonly seq: number }[]> {
+  const { mode, status, before, most } = query;
+  const rows = await tx<ApiKeyRow[]>`
+    select ${columns(tx)} from api_keys
+    where tenant_id = ${tenantId}
+      ${mode === undefined ? tx`` : tx`and mode = ${mode}`}
+      ${status === undefined ? tx`` : tx`and ${statusOf(tx)} = ${status}`}
+      ${before === undefined ? tx`` : tx`and seq < ${before}`}
+    order by seq desc limit ${most}`;
+  return rows.map((row) => ({ key: toApiKey(row), seq: row.seq }));
+}
+
+/** Keys that can still be used. */
+export async function countApiKeys(tenantId: TenantId, tx: TransactionSql): Promise<number> {
+  const [row] = await tx<{ n: number }[]>`
+    select count(*)::integer as n from api_keys
+    where tenant_id = ${tenantId} and revoked_at is null and (expires_at is null or expires_at > now())`;
+  return row?.n ?? 0;
+}
+
+export type ApiKeyChange = {
+  readonly name?: string | undefined;
+  readonly scopes?: readonly ApiKeyScope[] | undefined;
+  readonly rateLimitRpm?: number | null | undefined;
+  readonly expiresAt?: Date | null | undefined;
+};
+
+export async function updateApiKey(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  id: ApiKeyId,
+  change: ApiKeyChange,
+): Promise<void> {
+  const { name, scopes, rateLimitRpm, expiresAt } = change;
+  await tx`
+    update api_keys set id = id
+      ${name === undefined ? tx`` : tx`, name = ${name}`}
+      ${scopes === undefined ? tx`` : tx`, scopes = ${[...scopes]}`}
+      ${rateLimitRpm === undefined ? tx`` : tx`, rate_limit_rpm = ${rateLimitRpm}`}
+      ${expiresAt === undefined ? tx`` : tx`, expires_at = ${expiresAt}`}
+    where tenant_id = ${tenantId} and id = ${id} and revoked_at is null`;
+}
+
+/** The former secret is good until `graceUntil`, or for nothing from now on where that is null. */
+export async function replaceApiKeySecret(
+  tx: TransactionSql,
+  id: ApiKeyId,
+  secretHash: Uint8Array,
+  graceUntil: Date | null,
+): Promise<void> {
+  await tx`select replace_api_key_secret(${id}, ${Buffer.from(secretHash)}, ${graceUntil})`;
+}
+
+/** @returns false where the key was revoked before. */
+export async function revokeApiKey(tenantId: TenantId, tx: TransactionSql, id: ApiKeyId): Promise<boolean> {
+  const rows = await tx`
+    update api_keys set revoked_at = now(), grace_until = null, previous_secret_hash = null
+    where tenant_id = ${tenantId} and id = ${id} and revoked_at is null returning id`;
+  return rows.length > 0;
+}
+
+function statusOf(tx: TransactionSql) {
+  return tx`case when revoked_at is not null then 'revoked' when expires_at <= now() then 'expired'
+    when grace_until > now() then 'rotating' else 'active' end`;
+}
+
+function columns(tx: TransactionSql) {
+  return tx`seq, id, key_id, name, mode, scopes, rate_limit_rpm, ${statusOf(tx)} as status, grace_until, expires_at,
+    created_at, last_used_at`;
+}
+
+function toApiKey(row: ApiKeyRow): ApiKey {
+  return {
+    id: row.id,
+    keyId: row.key_id,
+    name: row.name,
+    mode: row.mode,
+    scopes: row.scopes,
+    rateLimitRpm: row.rate_limit_rpm,
+    status: row.status,
+    graceUntil: row.status === 'rotating' ? row.grace_until : null,
+    expiresAt: row.expires_at,
+    createdAt: row.created_at,
+    lastUsedAt: row.last_used_at,
+  };
+}

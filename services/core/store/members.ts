@@ -1,0 +1,141 @@
+import type { TenantId, UserId } from '#core/domain/ids.ts';
+import type { Sql, TransactionSql } from '#core/platform/postgres.ts';
+
+export const ROLES = ['owner', 'admin', 'developer', 'viewer'] as const;
+export type Role = (typeof ROLES)[number];
+
+export type Member = {
+  readonly userId: UserId;
+  /** Null for an invitation that nobody has taken up yet. */
+  readonly subject: string | null;
+  readonly email: string | null;
+  readonly role: Role;
+  readonly createdAt: Date;
+};
+
+type MemberRow = {
+  readonly user_id: UserId;
+  readonly subject: string | null;
+  readonly email: string | null;
+  readonly role: Role;
+  readonly created_at: Date;
+};
+
+/** Where a page of members begins: after this one. The time is text, since it is finer than a `Date`. */
+export type MemberPosition = { readonly createdAt: string; readonly userId: string };
+
+/** Newest first. */
+export async function listMembers(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  query: { readonly after: MemberPosition | undefined; readonly most: number },
+): Promise<{ readonly member: Member; readonly position: MemberPosition }[]> {
+  const { after, most } = query;
+  const rows = await tx<(MemberRow & { position: string })[]>`
+    select m.user_id, u.subject, u.email, m.role, m.created_at, m.created_at::text as position
+    from members m join users u on u.id = m.user_id
+    where m.tenant_id = ${tenantId}
+      ${after === undefined ? tx`` : tx`and (m.created_at, m.user_id) < (${after.createdAt}::text::timestamptz, ${after.userId}::uuid)`}
+    order by m.created_at desc, m.user_id desc limit ${most}`;
+  return rows.map((row) => ({
+    member: toMember(row),
+    position: { createdAt: row.position, userId: row.user_id },
+  }));
+}
+
+export async function findMember(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  userId: UserId,
+): Promise<Member | undefined> {
+  const [row] = await tx<MemberRow[]>`
+    select m.user_id, u.subject, u.email, m.role, m.created_at from members m join users u on u.id = m.user_id
+    where m.tenant_id = ${tenantId} and m.user_id = ${userId}`;
+  return row && toMember(row);
+}
+
+/** Who a person is to their tenant: by the issuer's subject, or by e-mail. */
+export type Person = { readonly subject: string } | { readonly email: string };
+
+/** The member that this person already is, signed in or invited. */
+export async function findMemberLike(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  issuer: string,
+  person: Person,
+): Promise<Member | undefined> {
+  const matches =
+    'subject' in person
+      ? tx`u.issuer = ${issuer} and u.subject = ${person.subject}`
+      : tx`lower(u.email) = lower(${person.email})`;
+  const [row] = await tx<MemberRow[]>`
+    select m.user_id, u.subject, u.email, m.role, m.created_at from members m join users u on u.id = m.user_id
+    where m.tenant_id = ${tenantId} and ${matches}
+    order by u.subject is null, m.created_at limit 1`;
+  return row && toMember(row);
+}
+
+/** An e-mail address waits for its owner's first sign-in; a subject is known at once. */
+export async function inviteMember(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  issuer: string,
+  person: Person,
+  role: Role,
+): Promise<UserId> {
+  const { subject = null, email = null } = person as { subject?: string; email?: string };
+  const [row] = await tx<{ user_id: UserId }[]>`
+    insert into members (tenant_id, user_id, role)
+    select ${tenantId}, invite_user(${issuer}, ${subject}, ${email}), ${role}
+    returning user_id`;
+  if (row === undefined) throw new Error('an invitation returned no row');
+  return row.user_id;
+}
+
+export async function setRole(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  userId: UserId,
+  role: Role,
+): Promise<void> {
+  await tx`update members set role = ${role} where tenant_id = ${tenantId} and user_id = ${userId}`;
+}
+
+export async function removeMember(tenantId: TenantId, tx: TransactionSql, userId: UserId): Promise<void> {
+  await tx`delete from members where tenant_id = ${tenantId} and user_id = ${userId}`;
+}
+
+/** Open invitations count as members, and not as owners: nobody could act on one. */
+export async function countMembers(
+  tenantId: TenantId,
+  tx: TransactionSql,
+): Promise<{ readonly members: number; readonly owners: number }> {
+  const [row] = await tx<{ members: number; owners: number }[]>`
+    select count(*)::integer as members,
+      (count(*) filter (where m.role = 'owner' and u.subject is not null))::integer as owners
+    from members m join users u on u.id = m.user_id where m.tenant_id = ${tenantId}`;
+  return row ?? { members: 0, owners: 0 };
+}
+
+export type Profile = {
+  readonly userId: UserId;
+  readonly subject: string | null;
+  readonly email: string | null;
+  readonly name: string | null;
+};
+
+export async function findProfile(sql: Sql, userId: UserId): Promise<Profile | undefined> {
+  const [row] = await sql<{ subject: string | null; email: string | null; name: string | null }[]>`
+    select subject, email, name from user_facts(${userId})`;
+  return row && { userId, ...row };
+}
+
+function toMember(row: MemberRow): Member {
+  return {
+    userId: row.user_id,
+    subject: row.subject,
+    email: row.email,
+    role: row.role,
+    createdAt: row.created_at,
+  };
+}

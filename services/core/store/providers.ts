@@ -1,0 +1,220 @@
+import type { Channel } from '#core/domain/channel.ts';
+import type { ProviderAccountId, TenantId } from '#core/domain/ids.ts';
+import type { TransactionSql } from '#core/platform/postgres.ts';
+
+export const PROVIDER_STATUSES = ['unverified', 'active', 'invalid', 'disabled'] as const;
+export type ProviderStatus = (typeof PROVIDER_STATUSES)[number];
+
+/** What the api may know of an account: everything but its secret. Deleted accounts are not seen at all. */
+export type ProviderAccount = {
+  readonly id: ProviderAccountId;
+  readonly provider: string;
+  readonly channel: Channel;
+  readonly label: string;
+  readonly status: ProviderStatus;
+  readonly statusReason: string | null;
+  readonly health: 'healthy' | 'open' | 'probing';
+  /** As the tenant sent it, keys in their order. */
+  readonly configPublic: Record<string, unknown>;
+  readonly rateLimitPerSecond: number | null;
+  readonly secretVersion: number;
+  readonly verifiedAt: Date | null;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+};
+
+type ProviderRow = {
+  readonly seq: number;
+  readonly id: ProviderAccountId;
+  readonly provider: string;
+  readonly channel: Channel;
+  readonly label: string;
+  readonly status: ProviderStatus;
+  readonly status_reason: string | null;
+  readonly health: ProviderAccount['health'];
+  readonly config_public: Record<string, unknown>;
+  readonly rate_limit_per_second: number | null;
+  readonly secret_version: number;
+  readonly verified_at: Date | null;
+  readonly created_at: Date;
+  readonly updated_at: Date;
+};
+
+export type NewProviderAccount = {
+  readonly id: ProviderAccountId;
+  readonly provider: string;
+  readonly channel: Channel;
+  readonly label: string;
+  readonly configPublic: Record<string, unknown>;
+  readonly rateLimitPerSecond: number | null;
+  readonly ciphertext: string;
+};
+
+export async function insertProvider(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  account: NewProviderAccount,
+): Promise<ProviderAccount> {
+  const [row] = await tx<ProviderRow[]>`
+    insert into providers (id, tenant_id, provider, channel, label, config_public, rate_limit_per_second, ciphertext)
+    values (${account.id}, ${tenantId}, ${account.provider}, ${account.channel}, ${account.label},
+      ${JSON.stringify(account.configPublic)}::text::json, ${account.rateLimitPerSecond}, ${account.ciphertext})
+    returning ${columns(tx)}`;
+  if (row === undefined) throw new Error('a new provider account returned no row');
+  return toAccount(row);
+}
+
+export async function findProviderAccount(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  id: ProviderAccountId,
+): Promise<ProviderAccount | undefined> {
+  const [row] = await tx<ProviderRow[]>`
+    select ${columns(tx)} from providers where tenant_id = ${tenantId} and id = ${id} and status <> 'deleted'`;
+  return row && toAccount(row);
+}
+
+export type ProviderQuery = {
+  readonly channel?: Channel | undefined;
+  readonly status?: ProviderStatus | undefined;
+  readonly provider?: string | undefined;
+  /** Only what is older than this position. */
+  readonly before: number | undefined;
+  readonly most: number;
+};
+
+/** Newest first. */
+export async function listProviders(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  query: ProviderQuery,
+): Promise<{ readonly account: ProviderAccount; readonly seq: number }[]> {
+  const { channel, status, provider, before, most } = query;
+  const rows = await tx<ProviderRow[]>`
+    select ${columns(tx)} from providers
+    where tenant_id = ${tenantId} and status <> 'deleted'
+      ${channel === undefined ? tx`` : tx`and channel = ${channel}`}
+      ${status === undefined ? tx`` : tx`and status = ${status}`}
+      ${provider === undefined ? tx`` : tx`and provider = ${provider}`}
+      ${before === undefined ? tx`` : tx`and seq < ${before}`}
+    order by seq desc limit ${most}`;
+  return rows.map((row) => ({ account: toAccount(row), seq: row.seq }));
+}
+
+export async function countProviders(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  channel: Channel,
+): Promise<number> {
+  const [row] = await tx<{ n: number }[]>`
+    select count(*)::integer as n from providers
+    where tenant_id = ${tenantId} and channel = ${channel} and status <> 'deleted'`;
+  return row?.n ?? 0;
+}
+
+export type ProviderChange = {
+  readonly label?: string | undefined;
+  readonly rateLimitPerSecond?: number | null | undefined;
+  readonly configPublic?: Record<string, unknown> | undefined;
+};
+
+/** New settings of an account that was refused are checked anew. */
+export async function updateProvider(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  id: ProviderAccountId,
+  change: ProviderChange,
+): Promise<void> {
+  const { label, rateLimitPerSecond, configPublic } = change;
+  await tx`
+    update providers set updated_at = now(), version = version + 1
+      ${label === undefined ? tx`` : tx`, label = ${label}`}
+      ${rateLimitPerSecond === undefined ? tx`` : tx`, rate_limit_per_second = ${rateLimitPerSecond}`}
+      ${
+        configPublic === undefined
+          ? tx``
+          : tx`, config_public = ${JSON.stringify(configPublic)}::text::json, auth_failures = 0,
+              verify_requested_at = case when status = 'invalid' then now() else verify_requested_at end`
+      }
+    where tenant_id = ${tenantId} and id = ${id} and status <> 'deleted'`;
+}
+
+/** How long a replaced secret is kept, so that a mistaken change can be traced and sends under way can end. */
+const KEEP_REPLACED = '15 minutes';
+
+/** Puts a new secret in place, and with it new settings where there are some. */
+export async function replaceProviderSecret(
+  tx: TransactionSql,
+  id: ProviderAccountId,
+  ciphertext: string,
+  configPublic?: Record<string, unknown>,
+): Promise<{ readonly secretVersion: number; readonly rotatedAt: Date } | undefined> {
+  const config = configPublic === undefined ? null : JSON.stringify(configPublic);
+  const [row] = await tx<{ secret_version: number; rotated_at: Date }[]>`
+    select * from replace_provider_secret(${id}, ${ciphertext}, ${config}, ${KEEP_REPLACED})`;
+  return row && { secretVersion: row.secret_version, rotatedAt: row.rotated_at };
+}
+
+/** Enabling gives the account a fresh start: what it was refused for before is not held against it. */
+export async function setProviderStatus(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  id: ProviderAccountId,
+  status: 'active' | 'disabled',
+): Promise<void> {
+  await tx`
+    update providers set status = ${status}, status_reason = null, auth_failures = 0, version = version + 1,
+      verify_requested_at = null, updated_at = now()
+    where tenant_id = ${tenantId} and id = ${id} and status <> 'deleted'`;
+}
+
+/** The worker takes it from there. */
+export async function requestVerification(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  id: ProviderAccountId,
+): Promise<void> {
+  await tx`
+    update providers set verify_requested_at = now(), updated_at = now()
+    where tenant_id = ${tenantId} and id = ${id} and status not in ('disabled', 'deleted')`;
+}
+
+/** The row stays for the messages that name it; the secret goes at once, the replaced one too. */
+export async function deleteProvider(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  id: ProviderAccountId,
+): Promise<void> {
+  await tx`
+    update providers set status = 'deleted', status_reason = null, ciphertext = null, previous_ciphertext = null,
+      previous_until = null, verify_requested_at = null, version = version + 1, deleted_at = now(), updated_at = now()
+    where tenant_id = ${tenantId} and id = ${id} and status <> 'deleted'`;
+}
+
+/** Messages that wait for this account are looked at again at once. */
+export async function wakeWaiting(tx: TransactionSql, id: ProviderAccountId): Promise<void> {
+  await tx`select wake_waiting(${id})`;
+}
+
+function columns(tx: TransactionSql) {
+  return tx`seq, id, provider, channel, label, status, status_reason, health, config_public, rate_limit_per_second,
+    secret_version, verified_at, created_at, updated_at`;
+}
+
+function toAccount(row: ProviderRow): ProviderAccount {
+  return {
+    id: row.id,
+    provider: row.provider,
+    channel: row.channel,
+    label: row.label,
+    status: row.status,
+    statusReason: row.status_reason,
+    health: row.health,
+    configPublic: row.config_public,
+    rateLimitPerSecond: row.rate_limit_per_second,
+    secretVersion: row.secret_version,
+    verifiedAt: row.verified_at,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  };
+}

@@ -1,0 +1,163 @@
+import type { TenantId, UserId } from '#core/domain/ids.ts';
+import { effectiveLimits, PLANS, type Limits, type PlanName, type StatedLimits } from '#core/domain/plan.ts';
+import type { Sql, TransactionSql } from '#core/platform/postgres.ts';
+
+export type TenantStatus = 'provisioning' | 'active' | 'suspended' | 'deleting' | 'deleted';
+export const SUSPENSION_REASONS = ['manual', 'billing', 'abuse'] as const;
+export type SuspensionReason = (typeof SUSPENSION_REASONS)[number];
+
+export type Suspension = {
+  readonly reason: SuspensionReason;
+  readonly at: Date;
+  readonly by: string | null;
+};
+
+export type Tenant = {
+  readonly id: TenantId;
+  readonly slug: string;
+  readonly name: string;
+  readonly plan: string;
+  readonly status: TenantStatus;
+  readonly suspension: Suspension | null;
+  readonly createdAt: Date;
+};
+
+type TenantRow = {
+  readonly id: TenantId;
+  readonly slug: string;
+  readonly name: string;
+  readonly plan: string;
+  readonly status: TenantStatus;
+  readonly suspension_reason: SuspensionReason | null;
+  readonly suspended_at: Date | null;
+  readonly suspended_by: string | null;
+  readonly created_at: Date;
+};
+
+/** Any tenant, for a platform admin; a deleted one counts as absent. */
+export async function findTenant(sql: Sql | TransactionSql, id: TenantId): Promise<Tenant | undefined> {
+  const [row] = await sql<TenantRow[]>`select * from find_tenant(${id}, null)`;
+  return row && toTenant(row);
+}
+
+export async function isSlugTaken(sql: Sql, slug: string): Promise<boolean> {
+  const rows = await sql`select from find_tenant(null, ${slug})`;
+  return rows.length > 0;
+}
+
+export type NewTenant = {
+  readonly id: TenantId;
+  readonly slug: string;
+  readonly name: string;
+  readonly plan: PlanName;
+  readonly owner: UserId;
+};
+
+/** Undefined where the slug is taken. */
+export async function createTenant(tx: TransactionSql, tenant: NewTenant): Promise<Tenant | undefined> {
+  const [row] = await tx<TenantRow[]>`
+    select * from create_tenant(${tenant.id}, ${tenant.slug}, ${tenant.name}, ${tenant.plan},
+      ${tx.json(PLANS[tenant.plan])}, ${tenant.owner})`;
+  return row && toTenant(row);
+}
+
+/** Where a page of tenants begins: after this one. The time is text, since it is finer than a `Date`. */
+export type TenantPosition = { readonly createdAt: string; readonly id: string };
+
+/** Newest first: all tenants, or those that `member` belongs to. */
+export async function listTenants(
+  sql: Sql,
+  query: {
+    readonly member: UserId | null;
+    readonly after: TenantPosition | undefined;
+    readonly most: number;
+  },
+): Promise<{ readonly tenant: Tenant; readonly position: TenantPosition }[]> {
+  const rows = await sql<(TenantRow & { position: string })[]>`
+    select *, created_at::text as position
+    from list_tenants(${query.member}, ${query.after?.createdAt ?? null}::text::timestamptz, ${query.after?.id ?? null}, ${query.most})`;
+  return rows.map((row) => ({ tenant: toTenant(row), position: { createdAt: row.position, id: row.id } }));
+}
+
+export type LockedTenant = {
+  readonly status: TenantStatus;
+  /** True while a cluster resource owns plan, suspension and deletion. */
+  readonly isManaged: boolean;
+  readonly limits: Limits;
+  readonly overrides: StatedLimits | null;
+};
+
+/** Lets one change of a tenant's settings pass at a time, so that counts and last-owner checks hold. */
+export async function lockTenant(tenantId: TenantId, tx: TransactionSql): Promise<LockedTenant | undefined> {
+  const [row] = await tx<
+    { status: TenantStatus; managed: boolean; limits: StatedLimits | null; overrides: StatedLimits | null }[]
+  >`
+    select t.status, t.owner_uid is not null or t.owner_ref is not null as managed, l.limits, l.overrides
+    from tenants t left join tenant_limits l on l.tenant_id = t.id
+    where t.id = ${tenantId} for no key update of t`;
+  if (row === undefined) return undefined;
+  return {
+    status: row.status,
+    isManaged: row.managed,
+    limits: effectiveLimits(row.limits),
+    overrides: row.overrides,
+  };
+}
+
+export async function renameTenant(tenantId: TenantId, tx: TransactionSql, name: string): Promise<void> {
+  await tx`update tenants set name = ${name}, updated_at = now() where id = ${tenantId}`;
+}
+
+/** Overrides outlive a change of plan. */
+export async function movePlan(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  plan: PlanName,
+  overrides: StatedLimits | null,
+): Promise<void> {
+  await tx`select set_plan(${tenantId}, ${plan}, ${tx.json(effectiveLimits(PLANS[plan], overrides))})`;
+}
+
+/** Suspends for a reason, or resumes with none. */
+export async function setSuspension(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  reason: SuspensionReason | null,
+  by: string,
+): Promise<void> {
+  await tx`select from set_suspension(${tenantId}, ${reason}, ${by})`;
+}
+
+export type TenantLimits = {
+  readonly plan: string;
+  readonly limits: StatedLimits | null;
+  readonly overrides: StatedLimits | null;
+  /** Messages that count to the quota of the day that is now, in UTC. */
+  readonly usedToday: number;
+};
+
+export async function readLimits(tenantId: TenantId, tx: TransactionSql): Promise<TenantLimits | undefined> {
+  const [row] = await tx<
+    { plan: string; limits: StatedLimits | null; overrides: StatedLimits | null; used: number }[]
+  >`
+    select t.plan, l.limits, l.overrides,
+      case when u.day = (now() at time zone 'UTC')::date then u.used else 0 end as used
+    from tenants t
+    left join tenant_limits l on l.tenant_id = t.id
+    left join tenant_usage u on u.tenant_id = t.id
+    where t.id = ${tenantId}`;
+  return row && { plan: row.plan, limits: row.limits, overrides: row.overrides, usedToday: row.used };
+}
+
+function toTenant(row: TenantRow): Tenant {
+  const { suspension_reason: reason, suspended_at: at, suspended_by: by } = row;
+  return {
+    id: row.id,
+    slug: row.slug,
+    name: row.name,
+    plan: row.plan,
+    status: row.status,
+    suspension: reason === null || at === null ? null : { reason, at, by },
+    createdAt: row.created_at,
+  };
+}
