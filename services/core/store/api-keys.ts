@@ -1,11 +1,10 @@
 import type { ApiKeyId, TenantId } from '#core/domain/ids.ts';
+import type { Scope } from '#core/domain/role.ts';
+import type { KeyMode } from '#core/domain/service-key.ts';
 import type { TransactionSql } from '#core/platform/postgres.ts';
 
-export const API_KEY_SCOPES = ['messages:send', 'messages:read'] as const;
-export type ApiKeyScope = (typeof API_KEY_SCOPES)[number];
 export const API_KEY_STATUSES = ['active', 'rotating', 'expired', 'revoked'] as const;
 export type ApiKeyStatus = (typeof API_KEY_STATUSES)[number];
-export type ApiKeyMode = 'live' | 'test';
 
 /** What the api may know of a key: everything but its secret's hash. */
 export type ApiKey = {
@@ -13,8 +12,8 @@ export type ApiKey = {
   /** The part of the key that names it. */
   readonly keyId: string;
   readonly name: string;
-  readonly mode: ApiKeyMode;
-  readonly scopes: readonly ApiKeyScope[];
+  readonly mode: KeyMode;
+  readonly scopes: readonly Scope[];
   readonly rateLimitRpm: number | null;
   readonly status: ApiKeyStatus;
   /** While `rotating`: until when the former secret is good too. */
@@ -29,8 +28,8 @@ type ApiKeyRow = {
   readonly id: ApiKeyId;
   readonly key_id: string;
   readonly name: string;
-  readonly mode: ApiKeyMode;
-  readonly scopes: ApiKeyScope[];
+  readonly mode: KeyMode;
+  readonly scopes: Scope[];
   readonly rate_limit_rpm: number | null;
   readonly status: ApiKeyStatus;
   readonly grace_until: Date | null;
@@ -43,8 +42,8 @@ export type NewApiKey = {
   readonly id: ApiKeyId;
   readonly keyId: string;
   readonly name: string;
-  readonly mode: ApiKeyMode;
-  readonly scopes: readonly ApiKeyScope[];
+  readonly mode: KeyMode;
+  readonly scopes: readonly Scope[];
   readonly rateLimitRpm: number | null;
   readonly expiresAt: Date | null;
   readonly secretHash: Uint8Array;
@@ -71,7 +70,7 @@ export async function findApiKey(
 }
 
 export type ApiKeyQuery = {
-  readonly mode?: ApiKeyMode | undefined;
+  readonly mode?: KeyMode | undefined;
   readonly status?: ApiKeyStatus | undefined;
   /** Only what is older than this position. */
   readonly before: number | undefined;
@@ -105,7 +104,7 @@ export async function countApiKeys(tenantId: TenantId, tx: TransactionSql): Prom
 
 export type ApiKeyChange = {
   readonly name?: string | undefined;
-  readonly scopes?: readonly ApiKeyScope[] | undefined;
+  readonly scopes?: readonly Scope[] | undefined;
   readonly rateLimitRpm?: number | null | undefined;
   readonly expiresAt?: Date | null | undefined;
 };

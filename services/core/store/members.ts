@@ -1,8 +1,6 @@
 import type { TenantId, UserId } from '#core/domain/ids.ts';
+import type { Role } from '#core/domain/role.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres.ts';
-
-export const ROLES = ['owner', 'admin', 'developer', 'viewer'] as const;
-export type Role = (typeof ROLES)[number];
 
 export type Member = {
   readonly userId: UserId;

@@ -1,44 +1,10 @@
 import type { TenantId, UserId } from '#core/domain/ids.ts';
 import { effectiveLimits, PLANS, type Limits, type PlanName, type StatedLimits } from '#core/domain/plan.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres.ts';
+import { toTenantFacts, type TenantFacts, type TenantFactsRow, type TenantStatus } from './directory.ts';
 
-export type TenantStatus = 'provisioning' | 'active' | 'suspended' | 'deleting' | 'deleted';
 export const SUSPENSION_REASONS = ['manual', 'billing', 'abuse'] as const;
 export type SuspensionReason = (typeof SUSPENSION_REASONS)[number];
-
-export type Suspension = {
-  readonly reason: SuspensionReason;
-  readonly at: Date;
-  readonly by: string | null;
-};
-
-export type Tenant = {
-  readonly id: TenantId;
-  readonly slug: string;
-  readonly name: string;
-  readonly plan: string;
-  readonly status: TenantStatus;
-  readonly suspension: Suspension | null;
-  readonly createdAt: Date;
-};
-
-type TenantRow = {
-  readonly id: TenantId;
-  readonly slug: string;
-  readonly name: string;
-  readonly plan: string;
-  readonly status: TenantStatus;
-  readonly suspension_reason: SuspensionReason | null;
-  readonly suspended_at: Date | null;
-  readonly suspended_by: string | null;
-  readonly created_at: Date;
-};
-
-/** Any tenant, for a platform admin; a deleted one counts as absent. */
-export async function findTenant(sql: Sql | TransactionSql, id: TenantId): Promise<Tenant | undefined> {
-  const [row] = await sql<TenantRow[]>`select * from find_tenant(${id}, null)`;
-  return row && toTenant(row);
-}
 
 export async function isSlugTaken(sql: Sql, slug: string): Promise<boolean> {
   const rows = await sql`select from find_tenant(null, ${slug})`;
@@ -54,11 +20,11 @@ export type NewTenant = {
 };
 
 /** Undefined where the slug is taken. */
-export async function createTenant(tx: TransactionSql, tenant: NewTenant): Promise<Tenant | undefined> {
-  const [row] = await tx<TenantRow[]>`
+export async function createTenant(tx: TransactionSql, tenant: NewTenant): Promise<TenantFacts | undefined> {
+  const [row] = await tx<TenantFactsRow[]>`
     select * from create_tenant(${tenant.id}, ${tenant.slug}, ${tenant.name}, ${tenant.plan},
       ${tx.json(PLANS[tenant.plan])}, ${tenant.owner})`;
-  return row && toTenant(row);
+  return row && toTenantFacts(row);
 }
 
 /** Where a page of tenants begins: after this one. The time is text, since it is finer than a `Date`. */
@@ -72,11 +38,14 @@ export async function listTenants(
     readonly after: TenantPosition | undefined;
     readonly most: number;
   },
-): Promise<{ readonly tenant: Tenant; readonly position: TenantPosition }[]> {
-  const rows = await sql<(TenantRow & { position: string })[]>`
+): Promise<{ readonly tenant: TenantFacts; readonly position: TenantPosition }[]> {
+  const rows = await sql<(TenantFactsRow & { position: string })[]>`
     select *, created_at::text as position
     from list_tenants(${query.member}, ${query.after?.createdAt ?? null}::text::timestamptz, ${query.after?.id ?? null}, ${query.most})`;
-  return rows.map((row) => ({ tenant: toTenant(row), position: { createdAt: row.position, id: row.id } }));
+  return rows.map((row) => ({
+    tenant: toTenantFacts(row),
+    position: { createdAt: row.position, id: row.id },
+  }));
 }
 
 export type LockedTenant = {
@@ -147,17 +116,4 @@ export async function readLimits(tenantId: TenantId, tx: TransactionSql): Promis
     left join tenant_usage u on u.tenant_id = t.id
     where t.id = ${tenantId}`;
   return row && { plan: row.plan, limits: row.limits, overrides: row.overrides, usedToday: row.used };
-}
-
-function toTenant(row: TenantRow): Tenant {
-  const { suspension_reason: reason, suspended_at: at, suspended_by: by } = row;
-  return {
-    id: row.id,
-    slug: row.slug,
-    name: row.name,
-    plan: row.plan,
-    status: row.status,
-    suspension: reason === null || at === null ? null : { reason, at, by },
-    createdAt: row.created_at,
-  };
 }

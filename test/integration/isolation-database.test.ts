@@ -1,0 +1,266 @@
+import { randomUUID } from 'node:crypto';
+import postgres from 'postgres';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { ProviderAccountId, TenantId } from '#core/domain/ids.ts';
+import { secret } from '#core/domain/secret.ts';
+import { openPostgres, type Postgres, type Sql } from '#core/platform/postgres.ts';
+import { countApiKeys, listApiKeys } from '#core/store/api-keys.ts';
+import { listAudit } from '#core/store/audit-log.ts';
+import { listMembers } from '#core/store/members.ts';
+import { countProviders, findProviderAccount, listProviders } from '#core/store/providers.ts';
+import { lockTenant, readLimits } from '#core/store/tenants.ts';
+import { withTenant } from '#core/store/tenant-scope.ts';
+import { acceptBatch, acceptRow, seedProvider, seedTenant, type SeededTenant } from '#test/support/seed.ts';
+import { testDatabase, type TestDatabase } from '#test/support/servers.ts';
+
+/** Bookkeeping of the schema itself; nothing of a tenant is in it. */
+const NO_TENANT = new Set(['migrations']);
+/** Rows that hang on another row's id instead of a tenant's, and that no service may touch directly. */
+const KEYED_OTHERWISE = new Set(['rate_windows', 'provider_rates', 'users']);
+const DENIED = '42501';
+
+type Table = { readonly name: string; readonly isPartition: boolean };
+
+let database: TestDatabase;
+let admin: Sql;
+let api: Postgres;
+let worker: Postgres;
+let controller: Postgres;
+let tables: Table[];
+let a: SeededTenant & { providerId: string };
+let b: SeededTenant & { providerId: string };
+
+beforeAll(async () => {
+  database = await testDatabase();
+  admin = postgres(database.superuserUrl, {
+    max: 2,
+    onnotice: () => {},
+    connection: { search_path: 'despatch' },
+  });
+  [api, worker, controller] = [database.apiUrl, database.workerUrl, database.controllerUrl].map((url) =>
+    openPostgres({ url: secret(url), poolMax: 2, statementTimeoutMs: 10_000, applicationName: 'isolation' }),
+  ) as [Postgres, Postgres, Postgres];
+  tables = await admin<Table[]>`
+    select relname as name, relispartition as "isPartition" from pg_class
+    where relnamespace = 'despatch'::regnamespace and relkind in ('r', 'p') order by relname`;
+  a = await seedEverything();
+  b = await seedEverything();
+});
+
+afterAll(async () => {
+  await Promise.all([api, worker, controller].map((pool) => pool[Symbol.asyncDispose]()));
+  await admin.end();
+  await database[Symbol.asyncDispose]();
+});
+
+/** A tenant with at least one row in every table. */
+async function seedEverything(): Promise<SeededTenant & { providerId: string }> {
+  const tenant = await seedTenant(admin);
+  const { tenantId } = tenant;
+  const providerId = await seedProvider(admin, tenantId, { ratePerSecond: 5 });
+  const [user] = await admin<{ id: string }[]>`
+    insert into users (issuer, subject, email) values ('https://issuer.test', ${randomUUID()}, 'someone@example.org') returning id`;
+  await admin`insert into members (tenant_id, user_id, role) values (${tenantId}, ${user?.id ?? ''}, 'owner')`;
+  await admin`insert into audit_log (tenant_id, actor, action, target) values (${tenantId}, 'x', 'provider.created', ${providerId})`;
+  const scope = randomUUID().replaceAll('-', '').repeat(2);
+  const [verdict] = await acceptBatch(api.sql, [acceptRow(tenant, { scope, fingerprint: scope })]);
+  expect(verdict?.verdict).toBe('accepted');
+  const [message] = await admin<
+    { id: string; purge_on: Date }[]
+  >`select id, purge_on from messages where tenant_id = ${tenantId}`;
+  if (message === undefined) throw new Error('nothing was accepted');
+  const { id, purge_on } = message;
+  await admin`insert into attempts (message_id, purge_on, number, tenant_id, provider, worker, started_at)
+    values (${id}, ${purge_on}, 1, ${tenantId}, 'simulator-sms', 'w', now())`;
+  await admin`insert into events (message_id, purge_on, tenant_id, type, source, at)
+    values (${id}, ${purge_on}, ${tenantId}, 'message.sent', 'worker', now())`;
+  await admin`insert into receipts (tenant_id, message_id, purge_on, attempt, receipt, apply_at)
+    values (${tenantId}, ${id}, ${purge_on}, 1, 'sent', now())`;
+  await admin`insert into tenant_progress (tenant_id) values (${tenantId}) on conflict do nothing`;
+  await admin`insert into provider_rates values (${providerId}, 0, 0)`;
+  return { ...tenant, providerId };
+}
+
+/** The rows of other tenants, and all rows, that `sql` can see in a table; null where it may not even look. */
+async function visible(
+  sql: Sql,
+  table: string,
+  setting: string | undefined,
+): Promise<{ foreign: number; all: number } | null> {
+  const column = table === 'tenants' ? 'id' : 'tenant_id';
+  try {
+    return await sql.begin(async (tx) => {
+      if (setting !== undefined) await tx`select set_config('app.tenant', ${setting}, true)`;
+      const [row] = KEYED_OTHERWISE.has(table)
+        ? await tx<{ all: number }[]>`select count(*)::integer as all from ${tx(table)}`
+        : await tx<{ all: number; foreign: number }[]>`
+            select count(*)::integer as all,
+              (count(*) filter (where ${tx(column)} is distinct from ${setting ?? null}::uuid))::integer as foreign
+            from ${tx(table)}`;
+      return { foreign: 0, all: 0, ...row };
+    });
+  } catch (error) {
+    if ((error as { code?: string }).code === DENIED) return null;
+    throw error;
+  }
+}
+
+const parents = (): string[] =>
+  tables.filter((table) => !table.isPartition && !NO_TENANT.has(table.name)).map((table) => table.name);
+
+describe('the database keeps tenants apart', () => {
+  test('every table has rows of both tenants here, so that no table escapes these tests', async () => {
+    for (const table of parents()) {
+      if (KEYED_OTHERWISE.has(table)) {
+        const [row] = await admin<{ n: number }[]>`select count(*)::integer as n from ${admin(table)}`;
+        expect(row?.n, table).toBeGreaterThanOrEqual(2);
+        continue;
+      }
+      const column = table === 'tenants' ? 'id' : 'tenant_id';
+      const [row] = await admin<{ n: number }[]>`
+        select count(distinct ${admin(column)})::integer as n from ${admin(table)}
+        where ${admin(column)} in (${a.tenantId}, ${b.tenantId})`;
+      expect(row?.n, table).toBe(2);
+    }
+  });
+
+  test('row-level security is enabled and forced on every table and partition', async () => {
+    const open = await admin<{ name: string }[]>`
+      select relname as name from pg_class
+      where relnamespace = 'despatch'::regnamespace and relkind in ('r', 'p')
+        and not (relrowsecurity and relforcerowsecurity)`;
+    expect(open.map(({ name }) => name).filter((name) => !NO_TENANT.has(name))).toEqual([]);
+  });
+
+  test('without a tenant the api sees no row of any table', async () => {
+    for (const table of parents()) {
+      expect((await visible(api.sql, table, undefined))?.all ?? 0, table).toBe(0);
+    }
+  });
+
+  test("with a tenant the api sees that tenant's rows and no others", async () => {
+    let looked = 0;
+    for (const table of parents()) {
+      const seen = await visible(api.sql, table, a.tenantId);
+      if (seen === null) continue;
+      looked += 1;
+      expect(seen, table).toMatchObject({ foreign: 0 });
+      expect(seen.all, table).toBeGreaterThanOrEqual(1);
+      if (table === 'users') expect(seen.all).toBe(1);
+    }
+    expect(looked).toBeGreaterThanOrEqual(12);
+  });
+
+  test('the api cannot go round the policies of a table by its partitions', async () => {
+    for (const { name, isPartition } of tables) {
+      if (isPartition) expect(await visible(api.sql, name, b.tenantId), name).toBeNull();
+    }
+  });
+
+  test('the worker and the controller have no privilege on any table', async () => {
+    for (const { name } of tables) {
+      if (NO_TENANT.has(name)) continue;
+      expect(await visible(worker.sql, name, a.tenantId), name).toBeNull();
+      expect(await visible(controller.sql, name, a.tenantId), name).toBeNull();
+    }
+  });
+
+  test.each([
+    ['providers', 'ciphertext'],
+    ['providers', 'previous_ciphertext'],
+    ['api_keys', 'secret_hash'],
+    ['api_keys', 'previous_secret_hash'],
+  ])('the api cannot read %s.%s, not even of its tenant', async (table, column) => {
+    const read = api.sql.begin(async (tx) => {
+      await tx`select set_config('app.tenant', ${a.tenantId}, true)`;
+      return tx`select ${tx(column)} from ${tx(table)}`;
+    });
+    await expect(read).rejects.toMatchObject({ code: DENIED });
+  });
+
+  test("the api can neither change nor remove another tenant's row", async () => {
+    const counts = await withTenant(api.sql, a.tenantId as TenantId, async (tx) => {
+      const writes = [
+        await tx`update providers set label = 'taken' where id = ${b.providerId}`,
+        await tx`update api_keys set name = 'taken' where id = ${b.apiKeyId}`,
+        await tx`update tenants set name = 'taken' where id = ${b.tenantId}`,
+        await tx`update members set role = 'viewer' where tenant_id = ${b.tenantId}`,
+        await tx`delete from members where tenant_id = ${b.tenantId}`,
+      ];
+      return writes.map((write) => write.count);
+    });
+    expect(counts).toEqual([0, 0, 0, 0, 0]);
+  });
+
+  test('the api cannot write a row for another tenant', async () => {
+    const write = withTenant(
+      api.sql,
+      a.tenantId as TenantId,
+      (tx) =>
+        tx`insert into audit_log (tenant_id, actor, action, target) values (${b.tenantId}, 'x', 'x', 'x')`,
+    );
+    await expect(write).rejects.toMatchObject({ code: DENIED });
+    const move = withTenant(
+      api.sql,
+      a.tenantId as TenantId,
+      (tx) => tx`update providers set tenant_id = ${b.tenantId} where id = ${a.providerId}`,
+    );
+    await expect(move).rejects.toMatchObject({ code: DENIED });
+  });
+
+  test("functions that replace secrets act for the transaction's tenant alone", async () => {
+    const replaced = await withTenant(api.sql, a.tenantId as TenantId, async (tx) => [
+      await tx`select * from replace_provider_secret(${b.providerId}, 'stolen', null, '1 minute')`,
+      await tx`select replace_api_key_secret(${b.apiKeyId}, ${Buffer.alloc(32, 1)}, null) as done`,
+    ]);
+    expect(replaced).toEqual([[], [{ done: false }]]);
+    await api.sql.begin(async (tx) => {
+      expect(
+        await tx`select * from replace_provider_secret(${b.providerId}, 'stolen', null, '1 minute')`,
+      ).toEqual([]);
+    });
+  });
+
+  test('no function of the schema can be called by everybody', async () => {
+    const open = await admin<{ name: string }[]>`
+      select p.proname as name from pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) acl
+      where p.pronamespace = 'despatch'::regnamespace and acl.grantee = 0`;
+    expect(open.map(({ name }) => name)).toEqual([]);
+  });
+
+  test('a store call in a transaction that forgot the tenant finds nothing', async () => {
+    const tenantId = b.tenantId as TenantId;
+    const found = await api.sql.begin(async (tx) => [
+      await listProviders(tenantId, tx, { before: undefined, most: 10 }),
+      await listApiKeys(tenantId, tx, { before: undefined, most: 10 }),
+      await listMembers(tenantId, tx, { after: undefined, most: 10 }),
+      await listAudit(tenantId, tx, { before: undefined, most: 10 }),
+      await findProviderAccount(tenantId, tx, b.providerId as ProviderAccountId),
+      await countProviders(tenantId, tx, 'sms'),
+      await countApiKeys(tenantId, tx),
+      await lockTenant(tenantId, tx),
+      await readLimits(tenantId, tx),
+    ]);
+    expect(found).toEqual([[], [], [], [], undefined, 0, 0, undefined, undefined]);
+  });
+
+  test("a store call for one tenant in another's transaction finds nothing", async () => {
+    const found = await withTenant(api.sql, a.tenantId as TenantId, async (tx) => [
+      await listProviders(b.tenantId as TenantId, tx, { before: undefined, most: 10 }),
+      await findProviderAccount(b.tenantId as TenantId, tx, b.providerId as ProviderAccountId),
+      await lockTenant(b.tenantId as TenantId, tx),
+    ]);
+    expect(found).toEqual([[], undefined, undefined]);
+  });
+
+  test('a tenant does not stay set on the connection after its transaction', async () => {
+    await using single = openPostgres({
+      url: secret(database.apiUrl),
+      poolMax: 1,
+      statementTimeoutMs: 10_000,
+      applicationName: 'isolation',
+    });
+    await withTenant(single.sql, a.tenantId as TenantId, (tx) => tx`select 1`);
+    expect(await single.sql`select id from providers`).toEqual([]);
+  });
+});
