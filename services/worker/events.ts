@@ -21,7 +21,6 @@ export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => num
         metrics.endToEndSeconds.observe({ channel: message.channel }, (now() - message.enqueuedAt.getTime()) / 1_000);
       }
       const line = {
-        event: 'attempt.finished',
         tenantId: message.tenantId,
         messageId: message.id,
         providerId: message.providerId,
@@ -32,41 +31,41 @@ export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => num
         callMs: delivered.callMs === undefined ? undefined : Math.round(delivered.callMs),
         status: settlement?.status ?? 'stale',
       };
-      if (outcome.kind === 'accepted') log.debug(line);
-      else log.info(line);
+      if (outcome.kind === 'accepted') log.debug(line, 'Attempt finished');
+      else log.info(line, 'Attempt finished');
     },
     claimFailed(error: unknown): void {
       metrics.databaseErrors.inc({ op: 'claim' });
-      log.error({ event: 'claim.failed', err: error });
+      log.error({ err: error }, 'Claim failed');
     },
     recordDelayed(error: unknown, rows: number): void {
       metrics.databaseErrors.inc({ op: 'complete' });
-      log.error({ event: 'record.delayed', rows, err: error });
+      log.error({ rows, err: error }, 'Recording delayed');
     },
     recordLost(message: ClaimedMessage, error: unknown): void {
-      log.error({ event: 'record.lost', tenantId: message.tenantId, messageId: message.id, err: error });
+      log.error({ tenantId: message.tenantId, messageId: message.id, err: error }, 'Recording given up');
     },
     adapterFault(provider: string, error: unknown): void {
-      log.error({ event: 'adapter.fault', provider, err: error });
+      log.error({ provider, err: error }, 'Provider adapter threw');
     },
     taskFailed(task: string, error: unknown): void {
       metrics.databaseErrors.inc({ op: task });
-      log.error({ event: 'task.failed', task, err: error });
+      log.error({ task, err: error }, 'Task failed');
     },
     accountMoved(accountId: string, tenantId: string, status: string): void {
-      log.warn({ event: 'provider.status', providerId: accountId, tenantId, status });
+      log.warn({ providerId: accountId, tenantId, status }, 'Provider status changed');
     },
     accountHealth(accountId: string, health: string): void {
-      log.warn({ event: 'provider.health', providerId: accountId, health });
+      log.warn({ providerId: accountId, health }, 'Provider health changed');
     },
     accountVerified(accountId: string, result: string): void {
-      log.info({ event: 'provider.verified', providerId: accountId, result });
+      log.info({ providerId: accountId, result }, 'Provider credential checked');
     },
     maintained(result: { made: number; dropped: readonly string[] }): void {
-      log.info({ event: 'partitions.maintained', made: result.made, dropped: result.dropped });
+      log.info({ made: result.made, dropped: result.dropped }, 'Partitions maintained');
     },
     streamRecreated(woken: number): void {
-      log.warn({ event: 'stream.recreated', woken });
+      log.warn({ woken }, 'Wake-up stream recreated');
     },
   };
 }

@@ -1,0 +1,86 @@
+/** Every code a client can meet, with its text. Clients branch on the code; texts may change. */
+const TEXTS = {
+  validation_failed: 'Request validation failed',
+  missing_field: 'A required field is missing',
+  malformed_json: 'Request body is not valid JSON',
+  provider_not_configured: 'No provider is configured',
+  idempotency_key_conflict: 'Idempotency-Key header and idempotency_key field are different',
+  tenant_required: 'Header X-Tenant-Slug is required',
+  invalid_cursor: 'Cursor is not valid for this list',
+  url_blocked: 'URL is not allowed',
+  unauthenticated: 'Missing or invalid authentication',
+  api_key_expired: 'API key is expired',
+  api_key_revoked: 'API key is revoked',
+  tenant_suspended: 'Tenant is suspended',
+  insufficient_role: 'Role is not sufficient',
+  insufficient_scope: 'API key lacks the required scope',
+  plan_limit_reached: 'Limit of the plan is reached',
+  not_found: 'Resource not found',
+  route_not_found: 'Route not found',
+  method_not_allowed: 'Method not allowed',
+  payload_too_large: 'Request is too large',
+  unsupported_media_type: 'Content-Type must be application/json',
+  slug_taken: 'Slug is already taken',
+  idempotency_mismatch: 'Idempotency key was used with a different payload',
+  not_cancelable: 'Message can no longer be canceled',
+  invalid_state: 'Resource is in a state that does not allow this',
+  last_owner: 'The last owner cannot leave',
+  managed_by_cluster: 'Tenant is managed by a cluster resource',
+  rate_limited: 'Rate limit exceeded',
+  daily_limit_reached: 'Daily message limit reached',
+  backlog_full: 'Too many messages are waiting',
+  internal_error: 'Internal error',
+  dependency_unavailable: 'Service is temporarily unavailable',
+} as const;
+
+export type ErrorCode = keyof typeof TEXTS;
+export const ERROR_CODES = Object.keys(TEXTS) as ErrorCode[];
+
+/** One broken rule. The message states the rule and never repeats a value. */
+export type ErrorDetail = { readonly field: string; readonly rule: string; readonly message: string };
+
+export type AppErrorOptions = ErrorOptions & {
+  /** Text instead of the code's own. Goes to the client: nothing internal. */
+  readonly message?: string;
+  readonly details?: readonly ErrorDetail[];
+  /** Seconds, at least 1. */
+  readonly retryAfter?: number;
+  /** Further response headers, names in lower case. */
+  readonly headers?: Readonly<Record<string, string>>;
+};
+
+/** An expected refusal. What it says is meant for the client; its cause is meant for the log. */
+export class AppError extends Error {
+  override readonly name = 'AppError';
+  readonly code: ErrorCode;
+  readonly details: readonly ErrorDetail[] | undefined;
+  readonly retryAfter: number | undefined;
+  readonly headers: Readonly<Record<string, string>> | undefined;
+
+  constructor(code: ErrorCode, options: AppErrorOptions = {}) {
+    super(options.message ?? TEXTS[code], options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.details = options.details;
+    this.retryAfter = options.retryAfter;
+    this.headers = options.headers;
+  }
+}
+
+export function missingField(field: string): AppError {
+  const message = `Field '${field}' is required`;
+  return new AppError('missing_field', { message, details: [{ field, rule: 'required', message }] });
+}
+
+export function validationFailed(...details: readonly ErrorDetail[]): AppError {
+  return new AppError('validation_failed', { details });
+}
+
+/** The same for what does not exist and for what is another tenant's. */
+export function notFound(): AppError {
+  return new AppError('not_found');
+}
+
+/** A dependency of ours does not answer: worth another try in a moment. */
+export function unavailable(cause?: unknown): AppError {
+  return new AppError('dependency_unavailable', { retryAfter: 5, cause });
+}

@@ -1,0 +1,70 @@
+import { createHmac, randomBytes } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+
+export const KEY_MODES = ['live', 'test'] as const;
+export type KeyMode = (typeof KEY_MODES)[number];
+
+/** `dsp_<mode>_<keyId>_<secret>_<checksum>`: found by secret scanners, and typos are refused before any lookup. */
+export type ServiceKey = {
+  readonly mode: KeyMode;
+  /** Public part: 16 characters of base62. */
+  readonly keyId: string;
+  /** 43 characters of base62: 256 bits. */
+  readonly secret: string;
+};
+
+const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+const KEY_ID_LENGTH = 16;
+const SECRET_LENGTH = 43;
+const CHECKSUM_LENGTH = 6;
+const PATTERN = /^(dsp_(live|test)_([0-9A-Za-z]{16})_([0-9A-Za-z]{43}))_([0-9A-Za-z]{6})$/;
+
+export function formatServiceKey({ mode, keyId, secret }: ServiceKey): string {
+  const payload = `${keyPrefix(mode, keyId)}_${secret}`;
+  return `${payload}_${checksum(payload)}`;
+}
+
+/** The part of a key that may be shown. */
+export function keyPrefix(mode: KeyMode, keyId: string): string {
+  return `dsp_${mode}_${keyId}`;
+}
+
+/** @returns null for whatever cannot be a key of ours, without asking anybody. */
+export function parseServiceKey(text: string): ServiceKey | null {
+  const match = PATTERN.exec(text);
+  if (match === null) return null;
+  const [, payload, mode, keyId, secret, sum] = match as unknown as string[];
+  if (checksum(payload as string) !== sum) return null;
+  return { mode: mode as KeyMode, keyId: keyId as string, secret: secret as string };
+}
+
+export function newKeyId(): string {
+  return base62(randomBytes(12), KEY_ID_LENGTH + 1).slice(-KEY_ID_LENGTH);
+}
+
+/** The secret belongs to the key's row and a nonce, so that whoever has the nonce can show it again. */
+export function deriveKeySecret(subkey: Buffer, apiKeyId: string, nonce: Uint8Array): string {
+  const digest = createHmac('sha256', subkey).update(`${apiKeyId}|`).update(nonce).digest();
+  return base62(digest, SECRET_LENGTH);
+}
+
+/** What is stored of a secret. */
+export function hashKeySecret(subkey: Buffer, secret: string): Buffer {
+  return createHmac('sha256', subkey).update(secret).digest();
+}
+
+function checksum(payload: string): string {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(crc32(payload));
+  return base62(bytes, CHECKSUM_LENGTH);
+}
+
+function base62(bytes: Buffer, length: number): string {
+  let rest = BigInt(`0x${bytes.toString('hex')}`);
+  let text = '';
+  while (text.length < length) {
+    text = (ALPHABET[Number(rest % 62n)] as string) + text;
+    rest /= 62n;
+  }
+  return text;
+}

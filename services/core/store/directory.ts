@@ -1,0 +1,168 @@
+import type { ApiKeyId, TenantId, UserId } from '#core/domain/ids.ts';
+import { effectiveLimits, type Limits, type StatedLimits } from '#core/domain/plan.ts';
+import type { Role, Scope } from '#core/domain/role.ts';
+import type { KeyMode } from '#core/domain/service-key.ts';
+import { withDeadline, type Sql } from '#core/platform/postgres.ts';
+import { DATABASE_DEADLINE_MS } from './tenant-scope.ts';
+
+export type TenantStatus = 'provisioning' | 'active' | 'suspended' | 'deleting' | 'deleted';
+
+/** What the api knows of a tenant while it serves a request. */
+export type TenantFacts = {
+  readonly id: TenantId;
+  readonly slug: string;
+  readonly name: string;
+  readonly plan: string;
+  readonly status: TenantStatus;
+  readonly suspensionReason: string | null;
+  readonly suspendedAt: Date | null;
+  readonly suspendedBy: string | null;
+  /** "namespace/name" of the cluster resource that owns the tenant. */
+  readonly ownerRef: string | null;
+  readonly createdAt: Date;
+  readonly limits: Limits;
+  readonly overrides: StatedLimits | null;
+};
+
+/** A row of the schema's type `tenant_facts`. */
+export type TenantFactsRow = {
+  readonly id: TenantId;
+  readonly slug: string;
+  readonly name: string;
+  readonly plan: string;
+  readonly status: TenantStatus;
+  readonly suspension_reason: string | null;
+  readonly suspended_at: Date | null;
+  readonly suspended_by: string | null;
+  readonly owner_ref: string | null;
+  readonly created_at: Date;
+  readonly limits: StatedLimits | null;
+  readonly overrides: StatedLimits | null;
+};
+
+export function toTenantFacts(row: TenantFactsRow): TenantFacts {
+  return {
+    id: row.id,
+    slug: row.slug,
+    name: row.name,
+    plan: row.plan,
+    status: row.status,
+    suspensionReason: row.suspension_reason,
+    suspendedAt: row.suspended_at,
+    suspendedBy: row.suspended_by,
+    ownerRef: row.owner_ref,
+    createdAt: row.created_at,
+    limits: effectiveLimits(row.limits),
+    overrides: row.overrides,
+  };
+}
+
+export type ApiKeyFacts = {
+  readonly id: ApiKeyId;
+  readonly tenantId: TenantId;
+  readonly mode: KeyMode;
+  readonly scopes: readonly Scope[];
+  readonly rateLimitRpm: number | null;
+  readonly secretHash: Buffer;
+  readonly previousSecretHash: Buffer | null;
+  readonly graceUntil: Date | null;
+  readonly expiresAt: Date | null;
+  readonly revokedAt: Date | null;
+};
+
+export type Identity = {
+  readonly issuer: string;
+  readonly subject: string;
+  readonly email: string | null;
+  readonly emailVerified: boolean;
+  readonly name: string | null;
+};
+
+export type Membership = { readonly tenant: TenantFacts; readonly role: Role };
+
+/** Questions that cut across tenants, each answered by one function of the schema. */
+export function directoryStore(sql: Sql) {
+  const bounded = <T>(work: Promise<T>): Promise<T> => withDeadline(work, DATABASE_DEADLINE_MS);
+
+  return {
+    async findApiKey(keyId: string): Promise<ApiKeyFacts | null> {
+      type Row = {
+        id: ApiKeyId;
+        tenant_id: TenantId;
+        mode: KeyMode;
+        scopes: Scope[];
+        rate_limit_rpm: number | null;
+        secret_hash: Buffer;
+        previous_secret_hash: Buffer | null;
+        grace_until: Date | null;
+        expires_at: Date | null;
+        revoked_at: Date | null;
+      };
+      const [row] = await bounded(sql<Row[]>`select * from find_api_key(${keyId})`);
+      if (row === undefined) return null;
+      return {
+        id: row.id,
+        tenantId: row.tenant_id,
+        mode: row.mode,
+        scopes: row.scopes,
+        rateLimitRpm: row.rate_limit_rpm,
+        secretHash: row.secret_hash,
+        previousSecretHash: row.previous_secret_hash,
+        graceUntil: row.grace_until,
+        expiresAt: row.expires_at,
+        revokedAt: row.revoked_at,
+      };
+    },
+
+    async findTenant(id: TenantId): Promise<TenantFacts | null> {
+      const [row] = await bounded(sql<TenantFactsRow[]>`select * from find_tenant(${id}, null)`);
+      return row === undefined ? null : toTenantFacts(row);
+    },
+
+    /** Knows the identity as a user from now on; binds invitations to its verified e-mail. */
+    async signIn(identity: Identity): Promise<UserId> {
+      const { issuer, subject, email, emailVerified, name } = identity;
+      const [row] = await bounded(
+        sql<{ id: UserId }[]>`select sign_in(${issuer}, ${subject}, ${email}, ${emailVerified}, ${name}) as id`,
+      );
+      return (row as { id: UserId }).id;
+    },
+
+    async membership(userId: UserId, slug: string): Promise<Membership | null> {
+      const [row] = await bounded(
+        sql<(TenantFactsRow & { role: Role })[]>`
+          select (m.facts).*, m.role from membership(${userId}, ${slug}) m`,
+      );
+      return row === undefined ? null : { tenant: toTenantFacts(row), role: row.role };
+    },
+
+    async memberships(userId: UserId): Promise<Membership[]> {
+      const rows = await bounded(
+        sql<(TenantFactsRow & { role: Role })[]>`select (m.facts).*, m.role from memberships(${userId}) m`,
+      );
+      return rows.map((row) => ({ tenant: toTenantFacts(row), role: row.role }));
+    },
+
+    async touchApiKeys(used: ReadonlyMap<ApiKeyId, Date>): Promise<void> {
+      await bounded(sql`select touch_api_keys(${[...used.keys()]}::uuid[], ${[...used.values()]}::timestamptz[])`);
+    },
+
+    /** One call by one subject against its limit in any rolling minute. */
+    async takeRate(subject: string, allowed: number): Promise<RateVerdict> {
+      const [row] = await bounded(
+        sql<{ passed: boolean; remaining: number; retry_after: number }[]>`
+          select passed, remaining, retry_after from take_rate(${subject}, ${allowed})`,
+      );
+      const { passed, remaining, retry_after } = row as { passed: boolean; remaining: number; retry_after: number };
+      return { passed, remaining, retryAfter: retry_after };
+    },
+  };
+}
+
+export type RateVerdict = {
+  readonly passed: boolean;
+  readonly remaining: number;
+  /** Seconds until one more call would pass. */
+  readonly retryAfter: number;
+};
+export type DirectoryStore = ReturnType<typeof directoryStore>;

@@ -1,0 +1,29 @@
+import type { TenantId } from '#core/domain/ids.ts';
+import { withDeadline, type Sql, type TransactionSql } from '#core/platform/postgres.ts';
+
+/** Longest wait for a transaction of the api, in milliseconds. */
+export const DATABASE_DEADLINE_MS = 5_000;
+
+/**
+ * Runs one transaction that sees a single tenant's rows. Row-level security hides all others, also from a statement
+ * that forgets to ask for the tenant.
+ * @throws DatabaseDeadlineError; whatever `work` throws, after a rollback.
+ */
+export function withTenant<T>(
+  sql: Sql,
+  tenantId: TenantId,
+  work: (tx: TransactionSql) => Promise<T>,
+  deadlineMs: number = DATABASE_DEADLINE_MS,
+): Promise<T> {
+  return withDeadline(
+    sql.begin(async (tx) => {
+      // Sent together with the first statement of `work`: no round trip of its own.
+      const [, result] = await Promise.all([
+        tx`select set_config('app.tenant', ${tenantId}, true)`.execute(),
+        work(tx),
+      ]);
+      return result;
+    }) as Promise<T>,
+    deadlineMs,
+  );
+}

@@ -1,0 +1,172 @@
+import type { Breaker } from '#core/domain/breaker.ts';
+import { createFairQueue } from '#core/domain/fair-queue.ts';
+import { isUuid } from '#core/domain/ids.ts';
+import { decodeWake } from '#core/domain/wake.ts';
+import type { DeliveryStore } from '#core/store/deliveries.ts';
+import type { ProviderCall } from '#providers/context.ts';
+import type { ProviderContext } from '#providers/provider.ts';
+import { createAccountStatus } from './account-status.ts';
+import { createAccounts } from './accounts.ts';
+import { createBreakers } from './breakers.ts';
+import type { Credentials } from './credentials.ts';
+import { createDeliver } from './deliver.ts';
+import { createDispatcher, type Dispatcher, type QueuedWake } from './dispatcher.ts';
+import type { WorkerEvents } from './events.ts';
+import { refreshPolicies } from './policies.ts';
+import { createRecorder } from './recorder.ts';
+import { repeat, type Repeating } from './repeat.ts';
+import { holdAll, releaseAll, sweep } from './sweep.ts';
+import { verifyRequested } from './verify.ts';
+
+export type WorkerSettings = {
+  /** Names this process in the attempt log. */
+  readonly worker: string;
+  /** Provider calls at once. */
+  readonly inFlightMax: number;
+  /** Wake-ups of one tenant kept in memory; more stay in the database. */
+  readonly queuedPerTenantMax: number;
+  /** Total time of one provider call in milliseconds. */
+  readonly deadlineMs: number;
+  /** How long a claim is ours; what is not recorded by then counts as lost. */
+  readonly leaseMs: number;
+  /** Between two looks for what no wake-up brought. */
+  readonly sweepMs: number;
+};
+
+export type WorkerDeps = {
+  readonly store: DeliveryStore;
+  readonly credentials: Credentials;
+  readonly contextOf: (call: ProviderCall) => ProviderContext;
+  readonly events: WorkerEvents;
+  readonly settings: WorkerSettings;
+};
+
+export type Worker = {
+  /** Takes in a wake-up; anything that is not one is dropped. */
+  wake(payload: string, lane: string, ack: () => void): void;
+  /** A change notice: makes this process look, never decides anything by itself. */
+  notice(kind: string, payload: { readonly tenantId?: string; readonly id?: string }): void;
+  /** The stream was made anew: every waiting message is looked at now. */
+  streamRecreated(): Promise<void>;
+  /** Stops taking and claiming, lets what is in flight end, records it. */
+  stop(): Promise<void>;
+  readonly dispatcher: Dispatcher;
+};
+
+const RECEIPTS_AT_ONCE = 200;
+const HOUR_MS = 3_600_000;
+
+/** Puts the parts together and starts the tasks that repeat. Opens nothing itself. */
+export function buildWorker(deps: WorkerDeps): Worker {
+  const { store, events, settings, contextOf } = deps;
+  const now = Date.now;
+  let stopping = false;
+  const aborted = new AbortController();
+
+  const queue = createFairQueue<QueuedWake>(settings.queuedPerTenantMax);
+  const breakers = createBreakers(healthChanged, now);
+  const accounts = createAccounts(store, deps.credentials);
+  const noteAccount = createAccountStatus({ store, breakers, onMoved: events.accountMoved });
+  const deliver = createDeliver({
+    accounts,
+    breakers,
+    contextOf,
+    deadlineMs: settings.deadlineMs,
+    onAdapterFault: events.adapterFault,
+    now,
+    isStopping: () => stopping,
+  });
+  const recorder = createRecorder({
+    store,
+    now,
+    random: Math.random,
+    onFailure: events.recordDelayed,
+    signal: aborted.signal,
+  });
+  const dispatcher = createDispatcher({
+    queue,
+    store,
+    breakers,
+    deliver,
+    recorder,
+    worker: settings.worker,
+    leaseMs: settings.leaseMs,
+    inFlightMax: settings.inFlightMax,
+    events: {
+      ...events,
+      attemptFinished(message, delivered, settlement) {
+        events.attemptFinished(message, delivered, settlement);
+        noteAccount(message, delivered.outcome).catch((error: unknown) => events.taskFailed('account_status', error));
+        for (const receipt of settlement?.receipts ?? []) tasks.receipts.wake(receipt.afterMs + 5);
+      },
+    },
+  });
+
+  const task = (name: string, everyMs: number, work: () => Promise<void>): Repeating =>
+    repeat(work, { everyMs, onError: (error) => events.taskFailed(name, error) });
+  const tasks = {
+    sweep: task('sweep', settings.sweepMs, () => sweep(store, dispatcher)),
+    receipts: task('receipts', settings.sweepMs, async () => {
+      while ((await store.applyReceipts(RECEIPTS_AT_ONCE)) === RECEIPTS_AT_ONCE);
+    }),
+    policies: task('policies', 2_000, () => refreshPolicies(store, queue)),
+    verify: task('verify', 5_000, () =>
+      verifyRequested({
+        store,
+        accounts,
+        breakers,
+        contextOf,
+        deadlineMs: settings.deadlineMs,
+        onVerified: events.accountVerified,
+      }),
+    ),
+    maintain: task('maintain', HOUR_MS, async () => {
+      const result = await store.maintain();
+      if (result !== 'elsewhere') events.maintained(result);
+    }),
+  };
+
+  function healthChanged(accountId: string, health: Breaker['health']): void {
+    events.accountHealth(accountId, health);
+    store.noteProviderHealth(accountId, health).catch((error: unknown) => events.taskFailed('account_health', error));
+    if (health === 'healthy') tasks.sweep.wake();
+  }
+
+  async function tenantChanged(tenantId: string): Promise<void> {
+    // Both do nothing unless the tenant's own row says so.
+    await holdAll(store, tenantId);
+    await releaseAll(store, tenantId);
+    dispatcher.markDue(tenantId);
+    tasks.policies.wake();
+  }
+
+  return {
+    dispatcher,
+    wake(payload, lane, ack) {
+      const wake = decodeWake(payload, lane);
+      if (wake === null) ack();
+      else dispatcher.offer({ ...wake, ack });
+    },
+    notice(kind, { tenantId, id }) {
+      if (kind === 'provider') {
+        if (id !== undefined) breakers.reset(id);
+        if (id !== undefined) deps.credentials.invalidate(id);
+        tasks.verify.wake();
+        tasks.sweep.wake();
+      }
+      if (kind === 'tenant' && tenantId !== undefined && isUuid(tenantId)) {
+        tenantChanged(tenantId).catch((error: unknown) => events.taskFailed('tenant_change', error));
+      }
+    },
+    async streamRecreated() {
+      events.streamRecreated(await store.wakeQueued());
+      tasks.sweep.wake();
+    },
+    async stop() {
+      stopping = true;
+      await Promise.all(Object.values(tasks).map((repeating) => repeating.stop()));
+      await dispatcher.stop();
+      aborted.abort();
+    },
+  };
+}

@@ -1,0 +1,349 @@
+import { describe, expect, test } from 'vitest';
+import type { ClaimedMessage, Completion, ClaimTerms } from '#core/store/deliveries.ts';
+import { settle } from '#core/domain/settle.ts';
+import type { AttemptOutcome } from '#core/domain/outcome.ts';
+import { acceptBatch, acceptRow, seedProvider, seedTenant, type SeededTenant } from '#test/support/seed.ts';
+import { setupStores } from '#test/support/worker.ts';
+
+const terms = (overrides: Partial<ClaimTerms> = {}): ClaimTerms => ({ worker: 'w1', leaseMs: 60_000, blocked: [], ...overrides });
+
+async function setup() {
+  const stores = await setupStores();
+  const tenant = await seedTenant(stores.admin);
+  const providerId = await seedProvider(stores.admin, tenant.tenantId);
+  async function accept(n = 1, overrides: Record<string, unknown> = {}, of: SeededTenant = tenant) {
+    const rows = Array.from({ length: n }, () => acceptRow(of, overrides));
+    const verdicts = await acceptBatch(stores.api, rows);
+    return rows.map((row, i) => ({ id: row['id'] as string, purgeOn: verdicts[i]?.purge_on ?? '' }));
+  }
+  return { ...stores, tenant, providerId, accept, [Symbol.asyncDispose]: () => stores[Symbol.asyncDispose]() };
+}
+
+function completion(message: ClaimedMessage, outcome: AttemptOutcome, receiptsExpected = false): Completion {
+  const now = Date.now();
+  const next = settle(
+    outcome,
+    { ...message, expiresAt: message.expiresAt.getTime(), dedupe: 'none', receiptsExpected },
+    now,
+    0,
+  );
+  return {
+    id: message.id,
+    purge_on: message.purgeOn,
+    seq: message.seq,
+    tenant_id: message.tenantId,
+    attempt: message.attempt,
+    outcome: outcome.kind,
+    outcome_reason: null,
+    failure: 'failure' in outcome ? { ...outcome.failure } : null,
+    http_status: null,
+    provider_message_id: outcome.kind === 'accepted' ? outcome.providerMessageId : null,
+    status: next.status,
+    reason: next.reason,
+    failure_shown: null,
+    next_attempt_ms: next.nextAttemptAt === null ? null : next.nextAttemptAt - now,
+    retries: next.retries,
+    ambiguous: next.ambiguous,
+    provider_waits: next.providerWaits,
+    duplicate_risk: next.duplicateRisk,
+    final: next.final,
+    await_ms: next.awaitUntil === null ? null : next.awaitUntil - now,
+    receipts: next.receipts as never,
+  };
+}
+
+const accepted: AttemptOutcome = { kind: 'accepted', providerMessageId: 'p-1' };
+const transient: AttemptOutcome = {
+  kind: 'rejected_transient',
+  failure: { class: 'provider_unavailable', code: 'http_503' },
+};
+
+describe('claims', () => {
+  test('a message is claimed by one of many workers that try at the same time, with its attempt row', async () => {
+    await using b = await setup();
+    const wakes = await b.accept(20);
+    const claims = await Promise.all(Array.from({ length: 6 }, (_, i) => b.store.claim(wakes, terms({ worker: `w${i}` }))));
+    expect(claims.flat()).toHaveLength(20);
+    expect(new Set(claims.flat().map((m) => m.id)).size).toBe(20);
+    const [attempts] = await b.admin`select count(*) as n from despatch.attempts where outcome = 'started'`;
+    expect(attempts?.['n']).toBe(20);
+  });
+
+  test('a claim carries what the provider call needs', async () => {
+    await using b = await setup();
+    const [message] = await b.store.claim(await b.accept(), terms());
+    expect(message).toMatchObject({
+      action: 'send',
+      attempt: 1,
+      channel: 'sms',
+      address: '+15550000001',
+      content: { body: 'Hello' },
+      providerId: b.providerId,
+      provider: 'simulator-sms',
+      providerVersion: 1,
+    });
+  });
+
+  test('an expired message ends as expired, and no provider is called', async () => {
+    await using b = await setup();
+    const wakes = await b.accept(1, { expires_at: new Date(Date.now() - 1_000).toISOString() });
+    expect(await b.store.claim(wakes, terms())).toEqual([]);
+    expect(await states(b)).toEqual(['expired']);
+    expect(await dueCount(b)).toBe(0);
+  });
+
+  test('a message whose channel lost its last provider fails as no_route', async () => {
+    await using b = await setup();
+    const wakes = await b.accept();
+    await b.admin`update despatch.providers set status = 'disabled'`;
+    expect(await b.store.claim(wakes, terms())).toEqual([]);
+    const [row] = await b.admin`select status, failure ->> 'class' as class from despatch.message_states`;
+    expect(row).toEqual({ status: 'failed', class: 'no_route' });
+  });
+
+  test('a blocked provider keeps its messages waiting without an attempt', async () => {
+    await using b = await setup();
+    const wakes = await b.accept(2);
+    expect(await b.store.claim(wakes, terms({ blocked: [b.providerId] }))).toEqual([]);
+    expect(await states(b)).toEqual(['queued', 'queued']);
+    const [attempts] = await b.admin`select count(*) as n from despatch.attempts`;
+    expect(attempts?.['n']).toBe(0);
+  });
+
+  test('a test-mode message needs no provider', async () => {
+    await using b = await setup();
+    const other = await seedTenant(b.admin);
+    const [message] = await b.store.claim(await b.accept(1, { test: true }, other), terms());
+    expect(message).toMatchObject({ providerId: null, provider: 'simulator-sms' });
+  });
+
+  test("a provider's rate is shared by all workers, counted in segments", async () => {
+    await using b = await setup();
+    await b.admin`update despatch.providers set rate_limit_per_second = 10`;
+    const wakes = await b.accept(12, { segments: 2 });
+    const started = Date.now();
+    const first = await Promise.all([b.store.claim(wakes.slice(0, 6), terms()), b.store.claim(wakes.slice(6), terms())]);
+    // Two calls may straddle a second's edge, never more than two seconds' worth.
+    const seconds = Math.floor(Date.now() / 1000) - Math.floor(started / 1000) + 1;
+    expect(first.flat().length).toBeLessThanOrEqual(5 * seconds);
+    expect(first.flat().length).toBeGreaterThanOrEqual(5);
+    const [row] = await b.admin`select count(*) as n from despatch.message_states where retries > 0`;
+    expect(row?.['n']).toBe(0);
+  });
+});
+
+describe('completions', () => {
+  test('an accepted attempt makes the message sent and takes it out of the backlog', async () => {
+    await using b = await setup();
+    const claimed = await b.store.claim(await b.accept(3), terms());
+    const applied = await b.store.complete(claimed.map((m) => completion(m, accepted)));
+    expect(applied.size).toBe(3);
+    expect(await states(b)).toEqual(['sent', 'sent', 'sent']);
+    expect(await dueCount(b)).toBe(0);
+    expect(await b.store.backlogTotals()).toMatchObject({ backlog: 0 });
+    const [attempt] = await b.admin`select outcome, ended_at is not null as ended from despatch.attempts limit 1`;
+    expect(attempt).toEqual({ outcome: 'accepted', ended: true });
+  });
+
+  test('a second record of the same attempt changes nothing', async () => {
+    await using b = await setup();
+    const [message] = await b.store.claim(await b.accept(), terms());
+    if (message === undefined) throw new Error('not claimed');
+    await b.store.complete([completion(message, accepted)]);
+    expect((await b.store.complete([completion(message, transient)])).size).toBe(0);
+    expect(await states(b)).toEqual(['sent']);
+    expect(await b.store.backlogTotals()).toMatchObject({ backlog: 0 });
+  });
+
+  test('a worker paused past its lease cannot overwrite what came after it', async () => {
+    await using b = await setup();
+    const [zombie] = await b.store.claim(await b.accept(), terms({ leaseMs: 0 }));
+    if (zombie === undefined) throw new Error('not claimed');
+    const [lost] = await b.store.claimDue(b.tenant.tenantId, 10, 10_000, terms({ worker: 'w2' }));
+    expect(lost).toMatchObject({ action: 'lost', attempt: 1 });
+    if (lost === undefined) throw new Error('not found');
+    const failure = { class: 'unknown', code: 'worker_lost' } as const;
+    await b.store.complete([{ ...completion(lost, { kind: 'ambiguous', failure }), next_attempt_ms: 0 }]);
+    const [second] = await b.store.claimDue(b.tenant.tenantId, 10, 0, terms({ worker: 'w2' }));
+    expect(second).toMatchObject({ action: 'send', attempt: 2, ambiguous: 1, duplicateRisk: true });
+    expect((await b.store.complete([completion(zombie, accepted)])).size).toBe(0);
+    expect(await states(b)).toEqual(['sending']);
+  });
+
+  test('an answer that comes after the message was given up still makes it sent', async () => {
+    await using b = await setup();
+    const [zombie] = await b.store.claim(await b.accept(1, { delivery_guarantee: 'at_most_once' }), terms({ leaseMs: 0 }));
+    const [lost] = await b.store.claimDue(b.tenant.tenantId, 10, 10_000, terms());
+    if (zombie === undefined || lost === undefined) throw new Error('not claimed');
+    await b.store.complete([completion(lost, { kind: 'ambiguous', failure: { class: 'unknown', code: 'worker_lost' } })]);
+    expect(await states(b)).toEqual(['unknown']);
+    await b.store.complete([completion(zombie, accepted)]);
+    await b.store.applyReceipts(10);
+    expect(await states(b)).toEqual(['sent']);
+  });
+
+  test('a transient rejection waits for its time in the database', async () => {
+    await using b = await setup();
+    const wakes = await b.accept();
+    const [message] = await b.store.claim(wakes, terms());
+    if (message === undefined) throw new Error('not claimed');
+    await b.store.complete([{ ...completion(message, transient), next_attempt_ms: 60_000 }]);
+    expect(await b.store.claim(wakes, terms())).toEqual([]);
+    await b.admin`update despatch.message_states set next_attempt_at = now()`;
+    expect(await b.store.claim(wakes, terms())).toHaveLength(1);
+  });
+
+  test('content that was to be discarded is gone once the provider has it, and stays until then', async () => {
+    await using b = await setup();
+    const wakes = await b.accept(1, { content_retention: 'discard' });
+    const [message] = await b.store.claim(wakes, terms());
+    if (message === undefined) throw new Error('not claimed');
+    await b.store.complete([{ ...completion(message, transient), next_attempt_ms: 0 }]);
+    const content = async () => (await b.admin`select content from despatch.messages`)[0]?.['content'];
+    expect(await content()).toEqual({ body: 'Hello' });
+    const [again] = await b.store.claim(wakes, terms());
+    if (again === undefined) throw new Error('not claimed');
+    await b.store.complete([completion(again, accepted)]);
+    expect(await content()).toBeNull();
+  });
+});
+
+describe('receipts', () => {
+  async function sent(b: Awaited<ReturnType<typeof setup>>) {
+    const [message] = await b.store.claim(await b.accept(), terms());
+    if (message === undefined) throw new Error('not claimed');
+    await b.store.complete([completion(message, accepted, true)]);
+    return message;
+  }
+  async function receive(b: Awaited<ReturnType<typeof setup>>, m: ClaimedMessage, receipt: string, temporary = false, attempt = m.attempt) {
+    await b.admin`insert into despatch.receipts (tenant_id, message_id, purge_on, attempt, receipt, temporary, apply_at)
+      values (${m.tenantId}, ${m.id}, ${m.purgeOn}, ${attempt}, ${receipt}, ${temporary}, now())`;
+    await b.store.applyReceipts(10);
+  }
+
+  const ORDERS: { receipts: string[]; end: string }[] = [
+    { receipts: ['delivered'], end: 'delivered' },
+    { receipts: ['delivered', 'delivered'], end: 'delivered' },
+    { receipts: ['delivered', 'sent'], end: 'delivered' },
+    { receipts: ['sent', 'delivered', 'undelivered'], end: 'delivered' },
+    { receipts: ['undelivered', 'delivered'], end: 'undelivered' },
+    { receipts: ['undelivered', 'sent'], end: 'undelivered' },
+  ];
+  test.each(ORDERS)('$receipts end as $end, and every receipt is in the event log', async ({ receipts, end }) => {
+    await using b = await setup();
+    const message = await sent(b);
+    for (const receipt of receipts) await receive(b, message, receipt);
+    expect(await states(b)).toEqual([end]);
+    const [logged] = await b.admin`select count(*) as n from despatch.events where source = 'receipt'`;
+    expect(logged?.['n']).toBe(receipts.length);
+    expect(await dueCount(b)).toBe(0);
+  });
+
+  test('a temporary failure may still turn into delivered, by the same attempt only', async () => {
+    await using b = await setup();
+    const message = await sent(b);
+    await receive(b, message, 'undelivered', true);
+    await receive(b, message, 'delivered', false, 99);
+    expect(await states(b)).toEqual(['undelivered']);
+    await receive(b, message, 'delivered');
+    expect(await states(b)).toEqual(['delivered']);
+  });
+
+  test('a message without a receipt becomes unknown after 72 hours, and a late receipt still counts', async () => {
+    await using b = await setup();
+    const message = await sent(b);
+    const [due] = await b.admin`select round(extract(epoch from due_at - now()) / 3600)::int as hours from despatch.due`;
+    expect(due?.['hours']).toBe(72);
+    await b.admin`update despatch.due set due_at = now()`;
+    await b.store.claimDue(b.tenant.tenantId, 10, 0, terms());
+    expect(await states(b)).toEqual(['unknown']);
+    await receive(b, message, 'delivered');
+    expect(await states(b)).toEqual(['delivered']);
+  });
+
+  test('a receipt that overtakes its own attempt is kept and applied later', async () => {
+    await using b = await setup();
+    const [message] = await b.store.claim(await b.accept(), terms());
+    if (message === undefined) throw new Error('not claimed');
+    await receive(b, message, 'delivered');
+    expect(await states(b)).toEqual(['sending']);
+    await b.store.complete([completion(message, accepted, true)]);
+    await b.admin`update despatch.receipts set apply_at = now()`;
+    await b.store.applyReceipts(10);
+    expect(await states(b)).toEqual(['delivered']);
+  });
+});
+
+describe('suspension', () => {
+  test('what waits is held, what is held comes back, and its time aside does not count toward expiry', async () => {
+    await using b = await setup();
+    const wakes = await b.accept(3);
+    await b.admin`select despatch.set_suspension(${b.tenant.tenantId}, 'billing', 'test')`;
+    expect(await b.store.holdTenant(b.tenant.tenantId, 100)).toBe(3);
+    expect(await states(b)).toEqual(['held', 'held', 'held']);
+    expect(await b.store.claim(wakes, terms())).toEqual([]);
+    await b.admin`update despatch.message_states set held_at = held_at - interval '2 hours'`;
+    const expiry = async () => (await b.admin`select min(expires_at) as at from despatch.message_states`)[0]?.['at'] as Date;
+    const before = await expiry();
+    await b.admin`select despatch.set_suspension(${b.tenant.tenantId}, null, null)`;
+    expect(await b.store.dueTenants()).toEqual([{ tenantId: b.tenant.tenantId, task: 'release' }]);
+    expect(await b.store.releaseTenant(b.tenant.tenantId, 100)).toBe(3);
+    expect(await states(b)).toEqual(['queued', 'queued', 'queued']);
+    expect((await expiry()).getTime() - before.getTime()).toBeGreaterThanOrEqual(2 * 3_600_000);
+    expect(await b.store.claimDue(b.tenant.tenantId, 10, 0, terms())).toHaveLength(3);
+  });
+
+  test('a claim of a suspended tenant holds instead of sending', async () => {
+    await using b = await setup();
+    const wakes = await b.accept();
+    await b.admin`select despatch.set_suspension(${b.tenant.tenantId}, 'abuse', 'test')`;
+    expect(await b.store.claim(wakes, terms())).toEqual([]);
+    expect(await states(b)).toEqual(['held']);
+  });
+});
+
+describe('provider accounts', () => {
+  test('three refusals in a row make an account invalid, one success in between does not', async () => {
+    await using b = await setup();
+    const refuse = () => b.store.noteProviderResult(b.providerId, false);
+    expect([await refuse(), await refuse()]).toEqual([null, null]);
+    expect(await b.store.noteProviderResult(b.providerId, true)).toBe('active');
+    expect([await refuse(), await refuse(), await refuse()]).toEqual([null, null, 'invalid']);
+    expect(await b.store.noteProviderResult(b.providerId, true)).toBe('active');
+  });
+
+  test('messages that waited for an account are due at once when it is mended', async () => {
+    await using b = await setup();
+    const [message] = await b.store.claim(await b.accept(), terms());
+    if (message === undefined) throw new Error('not claimed');
+    const refused: AttemptOutcome = { kind: 'rejected_transient', failure: { class: 'auth_or_config', code: 'unauthorized' } };
+    await b.store.complete([completion(message, refused)]);
+    expect(await b.store.claimDue(b.tenant.tenantId, 10, 0, terms())).toEqual([]);
+    await b.store.noteVerification(b.providerId, 1, true, null);
+    expect(await b.store.claimDue(b.tenant.tenantId, 10, 0, terms())).toMatchObject([{ retries: 0, attempt: 2 }]);
+  });
+});
+
+describe('retention', () => {
+  test('partitions are made ahead and dropped whole when their week has come', async () => {
+    await using b = await setup();
+    await b.accept();
+    await b.admin`create table despatch.messages_20200106 partition of despatch.messages for values from ('2020-01-06') to ('2020-01-13')`;
+    await b.admin`alter table despatch.messages_20200106 owner to despatch_definer`;
+    expect(await b.store.maintain()).toMatchObject({ dropped: ['messages_20200106'] });
+    const [left] = await b.admin`select count(*) as n from despatch.messages`;
+    expect(left?.['n']).toBe(1);
+  });
+});
+
+type Bench = Awaited<ReturnType<typeof setup>>;
+
+async function states(b: Bench): Promise<string[]> {
+  const rows = await b.admin<{ status: string }[]>`select status from despatch.message_states order by seq`;
+  return rows.map((row) => row.status);
+}
+
+async function dueCount(b: Bench): Promise<number> {
+  const [row] = await b.admin<{ n: number }[]>`select count(*) as n from despatch.due`;
+  return row?.n ?? -1;
+}

@@ -1,0 +1,80 @@
+import { randomUUID } from 'node:crypto';
+import type { Channel } from '#core/domain/channel.ts';
+import { PLANS, type Limits } from '#core/domain/plan.ts';
+import type { Sql } from '#core/platform/postgres.ts';
+
+/** Rows that tests need before they begin, written with the superuser's connection. */
+export type SeededTenant = { readonly tenantId: string; readonly slug: string; readonly apiKeyId: string };
+
+export async function seedTenant(admin: Sql, limits: Partial<Limits> = {}): Promise<SeededTenant> {
+  const [tenantId, apiKeyId] = [randomUUID(), randomUUID()];
+  const slug = `t-${tenantId.slice(0, 8)}`;
+  await admin`select despatch.create_tenant(${tenantId}, ${slug}, ${slug}, 'free',
+    ${admin.json({ ...PLANS.free, ...limits })}, null)`;
+  await admin`insert into despatch.api_keys (id, tenant_id, key_id, name, mode, scopes, secret_hash)
+    values (${apiKeyId}, ${tenantId}, ${apiKeyId.slice(0, 16)}, 'seed', 'live', ${['messages:send']}, ${Buffer.alloc(32)})`;
+  return { tenantId, slug, apiKeyId };
+}
+
+export async function seedProvider(
+  admin: Sql,
+  tenantId: string,
+  options: { provider?: string; channel?: Channel; config?: object; ratePerSecond?: number } = {},
+): Promise<string> {
+  const id = randomUUID();
+  const channel = options.channel ?? 'sms';
+  await admin`insert into despatch.providers (id, tenant_id, provider, channel, label, config_public, ciphertext,
+      rate_limit_per_second)
+    values (${id}, ${tenantId}, ${options.provider ?? `simulator-${channel}`}, ${channel}, 'seed',
+      ${admin.json((options.config ?? {}) as never)}, 'test:{}', ${options.ratePerSecond ?? null})`;
+  return id;
+}
+
+/** One row of an accept batch, complete but for what a test cares about. */
+export function acceptRow(tenant: SeededTenant, overrides: Record<string, unknown> = {}): Record<string, unknown> {
+  const id = randomUUID();
+  const enqueuedAt = new Date();
+  return {
+    id,
+    tenant_id: tenant.tenantId,
+    api_key_id: tenant.apiKeyId,
+    channel: 'sms',
+    recipient: '+15550000001',
+    address: '+15550000001',
+    content: { body: 'Hello' },
+    category: 'transactional',
+    priority: 1,
+    test: false,
+    segments: 1,
+    encoding: 'GSM-7',
+    delivery_guarantee: 'at_least_once',
+    content_retention: 'retain',
+    enqueued_at: enqueuedAt.toISOString(),
+    expires_at: new Date(enqueuedAt.getTime() + 86_400_000).toISOString(),
+    retention_days: 30,
+    rate_per_minute: 6_000,
+    messages_per_day: 10_000,
+    backlog_max: 100_000,
+    response: { id, status: 'queued' },
+    ...overrides,
+  };
+}
+
+export type Verdict = {
+  readonly ord: number;
+  readonly verdict: string;
+  readonly response: { id: string } | null;
+  readonly retry_after: number | null;
+  readonly remaining: number | null;
+  readonly purge_on: string;
+};
+
+/** Calls the accept function as the api does. */
+export async function acceptBatch(
+  sql: Sql,
+  rows: readonly Record<string, unknown>[],
+  sweepAfterMs = 5_000,
+): Promise<Verdict[]> {
+  const batch = rows.map((row, i) => ({ ...row, ord: i + 1 }));
+  return sql<Verdict[]>`select * from accept(${sql.json(batch as never)}, ${sweepAfterMs})`;
+}
