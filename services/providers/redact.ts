@@ -14,10 +14,14 @@ const ADDRESS = /\+[1-9]\d{6,14}|[^\s@<>"'(),:;]+@[^\s@<>"'(),:;]+/g;
 export function redact(text: string, hidden: readonly string[]): string {
   const spellings = [...new Set(hidden.flatMap(spellingsOf))]
     .filter((one) => one !== '')
-    .sort((a, b) => b.length - a.length);
+    .toSorted((a, b) => b.length - a.length);
   const withoutRaw = replaceAll(text, spellings).replace(CONTROL, ' ');
   const clean = replaceAll(withoutRaw, spellings).replace(ADDRESS, MARK).trim();
-  return [...clean.slice(0, TEXT_LENGTH_MAX * 2)].slice(0, TEXT_LENGTH_MAX).join('').toWellFormed();
+  // A cut through a surrogate pair leaves half a character, which no database takes.
+  return clean
+    .slice(0, TEXT_LENGTH_MAX)
+    .replace(/[\ud800-\udbff]$/, '')
+    .toWellFormed();
 }
 
 /** Every string inside an account's secrets, however deep. */

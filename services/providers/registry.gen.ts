@@ -2,6 +2,7 @@
 import fcm from './fcm/provider.ts';
 import sendgrid from './sendgrid/provider.ts';
 import simulator from './simulator/provider.ts';
+import smtp from './smtp/provider.ts';
 import twilio from './twilio/provider.ts';
 import whatsappCloud from './whatsapp-cloud/provider.ts';
 import type { AnyProvider } from './provider.ts';
@@ -14,6 +15,7 @@ export type ProviderKind =
   | 'simulator-push'
   | 'simulator-sms'
   | 'simulator-whatsapp'
+  | 'smtp'
   | 'twilio'
   | 'whatsapp-cloud';
 
@@ -21,6 +23,7 @@ const DEFINITIONS: readonly AnyProvider[] = [
   fcm,
   sendgrid,
   ...simulator,
+  smtp,
   twilio,
   whatsappCloud,
 ];

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { EmailContent, OutboundFor } from '#core/domain/content.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
 import { headerText, mailAddress, token } from '../fields.ts';
+import { senderOf } from '../mailbox.ts';
 import { defineProvider, type Verification } from '../provider.ts';
 import { secretStrings } from '../redact.ts';
 import {
@@ -22,8 +23,8 @@ import {
 import { NO_CREDITS, SENDGRID_FIELDS, UNVERIFIED_SENDER } from './outcomes.ts';
 
 const config = z.object({
-  from: mailAddress('Sender address for messages that name none; must be verified with SendGrid.').optional(),
-  fromName: headerText('Display name that goes with from.').optional(),
+  from: mailAddress('Own sender address, verified with SendGrid; fromName goes with it.').optional(),
+  fromName: headerText('Display name for messages from the address in from that bring no name.').optional(),
   region: z
     .enum(['global', 'eu'])
     .default('global')
@@ -104,7 +105,7 @@ function authorization({ secrets }: Account): Record<string, string> {
 function mail({ id, to, content }: OutboundFor<'email'>, config: Account['config']) {
   return {
     personalizations: [{ to: [{ email: to }], custom_args: { despatch_message_id: id } }],
-    from: mailbox(sender(content, config)),
+    from: mailbox(senderOf(content, config)),
     ...(content.replyTo === undefined ? {} : { reply_to: mailbox(content.replyTo) }),
     subject: content.subject,
     content: parts(content),
@@ -113,16 +114,6 @@ function mail({ id, to, content }: OutboundFor<'email'>, config: Account['config
       ? {}
       : { attachments: content.attachments.map(attachment) }),
   };
-}
-
-/** The account's display name goes with the account's own address only. */
-function sender(
-  { from }: EmailContent,
-  { from: address, fromName }: Account['config'],
-): EmailContent['from'] {
-  return from.name === undefined && fromName !== undefined && from.address === address
-    ? { address, name: fromName }
-    : from;
 }
 
 function mailbox({ name, address }: EmailContent['from']) {

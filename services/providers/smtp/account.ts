@@ -1,0 +1,82 @@
+import { X509Certificate } from 'node:crypto';
+import { z } from 'zod';
+import { headerText, mailAddress } from '../fields.ts';
+import type { FieldFault } from '../provider.ts';
+
+const HOST =
+  /^(?:[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?(?:\.[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9])?)*\.?|\[?[0-9A-Fa-f:.]{2,45}\]?)$/;
+
+export const config = z.object({
+  host: z
+    .string()
+    .max(253, 'Must be at most 253 characters')
+    .regex(HOST, 'Must be a host name or an IP address')
+    .describe(
+      'Host name or IP address of the mail server. Private addresses need the permission of the operator.',
+    ),
+  port: z
+    .int('Must be a whole number')
+    .min(1, 'Must be at least 1')
+    .max(65_535, 'Must be at most 65535')
+    .default(587)
+    .describe(
+      'Port: 587 (STARTTLS, the default), 465 (TLS), 25 or 2525. Others need the permission of the operator.',
+    ),
+  secure: z
+    .boolean()
+    .optional()
+    .describe('True speaks TLS from the first byte. Default: true on port 465, else false.'),
+  requireTls: z
+    .boolean()
+    .optional()
+    .describe(
+      'True refuses to go on without STARTTLS. Default: true on port 587 and with a username, else false.',
+    ),
+  username: headerText('User name; needs a password.').optional(),
+  from: mailAddress('Own sender address; fromName goes with it.').optional(),
+  fromName: headerText('Display name for messages from the address in from that bring no name.').optional(),
+  replyTo: mailAddress('Where replies go when the message does not say.').optional(),
+  clientName: z
+    .string()
+    .max(253, 'Must be at most 253 characters')
+    .regex(HOST, 'Must be a host name or an IP address')
+    .optional()
+    .describe('Name given to the mail server in EHLO. Default: the name of the sending machine.'),
+  caCertificate: z
+    .string()
+    .max(32_768, 'Must be at most 32768 characters')
+    .refine(isCertificate, 'Must be a certificate in PEM form')
+    .optional()
+    .describe('Certificate authority of the mail server, PEM, where it is not a public one.'),
+});
+
+export const secrets = z.object({
+  password: z
+    .string()
+    .min(1, 'Must not be empty')
+    .max(1_024, 'Must be at most 1024 characters')
+    // oxlint-disable-next-line no-control-regex -- NUL separates the fields of AUTH PLAIN
+    .regex(/^[^\u0000\r\n]+$/, 'Must not contain line breaks or NUL')
+    .optional()
+    .describe('Password of the user; needed with username.'),
+});
+
+export type Account = {
+  readonly config: z.output<typeof config>;
+  readonly secrets: z.output<typeof secrets>;
+};
+
+export function checkAccount({ config, secrets }: Account): readonly FieldFault[] {
+  if (config.username === undefined || secrets.password !== undefined) return [];
+  return [
+    { field: 'secretConfig.password', rule: 'required', message: 'Required with publicConfig.username' },
+  ];
+}
+
+function isCertificate(pem: string): boolean {
+  try {
+    return new X509Certificate(pem).ca;
+  } catch {
+    return false;
+  }
+}

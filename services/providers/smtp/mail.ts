@@ -1,0 +1,43 @@
+import MailComposer from 'nodemailer/lib/mail-composer';
+import type { EmailContent, OutboundFor } from '#core/domain/content.ts';
+import { senderOf } from '../mailbox.ts';
+import type { Account } from './account.ts';
+
+export type Mail = {
+  readonly envelope: { readonly from: string; readonly to: readonly string[] };
+  readonly messageId: string;
+  readonly raw: Buffer;
+};
+
+/** The mail as bytes. Its Message-ID is the message's own id, so that every attempt carries the same one. */
+export async function composeMail(message: OutboundFor<'email'>, config: Account['config']): Promise<Mail> {
+  const { content, to, id } = message;
+  const from = senderOf(content, config);
+  const replyTo = content.replyTo ?? (config.replyTo === undefined ? undefined : { address: config.replyTo });
+  const messageId = `<${id}@${from.address.split('@').at(-1) ?? 'localhost'}>`;
+  const raw = await new MailComposer({
+    from: mailbox(from),
+    to: mailbox({ address: to }),
+    ...(replyTo === undefined ? {} : { replyTo: mailbox(replyTo) }),
+    subject: content.subject,
+    // A mail of neither kind is an empty text.
+    text: content.text ?? (content.html === undefined ? '' : undefined),
+    html: content.html,
+    headers: { ...content.headers },
+    attachments: (content.attachments ?? []).map(attachment),
+    messageId,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  })
+    .compile()
+    .build();
+  return { envelope: { from: from.address, to: [to] }, messageId, raw };
+}
+
+function mailbox({ name, address }: EmailContent['from']) {
+  return { name: name ?? '', address };
+}
+
+function attachment({ filename, contentType, content }: NonNullable<EmailContent['attachments']>[number]) {
+  return { filename, contentType, content: Buffer.from(content, 'base64'), contentDisposition: 'attachment' };
+}

@@ -1,0 +1,111 @@
+import { account, permanent, transient, type CodeTable, type Ruling } from '../ruling.ts';
+
+/** The part of the session that a reply ended. */
+export type Stage = 'greeting' | 'auth' | 'sender' | 'recipient' | 'content';
+
+/** Reply codes that mean the same at every stage, RFC 5321 section 4.2.3 and RFC 4954. */
+export const REPLY_CODES: CodeTable = {
+  421: transient('provider_unavailable', 'service_closing'),
+  432: account('authentication_failed'),
+  451: transient('provider_unavailable', 'provider_error'),
+  452: transient('provider_unavailable', 'insufficient_storage'),
+  454: transient('provider_unavailable', 'temporarily_unavailable'),
+  530: account('authentication_required'),
+  534: account('authentication_failed'),
+  535: account('authentication_failed'),
+  538: account('encryption_required'),
+};
+
+/** Enhanced status codes without their first digit, RFC 3463; an entry with two numbers covers all below it. */
+export const ENHANCED_CODES: CodeTable = {
+  '5.1.0': permanent('invalid_recipient', 'unknown_recipient'),
+  '5.1.1': permanent('invalid_recipient', 'unknown_recipient'),
+  '5.1.2': permanent('invalid_recipient', 'unknown_domain'),
+  '5.1.3': permanent('invalid_recipient', 'invalid_address'),
+  '5.1.6': permanent('invalid_recipient', 'recipient_moved'),
+  '5.1.7': permanent('sender_rejected', 'invalid_sender'),
+  '5.1.8': permanent('sender_rejected', 'invalid_sender'),
+  '5.1.10': permanent('invalid_recipient', 'unknown_domain'),
+  '5.2.1': permanent('recipient_unavailable', 'mailbox_disabled'),
+  '5.2.2': permanent('recipient_unavailable', 'mailbox_full'),
+  '5.2.3': permanent('content_rejected', 'payload_too_large'),
+  '5.3.4': permanent('content_rejected', 'payload_too_large'),
+  '5.6': permanent('content_rejected', 'invalid_content'),
+  '5.7.0': permanent('content_rejected', 'rejected_by_policy'),
+  '5.7.1': permanent('content_rejected', 'rejected_by_policy'),
+  '5.7.8': account('authentication_failed'),
+  '5.7.9': account('authentication_failed'),
+  '5.7': permanent('content_rejected', 'rejected_by_policy'),
+  '4.2.2': transient('recipient_unavailable', 'mailbox_full'),
+  '4.7': transient('provider_throttled', 'rate_limited'),
+};
+
+/** What a reply means where its codes alone do not say, by the first digit and the stage. */
+const BY_STAGE: Readonly<Record<Stage, { readonly later: Ruling; readonly never: Ruling }>> = {
+  // A server that refuses the session says nothing about the message.
+  greeting: {
+    later: transient('provider_unavailable', 'greeting_refused'),
+    never: transient('provider_unavailable', 'greeting_refused'),
+  },
+  auth: {
+    later: transient('provider_unavailable', 'authentication_unavailable'),
+    never: account('authentication_failed'),
+  },
+  sender: {
+    later: transient('provider_unavailable', 'sender_deferred'),
+    never: permanent('sender_rejected', 'sender_refused'),
+  },
+  recipient: {
+    later: transient('recipient_unavailable', 'recipient_deferred'),
+    never: permanent('invalid_recipient', 'recipient_refused'),
+  },
+  content: {
+    later: transient('provider_unavailable', 'content_deferred'),
+    never: permanent('content_rejected', 'content_refused'),
+  },
+};
+
+/** A reply about authentication first, then the enhanced code, the reply code and the stage. */
+export function rulingOfReply(stage: Stage, replyCode: number, enhancedCode: string | undefined): Ruling {
+  const { later, never } = BY_STAGE[stage];
+  const byReply = REPLY_CODES[replyCode];
+  if (byReply?.class === 'auth_or_config') return byReply;
+  if (stage === 'greeting') return later;
+  // A temporary refusal of one recipient is greylisting or a busy mailbox, whatever its code: not the server's fault.
+  if (stage === 'recipient' && replyCode >= 400 && replyCode < 500 && replyCode !== 421) return later;
+  const byEnhanced = enhancedCode === undefined ? undefined : enhancedRuling(enhancedCode, replyCode);
+  return byEnhanced ?? byReply ?? (replyCode < 500 ? later : never);
+}
+
+/** An enhanced code that contradicts the reply's first digit is ignored: the reply code decides whether to try again. */
+function enhancedRuling(code: string, replyCode: number): Ruling | undefined {
+  if (code[0] !== String(replyCode)[0]) return undefined;
+  return ENHANCED_CODES[code] ?? ENHANCED_CODES[code.split('.', 2).join('.')];
+}
+
+/** What went wrong without a reply, by nodemailer's error code; anything else is an unavailable provider. */
+export const SESSION_CODES: CodeTable = {
+  EAUTH: account('authentication_failed'),
+  ENOAUTH: account('authentication_failed'),
+  ETLS: account('encryption_unavailable'),
+  ECONFIG: account('invalid_config'),
+  EDNS: transient('provider_unavailable', 'dns'),
+  ETIMEDOUT: transient('provider_unavailable', 'timeout'),
+  ECONNECTION: transient('provider_unavailable', 'connection_closed'),
+  ESOCKET: transient('provider_unavailable', 'connection_reset'),
+  EPROTOCOL: transient('provider_unavailable', 'protocol_error'),
+};
+
+/** Causes that nodemailer reports as a socket error. */
+export const SOCKET_CODES: CodeTable = {
+  ECONNREFUSED: transient('provider_unavailable', 'connect_refused'),
+  EHOSTUNREACH: transient('provider_unavailable', 'unreachable'),
+  ENETUNREACH: transient('provider_unavailable', 'unreachable'),
+  ECONNRESET: transient('provider_unavailable', 'connection_reset'),
+};
+
+/** A certificate that does not prove the host: mended by the account's host name, its CA or the server. */
+export const CERTIFICATE = account('certificate_invalid');
+
+/** STARTTLS is asked for and not to be had. */
+export const ENCRYPTION = account('encryption_unavailable');

@@ -1,0 +1,327 @@
+import { createServer, type AddressInfo, type Socket } from 'node:net';
+import PostalMime from 'postal-mime';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { createEgressGuard } from '#core/platform/egress-guard.ts';
+import { createProviderContexts } from '#providers/context.ts';
+import { accountSuite } from '#test/suites/provider-conformance.ts';
+import type { Account } from './account.ts';
+import { ENHANCED_CODES, REPLY_CODES, rulingOfReply } from './outcomes.ts';
+import smtp from './provider.ts';
+import { startSmtpStandIn, type SmtpFault, type SmtpStage, type SmtpStandIn } from './stand-in.ts';
+import { STAND_IN_CERTIFICATE } from './stand-in-certificate.ts';
+
+const PASSWORD = 'canary-pass-word';
+const message = {
+  channel: 'email',
+  id: '7f3b2a34-1111-4222-8333-444455556666',
+  to: 'ada@example.com',
+  content: {
+    from: { name: 'Zoë "Z" Doe', address: 'zoe@acme.example' },
+    replyTo: { address: 'help@acme.example' },
+    subject: 'Grüße ✓',
+    text: 'Hello\n.\nworld',
+    html: '<p>Hello</p>',
+    headers: { 'X-Campaign': 'spring' },
+    attachments: [{ filename: 'päper.txt', contentType: 'text/plain', content: btoa('file') }],
+  },
+  expiresAt: Date.now() + 86_400_000,
+  attempt: 1,
+} as const;
+
+accountSuite({
+  provider: smtp,
+  account: {
+    publicConfig: {
+      host: 'mail.acme.example',
+      port: 465,
+      requireTls: true,
+      username: 'mailer',
+      replyTo: 'a@acme.example',
+    },
+    secretConfig: { password: PASSWORD },
+  },
+  invalidAccounts: [
+    { account: { publicConfig: {}, secretConfig: {} }, fields: ['publicConfig.host'] },
+    {
+      account: {
+        publicConfig: {
+          host: 'mail.acme.example\r\nRCPT TO:<x>',
+          port: 70_000,
+          from: 'nobody',
+          caCertificate: 'not-a-pem',
+        },
+        secretConfig: { password: 'with\0nul' },
+      },
+      fields: [
+        'publicConfig.host',
+        'publicConfig.port',
+        'publicConfig.from',
+        'publicConfig.caCertificate',
+        'secretConfig.password',
+      ],
+    },
+    {
+      account: { publicConfig: { host: 'mail.acme.example', username: 'mailer' }, secretConfig: {} },
+      fields: ['secretConfig.password'],
+    },
+  ],
+});
+
+function contextFor({ allowCidrs = ['127.0.0.0/8'], deadlineMs = 5_000 } = {}) {
+  const guard = createEgressGuard({ allowCidrs, ports: [587], lookup: async () => ['127.0.0.1'] });
+  const contexts = createProviderContexts({
+    http: () => Promise.reject(new Error('SMTP makes no HTTP calls')),
+    resolve: guard.resolve,
+  });
+  return contexts({
+    providerId: 'smtp',
+    accountId: 'a',
+    secretVersion: 1,
+    signal: AbortSignal.timeout(deadlineMs),
+  });
+}
+
+function accountAt(port: number, over: Partial<Account['config']> = {}): Account {
+  return {
+    config: { host: 'mail.test', port, username: 'mailer', caCertificate: STAND_IN_CERTIFICATE, ...over },
+    secrets: { password: PASSWORD },
+  };
+}
+
+describe('a mail', () => {
+  test.each([
+    ['starttls', {}],
+    ['tls', { secure: true }],
+  ] as const)(
+    'goes over %s with login, complete, to an address whose certificate proves the host name',
+    async (encryption, over) => {
+      await using server = await startSmtpStandIn({ encryption });
+      expect(await smtp.send(message, accountAt(server.port, over), contextFor())).toEqual({
+        kind: 'accepted',
+        providerMessageId: `<${message.id}@acme.example>`,
+      });
+      const [mail] = server.received;
+      expect(mail).toMatchObject({
+        envelope: { from: 'zoe@acme.example', to: ['ada@example.com'] },
+        user: 'mailer',
+        isEncrypted: true,
+      });
+      const parsed = await PostalMime.parse(mail?.raw ?? '');
+      expect(parsed).toMatchObject({
+        messageId: `<${message.id}@acme.example>`,
+        from: { name: 'Zoë "Z" Doe', address: 'zoe@acme.example' },
+        to: [{ address: 'ada@example.com' }],
+        replyTo: [{ address: 'help@acme.example' }],
+        subject: 'Grüße ✓',
+        attachments: [{ filename: 'päper.txt', mimeType: 'text/plain', disposition: 'attachment' }],
+      });
+      expect(parsed.text?.trim()).toBe('Hello\n.\nworld');
+      expect(parsed.html?.trim()).toBe('<p>Hello</p>');
+      expect(parsed.headers).toContainEqual(expect.objectContaining({ key: 'x-campaign', value: 'spring' }));
+    },
+  );
+
+  test('goes without TLS and login to a server that has neither', async () => {
+    await using server = await startSmtpStandIn({ encryption: 'none' });
+    const account = { config: { host: '127.0.0.1', port: server.port }, secrets: {} };
+    expect(await smtp.send(message, account, contextFor())).toMatchObject({ kind: 'accepted' });
+    expect(server.received[0]).toMatchObject({ user: null, isEncrypted: false });
+  });
+
+  test('and its login never leave unencrypted when the server offers no STARTTLS', async () => {
+    await using server = await startSmtpStandIn({ encryption: 'none' });
+    expect(await smtp.send(message, accountAt(server.port), contextFor())).toMatchObject({
+      kind: 'rejected_transient',
+      failure: { class: 'auth_or_config', code: 'encryption_unavailable' },
+    });
+    expect(server.received).toHaveLength(0);
+  });
+
+  test('does not go to a server whose certificate proves nothing', async () => {
+    await using server = await startSmtpStandIn();
+    const { caCertificate: _, ...config } = accountAt(server.port).config;
+    expect(await smtp.send(message, { config, secrets: { password: PASSWORD } }, contextFor())).toMatchObject(
+      {
+        kind: 'rejected_transient',
+        failure: { class: 'auth_or_config', code: 'certificate_invalid' },
+      },
+    );
+    const other = accountAt(server.port, { host: 'other.test' });
+    expect(await smtp.send(message, other, contextFor())).toMatchObject({
+      failure: { code: 'certificate_invalid' },
+    });
+    expect(server.received).toHaveLength(0);
+  });
+
+  test('does not go to a host inside the network, whatever the tenant calls it', async () => {
+    await using server = await startSmtpStandIn();
+    for (const host of ['mail.test', '127.0.0.1', '0x7f.1', '[::1]']) {
+      const outcome = await smtp.send(
+        message,
+        accountAt(server.port, { host }),
+        contextFor({ allowCidrs: [] }),
+      );
+      expect(outcome).toEqual({
+        kind: 'rejected_transient',
+        failure: { class: 'auth_or_config', code: 'egress_blocked' },
+      });
+    }
+    expect(server.received).toHaveLength(0);
+  });
+
+  test('cannot make the worker read its files or URLs', async () => {
+    await using server = await startSmtpStandIn();
+    const attachments = [{ filename: 'x', contentType: 'text/plain', content: '', path: '/etc/hostname' }];
+    const content = { ...message.content, attachments };
+    expect(await smtp.send({ ...message, content }, accountAt(server.port), contextFor())).toMatchObject({
+      kind: 'accepted',
+    });
+    const parsed = await PostalMime.parse(server.received[0]?.raw ?? '');
+    expect(parsed.attachments[0]?.content).toMatchObject({ byteLength: 0 });
+  });
+
+  test('carries no header that its subject or names would smuggle in', async () => {
+    await using server = await startSmtpStandIn();
+    const content = {
+      from: { name: 'a\r\nBcc: b@x.example', address: 'a@x.example' },
+      subject: 'a\r\nBcc: b@x.example',
+      text: '',
+    };
+    await smtp.send({ ...message, content }, accountAt(server.port), contextFor());
+    expect(server.received[0]?.raw).not.toMatch(/^bcc:/im);
+    expect(server.received[0]?.envelope.to).toEqual([message.to]);
+  });
+});
+
+describe('a session that goes wrong', () => {
+  let server: SmtpStandIn;
+  beforeEach(async () => {
+    server = await startSmtpStandIn();
+  });
+  afterEach(() => server[Symbol.asyncDispose]());
+  const send = (deadlineMs = 5_000) => smtp.send(message, accountAt(server.port), contextFor({ deadlineMs }));
+
+  test.each<[SmtpStage, number, string, string, string, string]>([
+    ['greeting', 554, 'No service', 'rejected_transient', 'provider_unavailable', 'greeting_refused'],
+    ['greeting', 421, 'Try later', 'rejected_transient', 'provider_unavailable', 'service_closing'],
+    ['auth', 535, '5.7.8 Bad credentials', 'rejected_transient', 'auth_or_config', 'authentication_failed'],
+    ['auth', 454, '4.7.0 Temporary', 'rejected_transient', 'provider_throttled', 'rate_limited'],
+    [
+      'sender',
+      530,
+      '5.7.0 Authentication required',
+      'rejected_transient',
+      'auth_or_config',
+      'authentication_required',
+    ],
+    ['sender', 550, '5.1.8 Bad sender', 'rejected_permanent', 'sender_rejected', 'invalid_sender'],
+    ['sender', 553, 'Sender refused', 'rejected_permanent', 'sender_rejected', 'sender_refused'],
+    ['sender', 451, '4.3.0 Local error', 'rejected_transient', 'provider_unavailable', 'provider_error'],
+    ['recipient', 550, '5.1.1 User unknown', 'rejected_permanent', 'invalid_recipient', 'unknown_recipient'],
+    ['recipient', 550, 'No such user', 'rejected_permanent', 'invalid_recipient', 'recipient_refused'],
+    ['recipient', 552, '5.2.2 Over quota', 'rejected_permanent', 'recipient_unavailable', 'mailbox_full'],
+    [
+      'recipient',
+      450,
+      '4.7.1 Greylisted',
+      'rejected_transient',
+      'recipient_unavailable',
+      'recipient_deferred',
+    ],
+    ['content', 552, '5.3.4 Too big', 'rejected_permanent', 'content_rejected', 'payload_too_large'],
+    ['content', 554, '5.7.1 Looks like spam', 'rejected_permanent', 'content_rejected', 'rejected_by_policy'],
+    ['content', 554, '4.7.1 Contradiction', 'rejected_permanent', 'content_rejected', 'content_refused'],
+    ['content', 452, 'Disk full', 'rejected_transient', 'provider_unavailable', 'insufficient_storage'],
+    ['content', 421, '4.3.2 Shutting down', 'rejected_transient', 'provider_unavailable', 'service_closing'],
+  ])('at %s with %i %s is %s, %s, %s', async (stage, code, text, kind, failureClass, reason) => {
+    server.fail(stage, { kind: 'reply', code, text });
+    expect(await send()).toMatchObject({
+      kind,
+      failure: {
+        class: failureClass,
+        code: reason,
+        providerCode: expect.stringContaining(String(code)) as string,
+      },
+    });
+    expect(server.received).toHaveLength(0);
+  });
+
+  test.each<[SmtpStage, SmtpFault['kind'], string]>([
+    ['greeting', 'hang', 'rejected_transient'],
+    ['greeting', 'reset', 'rejected_transient'],
+    ['auth', 'hang', 'rejected_transient'],
+    ['sender', 'reset', 'rejected_transient'],
+    ['recipient', 'hang', 'rejected_transient'],
+    ['recipient', 'reset', 'rejected_transient'],
+    ['content', 'hang', 'ambiguous'],
+    ['content', 'reset', 'ambiguous'],
+  ])('at %s by a %s is %s', async (stage, kind, outcome) => {
+    server.fail(stage, { kind } as SmtpFault);
+    expect(await send(500)).toMatchObject({ kind: outcome, failure: { class: 'provider_unavailable' } });
+  });
+
+  test('because nothing listens was not sent', async () => {
+    const { port } = server;
+    await server[Symbol.asyncDispose]();
+    const outcome = await smtp.send(message, accountAt(port), contextFor());
+    server = await startSmtpStandIn();
+    expect(outcome).toMatchObject({ kind: 'rejected_transient', failure: { code: 'connect_refused' } });
+  });
+
+  test('with a reply that repeats the password, the recipient and control characters shows none of them', async () => {
+    const text = `5.7.8 ${PASSWORD} ${btoa(`\0mailer\0${PASSWORD}`)} \u0007 ${message.to}`;
+    server.fail('auth', { kind: 'reply', code: 535, text });
+    const outcome = await send();
+    for (const hidden of [PASSWORD, btoa(`\0mailer\0${PASSWORD}`), message.to]) {
+      expect(JSON.stringify(outcome)).not.toContain(hidden);
+    }
+    expect((outcome as { failure: { providerMessage?: string } }).failure.providerMessage).toMatch(
+      /^[^\p{Cc}]+$/u,
+    );
+  });
+
+  test('with an endless reply is cut short', async () => {
+    const sockets = new Set<Socket>();
+    const flood = createServer((socket) => {
+      sockets.add(socket.on('error', () => {}));
+      socket.write('220-x\r\n'.repeat(20_000));
+    });
+    await new Promise<void>((resolve) => flood.listen(0, '127.0.0.1', resolve));
+    const account = accountAt((flood.address() as AddressInfo).port);
+    expect(await smtp.send(message, account, contextFor())).toMatchObject({
+      kind: 'rejected_transient',
+      failure: { code: 'protocol_error' },
+    });
+    for (const socket of sockets) socket.destroy();
+    await new Promise((resolve) => flood.close(resolve));
+  });
+
+  test('tells a credential check apart: wrong login invalid, silence unknown, success valid', async () => {
+    const account = accountAt(server.port);
+    expect(await smtp.verify(account, contextFor())).toEqual({ kind: 'valid' });
+    server.fail('auth', { kind: 'reply', code: 535, text: '5.7.8 Bad credentials' });
+    expect(await smtp.verify(account, contextFor())).toMatchObject({
+      kind: 'invalid',
+      failure: { class: 'auth_or_config' },
+    });
+    server.fail('greeting', { kind: 'hang' });
+    expect(await smtp.verify(account, contextFor({ deadlineMs: 300 }))).toMatchObject({ kind: 'unknown' });
+    expect(await smtp.verify(account, contextFor({ allowCidrs: [] }))).toMatchObject({ kind: 'invalid' });
+    expect(server.received).toHaveLength(0);
+  });
+});
+
+test.each([...Object.keys(REPLY_CODES), '550', '551', '553', '554', '450'])(
+  'reply %s is retried exactly when its first digit or the account asks for it',
+  (code) => {
+    const ruling = rulingOfReply('content', Number(code), undefined);
+    expect(ruling.retry).toBe(code.startsWith('4') || ruling.class === 'auth_or_config');
+  },
+);
+
+test.each(Object.entries(ENHANCED_CODES))(
+  'enhanced code %s is retried exactly when it says so',
+  (code, ruling) => {
+    expect(ruling.retry).toBe(code.startsWith('4') || ruling.class === 'auth_or_config');
+  },
+);

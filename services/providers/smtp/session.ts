@@ -1,0 +1,63 @@
+import SMTPConnection, { type SMTPConnectionOptions } from 'nodemailer/lib/smtp-connection';
+
+export type SmtpError = Error & {
+  code?: string;
+  originalCode?: string;
+  response?: string;
+  responseCode?: number;
+  command?: string;
+};
+
+export type SmtpLogin = { readonly user: string; readonly pass: string };
+
+/**
+ * Runs `work` in one session: connect, TLS, greeting, login. Rejects with the first error of any step, with nodemailer's
+ * codes, and when the signal aborts; the connection is closed in every case.
+ */
+export async function inSession<T>(
+  options: SMTPConnectionOptions,
+  login: SmtpLogin | undefined,
+  signal: AbortSignal,
+  work: (connection: SMTPConnection) => Promise<T>,
+): Promise<T> {
+  const connection = new SMTPConnection(options);
+  const broken = Promise.withResolvers<never>();
+  broken.promise.catch(() => {});
+  const giveUp = () => broken.reject(Object.assign(new Error('The deadline passed'), { code: 'ETIMEDOUT' }));
+  const ended = () =>
+    broken.reject(Object.assign(new Error('The connection ended'), { code: 'ECONNECTION' }));
+  connection.on('error', broken.reject);
+  // The step under way learns of the end a moment later, and knows the server's reply.
+  connection.on('end', () => setImmediate(ended));
+  signal.addEventListener('abort', giveUp, { once: true });
+  if (signal.aborted) giveUp();
+
+  async function steps(): Promise<T> {
+    await step((done) => connection.connect(done));
+    if (login !== undefined) await step((done) => connection.login({ ...login }, done));
+    return work(connection);
+  }
+
+  try {
+    const result = await Promise.race([signal.aborted ? broken.promise : steps(), broken.promise]);
+    connection.quit();
+    return result;
+  } catch (error) {
+    connection.close();
+    throw error;
+  } finally {
+    signal.removeEventListener('abort', giveUp);
+  }
+}
+
+/** One callback-style step of the connection. */
+export function step<T = unknown>(
+  start: (done: (error?: Error | null, value?: T) => void) => void,
+): Promise<T> {
+  return new Promise((resolve, reject) => {
+    start((error, value) => {
+      if (error === undefined || error === null) resolve(value as T);
+      else reject(error);
+    });
+  });
+}

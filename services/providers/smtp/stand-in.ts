@@ -1,0 +1,132 @@
+import type { AddressInfo, Socket } from 'node:net';
+import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
+import { STAND_IN_CERTIFICATE, STAND_IN_KEY } from './stand-in-certificate.ts';
+
+/** One mail as the stand-in took it. */
+export type ReceivedMail = {
+  readonly envelope: { readonly from: string; readonly to: readonly string[] };
+  /** Header and body as they came over the wire, without dot-stuffing. */
+  readonly raw: string;
+  readonly user: string | null;
+  readonly isEncrypted: boolean;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+};
+
+export type SmtpStage = 'greeting' | 'auth' | 'sender' | 'recipient' | 'content';
+
+export type SmtpFault =
+  /** A reply in place of the usual one; `text` may begin with an enhanced status code. */
+  | { readonly kind: 'reply'; readonly code: number; readonly text: string }
+  /** Never answers. At `content` this is after the final dot. */
+  | { readonly kind: 'hang' }
+  /** Cuts the connection. At `content` this is after the final dot. */
+  | { readonly kind: 'reset' };
+
+export type SmtpStandIn = AsyncDisposable & {
+  readonly host: string;
+  readonly port: number;
+  /** The newest mails, oldest first. */
+  readonly received: readonly ReceivedMail[];
+  /** Makes the next session that reaches the stage go wrong there; faults queue up. */
+  readonly fail: (stage: SmtpStage, fault: SmtpFault) => void;
+};
+
+export type SmtpStandInOptions = {
+  /** Default: a free port. */
+  readonly port?: number;
+  /** How many mails are remembered. Default 1000. */
+  readonly keep?: number;
+  /** `starttls` (default) offers it, `tls` speaks it from the first byte, `none` has none. */
+  readonly encryption?: 'starttls' | 'tls' | 'none';
+  /** Called with every mail, for an inbox that shows them. */
+  readonly onMail?: (mail: ReceivedMail) => void;
+};
+
+type Answer = (error?: Error | null) => void;
+
+/** A mail server on loopback. It takes any user and any recipient, and mails without a login. */
+export async function startSmtpStandIn(options: SmtpStandInOptions = {}): Promise<SmtpStandIn> {
+  const { port = 0, keep = 1_000, encryption = 'starttls', onMail } = options;
+  const received: ReceivedMail[] = [];
+  const faults: { readonly stage: SmtpStage; readonly fault: SmtpFault }[] = [];
+  const sockets = new Set<Socket>();
+
+  function pass(stage: SmtpStage, answer: Answer): void {
+    const position = faults.findIndex((one) => one.stage === stage);
+    const fault = faults.splice(position, position === -1 ? 0 : 1)[0]?.fault;
+    if (fault === undefined) return answer();
+    if (fault.kind === 'reply')
+      return answer(Object.assign(new Error(fault.text), { responseCode: fault.code }));
+    if (fault.kind === 'reset') for (const socket of sockets) socket.destroy();
+  }
+
+  const handlers: SMTPServerOptions = {
+    onConnect: (_session, answer) => pass('greeting', answer),
+    onAuth: (auth, _session, answer) => pass('auth', (error) => answer(error, { user: auth.username ?? '' })),
+    onMailFrom: (_address, _session, answer) => pass('sender', answer),
+    onRcptTo: (_address, _session, answer) => pass('recipient', answer),
+    onData(stream, session, answer) {
+      const chunks: Buffer[] = [];
+      stream.on('data', (chunk: Buffer) => void chunks.push(chunk));
+      stream.on('end', () => {
+        const { mailFrom, rcptTo } = session.envelope;
+        const mail: ReceivedMail = {
+          envelope: {
+            from: mailFrom === false ? '' : mailFrom.address,
+            to: rcptTo.map(({ address }) => address),
+          },
+          raw: Buffer.concat(chunks).toString(),
+          user: typeof session.user === 'string' ? session.user : null,
+          isEncrypted: session.secure,
+          at: Date.now(),
+        };
+        pass('content', (error) => {
+          if (error === undefined || error === null) remember(mail);
+          answer(error);
+        });
+      });
+    },
+  };
+
+  function remember(mail: ReceivedMail): void {
+    received.push(mail);
+    if (received.length > keep) received.shift();
+    onMail?.(mail);
+  }
+
+  const server = new SMTPServer({
+    ...handlers,
+    secure: encryption === 'tls',
+    key: STAND_IN_KEY,
+    cert: STAND_IN_CERTIFICATE,
+    authOptional: true,
+    allowInsecureAuth: true,
+    authMethods: ['PLAIN', 'LOGIN'],
+    disabledCommands: encryption === 'none' ? ['STARTTLS'] : [],
+    disableReverseLookup: true,
+    hideENHANCEDSTATUSCODES: true,
+    closeTimeout: 100,
+    logger: false,
+  });
+  // Clients that give up leave errors behind that are theirs to tell.
+  server.on('error', () => {});
+  server.server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => void sockets.delete(socket));
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, '127.0.0.1', resolve);
+  });
+  return {
+    host: '127.0.0.1',
+    port: (server.server.address() as AddressInfo).port,
+    received,
+    fail: (stage, fault) => void faults.push({ stage, fault }),
+    [Symbol.asyncDispose]: async () => {
+      for (const socket of sockets) socket.destroy();
+      await new Promise<void>((resolve) => server.close(resolve));
+    },
+  };
+}
