@@ -123,7 +123,9 @@ export function directoryStore(sql: Sql) {
     async signIn(identity: Identity): Promise<UserId> {
       const { issuer, subject, email, emailVerified, name } = identity;
       const [row] = await bounded(
-        sql<{ id: UserId }[]>`select sign_in(${issuer}, ${subject}, ${email}, ${emailVerified}, ${name}) as id`,
+        sql<
+          { id: UserId }[]
+        >`select sign_in(${issuer}, ${subject}, ${email}, ${emailVerified}, ${name}) as id`,
       );
       return (row as { id: UserId }).id;
     },
@@ -144,7 +146,9 @@ export function directoryStore(sql: Sql) {
     },
 
     async touchApiKeys(used: ReadonlyMap<ApiKeyId, Date>): Promise<void> {
-      await bounded(sql`select touch_api_keys(${[...used.keys()]}::uuid[], ${[...used.values()]}::timestamptz[])`);
+      await bounded(
+        sql`select touch_api_keys(${[...used.keys()]}::uuid[], ${[...used.values()]}::timestamptz[])`,
+      );
     },
 
     /** One call by one subject against its limit in any rolling minute. */
@@ -153,7 +157,11 @@ export function directoryStore(sql: Sql) {
         sql<{ passed: boolean; remaining: number; retry_after: number }[]>`
           select passed, remaining, retry_after from take_rate(${subject}, ${allowed})`,
       );
-      const { passed, remaining, retry_after } = row as { passed: boolean; remaining: number; retry_after: number };
+      const { passed, remaining, retry_after } = row as {
+        passed: boolean;
+        remaining: number;
+        retry_after: number;
+      };
       return { passed, remaining, retryAfter: retry_after };
     },
   };

@@ -1,0 +1,215 @@
+import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
+import { serializerCompiler } from 'fastify-type-provider-zod';
+import type { IncomingMessage } from 'node:http';
+import { AppError } from '#core/domain/app-error.ts';
+import { newId } from '#core/domain/ids.ts';
+import type { Logger } from '#core/platform/logger.ts';
+import type { Authenticate, RouteAuth } from './auth.ts';
+import { answerParserError, badUrl, sendError, STATUS, toAppError } from './errors.ts';
+import type { HttpMetrics } from './http-metrics.ts';
+import { installDocs } from './openapi.ts';
+import { inputCompiler, readJson } from './read-input.ts';
+import type { RouteModule } from './routes-kit.ts';
+
+const BODY_BYTES_MAX = 1024 * 1024;
+
+export type AppDeps = {
+  readonly authenticate: Authenticate;
+  readonly log: Logger;
+  readonly metrics: HttpMetrics;
+  /** Key of idempotency fingerprints. */
+  readonly fingerprintKey: Buffer;
+  /** Which proxies' forwarded headers count: fastify's `trustProxy`. */
+  readonly trustProxy: boolean | readonly string[];
+  /** Shown in the OpenAPI document. */
+  readonly publicBaseUrl: string;
+};
+
+/**
+ * Builds the HTTP application. Does no I/O of its own: tests use `inject`, `main.ts` listens.
+ * @param modules The routes, each already holding what it needs.
+ */
+export async function buildApp(deps: AppDeps, modules: readonly RouteModule[]): Promise<FastifyInstance> {
+  const app = fastify({
+    logger: false,
+    bodyLimit: BODY_BYTES_MAX,
+    requestTimeout: 10_000,
+    // Longer than the idle limits of common load balancers, which must be the first to close.
+    keepAliveTimeout: 72_000,
+    trustProxy: typeof deps.trustProxy === 'boolean' ? deps.trustProxy : [...deps.trustProxy],
+    genReqId: requestIdOf,
+    clientErrorHandler: answerParserError,
+    frameworkErrors: (error, request, reply) => {
+      const app_ = toAppError(error);
+      reply.header('x-request-id', request.id);
+      void sendError(request, reply, app_);
+    },
+    return503OnClosing: false,
+    routerOptions: { ignoreTrailingSlash: false, maxParamLength: 200 },
+  });
+  app.setValidatorCompiler(inputCompiler);
+  app.setSerializerCompiler(serializerCompiler);
+  app.decorate('fingerprintKey', deps.fingerprintKey);
+  app.decorateRequest('caller', null);
+  app.decorateRequest('appName', null);
+  readBodies(app);
+  answerFaults(app, deps.log);
+  observeRequests(app, deps);
+  admitRequests(app, deps.authenticate);
+  await installDocs(app, deps.publicBaseUrl);
+  for (const addRoutes of modules) addRoutes(app);
+  return app;
+}
+
+/** A caller's own id is kept where it is harmless to print. */
+function requestIdOf(request: Pick<IncomingMessage, 'headers'>): string {
+  const given = request.headers['x-request-id'];
+  return typeof given === 'string' && /^[A-Za-z0-9._-]{1,128}$/.test(given) ? given : newId<string>();
+}
+
+function readBodies(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
+    try {
+      if (request.headers['content-encoding'] !== undefined) throw new AppError('unsupported_media_type');
+      done(null, readJson(body as Buffer));
+    } catch (error) {
+      done(error as Error);
+    }
+  });
+}
+
+function answerFaults(app: FastifyInstance, log: Logger): void {
+  app.setErrorHandler((error, request, reply) => {
+    const answer = toAppError(error);
+    if (STATUS[answer.code] >= 500) {
+      log.error(
+        { event: 'request.failed', requestId: request.id, route: routeOf(request), err: error },
+        'Request failed',
+      );
+    }
+    return sendError(request, reply, answer);
+  });
+  const methodsOf = knownMethods(app);
+  app.setNotFoundHandler((request, reply) => {
+    const methods = methodsOf(request.url);
+    if (methods === undefined) return sendError(request, reply, new AppError('route_not_found'));
+    const allow = methods.join(', ');
+    if (request.method === 'OPTIONS') return reply.code(204).header('allow', allow).send();
+    return sendError(request, reply, new AppError('method_not_allowed', { headers: { allow } }));
+  });
+}
+
+/** Which methods a path knows, from the routes themselves. */
+function knownMethods(app: FastifyInstance): (url: string) => string[] | undefined {
+  const routes = new Map<string, { readonly pattern: RegExp; readonly methods: Set<string> }>();
+  app.addHook('onRoute', ({ url, method }) => {
+    const source = url
+      .replace(/[.*+?^${}()|[\]\\]/g, (c) => (c === '*' ? '.*' : `\\${c}`))
+      .replace(/:[A-Za-z]+/g, '[^/]+');
+    const route = routes.get(url) ?? { pattern: new RegExp(`^${source}$`), methods: new Set(['OPTIONS']) };
+    for (const one of [method].flat()) route.methods.add(one);
+    routes.set(url, route);
+  });
+  return (url) => {
+    const path = url.split('?')[0] ?? '';
+    const found = [...routes.values()].filter(({ pattern }) => pattern.test(path));
+    return found.length === 0
+      ? undefined
+      : [...new Set(found.flatMap(({ methods }) => [...methods]))].toSorted();
+  };
+}
+
+function observeRequests(app: FastifyInstance, { log, metrics }: AppDeps): void {
+  app.addHook('onRequest', async (request, reply) => {
+    metrics.requestStarted();
+    reply.header('x-request-id', request.id);
+    request.appName = appNameOf(request.headers['x-app-name']);
+    assertQuery(request.url);
+  });
+  app.addHook('onResponse', async (request, reply) => {
+    const route = routeOf(request);
+    metrics.requestFinished({
+      method: request.method,
+      route,
+      statusCode: reply.statusCode,
+      seconds: reply.elapsedTime / 1000,
+    });
+    log.info(
+      {
+        event: 'request',
+        requestId: request.id,
+        method: request.method,
+        route,
+        statusCode: reply.statusCode,
+        durationMs: Math.round(reply.elapsedTime * 10) / 10,
+        ...(request.caller !== null && 'tenant' in request.caller
+          ? { tenantId: request.caller.tenant.id }
+          : {}),
+        ...(request.appName === null ? {} : { appName: request.appName }),
+      },
+      'Request',
+    );
+  });
+}
+
+function routeOf(request: FastifyRequest): string {
+  return request.is404 ? 'unknown' : (request.routeOptions.url ?? 'unknown');
+}
+
+function appNameOf(header: string | string[] | undefined): string | null {
+  const name = String(header ?? '')
+    .replace(/[^\x20-\x7e]/g, '')
+    .trim()
+    .slice(0, 64);
+  return name === '' ? null : name;
+}
+
+function assertQuery(url: string): void {
+  const query = url.indexOf('?');
+  if (query === -1 || !url.includes('%', query)) return;
+  try {
+    decodeURIComponent(url.slice(query + 1));
+  } catch {
+    throw badUrl();
+  }
+}
+
+/** Runs before a body is read: who is not admitted learns nothing about what their body lacks. */
+function admitRequests(app: FastifyInstance, authenticate: Authenticate): void {
+  app.addHook('onRequest', async (request, reply) => {
+    const auth: RouteAuth | undefined = request.routeOptions.config.auth;
+    if (auth === undefined || auth.kind === 'none' || request.is404) return;
+    const { headers } = request;
+    const { caller, rate } = await authenticate(auth, {
+      serviceKey: one(headers['x-service-key']),
+      authorization: headers.authorization,
+      tenantSlug: one(headers['x-tenant-slug']),
+      isWrite: request.method !== 'GET' && request.method !== 'HEAD',
+    });
+    request.caller = caller;
+    if (rate === undefined) return;
+    reply.headers(rateHeaders(rate));
+    if (!rate.passed) throw new AppError('rate_limited', { retryAfter: rate.retryAfter });
+  });
+}
+
+/** Until a full minute's worth is free again: the window's 60 seconds and the one that is under way. */
+const WINDOW_S = 61;
+
+export function rateHeaders(rate: {
+  readonly limit: number;
+  readonly remaining: number;
+  readonly passed: boolean;
+  readonly retryAfter: number;
+}): Record<string, string> {
+  return {
+    'ratelimit-limit': String(rate.limit),
+    'ratelimit-remaining': String(rate.remaining),
+    'ratelimit-reset': String(rate.passed ? WINDOW_S : rate.retryAfter),
+  };
+}
+
+function one(header: string | string[] | undefined): string | undefined {
+  return Array.isArray(header) ? header[0] : header;
+}

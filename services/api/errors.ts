@@ -1,0 +1,198 @@
+import type { Socket } from 'node:net';
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import {
+  AppError,
+  ERROR_CODES,
+  unavailable,
+  validationFailed,
+  type ErrorCode,
+} from '#core/domain/app-error.ts';
+import { newId } from '#core/domain/ids.ts';
+
+/** The only place where a failure becomes an HTTP status. */
+export const STATUS: Readonly<Record<ErrorCode, number>> = {
+  validation_failed: 400,
+  missing_field: 400,
+  malformed_json: 400,
+  provider_not_configured: 400,
+  idempotency_key_conflict: 400,
+  tenant_required: 400,
+  invalid_cursor: 400,
+  url_blocked: 400,
+  unauthenticated: 401,
+  api_key_expired: 401,
+  api_key_revoked: 401,
+  tenant_suspended: 403,
+  insufficient_role: 403,
+  insufficient_scope: 403,
+  plan_limit_reached: 403,
+  not_found: 404,
+  route_not_found: 404,
+  method_not_allowed: 405,
+  payload_too_large: 413,
+  unsupported_media_type: 415,
+  slug_taken: 409,
+  idempotency_mismatch: 409,
+  not_cancelable: 409,
+  invalid_state: 409,
+  last_owner: 409,
+  managed_by_cluster: 409,
+  rate_limited: 429,
+  daily_limit_reached: 429,
+  backlog_full: 429,
+  internal_error: 500,
+  dependency_unavailable: 503,
+};
+
+export const ErrorBody = z
+  .object({
+    statusCode: z.int().min(400).max(599),
+    timestamp: z.iso.datetime(),
+    path: z.string().describe('Path of the request.'),
+    message: z.string().describe('For people; may change.'),
+    code: z.enum(ERROR_CODES as [ErrorCode, ...ErrorCode[]]).describe('For programs; stays.'),
+    requestId: z.string(),
+    details: z
+      .array(z.object({ field: z.string(), rule: z.string(), message: z.string() }))
+      .optional()
+      .describe('What is wrong with which field. Never repeats a value.'),
+  })
+  .meta({ id: 'Error', description: 'Every error has this body.' });
+export type ErrorBody = z.infer<typeof ErrorBody>;
+
+export function errorBody(error: AppError, path: string, requestId: string): ErrorBody {
+  return {
+    statusCode: STATUS[error.code],
+    timestamp: new Date().toISOString(),
+    path,
+    message: error.message,
+    code: error.code,
+    requestId,
+    ...(error.details === undefined ? {} : { details: [...error.details] }),
+  };
+}
+
+/** Sends the error as the client may see it. */
+export function sendError(request: FastifyRequest, reply: FastifyReply, error: AppError): FastifyReply {
+  for (const [name, value] of Object.entries(error.headers ?? {})) reply.header(name, value);
+  const status = STATUS[error.code];
+  if (status === 429 || status === 503)
+    reply.header('retry-after', String(Math.max(1, error.retryAfter ?? 1)));
+  return reply
+    .code(status)
+    .header('content-type', 'application/json; charset=utf-8')
+    .serializer(JSON.stringify)
+    .send(errorBody(error, pathOf(request.url), request.id));
+}
+
+/** The path alone: a query may hold addresses. */
+export function pathOf(url: string): string {
+  const end = url.indexOf('?');
+  return end === -1 ? url : url.slice(0, end);
+}
+
+/** Makes an answer of whatever was thrown. What is not ours to explain becomes `internal_error`, its cause kept for the log. */
+export function toAppError(error: unknown): AppError {
+  if (error instanceof AppError) return error;
+  if (isDependencyFailure(error)) return unavailable(error);
+  return fromFramework(error as FastifyError) ?? new AppError('internal_error', { cause: error });
+}
+
+function fromFramework(error: Partial<FastifyError> | null | undefined): AppError | undefined {
+  switch (error?.code) {
+    case 'FST_ERR_CTP_BODY_TOO_LARGE':
+      return new AppError('payload_too_large');
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+      return new AppError('unsupported_media_type');
+    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
+      return validationFailed({
+        field: 'Content-Length',
+        rule: 'length',
+        message: 'Does not match the body',
+      });
+    case 'FST_ERR_BAD_URL':
+      return badUrl();
+    case 'ECONNRESET':
+    case 'ECONNABORTED':
+      return validationFailed({ field: 'body', rule: 'complete', message: 'Request ended before its body' });
+    default:
+      return undefined;
+  }
+}
+
+export function badUrl(): AppError {
+  return validationFailed({ field: 'url', rule: 'encoding', message: 'Percent-encoding is not valid UTF-8' });
+}
+
+const CONNECTION_CODES = new Set([
+  'ECONNREFUSED',
+  'EPIPE',
+  'ETIMEDOUT',
+  'EAI_AGAIN',
+  'ENOTFOUND',
+  'EHOSTUNREACH',
+  'CONNECTION_CLOSED',
+  'CONNECTION_ENDED',
+  'CONNECTION_DESTROYED',
+  'CONNECT_TIMEOUT',
+  // Postgres: shutting down, starting, out of connections, cancelled or timed out, read-only, cannot be serialised now.
+  '57P01',
+  '57P02',
+  '57P03',
+  '57014',
+  '53300',
+  '53400',
+  '55P03',
+  '25006',
+  '40001',
+  '40P01',
+  '25P03',
+]);
+const DEPENDENCY_ERRORS = new Set(['DatabaseDeadlineError', 'KeyringError', 'QueueFullError']);
+
+/** A dependency that is away or overloaded, as opposed to a fault of ours. */
+export function isDependencyFailure(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  if (DEPENDENCY_ERRORS.has(error.name)) return true;
+  const { code } = error as { code?: unknown };
+  // Class 08 of SQLSTATE: connection exceptions. Class 53: out of resources.
+  return typeof code === 'string' && (CONNECTION_CODES.has(code) || /^(?:08|53)\w{3}$/.test(code));
+}
+
+/** Answers what the HTTP parser refused before there was a request. */
+export function answerParserError(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const app = parserError(error.code);
+  const requestId = newId<string>();
+  const body = JSON.stringify(errorBody(app, '', requestId));
+  socket.end(
+    [
+      `HTTP/1.1 ${STATUS[app.code]} ${STATUS[app.code] === 413 ? 'Payload Too Large' : 'Bad Request'}`,
+      'content-type: application/json; charset=utf-8',
+      `content-length: ${Buffer.byteLength(body)}`,
+      `x-request-id: ${requestId}`,
+      'connection: close',
+      '',
+      body,
+    ].join('\r\n'),
+  );
+}
+
+function parserError(code: string | undefined): AppError {
+  switch (code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return new AppError('payload_too_large', { message: 'Request headers are too large' });
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return validationFailed({
+        field: 'request',
+        rule: 'complete',
+        message: 'Request did not arrive in time',
+      });
+    default:
+      return validationFailed({ field: 'request', rule: 'http', message: 'Request is not valid HTTP/1.1' });
+  }
+}

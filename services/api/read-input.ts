@@ -1,0 +1,141 @@
+import type { FastifySchemaCompiler } from 'fastify';
+import { z } from 'zod';
+import { AppError, notFound, validationFailed, type ErrorDetail } from '#core/domain/app-error.ts';
+import { respell, spellingOf } from './spelling.ts';
+
+const DEPTH_MAX = 32;
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false });
+/** Only an escape can bring NUL or half a surrogate pair into a JSON text that is valid UTF-8. */
+const SUSPECT_ESCAPE = /\\u(?:0000|[dD][89a-fA-F])/;
+
+/**
+ * Reads a JSON body.
+ * @returns undefined for an empty one.
+ * @throws AppError for bytes that are no UTF-8, no JSON, nested too deeply or no Unicode text.
+ */
+export function readJson(bytes: Buffer): unknown {
+  if (bytes.length === 0) return undefined;
+  let text: string;
+  let value: unknown;
+  try {
+    text = UTF8.decode(bytes);
+    value = JSON.parse(text);
+  } catch {
+    throw new AppError('malformed_json');
+  }
+  inspect(value, 'body', 1, SUSPECT_ESCAPE.test(text));
+  return value;
+}
+
+function inspect(value: unknown, path: string, depth: number, inspectTexts: boolean): void {
+  if (typeof value === 'string') {
+    if (inspectTexts) assertText(value, path);
+    return;
+  }
+  if (typeof value !== 'object' || value === null) return;
+  if (depth > DEPTH_MAX) {
+    throw validationFailed({
+      field: 'body',
+      rule: 'depth',
+      message: `Must have at most ${DEPTH_MAX} levels`,
+    });
+  }
+  for (const [name, inner] of Object.entries(value)) {
+    if (inspectTexts) assertText(name, path);
+    inspect(inner, path === 'body' ? name : `${path}.${name}`, depth + 1, inspectTexts);
+  }
+}
+
+function assertText(text: string, field: string): void {
+  if (isText(text)) return;
+  const name = isText(field) ? field : 'body';
+  throw validationFailed({ field: name, rule: 'characters', message: 'Must be Unicode text without NUL' });
+}
+
+/** False for what Postgres and UTF-8 cannot hold. */
+function isText(text: string): boolean {
+  return !text.includes('\0') && text.isWellFormed();
+}
+
+type HttpPart = 'params' | 'querystring' | 'body' | 'headers';
+
+/** Makes the reader of one part of a route's requests: spelling, types, rules, and errors that name fields. */
+export const inputCompiler: FastifySchemaCompiler<z.ZodType> = ({ schema, httpPart }) => {
+  const part = httpPart as HttpPart;
+  const spelling = spellingOf(schema);
+  const numeric = part === 'querystring' ? numericFields(schema) : [];
+  return (sent: unknown) => {
+    try {
+      const respelled = respell(spelling, part === 'querystring' ? withNumbers(sent, numeric) : (sent ?? {}));
+      const parsed = schema.safeParse(respelled);
+      if (parsed.success) return { value: parsed.data };
+      // A path that breaks the form of its ids names nothing.
+      return { error: part === 'params' ? notFound() : rejection(parsed.error.issues, respelled) };
+    } catch (error) {
+      return { error: error as Error };
+    }
+  };
+};
+
+/** Query values arrive as text; those of numeric fields are read before the rules look at them. */
+function withNumbers(sent: unknown, numeric: readonly string[]): unknown {
+  const query = { ...(sent as Record<string, unknown>) };
+  for (const [name, value] of Object.entries(query)) {
+    if (typeof value !== 'string') continue;
+    assertText(value, name);
+    if (numeric.includes(name.replaceAll('_', '').toLowerCase()) && /^-?\d{1,15}$/.test(value))
+      query[name] = Number(value);
+  }
+  return query;
+}
+
+function numericFields(schema: z.ZodType): string[] {
+  const shape = schema instanceof z.ZodObject ? (schema.shape as Record<string, z.ZodType>) : {};
+  return Object.entries(shape)
+    .filter(([, field]) => isNumber(field))
+    .map(([name]) => name.toLowerCase());
+}
+
+function isNumber(schema: z.ZodType): boolean {
+  if (schema instanceof z.ZodNumber) return true;
+  const { innerType } = schema.def as { innerType?: z.ZodType };
+  return innerType !== undefined && isNumber(innerType);
+}
+
+const RULES: Readonly<Record<string, string>> = {
+  invalid_type: 'type',
+  too_small: 'min',
+  too_big: 'max',
+  invalid_format: 'format',
+  invalid_value: 'enum',
+  invalid_union: 'type',
+};
+
+/** The error for a schema's issues: `missing_field` as soon as one of them is a field that is not there. */
+export function rejection(issues: readonly z.core.$ZodIssue[], sent: unknown): AppError {
+  let missing: string | undefined;
+  const details = issues.map((issue): ErrorDetail => {
+    const field = issue.path.length === 0 ? 'body' : issue.path.map(String).join('.');
+    const rule = ruleOf(issue, sent);
+    if (rule !== 'required') return { field, rule, message: issue.message };
+    missing ??= field;
+    return { field, rule, message: `Field '${field}' is required` };
+  });
+  return missing === undefined
+    ? new AppError('validation_failed', { details })
+    : new AppError('missing_field', { message: `Field '${missing}' is required`, details });
+}
+
+function ruleOf(issue: z.core.$ZodIssue, sent: unknown): string {
+  if (issue.code === 'custom') return (issue.params?.['rule'] as string | undefined) ?? 'invalid';
+  if (issue.path.length > 0 && valueAt(sent, issue.path) === undefined) return 'required';
+  if (issue.code === 'invalid_union' && issue.path.at(-1) === 'channel') return 'enum';
+  return RULES[issue.code] ?? 'invalid';
+}
+
+function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
+  return path.reduce<unknown>(
+    (inner, name) => (inner as Record<PropertyKey, unknown> | null | undefined)?.[name],
+    value,
+  );
+}

@@ -1,0 +1,204 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest, FastifySchema } from 'fastify';
+import { z } from 'zod';
+import type { ErrorCode } from '#core/domain/app-error.ts';
+import type { CallerOf, Caller, RouteAuth } from './auth.ts';
+import { idempotencyClaim, idempotencyKeyOf, type IdempotencyClaim } from './idempotency.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Who calls; null on routes for anybody and until authentication is done. */
+    caller: Caller | null;
+    /** What the client says it is: at most 64 harmless characters. */
+    appName: string | null;
+  }
+  interface FastifyContextConfig {
+    auth?: RouteAuth;
+    docs?: RouteDocs;
+  }
+  interface FastifyInstance {
+    /** Key of idempotency fingerprints. */
+    fingerprintKey: Buffer;
+  }
+}
+
+/** What the OpenAPI document says of a route beyond its schemas. */
+export type RouteDocs = {
+  readonly status: number;
+  readonly idempotent: boolean;
+  readonly hasInput: boolean;
+  readonly errors: readonly ErrorCode[];
+};
+
+/** Adds routes. Made by a function that takes what the handlers need. */
+export type RouteModule = (app: FastifyInstance) => void;
+
+export type RouteContext<A extends RouteAuth, P, Q, B> = {
+  readonly caller: CallerOf<A>;
+  readonly params: P;
+  readonly query: Q;
+  readonly body: B;
+  /** Null where the request carries no idempotency key. */
+  readonly idempotency: IdempotencyClaim | null;
+  readonly request: RequestFacts;
+};
+
+/** What the audit log wants to know of a request. */
+export type RequestFacts = { readonly id: string; readonly ip: string; readonly appName: string | null };
+
+export type Answer<Body> = {
+  readonly body: Body;
+  /** Default: the route's `status`. */
+  readonly status?: number;
+  /** The body of an earlier request with the same idempotency key. */
+  readonly replayed?: boolean;
+  readonly headers?: Readonly<Record<string, string>>;
+};
+
+export type Route<
+  A extends RouteAuth,
+  P extends z.ZodObject,
+  Q extends z.ZodObject,
+  B extends z.ZodType,
+  R extends z.ZodType,
+> = {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  readonly path: `/v1/${string}`;
+  readonly summary: string;
+  readonly description?: string;
+  readonly tag: string;
+  readonly auth: A;
+  /** Path parameters; values that break it are 404. */
+  readonly params?: P;
+  /** Query parameters, in camelCase; both spellings are read. */
+  readonly query?: Q;
+  /** Body, in camelCase; both spellings are read, unknown fields dropped. */
+  readonly body?: B;
+  /** Reads an idempotency key from header or body. The body that handlers see is without it. */
+  readonly idempotent?: boolean;
+  /** Status of success. Default 200; 204 without `response`. */
+  readonly status?: number;
+  readonly response?: R;
+  /** Codes that only this route answers, for the document. */
+  readonly errors?: readonly ErrorCode[];
+  readonly handler: (
+    context: RouteContext<A, z.output<P>, z.output<Q>, z.output<B>>,
+  ) => Promise<Answer<z.output<R>>>;
+};
+
+/** Path parameter `id`: a UUID of any case. */
+export const IdParams = z.object({ id: z.uuid().transform((id) => id.toLowerCase()) });
+
+/** Query of every list. */
+export const pageQuery = {
+  limit: z.int().min(1).max(200).default(50).describe('Items on a page.'),
+  cursor: z.string().min(1).max(500).optional().describe('`nextCursor` of the page before.'),
+};
+
+/** Body of every list, newest first. */
+export function pageOf<Item extends z.ZodType>(
+  item: Item,
+): z.ZodObject<{ items: z.ZodArray<Item>; nextCursor: z.ZodNullable<z.ZodString> }> {
+  return z.object({
+    items: z.array(item),
+    nextCursor: z.string().nullable().describe('Null on the last page.'),
+  });
+}
+
+export const idempotencyKeyField = z
+  .string()
+  .min(1)
+  .max(257)
+  .optional()
+  .describe('Makes the call repeatable: instead of the header `Idempotency-Key`.');
+
+/** Declares one route: authentication, input, output and documentation in one place, the handler beside them. */
+export function defineRoute<
+  const A extends RouteAuth,
+  P extends z.ZodObject,
+  Q extends z.ZodObject,
+  B extends z.ZodType,
+  R extends z.ZodType,
+>(route: Route<A, P, Q, B, R>): RouteModule {
+  return (app) => {
+    const status = route.status ?? (route.response === undefined ? 204 : 200);
+    const idempotent = route.idempotent ?? false;
+    const { params, query, response } = route;
+    const body =
+      idempotent && route.body instanceof z.ZodObject
+        ? route.body.extend({ idempotencyKey: idempotencyKeyField })
+        : route.body;
+    const docs: RouteDocs = {
+      status,
+      idempotent,
+      hasInput: body !== undefined || query !== undefined,
+      errors: route.errors ?? [],
+    };
+    app.route({
+      method: route.method,
+      url: route.path,
+      config: { auth: route.auth, docs },
+      schema: {
+        summary: route.summary,
+        ...(route.description === undefined ? {} : { description: route.description }),
+        tags: [route.tag],
+        operationId: operationId(route.method, route.path),
+        ...(params === undefined ? {} : { params }),
+        ...(query === undefined ? {} : { querystring: query }),
+        ...(body === undefined ? {} : { body }),
+        ...(response === undefined ? {} : { response: { [status]: response } }),
+      } as FastifySchema,
+      handler: async (request, reply) => {
+        const claim = idempotent ? claimOf(app, request, route.path) : null;
+        const answer = await route.handler({
+          caller: request.caller as CallerOf<A>,
+          params: request.params as z.output<P>,
+          query: request.query as z.output<Q>,
+          body: (idempotent ? withoutKey(request.body) : request.body) as z.output<B>,
+          idempotency: claim,
+          request: { id: request.id, ip: request.ip, appName: request.appName },
+        });
+        return send(reply, status, answer);
+      },
+    });
+  };
+}
+
+function send(reply: FastifyReply, status: number, answer: Answer<unknown>): FastifyReply {
+  reply.code(answer.status ?? status);
+  if (answer.replayed === true) reply.header('idempotent-replayed', 'true');
+  for (const [name, value] of Object.entries(answer.headers ?? {})) reply.header(name, value);
+  return reply.send(answer.body);
+}
+
+function claimOf(app: FastifyInstance, request: FastifyRequest, route: string): IdempotencyClaim | null {
+  const field = (request.body as { idempotencyKey?: unknown } | null | undefined)?.idempotencyKey;
+  const key = idempotencyKeyOf(request.headers['idempotency-key'], field);
+  if (key === null) return null;
+  const body = withoutKey(request.body);
+  return idempotencyClaim(app.fingerprintKey, {
+    owner: ownerOf(request.caller),
+    method: request.method,
+    route,
+    key,
+    body,
+  });
+}
+
+function ownerOf(caller: Caller | null): string {
+  if (caller === null) return '';
+  return caller.kind === 'user' ? caller.user.id : caller.tenant.id;
+}
+
+function withoutKey(body: unknown): unknown {
+  if (typeof body !== 'object' || body === null) return body;
+  const { idempotencyKey: _, ...rest } = body as Record<string, unknown>;
+  return rest;
+}
+
+function operationId(method: string, path: string): string {
+  const words = path
+    .replace(/^\/v1\//, '')
+    .split(/[^A-Za-z]+/)
+    .filter(Boolean);
+  return [method.toLowerCase(), ...words.map((word) => word[0]?.toUpperCase() + word.slice(1))].join('');
+}
