@@ -86,6 +86,11 @@ export function createEgressGuard(options: EgressGuardOptions): EgressGuard {
   return { resolve, lookup };
 }
 
+/** True for an address range such as `10.20.0.0/16` or `fd00::/8`. */
+export function isCidr(text: string): boolean {
+  return ipaddr.isValidCIDR(text.trim());
+}
+
 function parseNetwork(cidr: string): Network {
   try {
     return ipaddr.parseCIDR(cidr.trim());

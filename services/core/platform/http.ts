@@ -171,6 +171,7 @@ const CODES: Readonly<Record<string, string>> = {
   ETIMEDOUT: 'connect_timeout',
   UND_ERR_CONNECT_TIMEOUT: 'connect_timeout',
   UND_ERR_INVALID_ARG: 'invalid_request',
+  ERR_INVALID_URL: 'invalid_request',
   UND_ERR_DESTROYED: 'shutdown',
   UND_ERR_CLOSED: 'shutdown',
   EGRESS_BLOCKED: 'egress_blocked',

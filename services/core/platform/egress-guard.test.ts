@@ -1,0 +1,187 @@
+import { createServer } from 'node:net';
+import { connect, type AddressInfo } from 'node:net';
+import { describe, expect, test } from 'vitest';
+import { createEgressGuard, isCidr } from './egress-guard.ts';
+
+const PORTS = [25, 465, 587, 2525];
+const PUBLIC_V4 = '93.184.215.14';
+const PUBLIC_V6 = '2606:2800:21f:cb07:6820:80da:af6b:8b2c';
+
+function guardOver(addresses: readonly string[], allowCidrs: readonly string[] = []) {
+  return createEgressGuard({ allowCidrs, ports: PORTS, lookup: async () => addresses });
+}
+
+describe('an address inside a network', () => {
+  test.each([
+    '127.0.0.1',
+    '127.1',
+    '2130706433',
+    '0x7f000001',
+    '0x7f.1',
+    '0177.0.0.1',
+    '017700000001',
+    '127.0.0.1.',
+    '[::1]',
+    '::1',
+    '0:0:0:0:0:0:0:1',
+    '::ffff:127.0.0.1',
+    '[::ffff:7f00:1]',
+    '::127.0.0.1',
+    '0.0.0.0',
+    '0',
+    '10.0.0.1',
+    '172.16.0.1',
+    '172.31.255.255',
+    '192.168.1.1',
+    '169.254.169.254',
+    '::ffff:169.254.169.254',
+    '100.64.0.1',
+    '100.100.100.200',
+    '192.0.0.192',
+    '192.0.2.1',
+    '192.88.99.1',
+    '198.18.0.1',
+    '198.19.255.255',
+    '198.51.100.1',
+    '203.0.113.1',
+    '224.0.0.1',
+    '240.0.0.1',
+    '255.255.255.255',
+    '168.63.129.16',
+    '::',
+    'fe80::1',
+    'fec0::1',
+    'fc00::1',
+    'fd00:ec2::254',
+    'ff02::1',
+    '64:ff9b::7f00:1',
+    '64:ff9b:1::7f00:1',
+    '2002:7f00:1::1',
+    '2001::1',
+    '2001:db8::1',
+    '100::1',
+    '4000::1',
+  ])('is refused as %s', async (host) => {
+    expect(await guardOver([]).resolve(host, 587)).toEqual({ kind: 'refused', code: 'egress_blocked' });
+    expect((await guardOver([host.replace(/^\[|\]$|\.$/g, '')]).resolve('mail.example', 587)).kind).toBe(
+      'refused',
+    );
+  });
+
+  test('is refused when it is but one of the addresses of a name', async () => {
+    for (const addresses of [
+      [PUBLIC_V4, '10.0.0.1'],
+      ['10.0.0.1', PUBLIC_V4],
+      [PUBLIC_V6, '::1'],
+    ]) {
+      expect(await guardOver(addresses).resolve('mail.example', 587)).toEqual({
+        kind: 'refused',
+        code: 'egress_blocked',
+      });
+    }
+  });
+
+  test('is let through where the operator opened its range, on any port, and nowhere else', async () => {
+    const ranges = ['10.20.0.0/16', ' ::1/128 '];
+    expect(ranges.every(isCidr)).toBe(true);
+    const guard = guardOver(['10.20.0.5'], ranges);
+    expect(await guard.resolve('mail.internal', 12_345)).toEqual({ kind: 'address', address: '10.20.0.5' });
+    expect(await guard.resolve('::ffff:10.20.0.5', 25)).toEqual({ kind: 'address', address: '10.20.0.5' });
+    expect(await guard.resolve('[::1]', 1)).toEqual({ kind: 'address', address: '::1' });
+    expect(await guard.resolve('10.21.0.5', 25)).toMatchObject({ kind: 'refused' });
+  });
+});
+
+describe('a public host', () => {
+  test.each([PUBLIC_V4, PUBLIC_V6])('at %s is given as the address to connect to', async (address) => {
+    expect(await guardOver([address]).resolve('mail.example.', 587)).toMatchObject({
+      kind: 'address',
+      address,
+    });
+    expect(await guardOver([]).resolve(address, 587)).toMatchObject({ kind: 'address', address });
+  });
+
+  test.each([[22], [80], [5432], [6379]])('is not reached on port %i', async (port) => {
+    expect(await guardOver([PUBLIC_V4]).resolve('mail.example', port)).toEqual({
+      kind: 'refused',
+      code: 'egress_blocked',
+    });
+  });
+
+  test('is resolved once, so a resolver that changes its mind afterwards changes nothing', async () => {
+    const answers = [[PUBLIC_V4], ['127.0.0.1']];
+    let asked = 0;
+    const guard = createEgressGuard({
+      allowCidrs: [],
+      ports: PORTS,
+      lookup: async () => answers[asked++] ?? [],
+    });
+    expect(await guard.resolve('rebind.example', 587)).toEqual({ kind: 'address', address: PUBLIC_V4 });
+    expect(asked).toBe(1);
+    expect(await guard.resolve('rebind.example', 587)).toMatchObject({ kind: 'refused' });
+  });
+});
+
+describe('a host that cannot be resolved', () => {
+  test.each([
+    '',
+    '.',
+    'a..b',
+    'mail.example/x',
+    'user@mail.example',
+    'mail example',
+    'fe80::1%eth0',
+    '1.2.3.4.5',
+    '256.1.1.1',
+    'x.0x1',
+  ])('%j is no host', async (host) => {
+    expect(await guardOver([PUBLIC_V4]).resolve(host, 587)).toMatchObject({ kind: 'refused' });
+  });
+
+  test('is refused whether the resolver fails, finds nothing or talks nonsense', async () => {
+    const lookups = [
+      () => Promise.reject(new Error('ENOTFOUND')),
+      async () => [],
+      async () => ['not an address'],
+    ];
+    for (const lookup of lookups) {
+      const guard = createEgressGuard({ allowCidrs: [], ports: PORTS, lookup });
+      expect(await guard.resolve('mail.example', 587)).toEqual({ kind: 'refused', code: 'dns' });
+    }
+  });
+
+  test('localhost is found by the system and refused', async () => {
+    const guard = createEgressGuard({ allowCidrs: [], ports: PORTS });
+    expect(await guard.resolve('localhost', 587)).toEqual({ kind: 'refused', code: 'egress_blocked' });
+  });
+});
+
+describe('a socket with the guard as its resolver', () => {
+  test('connects to what the operator opened and to nothing inside otherwise', async () => {
+    const server = createServer((socket) => socket.end());
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    const reach = (allowCidrs: readonly string[]) =>
+      new Promise<string>((resolve) => {
+        const { lookup } = guardOver(['127.0.0.1'], allowCidrs);
+        const socket = connect({ host: 'inside.example', port, lookup });
+        socket
+          .once('connect', () => resolve('connected'))
+          .once('error', (error) => resolve((error as { code?: string }).code ?? ''));
+        socket.once('close', () => socket.destroy()).resume();
+      });
+    expect(await reach(['127.0.0.0/8'])).toBe('connected');
+    expect(await reach([])).toBe('EGRESS_BLOCKED');
+    await new Promise((resolve) => server.close(resolve));
+  });
+});
+
+test.each(['10.0.0.0', '10.0.0.0/33', 'example.com', '*'])(
+  'a range %j that is none stops the start',
+  (cidr) => {
+    expect(isCidr(cidr)).toBe(false);
+    expect(() => createEgressGuard({ allowCidrs: [cidr], ports: PORTS })).toThrow(
+      `Not an address range: ${cidr}`,
+    );
+  },
+);

@@ -1,0 +1,219 @@
+import { once } from 'node:events';
+import { createServer as createHttpServer, type RequestListener } from 'node:http';
+import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { describe, expect, test } from 'vitest';
+import { createHttpClient, type HttpClient, type HttpClientOptions } from './http.ts';
+
+type Origin = AsyncDisposable & { readonly origin: string; readonly connections: () => number };
+
+async function listen(server: Server): Promise<Origin> {
+  const sockets = new Set<Socket>();
+  let connections = 0;
+  server.on('connection', (socket: Socket) => {
+    connections += 1;
+    sockets.add(socket.on('error', () => {}));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    connections: () => connections,
+    [Symbol.asyncDispose]: async () => {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+const serve = (listener: RequestListener) => listen(createHttpServer(listener));
+/** A server that says exactly what the callback writes. */
+const speak = (talk: (socket: Socket, request: string) => void) =>
+  listen(createServer((socket) => socket.on('data', (data) => talk(socket, data.toString()))));
+
+function client(options: HttpClientOptions = {}): HttpClient {
+  return createHttpClient({ connectTimeoutMs: 300, totalDeadlineMs: 300, ...options });
+}
+
+const post = (url: string) => ({ method: 'POST', url, body: 'a=1' }) as const;
+
+describe('a response', () => {
+  test('comes back whole: status, lower-case headers, text', async () => {
+    await using http = client({ userAgent: 'Despatch/1' });
+    let seen: unknown;
+    await using server = await serve((request, response) => {
+      seen = {
+        method: request.method,
+        url: request.url,
+        agent: request.headers['user-agent'],
+        x: request.headers['x-a'],
+      };
+      request.resume().on('end', () => response.writeHead(418, { 'X-Two': ['a', 'b'] }).end('tea ✓'));
+    });
+    const result = await http({ ...post(`${server.origin}/p/q?r=s`), headers: { 'x-a': '1' } });
+    expect(result).toMatchObject({
+      kind: 'response',
+      status: 418,
+      headers: { 'x-two': 'a, b' },
+      text: 'tea ✓',
+    });
+    expect(seen).toEqual({ method: 'POST', url: '/p/q?r=s', agent: 'Despatch/1', x: '1' });
+  });
+
+  test('that redirects is not followed', async () => {
+    await using http = client();
+    await using server = await serve((_, response) => response.writeHead(307, { location: '/else' }).end());
+    expect(await http(post(server.origin))).toMatchObject({ kind: 'response', status: 307 });
+    expect(server.connections()).toBe(1);
+  });
+
+  test('too large is cut at the cap, and its connection dropped', async () => {
+    await using http = client({ bodyBytesMax: 1_000 });
+    await using server = await serve((_, response) => response.end('x'.repeat(1_000_000)));
+    const result = await http(post(server.origin));
+    expect(result).toMatchObject({ kind: 'response', status: 200, text: 'x'.repeat(1_000) });
+    expect(await http(post(server.origin))).toMatchObject({ status: 200 });
+    expect(server.connections()).toBe(2);
+  });
+
+  test.each([
+    ['stalls', (socket: Socket) => socket.write('HTTP/1.1 503 No\r\ncontent-length: 9\r\n\r\nab')],
+    ['breaks off', (socket: Socket) => socket.end('HTTP/1.1 503 No\r\ncontent-length: 9\r\n\r\nab')],
+  ])('whose body %s keeps the status it began with', async (_, talk) => {
+    await using http = client();
+    await using server = await speak(talk);
+    expect(await http(post(server.origin))).toMatchObject({ kind: 'response', status: 503, text: 'ab' });
+  });
+
+  test('after an interim response is the final one', async () => {
+    await using http = client();
+    await using server = await speak((socket) =>
+      socket.end('HTTP/1.1 103 Hints\r\n\r\nHTTP/1.1 201 Created\r\ncontent-length: 0\r\n\r\n'),
+    );
+    expect(await http(post(server.origin))).toMatchObject({ kind: 'response', status: 201 });
+  });
+});
+
+describe('a request that never left', () => {
+  test.each([
+    ['an unknown host', 'http://nowhere.invalid/', 'dns'],
+    ['a bad header', 'http://127.0.0.1:1/\r\nx', 'invalid_request'],
+    ['no URL', 'nonsense', 'invalid_request'],
+  ])('because of %s is not sent', async (_, url, code) => {
+    await using http = client({ connectTimeoutMs: 5_000, totalDeadlineMs: 5_000 });
+    expect(await http(post(url))).toEqual({ kind: 'not_sent', code });
+  });
+
+  test('because nothing listens is not sent', async () => {
+    await using http = client();
+    const server = await serve(() => {});
+    await server[Symbol.asyncDispose]();
+    expect(await http(post(server.origin))).toEqual({ kind: 'not_sent', code: 'connect_refused' });
+  });
+
+  test('because TLS fails or takes too long is not sent', async () => {
+    await using http = client({ totalDeadlineMs: 5_000 });
+    await using plain = await speak((socket) => socket.end('HTTP/1.1 400 Bad\r\n\r\n'));
+    expect(await http(post(plain.origin.replace('http:', 'https:')))).toEqual({
+      kind: 'not_sent',
+      code: 'tls',
+    });
+    await using silent = await speak(() => {});
+    expect(await http(post(silent.origin.replace('http:', 'https:')))).toEqual({
+      kind: 'not_sent',
+      code: 'connect_timeout',
+    });
+  });
+
+  test('because the guard refused the host is not sent', async () => {
+    const blocked = Object.assign(new Error('blocked'), { code: 'EGRESS_BLOCKED' });
+    await using http = client({ lookup: (_host, _options, done) => done(blocked, '') });
+    expect(await http(post('http://inside.example/'))).toEqual({ kind: 'not_sent', code: 'egress_blocked' });
+  });
+
+  test('because its time ran out in the queue is not sent, then or later', async () => {
+    await using http = client({ connectionsPerOrigin: 1, totalDeadlineMs: 10_000 });
+    const bodies: string[] = [];
+    const held = Promise.withResolvers<() => void>();
+    await using server = await serve((request, response) => {
+      request.on('data', (chunk: Buffer) => void bodies.push(chunk.toString()));
+      request.on('end', () => (bodies.length === 1 ? held.resolve(() => response.end()) : response.end()));
+    });
+    const first = http({ ...post(server.origin), body: 'first' });
+    const release = await held.promise;
+    expect(await http({ ...post(server.origin), body: 'second' }, AbortSignal.timeout(30))).toEqual({
+      kind: 'not_sent',
+      code: 'timeout',
+    });
+    release();
+    expect(await first).toMatchObject({ status: 200 });
+    expect(await http({ ...post(server.origin), body: 'third' })).toMatchObject({ status: 200 });
+    expect(bodies).toEqual(['first', 'third']);
+    expect(server.connections()).toBe(1);
+  });
+
+  test('because its signal had fired before is not sent', async () => {
+    await using http = client();
+    expect(await http(post('http://127.0.0.1:1/'), AbortSignal.abort())).toEqual({
+      kind: 'not_sent',
+      code: 'timeout',
+    });
+  });
+});
+
+describe('a request that may have left', () => {
+  test('and gets no answer in time is ambiguous, by the deadline and by the signal', async () => {
+    await using http = client();
+    await using server = await speak(() => {});
+    expect(await http(post(server.origin))).toEqual({ kind: 'ambiguous', code: 'timeout' });
+    await using patient = client({ totalDeadlineMs: 10_000 });
+    expect(await patient(post(server.origin), AbortSignal.timeout(30))).toEqual({
+      kind: 'ambiguous',
+      code: 'timeout',
+    });
+  });
+
+  test.each([
+    ['reset', (socket: Socket) => socket.resetAndDestroy()],
+    ['closed', (socket: Socket) => socket.end()],
+    ['answered with nonsense', (socket: Socket) => socket.end('nonsense\r\n\r\n')],
+    ['answered with half a head', (socket: Socket) => socket.end('HTTP/1.1 200 OK\r\nx: ')],
+  ])('and is then %s is ambiguous', async (_, talk) => {
+    await using http = client();
+    await using server = await speak(talk);
+    expect(await http(post(server.origin))).toEqual({ kind: 'ambiguous', code: 'connection_reset' });
+  });
+
+  test('on a kept connection that the server cuts is ambiguous and never sent twice', async () => {
+    await using http = client({ connectionsPerOrigin: 1 });
+    let requests = 0;
+    await using server = await speak((socket) => {
+      requests += 1;
+      if (requests === 1) socket.write('HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n');
+      else socket.resetAndDestroy();
+    });
+    expect(await http(post(server.origin))).toMatchObject({ status: 200 });
+    expect(await http(post(server.origin))).toEqual({ kind: 'ambiguous', code: 'connection_reset' });
+    expect(requests).toBe(2);
+    expect(server.connections()).toBe(1);
+  });
+
+  test('but changes nothing at the other side, as a GET, counts as not sent', async () => {
+    await using http = client();
+    await using server = await speak((socket) => socket.end());
+    expect(await http({ method: 'GET', url: server.origin })).toEqual({
+      kind: 'not_sent',
+      code: 'connection_reset',
+    });
+  });
+
+  test('when the client is disposed of is ambiguous, and what waits is not sent', async () => {
+    const http = client({ connectionsPerOrigin: 1, totalDeadlineMs: 10_000 });
+    const server = createHttpServer();
+    await using origin = await listen(server);
+    const first = http(post(origin.origin));
+    await once(server, 'request');
+    const second = http(post(origin.origin));
+    await http[Symbol.asyncDispose]();
+    expect((await first).kind).toBe('ambiguous');
+    expect(await second).toEqual({ kind: 'not_sent', code: 'shutdown' });
+  });
+});

@@ -1,0 +1,44 @@
+import { assert, property, string } from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { redact, secretStrings } from './redact.ts';
+
+describe('a provider text', () => {
+  test.each([
+    ['a secret', 'key s3cr3t/+= is wrong', 'key [redacted] is wrong'],
+    ['a secret in a URL', 'at /x?k=s3cr3t%2F%2B%3D', 'at /x?k=[redacted]'],
+    ['a secret in Base64', `Basic ${btoa('s3cr3t/+=')}`, 'Basic [redacted]'],
+    ['an address', "The 'To' number +15551230001 is wrong", "The 'To' number [redacted] is wrong"],
+    ['a mailbox', 'ada@example.com does not exist', '[redacted] does not exist'],
+    ['control characters', 'a\u0000b\r\nc\u001b[31m', 'a b c [31m'],
+  ])('loses %s', (_, text, clean) => {
+    expect(redact(text, ['s3cr3t/+='])).toBe(clean);
+  });
+
+  test('loses a key in PEM form as a whole, on one line and line by line', () => {
+    const line = 'MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7';
+    const pem = `-----BEGIN PRIVATE KEY-----\n${line}\n${line}\n-----END PRIVATE KEY-----\n`;
+    for (const text of [pem, pem.replaceAll('\n', ' '), line])
+      expect(redact(`x ${text} y`, [pem])).not.toContain(line);
+  });
+
+  test('is cut at 300 characters and never inside a character', () => {
+    expect(redact('x'.repeat(1_000), [])).toHaveLength(300);
+    expect(redact(`${'x'.repeat(299)}😀`, [])).toBe('x'.repeat(299));
+  });
+
+  test('never shows a secret, whatever surrounds it', () => {
+    const secret = string({ minLength: 4, maxLength: 40 }).filter(
+      (text) => !'[redacted]'.includes(text.trim()),
+    );
+    assert(
+      property(secret, string(), string(), (hidden, before, after) => {
+        const shown = redact(`${before}${hidden}${after}`, [hidden]).replaceAll('[redacted]', '\n');
+        expect(shown).not.toContain(hidden);
+      }),
+    );
+  });
+});
+
+test('every string of an account is a secret, however deep', () => {
+  expect(secretStrings({ a: 'x', b: { c: ['y', 1, null] }, d: undefined })).toEqual(['x', 'y']);
+});

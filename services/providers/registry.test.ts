@@ -1,0 +1,115 @@
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import { CHANNELS } from '#core/domain/channel.ts';
+import { generateRegistry } from './generate.ts';
+import { PROVIDERS } from './registry.gen.ts';
+import { describeProvider, findProvider, parseAccount, simulatorFor } from './registry.ts';
+
+describe('the catalog', () => {
+  test('holds exactly the folders beside it, by id', async () => {
+    const root = new URL('./', import.meta.url);
+    expect(await readFile(new URL('registry.gen.ts', root), 'utf8')).toBe(await generateRegistry(root));
+    expect([...PROVIDERS.keys()]).toEqual([...PROVIDERS.keys()].toSorted());
+    for (const [id, provider] of PROVIDERS) expect(provider.id).toBe(id);
+  });
+
+  test('has the providers of this release, and a simulator for every channel', () => {
+    const ids = [
+      'fcm',
+      'sendgrid',
+      'smtp',
+      'twilio',
+      'whatsapp-cloud',
+      ...CHANNELS.map((one) => `simulator-${one}`),
+    ];
+    expect([...PROVIDERS.keys()]).toEqual(ids.toSorted());
+    for (const channel of CHANNELS) expect(simulatorFor(channel).channel).toBe(channel);
+    expect(findProvider('__proto__')).toBeUndefined();
+  });
+
+  test('grows by a folder alone: no hand-written file names its providers', async () => {
+    await using folder = await temporaryFolder();
+    await provider(folder.path, 'one', "{ id: 'one' }");
+    await provider(folder.path, 'group/many', "[{ id: 'b' }, { id: 'a' }]");
+    const text = await generateRegistry(folder.url);
+    expect(text).toContain("import one from './one/provider.ts';");
+    expect(text).toContain("import groupMany from './group/many/provider.ts';");
+    expect(text).toContain("  | 'a'\n  | 'b'\n  | 'one';");
+    expect(text).toContain('  ...groupMany,\n  one,');
+  });
+
+  test('refuses two providers of one id', async () => {
+    await using folder = await temporaryFolder();
+    await provider(folder.path, 'one', "{ id: 'same' }");
+    await provider(folder.path, 'two', "{ id: 'same' }");
+    await expect(generateRegistry(folder.url)).rejects.toThrow('Two providers have the id same');
+  });
+
+  test.each([...PROVIDERS.values()].map((one) => [one.id, one] as const))(
+    'describes %s by JSON Schema',
+    (_, one) => {
+      const description = describeProvider(one);
+      expect(description).toMatchObject({
+        provider: one.id,
+        channel: one.channel,
+        capabilities: { dedupe: one.dedupe, receipts: one.receipts },
+        publicConfigSchema: { $schema: 'https://json-schema.org/draft/2020-12/schema', type: 'object' },
+        secretConfigSchema: { type: 'object' },
+      });
+    },
+  );
+});
+
+describe('an account', () => {
+  const twilio = PROVIDERS.get('twilio');
+  if (twilio === undefined) throw new Error('twilio is part of the catalog');
+
+  test.each([
+    ['publicConfig', undefined, {}],
+    ['publicConfig', [], {}],
+    ['secretConfig', { accountSid: `AC${'0'.repeat(32)}`, from: 'Acme' }, 'text'],
+  ])('whose %s is no object is refused', (field, publicConfig, secretConfig) => {
+    expect(parseAccount(twilio, publicConfig, secretConfig)).toMatchObject({
+      ok: false,
+      details: expect.arrayContaining([{ field, rule: 'type', message: 'Must be an object' }]) as unknown,
+    });
+  });
+
+  test('may spell a field both ways only with one value', () => {
+    const sid = `AC${'0'.repeat(32)}`;
+    const secretConfig = { authToken: 't' };
+    const publicConfig = { accountSid: sid, account_sid: sid, from: 'Acme' };
+    expect(parseAccount(twilio, publicConfig, secretConfig)).toMatchObject({ ok: true });
+    expect(
+      parseAccount(twilio, { ...publicConfig, account_sid: `AC${'1'.repeat(32)}` }, secretConfig),
+    ).toMatchObject({
+      ok: false,
+      details: [{ field: 'publicConfig.accountSid', rule: 'conflict' }],
+    });
+  });
+
+  test('may hold keys that the provider does not know, and inherits none', () => {
+    const publicConfig = { accountSid: `AC${'0'.repeat(32)}`, from: 'Acme', note: 'x', toString: 1 };
+    expect(parseAccount(twilio, publicConfig, { authToken: 't' })).toEqual({
+      ok: true,
+      config: { accountSid: `AC${'0'.repeat(32)}`, from: 'Acme' },
+      secrets: { authToken: 't' },
+    });
+    expect(parseAccount(twilio, Object.create(publicConfig), { authToken: 't' })).toMatchObject({
+      ok: false,
+    });
+  });
+});
+
+async function temporaryFolder(): Promise<AsyncDisposable & { readonly path: string; readonly url: URL }> {
+  const path = await mkdtemp(join(tmpdir(), 'registry-'));
+  return { path, url: pathToFileURL(`${path}/`), [Symbol.asyncDispose]: () => rm(path, { recursive: true }) };
+}
+
+async function provider(root: string, folder: string, definition: string): Promise<void> {
+  await mkdir(join(root, folder), { recursive: true });
+  await writeFile(join(root, folder, 'provider.ts'), `export default ${definition};\n`);
+}
