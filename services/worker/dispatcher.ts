@@ -122,10 +122,11 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     } catch (error) {
       pause(error);
       queue.release(look.tenantId, look.places);
+      queue.looked(look.tenantId, true);
       return;
     }
-    if (claimed.length === 0) queue.clearDue(look.tenantId);
     queue.release(look.tenantId, look.places - claimed.length);
+    queue.looked(look.tenantId, claimed.length > 0);
     for (const message of claimed) start(message, undefined);
   }
 

@@ -8,8 +8,8 @@ export type FairQueue<Item> = {
   offer(tenantId: string, priority: number, item: Item): boolean;
   /** Notes that messages of this tenant wait in the database. `ahead`: some of them are not due yet by the clock. */
   markDue(tenantId: string, ahead?: boolean): void;
-  /** The mark's end: a look into the database found no more. */
-  clearDue(tenantId: string): void;
+  /** Ends the look that a turn asked for; until then there is no second one. Without `more` the mark goes too. */
+  looked(tenantId: string, more: boolean): void;
   /** Picks up to `slots` items, or places for items from the database, and counts them as in flight. */
   take(slots: number): Turn<Item>;
   /** Gives back places that were taken, when a call has ended or an item turned out to be somebody else's. */
@@ -45,6 +45,7 @@ type Tenant<Item> = {
   deficit: number;
   due: boolean;
   ahead: boolean;
+  looking: boolean;
   policy: TenantPolicy;
   listed: boolean;
 };
@@ -72,6 +73,7 @@ export function createFairQueue<Item>(queuedPerTenantMax: number): FairQueue<Ite
         deficit: 0,
         due: false,
         ahead: false,
+        looking: false,
         policy: DEFAULT_POLICY,
         listed: false,
       };
@@ -80,7 +82,8 @@ export function createFairQueue<Item>(queuedPerTenantMax: number): FairQueue<Ite
     return known;
   }
 
-  const isReady = (t: Tenant<Item>) => (t.queued > 0 || t.due) && t.inFlight < t.policy.inFlightMax;
+  const isReady = (t: Tenant<Item>) =>
+    (t.queued > 0 || (t.due && !t.looking)) && t.inFlight < t.policy.inFlightMax;
 
   function list(t: Tenant<Item>): void {
     if (t.listed || !isReady(t)) return;
@@ -88,9 +91,15 @@ export function createFairQueue<Item>(queuedPerTenantMax: number): FairQueue<Ite
     ring.push(t);
   }
 
+  function unlist(t: Tenant<Item>): void {
+    if (!t.listed || isReady(t)) return;
+    t.listed = false;
+    ring.splice(ring.indexOf(t), 1);
+  }
+
   /** A tenant at rest costs no memory. */
   function forgetIdle(t: Tenant<Item>): void {
-    if (t.queued === 0 && t.inFlight === 0 && !t.due && !t.listed) tenants.delete(t.id);
+    if (t.queued === 0 && t.inFlight === 0 && !t.due && !t.looking) tenants.delete(t.id);
   }
 
   return {
@@ -114,11 +123,14 @@ export function createFairQueue<Item>(queuedPerTenantMax: number): FairQueue<Ite
       t.ahead ||= ahead;
       list(t);
     },
-    clearDue(tenantId) {
+    looked(tenantId, more) {
       const t = tenants.get(tenantId);
       if (t === undefined) return;
-      t.due = false;
-      t.ahead = false;
+      t.looking = false;
+      t.due = more;
+      t.ahead &&= more;
+      unlist(t);
+      list(t);
       forgetIdle(t);
     },
     take(slots) {
@@ -136,7 +148,7 @@ export function createFairQueue<Item>(queuedPerTenantMax: number): FairQueue<Ite
         totals.queued -= taken;
         let places = taken;
         // What the memory does not hold the database may.
-        if (taken < grant && t.due) {
+        if (taken < grant && t.due && !t.looking) {
           places = grant;
           const look = due.get(t.id) ?? { tenantId: t.id, places: 0, ahead: t.ahead };
           look.places += grant - taken;
@@ -148,6 +160,11 @@ export function createFairQueue<Item>(queuedPerTenantMax: number): FairQueue<Ite
         // Deficit is for those who still wait; saved up while idle it would allow a burst.
         t.deficit = t.queued > 0 || t.due ? t.deficit - places : 0;
         list(t);
+      }
+      for (const id of due.keys()) {
+        const t = tenant(id);
+        t.looking = true;
+        unlist(t);
       }
       return { items, due: [...due.values()] };
     },

@@ -1,0 +1,46 @@
+import { describe, expect, test } from 'vitest';
+import { BREAKER_CALLS_MIN, BREAKER_WINDOW_MS, CLOSED, forceOpen, gate, note, startProbe, type Breaker } from './breaker.ts';
+
+const NOW = 1_800_000_000_000;
+const after = (calls: readonly boolean[], start = NOW): Breaker =>
+  calls.reduce((breaker, fault, i) => note(breaker, fault, start + i), CLOSED);
+
+describe('breaker', () => {
+  test('one bad answer, or nineteen, open nothing', () => {
+    expect(after([true]).health).toBe('healthy');
+    expect(after(Array.from({ length: BREAKER_CALLS_MIN - 1 }, () => true)).health).toBe('healthy');
+  });
+
+  test('opens at twenty calls of which half are provider faults', () => {
+    const half = Array.from({ length: BREAKER_CALLS_MIN }, (_, i) => i % 2 === 0);
+    expect(after(half).health).toBe('open');
+    const less = Array.from({ length: BREAKER_CALLS_MIN }, (_, i) => i % 2 === 0 && i > 0);
+    expect(after(less).health).toBe('healthy');
+  });
+
+  test('faults older than the window do not count', () => {
+    const old = after(Array.from({ length: 19 }, () => true));
+    expect(note(old, true, NOW + BREAKER_WINDOW_MS + 6_000).health).toBe('healthy');
+  });
+
+  test('while open it blocks, then lets one probe through at a time', () => {
+    const open = forceOpen(CLOSED, NOW);
+    expect(gate(open, NOW)).toBe('blocked');
+    expect(gate(open, open.probeAt)).toBe('probe');
+    expect(gate(startProbe(open, open.probeAt), open.probeAt + 1)).toBe('blocked');
+  });
+
+  test('a probe that succeeds closes it; one that fails opens it for longer', () => {
+    const open = forceOpen(CLOSED, NOW);
+    const probing = startProbe(open, open.probeAt);
+    expect(note(probing, false, open.probeAt)).toBe(CLOSED);
+    const again = note(probing, true, open.probeAt);
+    expect(again.health).toBe('open');
+    expect(again.probeAt - open.probeAt).toBeGreaterThan(open.probeAt - NOW);
+  });
+
+  test('a probe that never reports does not block for ever', () => {
+    const probing = startProbe(forceOpen(CLOSED, NOW), NOW);
+    expect(gate(probing, NOW + 61_000)).toBe('probe');
+  });
+});

@@ -1,0 +1,113 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { createFairQueue, DEFAULT_POLICY } from './fair-queue.ts';
+
+describe('fair queue', () => {
+  test('a tenant with a thousand messages waiting does not keep a quiet one waiting', () => {
+    const queue = createFairQueue<string>(2_000);
+    for (let i = 0; i < 1_000; i++) queue.offer('loud', 1, `loud-${i}`);
+    queue.offer('quiet', 1, 'quiet-0');
+    expect(queue.take(16).items).toContain('quiet-0');
+  });
+
+  test('shares follow the weights while all have work', () => {
+    const queue = createFairQueue<string>(10_000);
+    for (let i = 0; i < 5_000; i++) {
+      queue.offer('light', 1, 'light');
+      queue.offer('heavy', 1, 'heavy');
+    }
+    queue.setPolicy('light', { weight: 1, inFlightMax: 10_000 });
+    queue.setPolicy('heavy', { weight: 5, inFlightMax: 10_000 });
+    const items = queue.take(600).items;
+    expect(items.filter((item) => item === 'heavy').length).toBe(500);
+  });
+
+  test('no tenant has more in flight than its cap, and gets on when places come back', () => {
+    const queue = createFairQueue<number>(1_000);
+    for (let i = 0; i < 200; i++) queue.offer('a', 1, i);
+    expect(queue.take(500).items).toHaveLength(DEFAULT_POLICY.inFlightMax);
+    expect(queue.take(500).items).toHaveLength(0);
+    queue.release('a', 10);
+    expect(queue.take(500).items).toHaveLength(10);
+  });
+
+  test('high priority goes before normal before bulk', () => {
+    const queue = createFairQueue<string>(10);
+    queue.offer('a', 2, 'bulk');
+    queue.offer('a', 1, 'normal');
+    queue.offer('a', 0, 'high');
+    expect(queue.take(3).items).toEqual(['high', 'normal', 'bulk']);
+  });
+
+  test('what does not fit in memory is looked for in the database, in one look for all free places', () => {
+    const queue = createFairQueue<number>(2);
+    expect([queue.offer('a', 1, 1), queue.offer('a', 1, 2), queue.offer('a', 1, 3)]).toEqual([true, true, false]);
+    const turn = queue.take(40);
+    expect(turn.items).toEqual([1, 2]);
+    expect(turn.due).toEqual([{ tenantId: 'a', places: 38, ahead: true }]);
+  });
+
+  test('a tenant whose database look found nothing is not looked at again', () => {
+    const queue = createFairQueue<number>(2);
+    queue.markDue('a');
+    expect(queue.take(10).due).toHaveLength(1);
+    queue.looked('a', false);
+    queue.release('a', 10);
+    expect(queue.hasWork()).toBe(false);
+    expect(queue.tenantIds()).toEqual([]);
+  });
+
+  test('a tenant is looked at once at a time, and again while a look finds more', () => {
+    const queue = createFairQueue<number>(2);
+    queue.markDue('a');
+    expect(queue.take(10).due).toHaveLength(1);
+    expect(queue.take(10).due).toHaveLength(0);
+    queue.looked('a', true);
+    expect(queue.take(10).due).toHaveLength(1);
+  });
+
+  test('many tenants with due work share the places', () => {
+    const queue = createFairQueue<number>(2);
+    for (let i = 0; i < 10; i++) queue.markDue(`t${i}`);
+    const { due } = queue.take(40);
+    expect(due.map((look) => look.places)).toEqual(Array.from({ length: 10 }, () => 4));
+  });
+
+  test('in any order of calls every item comes out once, and the counts stay true', () => {
+    const steps = fc.array(
+      fc.oneof(
+        fc.record({ do: fc.constant('offer' as const), tenant: fc.nat(4), priority: fc.nat(2) }),
+        fc.record({ do: fc.constant('take' as const), slots: fc.nat(20) }),
+        fc.record({ do: fc.constant('release' as const) }),
+      ),
+      { maxLength: 200 },
+    );
+    fc.assert(
+      fc.property(steps, (sequence) => {
+        const queue = createFairQueue<{ n: number; tenant: string }>(1_000);
+        let offered = 0;
+        const out: { n: number; tenant: string }[] = [];
+        const flying: string[] = [];
+        for (const step of sequence) {
+          if (step.do === 'offer') queue.offer(`t${step.tenant}`, step.priority, { n: offered++, tenant: `t${step.tenant}` });
+          if (step.do === 'take') {
+            const { items } = queue.take(step.slots);
+            expect(items.length).toBeLessThanOrEqual(step.slots);
+            out.push(...items);
+            flying.push(...items.map((item) => item.tenant));
+          }
+          if (step.do === 'release' && flying.length > 0) queue.release(flying.pop() ?? '');
+        }
+        expect(queue.inFlight).toBe(flying.length);
+        for (let left = queue.queued; left > 0; left = queue.queued) {
+          for (const tenant of flying.splice(0)) queue.release(tenant);
+          const { items } = queue.take(1_000);
+          out.push(...items);
+          flying.push(...items.map((item) => item.tenant));
+        }
+        expect(new Set(out.map((item) => item.n)).size).toBe(offered);
+        expect(out).toHaveLength(offered);
+      }),
+    );
+  });
+});

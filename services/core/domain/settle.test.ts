@@ -1,0 +1,152 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { Failure, FailureClass } from './failure.ts';
+import { FAILURE_CLASSES } from './failure.ts';
+import { canMove } from './message-state.ts';
+import { NOT_STARTED_REASONS, type AttemptOutcome } from './outcome.ts';
+import { AMBIGUOUS_RETRY_MS, RETRY_DELAYS_MS } from './retry.ts';
+import { RECEIPT_TIMEOUT_MS, settle, type AttemptedMessage } from './settle.ts';
+
+const NOW = 1_800_000_000_000;
+const DAY = 86_400_000;
+
+const message = (overrides: Partial<AttemptedMessage> = {}): AttemptedMessage => ({
+  retries: 0,
+  ambiguous: 0,
+  providerWaits: 0,
+  duplicateRisk: false,
+  deliveryGuarantee: 'at_least_once',
+  expiresAt: NOW + DAY,
+  dedupe: 'none',
+  receiptsExpected: false,
+  ...overrides,
+});
+const failure = (failureClass: FailureClass): Failure => ({ class: failureClass, code: 'x' });
+const transient = (failureClass: FailureClass = 'provider_unavailable', retryAfterMs?: number): AttemptOutcome => ({
+  kind: 'rejected_transient',
+  failure: failure(failureClass),
+  ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+});
+const ambiguous: AttemptOutcome = { kind: 'ambiguous', failure: failure('unknown') };
+
+describe('acceptance by the provider', () => {
+  test('ends at sent where the provider reports nothing more', () => {
+    expect(settle({ kind: 'accepted', providerMessageId: 'p' }, message(), NOW, 0)).toMatchObject({
+      status: 'sent',
+      final: true,
+      awaitUntil: null,
+    });
+  });
+
+  test('waits 72 hours for a receipt where the provider reports', () => {
+    const settled = settle({ kind: 'accepted', providerMessageId: 'p' }, message({ receiptsExpected: true }), NOW, 0);
+    expect(settled).toMatchObject({ status: 'sent', final: false, awaitUntil: NOW + RECEIPT_TIMEOUT_MS });
+  });
+});
+
+describe('transient rejections', () => {
+  test.each([...RETRY_DELAYS_MS.entries()])('retry %i waits %i ms', (retries, delay) => {
+    const settled = settle(transient(), message({ retries }), NOW, 0);
+    expect(settled).toMatchObject({ status: 'deferred', nextAttemptAt: NOW + delay, retries: retries + 1 });
+  });
+
+  test('retries go on every two hours after the schedule', () => {
+    expect(settle(transient(), message({ retries: 50 }), NOW, 0).nextAttemptAt).toBe(NOW + 2 * 3_600_000);
+  });
+
+  test('jitter adds up to a fifth and never subtracts', () => {
+    fc.assert(
+      fc.property(fc.nat(20), fc.double({ min: 0, max: 0.999, noNaN: true }), (retries, random) => {
+        const at = settle(transient(), message({ retries, expiresAt: NOW + 30 * DAY }), NOW, random).nextAttemptAt ?? 0;
+        const delay = RETRY_DELAYS_MS[Math.min(retries, RETRY_DELAYS_MS.length - 1)] ?? 0;
+        expect(at - NOW).toBeGreaterThanOrEqual(delay);
+        expect(at - NOW).toBeLessThanOrEqual(delay * 1.2 + 1);
+      }),
+    );
+  });
+
+  test('the provider’s Retry-After is never undercut', () => {
+    expect(settle(transient('provider_unavailable', 90_000), message(), NOW, 0).nextAttemptAt).toBe(NOW + 90_000);
+  });
+
+  test('a message that could only be retried after its expiry fails with its last reason', () => {
+    const settled = settle(transient(), message({ retries: 1, expiresAt: NOW + 5_000 }), NOW, 0);
+    expect(settled).toMatchObject({ status: 'failed', reason: 'no_retry_left', final: true });
+    expect(settled.failure).toMatchObject({ class: 'provider_unavailable', retryable: true });
+  });
+
+  test.each(['auth_or_config', 'provider_throttled'] as const)('%s uses no retry', (failureClass) => {
+    const settled = settle(transient(failureClass), message({ retries: 3 }), NOW, 0);
+    expect(settled).toMatchObject({ status: 'deferred', retries: 3, providerWaits: 1 });
+  });
+
+  test('a message waiting for its provider is looked at again at its expiry at the latest', () => {
+    const settled = settle(transient('auth_or_config'), message({ expiresAt: NOW + 1_000 }), NOW, 0.9);
+    expect(settled.nextAttemptAt).toBe(NOW + 1_000);
+  });
+});
+
+describe('ambiguous calls', () => {
+  test('at_least_once tries once more and says that a duplicate is possible', () => {
+    const settled = settle(ambiguous, message(), NOW, 0);
+    expect(settled).toMatchObject({ status: 'deferred', duplicateRisk: true, ambiguous: 1 });
+    expect(settled.nextAttemptAt).toBe(NOW + AMBIGUOUS_RETRY_MS);
+  });
+
+  test('a second ambiguous call ends as unknown', () => {
+    const settled = settle(ambiguous, message({ ambiguous: 1, duplicateRisk: true }), NOW, 0);
+    expect(settled).toMatchObject({ status: 'unknown', reason: 'ambiguous_attempt', duplicateRisk: true });
+  });
+
+  test('at_most_once never calls again', () => {
+    const settled = settle(ambiguous, message({ deliveryGuarantee: 'at_most_once' }), NOW, 0);
+    expect(settled).toMatchObject({ status: 'unknown', nextAttemptAt: null, duplicateRisk: false });
+  });
+
+  test('a provider that guards against copies is asked again without a risk', () => {
+    const settled = settle(ambiguous, message({ dedupe: 'key', ambiguous: 3 }), NOW, 0);
+    expect(settled).toMatchObject({ status: 'deferred', duplicateRisk: false });
+  });
+});
+
+test.each(NOT_STARTED_REASONS)('%s uses no retry and puts the message back in the queue', (reason) => {
+  const settled = settle({ kind: 'not_started', reason }, message({ retries: 2, ambiguous: 1 }), NOW, 0.5);
+  expect(settled).toMatchObject({ status: 'queued', reason, retries: 2, ambiguous: 1, providerWaits: 0 });
+});
+
+test('whatever happens, the next state is one the table allows, and only unfinished messages have a next attempt', () => {
+  const outcomes = fc.oneof(
+    fc.constant<AttemptOutcome>({ kind: 'accepted', providerMessageId: null }),
+    fc.constantFrom(...FAILURE_CLASSES).chain((c) =>
+      fc.constantFrom<AttemptOutcome>(
+        { kind: 'rejected_permanent', failure: failure(c) },
+        transient(c),
+        { kind: 'ambiguous', failure: failure(c) },
+      ),
+    ),
+    fc.constantFrom(...NOT_STARTED_REASONS).map((reason): AttemptOutcome => ({ kind: 'not_started', reason })),
+  );
+  const messages = fc.record({
+    retries: fc.nat(60),
+    ambiguous: fc.nat(3),
+    providerWaits: fc.nat(60),
+    duplicateRisk: fc.boolean(),
+    deliveryGuarantee: fc.constantFrom('at_least_once' as const, 'at_most_once' as const),
+    expiresAt: fc.integer({ min: NOW - 10_000, max: NOW + 90 * DAY }),
+    dedupe: fc.constantFrom('key' as const, 'lookup' as const, 'none' as const),
+    receiptsExpected: fc.boolean(),
+  });
+  fc.assert(
+    fc.property(outcomes, messages, fc.double({ min: 0, max: 0.999, noNaN: true }), (outcome, attempted, random) => {
+      const settled = settle(outcome, attempted, NOW, random);
+      expect(canMove('sending', settled.status)).toBe(true);
+      const waits = settled.status === 'queued' || settled.status === 'deferred';
+      expect(settled.nextAttemptAt !== null).toBe(waits);
+      // Once a copy may exist, that is never forgotten.
+      expect(settled.duplicateRisk || !attempted.duplicateRisk).toBe(true);
+      if (outcome.kind === 'ambiguous' && attempted.deliveryGuarantee === 'at_most_once' && attempted.dedupe === 'none') {
+        expect(settled.status).toBe('unknown');
+      }
+    }),
+  );
+});

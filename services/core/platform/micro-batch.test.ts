@@ -1,0 +1,82 @@
+import { describe, expect, test } from 'vitest';
+import { createMicroBatch, QueueFullError } from './micro-batch.ts';
+
+function setup(overrides: { itemsMax?: number; flushesMax?: number; queuedMax?: number } = {}) {
+  const flushes: { items: readonly number[]; done: PromiseWithResolvers<readonly number[]> }[] = [];
+  const batch = createMicroBatch<number, number>({
+    itemsMax: 10,
+    flushesMax: 1,
+    queuedMax: 100,
+    ...overrides,
+    flush: (items) => {
+      const done = Promise.withResolvers<readonly number[]>();
+      flushes.push({ items, done });
+      return done.promise;
+    },
+  });
+  return { batch, flushes };
+}
+
+describe('micro-batch', () => {
+  test('an idle batcher flushes what came in one tick together', async () => {
+    const { batch, flushes } = setup();
+    const results = [batch.add(1), batch.add(2)];
+    await expect.poll(() => flushes.length).toBe(1);
+    expect(flushes[0]?.items).toEqual([1, 2]);
+    flushes[0]?.done.resolve([10, 20]);
+    expect(await Promise.all(results)).toEqual([10, 20]);
+  });
+
+  test('what comes during a flush waits for the next, which takes it all', async () => {
+    const { batch, flushes } = setup();
+    const first = batch.add(1);
+    await expect.poll(() => flushes.length).toBe(1);
+    const rest = [batch.add(2), batch.add(3)];
+    flushes[0]?.done.resolve([1]);
+    await first;
+    await expect.poll(() => flushes.length).toBe(2);
+    expect(flushes[1]?.items).toEqual([2, 3]);
+    flushes[1]?.done.resolve([2, 3]);
+    await Promise.all(rest);
+  });
+
+  test('never more in a batch than its limit', async () => {
+    const { batch, flushes } = setup({ itemsMax: 2, flushesMax: 2 });
+    const all = [1, 2, 3].map((n) => batch.add(n));
+    await expect.poll(() => flushes.length).toBe(2);
+    expect(flushes.map((flush) => flush.items)).toEqual([[1, 2], [3]]);
+    for (const flush of flushes) flush.done.resolve(flush.items);
+    expect(await Promise.all(all)).toEqual([1, 2, 3]);
+  });
+
+  test('a full queue refuses at once', async () => {
+    const { batch } = setup({ queuedMax: 1 });
+    void batch.add(1);
+    await expect(batch.add(2)).rejects.toBeInstanceOf(QueueFullError);
+  });
+
+  test('a failed flush fails its own items only', async () => {
+    const { batch, flushes } = setup({ itemsMax: 1 });
+    const [first, second] = [batch.add(1), batch.add(2)];
+    await expect.poll(() => flushes.length).toBe(1);
+    flushes[0]?.done.reject(new Error('lost'));
+    await expect(first).rejects.toThrow('lost');
+    await expect.poll(() => flushes.length).toBe(2);
+    flushes[1]?.done.resolve([2]);
+    expect(await second).toBe(2);
+  });
+
+  test('drain waits for everything that was added', async () => {
+    const { batch, flushes } = setup({ itemsMax: 1 });
+    const all = [batch.add(1), batch.add(2)];
+    let drained = false;
+    const draining = batch.drain().then(() => (drained = true));
+    await expect.poll(() => flushes.length).toBe(1);
+    flushes[0]?.done.resolve([1]);
+    await expect.poll(() => flushes.length).toBe(2);
+    expect(drained).toBe(false);
+    flushes[1]?.done.resolve([2]);
+    await draining;
+    await Promise.all(all);
+  });
+});

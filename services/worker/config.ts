@@ -1,0 +1,114 @@
+import { hostname } from 'node:os';
+import {
+  defineEnvGroup,
+  list,
+  optional,
+  parseEnvironment,
+  text,
+  whole,
+  type ConfigOf,
+} from '#core/platform/config.ts';
+import { keyringEnv, natsEnv, observabilityEnv, postgresEnv, runtimeEnv } from '#core/platform/environment.ts';
+import { isCidr } from '#core/platform/egress-guard.ts';
+import type { WorkerSettings } from './build-worker.ts';
+
+const deliveryEnv = defineEnvGroup({
+  title: 'Delivery',
+  shape: {
+    WORKER_NAME: optional(text('Names this process in the attempt log. Absent: the host name, in a cluster the pod.')),
+    IN_FLIGHT_MAX: whole('Provider calls at once in one process.', { min: 1, max: 10_000, default: 512 }),
+    QUEUED_PER_TENANT_MAX: whole('Wake-ups of one tenant kept in memory; more wait in the database.', {
+      min: 1,
+      max: 100_000,
+      default: 1_000,
+    }),
+    PROVIDER_DEADLINE_MS: whole('Total time of one provider call in milliseconds.', {
+      min: 100,
+      max: 60_000,
+      default: 15_000,
+    }),
+    LEASE_MS: whole(
+      'How long a claimed message belongs to one worker, in milliseconds. At least twice the provider deadline: what is not recorded by then counts as an ambiguous call.',
+      { min: 1_000, max: 600_000, default: 60_000 },
+    ),
+    SWEEP_INTERVAL_MS: whole('Between two looks for due timers and lost wake-ups, in milliseconds.', {
+      min: 50,
+      max: 60_000,
+      default: 1_000,
+    }),
+    CREDENTIALS_CACHE_MAX: whole('Decrypted provider credentials kept in memory.', {
+      min: 1,
+      max: 1_000_000,
+      default: 10_000,
+    }),
+    CREDENTIALS_TTL_SECONDS: whole('How long a decrypted credential is used before Vault is asked again.', {
+      min: 1,
+      max: 86_400,
+      default: 600,
+    }),
+    SHUTDOWN_GRACE_MS: whole('Longest wait for calls in flight when the process is told to end, in milliseconds.', {
+      min: 0,
+      max: 600_000,
+      default: 25_000,
+    }),
+  },
+  build(e, { fault }) {
+    if (e.LEASE_MS < 2 * e.PROVIDER_DEADLINE_MS) {
+      fault('LEASE_MS', 'must be at least twice PROVIDER_DEADLINE_MS');
+    }
+    return {
+      settings: {
+        worker: e.WORKER_NAME ?? hostname(),
+        inFlightMax: e.IN_FLIGHT_MAX,
+        queuedPerTenantMax: e.QUEUED_PER_TENANT_MAX,
+        deadlineMs: e.PROVIDER_DEADLINE_MS,
+        leaseMs: e.LEASE_MS,
+        sweepMs: e.SWEEP_INTERVAL_MS,
+      } satisfies WorkerSettings,
+      credentials: { entriesMax: e.CREDENTIALS_CACHE_MAX, ttlMs: e.CREDENTIALS_TTL_SECONDS * 1_000 },
+      shutdownGraceMs: e.SHUTDOWN_GRACE_MS,
+    };
+  },
+});
+
+const egressEnv = defineEnvGroup({
+  title: 'Egress',
+  shape: {
+    EGRESS_ALLOW_CIDRS: list(
+      'Address ranges that tenant-supplied hosts may resolve to although they are private or local. Empty: none.',
+      { item: isCidr, rule: 'must be a list of CIDR ranges, for example 10.20.0.0/16' },
+    ),
+    PROVIDER_BASE_URLS: list(
+      "Origins that replace a vendor's, by catalog id, for example `twilio=https://proxy.internal`.",
+      { item: isOverride, rule: 'must be a list of id=https://origin' },
+    ),
+  },
+  build: (e) => ({ allowCidrs: e.EGRESS_ALLOW_CIDRS, baseUrls: Object.fromEntries(e.PROVIDER_BASE_URLS.map(splitOverride)) }),
+});
+
+export const workerEnvironment = {
+  runtime: runtimeEnv,
+  postgres: postgresEnv,
+  nats: natsEnv,
+  keyring: keyringEnv,
+  delivery: deliveryEnv,
+  egress: egressEnv,
+  observability: observabilityEnv,
+};
+
+export type WorkerConfig = ConfigOf<typeof workerEnvironment>;
+
+/** @throws ConfigurationError naming every fault at once. */
+export function workerConfig(env: NodeJS.ProcessEnv): WorkerConfig {
+  return parseEnvironment(workerEnvironment, env);
+}
+
+function isOverride(item: string): boolean {
+  const [id, origin] = splitOverride(item);
+  return /^[a-z0-9-]+$/.test(id) && /^https?:\/\//.test(origin) && URL.canParse(origin);
+}
+
+function splitOverride(item: string): [id: string, origin: string] {
+  const at = item.indexOf('=');
+  return [item.slice(0, Math.max(at, 0)), item.slice(at + 1)];
+}
