@@ -3,8 +3,8 @@ const TEXT_LENGTH_MAX = 300;
 
 // oxlint-disable-next-line no-control-regex -- control characters are what is removed here
 const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g;
-/** Numbers in E.164 form and mail addresses, which providers like to repeat in their error texts. */
-const ADDRESS = /\+[1-9]\d{6,14}|[^\s@<>"'(),:;]+@[^\s@<>"'(),:;]+/g;
+/** Numbers in E.164 form and mail addresses, which providers like to repeat. Bounded, so that no text takes long. */
+const ADDRESS = /\+[1-9]\d{6,14}|[^\s@<>"'(),:;]{1,64}@[^\s@<>"'(),:;]{1,255}/g;
 
 /**
  * Makes a provider's text fit to be stored: secrets in any of their wire spellings, recipients and addresses are taken

@@ -24,16 +24,3 @@ export const FCM_CODES: CodeTable = {
 
 /** An INVALID_ARGUMENT about the token itself, not about the payload. */
 export const INVALID_TOKEN = permanent('invalid_recipient', 'invalid_token');
-
-/** `error` of the token endpoint, RFC 6749 section 5.2. None of it is about a message. */
-export const TOKEN_CODES: CodeTable = Object.fromEntries(
-  [
-    'invalid_grant',
-    'invalid_client',
-    'invalid_request',
-    'unauthorized_client',
-    'invalid_scope',
-    'access_denied',
-    'unsupported_grant_type',
-  ].map((code) => [code, account('authentication_failed')]),
-);

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { OutboundFor } from '#core/domain/content.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
+import { forgetAccessToken, TokenRefused, tokenVerdict, withoutToken } from '../oauth.ts';
 import { defineProvider, type HttpResult, type ProviderContext, type Verification } from '../provider.ts';
 import { secretStrings } from '../redact.ts';
 import {
@@ -16,7 +17,7 @@ import {
   type Response,
   type Said,
 } from '../ruling.ts';
-import { accessToken, forgetAccessToken, judgeToken, TokenRefused } from './access-token.ts';
+import { fcmToken } from './access-token.ts';
 import { checkAccount, config, secrets, type Account } from './account.ts';
 import { fcmMessage } from './message.ts';
 import { FCM_CODES, INVALID_TOKEN } from './outcomes.ts';
@@ -46,7 +47,8 @@ export default defineProvider({
 
   async send(message, account, context): Promise<Outcome> {
     const called = await call(account, context, { message: fcmMessage(message, context.now()) });
-    if (called.step === 'token') return withoutToken(called.result, account, context);
+    if (called instanceof TokenRefused)
+      return withoutToken(called, secretStrings(account.secrets), context.now());
     const { result } = called;
     if (result.kind !== 'response') return unanswered(result);
     if (!isSuccess(result))
@@ -63,13 +65,9 @@ export default defineProvider({
       validate_only: true,
       message: { token: 'credential-check' },
     });
+    if (called instanceof TokenRefused) return tokenVerdict(called, secretStrings(account.secrets));
     const { result } = called;
     if (result.kind !== 'response') return unverified(result);
-    if (called.step === 'token') {
-      return isSuccess(result)
-        ? unverified(result)
-        : doubted(result, judgeToken(result), secretStrings(account.secrets));
-    }
     if (isSuccess(result))
       return Accepted.safeParse(parseJson(result.text)).success ? { kind: 'valid' } : unverified(result);
     const judged = judgeSend(result);
@@ -80,22 +78,29 @@ export default defineProvider({
   },
 });
 
-type Called =
-  | { readonly step: 'token'; readonly result: HttpResult }
-  | { readonly step: 'send'; readonly result: HttpResult; readonly token: string };
+type Called = { readonly result: HttpResult; readonly token: string };
 
 /** One call; a token refused before its time is replaced once. The refused call did nothing, so this sends no copy. */
-async function call(account: Account, context: ProviderContext, body: object): Promise<Called> {
+async function call(
+  account: Account,
+  context: ProviderContext,
+  body: object,
+): Promise<Called | TokenRefused> {
   const first = await callOnce(account, context, body);
-  const isRefused = first.step === 'send' && first.result.kind === 'response' && first.result.status === 401;
+  const isRefused =
+    !(first instanceof TokenRefused) && first.result.kind === 'response' && first.result.status === 401;
   if (!isRefused) return first;
   forgetAccessToken(context);
   return callOnce(account, context, body);
 }
 
-async function callOnce(account: Account, context: ProviderContext, body: object): Promise<Called> {
+async function callOnce(
+  account: Account,
+  context: ProviderContext,
+  body: object,
+): Promise<Called | TokenRefused> {
   try {
-    const token = await accessToken(account, context);
+    const token = await fcmToken(account, context);
     const result = await context.http({
       method: 'POST',
       url: `${context.origin('https://fcm.googleapis.com')}/v1/projects/${account.config.projectId}/messages:send`,
@@ -106,27 +111,11 @@ async function callOnce(account: Account, context: ProviderContext, body: object
       },
       body: JSON.stringify(body),
     });
-    return { step: 'send', result, token };
+    return { result, token };
   } catch (error) {
-    if (error instanceof TokenRefused) return { step: 'token', result: error.result };
+    if (error instanceof TokenRefused) return error;
     throw error;
   }
-}
-
-/** Without a token nothing was sent, however the exchange with the token endpoint ended. */
-function withoutToken(result: HttpResult, account: Account, context: ProviderContext): Outcome {
-  if (result.kind !== 'response') {
-    return { kind: 'rejected_transient', failure: { class: 'provider_unavailable', code: result.code } };
-  }
-  if (isSuccess(result)) {
-    return {
-      kind: 'rejected_transient',
-      failure: { class: 'provider_unavailable', code: 'unreadable_response' },
-    };
-  }
-  const { ruling, said } = judgeToken(result);
-  const judged = { ruling: { ...ruling, retry: true }, said };
-  return refused(result, judged, secretStrings(account.secrets), context.now());
 }
 
 function judgeSend(response: Response): Judged {

@@ -151,7 +151,7 @@ function judgeSend(response: Response): Judged {
 function read(body: unknown): Said {
   const first = ErrorBody.safeParse(body).data?.errors[0];
   return {
-    providerCode: first?.field?.replace(/\[?\.?\d+\]?(?=\.|$)/g, '') ?? undefined,
+    providerCode: first?.field?.replace(/\[?\.?\d{1,4}\]?(?=\.|$)/g, '') ?? undefined,
     providerMessage: first?.message ?? undefined,
   };
 }

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
-import { headerText, mailAddress } from '../fields.ts';
+import { headerText, mailAddress, optionalToken } from '../fields.ts';
 import type { FieldFault } from '../provider.ts';
 
 const HOST =
@@ -32,7 +32,18 @@ export const config = z.object({
     .describe(
       'True refuses to go on without STARTTLS. Default: true on port 587 and with a username, else false.',
     ),
-  username: headerText('User name; needs a password.').optional(),
+  username: headerText('User name; needs a password, or oauthIssuer with its secrets.').optional(),
+  oauthIssuer: z
+    .enum(['google', 'microsoft'])
+    .optional()
+    .describe(
+      'Who gives access tokens for the mailbox (XOAUTH2) in place of a password: google or microsoft.',
+    ),
+  oauthTenant: z
+    .string()
+    .regex(/^[A-Za-z0-9](?:[A-Za-z0-9.-]{0,62}[A-Za-z0-9])?$/, 'Must be a directory id or a domain')
+    .default('common')
+    .describe('Directory of the mailbox at microsoft: its id or domain. Default common.'),
   from: mailAddress('Own sender address; fromName goes with it.').optional(),
   fromName: headerText('Display name for messages from the address in from that bring no name.').optional(),
   replyTo: mailAddress('Where replies go when the message does not say.').optional(),
@@ -58,7 +69,10 @@ export const secrets = z.object({
     // oxlint-disable-next-line no-control-regex -- NUL separates the fields of AUTH PLAIN
     .regex(/^[^\u0000\r\n]+$/, 'Must not contain line breaks or NUL')
     .optional()
-    .describe('Password of the user; needed with username.'),
+    .describe('Password of the user; needed with username, unless oauthIssuer is set.'),
+  clientId: optionalToken('OAuth client id; needed with oauthIssuer.'),
+  clientSecret: optionalToken('OAuth client secret; needed with oauthIssuer.'),
+  refreshToken: optionalToken('OAuth refresh token of the mailbox; needed with oauthIssuer.'),
 });
 
 export type Account = {
@@ -67,10 +81,29 @@ export type Account = {
 };
 
 export function checkAccount({ config, secrets }: Account): readonly FieldFault[] {
-  if (config.username === undefined || secrets.password !== undefined) return [];
+  if (config.oauthIssuer === undefined) {
+    return config.username === undefined ? [] : missing(secrets, ['password'], 'publicConfig.username');
+  }
+  const user: readonly FieldFault[] =
+    config.username === undefined ? [required('publicConfig.username', 'publicConfig.oauthIssuer')] : [];
   return [
-    { field: 'secretConfig.password', rule: 'required', message: 'Required with publicConfig.username' },
+    ...user,
+    ...missing(secrets, ['clientId', 'clientSecret', 'refreshToken'], 'publicConfig.oauthIssuer'),
   ];
+}
+
+function missing(
+  secrets: Account['secrets'],
+  fields: readonly (keyof Account['secrets'])[],
+  because: string,
+): readonly FieldFault[] {
+  return fields
+    .filter((field) => secrets[field] === undefined)
+    .map((field) => required(`secretConfig.${field}`, because));
+}
+
+function required(field: string, because: string): FieldFault {
+  return { field, rule: 'required', message: `Required with ${because}` };
 }
 
 function isCertificate(pem: string): boolean {

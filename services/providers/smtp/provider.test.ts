@@ -2,7 +2,10 @@ import { createServer, type AddressInfo, type Socket } from 'node:net';
 import PostalMime from 'postal-mime';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createEgressGuard } from '#core/platform/egress-guard.ts';
+import { createHttpClient } from '#core/platform/http.ts';
 import { createProviderContexts } from '#providers/context.ts';
+import type { HttpSender } from '#providers/provider.ts';
+import { startStandIn } from '#providers/stand-in.ts';
 import { accountSuite } from '#test/suites/provider-conformance.ts';
 import type { Account } from './account.ts';
 import { ENHANCED_CODES, REPLY_CODES, rulingOfReply } from './outcomes.ts';
@@ -64,14 +67,35 @@ accountSuite({
       account: { publicConfig: { host: 'mail.acme.example', username: 'mailer' }, secretConfig: {} },
       fields: ['secretConfig.password'],
     },
+    {
+      account: { publicConfig: { host: 'mail.acme.example', oauthIssuer: 'google' }, secretConfig: {} },
+      fields: [
+        'publicConfig.username',
+        'secretConfig.clientId',
+        'secretConfig.clientSecret',
+        'secretConfig.refreshToken',
+      ],
+    },
+    {
+      account: { publicConfig: { host: 'mail.acme.example', oauthTenant: 'a/../b' }, secretConfig: {} },
+      fields: ['publicConfig.oauthTenant'],
+    },
   ],
 });
 
-function contextFor({ allowCidrs = ['127.0.0.0/8'], deadlineMs = 5_000 } = {}) {
+const noHttp: HttpSender = () => Promise.reject(new Error('A login with a password makes no HTTP call'));
+
+function contextFor({
+  allowCidrs = ['127.0.0.0/8'],
+  deadlineMs = 5_000,
+  http = noHttp,
+  tokenOrigin = '',
+} = {}) {
   const guard = createEgressGuard({ allowCidrs, ports: [587], lookup: async () => ['127.0.0.1'] });
   const contexts = createProviderContexts({
-    http: () => Promise.reject(new Error('SMTP makes no HTTP calls')),
+    http,
     resolve: guard.resolve,
+    ...(tokenOrigin === '' ? {} : { baseUrls: { smtp: tokenOrigin } }),
   });
   return contexts({
     providerId: 'smtp',
@@ -83,7 +107,14 @@ function contextFor({ allowCidrs = ['127.0.0.0/8'], deadlineMs = 5_000 } = {}) {
 
 function accountAt(port: number, over: Partial<Account['config']> = {}): Account {
   return {
-    config: { host: 'mail.test', port, username: 'mailer', caCertificate: STAND_IN_CERTIFICATE, ...over },
+    config: {
+      host: 'mail.test',
+      port,
+      username: 'mailer',
+      oauthTenant: 'common',
+      caCertificate: STAND_IN_CERTIFICATE,
+      ...over,
+    },
     secrets: { password: PASSWORD },
   };
 }
@@ -123,7 +154,7 @@ describe('a mail', () => {
 
   test('goes without TLS and login to a server that has neither', async () => {
     await using server = await startSmtpStandIn({ encryption: 'none' });
-    const account = { config: { host: '127.0.0.1', port: server.port }, secrets: {} };
+    const account = { config: { host: '127.0.0.1', port: server.port, oauthTenant: 'common' }, secrets: {} };
     expect(await smtp.send(message, account, contextFor())).toMatchObject({ kind: 'accepted' });
     expect(server.received[0]).toMatchObject({ user: null, isEncrypted: false });
   });
@@ -190,6 +221,89 @@ describe('a mail', () => {
     await smtp.send({ ...message, content }, accountAt(server.port), contextFor());
     expect(server.received[0]?.raw).not.toMatch(/^bcc:/im);
     expect(server.received[0]?.envelope.to).toEqual([message.to]);
+  });
+});
+
+describe('a mailbox with OAuth', () => {
+  const REFRESH = 'canary-refresh-token';
+
+  async function setup(oauthIssuer: 'google' | 'microsoft') {
+    const stack = new AsyncDisposableStack();
+    const http = stack.use(createHttpClient({ totalDeadlineMs: 2_000 }));
+    const server = stack.use(await startSmtpStandIn());
+    let issued = 0;
+    const issuer = stack.use(
+      await startStandIn(() => ({
+        status: 200,
+        body: { access_token: `token-${(issued += 1)}`, expires_in: 3_600 },
+      })),
+    );
+    const context = contextFor({ http, tokenOrigin: issuer.origin });
+    const { config } = accountAt(server.port, { oauthIssuer, oauthTenant: 'acme.example' });
+    const account = {
+      config,
+      secrets: { clientId: 'client', clientSecret: 'canary-client', refreshToken: REFRESH },
+    };
+    return {
+      server,
+      issuer,
+      send: () => smtp.send(message, account, context),
+      verify: () => smtp.verify(account, context),
+      [Symbol.asyncDispose]: () => stack.disposeAsync(),
+    };
+  }
+
+  test.each([
+    ['google', '/token', null],
+    ['microsoft', '/acme.example/oauth2/v2.0/token', 'https://outlook.office.com/SMTP.Send offline_access'],
+  ] as const)('at %s logs in with a token that is asked for once', async (oauthIssuer, path, scope) => {
+    await using it = await setup(oauthIssuer);
+    expect(await it.send()).toMatchObject({ kind: 'accepted' });
+    expect(await it.send()).toMatchObject({ kind: 'accepted' });
+    expect(it.server.received.map(({ user }) => user)).toEqual(['mailer', 'mailer']);
+    expect(it.issuer.received.map((one) => one.path)).toEqual([path]);
+    const form = new URLSearchParams(it.issuer.received[0]?.body);
+    expect(form.get('grant_type')).toBe('refresh_token');
+    expect(form.get('refresh_token')).toBe(REFRESH);
+    expect(form.get('scope')).toBe(scope);
+  });
+
+  test('asks for another token after one was refused, and shows neither', async () => {
+    await using it = await setup('google');
+    it.server.fail('auth', { kind: 'reply', code: 535, text: `5.7.8 token-1 ${REFRESH} refused` });
+    const outcome = await it.send();
+    expect(outcome).toMatchObject({ kind: 'rejected_transient', failure: { class: 'auth_or_config' } });
+    expect(JSON.stringify(outcome)).not.toMatch(/token-1|canary/);
+    expect(await it.send()).toMatchObject({ kind: 'accepted' });
+    expect(it.issuer.received).toHaveLength(2);
+  });
+
+  test('whose grant is gone is invalid, and a mail waits for it unsent', async () => {
+    await using it = await setup('google');
+    const gone = {
+      kind: 'reply',
+      status: 400,
+      body: { error: 'invalid_grant', error_description: REFRESH },
+    } as const;
+    it.issuer.fail(gone);
+    it.issuer.fail(gone);
+    const outcome = await it.send();
+    expect(outcome).toMatchObject({ kind: 'rejected_transient', failure: { class: 'auth_or_config' } });
+    expect(JSON.stringify(outcome)).not.toContain(REFRESH);
+    expect(await it.verify()).toMatchObject({ kind: 'invalid' });
+    expect(await it.verify()).toEqual({ kind: 'valid' });
+    expect(it.server.received).toHaveLength(0);
+  });
+
+  test('whose issuer is silent is unknown, and a mail waits unsent', async () => {
+    await using it = await setup('google');
+    it.issuer.fail({ kind: 'reset' });
+    it.issuer.fail({ kind: 'reset' });
+    expect(await it.send()).toMatchObject({
+      kind: 'rejected_transient',
+      failure: { class: 'provider_unavailable' },
+    });
+    expect(await it.verify()).toMatchObject({ kind: 'unknown' });
   });
 });
 

@@ -3,9 +3,11 @@ import { Readable } from 'node:stream';
 import type { SMTPConnectionOptions } from 'nodemailer/lib/smtp-connection';
 import type { Failure } from '#core/domain/failure.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
-import { defineProvider, type ResolvedHost } from '../provider.ts';
+import { forgetAccessToken, TokenRefused, tokenVerdict, withoutToken } from '../oauth.ts';
+import { defineProvider, type ProviderContext, type ResolvedHost, type Verification } from '../provider.ts';
 import { redact, secretStrings } from '../redact.ts';
 import { account as mendAccount, transient, type Ruling } from '../ruling.ts';
+import { mailToken } from './access-token.ts';
 import { checkAccount, config, secrets, type Account } from './account.ts';
 import { composeMail } from './mail.ts';
 import {
@@ -34,54 +36,79 @@ export default defineProvider({
 
   async send(message, account, context): Promise<Outcome> {
     const mail = await composeMail(message, account.config);
-    const resolved = await context.resolve(account.config.host, account.config.port);
-    if (resolved.kind === 'refused') return refusedHost(resolved);
+    const hidden = [...hiddenOf(account), ...mail.envelope.to];
+    const access = await accessTo(account, context);
+    if (access instanceof TokenRefused) return withoutToken(access, hidden, context.now());
+    if (access.kind === 'refused') return refusedHost(access);
     let isBodyLeft = false;
     try {
-      await inSession(
-        sessionOptions(account, resolved.address),
-        loginOf(account),
-        context.signal,
-        (connection) => {
-          // The final dot follows the end of this stream; until then a server must not take the mail (RFC 5321, 4.1.1.4).
-          const body = Readable.from([mail.raw], { objectMode: false }).once('end', () => {
-            isBodyLeft = true;
-          });
-          return step((done) =>
-            connection.send(
-              { ...mail.envelope, to: [...mail.envelope.to], size: mail.raw.length },
-              body,
-              done,
-            ),
-          );
-        },
-      );
+      await inSession(access.options, access.login, context.signal, (connection) => {
+        // The final dot follows the end of this stream; until then a server must not take the mail (RFC 5321, 4.1.1.4).
+        const body = Readable.from([mail.raw], { objectMode: false }).once('end', () => {
+          isBodyLeft = true;
+        });
+        const envelope = { from: mail.envelope.from, to: [...mail.envelope.to], size: mail.raw.length };
+        return step((done) => connection.send(envelope, body, done));
+      });
       return { kind: 'accepted', providerMessageId: mail.messageId };
     } catch (error) {
-      return outcomeOf(error as SmtpError, isBodyLeft, [...hiddenOf(account), ...mail.envelope.to]);
+      if (isLoginError(error)) forgetAccessToken(context);
+      return outcomeOf(error as SmtpError, isBodyLeft, [...hidden, ...loginSecrets(access.login)]);
     }
   },
 
-  async verify(account, context) {
-    const resolved = await context.resolve(account.config.host, account.config.port);
-    if (resolved.kind === 'refused') {
-      const { failure } = refusedHost(resolved);
-      return { kind: resolved.code === 'dns' ? 'unknown' : 'invalid', failure };
+  async verify(account, context): Promise<Verification> {
+    // A remembered token would hide that the grant has been revoked since.
+    forgetAccessToken(context);
+    const access = await accessTo(account, context);
+    if (access instanceof TokenRefused) return tokenVerdict(access, hiddenOf(account));
+    if (access.kind === 'refused') {
+      const { failure } = refusedHost(access);
+      return { kind: access.code === 'dns' ? 'unknown' : 'invalid', failure };
     }
     try {
-      await inSession(
-        sessionOptions(account, resolved.address),
-        loginOf(account),
-        context.signal,
-        async () => {},
-      );
+      await inSession(access.options, access.login, context.signal, async () => {});
       return { kind: 'valid' };
     } catch (error) {
-      const { failure } = judgeError(error as SmtpError, hiddenOf(account));
+      const { failure } = judgeError(error as SmtpError, [
+        ...hiddenOf(account),
+        ...loginSecrets(access.login),
+      ]);
       return { kind: failure.class === 'auth_or_config' ? 'invalid' : 'unknown', failure };
     }
   },
 });
+
+type RefusedHost = Extract<ResolvedHost, { kind: 'refused' }>;
+type Access = {
+  readonly kind: 'open';
+  readonly options: SMTPConnectionOptions;
+  readonly login: SmtpLogin | undefined;
+};
+
+/** Where to connect and how to log in; asked for anew with every mail, since names and tokens change. */
+async function accessTo(
+  account: Account,
+  context: ProviderContext,
+): Promise<Access | RefusedHost | TokenRefused> {
+  const resolved = await context.resolve(account.config.host, account.config.port);
+  if (resolved.kind === 'refused') return resolved;
+  try {
+    const login = await loginOf(account, context);
+    return { kind: 'open', options: sessionOptions(account, resolved.address), login };
+  } catch (error) {
+    if (error instanceof TokenRefused) return error;
+    throw error;
+  }
+}
+
+async function loginOf(account: Account, context: ProviderContext): Promise<SmtpLogin | undefined> {
+  const { username, oauthIssuer } = account.config;
+  if (username === undefined) return undefined;
+  return oauthIssuer === undefined
+    ? { user: username, pass: account.secrets.password ?? '' }
+    : { user: username, accessToken: await mailToken(account, oauthIssuer, context) };
+}
 
 /** Connects to the address that the guard has checked; the host name remains what the certificate must prove. */
 function sessionOptions({ config }: Account, address: string): SMTPConnectionOptions {
@@ -104,10 +131,6 @@ function sessionOptions({ config }: Account, address: string): SMTPConnectionOpt
     maxResponseSize: REPLY_BYTES_MAX,
     logger: false,
   };
-}
-
-function loginOf({ config, secrets }: Account): SmtpLogin | undefined {
-  return config.username === undefined ? undefined : { user: config.username, pass: secrets.password ?? '' };
 }
 
 function refusedHost(
@@ -163,8 +186,18 @@ function isCertificateError({ message, originalCode = '', code = '' }: SmtpError
   return /CERT|SELF_SIGNED|UNABLE_TO_VERIFY/.test(`${originalCode} ${code}`) || /certificate/i.test(message);
 }
 
+function isLoginError(error: unknown): boolean {
+  return (error as SmtpError).code === 'EAUTH';
+}
+
 function hiddenOf({ config, secrets }: Account): string[] {
   const { username = '' } = config;
-  const password = secretStrings(secrets);
-  return [...password, ...password.map((one) => `\0${username}\0${one}`)];
+  const all = secretStrings(secrets);
+  return [...all, ...all.map((one) => `\0${username}\0${one}`)];
+}
+
+function loginSecrets(login: SmtpLogin | undefined): string[] {
+  return login !== undefined && 'accessToken' in login
+    ? [login.accessToken, `user=${login.user}\u0001auth=Bearer ${login.accessToken}\u0001\u0001`]
+    : [];
 }

@@ -102,7 +102,7 @@ export async function startSmtpStandIn(options: SmtpStandInOptions = {}): Promis
     cert: STAND_IN_CERTIFICATE,
     authOptional: true,
     allowInsecureAuth: true,
-    authMethods: ['PLAIN', 'LOGIN'],
+    authMethods: ['PLAIN', 'LOGIN', 'XOAUTH2'],
     disabledCommands: encryption === 'none' ? ['STARTTLS'] : [],
     disableReverseLookup: true,
     hideENHANCEDSTATUSCODES: true,

@@ -1,0 +1,96 @@
+import { z } from 'zod';
+import type { Outcome } from '#core/domain/outcome.ts';
+import type { HttpResult, ProviderContext, Verification } from './provider.ts';
+import {
+  account,
+  doubted,
+  isSuccess,
+  judge,
+  parseJson,
+  refused,
+  unverified,
+  type CodeTable,
+  type Said,
+} from './ruling.ts';
+
+const MEMO = 'access-token';
+/** A token is not used in its last minute, so that it cannot expire on the way. */
+const SPARE_MS = 60_000;
+
+/** `error` of a token endpoint, RFC 6749 section 5.2. None of it is about a message. */
+const TOKEN_CODES: CodeTable = Object.fromEntries(
+  [
+    'invalid_grant',
+    'invalid_client',
+    'invalid_request',
+    'unauthorized_client',
+    'invalid_scope',
+    'access_denied',
+    'unsupported_grant_type',
+  ].map((code) => [code, account('authentication_failed')]),
+);
+
+const TokenBody = z.looseObject({
+  access_token: z.string().min(1),
+  expires_in: z.number().positive().catch(3_600),
+});
+const ErrorBody = z.looseObject({
+  error: z.string(),
+  error_description: z.string().optional().catch(undefined),
+});
+
+/** The token endpoint gave no token. Thrown inside the memo, which remembers values only. */
+export class TokenRefused extends Error {
+  readonly result: HttpResult;
+
+  constructor(result: HttpResult) {
+    super('The token endpoint gave no token');
+    this.result = result;
+  }
+}
+
+/** An OAuth access token for the account, remembered until shortly before its end. Throws `TokenRefused`. */
+export function accessToken(
+  context: ProviderContext,
+  url: string,
+  form: () => Promise<Readonly<Record<string, string>>>,
+): Promise<string> {
+  return context.memo(MEMO, async () => {
+    const result = await context.http({
+      method: 'POST',
+      url,
+      headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' },
+      body: new URLSearchParams(await form()).toString(),
+    });
+    const isAnswer = result.kind === 'response' && isSuccess(result);
+    const parsed = isAnswer ? TokenBody.safeParse(parseJson(result.text)).data : undefined;
+    if (parsed === undefined) throw new TokenRefused(result);
+    return { value: parsed.access_token, expiresAt: context.now() + parsed.expires_in * 1_000 - SPARE_MS };
+  });
+}
+
+/** Drops a token that was refused before its time. */
+export function forgetAccessToken(context: ProviderContext): void {
+  context.forget(MEMO);
+}
+
+/** Without a token nothing was sent, however the exchange with the token endpoint ended. */
+export function withoutToken({ result }: TokenRefused, hidden: readonly string[], now: number): Outcome {
+  if (result.kind !== 'response' || isSuccess(result)) {
+    const code = result.kind === 'response' ? 'unreadable_response' : result.code;
+    return { kind: 'rejected_transient', failure: { class: 'provider_unavailable', code } };
+  }
+  const { ruling, said } = judge(result, TOKEN_CODES, read);
+  return refused(result, { ruling: { ...ruling, retry: true }, said }, hidden, now);
+}
+
+/** What a credential check may conclude from it. */
+export function tokenVerdict({ result }: TokenRefused, hidden: readonly string[]): Verification {
+  if (result.kind !== 'response' || isSuccess(result)) return unverified(result);
+  return doubted(result, judge(result, TOKEN_CODES, read), hidden);
+}
+
+function read(body: unknown): Said {
+  const said = ErrorBody.safeParse(body).data;
+  return { providerCode: said?.error, providerMessage: said?.error_description };
+}
