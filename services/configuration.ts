@@ -1,4 +1,4 @@
-// Writes services/CONFIGURATION.md from the `environment` that each deployment's config.ts exports; `--check` only compares.
+// Writes services/CONFIGURATION.md from the `<name>Environment` that each deployment's config.ts exports; `--check` only compares.
 import { access, readdir, readFile, writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import type { Environment } from '#core/platform/config.ts';
@@ -17,7 +17,10 @@ export async function readDeployments(root: URL): Promise<DeploymentVariables[]>
       () => false,
     );
     if (!exists) continue;
-    const { environment } = (await import(file.href)) as { environment: Environment };
+    const exported = (await import(file.href)) as Readonly<Record<string, Environment | undefined>>;
+    const environment = exported[`${name}Environment`];
+    if (environment === undefined)
+      throw new Error(`services/${name}/config.ts exports no ${name}Environment`);
     deployments.push({ deployment: name, environment });
   }
   return deployments;

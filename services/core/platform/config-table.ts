@@ -53,7 +53,7 @@ function tableOf(rows: readonly Row[]): string[] {
 }
 
 function defaultOf(row: Row): string {
-  if (row.default !== undefined) return row.default === '' ? 'empty' : `\`${row.default}\``;
+  if (row.default !== undefined) return row.default === '``' ? 'empty' : row.default;
   return row.isOptional ? '–' : '**required**';
 }
 

@@ -115,20 +115,27 @@ function deepFreeze<T>(value: T): T {
 export type VariableDescription = {
   readonly description: string;
   readonly type: string;
+  /** As Markdown. */
   readonly default?: string;
   readonly isOptional: boolean;
   /** Secrets may also come from the file that `<NAME>_FILE` names. */
   readonly secret: boolean;
 };
 
-type Notes = { description: string; type: string; default?: string; secret?: boolean };
+type Notes = {
+  description: string;
+  type: string;
+  default?: string;
+  shownDefault?: string;
+  secret?: boolean;
+};
 
 export function describeVariable(variable: Variable): VariableDescription {
   const notes = (variable.meta() ?? {}) as Partial<Notes>;
   return {
     description: notes.description ?? '',
     type: notes.type ?? 'text',
-    ...(notes.default === undefined ? {} : { default: notes.default }),
+    ...(notes.default === undefined ? {} : { default: notes.shownDefault ?? `\`${notes.default}\`` }),
     isOptional: variable.safeParse(undefined).success,
     secret: notes.secret ?? false,
   };
@@ -139,6 +146,8 @@ export type TextOptions = {
   readonly rule?: string;
   readonly lengthMax?: number;
   readonly default?: string;
+  /** What the reference shows instead of a default that depends on the machine. */
+  readonly shownDefault?: string;
   readonly type?: string;
 };
 
@@ -146,7 +155,12 @@ export type TextOptions = {
 export function text(description: string, options: TextOptions = {}): z.ZodType<string> {
   const { pattern = /^[^\r\n\0]+$/, rule = 'must be one line of text', lengthMax = 4096 } = options;
   const schema = z.string().max(lengthMax, `must have at most ${lengthMax} characters`).regex(pattern, rule);
-  return withDefault(schema, { description, type: options.type ?? 'text' }, options.default);
+  const notes: Notes = {
+    description,
+    type: options.type ?? 'text',
+    ...(options.shownDefault === undefined ? {} : { shownDefault: options.shownDefault }),
+  };
+  return withDefault(schema, notes, options.default);
 }
 
 /** A secret, given by its variable or by the file that `<NAME>_FILE` names (surrounding white space removed). */
@@ -259,6 +273,21 @@ export function oneOf<const Words extends readonly [string, ...string[]]>(
   );
 }
 
+/** JSON of a form that `parse` knows; it answers null to anything else. */
+export function json<T>(
+  description: string,
+  parse: (value: unknown) => T | null,
+  fallback?: string,
+): z.ZodType<T> {
+  const schema = z.string().transform((value, context): T => {
+    const parsed = parse(parseJson(value));
+    if (parsed !== null) return parsed;
+    context.addIssue('must be JSON of the form that the description shows');
+    return z.NEVER;
+  });
+  return withDefault(schema, { description, type: 'JSON' }, fallback);
+}
+
 /** The same variable, allowed to be absent. */
 export function optional<T>(variable: z.ZodType<T>): z.ZodType<T | undefined> {
   return variable.optional().meta(variable.meta() ?? {});
@@ -271,6 +300,14 @@ function withDefault<T>(
 ): z.ZodType<T> {
   if (fallback === undefined) return schema.meta(notes);
   return schema.prefault(fallback).meta({ ...notes, default: fallback });
+}
+
+function parseJson(value: string): unknown {
+  try {
+    return JSON.parse(value);
+  } catch {
+    return null;
+  }
 }
 
 function splitList(value: string): string[] {

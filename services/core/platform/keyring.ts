@@ -1,14 +1,6 @@
+import type { Binding } from '#core/domain/binding.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import type { Secret } from '#core/domain/secret.ts';
-
-/** What a ciphertext belongs to. It decrypts under the same binding only, so a row's secret is of no use in another row. */
-export type Binding = {
-  readonly tenantId: TenantId;
-  /** The provider account's id. */
-  readonly subject: string;
-  /** What the secret is for, for example `provider-secret`. */
-  readonly purpose: string;
-};
 
 /** What the api may do. Every call has a deadline. @throws KeyringError */
 export type KeyEncrypter = {
@@ -21,6 +13,13 @@ export type KeyEncrypter = {
 export type KeyDecrypter = {
   readonly decrypt: (binding: Binding, ciphertext: string) => Promise<Uint8Array>;
 };
+
+export type Keyring = KeyEncrypter &
+  KeyDecrypter &
+  AsyncDisposable & {
+    /** Whether a call has a chance now; false while not logged in. */
+    readonly isUsable: () => boolean;
+  };
 
 /**
  * - `unavailable`: no answer, sealed, or not logged in now; a later try may succeed.
@@ -70,10 +69,3 @@ export type VaultConfig = {
 export type KeyringConfig =
   | { readonly kind: 'local'; readonly dir: string }
   | ({ readonly kind: 'vault' } & VaultConfig);
-
-/** The one text both keyrings bind to. No part can hold the separator: ids are UUIDs and purposes are our own words. */
-export function bindingText({ tenantId, subject, purpose }: Binding): string {
-  if (subject.includes('|') || purpose.includes('|'))
-    throw new KeyringError('corrupt', 'a binding holds a separator');
-  return `despatch:v1|${tenantId}|${subject}|${purpose}`;
-}

@@ -1,0 +1,9 @@
+# The controller makes, rotates and destroys tenants' keys and moves ciphertexts to new key versions, without ever seeing
+# a plaintext: no encrypt, decrypt, export or backup.
+path "transit/keys/despatch-*" {
+  capabilities = ["create", "read", "update", "delete"]
+}
+
+path "transit/rewrap/despatch-*" {
+  capabilities = ["update"]
+}

@@ -1,0 +1,105 @@
+import { readFileSync } from 'node:fs';
+import createClient from 'node-vault';
+import { z } from 'zod';
+import type { VaultConfig } from './keyring.ts';
+
+/** Bounded words for metrics. */
+export type VaultOperation = 'encrypt' | 'decrypt' | 'create_key' | 'login' | 'renew' | 'lookup';
+
+/** What a call came to. `code` is the HTTP status, or says why there is none. */
+export type VaultRequest = { readonly op: VaultOperation; readonly code: string; readonly seconds: number };
+
+export type VaultCall = {
+  readonly op: VaultOperation;
+  readonly method: 'GET' | 'POST';
+  /** Below `/v1/`. */
+  readonly path: string;
+  readonly body?: Readonly<Record<string, unknown>>;
+  /** Absent for a login. */
+  readonly token?: string | undefined;
+};
+
+/** `status` 0: no answer came. Only the first of Vault's error texts is kept; it never holds a secret. */
+export type VaultAnswer = { readonly status: number; readonly body: unknown; readonly error: string };
+
+export type VaultTransport = (call: VaultCall) => Promise<VaultAnswer>;
+
+export type VaultTransportOptions = {
+  readonly config: Pick<VaultConfig, 'address' | 'namespace' | 'caFile'>;
+  /** One call as a whole, a second try included. */
+  readonly deadlineMs: number;
+  readonly onRequest: (request: VaultRequest) => void;
+};
+
+type Attempt = VaultAnswer & { readonly code: string };
+
+/**
+ * Calls to one Vault. Never throws: the library's errors hold the request with its token and plaintext, so nothing of
+ * them leaves this file. A call without an answer is tried once more, since every call here may be repeated and a
+ * restarted Vault leaves dead connections behind.
+ */
+export function createVaultTransport({
+  config,
+  deadlineMs,
+  onRequest,
+}: VaultTransportOptions): VaultTransport {
+  const client = createClient({
+    endpoint: config.address,
+    // The library writes requests, plaintexts among them, to the debug log where DEBUG asks for it.
+    debug: () => undefined,
+    requestOptions: {
+      strictSSL: true,
+      agentOptions: { keepAlive: true, maxSockets: 64 },
+      ...(config.caFile === undefined ? {} : { ca: readFileSync(config.caFile) }),
+    },
+  });
+  // The library falls back to the environment; our configuration alone decides.
+  client.token = '';
+  Object.assign(client, { namespace: config.namespace ?? '', pathPrefix: '' });
+
+  const attempt = async ({ method, path, body, token }: VaultCall, timeoutMs: number): Promise<Attempt> => {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<Attempt>((resolve) => {
+      timer = setTimeout(
+        () => resolve({ status: 0, body: null, error: 'no answer in time', code: 'timeout' }),
+        timeoutMs,
+      );
+    });
+    const options = { timeout: timeoutMs, headers: token === undefined ? {} : { 'X-Vault-Token': token } };
+    const sent = method === 'GET' ? client.read(path, options) : client.write(path, body ?? {}, options);
+    const answered = sent.then(
+      (answer: unknown): Attempt => ({ status: 200, body: answer, error: '', code: '200' }),
+      toAttempt,
+    );
+    try {
+      return await Promise.race([answered, late]);
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+
+  return async (call) => {
+    const started = performance.now();
+    const leftMs = (): number => deadlineMs - (performance.now() - started);
+    let answer = await attempt(call, deadlineMs);
+    if (answer.code === 'network' && leftMs() > 100) answer = await attempt(call, leftMs());
+    onRequest({ op: call.op, code: answer.code, seconds: (performance.now() - started) / 1_000 });
+    return { status: answer.status, body: answer.body, error: answer.error };
+  };
+}
+
+const Refusal = z.object({ response: z.object({ statusCode: z.number(), body: z.unknown() }) });
+const Errors = z.object({ errors: z.array(z.string()) });
+
+function toAttempt(error: unknown): Attempt {
+  const refusal = Refusal.safeParse(error);
+  if (refusal.success) {
+    const { statusCode, body } = refusal.data.response;
+    const texts = Errors.safeParse(body).data?.errors ?? [];
+    return { status: statusCode, body: null, error: texts[0] ?? '', code: String(statusCode) };
+  }
+  const { code } = error as { code?: unknown };
+  if (code === 'ECONNABORTED' || code === 'ETIMEDOUT')
+    return { status: 0, body: null, error: 'no answer in time', code: 'timeout' };
+  return { status: 0, body: null, error: typeof code === 'string' ? code : 'no connection', code: 'network' };
+}
