@@ -32,7 +32,7 @@ export type Fault =
 /** A local server in a vendor's place. It takes any credential and any recipient. */
 export type StandIn = AsyncDisposable & {
   readonly origin: string;
-  /** The newest requests, oldest first. `GET /_received` shows the same. */
+  /** The newest requests, oldest first. `GET /received` shows the same. */
   readonly received: readonly Received[];
   /** Makes the next request whose path matches go wrong; faults queue up. */
   readonly fail: (fault: Fault, path?: RegExp) => void;
@@ -43,19 +43,22 @@ export type StandInOptions = {
   readonly port?: number;
   /** How many requests are remembered. Default 1000. */
   readonly keep?: number;
+  /** The page at `GET /`, for people. */
+  readonly page?: (received: readonly Received[]) => Reply;
 };
 
 /** Starts a stand-in on loopback; `answer` gives the vendor's usual reply, undefined is the vendor's 404. */
 export async function startStandIn(
   answer: (request: Received) => Reply | undefined,
-  { port = 0, keep = 1_000 }: StandInOptions = {},
+  { port = 0, keep = 1_000, page }: StandInOptions = {},
 ): Promise<StandIn> {
   const received: Received[] = [];
   const faults: { readonly fault: Fault; readonly path: RegExp }[] = [];
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const taken = await take(request);
-    if (taken.path === '/_received') return reply(response, { status: 200, body: received });
+    if (taken.path === '/received') return reply(response, { status: 200, body: received });
+    if (taken.path === '/' && page !== undefined) return reply(response, page(received));
     received.push(taken);
     if (received.length > keep) received.shift();
     const position = faults.findIndex(({ path }) => path.test(taken.path));
