@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Channel } from '#core/domain/channel.ts';
 import type { AnyProvider, FieldFault } from './provider.ts';
-import { PROVIDERS } from './registry.gen.ts';
+import { PROVIDERS, type ProviderKind } from './registry.gen.ts';
 
 /** The provider of the catalog with this id. */
 export function findProvider(id: string): AnyProvider | undefined {
@@ -10,8 +10,9 @@ export function findProvider(id: string): AnyProvider | undefined {
 
 /** The simulator that serves a channel's test mode. */
 export function simulatorFor(channel: Channel): AnyProvider {
-  const simulator = PROVIDERS.get(`simulator-${channel}`);
-  if (simulator === undefined) throw new Error(`No simulator for channel ${channel}`);
+  const id: ProviderKind = `simulator-${channel}`;
+  const simulator = PROVIDERS.get(id);
+  if (simulator === undefined) throw new Error(`The catalog lacks ${id}`);
   return simulator;
 }
 
@@ -25,7 +26,8 @@ export type ParsedHalf =
 
 /**
  * Reads both halves of an account as sent by the tenant: known keys in camelCase or snake_case, unknown keys ignored.
- * Faults name a field (`publicConfig.accountSid`) and a rule, never a value.
+ * Faults name a field (`publicConfig.accountSid`) and a rule, never a value. What comes out may be parsed again, so it
+ * does not matter whether the sent or the parsed form was stored.
  */
 export function parseAccount(
   provider: AnyProvider,

@@ -45,7 +45,7 @@ const BY_STATUS: Readonly<Record<number, Ruling>> = {
 };
 
 /** The default meaning of an HTTP status that is not a success, where no vendor code says it better. */
-export function rulingOfStatus(status: number): Ruling {
+function rulingOfStatus(status: number): Ruling {
   const known = BY_STATUS[status];
   if (known !== undefined) return known;
   const isRefusal = status >= 400 && status < 500;

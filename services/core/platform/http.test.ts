@@ -30,7 +30,7 @@ const speak = (talk: (socket: Socket, request: string) => void) =>
   listen(createServer((socket) => socket.on('data', (data) => talk(socket, data.toString()))));
 
 function client(options: HttpClientOptions = {}): HttpClient {
-  return createHttpClient({ connectTimeoutMs: 300, totalDeadlineMs: 300, ...options });
+  return createHttpClient({ connectTimeoutMs: 5_000, totalDeadlineMs: 10_000, ...options });
 }
 
 const post = (url: string) => ({ method: 'POST', url, body: 'a=1' }) as const;
@@ -78,7 +78,7 @@ describe('a response', () => {
     ['stalls', (socket: Socket) => socket.write('HTTP/1.1 503 No\r\ncontent-length: 9\r\n\r\nab')],
     ['breaks off', (socket: Socket) => socket.end('HTTP/1.1 503 No\r\ncontent-length: 9\r\n\r\nab')],
   ])('whose body %s keeps the status it began with', async (_, talk) => {
-    await using http = client();
+    await using http = client({ totalDeadlineMs: 500 });
     await using server = await speak(talk);
     expect(await http(post(server.origin))).toMatchObject({ kind: 'response', status: 503, text: 'ab' });
   });
@@ -98,7 +98,7 @@ describe('a request that never left', () => {
     ['a bad header', 'http://127.0.0.1:1/\r\nx', 'invalid_request'],
     ['no URL', 'nonsense', 'invalid_request'],
   ])('because of %s is not sent', async (_, url, code) => {
-    await using http = client({ connectTimeoutMs: 5_000, totalDeadlineMs: 5_000 });
+    await using http = client();
     expect(await http(post(url))).toEqual({ kind: 'not_sent', code });
   });
 
@@ -110,7 +110,7 @@ describe('a request that never left', () => {
   });
 
   test('because TLS fails or takes too long is not sent', async () => {
-    await using http = client({ totalDeadlineMs: 5_000 });
+    await using http = client({ connectTimeoutMs: 500 });
     await using plain = await speak((socket) => socket.end('HTTP/1.1 400 Bad\r\n\r\n'));
     expect(await http(post(plain.origin.replace('http:', 'https:')))).toEqual({
       kind: 'not_sent',
@@ -130,7 +130,7 @@ describe('a request that never left', () => {
   });
 
   test('because its time ran out in the queue is not sent, then or later', async () => {
-    await using http = client({ connectionsPerOrigin: 1, totalDeadlineMs: 10_000 });
+    await using http = client({ connectionsPerOrigin: 1 });
     const bodies: string[] = [];
     const held = Promise.withResolvers<() => void>();
     await using server = await serve((request, response) => {
@@ -161,10 +161,10 @@ describe('a request that never left', () => {
 
 describe('a request that may have left', () => {
   test('and gets no answer in time is ambiguous, by the deadline and by the signal', async () => {
-    await using http = client();
+    await using http = client({ totalDeadlineMs: 500 });
     await using server = await speak(() => {});
     expect(await http(post(server.origin))).toEqual({ kind: 'ambiguous', code: 'timeout' });
-    await using patient = client({ totalDeadlineMs: 10_000 });
+    await using patient = client();
     expect(await patient(post(server.origin), AbortSignal.timeout(30))).toEqual({
       kind: 'ambiguous',
       code: 'timeout',
@@ -206,7 +206,7 @@ describe('a request that may have left', () => {
   });
 
   test('when the client is disposed of is ambiguous, and what waits is not sent', async () => {
-    const http = client({ connectionsPerOrigin: 1, totalDeadlineMs: 10_000 });
+    const http = client({ connectionsPerOrigin: 1 });
     const server = createHttpServer();
     await using origin = await listen(server);
     const first = http(post(origin.origin));

@@ -2,6 +2,7 @@ import { createPrivateKey } from 'node:crypto';
 import { z } from 'zod';
 import { mailAddress } from '../fields.ts';
 import type { FieldFault } from '../provider.ts';
+import { secretStrings } from '../redact.ts';
 
 export const config = z.object({
   projectId: z
@@ -30,15 +31,10 @@ export const secrets = z
     serviceAccountJson: z
       .string()
       .max(32_768, 'Must be at most 32768 characters')
-      .transform((text, context) => {
-        const parsed = readServiceAccount(text);
-        if (parsed !== undefined) return parsed;
-        context.addIssue({
-          code: 'custom',
-          message: 'Must be the JSON key file of a service account with an RSA key',
-        });
-        return z.NEVER;
-      })
+      .refine(
+        (text) => readServiceAccount(text) !== undefined,
+        'Must be the JSON key file of a service account with an RSA key',
+      )
       .optional()
       .describe('Content of the JSON key file of the service account. This or privateKey.'),
   })
@@ -59,16 +55,21 @@ export function checkAccount({ config, secrets }: Account): readonly FieldFault[
   ];
 }
 
-/** Who signs for the project: the key given by itself goes before the key file. */
-export function signerOf({ config, secrets }: Account): {
-  readonly clientEmail: string;
-  readonly privateKey: string;
-} {
-  const file = secrets.serviceAccountJson;
+type Signer = { readonly clientEmail: string; readonly privateKey: string };
+
+/** Who signs for the project: what is given by itself goes before the key file. */
+export function signerOf({ config, secrets }: Account): Signer {
+  const file =
+    secrets.serviceAccountJson === undefined ? undefined : readServiceAccount(secrets.serviceAccountJson);
   return {
     clientEmail: config.clientEmail ?? file?.clientEmail ?? '',
     privateKey: secrets.privateKey ?? file?.privateKey ?? '',
   };
+}
+
+/** Every secret of the account, the key inside the key file too. */
+export function accountSecrets(account: Account): string[] {
+  return [...secretStrings(account.secrets), signerOf(account).privateKey];
 }
 
 /** Keys copied out of a JSON file or an environment variable carry `\n` as two characters. */
@@ -84,7 +85,7 @@ function isRsaKey(pem: string): boolean {
   }
 }
 
-function readServiceAccount(text: string): { clientEmail: string; privateKey: string } | undefined {
+function readServiceAccount(text: string): Signer | undefined {
   try {
     const { client_email: clientEmail, private_key: key } = ServiceAccount.parse(JSON.parse(text));
     const privateKey = withLineBreaks(key);

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { createHttpClient } from '#core/platform/http.ts';
 import { parseAccount } from '#providers/registry.ts';
 import { contextAt, httpProviderSuite } from '#test/suites/provider-conformance.ts';
-import type { Account } from './account.ts';
+import { accountSecrets, signerOf, type Account } from './account.ts';
 import { FCM_CODES } from './outcomes.ts';
 import fcm from './provider.ts';
 import { startFcmStandIn } from './stand-in.ts';
@@ -221,7 +221,7 @@ httpProviderSuite({
 
 describe('fcm', () => {
   async function setup() {
-    const http = createHttpClient({ totalDeadlineMs: 500 });
+    const http = createHttpClient({ totalDeadlineMs: 1_500 });
     const standIn = await startFcmStandIn();
     const context = contextAt(fcm, http, standIn.origin);
     const paths = () => standIn.received.map(({ path }) => (path === '/token' ? 'token' : 'send'));
@@ -317,10 +317,10 @@ describe('fcm', () => {
       private_key: privateKey,
       token_uri: 'http://evil.example',
     });
-    expect(parseAccount(fcm, { projectId: 'my-app-1a2b3' }, { serviceAccountJson })).toMatchObject({
-      ok: true,
-      secrets: { serviceAccountJson: { clientEmail: CLIENT_EMAIL, privateKey } },
-    });
+    const parsed = parseAccount(fcm, { projectId: 'my-app-1a2b3' }, { serviceAccountJson });
+    expect(parsed).toMatchObject({ ok: true });
+    expect(signerOf(parsed as unknown as Account)).toEqual({ clientEmail: CLIENT_EMAIL, privateKey });
+    expect(accountSecrets(parsed as unknown as Account)).toContain(privateKey);
   });
 
   test.each(Object.entries(FCM_CODES).map(([code, ruling]) => [code, ruling.class, ruling.retry] as const))(

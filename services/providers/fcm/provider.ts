@@ -3,7 +3,6 @@ import type { OutboundFor } from '#core/domain/content.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
 import { forgetAccessToken, TokenRefused, tokenVerdict, withoutToken } from '../oauth.ts';
 import { defineProvider, type HttpResult, type ProviderContext, type Verification } from '../provider.ts';
-import { secretStrings } from '../redact.ts';
 import {
   doubted,
   isSuccess,
@@ -18,7 +17,7 @@ import {
   type Said,
 } from '../ruling.ts';
 import { fcmToken } from './access-token.ts';
-import { checkAccount, config, secrets, type Account } from './account.ts';
+import { accountSecrets, checkAccount, config, secrets, type Account } from './account.ts';
 import { fcmMessage } from './message.ts';
 import { FCM_CODES, INVALID_TOKEN } from './outcomes.ts';
 
@@ -47,8 +46,7 @@ export default defineProvider({
 
   async send(message, account, context): Promise<Outcome> {
     const called = await call(account, context, { message: fcmMessage(message, context.now()) });
-    if (called instanceof TokenRefused)
-      return withoutToken(called, secretStrings(account.secrets), context.now());
+    if (called instanceof TokenRefused) return withoutToken(called, accountSecrets(account), context.now());
     const { result } = called;
     if (result.kind !== 'response') return unanswered(result);
     if (!isSuccess(result))
@@ -65,7 +63,7 @@ export default defineProvider({
       validate_only: true,
       message: { token: 'credential-check' },
     });
-    if (called instanceof TokenRefused) return tokenVerdict(called, secretStrings(account.secrets));
+    if (called instanceof TokenRefused) return tokenVerdict(called, accountSecrets(account));
     const { result } = called;
     if (result.kind !== 'response') return unverified(result);
     if (isSuccess(result))
@@ -141,5 +139,5 @@ function read(body: unknown): Said {
 }
 
 function hiddenOf(account: Account, token: string, message?: OutboundFor<'push'>): string[] {
-  return [...secretStrings(account.secrets), token, ...(message === undefined ? [] : [message.to])];
+  return [...accountSecrets(account), token, ...(message === undefined ? [] : [message.to])];
 }

@@ -87,7 +87,7 @@ const noHttp: HttpSender = () => Promise.reject(new Error('A login with a passwo
 
 function contextFor({
   allowCidrs = ['127.0.0.0/8'],
-  deadlineMs = 5_000,
+  deadlineMs = 10_000,
   http = noHttp,
   tokenOrigin = '',
 } = {}) {
@@ -229,7 +229,7 @@ describe('a mailbox with OAuth', () => {
 
   async function setup(oauthIssuer: 'google' | 'microsoft') {
     const stack = new AsyncDisposableStack();
-    const http = stack.use(createHttpClient({ totalDeadlineMs: 2_000 }));
+    const http = stack.use(createHttpClient({ totalDeadlineMs: 10_000 }));
     const server = stack.use(await startSmtpStandIn());
     let issued = 0;
     const issuer = stack.use(
@@ -313,7 +313,8 @@ describe('a session that goes wrong', () => {
     server = await startSmtpStandIn();
   });
   afterEach(() => server[Symbol.asyncDispose]());
-  const send = (deadlineMs = 5_000) => smtp.send(message, accountAt(server.port), contextFor({ deadlineMs }));
+  const send = (deadlineMs = 10_000) =>
+    smtp.send(message, accountAt(server.port), contextFor({ deadlineMs }));
 
   test.each<[SmtpStage, number, string, string, string, string]>([
     ['greeting', 554, 'No service', 'rejected_transient', 'provider_unavailable', 'greeting_refused'],
@@ -371,7 +372,10 @@ describe('a session that goes wrong', () => {
     ['content', 'reset', 'ambiguous'],
   ])('at %s by a %s is %s', async (stage, kind, outcome) => {
     server.fail(stage, { kind } as SmtpFault);
-    expect(await send(500)).toMatchObject({ kind: outcome, failure: { class: 'provider_unavailable' } });
+    expect(await send(kind === 'hang' ? 1_000 : 10_000)).toMatchObject({
+      kind: outcome,
+      failure: { class: 'provider_unavailable' },
+    });
   });
 
   test('because nothing listens was not sent', async () => {
@@ -419,7 +423,7 @@ describe('a session that goes wrong', () => {
       failure: { class: 'auth_or_config' },
     });
     server.fail('greeting', { kind: 'hang' });
-    expect(await smtp.verify(account, contextFor({ deadlineMs: 300 }))).toMatchObject({ kind: 'unknown' });
+    expect(await smtp.verify(account, contextFor({ deadlineMs: 1_000 }))).toMatchObject({ kind: 'unknown' });
     expect(await smtp.verify(account, contextFor({ allowCidrs: [] }))).toMatchObject({ kind: 'invalid' });
     expect(server.received).toHaveLength(0);
   });

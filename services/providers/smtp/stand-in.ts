@@ -106,7 +106,7 @@ export async function startSmtpStandIn(options: SmtpStandInOptions = {}): Promis
     disabledCommands: encryption === 'none' ? ['STARTTLS'] : [],
     disableReverseLookup: true,
     hideENHANCEDSTATUSCODES: true,
-    closeTimeout: 100,
+    closeTimeout: 1,
     logger: false,
   });
   // Clients that give up leave errors behind that are theirs to tell.
