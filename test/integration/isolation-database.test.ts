@@ -226,13 +226,13 @@ describe('the database keeps tenants apart', () => {
 
   test("functions that replace secrets act for the transaction's tenant alone", async () => {
     const replaced = await withTenant(api.sql, a.tenantId as TenantId, async (tx) => [
-      await tx`select * from replace_provider_secret(${b.providerId}, 'stolen', null, '1 minute')`,
-      await tx`select replace_api_key_secret(${b.apiKeyId}, ${Buffer.alloc(32, 1)}, null) as done`,
+      await tx`select * from replace_provider_secret(${b.tenantId}, ${b.providerId}, 'stolen', '1 minute')`,
+      await tx`select replace_api_key_secret(${b.tenantId}, ${b.apiKeyId}, ${Buffer.alloc(32, 1)}, null) as done`,
     ]);
     expect(replaced).toEqual([[], [{ done: false }]]);
     await api.sql.begin(async (tx) => {
       expect(
-        await tx`select * from replace_provider_secret(${b.providerId}, 'stolen', null, '1 minute')`,
+        await tx`select * from replace_provider_secret(${b.tenantId}, ${b.providerId}, 'stolen', '1 minute')`,
       ).toEqual([]);
     });
   });

@@ -127,12 +127,13 @@ export async function updateApiKey(
 
 /** The former secret is good until `graceUntil`, or for nothing from now on where that is null. */
 export async function replaceApiKeySecret(
+  tenantId: TenantId,
   tx: TransactionSql,
   id: ApiKeyId,
   secretHash: Uint8Array,
   graceUntil: Date | null,
 ): Promise<void> {
-  await tx`select replace_api_key_secret(${id}, ${Buffer.from(secretHash)}, ${graceUntil})`;
+  await tx`select replace_api_key_secret(${tenantId}, ${id}, ${Buffer.from(secretHash)}, ${graceUntil})`;
 }
 
 /** @returns false where the key was revoked before. */

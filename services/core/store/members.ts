@@ -1,6 +1,6 @@
 import type { TenantId, UserId } from '#core/domain/ids.ts';
 import type { Role } from '#core/domain/role.ts';
-import type { Sql, TransactionSql } from '#core/platform/postgres.ts';
+import type { TransactionSql } from '#core/platform/postgres.ts';
 
 export type Member = {
   readonly userId: UserId;
@@ -113,19 +113,6 @@ export async function countMembers(
       (count(*) filter (where m.role = 'owner' and u.subject is not null))::integer as owners
     from members m join users u on u.id = m.user_id where m.tenant_id = ${tenantId}`;
   return row ?? { members: 0, owners: 0 };
-}
-
-export type Profile = {
-  readonly userId: UserId;
-  readonly subject: string | null;
-  readonly email: string | null;
-  readonly name: string | null;
-};
-
-export async function findProfile(sql: Sql, userId: UserId): Promise<Profile | undefined> {
-  const [row] = await sql<{ subject: string | null; email: string | null; name: string | null }[]>`
-    select subject, email, name from user_facts(${userId})`;
-  return row && { userId, ...row };
 }
 
 function toMember(row: MemberRow): Member {

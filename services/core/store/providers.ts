@@ -142,16 +142,14 @@ export async function updateProvider(
 /** How long a replaced secret is kept, so that a mistaken change can be traced and sends under way can end. */
 const KEEP_REPLACED = '15 minutes';
 
-/** Puts a new secret in place, and with it new settings where there are some. */
 export async function replaceProviderSecret(
+  tenantId: TenantId,
   tx: TransactionSql,
   id: ProviderAccountId,
   ciphertext: string,
-  configPublic?: Record<string, unknown>,
 ): Promise<{ readonly secretVersion: number; readonly rotatedAt: Date } | undefined> {
-  const config = configPublic === undefined ? null : JSON.stringify(configPublic);
   const [row] = await tx<{ secret_version: number; rotated_at: Date }[]>`
-    select * from replace_provider_secret(${id}, ${ciphertext}, ${config}, ${KEEP_REPLACED})`;
+    select * from replace_provider_secret(${tenantId}, ${id}, ${ciphertext}, ${KEEP_REPLACED})`;
   return row && { secretVersion: row.secret_version, rotatedAt: row.rotated_at };
 }
 
@@ -192,8 +190,12 @@ export async function deleteProvider(
 }
 
 /** Messages that wait for this account are looked at again at once. */
-export async function wakeWaiting(tx: TransactionSql, id: ProviderAccountId): Promise<void> {
-  await tx`select wake_waiting(${id})`;
+export async function wakeWaiting(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  id: ProviderAccountId,
+): Promise<void> {
+  await tx`select wake_waiting(id) from providers where tenant_id = ${tenantId} and id = ${id}`;
 }
 
 function columns(tx: TransactionSql) {

@@ -6,6 +6,12 @@ import { toTenantFacts, type TenantFacts, type TenantFactsRow, type TenantStatus
 export const SUSPENSION_REASONS = ['manual', 'billing', 'abuse'] as const;
 export type SuspensionReason = (typeof SUSPENSION_REASONS)[number];
 
+/** Any tenant, for a platform admin; a deleted one counts as absent. */
+export async function findTenant(sql: Sql | TransactionSql, id: TenantId): Promise<TenantFacts | undefined> {
+  const [row] = await sql<TenantFactsRow[]>`select * from find_tenant(${id}, null)`;
+  return row && toTenantFacts(row);
+}
+
 export async function isSlugTaken(sql: Sql, slug: string): Promise<boolean> {
   const rows = await sql`select from find_tenant(null, ${slug})`;
   return rows.length > 0;
@@ -101,19 +107,20 @@ export type TenantLimits = {
   readonly plan: string;
   readonly limits: StatedLimits | null;
   readonly overrides: StatedLimits | null;
-  /** Messages that count to the quota of the day that is now, in UTC. */
-  readonly usedToday: number;
+  /** The day that is now, in UTC. */
+  readonly day: string;
+  /** Messages that count to that day's quota. */
+  readonly used: number;
 };
 
 export async function readLimits(tenantId: TenantId, tx: TransactionSql): Promise<TenantLimits | undefined> {
-  const [row] = await tx<
-    { plan: string; limits: StatedLimits | null; overrides: StatedLimits | null; used: number }[]
-  >`
+  const [row] = await tx<TenantLimits[]>`
     select t.plan, l.limits, l.overrides,
+      (now() at time zone 'UTC')::date as day,
       case when u.day = (now() at time zone 'UTC')::date then u.used else 0 end as used
     from tenants t
     left join tenant_limits l on l.tenant_id = t.id
     left join tenant_usage u on u.tenant_id = t.id
     where t.id = ${tenantId}`;
-  return row && { plan: row.plan, limits: row.limits, overrides: row.overrides, usedToday: row.used };
+  return row;
 }

@@ -3,12 +3,11 @@
 
 -- Puts a new secret in place; the old ciphertext is kept for `keep`. An account that was refused is checked anew.
 -- Nothing where the account is not the tenant's or is deleted.
-create function replace_provider_secret(of_provider uuid, new_ciphertext text, new_config text, keep interval)
+create function replace_provider_secret(of_tenant uuid, of_provider uuid, new_ciphertext text, keep interval)
 returns table (secret_version integer, rotated_at timestamptz)
 language sql security definer set search_path = despatch, pg_temp as $$
   update providers p set
     ciphertext = new_ciphertext,
-    config_public = coalesce(new_config::json, p.config_public),
     previous_ciphertext = p.ciphertext,
     previous_until = now() + keep,
     secret_version = p.secret_version + 1,
@@ -16,19 +15,19 @@ language sql security definer set search_path = despatch, pg_temp as $$
     auth_failures = 0,
     verify_requested_at = case when p.status = 'invalid' then now() else p.verify_requested_at end,
     updated_at = now()
-  where p.id = of_provider and p.tenant_id = current_tenant() and p.status <> 'deleted'
+  where p.id = of_provider and p.tenant_id = of_tenant and of_tenant = current_tenant() and p.status <> 'deleted'
   returning p.secret_version, p.updated_at
 $$;
 
 -- Gives a key a new secret; the old one is good until `until`, or for nothing from now on where that is null.
-create function replace_api_key_secret(of_key uuid, new_hash bytea, until timestamptz) returns boolean
+create function replace_api_key_secret(of_tenant uuid, of_key uuid, new_hash bytea, until timestamptz) returns boolean
 language sql security definer set search_path = despatch, pg_temp as $$
   with replaced as (
     update api_keys k set
       secret_hash = new_hash,
       previous_secret_hash = case when until is null then null else k.secret_hash end,
       grace_until = until
-    where k.id = of_key and k.tenant_id = current_tenant() and k.revoked_at is null
+    where k.id = of_key and k.tenant_id = of_tenant and of_tenant = current_tenant() and k.revoked_at is null
     returning 1
   )
   select exists (select from replaced)
@@ -52,8 +51,8 @@ create index providers_replaced on providers (previous_until) where previous_unt
 create index api_keys_replaced on api_keys (grace_until) where grace_until is not null;
 create index members_list on members (tenant_id, created_at desc, user_id desc);
 
-revoke all on function replace_provider_secret(uuid, text, text, interval),
-  replace_api_key_secret(uuid, bytea, timestamptz), forget_replaced_secrets() from public;
-grant execute on function replace_provider_secret(uuid, text, text, interval),
-  replace_api_key_secret(uuid, bytea, timestamptz) to despatch_api;
+revoke all on function replace_provider_secret(uuid, uuid, text, interval),
+  replace_api_key_secret(uuid, uuid, bytea, timestamptz), forget_replaced_secrets() from public;
+grant execute on function replace_provider_secret(uuid, uuid, text, interval),
+  replace_api_key_secret(uuid, uuid, bytea, timestamptz) to despatch_api;
 grant execute on function forget_replaced_secrets() to despatch_worker;

@@ -1,0 +1,34 @@
+import { z } from 'zod';
+import { CHANNELS } from '#core/domain/channel.ts';
+import { PROVIDERS } from '#providers/registry.gen.ts';
+import { describeProvider } from '#providers/registry.ts';
+import { defineRoute, type RouteModule } from '../routes-kit.ts';
+
+const CatalogEntry = z
+  .object({
+    provider: z.string().describe('The id to create a provider account with.'),
+    channel: z.enum(CHANNELS),
+    name: z.string(),
+    publicConfigSchema: z.record(z.string(), z.unknown()).describe('JSON Schema of `publicConfig`.'),
+    secretConfigSchema: z.record(z.string(), z.unknown()).describe('JSON Schema of `secretConfig`.'),
+    capabilities: z.object({
+      dedupe: z
+        .enum(['key', 'lookup', 'none'])
+        .describe('How the provider guards against a second copy of one message.'),
+      receipts: z.boolean().describe('Whether it tells of deliveries.'),
+    }),
+  })
+  .meta({ id: 'CatalogEntry' });
+
+export function providerCatalogRoute(): RouteModule {
+  const catalog = [...PROVIDERS.values()].map(describeProvider);
+  return defineRoute({
+    method: 'GET',
+    path: '/v1/admin/provider-catalog',
+    summary: 'List the providers that accounts can be created for',
+    tag: 'Providers',
+    auth: { kind: 'bearer', role: 'viewer' },
+    response: z.array(CatalogEntry),
+    handler: async () => ({ body: catalog }),
+  });
+}

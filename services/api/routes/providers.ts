@@ -1,0 +1,411 @@
+import { z } from 'zod';
+import { AppError, notFound } from '#core/domain/app-error.ts';
+import { CHANNELS } from '#core/domain/channel.ts';
+import { newId, type ProviderAccountId } from '#core/domain/ids.ts';
+import type { TransactionSql } from '#core/platform/postgres.ts';
+import {
+  countProviders,
+  deleteProvider,
+  findProviderAccount,
+  insertProvider,
+  listProviders,
+  PROVIDER_STATUSES,
+  replaceProviderSecret,
+  requestVerification,
+  setProviderStatus,
+  updateProvider,
+  wakeWaiting,
+  type ProviderAccount,
+} from '#core/store/providers.ts';
+import { withTenant } from '#core/store/tenant-scope.ts';
+import type { AnyProvider } from '#providers/provider.ts';
+import { PROVIDERS } from '#providers/registry.gen.ts';
+import { findProvider, parseAccount, parsePublicConfig } from '#providers/registry.ts';
+import {
+  assertBelow,
+  changeTenant,
+  createInTenant,
+  earlierAnswer,
+  scopeOf,
+  type AdminDeps,
+  type Change,
+} from '../admin-change.ts';
+import type { MemberCaller } from '../auth.ts';
+import { pageFrom } from '../cursor.ts';
+import { encryptSecrets, settingsRejected } from '../provider-secret.ts';
+import { Provider, viewProvider } from '../provider-view.ts';
+import {
+  defineRoute,
+  IdParams,
+  pageOf,
+  pageQuery,
+  type RequestFacts,
+  type RouteModule,
+} from '../routes-kit.ts';
+import { text } from '../fields.ts';
+
+const tag = 'Providers';
+const writer = { kind: 'bearer', role: 'admin' } as const;
+const reader = { kind: 'bearer', role: 'viewer' } as const;
+const catalogIds = [...PROVIDERS.keys()] as [string, ...string[]];
+const errors = ['invalid_state', 'dependency_unavailable'] as const;
+
+const fields = {
+  label: text(2, 80).describe("The tenant's own name for the account."),
+  publicConfig: z
+    .record(z.string(), z.unknown())
+    .describe("Settings, by the provider's schema in the catalog. Keys in either spelling."),
+  secretConfig: z
+    .record(z.string(), z.unknown())
+    .describe('Secrets, by the schema in the catalog. Encrypted at once, and never shown again.'),
+  rateLimitPerSecond: z
+    .int()
+    .min(1)
+    .max(10_000)
+    .nullable()
+    .describe('Messages or sms segments a second. Null: no limit.'),
+};
+
+export function providerRoutes(deps: AdminDeps): RouteModule[] {
+  return [
+    create(deps),
+    list(deps),
+    read(deps),
+    update(deps),
+    remove(deps),
+    replaceSecret(deps),
+    verify(deps),
+    enable(deps),
+    disable(deps),
+  ];
+}
+
+function create({ sql, keyring, notify }: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'POST',
+    path: '/v1/admin/providers',
+    summary: 'Store the credentials of a provider account',
+    tag,
+    auth: writer,
+    idempotent: true,
+    body: z.object({
+      provider: z.enum(catalogIds).describe('An id of the catalog; it decides the channel.'),
+      label: fields.label,
+      publicConfig: fields.publicConfig.default({}),
+      secretConfig: fields.secretConfig,
+      rateLimitPerSecond: fields.rateLimitPerSecond.default(null),
+    }),
+    status: 201,
+    response: Provider,
+    errors: ['plan_limit_reached', 'idempotency_mismatch', 'dependency_unavailable'],
+    handler: async ({ caller, body, idempotency, request }) => {
+      const { label, publicConfig: configPublic, rateLimitPerSecond } = body;
+      const provider = catalogEntry(body.provider);
+      const parsed = parseAccount(provider, configPublic, body.secretConfig);
+      if (!parsed.ok) throw settingsRejected(parsed.details);
+      const tenantId = caller.tenant.id;
+      const earlier = await earlierAnswer<z.output<typeof Provider>>(sql, tenantId, idempotency);
+      if (earlier !== null) return earlier;
+      const id = newId<ProviderAccountId>();
+      const ciphertext = await encryptSecrets(keyring, tenantId, id, parsed.secrets);
+      const { channel } = provider;
+      const account = {
+        id,
+        provider: provider.id,
+        channel,
+        label,
+        configPublic,
+        rateLimitPerSecond,
+        ciphertext,
+      };
+      const result = await createInTenant(
+        sql,
+        scopeOf(caller, request),
+        idempotency,
+        async ({ tx, tenant, audit }) => {
+          const count = await countProviders(tenantId, tx, channel);
+          assertBelow(count, tenant.limits.providersPerChannelMax, 'providersPerChannelMax');
+          const stored = await insertProvider(tenantId, tx, account);
+          await audit('provider.created', id);
+          return { status: 201, body: viewProvider(stored) };
+        },
+      );
+      if (!result.replayed) notify('provider', { tenantId, id });
+      return result;
+    },
+  });
+}
+
+function list({ sql, cursors }: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'GET',
+    path: '/v1/admin/providers',
+    summary: 'List provider accounts',
+    tag,
+    auth: reader,
+    query: z.object({
+      ...pageQuery,
+      channel: z.enum(CHANNELS).optional(),
+      status: z.enum(PROVIDER_STATUSES).optional(),
+      provider: text(1, 64).optional().describe('An id of the catalog.'),
+    }),
+    response: pageOf(Provider),
+    errors: ['invalid_cursor'],
+    handler: async ({ caller: { tenant }, query: { limit, cursor, ...filter } }) => {
+      const pages = { list: 'providers', of: tenant.id, ...filter };
+      const before = cursor === undefined ? undefined : Number(cursors.open(pages, cursor));
+      const rows = await withTenant(sql, tenant.id, (tx) =>
+        listProviders(tenant.id, tx, { ...filter, before, most: limit + 1 }),
+      );
+      return {
+        body: pageFrom(
+          rows,
+          limit,
+          ({ account }) => viewProvider(account),
+          ({ seq }) => cursors.seal(pages, String(seq)),
+        ),
+      };
+    },
+  });
+}
+
+function read({ sql }: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'GET',
+    path: '/v1/admin/providers/:id',
+    summary: 'Show a provider account',
+    tag,
+    auth: reader,
+    params: IdParams,
+    response: Provider,
+    handler: async ({ caller, params }) => ({ body: viewProvider(await peek(sql, caller, params.id)) }),
+  });
+}
+
+function update({ sql, keyring, notify }: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'PATCH',
+    path: '/v1/admin/providers/:id',
+    summary: 'Change a provider account',
+    description:
+      'What is left out stays. `publicConfig` replaces all settings; give `secretConfig` with it where both change together. Rules that need both halves are checked only then.',
+    tag,
+    auth: writer,
+    params: IdParams,
+    body: z.object({
+      label: fields.label.optional(),
+      publicConfig: fields.publicConfig.optional(),
+      secretConfig: fields.secretConfig.optional(),
+      rateLimitPerSecond: fields.rateLimitPerSecond.optional(),
+    }),
+    response: Provider,
+    errors,
+    handler: async ({ caller, params, body, request }) => {
+      const { label, publicConfig, secretConfig, rateLimitPerSecond } = body;
+      const before = await peek(sql, caller, params.id);
+      if (Object.values(body).every((value) => value === undefined)) return { body: viewProvider(before) };
+      const tenantId = caller.tenant.id;
+      const { id } = before;
+      const provider = catalogEntry(before.provider);
+      let ciphertext: string | undefined;
+      if (secretConfig !== undefined) {
+        const parsed = parseAccount(provider, publicConfig ?? before.configPublic, secretConfig);
+        if (!parsed.ok) throw settingsRejected(parsed.details);
+        ciphertext = await encryptSecrets(keyring, tenantId, id, parsed.secrets);
+      } else if (publicConfig !== undefined) {
+        const parsed = parsePublicConfig(provider, publicConfig);
+        if (!parsed.ok) throw settingsRejected(parsed.details);
+      }
+      const account = await changeTenant(sql, scopeOf(caller, request), async (change) => {
+        await present(caller, change.tx, id);
+        await updateProvider(tenantId, change.tx, id, {
+          label,
+          rateLimitPerSecond,
+          configPublic: publicConfig,
+        });
+        await change.audit('provider.updated', id);
+        if (ciphertext !== undefined) {
+          await replaceProviderSecret(tenantId, change.tx, id, ciphertext);
+          await change.audit('provider.secret_rotated', id);
+        }
+        if (publicConfig !== undefined || ciphertext !== undefined)
+          await wakeWaiting(tenantId, change.tx, id);
+        return present(caller, change.tx, id);
+      });
+      notify('provider', { tenantId, id });
+      return { body: viewProvider(account) };
+    },
+  });
+}
+
+function remove(deps: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'DELETE',
+    path: '/v1/admin/providers/:id',
+    summary: 'Delete a provider account',
+    description:
+      'Its secret is removed at once. Messages that waited for it go to another account, where there is one.',
+    tag,
+    auth: writer,
+    params: IdParams,
+    handler: async ({ caller, params, request }) => {
+      await changeAccount(deps, caller, params.id, request, async ({ tx, audit }, { id }) => {
+        await deleteProvider(caller.tenant.id, tx, id);
+        await wakeWaiting(caller.tenant.id, tx, id);
+        await audit('provider.deleted', id);
+      });
+      return { body: undefined };
+    },
+  });
+}
+
+function replaceSecret(deps: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'PUT',
+    path: '/v1/admin/providers/:id/secret',
+    summary: "Replace a provider account's secret",
+    description: 'Takes effect for the next message. The former secret is kept, encrypted, for 15 minutes.',
+    tag,
+    auth: writer,
+    params: IdParams,
+    body: z.object({ secretConfig: fields.secretConfig }),
+    response: z
+      .object({ id: z.uuid(), secretVersion: z.int().min(1), rotatedAt: z.iso.datetime() })
+      .meta({ id: 'ProviderSecret' }),
+    errors: ['dependency_unavailable'],
+    handler: async ({ caller, params, body, request }) => {
+      const before = await peek(deps.sql, caller, params.id);
+      const parsed = parseAccount(catalogEntry(before.provider), before.configPublic, body.secretConfig);
+      if (!parsed.ok) throw settingsRejected(parsed.details);
+      const ciphertext = await encryptSecrets(deps.keyring, caller.tenant.id, before.id, parsed.secrets);
+      const replaced = await changeAccount(
+        deps,
+        caller,
+        params.id,
+        request,
+        async ({ tx, audit }, { id }) => {
+          const rotated = await replaceProviderSecret(caller.tenant.id, tx, id, ciphertext);
+          if (rotated === undefined) throw notFound();
+          await wakeWaiting(caller.tenant.id, tx, id);
+          await audit('provider.secret_rotated', id);
+          return rotated;
+        },
+      );
+      const { secretVersion, rotatedAt } = replaced;
+      return { body: { id: before.id, secretVersion, rotatedAt: rotatedAt.toISOString() } };
+    },
+  });
+}
+
+function verify(deps: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'POST',
+    path: '/v1/admin/providers/:id/verify',
+    summary: "Have a provider account's credentials checked",
+    description:
+      'The check runs soon, without sending anything to anyone; `status` and `verifiedAt` tell how it ended.',
+    tag,
+    auth: writer,
+    params: IdParams,
+    status: 202,
+    response: Provider,
+    errors: ['invalid_state'],
+    handler: async ({ caller, params, request }) => {
+      const account = await changeAccount(
+        deps,
+        caller,
+        params.id,
+        request,
+        async ({ tx, audit }, { id, status }) => {
+          if (status === 'disabled')
+            throw new AppError('invalid_state', { message: 'Provider account is disabled' });
+          await requestVerification(caller.tenant.id, tx, id);
+          await audit('provider.verify_requested', id);
+          return present(caller, tx, id);
+        },
+      );
+      return { body: viewProvider(account) };
+    },
+  });
+}
+
+function enable(deps: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'POST',
+    path: '/v1/admin/providers/:id/enable',
+    summary: 'Enable a disabled provider account',
+    description: 'One that is not disabled stays as it is.',
+    tag,
+    auth: writer,
+    params: IdParams,
+    response: Provider,
+    handler: async ({ caller, params, request }) => ({
+      body: await move(deps, caller, params.id, request, 'active'),
+    }),
+  });
+}
+
+function disable(deps: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'POST',
+    path: '/v1/admin/providers/:id/disable',
+    summary: 'Disable a provider account',
+    description: 'No message is sent over it until it is enabled again.',
+    tag,
+    auth: writer,
+    params: IdParams,
+    response: Provider,
+    handler: async ({ caller, params, request }) => ({
+      body: await move(deps, caller, params.id, request, 'disabled'),
+    }),
+  });
+}
+
+/** Repeating it changes nothing. */
+async function move(
+  deps: AdminDeps,
+  caller: MemberCaller,
+  id: string,
+  request: RequestFacts,
+  to: 'active' | 'disabled',
+): Promise<z.output<typeof Provider>> {
+  const account = await changeAccount(deps, caller, id, request, async ({ tx, audit }, before) => {
+    if ((before.status === 'disabled') === (to === 'disabled')) return before;
+    await setProviderStatus(caller.tenant.id, tx, before.id, to);
+    await wakeWaiting(caller.tenant.id, tx, before.id);
+    await audit(to === 'disabled' ? 'provider.disabled' : 'provider.enabled', before.id);
+    return present(caller, tx, before.id);
+  });
+  return viewProvider(account);
+}
+
+/** One change of one account, told to everybody after its commit. */
+async function changeAccount<T>(
+  { sql, notify }: AdminDeps,
+  caller: MemberCaller,
+  id: string,
+  request: RequestFacts,
+  work: (change: Change, account: ProviderAccount) => Promise<T>,
+): Promise<T> {
+  const result = await changeTenant(sql, scopeOf(caller, request), async (change) =>
+    work(change, await present(caller, change.tx, id)),
+  );
+  notify('provider', { tenantId: caller.tenant.id, id });
+  return result;
+}
+
+function peek(sql: AdminDeps['sql'], caller: MemberCaller, id: string): Promise<ProviderAccount> {
+  return withTenant(sql, caller.tenant.id, (tx) => present(caller, tx, id));
+}
+
+async function present(caller: MemberCaller, tx: TransactionSql, id: string): Promise<ProviderAccount> {
+  const account = await findProviderAccount(caller.tenant.id, tx, id as ProviderAccountId);
+  if (account === undefined) throw notFound();
+  return account;
+}
+
+function catalogEntry(id: string): AnyProvider {
+  const provider = findProvider(id);
+  if (provider === undefined) throw new Error(`the catalog has lost ${id}`);
+  return provider;
+}

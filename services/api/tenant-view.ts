@@ -1,0 +1,44 @@
+import { z } from 'zod';
+import type { TenantFacts } from '#core/store/directory.ts';
+import { SUSPENSION_REASONS, type SuspensionReason } from '#core/store/tenants.ts';
+
+export const TENANT_STATUSES = ['provisioning', 'active', 'suspended', 'deleting', 'deleted'] as const;
+
+export const Tenant = z
+  .object({
+    id: z.uuid(),
+    name: z.string(),
+    slug: z.string(),
+    createdAt: z.iso.datetime(),
+    status: z.enum(TENANT_STATUSES),
+    plan: z.string(),
+    suspension: z
+      .object({
+        reason: z.enum(SUSPENSION_REASONS),
+        at: z.iso.datetime(),
+        by: z.string().nullable().describe('The user id of the platform admin, or what else suspended it.'),
+      })
+      .nullable(),
+    managedBy: z
+      .string()
+      .nullable()
+      .describe('Namespace and name of the cluster resource that owns plan, suspension and deletion.'),
+  })
+  .meta({ id: 'Tenant' });
+
+export function viewTenant(tenant: TenantFacts): z.output<typeof Tenant> {
+  const { suspensionReason: reason, suspendedAt: at, suspendedBy: by } = tenant;
+  return {
+    id: tenant.id,
+    name: tenant.name,
+    slug: tenant.slug,
+    createdAt: tenant.createdAt.toISOString(),
+    status: tenant.status,
+    plan: tenant.plan,
+    suspension:
+      reason === null || at === null
+        ? null
+        : { reason: reason as SuspensionReason, at: at.toISOString(), by },
+    managedBy: tenant.ownerRef,
+  };
+}
