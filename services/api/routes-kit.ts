@@ -43,7 +43,13 @@ export type RouteContext<A extends RouteAuth, P, Q, B> = {
 };
 
 /** What the audit log wants to know of a request. */
-export type RequestFacts = { readonly id: string; readonly ip: string; readonly appName: string | null };
+export type RequestFacts = {
+  readonly id: string;
+  readonly ip: string;
+  readonly appName: string | null;
+  /** Size of the body as announced; 0 where it was not. */
+  readonly bodyBytes: number;
+};
 
 export type Answer<Body> = {
   readonly body: Body;
@@ -155,12 +161,17 @@ export function defineRoute<
           query: request.query as z.output<Q>,
           body: (idempotent ? withoutKey(request.body) : request.body) as z.output<B>,
           idempotency: claim,
-          request: { id: request.id, ip: request.ip, appName: request.appName },
+          request: factsOf(request),
         });
         return send(reply, status, answer);
       },
     });
   };
+}
+
+function factsOf(request: FastifyRequest): RequestFacts {
+  const { id, ip, appName, headers } = request;
+  return { id, ip, appName, bodyBytes: Number(headers['content-length'] ?? 0) };
 }
 
 function send(reply: FastifyReply, status: number, answer: Answer<unknown>): FastifyReply {

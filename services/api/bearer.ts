@@ -1,0 +1,131 @@
+import {
+  createLocalJWKSet,
+  createRemoteJWKSet,
+  errors,
+  jwtVerify,
+  type JSONWebKeySet,
+  type JWTHeaderParameters,
+  type JWTPayload,
+  type JWTVerifyGetKey,
+} from 'jose';
+import { unavailable } from '#core/domain/app-error.ts';
+import type { Identity } from '#core/store/directory.ts';
+
+export type OidcConfig = {
+  /** Exactly as in the tokens. */
+  readonly issuer: string;
+  readonly audience: string;
+  /** Absent: found through the issuer's discovery document. */
+  readonly jwksUrl?: string | undefined;
+  /** Signature algorithms that are accepted. Symmetric ones and `none` never are. */
+  readonly algorithms: readonly string[];
+  /** Accepted values of the token's `typ`, in lower case. A token without one counts as `jwt`. */
+  readonly tokenTypes: readonly string[];
+};
+
+/** @returns null for a token that proves nothing. @throws AppError 503 while the issuer's keys cannot be had. */
+export type VerifyToken = (token: string) => Promise<Identity | null>;
+
+const FETCH_TIMEOUT_MS = 3_000;
+const CLOCK_SKEW_S = 30;
+const TOKEN_LENGTH_MAX = 16_384;
+
+/** Verifies sign-in tokens of one OpenID Connect issuer. Keys come from the issuer alone, never from a token. */
+export function createTokenVerifier(config: OidcConfig): VerifyToken {
+  const findKey = issuerKeys(config);
+
+  return async (token) => {
+    if (token.length > TOKEN_LENGTH_MAX) return null;
+    try {
+      const { payload, protectedHeader } = await jwtVerify(token, findKey, {
+        issuer: config.issuer,
+        audience: config.audience,
+        algorithms: [...config.algorithms],
+        clockTolerance: CLOCK_SKEW_S,
+        requiredClaims: ['sub', 'exp'],
+      });
+      return isAcceptedType(protectedHeader, config.tokenTypes) ? identityOf(config.issuer, payload) : null;
+    } catch (error) {
+      if (error instanceof KeysUnavailableError) throw unavailable(error.cause);
+      // Whatever else a token brings about is the token's own fault.
+      return null;
+    }
+  };
+}
+
+function isAcceptedType({ typ }: JWTHeaderParameters, accepted: readonly string[]): boolean {
+  return accepted.includes((typ ?? 'jwt').toLowerCase().replace(/^application\//, ''));
+}
+
+function identityOf(issuer: string, payload: JWTPayload): Identity | null {
+  const subject = textOf(payload.sub, 255);
+  if (subject === null || subject !== payload.sub) return null;
+  return {
+    issuer,
+    subject,
+    email: textOf(payload['email'], 320),
+    emailVerified: payload['email_verified'] === true,
+    name: textOf(payload['name'], 200),
+  };
+}
+
+/** Claims go into the database: only text that it can hold, cut to its place. */
+function textOf(claim: unknown, lengthMax: number): string | null {
+  if (typeof claim !== 'string') return null;
+  const text = claim.replaceAll('\0', '').toWellFormed().slice(0, lengthMax).toWellFormed();
+  return text === '' ? null : text;
+}
+
+class KeysUnavailableError extends Error {
+  override readonly name = 'KeysUnavailableError';
+}
+
+/**
+ * Finds the issuer's key for a token. Keys are fetched again when they are ten minutes old or a token names an unknown
+ * one. While the issuer is away those last seen stay good: its outage locks nobody out who could sign in before.
+ */
+function issuerKeys(config: OidcConfig): JWTVerifyGetKey {
+  type Remote = ReturnType<typeof createRemoteJWKSet>;
+  let opening: Promise<Remote> | undefined;
+  let lastSeen: JSONWebKeySet | undefined;
+
+  const open = async (): Promise<Remote> =>
+    createRemoteJWKSet(new URL(config.jwksUrl ?? (await discoverJwksUrl(config.issuer))), {
+      timeoutDuration: FETCH_TIMEOUT_MS,
+      cooldownDuration: 2_000,
+      cacheMaxAge: 600_000,
+    });
+
+  return async (header, token) => {
+    try {
+      opening ??= open();
+      const remote = await opening;
+      const key = await remote(header, token);
+      lastSeen = remote.jwks() ?? lastSeen;
+      return key;
+    } catch (error) {
+      if (error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys)
+        throw error;
+      if (error instanceof errors.JOSENotSupported) throw error;
+      // A failed discovery is tried again by the next token.
+      const remote = await opening?.catch(() => (opening = undefined));
+      lastSeen = remote?.jwks() ?? lastSeen;
+      if (lastSeen === undefined)
+        throw new KeysUnavailableError('the issuer gave no keys yet', { cause: error });
+      return createLocalJWKSet(lastSeen)(header, token);
+    }
+  };
+}
+
+async function discoverJwksUrl(issuer: string): Promise<string> {
+  const response = await fetch(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`, {
+    signal: AbortSignal.timeout(FETCH_TIMEOUT_MS),
+    redirect: 'error',
+  });
+  if (!response.ok) throw new Error(`the issuer's discovery document answered ${response.status}`);
+  const document = (await response.json()) as { issuer?: unknown; jwks_uri?: unknown };
+  if (document.issuer !== issuer || typeof document.jwks_uri !== 'string') {
+    throw new Error("the issuer's discovery document is not its own");
+  }
+  return document.jwks_uri;
+}

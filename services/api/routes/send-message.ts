@@ -1,0 +1,153 @@
+import { z } from 'zod';
+import { AppError, unavailable, validationFailed } from '#core/domain/app-error.ts';
+import { CHANNELS } from '#core/domain/channel.ts';
+import type { TenantId } from '#core/domain/ids.ts';
+import type { Sql } from '#core/platform/postgres.ts';
+import type { Verdict } from '#core/store/acceptance.ts';
+import { listSenders, type Sender } from '#core/store/messages.ts';
+import { withTenant } from '#core/store/tenant-scope.ts';
+import type { AcceptBatcher } from '../accept-batcher.ts';
+import { earlierAnswer } from '../admin-change.ts';
+import { rateHeaders } from '../app.ts';
+import type { KeyCaller } from '../auth.ts';
+import type { FreshCache } from '../fresh-cache.ts';
+import { newMessageRow, type Accepted } from '../new-message.ts';
+import { defineRoute, type Answer, type RouteContext, type RouteModule } from '../routes-kit.ts';
+import { SendMessage } from '../send-message-schema.ts';
+
+export type AcceptMetrics = {
+  readonly accepted: (channel: string) => void;
+  readonly rejected: (reason: 'quota' | 'rate' | 'suspended' | 'dependency') => void;
+  readonly replayed: () => void;
+};
+
+export type SendMessageDeps = {
+  readonly sql: Sql;
+  readonly batcher: AcceptBatcher;
+  /** Per tenant: the accounts that it can send through. */
+  readonly senders: FreshCache<readonly Sender[]>;
+  readonly metrics: AcceptMetrics;
+  /** The W3C traceparent of the request under way. */
+  readonly traceparent: () => string | null;
+};
+
+const AcceptedMessage = z
+  .object({
+    id: z.uuid(),
+    status: z.literal('queued'),
+    channel: z.enum(CHANNELS),
+    to: z.string().describe('Echo of the recipient.'),
+    enqueuedAt: z.iso.datetime(),
+    segments: z.int().optional().describe('Only for `sms`.'),
+    encoding: z.string().optional().describe('Only for `sms`.'),
+    test: z.literal(true).optional().describe('Sent with a test key: no provider is called.'),
+  })
+  .meta({ id: 'AcceptedMessage' });
+
+type Context = RouteContext<{ kind: 'key'; scope: 'messages:send' }, object, object, SendMessage>;
+
+/** `POST /v1/messages`. For a warm key, one commit shared with other requests is the only call to the database. */
+export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
+  const { sql, batcher, metrics } = deps;
+
+  /** Checks that time or settings can turn against a request. A replay of what once passed them stays good. */
+  async function prepare({ body, caller, idempotency }: Context) {
+    const row = newMessageRow(body, caller, idempotency, Date.now(), deps.traceparent());
+    if (caller.key.mode === 'live') await assertSender(caller.tenant.id, body);
+    return row;
+  }
+
+  async function assertSender(tenantId: TenantId, { channel, providerId }: SendMessage): Promise<void> {
+    const load = () => withTenant(sql, tenantId, (tx) => listSenders(tenantId, tx));
+    const serves = ({ id, channel: served }: Sender) => served === channel && (providerId ?? id) === id;
+    let senders = await deps.senders.get(tenantId, load);
+    if (senders.some(serves)) return;
+    // A refusal is never given from an old copy: the account may have just been made.
+    deps.senders.drop(tenantId);
+    senders = await deps.senders.get(tenantId, load);
+    if (senders.some(serves)) return;
+    if (senders.some((sender) => sender.channel === channel)) {
+      const message = 'Must be a provider account of this tenant that serves the channel and is not disabled';
+      throw validationFailed({ field: 'providerId', rule: 'provider', message });
+    }
+    throw new AppError('provider_not_configured', {
+      message: `No provider is configured for channel '${channel}'`,
+    });
+  }
+
+  async function send(context: Context): Promise<Answer<Accepted>> {
+    const { caller, idempotency } = context;
+    let row: Awaited<ReturnType<typeof prepare>>;
+    try {
+      row = await prepare(context);
+    } catch (error) {
+      const earlier = await earlierAnswer<Accepted>(sql, caller.tenant.id, idempotency);
+      if (earlier === null) throw error;
+      metrics.replayed();
+      return earlier;
+    }
+    const verdict = await batcher.accept(row, sizeOf(context)).catch((error: unknown) => {
+      metrics.rejected('dependency');
+      throw error;
+    });
+    return answerFor(verdict, row.response, caller, row.rate_per_minute);
+  }
+
+  function answerFor(
+    verdict: Verdict,
+    accepted: Accepted,
+    caller: KeyCaller,
+    limit: number,
+  ): Answer<Accepted> {
+    const rate = (passed: boolean) =>
+      rateHeaders({ limit, remaining: verdict.remaining ?? 0, passed, retryAfter: verdict.retryAfter ?? 1 });
+    const retryAfter = verdict.retryAfter ?? 1;
+    switch (verdict.verdict) {
+      case 'accepted':
+        metrics.accepted(accepted.channel);
+        return { body: accepted, headers: rate(true) };
+      case 'replayed':
+        metrics.replayed();
+        // Its winner is not settled: nothing can be promised yet.
+        if (verdict.response === null) throw unavailable();
+        return { body: verdict.response as Accepted, replayed: true };
+      case 'mismatch':
+        throw new AppError('idempotency_mismatch');
+      case 'suspended':
+        metrics.rejected('suspended');
+        throw new AppError('tenant_suspended');
+      case 'rate_limited':
+        metrics.rejected('rate');
+        throw new AppError('rate_limited', { retryAfter, headers: rate(false) });
+      case 'daily_limit_reached': {
+        metrics.rejected('quota');
+        const message = `Daily limit of ${caller.tenant.limits.messagesPerDay} messages is reached`;
+        throw new AppError('daily_limit_reached', { retryAfter, message });
+      }
+      case 'backlog_full':
+        metrics.rejected('quota');
+        throw new AppError('backlog_full', { retryAfter });
+    }
+  }
+
+  return defineRoute({
+    method: 'POST',
+    path: '/v1/messages',
+    tag: 'Messages',
+    summary: 'Send a message',
+    description:
+      'Answers as soon as the message is stored and queued. `to` is an E.164 number for sms and whatsapp, an email address for email, a device token for push.',
+    auth: { kind: 'key', scope: 'messages:send' },
+    body: SendMessage,
+    idempotent: true,
+    status: 202,
+    response: AcceptedMessage,
+    errors: ['provider_not_configured', 'daily_limit_reached', 'backlog_full'],
+    handler: send as never,
+  });
+}
+
+/** What a waiting request roughly takes: its body, of which attachments and texts are all that can be large. */
+function sizeOf({ request }: Context): number {
+  return 1_024 + request.bodyBytes;
+}

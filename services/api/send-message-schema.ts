@@ -1,0 +1,193 @@
+import { z } from 'zod';
+import { normalAddress, parseMailbox } from '#core/domain/mailbox.ts';
+import { normalNumber } from '#core/domain/phone-number.ts';
+import { isLine, lineIssue, lineText, text } from './fields.ts';
+import { idempotencyKeyField } from './routes-kit.ts';
+import { timeField } from './time-field.ts';
+
+const ATTACHMENT_BYTES_MAX = 256 * 1024;
+const METADATA_PAIRS_MAX = 20;
+const TAGS_MAX = 10;
+
+/** `to` is checked with the other channel's rules in mind too: a fault names the rule, not the value. */
+function recipient(rule: string, message: string, isValid: (to: string) => boolean) {
+  return lineText(1, 200)
+    .refine(isValid, { message, params: { rule } })
+    .describe('Recipient, echoed as sent.');
+}
+
+const numberTo = recipient(
+  'e164',
+  'Must be an E.164 phone number',
+  (to) => normalNumber(to) !== undefined,
+).meta({ examples: ['+15550000001'] });
+
+const mailbox = lineText(1, 320).refine((value) => parseMailbox(value) !== undefined, {
+  message: 'Must be one RFC 5322 mailbox',
+  params: { rule: 'mailbox' },
+});
+
+const metadata = z
+  .record(z.string().min(1).max(64), z.union([z.string().max(500), z.number(), z.boolean()]))
+  .refine((map) => Object.keys(map).length <= METADATA_PAIRS_MAX, {
+    message: `Must have at most ${METADATA_PAIRS_MAX} pairs`,
+    params: { rule: 'max' },
+  })
+  .meta({ maxProperties: METADATA_PAIRS_MAX });
+
+const every = {
+  externalId: text(1, 255).optional().describe("Caller's own reference."),
+  expiresAt: timeField()
+    .optional()
+    .describe('No provider is called after this time. Default: 24 hours, for `otp` 10 minutes.'),
+  ttlSeconds: z.int().min(1).max(31_536_000).optional().describe('Instead of `expiresAt`.'),
+  category: z.enum(['transactional', 'otp', 'marketing']).default('transactional'),
+  priority: z.enum(['high', 'normal', 'bulk']).default('normal'),
+  providerId: z
+    .uuid()
+    .transform((id) => id.toLowerCase())
+    .optional()
+    .describe('Sends through this provider account only.'),
+  metadata: metadata.optional().describe('Own data, returned with the record.'),
+  tags: z.array(text(1, 64)).max(TAGS_MAX).optional(),
+  deliveryGuarantee: z
+    .enum(['at_least_once', 'at_most_once'])
+    .default('at_least_once')
+    .describe('What to do when a provider call ended without an answer.'),
+  contentRetention: z
+    .enum(['retain', 'discard'])
+    .default('retain')
+    .describe('`discard` empties the content as soon as no provider needs it.'),
+  // Sending at once what was meant for later would be worse than a refusal.
+  sendAt: z.never('Scheduled sending is not supported').optional(),
+  idempotencyKey: idempotencyKeyField,
+};
+
+const Sms = z.object({
+  channel: z.literal('sms'),
+  to: numberTo,
+  body: text(1, 4096).describe('Text; segmented automatically.'),
+  from: lineText(1, 32).optional().describe("Overrides the provider account's sender."),
+  ...every,
+});
+
+const HEADER_NAME =
+  /^(?:List-Unsubscribe|List-Unsubscribe-Post|List-Id|List-Help|Feedback-ID|Precedence|Auto-Submitted|In-Reply-To|References|Importance|X-[A-Za-z0-9-]{1,60})$/i;
+/** Commands to the provider in the guise of headers: with them a message could change whose account sends what. */
+const PROVIDER_HEADER = /^X-(?:SMTPAPI|SG-|Mailgun-|MC-|PM-|SES-|MSYS-|Mailjet-)/i;
+
+const headers = z
+  .record(z.string(), z.string().max(998))
+  .check((context) => {
+    for (const [name, value] of Object.entries(context.value)) {
+      if (!HEADER_NAME.test(name) || PROVIDER_HEADER.test(name)) {
+        context.issues.push({
+          code: 'custom',
+          input: context.value,
+          params: { rule: 'header' },
+          message: 'Has a header that is not allowed',
+        });
+      } else if (!isLine(value)) context.issues.push({ ...lineIssue(context.value), path: [name] });
+    }
+  })
+  .describe(
+    '`List-*`, `In-Reply-To`, `References`, `Importance`, `Precedence`, `Auto-Submitted`, `Feedback-ID`, `X-*`.',
+  );
+
+const attachment = z.object({
+  filename: lineText(1, 255),
+  contentType: z.string().regex(/^[\w!#$&^.+-]{1,127}\/[\w!#$&^.+-]{1,127}(?:; ?[\w-]+=[\w."-]+)*$/),
+  content: z.base64().describe('Base64.'),
+});
+
+const Email = z.object({
+  channel: z.literal('email'),
+  to: recipient('email', 'Must be an email address', (to) => normalAddress(to) !== undefined).meta({
+    examples: ['delivered@simulator.invalid'],
+  }),
+  from: mailbox.describe('RFC 5322 from address.').meta({ examples: ['Acme <hello@example.com>'] }),
+  subject: lineText(1, 998),
+  bodyHtml: z.string().optional().describe('HTML body.'),
+  bodyText: z.string().optional().describe('Plain text.'),
+  body: z.string().optional().describe('The text where there is neither `bodyHtml` nor `bodyText`.'),
+  replyTo: mailbox.optional(),
+  headers: headers.optional(),
+  attachments: z
+    .array(attachment)
+    .max(20)
+    .refine(
+      (all) => all.reduce((sum, { content }) => sum + decodedBytes(content), 0) <= ATTACHMENT_BYTES_MAX,
+      {
+        message: 'Must have at most 256 KiB in all',
+        params: { rule: 'max' },
+      },
+    )
+    .optional(),
+  ...every,
+});
+
+const Push = z.object({
+  channel: z.literal('push'),
+  to: recipient('token', 'Must be a device token', (to) => to.trim() !== '')
+    .describe('Device token.')
+    .meta({
+      examples: ['delivered'],
+    }),
+  title: text(1, 1024).optional(),
+  body: text(1, 4096).optional(),
+  data: z.record(z.string(), z.unknown()).optional().describe('At least one of `title`, `body` and `data`.'),
+  badge: z.int().min(0).max(2_147_483_647).optional(),
+  sound: lineText(1, 255).optional(),
+  collapseKey: lineText(1, 64).optional(),
+  ...every,
+});
+
+const Whatsapp = z.object({
+  channel: z.literal('whatsapp'),
+  to: numberTo,
+  body: text(1, 4096).optional().describe('One of `body`, `template` and `media`.'),
+  template: z
+    .object({
+      name: lineText(1, 512),
+      language: z.string().regex(/^[A-Za-z]{2,3}(?:[_-][A-Za-z0-9]{2,8})*$/),
+      variables: z
+        .union([z.array(text(0, 1024)).max(100), z.record(z.string(), z.string().max(1024))])
+        .default([]),
+    })
+    .optional(),
+  media: z
+    .object({
+      url: z.url({ protocol: /^https?$/, hostname: z.regexes.domain }).max(2048),
+      caption: text(1, 1024).optional(),
+    })
+    .optional(),
+  ...every,
+});
+
+/** What `POST /v1/messages` takes, per channel. Fields of other channels are ignored. */
+export const SendMessage = z
+  .discriminatedUnion('channel', [Sms, Email, Push, Whatsapp])
+  .superRefine((message, context) => {
+    if (message.expiresAt !== undefined && message.ttlSeconds !== undefined) {
+      context.addIssue(issue('ttlSeconds', 'conflict', 'Excludes expiresAt'));
+    }
+    if (message.channel === 'push' && !(message.title ?? message.body ?? message.data)) {
+      context.addIssue(issue('body', 'required', 'One of title, body and data is required'));
+    }
+    if (message.channel === 'whatsapp') {
+      const given = [message.body, message.template, message.media].filter((part) => part !== undefined);
+      if (given.length === 0)
+        context.addIssue(issue('body', 'required', 'One of body, template and media is required'));
+      if (given.length > 1)
+        context.addIssue(issue('body', 'conflict', 'Only one of body, template and media is allowed'));
+    }
+  });
+export type SendMessage = z.output<typeof SendMessage>;
+
+function issue(field: string, rule: string, message: string) {
+  return { code: 'custom' as const, path: [field], params: { rule }, message };
+}
+
+function decodedBytes(base64: string): number {
+  return Math.floor((base64.replace(/=+$/, '').length * 3) / 4);
+}

@@ -1,0 +1,42 @@
+import emailAddresses from 'email-addresses';
+
+export type Mailbox = { readonly name?: string; readonly address: string };
+
+const ATEXT = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]";
+const DOT_ATOM = `${ATEXT}+(?:\\.${ATEXT}+)*`;
+const LABEL = '[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?';
+const ADDRESS = `${DOT_ATOM}@${LABEL}(?:\\.${LABEL})*`;
+/** Most addresses there are; the full grammar costs a hundred times as much. */
+const PLAIN = new RegExp(`^${ADDRESS}$`);
+const NAMED = new RegExp(`^(${ATEXT}+(?: ${ATEXT}+)*) <(${ADDRESS})>$`);
+const LOCAL_DOT_ATOM = new RegExp(`^[^\\s"(),:;<>@[\\\\\\]]+$`, 'u');
+
+/** Reads one RFC 5322 mailbox, such as `Ann Example <ann@example.com>`. Undefined for anything else. */
+export function parseMailbox(text: string): Mailbox | undefined {
+  if (PLAIN.test(text)) return { address: text };
+  const named = NAMED.exec(text);
+  if (named !== null) return { name: named[1] as string, address: named[2] as string };
+  const parsed = emailAddresses.parseOneAddress({ input: text, rfc6532: true, startAt: 'mailbox' } as never);
+  if (parsed === null || parsed.type !== 'mailbox' || !isDomain(parsed.domain)) return undefined;
+  const address = `${quoteLocal(parsed.local)}@${parsed.domain}`;
+  return parsed.name === null || parsed.name === '' ? { address } : { name: parsed.name, address };
+}
+
+/** The address when the text is nothing but one, its domain in lower case. Undefined for anything else. */
+export function normalAddress(text: string): string | undefined {
+  const address = PLAIN.test(text) ? text : parseMailbox(text)?.address;
+  if (address !== text) return undefined;
+  const at = text.lastIndexOf('@');
+  return text.slice(0, at) + text.slice(at).toLowerCase();
+}
+
+/** The parser gives a quoted local part without its quotes. */
+function quoteLocal(local: string): string {
+  return LOCAL_DOT_ATOM.test(local) ? local : `"${local.replace(/["\\]/g, '\\$&')}"`;
+}
+
+function isDomain(domain: string): boolean {
+  return (
+    /^\[[^\s\]]+\]$/.test(domain) || domain.split('.').every((label) => /^[^-\s](?:.*[^-\s])?$/u.test(label))
+  );
+}

@@ -1,0 +1,100 @@
+import type { Json, Sql } from '#core/platform/postgres.ts';
+import { withDeadline } from '#core/platform/postgres.ts';
+import { DATABASE_DEADLINE_MS } from './tenant-scope.ts';
+
+/** One message to accept, in the names of the schema's type `accept_request`. */
+export type AcceptRow = {
+  readonly id: string;
+  readonly tenant_id: string;
+  readonly api_key_id: string;
+  readonly channel: string;
+  /** As sent. */
+  readonly recipient: string;
+  /** Its normal form. */
+  readonly address: string;
+  readonly sender: string | null;
+  readonly content: unknown;
+  readonly external_id: string | null;
+  readonly category: string;
+  /** 0 high, 1 normal, 2 bulk. */
+  readonly priority: 0 | 1 | 2;
+  readonly test: boolean;
+  readonly pinned_provider_id: string | null;
+  readonly segments: number | null;
+  readonly encoding: string | null;
+  readonly delivery_guarantee: string;
+  readonly content_retention: string;
+  readonly metadata: unknown;
+  readonly tags: readonly string[] | null;
+  readonly traceparent: string | null;
+  readonly enqueued_at: string;
+  readonly expires_at: string;
+  readonly retention_days: number;
+  readonly rate_per_minute: number;
+  readonly messages_per_day: number;
+  readonly backlog_max: number;
+  /** Hex. */
+  readonly scope: string | null;
+  readonly fingerprint: string | null;
+  /** The 202's body. */
+  readonly response: unknown;
+};
+
+export type Verdict = {
+  readonly verdict:
+    | 'accepted'
+    | 'replayed'
+    | 'mismatch'
+    | 'suspended'
+    | 'rate_limited'
+    | 'daily_limit_reached'
+    | 'backlog_full';
+  /** Only with `replayed`: the first response's body. */
+  readonly response: unknown;
+  /** Seconds; only with the refusals that time mends. */
+  readonly retryAfter: number | null;
+  /** Requests that the key's minute still has room for. */
+  readonly remaining: number | null;
+  readonly purgeOn: string;
+};
+
+type VerdictRow = {
+  verdict: Verdict['verdict'];
+  response: unknown;
+  retry_after: number | null;
+  remaining: number | null;
+  purge_on: string;
+};
+
+/**
+ * Settles and stores a batch of messages of any tenants in one statement and one commit.
+ * @param sweepAfterMs How long the wake-ups have before the sweep may look.
+ * @returns one verdict per row, in order.
+ * @throws DatabaseDeadlineError: nobody knows then whether the commit took place.
+ */
+export async function acceptMessages(
+  sql: Sql,
+  rows: readonly AcceptRow[],
+  sweepAfterMs: number,
+  deadlineMs: number = DATABASE_DEADLINE_MS,
+): Promise<Verdict[]> {
+  const batch = sql.json(rows.map((row, i) => ({ ord: i + 1, ...row })) as unknown as Json);
+  const verdicts = await withDeadline(
+    sql<VerdictRow[]>`select verdict, response, retry_after, remaining, purge_on
+      from accept(${batch}, ${sweepAfterMs}) order by ord`,
+    deadlineMs,
+  );
+  return verdicts.map(({ verdict, response, retry_after, remaining, purge_on }) => ({
+    verdict,
+    response,
+    retryAfter: retry_after,
+    remaining,
+    purgeOn: purge_on,
+  }));
+}
+
+/** SQLSTATE classes that speak of the rows themselves: data, constraints, limits of a statement's size. */
+export function isRowFault(error: unknown): boolean {
+  const { code } = error as { code?: unknown };
+  return typeof code === 'string' && /^(?:22|23|54)[0-9A-Z]{3}$/.test(code);
+}

@@ -1,0 +1,176 @@
+import type { Channel } from '#core/domain/channel.ts';
+import type { Failure } from '#core/domain/failure.ts';
+import type { MessageId, ProviderAccountId, TenantId } from '#core/domain/ids.ts';
+import type { MessageState } from '#core/domain/message-state.ts';
+import type { TransactionSql } from '#core/platform/postgres.ts';
+
+/** A message and where it stands. */
+export type MessageRow = {
+  readonly seq: number;
+  readonly id: MessageId;
+  readonly purge_on: string;
+  readonly external_id: string | null;
+  readonly channel: Channel;
+  readonly recipient: string;
+  readonly sender: string | null;
+  readonly status: MessageState;
+  readonly reason: string | null;
+  readonly final: boolean;
+  readonly failure: (Failure & { readonly retryable?: boolean }) | null;
+  readonly category: string;
+  readonly priority: number;
+  readonly test: boolean;
+  readonly segments: number | null;
+  readonly encoding: string | null;
+  readonly provider_id: ProviderAccountId | null;
+  readonly provider: string | null;
+  readonly provider_message_id: string | null;
+  readonly pinned_provider_id: ProviderAccountId | null;
+  readonly attempt: number;
+  readonly next_attempt_at: Date | null;
+  readonly duplicate_risk: boolean;
+  readonly partial: boolean;
+  readonly expires_at: Date;
+  readonly enqueued_at: Date;
+  readonly sent_at: Date | null;
+  readonly delivered_at: Date | null;
+  readonly completed_at: Date | null;
+  readonly updated_at: Date;
+  readonly parent_message_id: MessageId | null;
+  readonly metadata: Record<string, unknown> | null;
+  readonly tags: string[] | null;
+  /** Accounts that were called, in the order of their first attempt. */
+  readonly tried: ProviderAccountId[];
+};
+
+export type MessageFilter = {
+  readonly status?: string | undefined;
+  readonly channel?: string | undefined;
+  /** As sent, or in normal form. */
+  readonly to?: string | undefined;
+  readonly externalId?: string | undefined;
+  readonly providerId?: string | undefined;
+  /** Enqueued at or after. */
+  readonly since?: string | undefined;
+  /** Enqueued before. */
+  readonly until?: string | undefined;
+};
+
+/** Newest first. */
+export async function listMessages(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  filter: MessageFilter,
+  page: { readonly before: number | undefined; readonly most: number },
+): Promise<MessageRow[]> {
+  const { status, channel, to, externalId, providerId, since, until } = filter;
+  const { before, most } = page;
+  return tx<MessageRow[]>`
+    ${selectMessages(tx)}
+    where m.tenant_id = ${tenantId}
+      ${before === undefined ? tx`` : tx`and m.seq < ${before}`}
+      ${status === undefined ? tx`` : tx`and s.status = ${status}`}
+      ${channel === undefined ? tx`` : tx`and m.channel = ${channel}`}
+      ${to === undefined ? tx`` : tx`and (m.recipient = ${to} or m.address = ${to})`}
+      ${externalId === undefined ? tx`` : tx`and m.external_id = ${externalId}`}
+      ${providerId === undefined ? tx`` : tx`and s.provider_id = ${providerId}`}
+      ${since === undefined ? tx`` : tx`and m.enqueued_at >= ${since}::text::timestamptz`}
+      ${until === undefined ? tx`` : tx`and m.enqueued_at < ${until}::text::timestamptz`}
+    order by m.seq desc limit ${most}`;
+}
+
+export async function findMessage(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  id: string,
+): Promise<MessageRow | undefined> {
+  const [row] = await tx<
+    MessageRow[]
+  >`${selectMessages(tx)} where m.tenant_id = ${tenantId} and m.id = ${id}`;
+  return row;
+}
+
+function selectMessages(tx: TransactionSql) {
+  return tx`
+    select m.seq, m.id, m.purge_on, m.external_id, m.channel, m.recipient, m.sender, s.status, s.reason, s.final, s.failure,
+      m.category, m.priority, m.test, m.segments, m.encoding, s.provider_id, s.provider, s.provider_message_id,
+      m.pinned_provider_id, s.attempt, s.next_attempt_at, s.duplicate_risk, s.partial, s.expires_at, m.enqueued_at,
+      s.sent_at, s.delivered_at, s.completed_at, s.updated_at, m.parent_message_id, m.metadata, m.tags,
+      array(
+        select a.provider_id from attempts a
+        where a.message_id = m.id and a.purge_on = m.purge_on and a.provider_id is not null
+        group by a.provider_id order by min(a.number)
+      ) as tried
+    from messages m join message_states s on s.id = m.id and s.purge_on = m.purge_on`;
+}
+
+/** Where a message's record is, for the lists that belong to it. */
+export type MessageKey = Pick<MessageRow, 'id' | 'purge_on' | 'enqueued_at'>;
+
+export async function findMessageKey(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  id: string,
+): Promise<MessageKey | undefined> {
+  const [row] = await tx<MessageKey[]>`
+    select id, purge_on, enqueued_at from messages where tenant_id = ${tenantId} and id = ${id}`;
+  return row;
+}
+
+export type AttemptRow = {
+  readonly id: string;
+  readonly number: number;
+  readonly provider_id: ProviderAccountId | null;
+  readonly outcome: string;
+  readonly failure: Failure | null;
+  readonly http_status: number | null;
+  readonly started_at: Date;
+  readonly ended_at: Date | null;
+};
+
+/** Newest first. */
+export async function listAttempts(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  message: MessageKey,
+  page: { readonly before: number | undefined; readonly most: number },
+): Promise<AttemptRow[]> {
+  const { before, most } = page;
+  return tx<AttemptRow[]>`
+    select id, number, provider_id, outcome, failure, http_status, started_at, ended_at from attempts
+    where tenant_id = ${tenantId} and message_id = ${message.id} and purge_on = ${message.purge_on}
+      ${before === undefined ? tx`` : tx`and number < ${before}`}
+    order by number desc limit ${most}`;
+}
+
+export type EventRow = {
+  readonly seq: number;
+  readonly id: string;
+  readonly type: string;
+  readonly at: Date;
+  readonly source: string;
+  readonly applied: boolean;
+};
+
+/** Newest first. The acceptance itself is in the message's own row. */
+export async function listEvents(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  message: MessageKey,
+  page: { readonly before: number | undefined; readonly most: number },
+): Promise<EventRow[]> {
+  const { before, most } = page;
+  return tx<EventRow[]>`
+    select seq, id, type, at, source, applied from events
+    where tenant_id = ${tenantId} and message_id = ${message.id} and purge_on = ${message.purge_on}
+      ${before === undefined ? tx`` : tx`and seq < ${before}`}
+    order by seq desc limit ${most}`;
+}
+
+/** Provider accounts that a message could go out through. */
+export type Sender = { readonly id: string; readonly channel: string };
+
+export async function listSenders(tenantId: TenantId, tx: TransactionSql): Promise<Sender[]> {
+  return tx<Sender[]>`
+    select id, channel from providers where tenant_id = ${tenantId} and status not in ('disabled', 'deleted')`;
+}
