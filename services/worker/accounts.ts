@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
-import { findProvider, parsePublicConfig } from '#providers/registry.ts';
+import type { TenantId } from '#core/domain/ids.ts';
+import { findProvider, parsePublicConfig, parseSecretConfig } from '#providers/registry.ts';
 import type { AnyProvider } from '#providers/provider.ts';
 import type { DeliveryStore, ProviderAccountRow } from '#core/store/deliveries.ts';
 import type { Credentials } from './credentials.ts';
@@ -55,7 +56,7 @@ export function createAccounts(store: Pick<DeliveryStore, 'loadProvider'>, crede
       const config = parsePublicConfig(provider, row.configPublic);
       if (!config.ok) return { kind: 'unusable', code: 'config_invalid' };
       const secrets = await credentials.get({
-        tenantId: row.tenantId,
+        tenantId: row.tenantId as TenantId,
         accountId: row.id,
         secretVersion: row.secretVersion,
         ciphertext: row.ciphertext,
@@ -65,9 +66,11 @@ export function createAccounts(store: Pick<DeliveryStore, 'loadProvider'>, crede
           ? { kind: 'unavailable' }
           : { kind: 'unusable', code: 'credentials_unreadable' };
       }
+      const parsed = parseSecretConfig(provider, secrets.secrets);
+      if (!parsed.ok) return { kind: 'unusable', code: 'credentials_unreadable' };
       return {
         kind: 'ready',
-        account: { id: row.id, provider, secretVersion: row.secretVersion, config: config.value, secrets: secrets.secrets },
+        account: { id: row.id, provider, secretVersion: row.secretVersion, config: config.value, secrets: parsed.value },
       };
     },
   };

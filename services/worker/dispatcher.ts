@@ -77,6 +77,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     claiming++;
     void runTurn(turn).finally(() => {
       claiming--;
+      if (isIdle()) idle?.();
       pump();
     });
     pump();
@@ -116,18 +117,18 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   }
 
   async function claimDue(look: { tenantId: string; places: number; ahead: boolean }): Promise<void> {
-    let claimed: ClaimedMessage[];
+    let found: { messages: ClaimedMessage[]; more: boolean };
     try {
-      claimed = await store.claimDue(look.tenantId, look.places, look.ahead ? AHEAD_MS : 0, terms());
+      found = await store.claimDue(look.tenantId, look.places, look.ahead ? AHEAD_MS : 0, terms());
     } catch (error) {
       pause(error);
       queue.release(look.tenantId, look.places);
       queue.looked(look.tenantId, true);
       return;
     }
-    queue.release(look.tenantId, look.places - claimed.length);
-    queue.looked(look.tenantId, claimed.length > 0);
-    for (const message of claimed) start(message, undefined);
+    queue.release(look.tenantId, look.places - found.messages.length);
+    queue.looked(look.tenantId, found.more);
+    for (const message of found.messages) start(message, undefined);
   }
 
   function pause(error: unknown): void {
@@ -148,7 +149,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
         ack?.();
         held.delete(message.id);
         queue.release(message.tenantId);
-        if (stopping && queue.inFlight === 0) idle?.();
+        if (isIdle()) idle?.();
         pump();
       });
   }
@@ -162,6 +163,8 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     const delayMs = settlement.nextAttemptAt - Date.now();
     if (delayMs < NEAR_MS) setTimeout(() => markDue(message.tenantId), Math.max(0, delayMs) + 5).unref();
   }
+
+  const isIdle = () => claiming === 0 && queue.inFlight === 0;
 
   function markDue(tenantId: string, ahead?: boolean): void {
     queue.markDue(tenantId, ahead);
@@ -178,7 +181,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     pump,
     async stop() {
       stopping = true;
-      if (queue.inFlight > 0) await new Promise<void>((resolve) => (idle = resolve));
+      if (!isIdle()) await new Promise<void>((resolve) => (idle = resolve));
       await deps.recorder.drain();
     },
     get inFlight() {

@@ -2,8 +2,24 @@ import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import type { Settlement } from '#core/domain/settle.ts';
 import type { ClaimedMessage } from '#core/store/deliveries.ts';
 import type { Logger } from '#core/platform/logger.ts';
-import type { WorkerMetrics } from '#core/platform/metrics.ts';
 import type { Delivered } from './deliver.ts';
+
+/** What the worker counts. Labels are bounded: never a tenant, a recipient or an id. */
+export type WorkerMetrics = {
+  readonly attemptFinished: (attempt: {
+    readonly channel: string;
+    readonly provider: string;
+    readonly outcome: AttemptOutcome['kind'];
+    /** The provider call alone; undefined when none was made. */
+    readonly callSeconds: number | undefined;
+    /** From acceptance to the first call; undefined for later ones. */
+    readonly firstAttemptSeconds: number | undefined;
+  }) => void;
+  /** From acceptance to the last thing a worker will do for the message by itself. */
+  readonly messageFinished: (message: { readonly channel: string; readonly seconds: number }) => void;
+  readonly databaseFailed: (op: string) => void;
+  readonly breakerMoved: (move: { readonly health: string }) => void;
+};
 
 /** What happened in the worker, told once: a metric and, where people need to know, one log line. */
 export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => number) {
@@ -11,14 +27,17 @@ export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => num
     attemptFinished(message: ClaimedMessage, delivered: Delivered, settlement: Settlement | null): void {
       const { outcome } = delivered;
       const labels = { channel: message.channel, provider: message.provider };
-      metrics.attempts.inc({ ...labels, outcome: outcome.kind });
-      if (delivered.callMs !== undefined) {
-        metrics.providerSeconds.observe({ provider: message.provider }, delivered.callMs / 1_000);
-        const waitedMs = now() - delivered.callMs - message.enqueuedAt.getTime();
-        if (message.attempt === 1) metrics.firstAttemptSeconds.observe(Math.max(0, waitedMs) / 1_000);
-      }
+      const callSeconds = delivered.callMs === undefined ? undefined : delivered.callMs / 1_000;
+      const ageSeconds = (now() - message.enqueuedAt.getTime()) / 1_000;
+      metrics.attemptFinished({
+        ...labels,
+        outcome: outcome.kind,
+        callSeconds,
+        firstAttemptSeconds:
+          callSeconds === undefined || message.attempt > 1 ? undefined : Math.max(0, ageSeconds - callSeconds),
+      });
       if (settlement !== null && settlement.nextAttemptAt === null) {
-        metrics.endToEndSeconds.observe({ channel: message.channel }, (now() - message.enqueuedAt.getTime()) / 1_000);
+        metrics.messageFinished({ channel: message.channel, seconds: ageSeconds });
       }
       const line = {
         tenantId: message.tenantId,
@@ -35,11 +54,11 @@ export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => num
       else log.info(line, 'Attempt finished');
     },
     claimFailed(error: unknown): void {
-      metrics.databaseErrors.inc({ op: 'claim' });
+      metrics.databaseFailed('claim');
       log.error({ err: error }, 'Claim failed');
     },
     recordDelayed(error: unknown, rows: number): void {
-      metrics.databaseErrors.inc({ op: 'complete' });
+      metrics.databaseFailed('complete');
       log.error({ rows, err: error }, 'Recording delayed');
     },
     recordLost(message: ClaimedMessage, error: unknown): void {
@@ -49,13 +68,14 @@ export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => num
       log.error({ provider, err: error }, 'Provider adapter threw');
     },
     taskFailed(task: string, error: unknown): void {
-      metrics.databaseErrors.inc({ op: task });
+      metrics.databaseFailed(task);
       log.error({ task, err: error }, 'Task failed');
     },
     accountMoved(accountId: string, tenantId: string, status: string): void {
       log.warn({ providerId: accountId, tenantId, status }, 'Provider status changed');
     },
     accountHealth(accountId: string, health: string): void {
+      metrics.breakerMoved({ health });
       log.warn({ providerId: accountId, health }, 'Provider health changed');
     },
     accountVerified(accountId: string, result: string): void {

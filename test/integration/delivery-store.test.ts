@@ -159,12 +159,12 @@ describe('completions', () => {
     await using b = await setup();
     const [zombie] = await b.store.claim(await b.accept(), terms({ leaseMs: 0 }));
     if (zombie === undefined) throw new Error('not claimed');
-    const [lost] = await b.store.claimDue(b.tenant.tenantId, 10, 10_000, terms({ worker: 'w2' }));
+    const [lost] = (await b.store.claimDue(b.tenant.tenantId, 10, 10_000, terms({ worker: 'w2' }))).messages;
     expect(lost).toMatchObject({ action: 'lost', attempt: 1 });
     if (lost === undefined) throw new Error('not found');
     const failure = { class: 'unknown', code: 'worker_lost' } as const;
     await b.store.complete([{ ...completion(lost, { kind: 'ambiguous', failure }), next_attempt_ms: 0 }]);
-    const [second] = await b.store.claimDue(b.tenant.tenantId, 10, 0, terms({ worker: 'w2' }));
+    const [second] = (await b.store.claimDue(b.tenant.tenantId, 10, 0, terms({ worker: 'w2' }))).messages;
     expect(second).toMatchObject({ action: 'send', attempt: 2, ambiguous: 1, duplicateRisk: true });
     expect((await b.store.complete([completion(zombie, accepted)])).size).toBe(0);
     expect(await states(b)).toEqual(['sending']);
@@ -173,7 +173,7 @@ describe('completions', () => {
   test('an answer that comes after the message was given up still makes it sent', async () => {
     await using b = await setup();
     const [zombie] = await b.store.claim(await b.accept(1, { delivery_guarantee: 'at_most_once' }), terms({ leaseMs: 0 }));
-    const [lost] = await b.store.claimDue(b.tenant.tenantId, 10, 10_000, terms());
+    const [lost] = (await b.store.claimDue(b.tenant.tenantId, 10, 10_000, terms())).messages;
     if (zombie === undefined || lost === undefined) throw new Error('not claimed');
     await b.store.complete([completion(lost, { kind: 'ambiguous', failure: { class: 'unknown', code: 'worker_lost' } })]);
     expect(await states(b)).toEqual(['unknown']);
@@ -290,7 +290,7 @@ describe('suspension', () => {
     expect(await b.store.releaseTenant(b.tenant.tenantId, 100)).toBe(3);
     expect(await states(b)).toEqual(['queued', 'queued', 'queued']);
     expect((await expiry()).getTime() - before.getTime()).toBeGreaterThanOrEqual(2 * 3_600_000);
-    expect(await b.store.claimDue(b.tenant.tenantId, 10, 0, terms())).toHaveLength(3);
+    expect((await b.store.claimDue(b.tenant.tenantId, 10, 0, terms())).messages).toHaveLength(3);
   });
 
   test('a claim of a suspended tenant holds instead of sending', async () => {
@@ -318,9 +318,9 @@ describe('provider accounts', () => {
     if (message === undefined) throw new Error('not claimed');
     const refused: AttemptOutcome = { kind: 'rejected_transient', failure: { class: 'auth_or_config', code: 'unauthorized' } };
     await b.store.complete([completion(message, refused)]);
-    expect(await b.store.claimDue(b.tenant.tenantId, 10, 0, terms())).toEqual([]);
+    expect((await b.store.claimDue(b.tenant.tenantId, 10, 0, terms())).messages).toEqual([]);
     await b.store.noteVerification(b.providerId, 1, true, null);
-    expect(await b.store.claimDue(b.tenant.tenantId, 10, 0, terms())).toMatchObject([{ retries: 0, attempt: 2 }]);
+    expect((await b.store.claimDue(b.tenant.tenantId, 10, 0, terms())).messages).toMatchObject([{ retries: 0, attempt: 2 }]);
   });
 });
 

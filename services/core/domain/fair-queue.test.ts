@@ -66,6 +66,16 @@ describe('fair queue', () => {
     expect(queue.take(10).due).toHaveLength(1);
   });
 
+  test('a mark that comes during a look is not lost with it', () => {
+    const queue = createFairQueue<number>(2);
+    queue.markDue('a');
+    queue.take(10);
+    queue.markDue('a', true);
+    queue.looked('a', false);
+    queue.release('a', 10);
+    expect(queue.take(10).due).toEqual([{ tenantId: 'a', places: 10, ahead: true }]);
+  });
+
   test('many tenants with due work share the places', () => {
     const queue = createFairQueue<number>(2);
     for (let i = 0; i < 10; i++) queue.markDue(`t${i}`);

@@ -46,6 +46,8 @@ type Tenant<Item> = {
   due: boolean;
   ahead: boolean;
   looking: boolean;
+  /** Marked again while a look was under way: that look may have missed what the mark was for. */
+  remarked: boolean;
   policy: TenantPolicy;
   listed: boolean;
 };
@@ -74,6 +76,7 @@ export function createFairQueue<Item>(queuedPerTenantMax: number): FairQueue<Ite
         due: false,
         ahead: false,
         looking: false,
+        remarked: false,
         policy: DEFAULT_POLICY,
         listed: false,
       };
@@ -91,6 +94,13 @@ export function createFairQueue<Item>(queuedPerTenantMax: number): FairQueue<Ite
     ring.push(t);
   }
 
+  function mark(t: Tenant<Item>, ahead: boolean): void {
+    t.due = true;
+    t.ahead ||= ahead;
+    t.remarked = t.looking;
+    list(t);
+  }
+
   function unlist(t: Tenant<Item>): void {
     if (!t.listed || isReady(t)) return;
     t.listed = false;
@@ -106,9 +116,7 @@ export function createFairQueue<Item>(queuedPerTenantMax: number): FairQueue<Ite
     offer(tenantId, priority, item) {
       const t = tenant(tenantId);
       if (t.queued >= queuedPerTenantMax) {
-        t.due = true;
-        t.ahead = true;
-        list(t);
+        mark(t, true);
         return false;
       }
       t.lanes[Math.min(Math.max(priority, 0), PRIORITIES - 1)]?.items.push(item);
@@ -118,17 +126,15 @@ export function createFairQueue<Item>(queuedPerTenantMax: number): FairQueue<Ite
       return true;
     },
     markDue(tenantId, ahead = false) {
-      const t = tenant(tenantId);
-      t.due = true;
-      t.ahead ||= ahead;
-      list(t);
+      mark(tenant(tenantId), ahead);
     },
     looked(tenantId, more) {
       const t = tenants.get(tenantId);
       if (t === undefined) return;
       t.looking = false;
-      t.due = more;
-      t.ahead &&= more;
+      t.due = more || t.remarked;
+      t.ahead &&= t.due;
+      t.remarked = false;
       unlist(t);
       list(t);
       forgetIdle(t);

@@ -93,12 +93,19 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
       );
       return rows.map(toClaimed);
     },
-    async claimDue(tenantId: string, most: number, aheadMs: number, terms: ClaimTerms): Promise<ClaimedMessage[]> {
+    /** `more`: the look stopped at its limit, so there may be more to find. */
+    async claimDue(
+      tenantId: string,
+      most: number,
+      aheadMs: number,
+      terms: ClaimTerms,
+    ): Promise<{ messages: ClaimedMessage[]; more: boolean }> {
       const rows = await bounded(
-        sql<ClaimedRow[]>`select * from claim_due(${tenantId}, ${most}, ${aheadMs}, ${terms.worker}, ${terms.leaseMs},
+        sql<(ClaimedRow | { action: 'more' })[]>`select * from claim_due(${tenantId}, ${most}, ${aheadMs}, ${terms.worker}, ${terms.leaseMs},
           ${[...terms.blocked]}::uuid[])`,
       );
-      return rows.map(toClaimed);
+      const messages = rows.filter((row): row is ClaimedRow => row.action !== 'more');
+      return { messages: messages.map(toClaimed), more: messages.length < rows.length };
     },
     /** Returns the ids of the completions that counted; the others' attempts were no longer current. */
     async complete(batch: readonly Completion[]): Promise<Set<string>> {

@@ -3,6 +3,7 @@
 -- What a worker gets for each message it has to act on. `action`:
 --   send  claimed: the attempt row is committed with this transaction, call the provider
 --   lost  an attempt whose lease ran out: settle it as ambiguous
+--   more  no message: the look stopped at its limit, there may be more to find
 create type claimed_message as (
   action text,
   id uuid,
@@ -232,6 +233,8 @@ returns setof claimed_message
 language plpgsql security definer set search_path = despatch, pg_temp as $$
 declare
   at_now timestamptz := clock_timestamp();
+  -- In flight and blocked messages stand among those that can be started.
+  scan integer := most + 50 + case when cardinality(blocked) > 0 then 500 else 0 end;
   found_ids uuid[];
   found_purges date[];
   start_ids uuid[];
@@ -242,9 +245,13 @@ begin
   select array_agg(d.message_id), array_agg(d.purge_on) into found_ids, found_purges from (
     select d.message_id, d.purge_on from due d
     where d.tenant_id = for_tenant and d.due_at <= at_now + make_interval(secs => ahead_ms / 1000.0)
-    order by d.due_at limit most + case when cardinality(blocked) > 0 then 500 else 0 end) d;
+    order by d.due_at limit scan) d;
   if found_ids is null then
     return;
+  end if;
+  if cardinality(found_ids) = scan then
+    return next row('more', null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
+      null, null, null, null, null, null, null)::claimed_message;
   end if;
   -- Whatever is locked is being looked at by another worker right now.
   select array_agg(x.id) filter (where x.status in ('queued', 'deferred')),

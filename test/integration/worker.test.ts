@@ -1,0 +1,345 @@
+import { jetstreamManager } from '@nats-io/jetstream';
+import { connect } from '@nats-io/transport-node';
+import { describe, expect, test } from 'vitest';
+import { encodeWake } from '#core/domain/wake.ts';
+import { createEgressGuard } from '#core/platform/egress-guard.ts';
+import { createHttpClient } from '#core/platform/http.ts';
+import { silentLogger } from '#core/platform/logger.ts';
+import { openNats } from '#core/platform/nats.ts';
+import { createProviderContexts } from '#providers/context.ts';
+import { startTwilioStandIn } from '#providers/twilio/stand-in.ts';
+import { acceptBatch, acceptRow, seedProvider, seedTenant, type SeededTenant } from '#test/support/seed.ts';
+import { testNats } from '#test/support/servers.ts';
+import { setupStores } from '#test/support/worker.ts';
+import { buildWorker, type Worker, type WorkerSettings } from '../../services/worker/build-worker.ts';
+import type { Credentials } from '../../services/worker/credentials.ts';
+import { createEvents, type WorkerMetrics } from '../../services/worker/events.ts';
+
+const TWILIO = { accountSid: `AC${'0'.repeat(32)}`, from: '+15005550006' };
+
+const UNCOUNTED: WorkerMetrics = {
+  attemptFinished: () => undefined,
+  messageFinished: () => undefined,
+  databaseFailed: () => undefined,
+  breakerMoved: () => undefined,
+};
+
+/** Secrets that need no keyring, and can be taken away. */
+function scriptedCredentials(): Credentials & { down: boolean } {
+  const credentials = {
+    down: false,
+    get: () =>
+      Promise.resolve(
+        credentials.down
+          ? ({ ok: false, reason: 'unavailable' } as const)
+          : ({ ok: true, secrets: { authToken: 'a'.repeat(32) } } as const),
+      ),
+    invalidate: () => undefined,
+    autonomySeconds: () => 0,
+  };
+  return credentials;
+}
+
+async function setup(settings: Partial<WorkerSettings> = {}) {
+  const stack = new AsyncDisposableStack();
+  const stores = stack.use(await setupStores());
+  const nats = testNats();
+  const twilio = stack.use(await startTwilioStandIn());
+  const http = stack.use(createHttpClient());
+  const guard = createEgressGuard({ allowCidrs: [], ports: [25] });
+  const credentials = scriptedCredentials();
+  const openBroker = async (name: string) =>
+    stack.use(
+      await openNats({
+        config: { servers: [nats.url], prefix: nats.prefix, replicas: 1 },
+        log: silentLogger,
+        name,
+      }),
+    );
+  const broker = await openBroker('test');
+  await broker.ensureStream();
+  let workers = 0;
+
+  function startWorker(overrides: Partial<WorkerSettings> = {}): Worker {
+    const consuming = new AbortController();
+    const worker = buildWorker({
+      store: stores.store,
+      credentials,
+      contextOf: createProviderContexts({ http, resolve: guard.resolve, baseUrls: { twilio: twilio.origin } }),
+      events: createEvents(silentLogger, UNCOUNTED, Date.now),
+      settings: {
+        worker: `w${++workers}`,
+        inFlightMax: 64,
+        queuedPerTenantMax: 100,
+        deadlineMs: 1_000,
+        leaseMs: 60_000,
+        sweepMs: 100,
+        ...settings,
+        ...overrides,
+      },
+    });
+    broker.consumeWakes({
+      maxMessages: 500,
+      onWake: (wake) => worker.wake(Buffer.from(wake.payload).toString(), wake.lane, wake.ack),
+      onRecreated: () => void worker.streamRecreated(),
+      signal: consuming.signal,
+    });
+    stack.defer(async () => {
+      consuming.abort();
+      await worker.stop();
+    });
+    return worker;
+  }
+
+  const tenant = await seedTenant(stores.admin, { inFlightMax: 50 });
+  const providerId = await seedProvider(stores.admin, tenant.tenantId, { provider: 'twilio', config: TWILIO });
+
+  /** Accepts and, unless told not to, wakes the workers. */
+  async function send(n: number, overrides: Record<string, unknown> = {}, options: { wake?: boolean; of?: SeededTenant } = {}) {
+    const of = options.of ?? tenant;
+    const rows = Array.from({ length: n }, () => acceptRow(of, overrides));
+    const verdicts = await acceptBatch(stores.api, rows, options.wake === false ? 200 : 5_000);
+    const ids = rows.map((row) => row['id'] as string);
+    if (options.wake !== false) {
+      const { failed } = await broker.publishWakes(
+        ids.map((id, i) => ({
+          lane: 'normal' as const,
+          id,
+          payload: encodeWake({ id, purgeOn: verdicts[i]?.purge_on ?? '', tenantId: of.tenantId }),
+        })),
+      );
+      expect(failed).toEqual([]);
+    }
+    return ids;
+  }
+  async function deleteStream(): Promise<void> {
+    const connection = await connect({ servers: nats.url });
+    await (await jetstreamManager(connection)).streams.delete(`${nats.prefix.toUpperCase()}_WAKE`);
+    await connection.close();
+  }
+  async function statuses(): Promise<Record<string, number>> {
+    const rows = await stores.admin<{ status: string; n: number }[]>`
+      select status, count(*) as n from despatch.message_states group by status`;
+    return Object.fromEntries(rows.map((row) => [row.status, row.n]));
+  }
+  return {
+    ...stores,
+    broker,
+    twilio,
+    credentials,
+    tenant,
+    providerId,
+    startWorker,
+    deleteStream,
+    send,
+    statuses,
+    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+  };
+}
+
+const POLL = { timeout: 15_000, interval: 20 };
+
+describe('delivery', () => {
+  test('a woken message reaches its provider once, and its wake-up is settled', async () => {
+    await using b = await setup();
+    b.startWorker();
+    await b.send(100);
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 100 });
+    expect(b.twilio.received).toHaveLength(100);
+    await expect.poll(() => b.broker.consumerLag(), POLL).toMatchObject({ pending: 0, ackPending: 0 });
+  });
+
+  test('a lost wake-up delays a message, no more', async () => {
+    await using b = await setup();
+    b.startWorker();
+    await b.send(5, {}, { wake: false });
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 5 });
+  });
+
+  test('a deleted stream heals, and what it held is delivered all the same', async () => {
+    await using b = await setup();
+    await b.send(20);
+    await b.deleteStream();
+    b.startWorker();
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 20 });
+    await b.send(1);
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 21 });
+  });
+
+  test('several workers share the work and call the provider once for each message', async () => {
+    await using b = await setup();
+    for (let i = 0; i < 3; i++) b.startWorker();
+    await b.send(120);
+    await b.send(60, {}, { wake: false });
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 180 });
+    expect(b.twilio.received).toHaveLength(180);
+  });
+
+  test('a wake-up delivered twice is one call', async () => {
+    await using b = await setup();
+    const worker = b.startWorker();
+    const [id = ''] = await b.send(1);
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 1 });
+    const [row] = await b.admin`select purge_on::text from despatch.messages`;
+    const acked = Promise.withResolvers<void>();
+    worker.wake(encodeWake({ id, purgeOn: row?.['purge_on'] as string, tenantId: b.tenant.tenantId }), 'normal', acked.resolve);
+    await acked.promise;
+    expect(b.twilio.received).toHaveLength(1);
+  });
+
+  test('a backlog larger than the memory for one tenant is delivered from the database', async () => {
+    await using b = await setup({ queuedPerTenantMax: 10 });
+    b.startWorker();
+    await b.send(300);
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 300 });
+    expect(b.twilio.received).toHaveLength(300);
+  });
+
+  test('something on the stream that is no wake-up harms nothing', async () => {
+    await using b = await setup();
+    b.startWorker();
+    await b.broker.publishWakes([{ lane: 'high', id: 'x', payload: '{"drop":"table"}' }]);
+    await b.send(1);
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 1 });
+    await expect.poll(() => b.broker.consumerLag(), POLL).toMatchObject({ ackPending: 0 });
+  });
+});
+
+describe('when a provider misbehaves', () => {
+  test('a refusal of the message ends it with the provider’s own reason', async () => {
+    await using b = await setup();
+    b.twilio.fail({ kind: 'reply', status: 400, body: { code: 21211, message: 'Invalid To', status: 400 } });
+    b.startWorker();
+    await b.send(1);
+    await expect.poll(b.statuses, POLL).toEqual({ failed: 1 });
+    const [row] = await b.admin`select failure from despatch.message_states`;
+    expect(row?.['failure']).toMatchObject({ class: 'invalid_recipient', providerCode: '21211', retryable: false });
+  });
+
+  test('a server error is retried at once', async () => {
+    await using b = await setup();
+    b.twilio.fail({ kind: 'reply', status: 503, body: 'down' });
+    b.startWorker();
+    await b.send(1);
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 1 });
+    expect(b.twilio.received).toHaveLength(2);
+  });
+
+  test('no answer after the bytes left: one more call and a visible risk of a duplicate', async () => {
+    await using b = await setup();
+    b.twilio.fail({ kind: 'hang' });
+    b.startWorker();
+    await b.send(1);
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 1 });
+    const [row] = await b.admin`select duplicate_risk, attempt from despatch.message_states`;
+    expect(row).toEqual({ duplicate_risk: true, attempt: 2 });
+    const attempts = await b.admin`select outcome from despatch.attempts order by number`;
+    expect(attempts.map((a) => a['outcome'])).toEqual(['ambiguous', 'accepted']);
+  });
+
+  test('no answer with at_most_once: never a second call', async () => {
+    await using b = await setup();
+    b.twilio.fail({ kind: 'reset' });
+    b.startWorker();
+    await b.send(1, { delivery_guarantee: 'at_most_once' });
+    await expect.poll(b.statuses, POLL).toEqual({ unknown: 1 });
+    expect(b.twilio.received).toHaveLength(1);
+  });
+
+  test('an outage opens the breaker: few calls are spent, other tenants go on, and all is delivered afterwards', async () => {
+    await using b = await setup();
+    const other = await seedTenant(b.admin);
+    await seedProvider(b.admin, other.tenantId, { provider: 'simulator-sms' });
+    for (let i = 0; i < 1_000; i++) b.twilio.fail({ kind: 'reply', status: 503, body: 'down' }, /Messages/);
+    b.startWorker();
+    await b.send(200);
+    const health = async () => (await b.admin`select health from despatch.providers where id = ${b.providerId}`)[0]?.['health'];
+    await expect.poll(health, POLL).toBe('open');
+    const spent = b.twilio.received.length;
+    expect(spent).toBeLessThan(200);
+    await b.send(20, {}, { of: other });
+    await expect
+      .poll(async () => (await b.admin`select count(*) as n from despatch.message_states where tenant_id = ${other.tenantId} and status = 'delivered'`)[0]?.['n'], POLL)
+      .toBe(20);
+    const [budget] = await b.admin`select max(retries) as retries from despatch.message_states where tenant_id = ${b.tenant.tenantId}`;
+    expect(budget?.['retries']).toBeLessThanOrEqual(2);
+  });
+
+  test('three refused credentials make the account invalid; a new secret sets its messages going again', async () => {
+    await using b = await setup();
+    for (let i = 0; i < 3; i++) b.twilio.fail({ kind: 'reply', status: 401, body: { code: 20003, message: 'Authenticate', status: 401 } });
+    b.startWorker();
+    await b.send(3);
+    const status = async () => (await b.admin`select status from despatch.providers where id = ${b.providerId}`)[0]?.['status'];
+    await expect.poll(status, POLL).toBe('invalid');
+    expect(await b.statuses()).not.toHaveProperty('failed');
+    await b.admin`update despatch.providers set secret_version = 2, version = version + 1, verify_requested_at = now() where id = ${b.providerId}`;
+    await expect.poll(status, POLL).toBe('active');
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 3 });
+  });
+
+  test('without credentials messages wait and use no retry', async () => {
+    await using b = await setup();
+    b.credentials.down = true;
+    b.startWorker();
+    await b.send(3);
+    await expect
+      .poll(async () => (await b.admin`select count(*) as n from despatch.attempts where outcome = 'not_started' and reason = 'credentials_unavailable'`)[0]?.['n'], POLL)
+      .toBeGreaterThanOrEqual(3);
+    b.credentials.down = false;
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 3 });
+    const [row] = await b.admin`select max(retries) as retries from despatch.message_states`;
+    expect(row?.['retries']).toBe(0);
+  });
+});
+
+describe('simulators', () => {
+  const ENDS: [string, Record<string, number>][] = [
+    ['+15550000001', { delivered: 1 }],
+    ['+15550000002', { failed: 1 }],
+    ['+15550000003', { delivered: 1 }],
+    ['+15550000004', { unknown: 1 }],
+    ['+15550000005', { delivered: 1 }],
+    ['+15550000006', { delivered: 1 }],
+    ['+15550000007', { sent: 1 }],
+    ['+15551234567', { delivered: 1 }],
+  ];
+  test.each(ENDS)('a test message to %s ends as %o', async (address, end) => {
+    await using b = await setup();
+    b.startWorker();
+    await b.send(1, { test: true, address, recipient: address });
+    await expect.poll(b.statuses, POLL).toEqual(end);
+    expect(b.twilio.received).toEqual([]);
+  });
+});
+
+describe('stopping', () => {
+  test('what is in flight ends and is recorded; nothing new is begun', async () => {
+    await using b = await setup();
+    const worker = b.startWorker();
+    await b.send(200);
+    await expect.poll(() => b.twilio.received.length, POLL).toBeGreaterThan(0);
+    await worker.stop();
+    const calls = b.twilio.received.length;
+    const [open] = await b.admin`select count(*) filter (where outcome = 'started') as open, count(*) filter (where outcome = 'accepted') as done from despatch.attempts`;
+    expect(open).toEqual({ open: 0, done: calls });
+    b.startWorker();
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 200 });
+    expect(b.twilio.received).toHaveLength(200);
+  });
+
+  test('messages of a lost worker are taken over after its lease', async () => {
+    await using b = await setup();
+    const wakes = (await b.send(2, {}, { wake: false })).map((id) => ({ id }));
+    const [row] = await b.admin`select purge_on::text from despatch.messages limit 1`;
+    // A worker that claims and is never heard of again.
+    await b.store.claim(
+      wakes.map(({ id }) => ({ id, purgeOn: row?.['purge_on'] as string })),
+      { worker: 'gone', leaseMs: 300, blocked: [] },
+    );
+    b.startWorker();
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 2 });
+    const [states] = await b.admin`select bool_and(duplicate_risk) as risk, max(attempt) as attempts from despatch.message_states`;
+    expect(states).toEqual({ risk: true, attempts: 2 });
+  });
+});
