@@ -1,10 +1,8 @@
 import { AppError, validationFailed } from '#core/domain/app-error.ts';
+import { providerSecretBinding } from '#core/domain/binding.ts';
 import type { ProviderAccountId, TenantId } from '#core/domain/ids.ts';
 import type { KeyEncrypter } from '#core/platform/keyring.ts';
 import type { FieldFault } from '#providers/provider.ts';
-
-/** What a provider account's secret is bound to, besides its tenant and its id. The worker decrypts under the same. */
-const PURPOSE = 'provider-secret';
 
 /** Never call this within a transaction: Vault may take its time. @throws KeyringError */
 export function encryptSecrets(
@@ -13,7 +11,7 @@ export function encryptSecrets(
   id: ProviderAccountId,
   secrets: Record<string, unknown>,
 ): Promise<string> {
-  return keyring.encrypt({ tenantId, subject: id, purpose: PURPOSE }, Buffer.from(JSON.stringify(secrets)));
+  return keyring.encrypt(providerSecretBinding(tenantId, id), Buffer.from(JSON.stringify(secrets)));
 }
 
 /** The answer to settings that break a provider's rules. Details name fields and rules, never values. */

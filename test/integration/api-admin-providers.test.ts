@@ -1,0 +1,403 @@
+import { randomUUID } from 'node:crypto';
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { providerSecretBinding } from '#core/domain/binding.ts';
+import type { ProviderAccountId } from '#core/domain/ids.ts';
+import { startAdminApi, type AdminApi, type Reply, type TestTenant } from '#test/support/admin-api.ts';
+
+const CANARY = 'canary0secret0value';
+const PATH = '/v1/admin/providers';
+const twilio = () => ({
+  provider: 'twilio',
+  label: 'Main sms',
+  publicConfig: {
+    zulu: 1,
+    account_sid: `AC${'0'.repeat(32)}`,
+    from: '+15550000001',
+    alpha: { b: 1, a: [2] },
+  },
+  secretConfig: { authToken: CANARY },
+});
+const simulator = (label = 'Simulated', channel = 'sms') => ({
+  provider: `simulator-${channel}`,
+  label,
+  secretConfig: {},
+});
+
+let api: AdminApi;
+let tenant: TestTenant;
+
+beforeAll(async () => {
+  api = await startAdminApi();
+  tenant = await api.tenant({ providersPerChannelMax: 1_000 });
+});
+afterAll(() => api[Symbol.asyncDispose]());
+
+const asAdmin = (method: string, url: string, body?: unknown, key?: string): Promise<Reply> =>
+  api.callAs('admin', tenant, method, url, body, key);
+const created = async (body: unknown = simulator()): Promise<string> =>
+  (await asAdmin('POST', PATH, body)).body.id;
+const row = async (id: string) => {
+  const [found] = await api.admin`select * from providers where id = ${id}`;
+  return found ?? {};
+};
+const auditOf = async (target: string): Promise<string[]> => {
+  const rows = await api.admin<
+    { action: string }[]
+  >`select action from audit_log where target = ${target} order by seq`;
+  return rows.map(({ action }) => action);
+};
+
+describe('creating a provider account', () => {
+  test('answers 201 with the account, its settings exactly as sent and no secret', async () => {
+    const sent = twilio();
+    const { status, body, text } = await asAdmin('POST', PATH, sent);
+    expect(status).toBe(201);
+    expect(body).toMatchObject({
+      provider: 'twilio',
+      channel: 'sms',
+      label: 'Main sms',
+      status: 'unverified',
+      health: 'healthy',
+      rateLimitPerSecond: null,
+    });
+    expect(JSON.stringify(body.configPublic)).toBe(JSON.stringify(sent.publicConfig));
+    expect(text).not.toContain(CANARY);
+    expect(text).not.toContain('secretConfig');
+    const read = await asAdmin('GET', `${PATH}/${body.id}`);
+    expect(JSON.stringify(read.body)).toBe(JSON.stringify(body));
+  });
+
+  test('stores the secret encrypted for this tenant and account alone', async () => {
+    const id = (await created(twilio())) as ProviderAccountId;
+    const { ciphertext } = (await row(id)) as { ciphertext: string };
+    expect(ciphertext).not.toContain(CANARY);
+    const plain = await api.keyring.decrypt(providerSecretBinding(tenant.id, id), ciphertext);
+    expect(JSON.parse(Buffer.from(plain).toString())).toEqual({ authToken: CANARY });
+    const other = providerSecretBinding(tenant.id, randomUUID() as ProviderAccountId);
+    await expect(api.keyring.decrypt(other, ciphertext)).rejects.toMatchObject({ code: 'corrupt' });
+  });
+
+  test('reads snake_case names', async () => {
+    const { status, body } = await asAdmin('POST', PATH, {
+      provider: 'twilio',
+      label: 'Snake',
+      public_config: twilio().publicConfig,
+      secret_config: { auth_token: CANARY },
+      rate_limit_per_second: 7,
+    });
+    expect([status, body.rateLimitPerSecond]).toEqual([201, 7]);
+  });
+
+  test.each([
+    ['no label', { label: undefined }, 'missing_field', 'label'],
+    ['a label of one character', { label: 'x' }, 'validation_failed', 'label'],
+    ['a label of 81 characters', { label: '😀'.repeat(81) }, 'validation_failed', 'label'],
+    ['an unknown provider', { provider: 'carrier-pigeon' }, 'validation_failed', 'provider'],
+    ['no provider', { provider: undefined }, 'missing_field', 'provider'],
+    ['no secretConfig', { secretConfig: undefined }, 'missing_field', 'secretConfig'],
+    ['a secret that lacks', { secretConfig: {} }, 'missing_field', 'secretConfig.authToken'],
+    [
+      'a secret that is no text',
+      { secretConfig: { authToken: [CANARY] } },
+      'validation_failed',
+      'secretConfig.authToken',
+    ],
+    [
+      'a secret of another form',
+      { secretConfig: { authToken: `${CANARY} x` } },
+      'validation_failed',
+      'secretConfig.authToken',
+    ],
+    ['secretConfig that is no object', { secretConfig: CANARY }, 'validation_failed', 'secretConfig'],
+    [
+      'a setting that breaks its rule',
+      { publicConfig: { accountSid: 'x', from: '+15550000001' } },
+      'validation_failed',
+      'publicConfig.accountSid',
+    ],
+    ['a rate of zero', { rateLimitPerSecond: 0 }, 'validation_failed', 'rateLimitPerSecond'],
+  ])('refuses %s with 400 and never repeats a value', async (_, change, code, field) => {
+    const { status, body, text } = await asAdmin('POST', PATH, { ...twilio(), ...change });
+    expect([status, body.code]).toEqual([400, code]);
+    expect(body.details.map((detail: { field: string }) => detail.field)).toContain(field);
+    expect(text).not.toContain(CANARY);
+  });
+
+  test('takes labels of 2 and of 80 code points', async () => {
+    expect((await asAdmin('POST', PATH, simulator('ab'))).status).toBe(201);
+    expect((await asAdmin('POST', PATH, simulator('😀'.repeat(80)))).status).toBe(201);
+  });
+
+  test('with an idempotency key creates once and replays the answer', async () => {
+    const body = twilio();
+    const first = await asAdmin('POST', PATH, body, 'providers-once');
+    const again = await asAdmin('POST', PATH, body, 'providers-once');
+    expect([again.status, again.headers['idempotent-replayed']]).toEqual([201, 'true']);
+    expect(again.body).toEqual(first.body);
+    expect(first.headers['idempotent-replayed']).toBeUndefined();
+    expect(await auditOf(first.body.id)).toEqual(['provider.created']);
+    const other = await asAdmin(
+      'POST',
+      PATH,
+      { ...body, secretConfig: { authToken: `${CANARY}2` } },
+      'providers-once',
+    );
+    expect([other.status, other.body.code]).toEqual([409, 'idempotency_mismatch']);
+  });
+
+  test('with an idempotency key creates once under concurrency', async () => {
+    const label = randomUUID();
+    const replies = await Promise.all(
+      Array.from({ length: 6 }, () => asAdmin('POST', PATH, simulator(label), `providers-${label}`)),
+    );
+    expect(replies.map(({ status }) => status)).toEqual(Array.from({ length: 6 }, () => 201));
+    expect(new Set(replies.map(({ body }) => body.id)).size).toBe(1);
+    const rows = await api.admin`select id from providers where label = ${label}`;
+    expect(rows.length).toBe(1);
+  });
+
+  test('replays while the keyring is away, and answers 503 to what needs it', async () => {
+    const own = await api.tenant();
+    const send = (key: string) => api.callAs('admin', own, 'POST', PATH, twilio(), key);
+    const first = await send('before');
+    const keyFile = join(api.keyringDir, `${own.id}.key`);
+    await rm(keyFile);
+    await mkdir(keyFile);
+    expect(await send('before')).toMatchObject({ status: 201, body: first.body });
+    const refused = await send('after');
+    expect([refused.status, refused.body.code]).toEqual([503, 'dependency_unavailable']);
+    expect(Number(refused.headers['retry-after'])).toBeGreaterThanOrEqual(1);
+    const secret = await api.callAs('admin', own, 'PUT', `${PATH}/${first.body.id}/secret`, {
+      secretConfig: { authToken: 'x' },
+    });
+    expect(secret.status).toBe(503);
+    const rows = await api.admin`select id from providers where tenant_id = ${own.id}`;
+    expect(rows.length).toBe(1);
+  });
+
+  test('ends exactly at the limit of a channel, whatever the concurrency', async () => {
+    const own = await api.tenant({ providersPerChannelMax: 3 });
+    const create = (channel: string) => api.callAs('admin', own, 'POST', PATH, simulator('Limited', channel));
+    const replies = await Promise.all(Array.from({ length: 6 }, () => create('sms')));
+    expect(replies.map(({ status }) => status).toSorted()).toEqual([201, 201, 201, 403, 403, 403]);
+    const refused = replies.find(({ status }) => status === 403);
+    expect(refused?.body.code).toBe('plan_limit_reached');
+    expect((await create('email')).status).toBe(201);
+    const made = replies.find(({ status }) => status === 201);
+    expect((await api.callAs('admin', own, 'DELETE', `${PATH}/${made?.body.id}`)).status).toBe(204);
+    expect((await create('sms')).status).toBe(201);
+  });
+});
+
+describe('reading provider accounts', () => {
+  test('pages newest first, without gaps or repetitions, by filter', async () => {
+    const own = await api.tenant();
+    const ids: string[] = [];
+    for (const channel of ['sms', 'email', 'sms', 'sms']) {
+      ids.unshift((await api.callAs('admin', own, 'POST', PATH, simulator('Paged', channel))).body.id);
+    }
+    const get = (query: string) => api.callAs('viewer', own, 'GET', `${PATH}?${query}`);
+    const first = await get('limit=3');
+    const second = await get(`limit=2&cursor=${first.body.nextCursor}`);
+    expect([...first.body.items, ...second.body.items].map(({ id }: { id: string }) => id)).toEqual(ids);
+    expect(second.body.nextCursor).toBeNull();
+    expect((await get('channel=email')).body.items.map(({ id }: { id: string }) => id)).toEqual([ids[2]]);
+    await api.callAs('admin', own, 'POST', `${PATH}/${ids[0]}/disable`);
+    expect((await get('status=disabled')).body.items.map(({ id }: { id: string }) => id)).toEqual([ids[0]]);
+    expect((await get(`channel=sms&cursor=${first.body.nextCursor}`)).body.code).toBe('invalid_cursor');
+    expect((await get('limit=201')).status).toBe(400);
+    expect((await get('channel=fax')).status).toBe(400);
+    const foreign = await api.callAs('viewer', tenant, 'GET', `${PATH}?cursor=${first.body.nextCursor}`);
+    expect(foreign.body.code).toBe('invalid_cursor');
+  });
+
+  test('shows the catalog with JSON Schemas of all settings', async () => {
+    const { status, body } = await api.callAs('viewer', tenant, 'GET', '/v1/admin/provider-catalog');
+    expect(status).toBe(200);
+    const entry = body.find(({ provider }: { provider: string }) => provider === 'twilio');
+    expect(entry).toMatchObject({ channel: 'sms', capabilities: { dedupe: 'none' } });
+    expect(entry.publicConfigSchema.required).toContain('accountSid');
+    expect(entry.secretConfigSchema.properties).toHaveProperty('authToken');
+  });
+});
+
+describe('changing a provider account', () => {
+  test('changes what is sent and leaves the rest', async () => {
+    const id = await created(twilio());
+    const before = await row(id);
+    const renamed = await asAdmin('PATCH', `${PATH}/${id}`, { label: 'Renamed', rateLimitPerSecond: 5 });
+    expect([renamed.status, renamed.body.label, renamed.body.rateLimitPerSecond]).toEqual([
+      200,
+      'Renamed',
+      5,
+    ]);
+    const config = { from: '+15550000002', accountSid: `AC${'1'.repeat(32)}` };
+    const { body } = await asAdmin('PATCH', `${PATH}/${id}`, {
+      publicConfig: config,
+      rateLimitPerSecond: null,
+    });
+    expect(body).toMatchObject({ label: 'Renamed', rateLimitPerSecond: null, secretVersion: 1 });
+    expect(JSON.stringify(body.configPublic)).toBe(JSON.stringify(config));
+    const after = await row(id);
+    expect(after['version']).toBeGreaterThan(Number(before['version']));
+    expect(after['ciphertext']).toBe(before['ciphertext']);
+    expect(await auditOf(id)).toEqual(['provider.created', 'provider.updated', 'provider.updated']);
+  });
+
+  test('with nothing to change answers 200 and changes nothing', async () => {
+    const id = await created();
+    const before = await row(id);
+    expect((await asAdmin('PATCH', `${PATH}/${id}`, {})).status).toBe(200);
+    expect(await row(id)).toEqual(before);
+  });
+
+  test('can replace settings and secret together', async () => {
+    const id = await created(twilio());
+    const { status, body, text } = await asAdmin('PATCH', `${PATH}/${id}`, {
+      publicConfig: { ...twilio().publicConfig, apiKeySid: `SK${'0'.repeat(32)}` },
+      secretConfig: { authToken: CANARY, apiKeySecret: CANARY },
+    });
+    expect([status, body.secretVersion]).toEqual([200, 2]);
+    expect(text).not.toContain(CANARY);
+    const alone = await asAdmin('PUT', `${PATH}/${id}/secret`, { secretConfig: { authToken: CANARY } });
+    expect([alone.status, alone.body.details[0].field]).toEqual([400, 'secretConfig.apiKeySecret']);
+  });
+
+  test.each([
+    [{ label: 'x' }],
+    [{ label: null }],
+    [{ publicConfig: { accountSid: 'x' } }],
+    [{ rateLimitPerSecond: 10_001 }],
+  ])('refuses %j with 400', async (change) => {
+    expect((await asAdmin('PATCH', `${PATH}/${await created(twilio())}`, change)).status).toBe(400);
+  });
+
+  test('a new secret replaces the old one, which is kept encrypted for 15 minutes', async () => {
+    const id = await created(twilio());
+    const before = await row(id);
+    const { status, body, text } = await asAdmin('PUT', `${PATH}/${id}/secret`, {
+      secretConfig: { authToken: `${CANARY}9` },
+    });
+    expect([status, Object.keys(body).toSorted(), body.id, body.secretVersion]).toEqual([
+      200,
+      ['id', 'rotatedAt', 'secretVersion'],
+      id,
+      2,
+    ]);
+    expect(text).not.toContain(CANARY);
+    const after = await row(id);
+    expect(after['previous_ciphertext']).toBe(before['ciphertext']);
+    const kept = (after['previous_until'] as Date).getTime() - Date.parse(body.rotatedAt);
+    expect(kept).toBe(15 * 60_000);
+    expect(after['version']).toBeGreaterThan(Number(before['version']));
+    const plain = await api.keyring.decrypt(
+      providerSecretBinding(tenant.id, id as ProviderAccountId),
+      String(after['ciphertext']),
+    );
+    expect(Buffer.from(plain).toString()).toContain(`${CANARY}9`);
+    expect(await auditOf(id)).toEqual(['provider.created', 'provider.secret_rotated']);
+  });
+
+  test('a replaced secret is gone when its time has passed', async () => {
+    const id = await created(twilio());
+    await asAdmin('PUT', `${PATH}/${id}/secret`, { secretConfig: { authToken: CANARY } });
+    await api.admin`select forget_replaced_secrets()`;
+    expect((await row(id))['previous_ciphertext']).not.toBeNull();
+    await api.admin`update providers set previous_until = now() where id = ${id}`;
+    await api.admin`select forget_replaced_secrets()`;
+    expect((await row(id))['previous_ciphertext']).toBeNull();
+  });
+
+  test('a new secret or new settings of an account that was refused have it checked anew', async () => {
+    for (const change of [
+      (id: string) => asAdmin('PUT', `${PATH}/${id}/secret`, { secretConfig: { authToken: CANARY } }),
+      (id: string) => asAdmin('PATCH', `${PATH}/${id}`, { publicConfig: twilio().publicConfig }),
+    ]) {
+      const id = await created(twilio());
+      await api.admin`update providers set status = 'invalid', auth_failures = 3 where id = ${id}`;
+      expect((await change(id)).status).toBe(200);
+      expect(await row(id)).toMatchObject({
+        status: 'invalid',
+        auth_failures: 0,
+        verify_requested_at: expect.any(Date),
+      });
+    }
+  });
+
+  test('a check is asked for with 202, and refused for a disabled account', async () => {
+    const id = await created();
+    const { status, body } = await asAdmin('POST', `${PATH}/${id}/verify`);
+    expect([status, body.id]).toEqual([202, id]);
+    expect((await row(id))['verify_requested_at']).toBeInstanceOf(Date);
+    expect(api.notices).toContainEqual({ kind: 'provider', notice: { tenantId: tenant.id, id } });
+    await asAdmin('POST', `${PATH}/${id}/disable`);
+    const refused = await asAdmin('POST', `${PATH}/${id}/verify`);
+    expect([refused.status, refused.body.code]).toEqual([409, 'invalid_state']);
+  });
+
+  test('disabling and enabling move the status and may be repeated', async () => {
+    const id = await created();
+    const steps = ['enable', 'disable', 'disable', 'enable', 'enable'];
+    const statuses: string[] = [];
+    for (const step of steps) {
+      const { status, body } = await asAdmin('POST', `${PATH}/${id}/${step}`);
+      statuses.push(`${status} ${body.status}`);
+    }
+    expect(statuses).toEqual(['200 unverified', '200 disabled', '200 disabled', '200 active', '200 active']);
+    expect(await auditOf(id)).toEqual(['provider.created', 'provider.disabled', 'provider.enabled']);
+  });
+
+  test('a deleted account is gone for its tenant, and so is its secret', async () => {
+    const id = await created(twilio());
+    await asAdmin('PUT', `${PATH}/${id}/secret`, { secretConfig: { authToken: CANARY } });
+    const deleted = await asAdmin('DELETE', `${PATH}/${id}`);
+    expect([deleted.status, deleted.text]).toEqual([204, '']);
+    expect(await row(id)).toMatchObject({ status: 'deleted', ciphertext: null, previous_ciphertext: null });
+    for (const [method, url, body] of [
+      ['GET', `${PATH}/${id}`, undefined],
+      ['DELETE', `${PATH}/${id}`, undefined],
+      ['PATCH', `${PATH}/${id}`, { label: 'Back' }],
+      ['PUT', `${PATH}/${id}/secret`, { secretConfig: { authToken: CANARY } }],
+      ['POST', `${PATH}/${id}/enable`, undefined],
+    ] as const) {
+      expect((await asAdmin(method, url, body)).status).toBe(404);
+    }
+    const { body } = await asAdmin('GET', `${PATH}?limit=200`);
+    expect(body.items.map((item: { id: string }) => item.id)).not.toContain(id);
+  });
+
+  test('messages that waited for an account are due at once when it is mended', async () => {
+    const id = await created(twilio());
+    const message = randomUUID();
+    await api.admin`insert into message_states (id, purge_on, tenant_id, seq, status, reason, provider_id, expires_at,
+        next_attempt_at, updated_at)
+      values (${message}, '2099-01-05', ${tenant.id}, 1, 'deferred', 'provider_not_ready', ${id}, now() + interval '1 day',
+        now() + interval '1 hour', now())`;
+    await api.admin`insert into due (seq, message_id, purge_on, tenant_id, due_at)
+      values (1, ${message}, '2099-01-05', ${tenant.id}, now() + interval '1 hour')`;
+    await asAdmin('PUT', `${PATH}/${id}/secret`, { secretConfig: { authToken: CANARY } });
+    const [due] = await api.admin<
+      { now: boolean }[]
+    >`select due_at <= now() as now from due where message_id = ${message}`;
+    expect(due?.now).toBe(true);
+  });
+});
+
+test('no secret ever reaches the log, not of refused requests either', async () => {
+  await asAdmin('POST', PATH, { ...twilio(), label: '' });
+  expect(api.logLines.length).toBeGreaterThan(0);
+  expect(api.logLines.join('\n')).not.toContain(CANARY);
+});
+
+test('no secret is in any row of the database in the clear', async () => {
+  const tables = await api.admin<{ name: string }[]>`
+    select relname as name from pg_class where relnamespace = 'despatch'::regnamespace and relkind = 'r'`;
+  const found: string[] = [];
+  for (const { name } of tables) {
+    const rows = await api.admin`select 1 from ${api.admin(name)} t where t::text like ${`%${CANARY}%`}`;
+    if (rows.length > 0) found.push(name);
+  }
+  expect(found).toEqual([]);
+});

@@ -1,0 +1,226 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { FastifyInstance } from 'fastify';
+import postgres from 'postgres';
+import type { TenantId } from '#core/domain/ids.ts';
+import type { Limits } from '#core/domain/plan.ts';
+import { ROLES, type Role } from '#core/domain/role.ts';
+import { secret } from '#core/domain/secret.ts';
+import { deriveSubkeys } from '#core/domain/subkeys.ts';
+import type { Keyring } from '#core/platform/keyring.ts';
+import { openLocalKeyring } from '#core/platform/local-keyring.ts';
+import { createLogger } from '#core/platform/logger.ts';
+import { openPostgres, type Sql } from '#core/platform/postgres.ts';
+import { directoryStore } from '#core/store/directory.ts';
+import { adminRoutes } from '../../services/api/admin-routes.ts';
+import { buildApp } from '../../services/api/app.ts';
+import { createAuthentication } from '../../services/api/authenticate.ts';
+import { createTokenVerifier } from '../../services/api/bearer.ts';
+import { createCursors } from '../../services/api/cursor.ts';
+import type { Notice, NoticeKind } from '../../services/api/notices.ts';
+import { createServiceKeys } from '../../services/api/service-keys.ts';
+import { startOidcIssuer, type OidcIssuer } from './oidc-issuer.ts';
+import { seedTenant } from './seed.ts';
+import { testDatabase } from './servers.ts';
+
+const AUDIENCE = 'despatch';
+const PLATFORM_SUBJECT = 'platform-admin';
+
+/** Somebody who can sign in. */
+export type Person = {
+  readonly userId: string;
+  readonly subject: string;
+  readonly email: string;
+  readonly token: string;
+};
+
+export type TestTenant = {
+  readonly id: TenantId;
+  readonly slug: string;
+  readonly members: Readonly<Record<Role, Person>>;
+};
+
+export type Reply = {
+  readonly status: number;
+  // oxlint-disable-next-line typescript/no-explicit-any -- bodies are what a test expects them to be
+  readonly body: any;
+  readonly text: string;
+  readonly headers: Readonly<Record<string, unknown>>;
+};
+
+export type CallOptions = {
+  /** Whose token is sent; none without. */
+  readonly as?: Person | undefined;
+  readonly slug?: string | undefined;
+  readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+};
+
+export type AdminApi = AsyncDisposable & {
+  readonly app: FastifyInstance;
+  /** The superuser's connection. */
+  readonly admin: Sql;
+  readonly issuer: OidcIssuer;
+  readonly keyring: Keyring;
+  readonly keyringDir: string;
+  readonly notices: { kind: NoticeKind; notice: Notice }[];
+  /** All that was logged. */
+  readonly logLines: string[];
+  readonly platformAdmin: Person;
+  readonly person: (options?: {
+    email?: string;
+    emailVerified?: boolean;
+    subject?: string;
+  }) => Promise<Person>;
+  /** A tenant with a member of each role and, unless said otherwise, room for many admin calls. */
+  readonly tenant: (limits?: Partial<Limits>) => Promise<TestTenant>;
+  readonly call: (method: string, url: string, options?: CallOptions) => Promise<Reply>;
+  /** A call by a member of a tenant. */
+  readonly callAs: (
+    role: Role,
+    tenant: TestTenant,
+    method: string,
+    url: string,
+    body?: unknown,
+    key?: string,
+  ) => Promise<Reply>;
+};
+
+/** The api's admin side on a real Postgres with the api's own role, a real issuer and the local keyring. */
+export async function startAdminApi({ selfServeTenants = true } = {}): Promise<AdminApi> {
+  const stack = new AsyncDisposableStack();
+  const database = stack.use(await testDatabase());
+  const issuer = stack.use(await startOidcIssuer());
+  const keyringDir = await mkdtemp(join(tmpdir(), 'despatch-keyring-'));
+  stack.defer(() => rm(keyringDir, { recursive: true, force: true }));
+  const keyring = stack.use(await openLocalKeyring(keyringDir));
+  const admin = postgres(database.superuserUrl, {
+    max: 2,
+    onnotice: () => {},
+    connection: { search_path: 'despatch' },
+  });
+  stack.defer(() => admin.end());
+  const { sql } = stack.use(
+    openPostgres({
+      url: secret(database.apiUrl),
+      poolMax: 4,
+      statementTimeoutMs: 10_000,
+      applicationName: 'admin-api-test',
+    }),
+  );
+
+  const subkeys = deriveSubkeys(secret('pepper of the tests, long enough for all'));
+  const directory = directoryStore(sql);
+  const authentication = createAuthentication({
+    directory,
+    serviceKeys: createServiceKeys(directory, subkeys['key-hash']),
+    verifyToken: createTokenVerifier({
+      issuer: issuer.issuer,
+      audience: AUDIENCE,
+      algorithms: ['ES256'],
+      tokenTypes: ['jwt', 'at+jwt'],
+    }),
+    platformAdmins: new Set([PLATFORM_SUBJECT]),
+  });
+  const notices: AdminApi['notices'] = [];
+  const logLines: string[] = [];
+  const app = await buildApp(
+    {
+      authenticate: authentication.authenticate,
+      log: createLogger({
+        level: 'debug',
+        component: 'api',
+        destination: { write: (line) => void logLines.push(line) },
+      }),
+      metrics: { requestStarted: () => {}, requestFinished: () => {} },
+      fingerprintKey: subkeys.fingerprint,
+      trustProxy: false,
+      publicBaseUrl: 'http://localhost',
+    },
+    adminRoutes({
+      sql,
+      keyring,
+      cursors: createCursors(subkeys.cursor),
+      subkeys,
+      selfServeTenants,
+      notify: (kind, notice) => {
+        notices.push({ kind, notice });
+        authentication.onNotice(kind, notice);
+      },
+    }),
+  );
+  await app.ready();
+  stack.defer(() => app.close());
+
+  const person: AdminApi['person'] = async (options = {}) => {
+    const { subject = randomUUID() } = options;
+    const { email = `${subject}@example.org`, emailVerified = true } = options;
+    const token = await issuer.mint({
+      sub: subject,
+      audience: AUDIENCE,
+      email,
+      emailVerified,
+      name: 'Someone',
+    });
+    const [user] = await admin<{ id: string }[]>`
+      insert into users (issuer, subject, email, name) values (${issuer.issuer}, ${subject}, ${email}, 'Someone')
+      on conflict (issuer, subject) do update set email = excluded.email returning id`;
+    return { userId: user?.id ?? '', subject, email, token };
+  };
+
+  const call: AdminApi['call'] = async (method, url, { as, slug, body, headers = {} } = {}) => {
+    const reply = await app.inject({
+      method: method as 'GET',
+      url,
+      headers: {
+        ...(as === undefined ? {} : { authorization: `Bearer ${as.token}` }),
+        ...(slug === undefined ? {} : { 'x-tenant-slug': slug }),
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { payload: JSON.stringify(body) }),
+    });
+    const text = reply.payload;
+    return {
+      status: reply.statusCode,
+      body: text === '' ? null : JSON.parse(text),
+      text,
+      headers: reply.headers,
+    };
+  };
+
+  const owned = stack.move();
+  return {
+    app,
+    admin,
+    issuer,
+    keyring,
+    keyringDir,
+    notices,
+    logLines,
+    platformAdmin: await person({ subject: PLATFORM_SUBJECT }),
+    person,
+    async tenant(limits = {}) {
+      const { tenantId, slug } = await seedTenant(admin, { adminRequestsPerMinute: 10_000, ...limits });
+      await keyring.ensureKey(tenantId as TenantId);
+      const members = Object.fromEntries(
+        await Promise.all(ROLES.map(async (role) => [role, await person()] as const)),
+      ) as Record<Role, Person>;
+      for (const role of ROLES) {
+        await admin`insert into members (tenant_id, user_id, role) values (${tenantId}, ${members[role].userId}, ${role})`;
+      }
+      return { id: tenantId as TenantId, slug, members };
+    },
+    call,
+    callAs: (role, tenant, method, url, body, key) =>
+      call(method, url, {
+        as: tenant.members[role],
+        slug: tenant.slug,
+        body,
+        headers: key === undefined ? {} : { 'idempotency-key': key },
+      }),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
