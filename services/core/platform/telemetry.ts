@@ -1,0 +1,206 @@
+import {
+  context,
+  ROOT_CONTEXT,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+  type Attributes,
+  type Context,
+  type Link,
+  type Span as OtelSpan,
+  type SpanContext,
+} from '@opentelemetry/api';
+import type { LogFields } from './logger.ts';
+
+export type TelemetryOptions = {
+  /** OTLP/HTTP collector without the `/v1/traces`; absent: no tracing. */
+  readonly endpoint: string | undefined;
+  readonly serviceName: string;
+  /** Share of new traces that are recorded, 0 to 1. A trace that the caller began keeps the caller's decision. */
+  readonly sampleRatio: number;
+};
+
+export type SpanOptions = {
+  readonly kind?: 'internal' | 'server' | 'client' | 'producer' | 'consumer';
+  /** Never a body, an address or a secret. */
+  readonly attributes?: Readonly<Record<string, string | number | boolean>>;
+  /** W3C traceparent of what caused this span; default: the current span. Malformed ones are ignored. */
+  readonly parent?: string | undefined;
+  /** Begins a new trace even inside another span. */
+  readonly root?: boolean;
+  /** Traceparents of spans that are related but no parent. */
+  readonly links?: readonly string[];
+};
+
+export type Span = {
+  /** To send along; undefined while tracing is off. */
+  readonly traceparent: string | undefined;
+  readonly set: (attributes: Readonly<Record<string, string | number | boolean>>) => void;
+  /** Marks the span as failed with a bounded word, for example `http_503`. */
+  readonly fail: (reason: string) => void;
+  /** Runs with this span as the current one, also across its promises and callbacks. */
+  readonly run: <T>(work: () => T) => T;
+  readonly end: () => void;
+};
+
+const TRACER = 'despatch';
+/** With its retries; also the longest that the end of a service waits for the collector. */
+const EXPORT_TIMEOUT_MS = 2_000;
+
+let isOn = false;
+
+/** Starts tracing, which is off without an endpoint and then costs next to nothing. Disposal sends what is left. */
+export async function startTelemetry({
+  endpoint,
+  serviceName,
+  sampleRatio,
+}: TelemetryOptions): Promise<AsyncDisposable> {
+  if (endpoint === undefined) return { [Symbol.asyncDispose]: () => Promise.resolve() };
+  // Loaded here: these modules take longer to load than the rest of a service.
+  const [{ NodeSDK }, { OTLPTraceExporter }, { ParentBasedSampler, TraceIdRatioBasedSampler }] =
+    await Promise.all([
+      import('@opentelemetry/sdk-node'),
+      import('@opentelemetry/exporter-trace-otlp-http'),
+      import('@opentelemetry/sdk-trace'),
+    ]);
+  const sdk = new NodeSDK({
+    serviceName,
+    traceExporter: new OTLPTraceExporter({ url: `${endpoint}/v1/traces`, timeoutMillis: EXPORT_TIMEOUT_MS }),
+    sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(sampleRatio) }),
+    // Metrics are scraped and logs are written to standard output.
+    metricReaders: [],
+    logRecordProcessors: [],
+    instrumentations: [],
+  });
+  sdk.start();
+  isOn = true;
+  return {
+    async [Symbol.asyncDispose]() {
+      isOn = false;
+      // A collector that is away must not fail the end of a service.
+      await sdk.shutdown().catch(() => undefined);
+      trace.disable();
+      context.disable();
+    },
+  };
+}
+
+/** For work whose end is elsewhere, such as a request that hooks begin and end. Always call `end`. */
+export function beginSpan(name: string, options: SpanOptions = {}): Span {
+  if (!isOn) return NO_SPAN;
+  const above = parentContext(options);
+  const span = trace.getTracer(TRACER).startSpan(name, spanOptions(options), above);
+  return wrap(span, trace.setSpan(above, span));
+}
+
+/** Runs the work inside a span, which ends with it; what the work throws marks the span as failed and is thrown on. */
+export function withSpan<T>(name: string, options: SpanOptions, work: (span: Span) => T): T {
+  if (!isOn) return work(NO_SPAN);
+  const span = beginSpan(name, options);
+  let result: T;
+  try {
+    result = span.run(() => work(span));
+  } catch (error) {
+    span.fail(errorName(error));
+    span.end();
+    throw error;
+  }
+  if (!(result instanceof Promise)) {
+    span.end();
+    return result;
+  }
+  return result
+    .catch((error: unknown) => {
+      span.fail(errorName(error));
+      throw error;
+    })
+    .finally(span.end) as T;
+}
+
+/** W3C traceparent of the current span, to be stored with a message or sent along; undefined without one. */
+export function currentTraceparent(): string | undefined {
+  if (!isOn) return undefined;
+  const current = trace.getSpanContext(context.active());
+  return current === undefined ? undefined : formatTraceparent(current);
+}
+
+/** The current trace's ids, for log lines. */
+export function traceFields(): LogFields {
+  if (!isOn) return NO_FIELDS;
+  const current = trace.getSpanContext(context.active());
+  return current === undefined ? NO_FIELDS : { traceId: current.traceId, spanId: current.spanId };
+}
+
+/** What the messaging conventions of OpenTelemetry, still in development, call a NATS hop. */
+export function natsAttributes(operation: 'send' | 'process', destination: string): Record<string, string> {
+  return {
+    'messaging.system': 'nats',
+    'messaging.operation.type': operation,
+    'messaging.destination.name': destination,
+  };
+}
+
+const NO_FIELDS: LogFields = {};
+
+const NO_SPAN: Span = {
+  traceparent: undefined,
+  set: () => undefined,
+  fail: () => undefined,
+  run: (work) => work(),
+  end: () => undefined,
+};
+
+const KINDS = {
+  internal: SpanKind.INTERNAL,
+  server: SpanKind.SERVER,
+  client: SpanKind.CLIENT,
+  producer: SpanKind.PRODUCER,
+  consumer: SpanKind.CONSUMER,
+};
+
+function spanOptions({ kind = 'internal', attributes, links = [], root = false }: SpanOptions) {
+  return {
+    kind: KINDS[kind],
+    root,
+    ...(attributes === undefined ? {} : { attributes: attributes as Attributes }),
+    links: links.flatMap((text): Link[] => {
+      const linked = parseTraceparent(text);
+      return linked === null ? [] : [{ context: linked }];
+    }),
+  };
+}
+
+function parentContext({ parent }: SpanOptions): Context {
+  const remote = parent === undefined ? null : parseTraceparent(parent);
+  return remote === null ? context.active() : trace.setSpanContext(ROOT_CONTEXT, remote);
+}
+
+function wrap(span: OtelSpan, inside: Context): Span {
+  return {
+    traceparent: formatTraceparent(span.spanContext()),
+    set: (attributes) => void span.setAttributes(attributes),
+    fail: (reason) => {
+      span.setAttribute('error.type', reason);
+      span.setStatus({ code: SpanStatusCode.ERROR });
+    },
+    run: (work) => context.with(inside, work),
+    end: () => span.end(),
+  };
+}
+
+const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:-|$)/;
+
+function parseTraceparent(text: string): SpanContext | null {
+  const [, traceId, spanId, flags] = TRACEPARENT.exec(text) ?? [];
+  if (traceId === undefined || spanId === undefined || flags === undefined) return null;
+  return { traceId, spanId, traceFlags: Number.parseInt(flags, 16) & 1, isRemote: true };
+}
+
+function formatTraceparent({ traceId, spanId, traceFlags }: SpanContext): string {
+  return `00-${traceId}-${spanId}-0${traceFlags & 1}`;
+}
+
+/** The text of an error may hold anything; its name is bounded. */
+function errorName(error: unknown): string {
+  return error instanceof Error ? error.name : 'unknown';
+}
