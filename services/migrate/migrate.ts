@@ -1,8 +1,7 @@
-import { readdirSync, readFileSync } from 'node:fs';
 import { openPostgres, type TransactionSql } from '#core/platform/postgres.ts';
 import { secret } from '#core/domain/secret.ts';
+import { migrationFiles, migrationSql } from '#core/store/migration-files.ts';
 
-const MIGRATIONS = new URL('../core/store/migrations/', import.meta.url);
 /** One number for everybody who migrates any Despatch database; "despatch" in ASCII, first seven bytes. */
 const LOCK = 0x64_65_73_70_61_74_63n;
 const SERVICE_ROLES = ['api', 'worker', 'controller'] as const;
@@ -34,12 +33,12 @@ export async function migrate(options: MigrateOptions): Promise<{ applied: strin
     await sql.begin((tx) => prepareRoles(tx, options.passwords));
     const done = new Set((await sql<{ name: string }[]>`select name from despatch.migrations`).map((row) => row.name));
     const applied: string[] = [];
-    for (const name of migrationFiles()) {
+    for (const { version, name } of migrationFiles()) {
       if (done.has(name)) continue;
       await sql.begin(async (tx) => {
         await tx`set local role despatch_definer`;
-        await tx`insert into despatch.migrations (version, name) values (${Number.parseInt(name, 10)}, ${name})`;
-        await tx.unsafe(readFileSync(new URL(name, MIGRATIONS), 'utf8'));
+        await tx`insert into despatch.migrations (version, name) values (${version}, ${name})`;
+        await tx.unsafe(migrationSql(name));
       });
       applied.push(name);
     }
@@ -47,17 +46,6 @@ export async function migrate(options: MigrateOptions): Promise<{ applied: strin
   } finally {
     await sql`select pg_advisory_unlock(${LOCK.toString()}::bigint)`;
   }
-}
-
-export function migrationFiles(): string[] {
-  return readdirSync(MIGRATIONS)
-    .filter((name) => /^\d{4}_.+\.sql$/.test(name))
-    .sort();
-}
-
-/** The version that this build's services need; readiness compares it with the database's. */
-export function requiredSchemaVersion(): number {
-  return Math.max(...migrationFiles().map((name) => Number.parseInt(name, 10)));
 }
 
 async function prepareRoles(tx: TransactionSql, passwords: MigrateOptions['passwords']): Promise<void> {

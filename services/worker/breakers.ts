@@ -3,7 +3,7 @@ import { CLOSED, forceOpen, gate, note, startProbe, type Breaker } from '#core/d
 /** The breakers of the provider accounts that this process calls. */
 export type Breakers = {
   /** Asks for one call; `probe` is given to one caller at a time. */
-  enter(accountId: string): 'pass' | 'probe' | 'blocked';
+  enter(accountId: string, provider: string): 'pass' | 'probe' | 'blocked';
   /** @param fault the provider's own failure. */
   note(accountId: string, fault: boolean): void;
   /** The account's credential is refused: calls wait, probes find out when it is mended. */
@@ -15,12 +15,19 @@ export type Breakers = {
   health(accountId: string): Breaker['health'];
 };
 
+type Health = Breaker['health'];
+
 /**
  * @param onHealth told of every change of an account's health.
  * @param now milliseconds since the epoch.
  */
-export function createBreakers(onHealth: (accountId: string, health: Breaker['health']) => void, now: () => number): Breakers {
+export function createBreakers(
+  onHealth: (accountId: string, provider: string, before: Health, after: Health) => void,
+  now: () => number,
+): Breakers {
   const breakers = new Map<string, Breaker>();
+  /** Catalog ids of the accounts that were called, for those who are told. */
+  const providers = new Map<string, string>();
   /** The few that are not healthy, so that `blocked` need not look at all. */
   const troubled = new Set<string>();
 
@@ -31,13 +38,14 @@ export function createBreakers(onHealth: (accountId: string, health: Breaker['he
     if (next.health === before) return;
     if (next.health === 'healthy') troubled.delete(accountId);
     else troubled.add(accountId);
-    onHealth(accountId, next.health);
+    onHealth(accountId, providers.get(accountId) ?? 'unknown', before, next.health);
   }
 
   const of = (accountId: string) => breakers.get(accountId) ?? CLOSED;
 
   return {
-    enter(accountId) {
+    enter(accountId, provider) {
+      providers.set(accountId, provider);
       const verdict = gate(of(accountId), now());
       if (verdict === 'probe') put(accountId, startProbe(of(accountId), now()));
       return verdict;

@@ -53,6 +53,8 @@ export type Worker = {
   readonly dispatcher: Dispatcher;
 };
 
+type Health = Breaker['health'];
+
 const RECEIPTS_AT_ONCE = 200;
 const HOUR_MS = 3_600_000;
 
@@ -126,10 +128,10 @@ export function buildWorker(deps: WorkerDeps): Worker {
     }),
   };
 
-  function healthChanged(accountId: string, health: Breaker['health']): void {
-    events.accountHealth(accountId, health);
-    store.noteProviderHealth(accountId, health).catch((error: unknown) => events.taskFailed('account_health', error));
-    if (health === 'healthy') tasks.sweep.wake();
+  function healthChanged(accountId: string, provider: string, before: Health, after: Health): void {
+    events.accountHealth(accountId, provider, before, after);
+    store.noteProviderHealth(accountId, after).catch((error: unknown) => events.taskFailed('account_health', error));
+    if (after === 'healthy') tasks.sweep.wake();
   }
 
   async function tenantChanged(tenantId: string): Promise<void> {

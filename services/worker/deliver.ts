@@ -5,6 +5,7 @@ import type { ClaimedMessage } from '#core/store/deliveries.ts';
 import type { AnyProvider, ProviderContext } from '#providers/provider.ts';
 import type { ProviderCall } from '#providers/context.ts';
 import { simulatorFor } from '#providers/registry.ts';
+import { natsAttributes, withSpan, type SpanOptions } from '#core/platform/telemetry.ts';
 import type { Account, Accounts } from './accounts.ts';
 import type { Breakers } from './breakers.ts';
 
@@ -30,27 +31,45 @@ export type Delivered = {
 
 /** Makes the one provider call of a claimed attempt. Never throws: every way it can end is an outcome. */
 export function createDeliver(deps: DeliverDeps): (message: ClaimedMessage) => Promise<Delivered> {
-  return async (message) => {
-    if (deps.isStopping()) return { outcome: { kind: 'not_started', reason: 'shutdown' }, provider: undefined };
-    const found = await accountOf(message, deps.accounts);
-    if ('outcome' in found) return { outcome: found.outcome, provider: undefined };
-    const { account } = found;
-    // A test message has no account of its own and troubles nobody's breaker.
-    const accountId = message.providerId;
-    if (accountId !== null && !mayCall(accountId, message.providerStatus === 'invalid', deps.breakers)) {
-      return { outcome: { kind: 'not_started', reason: 'breaker_open' }, provider: account.provider };
-    }
-    const started = performance.now();
-    const outcome = await call(message, account, deps);
-    if (accountId !== null) tellBreaker(accountId, outcome, deps.breakers);
-    return { outcome, provider: account.provider, callMs: performance.now() - started };
+  return (message) => withSpan('process message', processSpan(message), () => deliver(message, deps));
+}
+
+async function deliver(message: ClaimedMessage, deps: DeliverDeps): Promise<Delivered> {
+  if (deps.isStopping()) return { outcome: { kind: 'not_started', reason: 'shutdown' }, provider: undefined };
+  const found = await accountOf(message, deps.accounts);
+  if ('outcome' in found) return { outcome: found.outcome, provider: undefined };
+  const { account } = found;
+  // A test message has no account of its own and troubles nobody's breaker.
+  const accountId = message.providerId;
+  if (accountId !== null && !mayCall(message, accountId, deps.breakers)) {
+    return { outcome: { kind: 'not_started', reason: 'breaker_open' }, provider: account.provider };
+  }
+  const started = performance.now();
+  const outcome = await withSpan(`send ${account.provider.id}`, { kind: 'client' }, () => call(message, account, deps));
+  if (accountId !== null) tellBreaker(accountId, outcome, deps.breakers);
+  return { outcome, provider: account.provider, callMs: performance.now() - started };
+}
+
+/** The first attempt belongs to the request's trace; later ones are traces of their own that point back. */
+function processSpan(message: ClaimedMessage): SpanOptions {
+  const { traceparent } = message;
+  return {
+    kind: 'consumer',
+    attributes: {
+      ...natsAttributes('process', 'wake'),
+      'despatch.channel': message.channel,
+      'despatch.message_id': message.id,
+      'despatch.attempt': message.attempt,
+    },
+    ...(traceparent === null ? {} : message.attempt === 1 ? { parent: traceparent } : { root: true, links: [traceparent] }),
   };
 }
 
 /** An account whose credential is refused is only probed. */
-function mayCall(accountId: string, invalid: boolean, breakers: Breakers): boolean {
+function mayCall(message: ClaimedMessage, accountId: string, breakers: Breakers): boolean {
+  const invalid = message.providerStatus === 'invalid';
   if (invalid && breakers.health(accountId) === 'healthy') breakers.open(accountId);
-  return breakers.enter(accountId) !== 'blocked';
+  return breakers.enter(accountId, message.provider) !== 'blocked';
 }
 
 function tellBreaker(accountId: string, outcome: Outcome, breakers: Breakers): void {

@@ -1,25 +1,12 @@
+import type { Breaker } from '#core/domain/breaker.ts';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import type { Settlement } from '#core/domain/settle.ts';
 import type { ClaimedMessage } from '#core/store/deliveries.ts';
 import type { Logger } from '#core/platform/logger.ts';
+import type { WorkerMetrics } from '#core/platform/metrics.ts';
 import type { Delivered } from './deliver.ts';
 
-/** What the worker counts. Labels are bounded: never a tenant, a recipient or an id. */
-export type WorkerMetrics = {
-  readonly attemptFinished: (attempt: {
-    readonly channel: string;
-    readonly provider: string;
-    readonly outcome: AttemptOutcome['kind'];
-    /** The provider call alone; undefined when none was made. */
-    readonly callSeconds: number | undefined;
-    /** From acceptance to the first call; undefined for later ones. */
-    readonly firstAttemptSeconds: number | undefined;
-  }) => void;
-  /** From acceptance to the last thing a worker will do for the message by itself. */
-  readonly messageFinished: (message: { readonly channel: string; readonly seconds: number }) => void;
-  readonly databaseFailed: (op: string) => void;
-  readonly breakerMoved: (move: { readonly health: string }) => void;
-};
+type Health = Breaker['health'];
 
 /** What happened in the worker, told once: a metric and, where people need to know, one log line. */
 export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => number) {
@@ -27,17 +14,15 @@ export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => num
     attemptFinished(message: ClaimedMessage, delivered: Delivered, settlement: Settlement | null): void {
       const { outcome } = delivered;
       const labels = { channel: message.channel, provider: message.provider };
-      const callSeconds = delivered.callMs === undefined ? undefined : delivered.callMs / 1_000;
+      metrics.attempts.inc({ ...labels, outcome: outcome.kind });
       const ageSeconds = (now() - message.enqueuedAt.getTime()) / 1_000;
-      metrics.attemptFinished({
-        ...labels,
-        outcome: outcome.kind,
-        callSeconds,
-        firstAttemptSeconds:
-          callSeconds === undefined || message.attempt > 1 ? undefined : Math.max(0, ageSeconds - callSeconds),
-      });
+      if (delivered.callMs !== undefined) {
+        const callSeconds = delivered.callMs / 1_000;
+        metrics.providerSeconds.observe({ provider: message.provider }, callSeconds);
+        if (message.attempt === 1) metrics.firstAttemptSeconds.observe(Math.max(0, ageSeconds - callSeconds));
+      }
       if (settlement !== null && settlement.nextAttemptAt === null) {
-        metrics.messageFinished({ channel: message.channel, seconds: ageSeconds });
+        metrics.endToEndSeconds.observe({ channel: message.channel }, ageSeconds);
       }
       const line = {
         tenantId: message.tenantId,
@@ -54,11 +39,11 @@ export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => num
       else log.info(line, 'Attempt finished');
     },
     claimFailed(error: unknown): void {
-      metrics.databaseFailed('claim');
+      metrics.databaseErrors.inc({ op: 'claim' });
       log.error({ err: error }, 'Claim failed');
     },
     recordDelayed(error: unknown, rows: number): void {
-      metrics.databaseFailed('complete');
+      metrics.databaseErrors.inc({ op: 'complete' });
       log.error({ rows, err: error }, 'Recording delayed');
     },
     recordLost(message: ClaimedMessage, error: unknown): void {
@@ -68,15 +53,16 @@ export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => num
       log.error({ provider, err: error }, 'Provider adapter threw');
     },
     taskFailed(task: string, error: unknown): void {
-      metrics.databaseFailed(task);
+      metrics.databaseErrors.inc({ op: task });
       log.error({ task, err: error }, 'Task failed');
     },
     accountMoved(accountId: string, tenantId: string, status: string): void {
       log.warn({ providerId: accountId, tenantId, status }, 'Provider status changed');
     },
-    accountHealth(accountId: string, health: string): void {
-      metrics.breakerMoved({ health });
-      log.warn({ providerId: accountId, health }, 'Provider health changed');
+    accountHealth(accountId: string, provider: string, before: Health, after: Health): void {
+      if (before !== 'healthy') metrics.circuitState.dec({ provider, state: before });
+      if (after !== 'healthy') metrics.circuitState.inc({ provider, state: after });
+      log.warn({ providerId: accountId, provider, health: after }, 'Provider health changed');
     },
     accountVerified(accountId: string, result: string): void {
       log.info({ providerId: accountId, result }, 'Provider credential checked');

@@ -5,6 +5,7 @@ import { encodeWake } from '#core/domain/wake.ts';
 import { createEgressGuard } from '#core/platform/egress-guard.ts';
 import { createHttpClient } from '#core/platform/http.ts';
 import { silentLogger } from '#core/platform/logger.ts';
+import { createWorkerMetrics } from '#core/platform/metrics.ts';
 import { openNats } from '#core/platform/nats.ts';
 import { createProviderContexts } from '#providers/context.ts';
 import { startTwilioStandIn } from '#providers/twilio/stand-in.ts';
@@ -13,16 +14,9 @@ import { testNats } from '#test/support/servers.ts';
 import { setupStores } from '#test/support/worker.ts';
 import { buildWorker, type Worker, type WorkerSettings } from '../../services/worker/build-worker.ts';
 import type { Credentials } from '../../services/worker/credentials.ts';
-import { createEvents, type WorkerMetrics } from '../../services/worker/events.ts';
+import { createEvents } from '../../services/worker/events.ts';
 
 const TWILIO = { accountSid: `AC${'0'.repeat(32)}`, from: '+15005550006' };
-
-const UNCOUNTED: WorkerMetrics = {
-  attemptFinished: () => undefined,
-  messageFinished: () => undefined,
-  databaseFailed: () => undefined,
-  breakerMoved: () => undefined,
-};
 
 /** Secrets that need no keyring, and can be taken away. */
 function scriptedCredentials(): Credentials & { down: boolean } {
@@ -66,7 +60,7 @@ async function setup(settings: Partial<WorkerSettings> = {}) {
       store: stores.store,
       credentials,
       contextOf: createProviderContexts({ http, resolve: guard.resolve, baseUrls: { twilio: twilio.origin } }),
-      events: createEvents(silentLogger, UNCOUNTED, Date.now),
+      events: createEvents(silentLogger, createWorkerMetrics(), Date.now),
       settings: {
         worker: `w${++workers}`,
         inFlightMax: 64,

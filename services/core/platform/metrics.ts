@@ -217,6 +217,11 @@ export function createWorkerMetrics({ providers = [] }: MetricsOptions = {}) {
       registers: on,
     }),
     inFlight: sampled(registry, 'despatch_worker_in_flight', 'Claimed messages in this process.'),
+    backlog: sampled(
+      registry,
+      'despatch_backlog_messages',
+      'Messages accepted and not finished, of all tenants; every worker shows the same.',
+    ),
     consumerPending: sampled(registry, 'despatch_consumer_pending', 'Wake-ups that no worker has.'),
     consumerAckPending: sampled(registry, 'despatch_consumer_ack_pending', 'Wake-ups that workers hold.'),
     credentialsAutonomy: sampled(

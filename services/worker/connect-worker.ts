@@ -1,0 +1,55 @@
+import type { Nats } from '#core/platform/broker.ts';
+import type { Logger } from '#core/platform/logger.ts';
+import type { WorkerMetrics } from '#core/platform/metrics.ts';
+import type { Worker } from './build-worker.ts';
+
+export type ConnectWorkerDeps = {
+  readonly worker: Worker;
+  readonly nats: Nats;
+  readonly metrics: WorkerMetrics;
+  readonly log: Logger;
+  readonly inFlightMax: number;
+};
+
+/** Feeds a worker from NATS: wake-ups and change notices. Everything works without it, some seconds later. */
+export function connectWorker({ worker, nats, metrics, log, inFlightMax }: ConnectWorkerDeps): { stop(): Promise<void> } {
+  const consuming = new AbortController();
+  nats.onConnection(metrics.natsConnection);
+  const consumer = nats.consumeWakes({
+    // Enough that the fair queue always has a choice, whatever one tenant sends.
+    maxMessages: Math.min(10_000, Math.max(500, inFlightMax * 4)),
+    signal: consuming.signal,
+    onWake(wake) {
+      if (wake.redelivered) metrics.consumerRedeliveries.inc();
+      worker.wake(Buffer.from(wake.payload).toString(), wake.lane, wake.ack);
+    },
+    onRecreated() {
+      worker.streamRecreated().catch((error: unknown) => log.error({ err: error }, 'Waking after a lost stream failed'));
+    },
+  });
+  const unsubscribe = nats.onNotice('*', (kind, payload) => {
+    const notice = parseNotice(payload);
+    if (notice === null) log.warn({ kind }, 'Dropped a notice that could not be read');
+    else worker.notice(kind, notice);
+  });
+  metrics.consumerPending.from(async () => (await nats.consumerLag())?.pending ?? null);
+  metrics.consumerAckPending.from(async () => (await nats.consumerLag())?.ackPending ?? null);
+  return {
+    async stop() {
+      unsubscribe();
+      consuming.abort();
+      await consumer.closed;
+    },
+  };
+}
+
+function parseNotice(payload: string): { tenantId?: string; id?: string } | null {
+  try {
+    const value: unknown = JSON.parse(payload);
+    if (typeof value !== 'object' || value === null) return null;
+    const { tenantId, id } = value as Record<string, unknown>;
+    return { ...(typeof tenantId === 'string' ? { tenantId } : {}), ...(typeof id === 'string' ? { id } : {}) };
+  } catch {
+    return null;
+  }
+}

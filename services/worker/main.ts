@@ -1,0 +1,73 @@
+import { createEgressGuard } from '#core/platform/egress-guard.ts';
+import { openHealthServer } from '#core/platform/health.ts';
+import { createHttpClient } from '#core/platform/http.ts';
+import { createLogger } from '#core/platform/logger.ts';
+import { collectProcessMetrics, createWorkerMetrics } from '#core/platform/metrics.ts';
+import { openNats } from '#core/platform/nats.ts';
+import { openKeyring } from '#core/platform/open-keyring.ts';
+import { openPostgres } from '#core/platform/postgres.ts';
+import { drain, watchForEnd } from '#core/platform/shutdown.ts';
+import { startTelemetry, traceFields } from '#core/platform/telemetry.ts';
+import { VERSION } from '#core/platform/version.ts';
+import { deliveryStore } from '#core/store/deliveries.ts';
+import { requiredSchemaVersion } from '#core/store/migration-files.ts';
+import { createProviderContexts } from '#providers/context.ts';
+import { PROVIDERS } from '#providers/registry.gen.ts';
+import { buildWorker } from './build-worker.ts';
+import { workerConfig } from './config.ts';
+import { connectWorker } from './connect-worker.ts';
+import { createCredentials } from './credentials.ts';
+import { createEvents } from './events.ts';
+
+/** Ports that mail is submitted on; the operator's own ranges are open on all. */
+const SUBMISSION_PORTS = [25, 465, 587, 2525];
+
+const config = workerConfig(process.env);
+const log = createLogger({ level: config.observability.logLevel, component: 'worker', context: traceFields });
+using end = watchForEnd(log);
+await using stack = new AsyncDisposableStack();
+stack.use(await startTelemetry({ ...config.observability.telemetry, serviceName: 'despatch-worker' }));
+
+const metrics = createWorkerMetrics({ providers: [...PROVIDERS.values()] });
+collectProcessMetrics(metrics, { version: VERSION });
+const { sql } = stack.use(openPostgres({ ...config.postgres, applicationName: 'despatch-worker' }));
+const store = deliveryStore(sql, config.postgres.statementTimeoutMs + 1_000);
+const keyring = stack.use(
+  await openKeyring(config.keyring, { log, onRequest: metrics.vaultRequest, onTokenExpiry: metrics.vaultTokenExpires }),
+);
+const credentials = createCredentials({ decrypter: keyring, ...config.delivery.credentials });
+const nats = stack.use(await openNats({ config: config.nats, log, name: 'despatch-worker' }));
+const guard = createEgressGuard({ allowCidrs: [...config.egress.allowCidrs], ports: SUBMISSION_PORTS });
+const http = stack.use(createHttpClient({ totalDeadlineMs: config.delivery.settings.deadlineMs }));
+
+const worker = buildWorker({
+  store,
+  credentials,
+  contextOf: createProviderContexts({ http, resolve: guard.resolve, baseUrls: config.egress.baseUrls }),
+  events: createEvents(log, metrics, Date.now),
+  settings: config.delivery.settings,
+});
+const consumer = connectWorker({ worker, nats, metrics, log, inFlightMax: config.delivery.settings.inFlightMax });
+metrics.inFlight.from(() => worker.dispatcher.inFlight);
+metrics.credentialsAutonomy.from(credentials.autonomySeconds);
+metrics.backlog.from(async () => (await store.backlogTotals()).backlog);
+
+const schemaNeeded = requiredSchemaVersion();
+stack.use(
+  await openHealthServer({
+    ...config.observability.metrics,
+    metrics,
+    ready: async () => {
+      if (end.isEnding()) return { failing: ['ending'] };
+      const version = await store.schemaVersion().catch(() => null);
+      if (version === null) return { failing: ['database'] };
+      return { failing: version < schemaNeeded ? ['schema'] : [] };
+    },
+  }),
+);
+log.info({ version: VERSION, worker: config.delivery.settings.worker }, 'Worker started');
+
+await end.ended;
+// First no new work, then what is in flight; the connections close after it.
+await drain('consumer', consumer.stop(), 2_000, log);
+await drain('deliveries', worker.stop(), config.delivery.shutdownGraceMs, log);
