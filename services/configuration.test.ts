@@ -1,0 +1,13 @@
+import { expect, test } from 'vitest';
+import { configTable } from '#core/platform/config-table.ts';
+import { readDeployments } from './configuration.ts';
+
+test('the reference covers every deployment, and describes every variable', async () => {
+  const deployments = await readDeployments(new URL('./', import.meta.url));
+  expect(deployments.map(({ deployment }) => deployment)).toEqual(
+    expect.arrayContaining(['api', 'migrate', 'worker']),
+  );
+  const table = configTable(deployments);
+  expect(table).toContain('| `DATABASE_URL` † | api, migrate, worker |');
+  expect(table.split('\n').filter((line) => /\|\s+\|$/.test(line))).toEqual([]);
+});
