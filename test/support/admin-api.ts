@@ -26,6 +26,7 @@ import { seedTenant } from './seed.ts';
 import { testDatabase } from './servers.ts';
 
 const AUDIENCE = 'despatch';
+export const TEST_PEPPER = 'pepper of the tests, long enough for all';
 const PLATFORM_SUBJECT = 'platform-admin';
 
 /** Somebody who can sign in. */
@@ -111,7 +112,7 @@ export async function startAdminApi({ selfServeTenants = true } = {}): Promise<A
     }),
   );
 
-  const subkeys = deriveSubkeys(secret('pepper of the tests, long enough for all'));
+  const subkeys = deriveSubkeys(secret(TEST_PEPPER));
   const directory = directoryStore(sql);
   const authentication = createAuthentication({
     directory,

@@ -75,9 +75,11 @@ function create({ sql, keyring, notify, selfServeTenants }: AdminDeps): RouteMod
     handler: async ({ caller, body, idempotency, request }) => {
       if (!caller.isPlatformAdmin && (!selfServeTenants || body.plan !== 'free'))
         throw insufficientRole('platform admin');
+      // In this order: a twin of this request that is ahead has taken the slug and stored its answer in one commit.
+      const isTaken = await isSlugTaken(sql, body.slug);
       const earlier = await earlierAnswer<z.output<typeof Tenant>>(sql, null, idempotency);
       if (earlier !== null) return earlier;
-      if (await isSlugTaken(sql, body.slug)) throw new AppError('slug_taken');
+      if (isTaken) throw new AppError('slug_taken');
       const id = newId<TenantId>();
       // Before the row: a tenant that exists can always keep a secret.
       await keyring.ensureKey(id);

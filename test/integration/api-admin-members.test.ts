@@ -1,0 +1,189 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Role } from '#core/domain/role.ts';
+import { startAdminApi, type AdminApi, type Reply, type TestTenant } from '#test/support/admin-api.ts';
+
+const PATH = '/v1/admin/members';
+
+let api: AdminApi;
+let tenant: TestTenant;
+
+beforeAll(async () => {
+  api = await startAdminApi();
+  tenant = await api.tenant({ membersMax: 1_000 });
+});
+afterAll(() => api[Symbol.asyncDispose]());
+
+const as = (role: Role, method: string, url: string, body?: unknown): Promise<Reply> =>
+  api.callAs(role, tenant, method, url, body);
+const auditOf = async (target: string): Promise<string[]> => {
+  const rows = await api.admin<
+    { action: string }[]
+  >`select action from audit_log where target = ${target} order by seq`;
+  return rows.map(({ action }) => action);
+};
+
+describe('adding a member', () => {
+  test('by subject works for somebody who has never signed in', async () => {
+    const subject = randomUUID();
+    const { status, body } = await as('admin', 'PUT', PATH, { subject, role: 'developer' });
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ subject, email: null, role: 'developer' });
+    const person = await api.person({ subject });
+    const reply = await api.call('GET', '/v1/admin/providers', { as: person, slug: tenant.slug });
+    expect([reply.status, person.userId]).toEqual([200, body.userId]);
+    expect(await auditOf(body.userId)).toEqual(['member.added']);
+  });
+
+  test('by e-mail waits for the first sign-in with that verified address', async () => {
+    const email = `${randomUUID()}@Example.org`;
+    const invited = await as('admin', 'PUT', PATH, { email, role: 'viewer' });
+    expect(invited.body).toMatchObject({ subject: null, email, role: 'viewer' });
+    const see = async (emailVerified: boolean): Promise<number> => {
+      const person = await api.person({ email: email.toLowerCase(), emailVerified });
+      return (await api.call('GET', '/v1/admin/providers', { as: person, slug: tenant.slug })).status;
+    };
+    expect([await see(false), await see(true)]).toEqual([404, 200]);
+    const { body } = await as('admin', 'GET', `${PATH}?limit=200`);
+    const like = body.items.filter(
+      (item: { email: string }) => item.email.toLowerCase() === email.toLowerCase(),
+    );
+    expect(like).toMatchObject([{ role: 'viewer', subject: expect.any(String) }]);
+  });
+
+  test('naming a member again sets their role and makes no second one', async () => {
+    const email = `${randomUUID()}@example.org`;
+    const first = await as('admin', 'PUT', PATH, { email, role: 'viewer' });
+    const again = await as('admin', 'PUT', PATH, { email: email.toUpperCase(), role: 'developer' });
+    expect(again.body).toEqual({ ...first.body, role: 'developer' });
+    const { subject } = tenant.members.viewer;
+    const known = await as('admin', 'PUT', PATH, { subject, role: 'viewer' });
+    expect([known.status, known.body.userId]).toEqual([200, tenant.members.viewer.userId]);
+    expect(await auditOf(first.body.userId)).toEqual(['member.added', 'member.role_changed']);
+  });
+
+  test.each([
+    [{ role: 'viewer' }],
+    [{ email: 'a@example.org', subject: 'x', role: 'viewer' }],
+    [{ email: 'nonsense', role: 'viewer' }],
+    [{ subject: '', role: 'viewer' }],
+    [{ subject: 'x', role: 'king' }],
+    [{ subject: 'x' }],
+  ])('refuses %j with 400', async (body) => {
+    expect((await as('admin', 'PUT', PATH, body)).status).toBe(400);
+  });
+
+  test('ends exactly at the limit, invitations counted', async () => {
+    const own = await api.tenant({ membersMax: 6 });
+    const replies = await Promise.all(
+      Array.from({ length: 5 }, () =>
+        api.callAs('admin', own, 'PUT', PATH, { email: `${randomUUID()}@example.org`, role: 'viewer' }),
+      ),
+    );
+    expect(replies.map(({ status }) => status).toSorted((x, y) => x - y)).toEqual([200, 200, 403, 403, 403]);
+    expect(replies.find(({ status }) => status === 403)?.body.code).toBe('plan_limit_reached');
+  });
+
+  test('the same new address added concurrently is one member', async () => {
+    const email = `${randomUUID()}@example.org`;
+    const replies = await Promise.all(
+      Array.from({ length: 5 }, () => as('admin', 'PUT', PATH, { email, role: 'viewer' })),
+    );
+    expect(new Set(replies.map(({ body }) => body.userId)).size).toBe(1);
+  });
+});
+
+describe('changing and removing members', () => {
+  test('a new role holds at once', async () => {
+    const own = await api.tenant();
+    const { viewer } = own.members;
+    const create = () => api.callAs('viewer', own, 'POST', '/v1/admin/api-keys', { name: 'Key' });
+    expect((await create()).status).toBe(403);
+    const { status, body } = await api.callAs('admin', own, 'PUT', `${PATH}/${viewer.userId}`, {
+      role: 'admin',
+    });
+    expect([status, body.role]).toEqual([200, 'admin']);
+    expect((await create()).status).toBe(201);
+    expect(await auditOf(viewer.userId)).toEqual(['member.role_changed']);
+  });
+
+  test('a removed member is out at once', async () => {
+    const own = await api.tenant();
+    const { developer } = own.members;
+    const read = () => api.callAs('developer', own, 'GET', '/v1/admin/providers');
+    expect((await read()).status).toBe(200);
+    const removed = await api.callAs('admin', own, 'DELETE', `${PATH}/${developer.userId}`);
+    expect([removed.status, removed.text]).toEqual([204, '']);
+    expect((await read()).status).toBe(404);
+    expect((await api.callAs('admin', own, 'DELETE', `${PATH}/${developer.userId}`)).status).toBe(404);
+    expect(await auditOf(developer.userId)).toEqual(['member.removed']);
+  });
+
+  test('only owners make and unmake owners', async () => {
+    const own = await api.tenant();
+    const { owner, viewer } = own.members;
+    const refused = [
+      await api.callAs('admin', own, 'PUT', `${PATH}/${viewer.userId}`, { role: 'owner' }),
+      await api.callAs('admin', own, 'PUT', PATH, { email: 'new@example.org', role: 'owner' }),
+      await api.callAs('admin', own, 'PUT', `${PATH}/${owner.userId}`, { role: 'viewer' }),
+      await api.callAs('admin', own, 'DELETE', `${PATH}/${owner.userId}`),
+    ];
+    expect(refused.map(({ status, body }) => [status, body.message])).toEqual(
+      Array.from({ length: 4 }, () => [403, "Role 'owner' is required"]),
+    );
+    expect(
+      (await api.callAs('owner', own, 'PUT', `${PATH}/${viewer.userId}`, { role: 'owner' })).status,
+    ).toBe(200);
+  });
+
+  test('the last owner cannot leave, and an open invitation is no other owner', async () => {
+    const own = await api.tenant();
+    const { owner } = own.members;
+    await api.callAs('owner', own, 'PUT', PATH, { email: `${randomUUID()}@example.org`, role: 'owner' });
+    const refused = [
+      await api.callAs('owner', own, 'DELETE', `${PATH}/${owner.userId}`),
+      await api.callAs('owner', own, 'PUT', `${PATH}/${owner.userId}`, { role: 'admin' }),
+      await api.callAs('owner', own, 'PUT', PATH, { subject: owner.subject, role: 'admin' }),
+    ];
+    expect(refused.map(({ status, body }) => [status, body.code])).toEqual(
+      Array.from({ length: 3 }, () => [409, 'last_owner']),
+    );
+  });
+
+  test('of two owners who leave at the same moment one stays', async () => {
+    const own = await api.tenant();
+    const { owner, admin } = own.members;
+    await api.callAs('owner', own, 'PUT', `${PATH}/${admin.userId}`, { role: 'owner' });
+    const replies = await Promise.all([
+      api.callAs('owner', own, 'DELETE', `${PATH}/${owner.userId}`),
+      api.callAs('admin', own, 'DELETE', `${PATH}/${admin.userId}`),
+    ]);
+    expect(replies.map(({ status }) => status).toSorted((x, y) => x - y)).toEqual([204, 409]);
+  });
+});
+
+describe('reading members', () => {
+  test('pages newest first, without gaps or repetitions', async () => {
+    const own = await api.tenant();
+    const pages: string[][] = [];
+    let cursor = '';
+    do {
+      const { body } = await api.callAs('admin', own, 'GET', `${PATH}?limit=3${cursor}`);
+      pages.push(body.items.map(({ userId }: { userId: string }) => userId));
+      cursor = body.nextCursor === null ? '' : `&cursor=${body.nextCursor}`;
+    } while (cursor !== '');
+    expect(pages.map(({ length }) => length)).toEqual([3, 1]);
+    const times = await api.admin<{ user_id: string }[]>`
+      select user_id from members where tenant_id = ${own.id} order by created_at desc, user_id desc`;
+    expect(pages.flat()).toEqual(times.map((row) => row.user_id));
+  });
+
+  test('shows one member, and 404 for whom it does not have', async () => {
+    const { userId, subject, email } = tenant.members.viewer;
+    const shown = await as('admin', 'GET', `${PATH}/${userId}`);
+    expect(shown.body).toMatchObject({ userId, subject, email, role: 'viewer' });
+    const stranger = await api.person();
+    expect((await as('admin', 'GET', `${PATH}/${stranger.userId}`)).status).toBe(404);
+    expect((await as('admin', 'GET', `${PATH}/nobody`)).status).toBe(404);
+  });
+});

@@ -1,0 +1,300 @@
+import { randomUUID } from 'node:crypto';
+import { access } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { PLANS } from '#core/domain/plan.ts';
+import { startAdminApi, type AdminApi, type Person, type Reply } from '#test/support/admin-api.ts';
+
+const PATH = '/v1/admin/tenants';
+
+let api: AdminApi;
+let closed: AdminApi;
+
+beforeAll(async () => {
+  api = await startAdminApi();
+  closed = await startAdminApi({ selfServeTenants: false });
+});
+afterAll(() => Promise.all([api[Symbol.asyncDispose](), closed[Symbol.asyncDispose]()]));
+
+const slugOf = (): string => `s-${randomUUID()}`;
+const create = (as: Person, body: object = {}, key?: string): Promise<Reply> =>
+  api.call('POST', PATH, {
+    as,
+    body: { name: 'Acme', slug: slugOf(), ...body },
+    headers: key === undefined ? {} : { 'idempotency-key': key },
+  });
+const auditOf = async (target: string): Promise<{ action: string; actor: string; tenant_id: string }[]> => [
+  ...(await api.admin<{ action: string; actor: string; tenant_id: string }[]>`
+    select action, actor, tenant_id from audit_log where target = ${target} order by seq`),
+];
+
+describe('creating a tenant', () => {
+  test('answers 201 with the tenant, and makes the caller its owner', async () => {
+    const founder = await api.person();
+    const slug = slugOf();
+    const { status, body } = await create(founder, { name: 'Acme 😀', slug });
+    expect(status).toBe(201);
+    expect(body).toMatchObject({
+      name: 'Acme 😀',
+      slug,
+      status: 'active',
+      plan: 'free',
+      suspension: null,
+      managedBy: null,
+    });
+    const me = await api.call('GET', '/v1/admin/me', { as: founder });
+    expect(me.body).toEqual({
+      userId: founder.userId,
+      subject: founder.subject,
+      email: founder.email,
+      name: 'Someone',
+      tenants: [{ id: body.id, slug, name: 'Acme 😀', role: 'owner', status: 'active' }],
+    });
+    expect(await auditOf(body.id)).toEqual([
+      { action: 'tenant.created', actor: founder.userId, tenant_id: body.id },
+    ]);
+    expect((await api.call('GET', '/v1/admin/providers', { as: founder, slug })).status).toBe(200);
+  });
+
+  test('the tenant can keep secrets from its first moment', async () => {
+    const founder = await api.person();
+    const { body } = await create(founder);
+    await expect(access(join(api.keyringDir, `${body.id}.key`))).resolves.toBeUndefined();
+    const provider = { provider: 'simulator-sms', label: 'First', secretConfig: {} };
+    const stored = await api.call('POST', '/v1/admin/providers', {
+      as: founder,
+      slug: body.slug,
+      body: provider,
+    });
+    expect(stored.status).toBe(201);
+  });
+
+  test.each([
+    [{ name: 'x' }, 'name'],
+    [{ name: 'x'.repeat(81) }, 'name'],
+    [{ slug: 'Upper' }, 'slug'],
+    [{ slug: '-a' }, 'slug'],
+    [{ slug: 'a-' }, 'slug'],
+    [{ slug: 'a'.repeat(64) }, 'slug'],
+    [{ slug: '' }, 'slug'],
+    [{ plan: 'gold' }, 'plan'],
+  ])('refuses %j with 400', async (change, field) => {
+    const { status, body } = await create(await api.person(), change);
+    expect([status, body.details[0].field]).toEqual([400, field]);
+  });
+
+  test('takes slugs of 1 and of 63 characters', async () => {
+    const founder = await api.person();
+    const long = `a${randomUUID()}`.padEnd(63, '0');
+    expect((await create(founder, { slug: long })).status).toBe(201);
+    expect((await create(founder, { slug: 'z' })).status).toBe(201);
+  });
+
+  test('refuses a slug that is taken, also under concurrency', async () => {
+    const slug = slugOf();
+    const people = await Promise.all(Array.from({ length: 5 }, () => api.person()));
+    const replies = await Promise.all(people.map((person) => create(person, { slug })));
+    expect(replies.map(({ status }) => status).toSorted((x, y) => x - y)).toEqual([201, 409, 409, 409, 409]);
+    expect(replies.find(({ status }) => status === 409)?.body.code).toBe('slug_taken');
+  });
+
+  test('creates once per idempotency key and user', async () => {
+    const [founder, other] = [await api.person(), await api.person()];
+    const body = { slug: slugOf() };
+    const first = await create(founder, body, 'tenants-once');
+    const again = await create(founder, body, 'tenants-once');
+    expect([again.status, again.headers['idempotent-replayed'], again.body]).toEqual([
+      201,
+      'true',
+      first.body,
+    ]);
+    expect((await create(founder, { slug: slugOf() }, 'tenants-once')).body.code).toBe(
+      'idempotency_mismatch',
+    );
+    expect((await create(other, body, 'tenants-once')).body.code).toBe('slug_taken');
+  });
+
+  test('concurrent duplicates with one key all get the one tenant', async () => {
+    const founder = await api.person();
+    const body = { slug: slugOf() };
+    const replies = await Promise.all(Array.from({ length: 5 }, () => create(founder, body, 'tenants-race')));
+    expect(replies.map(({ status }) => status)).toEqual([201, 201, 201, 201, 201]);
+    expect(new Set(replies.map((reply) => reply.body.id)).size).toBe(1);
+  });
+
+  test('a plan is given by platform admins alone', async () => {
+    const refused = await create(await api.person(), { plan: 'growth' });
+    expect([refused.status, refused.body.code]).toEqual([403, 'insufficient_role']);
+    const { status, body } = await create(api.platformAdmin, { plan: 'growth' });
+    expect([status, body.plan]).toEqual([201, 'growth']);
+    const [row] = await api.admin<
+      { limits: unknown }[]
+    >`select limits from tenant_limits where tenant_id = ${body.id}`;
+    expect(row?.limits).toEqual(PLANS.growth);
+  });
+
+  test('without self-service only platform admins create tenants', async () => {
+    const body = { name: 'Acme', slug: slugOf() };
+    const refused = await closed.call('POST', PATH, { as: await closed.person(), body });
+    expect([refused.status, refused.body.code]).toEqual([403, 'insufficient_role']);
+    expect((await closed.call('POST', PATH, { as: closed.platformAdmin, body })).status).toBe(201);
+  });
+});
+
+describe('reading tenants', () => {
+  test('a user sees their own tenants, newest first, and a platform admin sees all', async () => {
+    const [founder, other] = [await api.person(), await api.person()];
+    const ids: string[] = [];
+    for (let i = 0; i < 3; i += 1) ids.unshift((await create(founder)).body.id);
+    const foreign = (await create(other)).body.id;
+    const first = await api.call('GET', `${PATH}?limit=2`, { as: founder });
+    const second = await api.call('GET', `${PATH}?limit=2&cursor=${first.body.nextCursor}`, { as: founder });
+    expect([...first.body.items, ...second.body.items].map(({ id }: { id: string }) => id)).toEqual(ids);
+    expect(second.body.nextCursor).toBeNull();
+    const all = await api.call('GET', `${PATH}?limit=200`, { as: api.platformAdmin });
+    expect(all.body.items.map(({ id }: { id: string }) => id)).toEqual(
+      expect.arrayContaining([foreign, ...ids]),
+    );
+    const stolen = await api.call('GET', `${PATH}?cursor=${first.body.nextCursor}`, { as: other });
+    expect([stolen.status, stolen.body.code]).toEqual([400, 'invalid_cursor']);
+    const statuses = await Promise.all(
+      [founder, other, api.platformAdmin].map(
+        async (as) => (await api.call('GET', `${PATH}/${ids[0]}`, { as })).status,
+      ),
+    );
+    expect(statuses).toEqual([200, 404, 200]);
+  });
+});
+
+describe('changing a tenant', () => {
+  test('its owners and admins rename it, others do not', async () => {
+    const tenant = await api.tenant();
+    const rename = (as: Person, name: string) =>
+      api.call('PATCH', `${PATH}/${tenant.id}`, { as, body: { name } });
+    const statuses = [];
+    for (const as of [...Object.values(tenant.members), await api.person(), api.platformAdmin]) {
+      statuses.push((await rename(as, 'Renamed')).status);
+    }
+    expect(statuses).toEqual([200, 200, 403, 403, 404, 200]);
+    expect((await rename(tenant.members.owner, 'x')).status).toBe(400);
+    const read = await api.call('GET', `${PATH}/${tenant.id}`, { as: tenant.members.viewer });
+    expect(read.body.name).toBe('Renamed');
+    expect((await auditOf(tenant.id)).map(({ action }) => action)).toEqual(Array(3).fill('tenant.updated'));
+  });
+
+  test('a plan moves by platform admins alone, and overrides outlive it', async () => {
+    const tenant = await api.tenant();
+    await api.admin`update tenant_limits set overrides = '{"messagesPerDay": 7}' where tenant_id = ${tenant.id}`;
+    const move = (as: Person) => api.call('PATCH', `${PATH}/${tenant.id}`, { as, body: { plan: 'starter' } });
+    const refused = await move(tenant.members.owner);
+    expect([refused.status, refused.body.code]).toEqual([403, 'insufficient_role']);
+    const moved = await move(api.platformAdmin);
+    expect([moved.status, moved.body.plan]).toEqual([200, 'starter']);
+    const [row] = await api.admin<{ plan: string; limits: unknown; generation: number }[]>`
+      select plan, limits, generation::integer from tenant_limits where tenant_id = ${tenant.id}`;
+    expect(row).toEqual({ plan: 'starter', limits: { ...PLANS.starter, messagesPerDay: 7 }, generation: 2 });
+    expect(api.notices).toContainEqual({ kind: 'tenant', notice: { tenantId: tenant.id } });
+  });
+
+  test('with nothing to change answers 200 and audits nothing', async () => {
+    const tenant = await api.tenant();
+    expect(
+      (await api.call('PATCH', `${PATH}/${tenant.id}`, { as: tenant.members.owner, body: {} })).status,
+    ).toBe(200);
+    expect(await auditOf(tenant.id)).toEqual([]);
+  });
+
+  test('what a cluster resource owns is 409 managed_by_cluster, the name is not', async () => {
+    const tenant = await api.tenant();
+    await api.admin`update tenants set owner_ref = 'team/acme', owner_uid = 'uid' where id = ${tenant.id}`;
+    const as = api.platformAdmin;
+    const replies = [
+      await api.call('PATCH', `${PATH}/${tenant.id}`, { as, body: { plan: 'starter' } }),
+      await api.call('POST', `${PATH}/${tenant.id}/suspend`, { as }),
+      await api.call('POST', `${PATH}/${tenant.id}/resume`, { as }),
+    ];
+    expect(replies.map(({ status, body }) => [status, body.code])).toEqual(
+      Array.from({ length: 3 }, () => [409, 'managed_by_cluster']),
+    );
+    const renamed = await api.call('PATCH', `${PATH}/${tenant.id}`, { as, body: { name: 'Still ours' } });
+    expect([renamed.status, renamed.body.managedBy]).toEqual([200, 'team/acme']);
+  });
+});
+
+describe('suspending a tenant', () => {
+  test('is for platform admins: 403 to its members, 404 to others', async () => {
+    const tenant = await api.tenant();
+    const people = [...Object.values(tenant.members), await api.person()];
+    for (const step of ['suspend', 'resume']) {
+      const statuses = await Promise.all(
+        people.map(async (as) => (await api.call('POST', `${PATH}/${tenant.id}/${step}`, { as })).status),
+      );
+      expect(statuses).toEqual([403, 403, 403, 403, 404]);
+    }
+  });
+
+  test('refuses the writes of its members at once and lets them read', async () => {
+    const tenant = await api.tenant();
+    const as = api.platformAdmin;
+    const { status, body } = await api.call('POST', `${PATH}/${tenant.id}/suspend`, {
+      as,
+      body: { reason: 'billing' },
+    });
+    expect([status, body.status]).toEqual([200, 'suspended']);
+    expect(body.suspension).toMatchObject({ reason: 'billing', by: as.userId });
+    const refused = [
+      await api.callAs('owner', tenant, 'POST', '/v1/admin/api-keys', { name: 'Key' }),
+      await api.call('PATCH', `${PATH}/${tenant.id}`, {
+        as: tenant.members.owner,
+        body: { name: 'Renamed' },
+      }),
+    ];
+    expect(refused.map((reply) => [reply.status, reply.body.code])).toEqual(
+      Array.from({ length: 2 }, () => [403, 'tenant_suspended']),
+    );
+    expect((await api.callAs('viewer', tenant, 'GET', '/v1/admin/providers')).status).toBe(200);
+    const resumed = await api.call('POST', `${PATH}/${tenant.id}/resume`, { as });
+    expect([resumed.status, resumed.body.status, resumed.body.suspension]).toEqual([200, 'active', null]);
+    expect((await api.callAs('owner', tenant, 'POST', '/v1/admin/api-keys', { name: 'Key' })).status).toBe(
+      201,
+    );
+    expect((await auditOf(tenant.id)).map(({ action, tenant_id }) => [action, tenant_id])).toEqual([
+      ['tenant.suspended', tenant.id],
+      ['tenant.resumed', tenant.id],
+    ]);
+  });
+
+  test('may be repeated, and audits only what changes', async () => {
+    const tenant = await api.tenant();
+    const as = api.platformAdmin;
+    const step = async (name: string, body?: object): Promise<string> => {
+      const reply = await api.call('POST', `${PATH}/${tenant.id}/${name}`, { as, body });
+      return `${reply.status} ${reply.body.suspension?.reason ?? reply.body.status}`;
+    };
+    const seen = [
+      await step('resume'),
+      await step('suspend'),
+      await step('suspend'),
+      await step('suspend', { reason: 'abuse' }),
+      await step('resume', {}),
+      await step('resume'),
+    ];
+    expect(seen).toEqual(['200 active', '200 manual', '200 manual', '200 abuse', '200 active', '200 active']);
+    expect((await auditOf(tenant.id)).map(({ action }) => action)).toEqual([
+      'tenant.suspended',
+      'tenant.suspended',
+      'tenant.resumed',
+    ]);
+    const wrong = await api.call('POST', `${PATH}/${tenant.id}/suspend`, { as, body: { reason: 'mood' } });
+    expect(wrong.status).toBe(400);
+  });
+
+  test('refuses a tenant that is being deleted, and an unknown one', async () => {
+    const tenant = await api.tenant();
+    await api.admin`update tenants set status = 'deleting' where id = ${tenant.id}`;
+    const as = api.platformAdmin;
+    const refused = await api.call('POST', `${PATH}/${tenant.id}/suspend`, { as });
+    expect([refused.status, refused.body.code]).toEqual([409, 'invalid_state']);
+    expect((await api.call('POST', `${PATH}/${randomUUID()}/suspend`, { as })).status).toBe(404);
+  });
+});
