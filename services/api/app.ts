@@ -4,6 +4,7 @@ import type { IncomingMessage } from 'node:http';
 import { AppError } from '#core/domain/app-error.ts';
 import { newId } from '#core/domain/ids.ts';
 import type { Logger } from '#core/platform/logger.ts';
+import { beginSpan } from '#core/platform/telemetry.ts';
 import type { Authenticate, RouteAuth } from './auth.ts';
 import { answerParserError, badUrl, sendError, STATUS, toAppError } from './errors.ts';
 import type { HttpMetrics } from './http-metrics.ts';
@@ -52,6 +53,7 @@ export async function buildApp(deps: AppDeps, modules: readonly RouteModule[]): 
   app.decorate('fingerprintKey', deps.fingerprintKey);
   app.decorateRequest('caller', null);
   app.decorateRequest('appName', null);
+  app.decorateRequest('span', null);
   readBodies(app);
   answerFaults(app, deps.log);
   observeRequests(app, deps);
@@ -121,14 +123,26 @@ function knownMethods(app: FastifyInstance): (url: string) => string[] | undefin
 }
 
 function observeRequests(app: FastifyInstance, { log, metrics }: AppDeps): void {
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     metrics.requestStarted();
     reply.header('x-request-id', request.id);
     request.appName = appNameOf(request.headers['x-app-name']);
-    assertQuery(request.url);
+    request.span = beginSpan(`${request.method} ${routeOf(request)}`, {
+      kind: 'server',
+      parent: one(request.headers['traceparent']),
+      attributes: { 'http.request.method': request.method, 'http.route': routeOf(request) },
+    });
+    // What follows, up to the handler, runs inside the span.
+    request.span.run(done);
+  });
+  app.addHook('preValidation', async (request) => {
+    if (!isDecodable(request.url)) throw badUrl();
   });
   app.addHook('onResponse', async (request, reply) => {
     const route = routeOf(request);
+    request.span?.set({ 'http.response.status_code': reply.statusCode });
+    if (reply.statusCode >= 500) request.span?.fail(`http_${reply.statusCode}`);
+    request.span?.end();
     metrics.requestFinished({
       method: request.method,
       route,
@@ -165,13 +179,14 @@ function appNameOf(header: string | string[] | undefined): string | null {
   return name === '' ? null : name;
 }
 
-function assertQuery(url: string): void {
+function isDecodable(url: string): boolean {
   const query = url.indexOf('?');
-  if (query === -1 || !url.includes('%', query)) return;
+  if (query === -1 || !url.includes('%', query)) return true;
   try {
     decodeURIComponent(url.slice(query + 1));
+    return true;
   } catch {
-    throw badUrl();
+    return false;
   }
 }
 

@@ -1,5 +1,6 @@
 /** What has changed about a tenant, so that nobody goes on with an old copy. */
-export type NoticeKind = 'tenant' | 'key' | 'provider';
+export const NOTICE_KINDS = ['tenant', 'key', 'provider'] as const;
+export type NoticeKind = (typeof NOTICE_KINDS)[number];
 export type Notice = { readonly tenantId: string; readonly id?: string };
 
 /**

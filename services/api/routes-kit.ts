@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifySchema } from 'fastify';
 import { z } from 'zod';
 import type { ErrorCode } from '#core/domain/app-error.ts';
+import type { Span } from '#core/platform/telemetry.ts';
 import type { CallerOf, Caller, RouteAuth } from './auth.ts';
 import { idempotencyClaim, idempotencyKeyOf, type IdempotencyClaim } from './idempotency.ts';
 
@@ -10,6 +11,7 @@ declare module 'fastify' {
     caller: Caller | null;
     /** What the client says it is: at most 64 harmless characters. */
     appName: string | null;
+    span: Span | null;
   }
   interface FastifyContextConfig {
     auth?: RouteAuth;
@@ -49,6 +51,8 @@ export type RequestFacts = {
   readonly appName: string | null;
   /** Size of the body as announced; 0 where it was not. */
   readonly bodyBytes: number;
+  /** Of the request's span; null while tracing is off. */
+  readonly traceparent: string | null;
 };
 
 export type Answer<Body> = {
@@ -170,8 +174,14 @@ export function defineRoute<
 }
 
 function factsOf(request: FastifyRequest): RequestFacts {
-  const { id, ip, appName, headers } = request;
-  return { id, ip, appName, bodyBytes: Number(headers['content-length'] ?? 0) };
+  const { id, ip, appName, headers, span } = request;
+  return {
+    id,
+    ip,
+    appName,
+    bodyBytes: Number(headers['content-length'] ?? 0),
+    traceparent: span?.traceparent ?? null,
+  };
 }
 
 function send(reply: FastifyReply, status: number, answer: Answer<unknown>): FastifyReply {

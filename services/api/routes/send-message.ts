@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { AppError, unavailable, validationFailed } from '#core/domain/app-error.ts';
-import { CHANNELS } from '#core/domain/channel.ts';
+import { CHANNELS, type Channel } from '#core/domain/channel.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import type { Sql } from '#core/platform/postgres.ts';
 import type { Verdict } from '#core/store/acceptance.ts';
@@ -16,7 +16,7 @@ import { defineRoute, type Answer, type RouteContext, type RouteModule } from '.
 import { SendMessage } from '../send-message-schema.ts';
 
 export type AcceptMetrics = {
-  readonly accepted: (channel: string) => void;
+  readonly accepted: (channel: Channel) => void;
   readonly rejected: (reason: 'quota' | 'rate' | 'suspended' | 'dependency') => void;
   readonly replayed: () => void;
 };
@@ -27,8 +27,6 @@ export type SendMessageDeps = {
   /** Per tenant: the accounts that it can send through. */
   readonly senders: FreshCache<readonly Sender[]>;
   readonly metrics: AcceptMetrics;
-  /** The W3C traceparent of the request under way. */
-  readonly traceparent: () => string | null;
 };
 
 const AcceptedMessage = z
@@ -51,8 +49,8 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
   const { sql, batcher, metrics } = deps;
 
   /** Checks that time or settings can turn against a request. A replay of what once passed them stays good. */
-  async function prepare({ body, caller, idempotency }: Context) {
-    const row = newMessageRow(body, caller, idempotency, Date.now(), deps.traceparent());
+  async function prepare({ body, caller, idempotency, request }: Context) {
+    const row = newMessageRow(body, caller, idempotency, Date.now(), request.traceparent);
     if (caller.key.mode === 'live') await assertSender(caller.tenant.id, body);
     return row;
   }

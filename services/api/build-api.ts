@@ -1,0 +1,184 @@
+import type { FastifyInstance } from 'fastify';
+import type { Secret } from '#core/domain/secret.ts';
+import { deriveSubkeys } from '#core/domain/subkeys.ts';
+import type { Nats } from '#core/platform/broker.ts';
+import type { KeyEncrypter } from '#core/platform/keyring.ts';
+import type { Logger } from '#core/platform/logger.ts';
+import type { ApiMetrics } from '#core/platform/metrics.ts';
+import type { Sql } from '#core/platform/postgres.ts';
+import { acceptMessages, isRowFault } from '#core/store/acceptance.ts';
+import { directoryStore } from '#core/store/directory.ts';
+import type { Sender } from '#core/store/messages.ts';
+import { createAcceptBatcher } from './accept-batcher.ts';
+import { adminRoutes } from './admin-routes.ts';
+import { buildApp } from './app.ts';
+import { createAuthentication } from './authenticate.ts';
+import { createTokenVerifier, type OidcConfig } from './bearer.ts';
+import { createCursors } from './cursor.ts';
+import { createFreshCache } from './fresh-cache.ts';
+import { NOTICE_KINDS, type Notice, type NoticeKind, type PublishNotice } from './notices.ts';
+import { readMessageRoutes } from './routes/read-messages.ts';
+import { sendMessageRoute } from './routes/send-message.ts';
+import { createServiceKeys } from './service-keys.ts';
+
+export type ApiSettings = {
+  /** Root of all keys that the api derives. */
+  readonly pepper: Secret;
+  readonly oidc: OidcConfig;
+  /** Subjects of the issuer that act for the platform. */
+  readonly platformAdmins: readonly string[];
+  readonly selfServeTenants: boolean;
+  readonly publicBaseUrl: string;
+  readonly trustProxy: boolean | readonly string[];
+};
+
+export type ApiDeps = {
+  readonly sql: Sql;
+  readonly nats: Pick<Nats, 'isConnected' | 'publishWakes' | 'publishNotice' | 'onNotice'>;
+  readonly keyring: KeyEncrypter;
+  readonly metrics: ApiMetrics;
+  readonly log: Logger;
+  readonly settings: ApiSettings;
+};
+
+export type Api = {
+  readonly app: FastifyInstance;
+  /** Answers all requests that were taken in, takes no more, and writes down what is still only in memory. */
+  readonly stop: () => Promise<void>;
+};
+
+const TENANTS_MAX = 20_000;
+/** How far `lastUsedAt` of a key may lag. */
+const TOUCH_EVERY_MS = 5_000;
+
+/** Puts the parts together. Opens nothing and listens nowhere. */
+export async function buildApi(deps: ApiDeps): Promise<Api> {
+  const { sql, nats, metrics, log, settings } = deps;
+  const subkeys = deriveSubkeys(settings.pepper);
+  const cursors = createCursors(subkeys.cursor);
+  const directory = directoryStore(sql);
+  const serviceKeys = createServiceKeys(directory, subkeys['key-hash']);
+  const senders = createFreshCache<readonly Sender[]>(TENANTS_MAX);
+  const { authenticate, onNotice } = createAuthentication({
+    directory,
+    serviceKeys,
+    verifyToken: createTokenVerifier(settings.oidc),
+    platformAdmins: new Set(settings.platformAdmins),
+  });
+  const batcher = createAcceptBatcher({
+    acceptMessages: (rows, sweepAfterMs) => timed('accept', acceptMessages(sql, rows, sweepAfterMs)),
+    isRowFault,
+    wakes: {
+      isConnected: nats.isConnected,
+      async publishWakes(wakes) {
+        const end = metrics.publishSeconds.startTimer();
+        const result = await nats.publishWakes(wakes);
+        end();
+        metrics.publishErrors.inc(result.failed.length);
+        return result;
+      },
+    },
+  });
+
+  async function timed<T>(op: string, work: Promise<T>): Promise<T> {
+    const end = metrics.databaseSeconds.startTimer({ op });
+    try {
+      return await work;
+    } catch (error) {
+      metrics.databaseErrors.inc({ op });
+      throw error;
+    } finally {
+      end();
+    }
+  }
+
+  function forget(kind: NoticeKind, notice: Notice): void {
+    onNotice(kind, notice);
+    if (kind === 'provider') senders.drop(notice.tenantId);
+  }
+  const notify: PublishNotice = (kind, notice) => {
+    forget(kind, notice);
+    nats.publishNotice(kind, JSON.stringify(notice));
+  };
+  const endNotices = nats.onNotice('*', (kind, payload) => {
+    const notice = readNotice(payload);
+    if (notice !== null && isNoticeKind(kind)) forget(kind, notice);
+  });
+
+  const app = await buildApp(
+    {
+      authenticate,
+      log,
+      metrics: withValidationRejections(metrics),
+      fingerprintKey: subkeys.fingerprint,
+      trustProxy: settings.trustProxy,
+      publicBaseUrl: settings.publicBaseUrl,
+    },
+    [
+      sendMessageRoute({
+        sql,
+        batcher,
+        senders,
+        metrics: { ...metrics, replayed: () => metrics.idempotencyReplays.inc() },
+      }),
+      readMessageRoutes({ sql, cursors }),
+      ...adminRoutes({
+        sql,
+        keyring: deps.keyring,
+        cursors,
+        subkeys,
+        notify,
+        selfServeTenants: settings.selfServeTenants,
+      }),
+    ],
+  );
+  await app.ready();
+
+  const touching = setInterval(() => {
+    serviceKeys
+      .flushUsed()
+      .catch((error: unknown) => log.warn({ err: error }, 'Use of keys was not written down'));
+  }, TOUCH_EVERY_MS);
+  touching.unref();
+
+  return {
+    app,
+    async stop() {
+      clearInterval(touching);
+      await app.close();
+      await batcher.drain();
+      endNotices();
+      await serviceKeys
+        .flushUsed()
+        .catch((error: unknown) => log.warn({ err: error }, 'Use of keys was not written down'));
+    },
+  };
+}
+
+/** Sends that never reached the accept path. */
+function withValidationRejections(metrics: ApiMetrics) {
+  return {
+    requestStarted: metrics.requestStarted,
+    requestFinished(request: Parameters<ApiMetrics['requestFinished']>[0]): void {
+      metrics.requestFinished(request);
+      if (request.statusCode === 400 && request.method === 'POST' && request.route === '/v1/messages') {
+        metrics.rejected('validation');
+      }
+    },
+  };
+}
+
+function isNoticeKind(kind: string): kind is NoticeKind {
+  return (NOTICE_KINDS as readonly string[]).includes(kind);
+}
+
+/** A notice only makes this process forget: a forged one costs a question to the database. */
+function readNotice(payload: string): Notice | null {
+  try {
+    const { tenantId, id } = JSON.parse(payload) as Partial<Record<string, unknown>>;
+    if (typeof tenantId !== 'string') return null;
+    return typeof id === 'string' ? { tenantId, id } : { tenantId };
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,121 @@
+import {
+  defineEnvGroup,
+  flag,
+  list,
+  optional,
+  parseEnvironment,
+  secretText,
+  text,
+  url,
+  whole,
+  type ConfigOf,
+} from '#core/platform/config.ts';
+import { isCidr } from '#core/platform/egress-guard.ts';
+import {
+  keyringEnv,
+  natsEnv,
+  observabilityEnv,
+  postgresEnv,
+  runtimeEnv,
+} from '#core/platform/environment.ts';
+
+/** What `jose` verifies with a public key. */
+const ALGORITHMS = new Set([
+  'RS256',
+  'RS384',
+  'RS512',
+  'PS256',
+  'PS384',
+  'PS512',
+  'ES256',
+  'ES384',
+  'ES512',
+  'EdDSA',
+  'Ed25519',
+]);
+
+const httpEnv = defineEnvGroup({
+  title: 'HTTP',
+  shape: {
+    HOST: text('Address that the api listens on.', { default: '0.0.0.0' }),
+    PORT: whole('Port that the api listens on.', { min: 0, max: 65_535, default: 8080 }),
+    PUBLIC_BASE_URL: url('Base URL that clients use, shown in the OpenAPI document.', ['http:', 'https:']),
+    TRUST_PROXY_CIDRS: list(
+      "Address ranges of the proxies in front. Only their `X-Forwarded-For` tells a caller's address. Empty: none.",
+      { item: isCidr, rule: 'must be a list of CIDR ranges, for example 10.0.0.0/8' },
+    ),
+    SHUTDOWN_DELAY_MS: whole(
+      'Between not being ready and no longer listening, in milliseconds: the time that load balancers need to notice.',
+      { min: 0, max: 60_000, default: 5_000 },
+    ),
+  },
+  build: (e) => ({
+    listen: { host: e.HOST, port: e.PORT },
+    publicBaseUrl: e.PUBLIC_BASE_URL,
+    trustProxy: e.TRUST_PROXY_CIDRS.length === 0 ? false : e.TRUST_PROXY_CIDRS,
+    shutdownDelayMs: e.SHUTDOWN_DELAY_MS,
+  }),
+});
+
+const accessEnv = defineEnvGroup({
+  title: 'Access',
+  shape: {
+    KEY_PEPPER: secretText(
+      'Root of the keys that hash service keys and sign cursors. Changing it makes all service keys invalid.',
+      { lengthMin: 32 },
+    ),
+    OIDC_ISSUER: text('Issuer of sign-in tokens, exactly as in their `iss`.', {
+      pattern: /^https?:\/\/\S+$/,
+      rule: 'must be an http or https URL',
+      type: 'URL',
+    }),
+    OIDC_AUDIENCE: text("The api's name in the tokens' `aud`."),
+    OIDC_JWKS_URL: optional(
+      url("The issuer's keys. Absent: found through its discovery document.", ['http:', 'https:']),
+    ),
+    OIDC_ALGORITHMS: list('Signature algorithms that are accepted. Empty: RS256 and ES256.', {
+      item: (name) => ALGORITHMS.has(name),
+      rule: `must be a list of ${[...ALGORITHMS].join(', ')}`,
+    }),
+    OIDC_TOKEN_TYPES: list(
+      'Accepted values of `typ`; a token without one counts as jwt. Empty: at+jwt and jwt.',
+      {
+        item: (type) => /^[a-z0-9+.-]+$/.test(type),
+        rule: 'must be a list of media types in lower case',
+      },
+    ),
+    PLATFORM_ADMINS: list(
+      'Subjects of the issuer that act for the platform: suspend, resume and see all tenants.',
+    ),
+    SELF_SERVE_TENANTS: flag('Whether any signed-in user may create a tenant.', false),
+  },
+  build: (e) => ({
+    pepper: e.KEY_PEPPER,
+    oidc: {
+      issuer: e.OIDC_ISSUER,
+      audience: e.OIDC_AUDIENCE,
+      jwksUrl: e.OIDC_JWKS_URL,
+      algorithms: e.OIDC_ALGORITHMS.length === 0 ? ['RS256', 'ES256'] : e.OIDC_ALGORITHMS,
+      tokenTypes: e.OIDC_TOKEN_TYPES.length === 0 ? ['at+jwt', 'jwt'] : e.OIDC_TOKEN_TYPES,
+    },
+    platformAdmins: e.PLATFORM_ADMINS,
+    selfServeTenants: e.SELF_SERVE_TENANTS,
+  }),
+});
+
+export const apiEnvironment = {
+  runtime: runtimeEnv,
+  http: httpEnv,
+  access: accessEnv,
+  postgres: postgresEnv,
+  nats: natsEnv,
+  keyring: keyringEnv,
+  observability: observabilityEnv,
+};
+
+export type ApiConfig = ConfigOf<typeof apiEnvironment>;
+
+/** @throws ConfigurationError naming every fault at once. */
+export function apiConfig(env: NodeJS.ProcessEnv): ApiConfig {
+  return parseEnvironment(apiEnvironment, env);
+}

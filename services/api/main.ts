@@ -1,0 +1,62 @@
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { openHealthServer } from '#core/platform/health.ts';
+import { createLogger } from '#core/platform/logger.ts';
+import { collectProcessMetrics, createApiMetrics } from '#core/platform/metrics.ts';
+import { openNats } from '#core/platform/nats.ts';
+import { openKeyring } from '#core/platform/open-keyring.ts';
+import { openPostgres } from '#core/platform/postgres.ts';
+import { drain, watchForEnd } from '#core/platform/shutdown.ts';
+import { startTelemetry, traceFields } from '#core/platform/telemetry.ts';
+import { VERSION } from '#core/platform/version.ts';
+import { requiredSchemaVersion } from '#core/store/migration-files.ts';
+import { buildApi } from './build-api.ts';
+import { apiConfig } from './config.ts';
+import { schemaReadiness } from './readiness.ts';
+
+/** Longest wait for requests under way when the process ends. */
+const DRAIN_MS = 15_000;
+
+const config = apiConfig(process.env);
+const { observability, http, access } = config;
+const log = createLogger({ level: observability.logLevel, component: 'api', context: traceFields });
+await using stack = new AsyncDisposableStack();
+const watch = stack.use(watchForEnd(log));
+stack.use(await startTelemetry({ ...observability.telemetry, serviceName: 'despatch-api' }));
+
+const metrics = createApiMetrics();
+collectProcessMetrics(metrics, { version: VERSION });
+const { sql } = stack.use(openPostgres({ ...config.postgres, applicationName: 'despatch-api' }));
+const nats = stack.use(await openNats({ config: config.nats, log, name: 'despatch-api' }));
+nats.onConnection(metrics.natsConnection);
+const keyring = stack.use(
+  await openKeyring(config.keyring, {
+    log,
+    onRequest: metrics.vaultRequest,
+    onTokenExpiry: metrics.vaultTokenExpires,
+  }),
+);
+
+const api = await buildApi({
+  sql,
+  nats,
+  keyring,
+  metrics,
+  log,
+  settings: { ...access, publicBaseUrl: http.publicBaseUrl, trustProxy: http.trustProxy },
+});
+const schema = schemaReadiness(sql, requiredSchemaVersion());
+const health = stack.use(
+  await openHealthServer({
+    ...observability.metrics,
+    metrics,
+    ready: async () => (watch.isEnding() ? { failing: ['ending'] } : schema()),
+  }),
+);
+await api.app.listen(http.listen);
+log.info({ port: (api.app.server.address() as AddressInfo).port, metricsPort: health.port }, 'Listening');
+
+const ending = await watch.ended;
+// Load balancers go on sending until they have seen that this process is not ready.
+if (ending.kind === 'signal') await sleep(http.shutdownDelayMs);
+await drain('requests', api.stop(), DRAIN_MS, log);

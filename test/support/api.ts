@@ -1,0 +1,242 @@
+import { randomUUID } from 'node:crypto';
+import type { FastifyInstance } from 'fastify';
+import postgres from 'postgres';
+import type { ApiKeyId } from '#core/domain/ids.ts';
+import type { Limits } from '#core/domain/plan.ts';
+import type { Role, Scope } from '#core/domain/role.ts';
+import { secret } from '#core/domain/secret.ts';
+import {
+  deriveKeySecret,
+  formatServiceKey,
+  hashKeySecret,
+  newKeyId,
+  type KeyMode,
+} from '#core/domain/service-key.ts';
+import { deriveSubkeys } from '#core/domain/subkeys.ts';
+import { createLogger } from '#core/platform/logger.ts';
+import { createApiMetrics, type ApiMetrics } from '#core/platform/metrics.ts';
+import { openPostgres, type Sql } from '#core/platform/postgres.ts';
+import type { WakePublication } from '#core/platform/broker.ts';
+import { buildApi } from '../../services/api/build-api.ts';
+import { startOidcIssuer, type OidcIssuer } from './oidc-issuer.ts';
+import { seedProvider, seedTenant } from './seed.ts';
+import { testDatabase } from './servers.ts';
+
+export const AUDIENCE = 'despatch';
+const PEPPER = secret('a pepper of the tests that is long enough');
+
+export type Reply = {
+  readonly status: number;
+  // oxlint-disable-next-line typescript/no-explicit-any -- bodies are what a test expects them to be
+  readonly body: any;
+  readonly headers: Readonly<Record<string, unknown>>;
+};
+
+export type TestKey = { readonly id: string; readonly keyId: string; readonly text: string };
+export type ApiTenant = { readonly tenantId: string; readonly slug: string; readonly key: TestKey };
+
+export type Instance = {
+  readonly app: FastifyInstance;
+  readonly metrics: ApiMetrics;
+  /** Everything published as a wake-up. */
+  readonly wakes: WakePublication[];
+  /** Hands in a change notice as if another process had sent it. */
+  readonly notice: (kind: string, payload: object) => void;
+  readonly stop: () => Promise<void>;
+};
+
+export type TestApi = AsyncDisposable & {
+  readonly admin: Sql;
+  readonly issuer: OidcIssuer;
+  readonly first: Instance;
+  readonly logLines: string[];
+  /** Another api process on the same database: pool, caches and batcher of its own. */
+  readonly instance: (options?: { natsIsConnected?: boolean }) => Promise<Instance>;
+  readonly tenant: (limits?: Partial<Limits>, options?: { providers?: boolean }) => Promise<ApiTenant>;
+  readonly key: (tenantId: string, options?: KeyOptions) => Promise<TestKey>;
+  readonly member: (tenant: ApiTenant, role: Role) => Promise<{ token: string; userId: string }>;
+  readonly token: (subject: string) => Promise<string>;
+};
+
+export type KeyOptions = {
+  readonly mode?: KeyMode;
+  readonly scopes?: readonly Scope[];
+  readonly rateLimitRpm?: number;
+  readonly expiresAt?: Date;
+  readonly revokedAt?: Date;
+};
+
+const CHANNELS = ['sms', 'email', 'push', 'whatsapp'] as const;
+
+/** The whole api on a real Postgres with its own role, and a real issuer. Wake-ups and notices stay in memory. */
+export async function startTestApi(): Promise<TestApi> {
+  const stack = new AsyncDisposableStack();
+  const database = stack.use(await testDatabase());
+  const issuer = stack.use(await startOidcIssuer());
+  const admin = postgres(database.superuserUrl, {
+    max: 2,
+    onnotice: () => {},
+    connection: { search_path: 'despatch' },
+  });
+  stack.defer(() => admin.end());
+  const subkeys = deriveSubkeys(PEPPER);
+  const logLines: string[] = [];
+  const log = createLogger({
+    level: 'debug',
+    component: 'api',
+    destination: { write: (line) => void logLines.push(line) },
+  });
+
+  const instance: TestApi['instance'] = async ({ natsIsConnected = true } = {}) => {
+    const { sql } = stack.use(
+      openPostgres({
+        url: secret(database.apiUrl),
+        poolMax: 4,
+        statementTimeoutMs: 10_000,
+        applicationName: 'api-test',
+      }),
+    );
+    const wakes: WakePublication[] = [];
+    const handlers: ((kind: string, payload: string) => void)[] = [];
+    const metrics = createApiMetrics();
+    const api = await buildApi({
+      sql,
+      metrics,
+      log,
+      keyring: {
+        encrypt: () => Promise.reject(new Error('no secrets are written here')),
+        ensureKey: () => Promise.resolve(),
+      },
+      nats: {
+        isConnected: () => natsIsConnected,
+        publishWakes: (publications) => {
+          wakes.push(...publications);
+          return Promise.resolve({ failed: [] });
+        },
+        publishNotice: () => {},
+        onNotice: (_kind, handler) => {
+          handlers.push(handler);
+          return () => {};
+        },
+      },
+      settings: {
+        pepper: PEPPER,
+        oidc: {
+          issuer: issuer.issuer,
+          audience: AUDIENCE,
+          algorithms: ['ES256'],
+          tokenTypes: ['at+jwt', 'jwt'],
+        },
+        platformAdmins: ['platform'],
+        selfServeTenants: true,
+        publicBaseUrl: 'http://localhost:8080',
+        trustProxy: false,
+      },
+    });
+    stack.defer(api.stop);
+    return {
+      app: api.app,
+      metrics,
+      wakes,
+      notice: (kind, payload) => {
+        for (const handler of handlers) handler(kind, JSON.stringify(payload));
+      },
+      stop: api.stop,
+    };
+  };
+
+  const key: TestApi['key'] = async (tenantId, options = {}) => {
+    const { mode = 'live', scopes = ['messages:send', 'messages:read'] } = options;
+    const id = randomUUID() as ApiKeyId;
+    const keyId = newKeyId();
+    const keySecret = deriveKeySecret(subkeys['key-secret'], id, Buffer.from(id));
+    await admin`insert into api_keys (id, tenant_id, key_id, name, mode, scopes, rate_limit_rpm, secret_hash, expires_at, revoked_at)
+      values (${id}, ${tenantId}, ${keyId}, 'test', ${mode}, ${[...scopes]}, ${options.rateLimitRpm ?? null},
+        ${hashKeySecret(subkeys['key-hash'], keySecret)}, ${options.expiresAt ?? null}, ${options.revokedAt ?? null})`;
+    return { id, keyId, text: formatServiceKey({ mode, keyId, secret: keySecret }) };
+  };
+
+  const token: TestApi['token'] = (subject) => issuer.mint({ sub: subject, audience: AUDIENCE });
+
+  const first = await instance();
+  const owned = stack.move();
+  return {
+    admin,
+    issuer,
+    first,
+    logLines,
+    instance,
+    key,
+    token,
+    async tenant(limits = {}, { providers = true } = {}) {
+      const { tenantId, slug } = await seedTenant(admin, { adminRequestsPerMinute: 10_000, ...limits });
+      if (providers) for (const channel of CHANNELS) await seedProvider(admin, tenantId, { channel });
+      return { tenantId, slug, key: await key(tenantId) };
+    },
+    async member(tenant, role) {
+      const subject = randomUUID();
+      const [user] = await admin<{ id: string }[]>`
+        insert into users (issuer, subject) values (${issuer.issuer}, ${subject}) returning id`;
+      const userId = user?.id ?? '';
+      await admin`insert into members (tenant_id, user_id, role) values (${tenant.tenantId}, ${userId}, ${role})`;
+      return { token: await token(subject), userId };
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+/** One request; a string body goes out as it is. */
+export async function request(
+  { app }: Pick<Instance, 'app'>,
+  method: string,
+  url: string,
+  options: { headers?: Record<string, string>; body?: unknown } = {},
+): Promise<Reply> {
+  const { headers = {}, body } = options;
+  const reply = await app.inject({
+    method: method as 'GET',
+    url,
+    headers: { ...(body === undefined ? {} : { 'content-type': 'application/json' }), ...headers },
+    ...(body === undefined
+      ? {}
+      : { payload: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body) }),
+  });
+  return {
+    status: reply.statusCode,
+    headers: reply.headers,
+    body: reply.payload === '' ? null : (JSON.parse(reply.payload) as unknown),
+  };
+}
+
+/** `POST /v1/messages` with a key. */
+export function send(
+  instance: Pick<Instance, 'app'>,
+  key: TestKey,
+  body: unknown,
+  headers: Record<string, string> = {},
+): Promise<Reply> {
+  return request(instance, 'POST', '/v1/messages', {
+    body,
+    headers: { 'x-service-key': key.text, ...headers },
+  });
+}
+
+export function get(
+  instance: Pick<Instance, 'app'>,
+  url: string,
+  credential: TestKey | { readonly token: string; readonly slug: string },
+): Promise<Reply> {
+  const headers: Record<string, string> =
+    'text' in credential
+      ? { 'x-service-key': credential.text }
+      : { authorization: `Bearer ${credential.token}`, 'x-tenant-slug': credential.slug };
+  return request(instance, 'GET', url, { headers });
+}
+
+/** The least of a message that each channel takes. */
+export const LEAST = {
+  sms: { channel: 'sms', to: '+15550000001', body: 'Hello' },
+  email: { channel: 'email', to: 'ann@example.org', from: 'Acme <hello@example.com>', subject: 'Hello' },
+  push: { channel: 'push', to: 'token-1', title: 'Hello' },
+  whatsapp: { channel: 'whatsapp', to: '+15550000001', body: 'Hello' },
+} as const;
