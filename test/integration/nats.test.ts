@@ -447,9 +447,9 @@ describe('TLS', () => {
 });
 
 /** An authority with a certificate for 127.0.0.1 and one for a client, and an authority nobody trusts. */
-function makeCertificates(dir: string): void {
+function makeCertificates(dir: string, program = 'openssl'): void {
   const openssl = (...args: string[]): void => {
-    execFileSync('openssl', args, { cwd: dir, stdio: 'pipe' });
+    execFileSync(program, args, { cwd: dir, stdio: 'pipe' });
   };
   const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2'];
   for (const ca of ['ca', 'other-ca']) {
