@@ -1,11 +1,19 @@
-import { defineEnvGroup, optional, parseEnvironment, secretText, type ConfigOf } from '#core/platform/config.ts';
+import {
+  defineEnvGroup,
+  optional,
+  parseEnvironment,
+  secretText,
+  type ConfigOf,
+} from '#core/platform/config.ts';
 import { postgresEnv } from '#core/platform/environment.ts';
 
 const rolesEnv = defineEnvGroup({
   title: 'Roles',
   shape: {
     API_DATABASE_PASSWORD: optional(secretText('Password to set for `despatch_api`. Absent: left as it is.')),
-    WORKER_DATABASE_PASSWORD: optional(secretText('Password to set for `despatch_worker`. Absent: left as it is.')),
+    WORKER_DATABASE_PASSWORD: optional(
+      secretText('Password to set for `despatch_worker`. Absent: left as it is.'),
+    ),
     CONTROLLER_DATABASE_PASSWORD: optional(
       secretText('Password to set for `despatch_controller`. Absent: left as it is.'),
     ),
@@ -13,7 +21,9 @@ const rolesEnv = defineEnvGroup({
   build: (e) => ({
     ...(e.API_DATABASE_PASSWORD === undefined ? {} : { api: e.API_DATABASE_PASSWORD.reveal() }),
     ...(e.WORKER_DATABASE_PASSWORD === undefined ? {} : { worker: e.WORKER_DATABASE_PASSWORD.reveal() }),
-    ...(e.CONTROLLER_DATABASE_PASSWORD === undefined ? {} : { controller: e.CONTROLLER_DATABASE_PASSWORD.reveal() }),
+    ...(e.CONTROLLER_DATABASE_PASSWORD === undefined
+      ? {}
+      : { controller: e.CONTROLLER_DATABASE_PASSWORD.reveal() }),
   }),
 });
 

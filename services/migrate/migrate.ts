@@ -31,7 +31,9 @@ export async function migrate(options: MigrateOptions): Promise<{ applied: strin
   await sql`select pg_advisory_lock(${LOCK.toString()}::bigint)`;
   try {
     await sql.begin((tx) => prepareRoles(tx, options.passwords));
-    const done = new Set((await sql<{ name: string }[]>`select name from despatch.migrations`).map((row) => row.name));
+    const done = new Set(
+      (await sql<{ name: string }[]>`select name from despatch.migrations`).map((row) => row.name),
+    );
     const applied: string[] = [];
     for (const { version, name } of migrationFiles()) {
       if (done.has(name)) continue;
@@ -50,7 +52,11 @@ export async function migrate(options: MigrateOptions): Promise<{ applied: strin
 
 async function prepareRoles(tx: TransactionSql, passwords: MigrateOptions['passwords']): Promise<void> {
   // Role names are ours alone, so they need no quoting; `create role if not exists` does not exist.
-  const present = new Set((await tx<{ rolname: string }[]>`select rolname from pg_roles where rolname like 'despatch\\_%'`).map((r) => r.rolname));
+  const present = new Set(
+    (await tx<{ rolname: string }[]>`select rolname from pg_roles where rolname like 'despatch\\_%'`).map(
+      (r) => r.rolname,
+    ),
+  );
   if (!present.has('despatch_definer')) await createRole(tx, 'despatch_definer', 'nologin');
   for (const role of SERVICE_ROLES) {
     if (!present.has(`despatch_${role}`)) await createRole(tx, `despatch_${role}`, 'login');
@@ -69,5 +75,7 @@ async function prepareRoles(tx: TransactionSql, passwords: MigrateOptions['passw
 
 /** Roles belong to the whole server: another database's migration may be creating the same one. */
 async function createRole(tx: TransactionSql, name: string, login: 'login' | 'nologin'): Promise<void> {
-  await tx.unsafe(`do $$ begin create role ${name} ${login}; exception when duplicate_object or unique_violation then null; end $$`);
+  await tx.unsafe(
+    `do $$ begin create role ${name} ${login}; exception when duplicate_object or unique_violation then null; end $$`,
+  );
 }

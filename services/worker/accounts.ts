@@ -29,7 +29,10 @@ export type Accounts = {
 const ACCOUNTS_MAX = 20_000;
 
 /** Account rows are cached by version, decrypted secrets in `credentials`; both are bounded. */
-export function createAccounts(store: Pick<DeliveryStore, 'loadProvider'>, credentials: Credentials): Accounts {
+export function createAccounts(
+  store: Pick<DeliveryStore, 'loadProvider'>,
+  credentials: Credentials,
+): Accounts {
   const rows = new LRUCache<string, Promise<ProviderAccountRow | null>>({ max: ACCOUNTS_MAX });
 
   function load(accountId: string, version: number): Promise<ProviderAccountRow | null> {
@@ -70,7 +73,13 @@ export function createAccounts(store: Pick<DeliveryStore, 'loadProvider'>, crede
       if (!parsed.ok) return { kind: 'unusable', code: 'credentials_unreadable' };
       return {
         kind: 'ready',
-        account: { id: row.id, provider, secretVersion: row.secretVersion, config: config.value, secrets: parsed.value },
+        account: {
+          id: row.id,
+          provider,
+          secretVersion: row.secretVersion,
+          config: config.value,
+          secrets: parsed.value,
+        },
       };
     },
   };

@@ -98,7 +98,9 @@ export function buildWorker(deps: WorkerDeps): Worker {
       ...events,
       attemptFinished(message, delivered, settlement) {
         events.attemptFinished(message, delivered, settlement);
-        noteAccount(message, delivered.outcome).catch((error: unknown) => events.taskFailed('account_status', error));
+        noteAccount(message, delivered.outcome).catch((error: unknown) =>
+          events.taskFailed('account_status', error),
+        );
         for (const receipt of settlement?.receipts ?? []) tasks.receipts.wake(receipt.afterMs + 5);
       },
     },
@@ -130,7 +132,9 @@ export function buildWorker(deps: WorkerDeps): Worker {
 
   function healthChanged(accountId: string, provider: string, before: Health, after: Health): void {
     events.accountHealth(accountId, provider, before, after);
-    store.noteProviderHealth(accountId, after).catch((error: unknown) => events.taskFailed('account_health', error));
+    store
+      .noteProviderHealth(accountId, after)
+      .catch((error: unknown) => events.taskFailed('account_health', error));
     if (after === 'healthy') tasks.sweep.wake();
   }
 

@@ -8,14 +8,22 @@ import {
   whole,
   type ConfigOf,
 } from '#core/platform/config.ts';
-import { keyringEnv, natsEnv, observabilityEnv, postgresEnv, runtimeEnv } from '#core/platform/environment.ts';
+import {
+  keyringEnv,
+  natsEnv,
+  observabilityEnv,
+  postgresEnv,
+  runtimeEnv,
+} from '#core/platform/environment.ts';
 import { isCidr } from '#core/platform/egress-guard.ts';
 import type { WorkerSettings } from './build-worker.ts';
 
 const deliveryEnv = defineEnvGroup({
   title: 'Delivery',
   shape: {
-    WORKER_NAME: optional(text('Names this process in the attempt log. Absent: the host name, in a cluster the pod.')),
+    WORKER_NAME: optional(
+      text('Names this process in the attempt log. Absent: the host name, in a cluster the pod.'),
+    ),
     IN_FLIGHT_MAX: whole('Provider calls at once in one process.', { min: 1, max: 10_000, default: 512 }),
     QUEUED_PER_TENANT_MAX: whole('Wake-ups of one tenant kept in memory; more wait in the database.', {
       min: 1,
@@ -46,11 +54,14 @@ const deliveryEnv = defineEnvGroup({
       max: 86_400,
       default: 600,
     }),
-    SHUTDOWN_GRACE_MS: whole('Longest wait for calls in flight when the process is told to end, in milliseconds.', {
-      min: 0,
-      max: 600_000,
-      default: 25_000,
-    }),
+    SHUTDOWN_GRACE_MS: whole(
+      'Longest wait for calls in flight when the process is told to end, in milliseconds.',
+      {
+        min: 0,
+        max: 600_000,
+        default: 25_000,
+      },
+    ),
   },
   build(e, { fault }) {
     if (e.LEASE_MS < 2 * e.PROVIDER_DEADLINE_MS) {
@@ -83,7 +94,10 @@ const egressEnv = defineEnvGroup({
       { item: isOverride, rule: 'must be a list of id=https://origin' },
     ),
   },
-  build: (e) => ({ allowCidrs: e.EGRESS_ALLOW_CIDRS, baseUrls: Object.fromEntries(e.PROVIDER_BASE_URLS.map(splitOverride)) }),
+  build: (e) => ({
+    allowCidrs: e.EGRESS_ALLOW_CIDRS,
+    baseUrls: Object.fromEntries(e.PROVIDER_BASE_URLS.map(splitOverride)),
+  }),
 });
 
 export const workerEnvironment = {

@@ -12,7 +12,9 @@ export type ConnectWorkerDeps = {
 };
 
 /** Feeds a worker from NATS: wake-ups and change notices. Everything works without it, some seconds later. */
-export function connectWorker({ worker, nats, metrics, log, inFlightMax }: ConnectWorkerDeps): { stop(): Promise<void> } {
+export function connectWorker({ worker, nats, metrics, log, inFlightMax }: ConnectWorkerDeps): {
+  stop(): Promise<void>;
+} {
   const consuming = new AbortController();
   nats.onConnection(metrics.natsConnection);
   const consumer = nats.consumeWakes({
@@ -24,7 +26,9 @@ export function connectWorker({ worker, nats, metrics, log, inFlightMax }: Conne
       worker.wake(Buffer.from(wake.payload).toString(), wake.lane, wake.ack);
     },
     onRecreated() {
-      worker.streamRecreated().catch((error: unknown) => log.error({ err: error }, 'Waking after a lost stream failed'));
+      worker
+        .streamRecreated()
+        .catch((error: unknown) => log.error({ err: error }, 'Waking after a lost stream failed'));
     },
   });
   const unsubscribe = nats.onNotice('*', (kind, payload) => {
@@ -48,7 +52,10 @@ function parseNotice(payload: string): { tenantId?: string; id?: string } | null
     const value: unknown = JSON.parse(payload);
     if (typeof value !== 'object' || value === null) return null;
     const { tenantId, id } = value as Record<string, unknown>;
-    return { ...(typeof tenantId === 'string' ? { tenantId } : {}), ...(typeof id === 'string' ? { id } : {}) };
+    return {
+      ...(typeof tenantId === 'string' ? { tenantId } : {}),
+      ...(typeof id === 'string' ? { id } : {}),
+    };
   } catch {
     return null;
   }

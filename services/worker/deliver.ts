@@ -45,7 +45,9 @@ async function deliver(message: ClaimedMessage, deps: DeliverDeps): Promise<Deli
     return { outcome: { kind: 'not_started', reason: 'breaker_open' }, provider: account.provider };
   }
   const started = performance.now();
-  const outcome = await withSpan(`send ${account.provider.id}`, { kind: 'client' }, () => call(message, account, deps));
+  const outcome = await withSpan(`send ${account.provider.id}`, { kind: 'client' }, () =>
+    call(message, account, deps),
+  );
   if (accountId !== null) tellBreaker(accountId, outcome, deps.breakers);
   return { outcome, provider: account.provider, callMs: performance.now() - started };
 }
@@ -61,7 +63,11 @@ function processSpan(message: ClaimedMessage): SpanOptions {
       'despatch.message_id': message.id,
       'despatch.attempt': message.attempt,
     },
-    ...(traceparent === null ? {} : message.attempt === 1 ? { parent: traceparent } : { root: true, links: [traceparent] }),
+    ...(traceparent === null
+      ? {}
+      : message.attempt === 1
+        ? { parent: traceparent }
+        : { root: true, links: [traceparent] }),
   };
 }
 
@@ -85,7 +91,13 @@ async function accountOf(
 ): Promise<{ account: Account } | { outcome: AttemptOutcome }> {
   if (message.providerId === null || message.providerVersion === null) {
     return {
-      account: { id: 'test', provider: simulatorFor(message.channel), secretVersion: 0, config: {}, secrets: {} },
+      account: {
+        id: 'test',
+        provider: simulatorFor(message.channel),
+        secretVersion: 0,
+        config: {},
+        secrets: {},
+      },
     };
   }
   const found = await accounts.get(message.providerId, message.providerVersion);
@@ -95,7 +107,9 @@ async function accountOf(
     case 'unavailable':
       return { outcome: { kind: 'not_started', reason: 'credentials_unavailable' } };
     case 'unusable':
-      return { outcome: { kind: 'rejected_transient', failure: { class: 'auth_or_config', code: found.code } } };
+      return {
+        outcome: { kind: 'rejected_transient', failure: { class: 'auth_or_config', code: found.code } },
+      };
   }
 }
 
@@ -126,7 +140,8 @@ const ADAPTER_FAULT: Failure = { class: 'unknown', code: 'adapter_fault' };
 
 function isFault(outcome: Outcome): boolean {
   return (
-    outcome.kind === 'ambiguous' || (outcome.kind === 'rejected_transient' && isProviderFault(outcome.failure.class))
+    outcome.kind === 'ambiguous' ||
+    (outcome.kind === 'rejected_transient' && isProviderFault(outcome.failure.class))
   );
 }
 
@@ -139,6 +154,6 @@ function toOutbound(message: ClaimedMessage): OutboundMessage {
     expiresAt: message.expiresAt.getTime(),
     attempt: message.attempt,
     // The api validated the content for this very channel before it was stored.
-    content: message.content as never,
+    content: message.content,
   } as OutboundMessage;
 }

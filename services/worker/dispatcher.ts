@@ -62,7 +62,11 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   let stopping = false;
   let idle: (() => void) | undefined;
 
-  const terms = (): ClaimTerms => ({ worker: deps.worker, leaseMs: deps.leaseMs, blocked: breakers.blocked() });
+  const terms = (): ClaimTerms => ({
+    worker: deps.worker,
+    leaseMs: deps.leaseMs,
+    blocked: breakers.blocked(),
+  });
 
   function pump(): void {
     if (stopping || claiming >= CLAIMS_AT_ONCE || !queue.hasWork()) return;

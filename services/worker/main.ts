@@ -33,7 +33,11 @@ collectProcessMetrics(metrics, { version: VERSION });
 const { sql } = stack.use(openPostgres({ ...config.postgres, applicationName: 'despatch-worker' }));
 const store = deliveryStore(sql, config.postgres.statementTimeoutMs + 1_000);
 const keyring = stack.use(
-  await openKeyring(config.keyring, { log, onRequest: metrics.vaultRequest, onTokenExpiry: metrics.vaultTokenExpires }),
+  await openKeyring(config.keyring, {
+    log,
+    onRequest: metrics.vaultRequest,
+    onTokenExpiry: metrics.vaultTokenExpires,
+  }),
 );
 const credentials = createCredentials({ decrypter: keyring, ...config.delivery.credentials });
 const nats = stack.use(await openNats({ config: config.nats, log, name: 'despatch-worker' }));
@@ -47,7 +51,13 @@ const worker = buildWorker({
   events: createEvents(log, metrics, Date.now),
   settings: config.delivery.settings,
 });
-const consumer = connectWorker({ worker, nats, metrics, log, inFlightMax: config.delivery.settings.inFlightMax });
+const consumer = connectWorker({
+  worker,
+  nats,
+  metrics,
+  log,
+  inFlightMax: config.delivery.settings.inFlightMax,
+});
 metrics.inFlight.from(() => worker.dispatcher.inFlight);
 metrics.credentialsAutonomy.from(credentials.autonomySeconds);
 metrics.backlog.from(async () => (await store.backlogTotals()).backlog);

@@ -1,6 +1,5 @@
 import { settle, type Settlement } from '#core/domain/settle.ts';
-import type { AttemptOutcome, Outcome } from '#core/domain/outcome.ts';
-import type { Json } from '#core/platform/postgres.ts';
+import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import { createMicroBatch } from '#core/platform/micro-batch.ts';
 import type { ClaimedMessage, Completion, DeliveryStore } from '#core/store/deliveries.ts';
 import type { AnyProvider } from '#providers/provider.ts';
@@ -11,7 +10,11 @@ export type Recorder = {
    * process lives: the slots stay taken, so nothing new is claimed meanwhile.
    * @returns null when the attempt was no longer the message's current one.
    */
-  record(message: ClaimedMessage, outcome: AttemptOutcome, provider: AnyProvider | undefined): Promise<Settlement | null>;
+  record(
+    message: ClaimedMessage,
+    outcome: AttemptOutcome,
+    provider: AnyProvider | undefined,
+  ): Promise<Settlement | null>;
   drain(): Promise<void>;
 };
 
@@ -81,10 +84,16 @@ export function createRecorder(deps: RecorderDeps): Recorder {
 
 /** SQLSTATE classes 22 and 23: the row itself is at fault. */
 function isDataError(error: unknown): boolean {
-  return /^(22|23)/.test(String((error as { code?: unknown }).code ?? ''));
+  const { code } = error as { code?: unknown };
+  return typeof code === 'string' && /^2[23]/.test(code);
 }
 
-function toCompletion(message: ClaimedMessage, outcome: AttemptOutcome, next: Settlement, now: number): Completion {
+function toCompletion(
+  message: ClaimedMessage,
+  outcome: AttemptOutcome,
+  next: Settlement,
+  now: number,
+): Completion {
   const failure = 'failure' in outcome ? outcome.failure : null;
   return {
     id: message.id,
@@ -94,12 +103,12 @@ function toCompletion(message: ClaimedMessage, outcome: AttemptOutcome, next: Se
     attempt: message.attempt,
     outcome: outcome.kind,
     outcome_reason: outcome.kind === 'not_started' ? outcome.reason : (failure?.code ?? null),
-    failure: failure as Json,
+    failure,
     http_status: httpStatusOf(outcome),
     provider_message_id: outcome.kind === 'accepted' ? outcome.providerMessageId : null,
     status: next.status,
     reason: next.reason,
-    failure_shown: next.failure as Json,
+    failure_shown: next.failure,
     next_attempt_ms: next.nextAttemptAt === null ? null : Math.max(0, next.nextAttemptAt - now),
     retries: next.retries,
     ambiguous: next.ambiguous,
@@ -107,11 +116,11 @@ function toCompletion(message: ClaimedMessage, outcome: AttemptOutcome, next: Se
     duplicate_risk: next.duplicateRisk,
     final: next.final,
     await_ms: next.awaitUntil === null ? null : next.awaitUntil - now,
-    receipts: next.receipts.length === 0 ? null : (next.receipts as unknown as Json),
+    receipts: next.receipts.length === 0 ? null : next.receipts,
   };
 }
 
 function httpStatusOf(outcome: AttemptOutcome): number | null {
   if (outcome.kind === 'not_started') return null;
-  return (outcome.kind === 'accepted' ? outcome.httpStatus : (outcome as Exclude<Outcome, { kind: 'accepted' }>).failure.httpStatus) ?? null;
+  return (outcome.kind === 'accepted' ? outcome.httpStatus : outcome.failure.httpStatus) ?? null;
 }

@@ -22,7 +22,10 @@ test('a task runs again after its interval, never twice at once, and stops', asy
 
 test('a failure is told and the task goes on', async () => {
   const errors: unknown[] = [];
-  const task = repeat(() => Promise.reject(new Error('no')), { everyMs: 1, onError: (error) => errors.push(error) });
+  const task = repeat(() => Promise.reject(new Error('no')), {
+    everyMs: 1,
+    onError: (error) => errors.push(error),
+  });
   await expect.poll(() => errors.length).toBeGreaterThan(1);
   await task.stop();
 });

@@ -33,6 +33,9 @@ export async function holdAll(store: Pick<DeliveryStore, 'holdTenant'>, tenantId
 }
 
 /** Gives back whatever a resumed tenant has held. */
-export async function releaseAll(store: Pick<DeliveryStore, 'releaseTenant'>, tenantId: string): Promise<void> {
+export async function releaseAll(
+  store: Pick<DeliveryStore, 'releaseTenant'>,
+  tenantId: string,
+): Promise<void> {
   while ((await store.releaseTenant(tenantId, MOVED_AT_ONCE)) === MOVED_AT_ONCE);
 }

@@ -9,7 +9,9 @@ async function setup() {
   const stack = new AsyncDisposableStack();
   const database = stack.use(await testDatabase());
   const open = (url: string): Postgres =>
-    stack.use(openPostgres({ url: secret(url), poolMax: 8, statementTimeoutMs: 10_000, applicationName: 'test' }));
+    stack.use(
+      openPostgres({ url: secret(url), poolMax: 8, statementTimeoutMs: 10_000, applicationName: 'test' }),
+    );
   return {
     admin: open(database.superuserUrl).sql,
     /** Two pools stand for two api processes. */
@@ -21,7 +23,8 @@ async function setup() {
 
 const hex = () => randomBytes(32).toString('hex');
 const verdicts = (rows: readonly { verdict: string }[]) => rows.map((row) => row.verdict);
-const count = (rows: readonly { verdict: string }[], verdict: string) => rows.filter((row) => row.verdict === verdict).length;
+const count = (rows: readonly { verdict: string }[], verdict: string) =>
+  rows.filter((row) => row.verdict === verdict).length;
 
 describe('acceptance', () => {
   test('an accepted message, its state and its due time are one commit', async () => {
@@ -29,14 +32,16 @@ describe('acceptance', () => {
     const tenant = await seedTenant(b.admin);
     const [verdict] = await acceptBatch(b.api, [acceptRow(tenant)]);
     expect(verdict?.verdict).toBe('accepted');
-    const [row] = await b.admin`select s.status, d.due_at - m.enqueued_at > interval '4 seconds' as later, m.purge_on::text
+    const [row] =
+      await b.admin`select s.status, d.due_at - m.enqueued_at > interval '4 seconds' as later, m.purge_on::text
       from despatch.messages m join despatch.message_states s using (id, purge_on) join despatch.due d on d.seq = m.seq`;
     expect(row).toMatchObject({ status: 'queued', later: true, purge_on: verdict?.purge_on });
   });
 
   test('retention never ends before its promised day and always on a Monday', async () => {
     await using b = await setup();
-    const rows = await b.admin`select d::date as accepted, n, purge_day as purge_on from generate_series('2026-01-01', '2026-03-01', interval '1 day') d,
+    const rows =
+      await b.admin`select d::date as accepted, n, purge_day as purge_on from generate_series('2026-01-01', '2026-03-01', interval '1 day') d,
       unnest(array[1, 7, 30, 90]) n, despatch.purge_day(d at time zone 'UTC', n)`;
     for (const row of rows) {
       const purge = new Date(`${row['purge_on']}T00:00:00Z`);
@@ -52,7 +57,9 @@ describe('acceptance', () => {
     const tenant = await seedTenant(b.admin);
     const row = () => acceptRow(tenant, { messages_per_day: 100 });
     const batches = await Promise.all(
-      Array.from({ length: 40 }, (_, i) => acceptBatch(i % 2 === 0 ? b.api : b.otherApi, [row(), row(), row(), row(), row()])),
+      Array.from({ length: 40 }, (_, i) =>
+        acceptBatch(i % 2 === 0 ? b.api : b.otherApi, [row(), row(), row(), row(), row()]),
+      ),
     );
     expect(count(batches.flat(), 'accepted')).toBe(100);
     expect(count(batches.flat(), 'daily_limit_reached')).toBe(100);
@@ -73,32 +80,48 @@ describe('acceptance', () => {
     const tenant = await seedTenant(b.admin);
     const row = () => acceptRow(tenant, { rate_per_minute: 30 });
     const batches = await Promise.all(
-      Array.from({ length: 30 }, (_, i) => acceptBatch(i % 2 === 0 ? b.api : b.otherApi, [row(), row(), row()])),
+      Array.from({ length: 30 }, (_, i) =>
+        acceptBatch(i % 2 === 0 ? b.api : b.otherApi, [row(), row(), row()]),
+      ),
     );
     expect(count(batches.flat(), 'accepted')).toBe(30);
     const refused = batches.flat().filter((verdict) => verdict.verdict === 'rate_limited');
     expect(refused).toHaveLength(60);
     for (const verdict of refused) expect(verdict.retry_after).toSatisfy((s: number) => s >= 1 && s <= 61);
-    const [usage] = await b.admin`select used from despatch.tenant_usage where tenant_id = ${tenant.tenantId}`;
+    const [usage] =
+      await b.admin`select used from despatch.tenant_usage where tenant_id = ${tenant.tenantId}`;
     expect(usage?.['used']).toBe(30);
   });
 
   test('a rolling minute never holds more than the limit, and frees places as old requests leave it', async () => {
     await using b = await setup();
     const tenant = await seedTenant(b.admin);
-    await acceptBatch(b.api, [acceptRow(tenant, { rate_per_minute: 2 }), acceptRow(tenant, { rate_per_minute: 2 })]);
+    await acceptBatch(b.api, [
+      acceptRow(tenant, { rate_per_minute: 2 }),
+      acceptRow(tenant, { rate_per_minute: 2 }),
+    ]);
     // Both sides leave a second for the test itself.
     await shiftWindow(b.admin, 59);
-    expect(verdicts(await acceptBatch(b.api, [acceptRow(tenant, { rate_per_minute: 2 })]))).toEqual(['rate_limited']);
+    expect(verdicts(await acceptBatch(b.api, [acceptRow(tenant, { rate_per_minute: 2 })]))).toEqual([
+      'rate_limited',
+    ]);
     await shiftWindow(b.admin, 62);
-    expect(verdicts(await acceptBatch(b.api, [acceptRow(tenant, { rate_per_minute: 2 })]))).toEqual(['accepted']);
+    expect(verdicts(await acceptBatch(b.api, [acceptRow(tenant, { rate_per_minute: 2 })]))).toEqual([
+      'accepted',
+    ]);
   });
 
   test('a backlog stops at its limit', async () => {
     await using b = await setup();
     const tenant = await seedTenant(b.admin);
     const rows = Array.from({ length: 5 }, () => acceptRow(tenant, { backlog_max: 3 }));
-    expect(verdicts(await acceptBatch(b.api, rows))).toEqual(['accepted', 'accepted', 'accepted', 'backlog_full', 'backlog_full']);
+    expect(verdicts(await acceptBatch(b.api, rows))).toEqual([
+      'accepted',
+      'accepted',
+      'accepted',
+      'backlog_full',
+      'backlog_full',
+    ]);
   });
 
   test('a suspended tenant gets nothing in, even through a process that does not know yet', async () => {
@@ -113,25 +136,34 @@ describe('acceptance', () => {
   test("one tenant's refusals leave its batch neighbours alone", async () => {
     await using b = await setup();
     const [one, two] = [await seedTenant(b.admin), await seedTenant(b.admin)];
-    const got = await acceptBatch(b.api, [acceptRow(one, { messages_per_day: 0 }), acceptRow(two), acceptRow(one, { messages_per_day: 0 })]);
+    const got = await acceptBatch(b.api, [
+      acceptRow(one, { messages_per_day: 0 }),
+      acceptRow(two),
+      acceptRow(one, { messages_per_day: 0 }),
+    ]);
     expect(verdicts(got)).toEqual(['daily_limit_reached', 'accepted', 'daily_limit_reached']);
   });
 
-  test('test mode does not count toward the day', async () => {
+  test('messages in test mode do not count toward the day', async () => {
     await using b = await setup();
     const tenant = await seedTenant(b.admin);
-    const got = await acceptBatch(b.api, [acceptRow(tenant, { test: true, messages_per_day: 1 }), acceptRow(tenant, { messages_per_day: 1 })]);
+    const got = await acceptBatch(b.api, [
+      acceptRow(tenant, { test: true, messages_per_day: 1 }),
+      acceptRow(tenant, { messages_per_day: 1 }),
+    ]);
     expect(verdicts(got)).toEqual(['accepted', 'accepted']);
   });
 });
 
-describe('idempotency', () => {
+describe('idempotent acceptance', () => {
   test('fifty calls with one key at the same time store one message and all get its answer', async () => {
     await using b = await setup();
     const tenant = await seedTenant(b.admin);
     const [scope, fingerprint] = [hex(), hex()];
     const got = await Promise.all(
-      Array.from({ length: 50 }, (_, i) => acceptBatch(i % 2 === 0 ? b.api : b.otherApi, [acceptRow(tenant, { scope, fingerprint })])),
+      Array.from({ length: 50 }, (_, i) =>
+        acceptBatch(i % 2 === 0 ? b.api : b.otherApi, [acceptRow(tenant, { scope, fingerprint })]),
+      ),
     );
     expect(count(got.flat(), 'accepted')).toBe(1);
     expect(count(got.flat(), 'replayed')).toBe(49);
@@ -144,7 +176,11 @@ describe('idempotency', () => {
     await using b = await setup();
     const tenant = await seedTenant(b.admin);
     const [scope, fingerprint] = [hex(), hex()];
-    const rows = [acceptRow(tenant, { scope, fingerprint }), acceptRow(tenant, { scope, fingerprint }), acceptRow(tenant, { scope, fingerprint: hex() })];
+    const rows = [
+      acceptRow(tenant, { scope, fingerprint }),
+      acceptRow(tenant, { scope, fingerprint }),
+      acceptRow(tenant, { scope, fingerprint: hex() }),
+    ];
     const got = await acceptBatch(b.api, rows);
     expect(verdicts(got)).toEqual(['accepted', 'replayed', 'mismatch']);
     expect(got[1]?.response?.id).toBe(rows[0]?.['id']);
@@ -155,21 +191,33 @@ describe('idempotency', () => {
     const tenant = await seedTenant(b.admin);
     const scope = hex();
     await acceptBatch(b.api, [acceptRow(tenant, { scope, fingerprint: hex() })]);
-    expect(verdicts(await acceptBatch(b.api, [acceptRow(tenant, { scope, fingerprint: hex() })]))).toEqual(['mismatch']);
+    expect(verdicts(await acceptBatch(b.api, [acceptRow(tenant, { scope, fingerprint: hex() })]))).toEqual([
+      'mismatch',
+    ]);
   });
 
   test('a refused request leaves its key unused', async () => {
     await using b = await setup();
     const tenant = await seedTenant(b.admin);
     const [scope, fingerprint] = [hex(), hex()];
-    expect(verdicts(await acceptBatch(b.api, [acceptRow(tenant, { scope, fingerprint, messages_per_day: 0 })]))).toEqual(['daily_limit_reached']);
-    expect(verdicts(await acceptBatch(b.api, [acceptRow(tenant, { scope, fingerprint })]))).toEqual(['accepted']);
+    expect(
+      verdicts(await acceptBatch(b.api, [acceptRow(tenant, { scope, fingerprint, messages_per_day: 0 })])),
+    ).toEqual(['daily_limit_reached']);
+    expect(verdicts(await acceptBatch(b.api, [acceptRow(tenant, { scope, fingerprint })]))).toEqual([
+      'accepted',
+    ]);
   });
 
   test('a replay counts neither toward the minute nor toward the day', async () => {
     await using b = await setup();
     const tenant = await seedTenant(b.admin);
-    const row = () => acceptRow(tenant, { scope: 'ab'.repeat(32), fingerprint: 'cd'.repeat(32), rate_per_minute: 1, messages_per_day: 1 });
+    const row = () =>
+      acceptRow(tenant, {
+        scope: 'ab'.repeat(32),
+        fingerprint: 'cd'.repeat(32),
+        rate_per_minute: 1,
+        messages_per_day: 1,
+      });
     expect(verdicts(await acceptBatch(b.api, [row()]))).toEqual(['accepted']);
     expect(verdicts(await acceptBatch(b.api, [row(), row()]))).toEqual(['replayed', 'replayed']);
   });
@@ -180,7 +228,9 @@ describe('idempotency', () => {
     const [scope, fingerprint] = [hex(), hex()];
     await acceptBatch(b.api, [acceptRow(tenant, { scope, fingerprint })]);
     await b.admin`update despatch.idempotency_keys set generation = generation - 7`;
-    expect(verdicts(await acceptBatch(b.api, [acceptRow(tenant, { scope, fingerprint })]))).toEqual(['replayed']);
+    expect(verdicts(await acceptBatch(b.api, [acceptRow(tenant, { scope, fingerprint })]))).toEqual([
+      'replayed',
+    ]);
   });
 
   test('batches whose keys overlap in opposite order do not deadlock', async () => {
@@ -189,7 +239,9 @@ describe('idempotency', () => {
     const scopes = Array.from({ length: 20 }, hex);
     const rows = () => scopes.map((scope) => acceptRow(tenant, { scope, fingerprint: 'ef'.repeat(32) }));
     const got = await Promise.all(
-      Array.from({ length: 8 }, (_, i) => acceptBatch(i % 2 === 0 ? b.api : b.otherApi, i % 2 === 0 ? rows() : rows().reverse())),
+      Array.from({ length: 8 }, (_, i) =>
+        acceptBatch(i % 2 === 0 ? b.api : b.otherApi, i % 2 === 0 ? rows() : rows().toReversed()),
+      ),
     );
     expect(count(got.flat(), 'accepted')).toBe(20);
     expect(count(got.flat(), 'replayed')).toBe(140);
@@ -197,7 +249,7 @@ describe('idempotency', () => {
 });
 
 /** Makes the one stored window look as if its two calls had been made `age` seconds ago. */
-async function shiftWindow(admin: Postgres["sql"], age: number): Promise<void> {
+async function shiftWindow(admin: Postgres['sql'], age: number): Promise<void> {
   const at = Math.floor(Date.now() / 1000) - age;
   const counts = Array.from({ length: 61 }, (_, slot) => (slot === at % 61 ? 2 : 0));
   await admin`update despatch.rate_windows set second = ${at}, counts = ${counts}::integer[]`;

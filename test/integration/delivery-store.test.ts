@@ -5,7 +5,12 @@ import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import { acceptBatch, acceptRow, seedProvider, seedTenant, type SeededTenant } from '#test/support/seed.ts';
 import { setupStores } from '#test/support/worker.ts';
 
-const terms = (overrides: Partial<ClaimTerms> = {}): ClaimTerms => ({ worker: 'w1', leaseMs: 60_000, blocked: [], ...overrides });
+const terms = (overrides: Partial<ClaimTerms> = {}): ClaimTerms => ({
+  worker: 'w1',
+  leaseMs: 60_000,
+  blocked: [],
+  ...overrides,
+});
 
 async function setup() {
   const stores = await setupStores();
@@ -16,7 +21,13 @@ async function setup() {
     const verdicts = await acceptBatch(stores.api, rows);
     return rows.map((row, i) => ({ id: row['id'] as string, purgeOn: verdicts[i]?.purge_on ?? '' }));
   }
-  return { ...stores, tenant, providerId, accept, [Symbol.asyncDispose]: () => stores[Symbol.asyncDispose]() };
+  return {
+    ...stores,
+    tenant,
+    providerId,
+    accept,
+    [Symbol.asyncDispose]: () => stores[Symbol.asyncDispose](),
+  };
 }
 
 function completion(message: ClaimedMessage, outcome: AttemptOutcome, receiptsExpected = false): Completion {
@@ -48,7 +59,7 @@ function completion(message: ClaimedMessage, outcome: AttemptOutcome, receiptsEx
     duplicate_risk: next.duplicateRisk,
     final: next.final,
     await_ms: next.awaitUntil === null ? null : next.awaitUntil - now,
-    receipts: next.receipts as never,
+    receipts: next.receipts,
   };
 }
 
@@ -62,7 +73,9 @@ describe('claims', () => {
   test('a message is claimed by one of many workers that try at the same time, with its attempt row', async () => {
     await using b = await setup();
     const wakes = await b.accept(20);
-    const claims = await Promise.all(Array.from({ length: 6 }, (_, i) => b.store.claim(wakes, terms({ worker: `w${i}` }))));
+    const claims = await Promise.all(
+      Array.from({ length: 6 }, (_, i) => b.store.claim(wakes, terms({ worker: `w${i}` }))),
+    );
     expect(claims.flat()).toHaveLength(20);
     expect(new Set(claims.flat().map((m) => m.id)).size).toBe(20);
     const [attempts] = await b.admin`select count(*) as n from despatch.attempts where outcome = 'started'`;
@@ -122,7 +135,10 @@ describe('claims', () => {
     await b.admin`update despatch.providers set rate_limit_per_second = 10`;
     const wakes = await b.accept(12, { segments: 2 });
     const started = Date.now();
-    const first = await Promise.all([b.store.claim(wakes.slice(0, 6), terms()), b.store.claim(wakes.slice(6), terms())]);
+    const first = await Promise.all([
+      b.store.claim(wakes.slice(0, 6), terms()),
+      b.store.claim(wakes.slice(6), terms()),
+    ]);
     // Two calls may straddle a second's edge, never more than two seconds' worth.
     const seconds = Math.floor(Date.now() / 1000) - Math.floor(started / 1000) + 1;
     expect(first.flat().length).toBeLessThanOrEqual(5 * seconds);
@@ -141,7 +157,8 @@ describe('completions', () => {
     expect(await states(b)).toEqual(['sent', 'sent', 'sent']);
     expect(await dueCount(b)).toBe(0);
     expect(await b.store.backlogTotals()).toMatchObject({ backlog: 0 });
-    const [attempt] = await b.admin`select outcome, ended_at is not null as ended from despatch.attempts limit 1`;
+    const [attempt] =
+      await b.admin`select outcome, ended_at is not null as ended from despatch.attempts limit 1`;
     expect(attempt).toEqual({ outcome: 'accepted', ended: true });
   });
 
@@ -172,10 +189,15 @@ describe('completions', () => {
 
   test('an answer that comes after the message was given up still makes it sent', async () => {
     await using b = await setup();
-    const [zombie] = await b.store.claim(await b.accept(1, { delivery_guarantee: 'at_most_once' }), terms({ leaseMs: 0 }));
+    const [zombie] = await b.store.claim(
+      await b.accept(1, { delivery_guarantee: 'at_most_once' }),
+      terms({ leaseMs: 0 }),
+    );
     const [lost] = (await b.store.claimDue(b.tenant.tenantId, 10, 10_000, terms())).messages;
     if (zombie === undefined || lost === undefined) throw new Error('not claimed');
-    await b.store.complete([completion(lost, { kind: 'ambiguous', failure: { class: 'unknown', code: 'worker_lost' } })]);
+    await b.store.complete([
+      completion(lost, { kind: 'ambiguous', failure: { class: 'unknown', code: 'worker_lost' } }),
+    ]);
     expect(await states(b)).toEqual(['unknown']);
     await b.store.complete([completion(zombie, accepted)]);
     await b.store.applyReceipts(10);
@@ -215,7 +237,13 @@ describe('receipts', () => {
     await b.store.complete([completion(message, accepted, true)]);
     return message;
   }
-  async function receive(b: Awaited<ReturnType<typeof setup>>, m: ClaimedMessage, receipt: string, temporary = false, attempt = m.attempt) {
+  async function receive(
+    b: Awaited<ReturnType<typeof setup>>,
+    m: ClaimedMessage,
+    receipt: string,
+    temporary = false,
+    attempt = m.attempt,
+  ) {
     await b.admin`insert into despatch.receipts (tenant_id, message_id, purge_on, attempt, receipt, temporary, apply_at)
       values (${m.tenantId}, ${m.id}, ${m.purgeOn}, ${attempt}, ${receipt}, ${temporary}, now())`;
     await b.store.applyReceipts(10);
@@ -229,15 +257,18 @@ describe('receipts', () => {
     { receipts: ['undelivered', 'delivered'], end: 'undelivered' },
     { receipts: ['undelivered', 'sent'], end: 'undelivered' },
   ];
-  test.each(ORDERS)('$receipts end as $end, and every receipt is in the event log', async ({ receipts, end }) => {
-    await using b = await setup();
-    const message = await sent(b);
-    for (const receipt of receipts) await receive(b, message, receipt);
-    expect(await states(b)).toEqual([end]);
-    const [logged] = await b.admin`select count(*) as n from despatch.events where source = 'receipt'`;
-    expect(logged?.['n']).toBe(receipts.length);
-    expect(await dueCount(b)).toBe(0);
-  });
+  test.each(ORDERS)(
+    '$receipts end as $end, and every receipt is in the event log',
+    async ({ receipts, end }) => {
+      await using b = await setup();
+      const message = await sent(b);
+      for (const receipt of receipts) await receive(b, message, receipt);
+      expect(await states(b)).toEqual([end]);
+      const [logged] = await b.admin`select count(*) as n from despatch.events where source = 'receipt'`;
+      expect(logged?.['n']).toBe(receipts.length);
+      expect(await dueCount(b)).toBe(0);
+    },
+  );
 
   test('a temporary failure may still turn into delivered, by the same attempt only', async () => {
     await using b = await setup();
@@ -252,7 +283,8 @@ describe('receipts', () => {
   test('a message without a receipt becomes unknown after 72 hours, and a late receipt still counts', async () => {
     await using b = await setup();
     const message = await sent(b);
-    const [due] = await b.admin`select round(extract(epoch from due_at - now()) / 3600)::int as hours from despatch.due`;
+    const [due] =
+      await b.admin`select round(extract(epoch from due_at - now()) / 3600)::int as hours from despatch.due`;
     expect(due?.['hours']).toBe(72);
     await b.admin`update despatch.due set due_at = now()`;
     await b.store.claimDue(b.tenant.tenantId, 10, 0, terms());
@@ -283,7 +315,8 @@ describe('suspension', () => {
     expect(await states(b)).toEqual(['held', 'held', 'held']);
     expect(await b.store.claim(wakes, terms())).toEqual([]);
     await b.admin`update despatch.message_states set held_at = held_at - interval '2 hours'`;
-    const expiry = async () => (await b.admin`select min(expires_at) as at from despatch.message_states`)[0]?.['at'] as Date;
+    const expiry = async () =>
+      (await b.admin`select min(expires_at) as at from despatch.message_states`)[0]?.['at'] as Date;
     const before = await expiry();
     await b.admin`select despatch.set_suspension(${b.tenant.tenantId}, null, null)`;
     expect(await b.store.dueTenants()).toEqual([{ tenantId: b.tenant.tenantId, task: 'release' }]);
@@ -316,11 +349,16 @@ describe('provider accounts', () => {
     await using b = await setup();
     const [message] = await b.store.claim(await b.accept(), terms());
     if (message === undefined) throw new Error('not claimed');
-    const refused: AttemptOutcome = { kind: 'rejected_transient', failure: { class: 'auth_or_config', code: 'unauthorized' } };
+    const refused: AttemptOutcome = {
+      kind: 'rejected_transient',
+      failure: { class: 'auth_or_config', code: 'unauthorized' },
+    };
     await b.store.complete([completion(message, refused)]);
     expect((await b.store.claimDue(b.tenant.tenantId, 10, 0, terms())).messages).toEqual([]);
     await b.store.noteVerification(b.providerId, 1, true, null);
-    expect((await b.store.claimDue(b.tenant.tenantId, 10, 0, terms())).messages).toMatchObject([{ retries: 0, attempt: 2 }]);
+    expect((await b.store.claimDue(b.tenant.tenantId, 10, 0, terms())).messages).toMatchObject([
+      { retries: 0, attempt: 2 },
+    ]);
   });
 });
 

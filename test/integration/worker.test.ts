@@ -59,7 +59,11 @@ async function setup(settings: Partial<WorkerSettings> = {}) {
     const worker = buildWorker({
       store: stores.store,
       credentials,
-      contextOf: createProviderContexts({ http, resolve: guard.resolve, baseUrls: { twilio: twilio.origin } }),
+      contextOf: createProviderContexts({
+        http,
+        resolve: guard.resolve,
+        baseUrls: { twilio: twilio.origin },
+      }),
       events: createEvents(silentLogger, createWorkerMetrics(), Date.now),
       settings: {
         worker: `w${++workers}`,
@@ -86,10 +90,17 @@ async function setup(settings: Partial<WorkerSettings> = {}) {
   }
 
   const tenant = await seedTenant(stores.admin, { inFlightMax: 50 });
-  const providerId = await seedProvider(stores.admin, tenant.tenantId, { provider: 'twilio', config: TWILIO });
+  const providerId = await seedProvider(stores.admin, tenant.tenantId, {
+    provider: 'twilio',
+    config: TWILIO,
+  });
 
   /** Accepts and, unless told not to, wakes the workers. */
-  async function send(n: number, overrides: Record<string, unknown> = {}, options: { wake?: boolean; of?: SeededTenant } = {}) {
+  async function send(
+    n: number,
+    overrides: Record<string, unknown> = {},
+    options: { wake?: boolean; of?: SeededTenant } = {},
+  ) {
     const of = options.of ?? tenant;
     const rows = Array.from({ length: n }, () => acceptRow(of, overrides));
     const verdicts = await acceptBatch(stores.api, rows, options.wake === false ? 200 : 5_000);
@@ -176,7 +187,11 @@ describe('delivery', () => {
     await expect.poll(b.statuses, POLL).toEqual({ sent: 1 });
     const [row] = await b.admin`select purge_on::text from despatch.messages`;
     const acked = Promise.withResolvers<void>();
-    worker.wake(encodeWake({ id, purgeOn: row?.['purge_on'] as string, tenantId: b.tenant.tenantId }), 'normal', acked.resolve);
+    worker.wake(
+      encodeWake({ id, purgeOn: row?.['purge_on'] as string, tenantId: b.tenant.tenantId }),
+      'normal',
+      acked.resolve,
+    );
     await acked.promise;
     expect(b.twilio.received).toHaveLength(1);
   });
@@ -207,7 +222,11 @@ describe('when a provider misbehaves', () => {
     await b.send(1);
     await expect.poll(b.statuses, POLL).toEqual({ failed: 1 });
     const [row] = await b.admin`select failure from despatch.message_states`;
-    expect(row?.['failure']).toMatchObject({ class: 'invalid_recipient', providerCode: '21211', retryable: false });
+    expect(row?.['failure']).toMatchObject({
+      class: 'invalid_recipient',
+      providerCode: '21211',
+      retryable: false,
+    });
   });
 
   test('a server error is retried at once', async () => {
@@ -247,24 +266,38 @@ describe('when a provider misbehaves', () => {
     for (let i = 0; i < 1_000; i++) b.twilio.fail({ kind: 'reply', status: 503, body: 'down' }, /Messages/);
     b.startWorker();
     await b.send(200);
-    const health = async () => (await b.admin`select health from despatch.providers where id = ${b.providerId}`)[0]?.['health'];
+    const health = async () =>
+      (await b.admin`select health from despatch.providers where id = ${b.providerId}`)[0]?.['health'];
     await expect.poll(health, POLL).toBe('open');
     const spent = b.twilio.received.length;
     expect(spent).toBeLessThan(200);
     await b.send(20, {}, { of: other });
     await expect
-      .poll(async () => (await b.admin`select count(*) as n from despatch.message_states where tenant_id = ${other.tenantId} and status = 'delivered'`)[0]?.['n'], POLL)
+      .poll(
+        async () =>
+          (
+            await b.admin`select count(*) as n from despatch.message_states where tenant_id = ${other.tenantId} and status = 'delivered'`
+          )[0]?.['n'],
+        POLL,
+      )
       .toBe(20);
-    const [budget] = await b.admin`select max(retries) as retries from despatch.message_states where tenant_id = ${b.tenant.tenantId}`;
+    const [budget] =
+      await b.admin`select max(retries) as retries from despatch.message_states where tenant_id = ${b.tenant.tenantId}`;
     expect(budget?.['retries']).toBeLessThanOrEqual(2);
   });
 
   test('three refused credentials make the account invalid; a new secret sets its messages going again', async () => {
     await using b = await setup();
-    for (let i = 0; i < 3; i++) b.twilio.fail({ kind: 'reply', status: 401, body: { code: 20003, message: 'Authenticate', status: 401 } });
+    for (let i = 0; i < 3; i++)
+      b.twilio.fail({
+        kind: 'reply',
+        status: 401,
+        body: { code: 20003, message: 'Authenticate', status: 401 },
+      });
     b.startWorker();
     await b.send(3);
-    const status = async () => (await b.admin`select status from despatch.providers where id = ${b.providerId}`)[0]?.['status'];
+    const status = async () =>
+      (await b.admin`select status from despatch.providers where id = ${b.providerId}`)[0]?.['status'];
     await expect.poll(status, POLL).toBe('invalid');
     expect(await b.statuses()).not.toHaveProperty('failed');
     await b.admin`update despatch.providers set secret_version = 2, version = version + 1, verify_requested_at = now() where id = ${b.providerId}`;
@@ -278,7 +311,13 @@ describe('when a provider misbehaves', () => {
     b.startWorker();
     await b.send(3);
     await expect
-      .poll(async () => (await b.admin`select count(*) as n from despatch.attempts where outcome = 'not_started' and reason = 'credentials_unavailable'`)[0]?.['n'], POLL)
+      .poll(
+        async () =>
+          (
+            await b.admin`select count(*) as n from despatch.attempts where outcome = 'not_started' and reason = 'credentials_unavailable'`
+          )[0]?.['n'],
+        POLL,
+      )
       .toBeGreaterThanOrEqual(3);
     b.credentials.down = false;
     await expect.poll(b.statuses, POLL).toEqual({ sent: 3 });
@@ -315,7 +354,8 @@ describe('stopping', () => {
     await expect.poll(() => b.twilio.received.length, POLL).toBeGreaterThan(0);
     await worker.stop();
     const calls = b.twilio.received.length;
-    const [open] = await b.admin`select count(*) filter (where outcome = 'started') as open, count(*) filter (where outcome = 'accepted') as done from despatch.attempts`;
+    const [open] =
+      await b.admin`select count(*) filter (where outcome = 'started') as open, count(*) filter (where outcome = 'accepted') as done from despatch.attempts`;
     expect(open).toEqual({ open: 0, done: calls });
     b.startWorker();
     await expect.poll(b.statuses, POLL).toEqual({ sent: 200 });
@@ -333,7 +373,8 @@ describe('stopping', () => {
     );
     b.startWorker();
     await expect.poll(b.statuses, POLL).toEqual({ sent: 2 });
-    const [states] = await b.admin`select bool_and(duplicate_risk) as risk, max(attempt) as attempts from despatch.message_states`;
+    const [states] =
+      await b.admin`select bool_and(duplicate_risk) as risk, max(attempt) as attempts from despatch.message_states`;
     expect(states).toEqual({ risk: true, attempts: 2 });
   });
 });

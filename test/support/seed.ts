@@ -31,7 +31,10 @@ export async function seedProvider(
 }
 
 /** One row of an accept batch, complete but for what a test cares about. */
-export function acceptRow(tenant: SeededTenant, overrides: Record<string, unknown> = {}): Record<string, unknown> {
+export function acceptRow(
+  tenant: SeededTenant,
+  overrides: Record<string, unknown> = {},
+): Record<string, unknown> {
   const id = randomUUID();
   const enqueuedAt = new Date();
   return {
@@ -76,5 +79,5 @@ export async function acceptBatch(
   sweepAfterMs = 5_000,
 ): Promise<Verdict[]> {
   const batch = rows.map((row, i) => ({ ...row, ord: i + 1 }));
-  return sql<Verdict[]>`select * from accept(${sql.json(batch as never)}, ${sweepAfterMs})`;
+  return sql<Verdict[]>`select * from accept(${sql.json(batch)}, ${sweepAfterMs})`;
 }

@@ -5,12 +5,20 @@ import { testDatabase } from './servers.ts';
 
 /** A database of its own with the pools that the roles use. */
 export async function setupStores(): Promise<
-  AsyncDisposable & { admin: Postgres['sql']; api: Postgres['sql']; worker: Postgres['sql']; store: DeliveryStore; urls: { api: string; worker: string } }
+  AsyncDisposable & {
+    admin: Postgres['sql'];
+    api: Postgres['sql'];
+    worker: Postgres['sql'];
+    store: DeliveryStore;
+    urls: { api: string; worker: string };
+  }
 > {
   const stack = new AsyncDisposableStack();
   const database = stack.use(await testDatabase());
   const open = (url: string) =>
-    stack.use(openPostgres({ url: secret(url), poolMax: 6, statementTimeoutMs: 10_000, applicationName: 'test' })).sql;
+    stack.use(
+      openPostgres({ url: secret(url), poolMax: 6, statementTimeoutMs: 10_000, applicationName: 'test' }),
+    ).sql;
   const worker = open(database.workerUrl);
   return {
     admin: open(database.superuserUrl),

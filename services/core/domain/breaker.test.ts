@@ -1,5 +1,14 @@
 import { describe, expect, test } from 'vitest';
-import { BREAKER_CALLS_MIN, BREAKER_WINDOW_MS, CLOSED, forceOpen, gate, note, startProbe, type Breaker } from './breaker.ts';
+import {
+  BREAKER_CALLS_MIN,
+  BREAKER_WINDOW_MS,
+  CLOSED,
+  forceOpen,
+  gate,
+  note,
+  startProbe,
+  type Breaker,
+} from './breaker.ts';
 
 const NOW = 1_800_000_000_000;
 const after = (calls: readonly boolean[], start = NOW): Breaker =>

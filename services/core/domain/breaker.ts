@@ -49,7 +49,10 @@ export function note(breaker: Breaker, fault: boolean, now: number): Breaker {
   const last = recent.at(-1);
   const current = last?.at === start ? last : { at: start, calls: 0, faults: 0 };
   const kept = last?.at === start ? recent.slice(0, -1) : recent;
-  const buckets = [...kept, { at: start, calls: current.calls + 1, faults: current.faults + (fault ? 1 : 0) }];
+  const buckets = [
+    ...kept,
+    { at: start, calls: current.calls + 1, faults: current.faults + (fault ? 1 : 0) },
+  ];
   const calls = buckets.reduce((sum, bucket) => sum + bucket.calls, 0);
   const faults = buckets.reduce((sum, bucket) => sum + bucket.faults, 0);
   const next = { ...breaker, buckets };

@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createFairQueue, DEFAULT_POLICY } from './fair-queue.ts';
 
@@ -41,7 +41,11 @@ describe('fair queue', () => {
 
   test('what does not fit in memory is looked for in the database, in one look for all free places', () => {
     const queue = createFairQueue<number>(2);
-    expect([queue.offer('a', 1, 1), queue.offer('a', 1, 2), queue.offer('a', 1, 3)]).toEqual([true, true, false]);
+    expect([queue.offer('a', 1, 1), queue.offer('a', 1, 2), queue.offer('a', 1, 3)]).toEqual([
+      true,
+      true,
+      false,
+    ]);
     const turn = queue.take(40);
     expect(turn.items).toEqual([1, 2]);
     expect(turn.due).toEqual([{ tenantId: 'a', places: 38, ahead: true }]);
@@ -99,7 +103,8 @@ describe('fair queue', () => {
         const out: { n: number; tenant: string }[] = [];
         const flying: string[] = [];
         for (const step of sequence) {
-          if (step.do === 'offer') queue.offer(`t${step.tenant}`, step.priority, { n: offered++, tenant: `t${step.tenant}` });
+          if (step.do === 'offer')
+            queue.offer(`t${step.tenant}`, step.priority, { n: offered++, tenant: `t${step.tenant}` });
           if (step.do === 'take') {
             const { items } = queue.take(step.slots);
             expect(items.length).toBeLessThanOrEqual(step.slots);

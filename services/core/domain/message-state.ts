@@ -33,5 +33,11 @@ export function assertMove(from: MessageState, to: MessageState): void {
 
 /** States in which a provider call is still to come: what `backlogMax` counts. */
 export function isBacklog(state: MessageState): boolean {
-  return state === 'scheduled' || state === 'queued' || state === 'held' || state === 'sending' || state === 'deferred';
+  return (
+    state === 'scheduled' ||
+    state === 'queued' ||
+    state === 'held' ||
+    state === 'sending' ||
+    state === 'deferred'
+  );
 }

@@ -21,7 +21,12 @@ export type Outcome =
   | { readonly kind: 'ambiguous'; readonly failure: Failure };
 
 /** Why a claimed attempt never called the provider. None of these uses a retry. */
-export const NOT_STARTED_REASONS = ['breaker_open', 'provider_rate', 'shutdown', 'credentials_unavailable'] as const;
+export const NOT_STARTED_REASONS = [
+  'breaker_open',
+  'provider_rate',
+  'shutdown',
+  'credentials_unavailable',
+] as const;
 export type NotStartedReason = (typeof NOT_STARTED_REASONS)[number];
 export type NotStarted = { readonly kind: 'not_started'; readonly reason: NotStartedReason };
 

@@ -3,7 +3,16 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 
 /** Delay before the n-th retry; from the last entry on, every two hours until the message expires. */
-export const RETRY_DELAYS_MS = [0, 15 * SECOND, MINUTE, 5 * MINUTE, 15 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR] as const;
+export const RETRY_DELAYS_MS = [
+  0,
+  15 * SECOND,
+  MINUTE,
+  5 * MINUTE,
+  15 * MINUTE,
+  30 * MINUTE,
+  HOUR,
+  2 * HOUR,
+] as const;
 /** Jitter is added, never subtracted: 0 to 20 %. */
 export const RETRY_JITTER = 0.2;
 /** Before the one retry of an ambiguous call: time for a provider that is merely slow to finish. */

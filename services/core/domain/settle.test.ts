@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Failure, FailureClass } from './failure.ts';
 import { FAILURE_CLASSES } from './failure.ts';
@@ -22,7 +22,10 @@ const message = (overrides: Partial<AttemptedMessage> = {}): AttemptedMessage =>
   ...overrides,
 });
 const failure = (failureClass: FailureClass): Failure => ({ class: failureClass, code: 'x' });
-const transient = (failureClass: FailureClass = 'provider_unavailable', retryAfterMs?: number): AttemptOutcome => ({
+const transient = (
+  failureClass: FailureClass = 'provider_unavailable',
+  retryAfterMs?: number,
+): AttemptOutcome => ({
   kind: 'rejected_transient',
   failure: failure(failureClass),
   ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
@@ -39,7 +42,12 @@ describe('acceptance by the provider', () => {
   });
 
   test('waits 72 hours for a receipt where the provider reports', () => {
-    const settled = settle({ kind: 'accepted', providerMessageId: 'p' }, message({ receiptsExpected: true }), NOW, 0);
+    const settled = settle(
+      { kind: 'accepted', providerMessageId: 'p' },
+      message({ receiptsExpected: true }),
+      NOW,
+      0,
+    );
     expect(settled).toMatchObject({ status: 'sent', final: false, awaitUntil: NOW + RECEIPT_TIMEOUT_MS });
   });
 });
@@ -57,7 +65,9 @@ describe('transient rejections', () => {
   test('jitter adds up to a fifth and never subtracts', () => {
     fc.assert(
       fc.property(fc.nat(20), fc.double({ min: 0, max: 0.999, noNaN: true }), (retries, random) => {
-        const at = settle(transient(), message({ retries, expiresAt: NOW + 30 * DAY }), NOW, random).nextAttemptAt ?? 0;
+        const at =
+          settle(transient(), message({ retries, expiresAt: NOW + 30 * DAY }), NOW, random).nextAttemptAt ??
+          0;
         const delay = RETRY_DELAYS_MS[Math.min(retries, RETRY_DELAYS_MS.length - 1)] ?? 0;
         expect(at - NOW).toBeGreaterThanOrEqual(delay);
         expect(at - NOW).toBeLessThanOrEqual(delay * 1.2 + 1);
@@ -66,7 +76,9 @@ describe('transient rejections', () => {
   });
 
   test('the provider’s Retry-After is never undercut', () => {
-    expect(settle(transient('provider_unavailable', 90_000), message(), NOW, 0).nextAttemptAt).toBe(NOW + 90_000);
+    expect(settle(transient('provider_unavailable', 90_000), message(), NOW, 0).nextAttemptAt).toBe(
+      NOW + 90_000,
+    );
   });
 
   test('a message that could only be retried after its expiry fails with its last reason', () => {
@@ -117,14 +129,17 @@ test.each(NOT_STARTED_REASONS)('%s uses no retry and puts the message back in th
 test('whatever happens, the next state is one the table allows, and only unfinished messages have a next attempt', () => {
   const outcomes = fc.oneof(
     fc.constant<AttemptOutcome>({ kind: 'accepted', providerMessageId: null }),
-    fc.constantFrom(...FAILURE_CLASSES).chain((c) =>
-      fc.constantFrom<AttemptOutcome>(
-        { kind: 'rejected_permanent', failure: failure(c) },
-        transient(c),
-        { kind: 'ambiguous', failure: failure(c) },
+    fc
+      .constantFrom(...FAILURE_CLASSES)
+      .chain((c) =>
+        fc.constantFrom<AttemptOutcome>({ kind: 'rejected_permanent', failure: failure(c) }, transient(c), {
+          kind: 'ambiguous',
+          failure: failure(c),
+        }),
       ),
-    ),
-    fc.constantFrom(...NOT_STARTED_REASONS).map((reason): AttemptOutcome => ({ kind: 'not_started', reason })),
+    fc
+      .constantFrom(...NOT_STARTED_REASONS)
+      .map((reason): AttemptOutcome => ({ kind: 'not_started', reason })),
   );
   const messages = fc.record({
     retries: fc.nat(60),
@@ -137,16 +152,25 @@ test('whatever happens, the next state is one the table allows, and only unfinis
     receiptsExpected: fc.boolean(),
   });
   fc.assert(
-    fc.property(outcomes, messages, fc.double({ min: 0, max: 0.999, noNaN: true }), (outcome, attempted, random) => {
-      const settled = settle(outcome, attempted, NOW, random);
-      expect(canMove('sending', settled.status)).toBe(true);
-      const waits = settled.status === 'queued' || settled.status === 'deferred';
-      expect(settled.nextAttemptAt !== null).toBe(waits);
-      // Once a copy may exist, that is never forgotten.
-      expect(settled.duplicateRisk || !attempted.duplicateRisk).toBe(true);
-      if (outcome.kind === 'ambiguous' && attempted.deliveryGuarantee === 'at_most_once' && attempted.dedupe === 'none') {
-        expect(settled.status).toBe('unknown');
-      }
-    }),
+    fc.property(
+      outcomes,
+      messages,
+      fc.double({ min: 0, max: 0.999, noNaN: true }),
+      (outcome, attempted, random) => {
+        const settled = settle(outcome, attempted, NOW, random);
+        expect(canMove('sending', settled.status)).toBe(true);
+        const waits = settled.status === 'queued' || settled.status === 'deferred';
+        expect(settled.nextAttemptAt !== null).toBe(waits);
+        // Once a copy may exist, that is never forgotten.
+        expect(settled.duplicateRisk || !attempted.duplicateRisk).toBe(true);
+        if (
+          outcome.kind === 'ambiguous' &&
+          attempted.deliveryGuarantee === 'at_most_once' &&
+          attempted.dedupe === 'none'
+        ) {
+          expect(settled.status).toBe('unknown');
+        }
+      },
+    ),
   );
 });

@@ -55,7 +55,12 @@ const NOT_STARTED_DELAY_MS: Readonly<Record<NotStartedReason, number>> = {
  * Decides what an attempt's outcome means for its message.
  * @param now milliseconds since the epoch. @param random uniform in [0, 1), spreads retries.
  */
-export function settle(outcome: AttemptOutcome, message: AttemptedMessage, now: number, random: number): Settlement {
+export function settle(
+  outcome: AttemptOutcome,
+  message: AttemptedMessage,
+  now: number,
+  random: number,
+): Settlement {
   const settlement = decide(outcome, message, now, random);
   assertMove('sending', settlement.status);
   return settlement;
@@ -118,7 +123,13 @@ function deferral(
   }
   const nextAttemptAt = now + retryDelayMs(message.retries, random, retryAfterMs);
   if (nextAttemptAt >= message.expiresAt) {
-    return { status: 'failed', reason: 'no_retry_left', failure: stored(failure, true), nextAttemptAt: null, final: true };
+    return {
+      status: 'failed',
+      reason: 'no_retry_left',
+      failure: stored(failure, true),
+      nextAttemptAt: null,
+      final: true,
+    };
   }
   return {
     status: 'deferred',
@@ -138,7 +149,8 @@ function deferral(
 function ambiguity(failure: Failure, message: AttemptedMessage, now: number, random: number): Part {
   const guarded = message.dedupe !== 'none';
   const mayRepeat = guarded || (message.deliveryGuarantee === 'at_least_once' && message.ambiguous === 0);
-  const nextAttemptAt = now + Math.max(AMBIGUOUS_RETRY_MS, guarded ? retryDelayMs(message.retries, random) : 0);
+  const nextAttemptAt =
+    now + Math.max(AMBIGUOUS_RETRY_MS, guarded ? retryDelayMs(message.retries, random) : 0);
   const counted = { ambiguous: message.ambiguous + 1, failure: stored(failure, true) };
   if (!mayRepeat || nextAttemptAt >= message.expiresAt) {
     return { ...counted, status: 'unknown', reason: 'ambiguous_attempt', nextAttemptAt: null };

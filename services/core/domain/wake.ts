@@ -1,7 +1,12 @@
 import { isUuid } from './ids.ts';
 
 /** What a wake-up names: nothing but where to look. Whoever can publish one makes the worker look, no more. */
-export type Wake = { readonly id: string; readonly purgeOn: string; readonly tenantId: string; readonly priority: number };
+export type Wake = {
+  readonly id: string;
+  readonly purgeOn: string;
+  readonly tenantId: string;
+  readonly priority: number;
+};
 
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
 const LANE_PRIORITY: Readonly<Record<string, number>> = { high: 0, normal: 1, bulk: 2 };

@@ -30,7 +30,9 @@ type Waiting<Item, Result> = {
  * Gathers single calls into batches without a timer: an idle batcher flushes at the end of the tick, a busy one when a
  * flush returns, so batches grow with the load and an idle system waits for nothing.
  */
-export function createMicroBatch<Item, Result>(options: MicroBatchOptions<Item, Result>): MicroBatch<Item, Result> {
+export function createMicroBatch<Item, Result>(
+  options: MicroBatchOptions<Item, Result>,
+): MicroBatch<Item, Result> {
   let waiting: Waiting<Item, Result>[] = [];
   let flushing = 0;
   let scheduled = false;

@@ -28,7 +28,9 @@ export function openPostgres(config: PostgresConfig): Postgres {
     // Below the idle limits of common proxies and cloud load balancers.
     idle_timeout: 120,
     max_lifetime: 1800,
-    ...(config.caFile === undefined ? {} : { ssl: { ca: readFileSync(config.caFile, 'utf8'), rejectUnauthorized: true } }),
+    ...(config.caFile === undefined
+      ? {}
+      : { ssl: { ca: readFileSync(config.caFile, 'utf8'), rejectUnauthorized: true } }),
     onnotice: () => undefined,
     // Days stay what they are on the wire: no time zone can move them.
     types: {
@@ -62,7 +64,10 @@ export class DatabaseDeadlineError extends Error {
 export async function withDeadline<T>(work: Promise<T>, deadlineMs: number): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new DatabaseDeadlineError(`database call took over ${deadlineMs} ms`)), deadlineMs);
+    timer = setTimeout(
+      () => reject(new DatabaseDeadlineError(`database call took over ${deadlineMs} ms`)),
+      deadlineMs,
+    );
   });
   try {
     return await Promise.race([work, late]);

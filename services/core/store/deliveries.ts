@@ -86,9 +86,14 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
   const bounded = <T>(work: Promise<T>): Promise<T> => withDeadline(work, deadlineMs);
 
   return {
-    async claim(wakes: readonly { id: string; purgeOn: string }[], terms: ClaimTerms): Promise<ClaimedMessage[]> {
+    async claim(
+      wakes: readonly { id: string; purgeOn: string }[],
+      terms: ClaimTerms,
+    ): Promise<ClaimedMessage[]> {
       const rows = await bounded(
-        sql<ClaimedRow[]>`select * from claim(${wakes.map((w) => w.id)}::uuid[], ${wakes.map((w) => w.purgeOn)}::date[],
+        sql<
+          ClaimedRow[]
+        >`select * from claim(${wakes.map((w) => w.id)}::uuid[], ${wakes.map((w) => w.purgeOn)}::date[],
           ${terms.worker}, ${terms.leaseMs}, ${[...terms.blocked]}::uuid[])`,
       );
       return rows.map(toClaimed);
@@ -101,7 +106,9 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
       terms: ClaimTerms,
     ): Promise<{ messages: ClaimedMessage[]; more: boolean }> {
       const rows = await bounded(
-        sql<(ClaimedRow | { action: 'more' })[]>`select * from claim_due(${tenantId}, ${most}, ${aheadMs}, ${terms.worker}, ${terms.leaseMs},
+        sql<
+          (ClaimedRow | { action: 'more' })[]
+        >`select * from claim_due(${tenantId}, ${most}, ${aheadMs}, ${terms.worker}, ${terms.leaseMs},
           ${[...terms.blocked]}::uuid[])`,
       );
       const messages = rows.filter((row): row is ClaimedRow => row.action !== 'more');
@@ -109,7 +116,9 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
     },
     /** Returns the ids of the completions that counted; the others' attempts were no longer current. */
     async complete(batch: readonly Completion[]): Promise<Set<string>> {
-      const rows = await bounded(sql<{ id: string }[]>`select complete(${sql.json(batch as unknown as Json)}) as id`);
+      const rows = await bounded(
+        sql<{ id: string }[]>`select complete(${sql.json(batch as unknown as Json)}) as id`,
+      );
       return new Set(rows.map((row) => row.id));
     },
     async applyReceipts(most: number): Promise<number> {
@@ -174,13 +183,22 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
     },
     async takeVerifications(most: number): Promise<{ id: string; secretVersion: number }[]> {
       const rows = await bounded(
-        sql<{ id: string; secret_version: number }[]>`select id, secret_version from take_verifications(${most})`,
+        sql<
+          { id: string; secret_version: number }[]
+        >`select id, secret_version from take_verifications(${most})`,
       );
       return rows.map((row) => ({ id: row.id, secretVersion: row.secret_version }));
     },
-    async noteVerification(id: string, secretVersion: number, valid: boolean, why: string | null): Promise<string | null> {
+    async noteVerification(
+      id: string,
+      secretVersion: number,
+      valid: boolean,
+      why: string | null,
+    ): Promise<string | null> {
       const [row] = await bounded(
-        sql<{ moved: string | null }[]>`select note_verification(${id}, ${secretVersion}, ${valid}, ${why}) as moved`,
+        sql<
+          { moved: string | null }[]
+        >`select note_verification(${id}, ${secretVersion}, ${valid}, ${why}) as moved`,
       );
       return row?.moved ?? null;
     },
@@ -202,7 +220,9 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
     async maintain(): Promise<{ made: number; dropped: string[] } | 'elsewhere'> {
       return bounded(
         sql.begin(async (tx) => {
-          const [lock] = await tx<{ mine: boolean }[]>`select pg_try_advisory_xact_lock(hashtext('despatch.maintain')) as mine`;
+          const [lock] = await tx<
+            { mine: boolean }[]
+          >`select pg_try_advisory_xact_lock(hashtext('despatch.maintain')) as mine`;
           if (lock?.mine !== true) return 'elsewhere' as const;
           const [made] = await tx<{ n: number }[]>`select make_partitions() as n`;
           const dropped = await tx<{ name: string }[]>`select purge() as name`;
