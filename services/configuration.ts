@@ -1,6 +1,4 @@
-// Writes services/CONFIGURATION.md from the `<name>Environment` that each deployment's config.ts exports; `--check` only compares.
-import { access, readdir, readFile, writeFile } from 'node:fs/promises';
-import { parseArgs } from 'node:util';
+import { access, readdir } from 'node:fs/promises';
 import type { Environment } from '#core/platform/config.ts';
 import { configTable, type DeploymentVariables } from '#core/platform/config-table.ts';
 
@@ -24,17 +22,4 @@ export async function readDeployments(root: URL): Promise<DeploymentVariables[]>
     deployments.push({ deployment: name, environment });
   }
   return deployments;
-}
-
-if (import.meta.main) {
-  const root = new URL('./', import.meta.url);
-  const target = new URL('CONFIGURATION.md', root);
-  const { values } = parseArgs({ options: { check: { type: 'boolean', default: false } } });
-  const wanted = configTable(await readDeployments(root));
-  if (!values.check) {
-    await writeFile(target, wanted);
-  } else if ((await readFile(target, 'utf8').catch(() => '')) !== wanted) {
-    console.error('services/CONFIGURATION.md is stale: run `npm run gen`.');
-    process.exitCode = 1;
-  }
 }

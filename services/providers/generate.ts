@@ -1,5 +1,4 @@
-import { readdir, readFile, writeFile } from 'node:fs/promises';
-import { parseArgs } from 'node:util';
+import { readdir } from 'node:fs/promises';
 import type { AnyProvider } from './provider.ts';
 
 type Module = { readonly default: AnyProvider | readonly AnyProvider[] };
@@ -13,7 +12,7 @@ export async function generateRegistry(root: URL): Promise<string> {
   const repeated = ids.find((id, position) => ids[position + 1] === id);
   if (repeated !== undefined) throw new Error(`Two providers have the id ${repeated}`);
   return [
-    '// Written by services/providers/generate.ts from the folders beside it; run `npm run gen` after adding one.',
+    '// Written by `npm run gen` from the folders beside it; run it after adding one.',
     ...entries.map(({ folder }) => `import ${importName(folder)} from './${folder}/provider.ts';`),
     "import type { AnyProvider } from './provider.ts';",
     '',
@@ -54,17 +53,4 @@ function entryLine({ folder, isList }: Entry): string {
 
 function importName(folder: string): string {
   return folder.replace(/[-/]+(.)/g, (_, letter: string) => letter.toUpperCase());
-}
-
-if (import.meta.main) {
-  const root = new URL('./', import.meta.url);
-  const target = new URL('registry.gen.ts', root);
-  const { values } = parseArgs({ options: { check: { type: 'boolean', default: false } } });
-  const wanted = await generateRegistry(root);
-  if (!values.check) {
-    await writeFile(target, wanted);
-  } else if ((await readFile(target, 'utf8').catch(() => '')) !== wanted) {
-    console.error('services/providers/registry.gen.ts is stale: run `npm run gen`.');
-    process.exitCode = 1;
-  }
 }

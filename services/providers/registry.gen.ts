@@ -1,4 +1,4 @@
-// Written by services/providers/generate.ts from the folders beside it; run `npm run gen` after adding one.
+// Written by `npm run gen` from the folders beside it; run it after adding one.
 import fcm from './fcm/provider.ts';
 import sendgrid from './sendgrid/provider.ts';
 import simulator from './simulator/provider.ts';

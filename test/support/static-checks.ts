@@ -9,7 +9,7 @@ const CHECKS: readonly StaticCheck[] = [
   { name: 'lint', command: [tool('oxlint'), '--deny-warnings'] },
   { name: 'format', command: [tool('oxfmt'), '--check'] },
   { name: 'dead code', command: [tool('knip')] },
-  { name: 'generated files', command: [process.execPath, 'services/providers/generate.ts', '--check'] },
+  { name: 'generated files', command: [process.execPath, 'services/generate.ts', '--check'] },
 ];
 
 /** Runs the static checks one after the other and beside them the unit tests, one line for each. */
