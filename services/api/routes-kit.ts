@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest, FastifySchema } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { ErrorCode } from '#core/domain/app-error.ts';
 import type { Span } from '#core/platform/telemetry.ts';
@@ -29,7 +29,11 @@ export type RouteDocs = {
   readonly idempotent: boolean;
   readonly hasInput: boolean;
   readonly errors: readonly ErrorCode[];
+  readonly examples?: Examples;
 };
+
+/** Example bodies by name, as OpenAPI has them. */
+export type Examples = Readonly<Record<string, { readonly summary: string; readonly value: unknown }>>;
 
 /** Adds routes. Made by a function that takes what the handlers need. */
 export type RouteModule = (app: FastifyInstance) => void;
@@ -90,6 +94,7 @@ export type Route<
   readonly response?: R;
   /** Codes that only this route answers, for the document. */
   readonly errors?: readonly ErrorCode[];
+  readonly examples?: Examples;
   readonly handler: (
     context: RouteContext<A, z.output<P>, z.output<Q>, z.output<B>>,
   ) => Promise<Answer<z.output<R>>>;
@@ -142,6 +147,7 @@ export function defineRoute<
       idempotent,
       hasInput: body !== undefined || query !== undefined,
       errors: route.errors ?? [],
+      ...(route.examples === undefined ? {} : { examples: route.examples }),
     };
     app.route({
       method: route.method,
@@ -156,7 +162,7 @@ export function defineRoute<
         ...(query === undefined ? {} : { querystring: query }),
         ...(body === undefined ? {} : { body }),
         ...(response === undefined ? {} : { response: { [status]: response } }),
-      } as FastifySchema,
+      },
       handler: async (request, reply) => {
         const claim = idempotent ? claimOf(app, request, route.path) : null;
         const answer = await route.handler({

@@ -141,9 +141,43 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
     status: 202,
     response: AcceptedMessage,
     errors: ['provider_not_configured', 'daily_limit_reached', 'backlog_full'],
-    handler: send as never,
+    examples: EXAMPLES,
+    handler: send,
   });
 }
+
+const EXAMPLES = {
+  sms: { summary: 'sms', value: { channel: 'sms', to: '+15550000001', body: 'Your code is 1234' } },
+  email: {
+    summary: 'email',
+    value: {
+      channel: 'email',
+      to: 'delivered@simulator.invalid',
+      from: 'Acme <hello@example.com>',
+      subject: 'Welcome',
+      bodyHtml: '<p>Welcome!</p>',
+      bodyText: 'Welcome!',
+    },
+  },
+  push: {
+    summary: 'push',
+    value: {
+      channel: 'push',
+      to: 'delivered',
+      title: 'Hello',
+      body: 'You have mail',
+      data: { screen: 'inbox' },
+    },
+  },
+  whatsapp: {
+    summary: 'whatsapp',
+    value: {
+      channel: 'whatsapp',
+      to: '+15550000001',
+      template: { name: 'order_shipped', language: 'en_US', variables: ['1234'] },
+    },
+  },
+};
 
 /** What a waiting request roughly takes: its body, of which attachments and texts are all that can be large. */
 function sizeOf({ request }: Context): number {
