@@ -8,19 +8,13 @@ import type { TenantId } from '#core/domain/ids.ts';
 import type { Limits } from '#core/domain/plan.ts';
 import { ROLES, type Role } from '#core/domain/role.ts';
 import { secret } from '#core/domain/secret.ts';
-import { deriveSubkeys } from '#core/domain/subkeys.ts';
 import type { Keyring } from '#core/platform/keyring.ts';
 import { openLocalKeyring } from '#core/platform/local-keyring.ts';
 import { createLogger } from '#core/platform/logger.ts';
+import { createApiMetrics } from '#core/platform/metrics.ts';
 import { openPostgres, type Sql } from '#core/platform/postgres.ts';
-import { directoryStore } from '#core/store/directory.ts';
-import { adminRoutes } from '../../services/api/admin-routes.ts';
-import { buildApp } from '../../services/api/app.ts';
-import { createAuthentication } from '../../services/api/authenticate.ts';
-import { createTokenVerifier } from '../../services/api/bearer.ts';
-import { createCursors } from '../../services/api/cursor.ts';
-import type { Notice, NoticeKind } from '../../services/api/notices.ts';
-import { createServiceKeys } from '../../services/api/service-keys.ts';
+import { buildApi } from '../../services/api/build-api.ts';
+import type { Notice } from '../../services/api/notices.ts';
 import { startOidcIssuer, type OidcIssuer } from './oidc-issuer.ts';
 import { seedTenant } from './seed.ts';
 import { testDatabase } from './servers.ts';
@@ -66,7 +60,7 @@ export type AdminApi = AsyncDisposable & {
   readonly issuer: OidcIssuer;
   readonly keyring: Keyring;
   readonly keyringDir: string;
-  readonly notices: { kind: NoticeKind; notice: Notice }[];
+  readonly notices: { kind: string; notice: Notice }[];
   /** All that was logged. */
   readonly logLines: string[];
   readonly platformAdmin: Person;
@@ -89,7 +83,7 @@ export type AdminApi = AsyncDisposable & {
   ) => Promise<Reply>;
 };
 
-/** The api's admin side on a real Postgres with the api's own role, a real issuer and the local keyring. */
+/** The whole api on a real Postgres with the api's own role, a real issuer and the local keyring. */
 export async function startAdminApi({ selfServeTenants = true } = {}): Promise<AdminApi> {
   const stack = new AsyncDisposableStack();
   const database = stack.use(await testDatabase());
@@ -111,49 +105,38 @@ export async function startAdminApi({ selfServeTenants = true } = {}): Promise<A
       applicationName: 'admin-api-test',
     }),
   );
-
-  const subkeys = deriveSubkeys(secret(TEST_PEPPER));
-  const directory = directoryStore(sql);
-  const authentication = createAuthentication({
-    directory,
-    serviceKeys: createServiceKeys(directory, subkeys['key-hash']),
-    verifyToken: createTokenVerifier({
-      issuer: issuer.issuer,
-      audience: AUDIENCE,
-      algorithms: ['ES256'],
-      tokenTypes: ['jwt', 'at+jwt'],
-    }),
-    platformAdmins: new Set([PLATFORM_SUBJECT]),
-  });
   const notices: AdminApi['notices'] = [];
   const logLines: string[] = [];
-  const app = await buildApp(
-    {
-      authenticate: authentication.authenticate,
-      log: createLogger({
-        level: 'debug',
-        component: 'api',
-        destination: { write: (line) => void logLines.push(line) },
-      }),
-      metrics: { requestStarted: () => {}, requestFinished: () => {} },
-      fingerprintKey: subkeys.fingerprint,
-      trustProxy: false,
-      publicBaseUrl: 'http://localhost',
-    },
-    adminRoutes({
-      sql,
-      keyring,
-      cursors: createCursors(subkeys.cursor),
-      subkeys,
-      selfServeTenants,
-      notify: (kind, notice) => {
-        notices.push({ kind, notice });
-        authentication.onNotice(kind, notice);
-      },
+  const { app, stop } = await buildApi({
+    sql,
+    keyring,
+    metrics: createApiMetrics(),
+    log: createLogger({
+      level: 'debug',
+      component: 'api',
+      destination: { write: (line) => void logLines.push(line) },
     }),
-  );
-  await app.ready();
-  stack.defer(() => app.close());
+    nats: {
+      isConnected: () => false,
+      publishWakes: () => Promise.resolve({ failed: [] }),
+      publishNotice: (kind, payload) => void notices.push({ kind, notice: JSON.parse(payload) as Notice }),
+      onNotice: () => () => {},
+    },
+    settings: {
+      pepper: secret(TEST_PEPPER),
+      oidc: {
+        issuer: issuer.issuer,
+        audience: AUDIENCE,
+        algorithms: ['ES256'],
+        tokenTypes: ['jwt', 'at+jwt'],
+      },
+      platformAdmins: [PLATFORM_SUBJECT],
+      selfServeTenants,
+      publicBaseUrl: 'http://localhost',
+      trustProxy: false,
+    },
+  });
+  stack.defer(stop);
 
   const person: AdminApi['person'] = async (options = {}) => {
     const { subject = randomUUID() } = options;

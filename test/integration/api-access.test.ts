@@ -1,0 +1,194 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ROLES, type Role } from '#core/domain/role.ts';
+import { startAdminApi, type AdminApi, type Reply, type TestTenant } from '#test/support/admin-api.ts';
+import { routesOf } from '#test/support/routes-of.ts';
+
+/** Who may call what: a role of the tenant, any signed-in `user`, a service `key`, or a key or viewer (`either`). */
+const ACCESS = {
+  'POST /v1/messages': 'key',
+  'GET /v1/messages': 'either',
+  'GET /v1/messages/:id': 'either',
+  'GET /v1/messages/:id/attempts': 'either',
+  'GET /v1/messages/:id/events': 'either',
+  'GET /v1/admin/messages': 'either',
+  'GET /v1/admin/messages/:id': 'either',
+  'GET /v1/admin/messages/:id/attempts': 'either',
+  'GET /v1/admin/messages/:id/events': 'either',
+  'GET /v1/admin/me': 'user',
+  'POST /v1/admin/tenants': 'user',
+  'GET /v1/admin/tenants': 'user',
+  'GET /v1/admin/tenants/:id': 'user',
+  'PATCH /v1/admin/tenants/:id': 'user',
+  'POST /v1/admin/tenants/:id/suspend': 'user',
+  'POST /v1/admin/tenants/:id/resume': 'user',
+  'GET /v1/admin/members': 'admin',
+  'PUT /v1/admin/members': 'admin',
+  'GET /v1/admin/members/:userId': 'admin',
+  'PUT /v1/admin/members/:userId': 'admin',
+  'DELETE /v1/admin/members/:userId': 'admin',
+  'GET /v1/admin/provider-catalog': 'viewer',
+  'POST /v1/admin/providers': 'admin',
+  'GET /v1/admin/providers': 'viewer',
+  'GET /v1/admin/providers/:id': 'viewer',
+  'PATCH /v1/admin/providers/:id': 'admin',
+  'DELETE /v1/admin/providers/:id': 'admin',
+  'PUT /v1/admin/providers/:id/secret': 'admin',
+  'POST /v1/admin/providers/:id/verify': 'admin',
+  'POST /v1/admin/providers/:id/enable': 'admin',
+  'POST /v1/admin/providers/:id/disable': 'admin',
+  'POST /v1/admin/api-keys': 'admin',
+  'GET /v1/admin/api-keys': 'admin',
+  'GET /v1/admin/api-keys/:id': 'admin',
+  'PATCH /v1/admin/api-keys/:id': 'admin',
+  'DELETE /v1/admin/api-keys/:id': 'admin',
+  'POST /v1/admin/api-keys/:id/rotate': 'admin',
+  'GET /v1/admin/limits': 'viewer',
+  'GET /v1/admin/audit-log': 'admin',
+} as const satisfies Record<string, Role | 'user' | 'key' | 'either'>;
+
+/** Open to everybody: what describes the service itself. */
+const OPEN = /^GET \/(?:docs|v1\/openapi\.json)(?:\/|$)/;
+
+type RouteName = keyof typeof ACCESS;
+const NAMES = Object.keys(ACCESS) as RouteName[];
+const TENANT_BOUND = NAMES.filter((name) => ACCESS[name] !== 'user' && ACCESS[name] !== 'key');
+
+let api: AdminApi;
+let tenant: TestTenant;
+let suspended: TestTenant;
+let serviceKey: string;
+let suspendedKey: string;
+
+beforeAll(async () => {
+  api = await startAdminApi();
+  tenant = await api.tenant();
+  suspended = await api.tenant();
+  const keyOf = async (of: TestTenant): Promise<string> =>
+    (await api.callAs('admin', of, 'POST', '/v1/admin/api-keys', { name: 'Access' })).body.key;
+  serviceKey = await keyOf(tenant);
+  suspendedKey = await keyOf(suspended);
+  await api.call('POST', `/v1/admin/tenants/${suspended.id}/suspend`, { as: api.platformAdmin });
+});
+afterAll(() => api[Symbol.asyncDispose]());
+
+type Credential = { as?: TestTenant['members'][Role]; slug?: string; headers?: Record<string, string> };
+
+/** Calls a route with ids that name nothing, so that nothing comes of what is admitted. */
+function call(name: RouteName, credential: Credential): Promise<Reply> {
+  const [method = '', path = ''] = name.split(' ');
+  const url = path.replace(/:\w+/g, () => randomUUID());
+  return api.call(method, url, {
+    ...credential,
+    ...(method === 'GET' || method === 'DELETE' ? {} : { body: {} }),
+  });
+}
+
+const isRead = (name: RouteName): boolean => name.startsWith('GET ');
+const answer = ({ status, body }: Reply): string => `${status} ${body?.code}`;
+
+describe('who may call which route', () => {
+  test('is said here for every route that is served', () => {
+    const served = routesOf(api.app)
+      .map(({ method, path }) => `${method} ${path}`)
+      .filter((name) => !OPEN.test(name));
+    expect(served.toSorted()).toEqual(NAMES.toSorted());
+  });
+
+  test.each(NAMES)('%s refuses a caller without credentials with 401', async (name) => {
+    const reply = await call(name, {});
+    expect(answer(reply)).toBe('401 unauthenticated');
+    expect(reply.body).toMatchObject({ statusCode: 401, message: 'Missing or invalid authentication' });
+  });
+
+  test.each(NAMES)('%s refuses forged tokens and keys with 401', async (name) => {
+    const { subject } = tenant.members.owner;
+    const token = await api.issuer.mint({ sub: subject, audience: 'despatch', forged: true });
+    const forged = await call(name, { slug: tenant.slug, headers: { authorization: `Bearer ${token}` } });
+    const guessed = await call(name, { headers: { 'x-service-key': `${serviceKey.slice(0, -1)}!` } });
+    expect([answer(forged), answer(guessed)]).toEqual(['401 unauthenticated', '401 unauthenticated']);
+  });
+
+  test.each(NAMES.filter((name) => ACCESS[name] !== 'key' && ACCESS[name] !== 'either'))(
+    '%s refuses a service key with 401',
+    async (name) => {
+      expect(answer(await call(name, { headers: { 'x-service-key': serviceKey } }))).toBe(
+        '401 unauthenticated',
+      );
+    },
+  );
+
+  test.each(NAMES.filter((name) => ACCESS[name] === 'key'))('%s refuses a bearer with 401', async (name) => {
+    expect(answer(await call(name, { as: tenant.members.owner, slug: tenant.slug }))).toBe(
+      '401 unauthenticated',
+    );
+  });
+
+  test.each(TENANT_BOUND)('%s needs a tenant of the caller', async (name) => {
+    const as = tenant.members.owner;
+    const replies = [
+      await call(name, { as }),
+      await call(name, { as, slug: 'no-such-tenant' }),
+      await call(name, { as, slug: suspended.slug }),
+    ];
+    expect(replies.map(answer)).toEqual(['400 tenant_required', '404 not_found', '404 not_found']);
+  });
+
+  test.each(TENANT_BOUND)('%s is for its role and those above', async (name) => {
+    const access = ACCESS[name];
+    const needed = access === 'either' ? 'viewer' : (access as Role);
+    for (const role of ROLES) {
+      const reply = await call(name, { as: tenant.members[role], slug: tenant.slug });
+      const isAdmitted = ROLES.indexOf(role) <= ROLES.indexOf(needed);
+      if (isAdmitted) expect([200, 400, 404]).toContain(reply.status);
+      else
+        expect([answer(reply), reply.body.message]).toEqual([
+          '403 insufficient_role',
+          `Role '${needed}' is required`,
+        ]);
+    }
+  });
+
+  test.each(TENANT_BOUND)(
+    '%s of a suspended tenant is refused where it writes, and passes where it reads',
+    async (name) => {
+      const reply = await call(name, { as: suspended.members.owner, slug: suspended.slug });
+      if (isRead(name)) expect([200, 404]).toContain(reply.status);
+      else expect(answer(reply)).toBe('403 tenant_suspended');
+    },
+  );
+
+  test.each(NAMES.filter((name) => ACCESS[name] === 'key' || ACCESS[name] === 'either'))(
+    '%s refuses the key of a suspended tenant with 403',
+    async (name) => {
+      expect(answer(await call(name, { headers: { 'x-service-key': suspendedKey } }))).toBe(
+        '403 tenant_suspended',
+      );
+    },
+  );
+});
+
+describe('admin requests per minute', () => {
+  test('of a tenant: exactly the limit passes, over all of its users', async () => {
+    const own = await api.tenant({ adminRequestsPerMinute: 5 });
+    const replies = await Promise.all(
+      Array.from({ length: 9 }, (_, i) =>
+        api.callAs(ROLES[i % 4] ?? 'owner', own, 'GET', '/v1/admin/limits'),
+      ),
+    );
+    expect(replies.filter(({ status }) => status === 200)).toHaveLength(5);
+    const refused = replies.find(({ status }) => status === 429);
+    expect(refused?.body.code).toBe('rate_limited');
+    expect(Number(refused?.headers['retry-after'])).toBeGreaterThanOrEqual(1);
+    expect(Number(refused?.headers['retry-after'])).toBeLessThanOrEqual(61);
+  });
+
+  test('of calls without a tenant: 60 a user', async () => {
+    const as = await api.person();
+    const replies = await Promise.all(
+      Array.from({ length: 62 }, () => api.call('GET', '/v1/admin/me', { as })),
+    );
+    expect(replies.filter(({ status }) => status === 200)).toHaveLength(60);
+    expect(replies.filter(({ status }) => status === 429)).toHaveLength(2);
+  });
+});
