@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { TenantId } from '#core/domain/ids.ts';
-import { findProvider, parsePublicConfig, parseSecretConfig } from '#providers/registry.ts';
+import { findProvider, parseAccount } from '#providers/registry.ts';
 import type { AnyProvider } from '#providers/provider.ts';
 import type { DeliveryStore, ProviderAccountRow } from '#core/store/deliveries.ts';
 import type { Credentials } from './credentials.ts';
@@ -11,7 +11,9 @@ export type Account = {
   readonly provider: AnyProvider;
   readonly secretVersion: number;
   readonly config: Record<string, unknown>;
-  readonly secrets: unknown;
+  readonly secrets: Record<string, unknown>;
+  /** What it was made from; null for a test message's simulator. */
+  readonly row: ProviderAccountRow | null;
 };
 
 export type AccountLookup =
@@ -49,38 +51,45 @@ export function createAccounts(
     return loading;
   }
 
+  /** Parsing costs more than a look-up; what was parsed holds for as long as the cache gives the same secrets out. */
+  const parsed = new WeakMap<object, Account>();
+
   return {
     async get(accountId, version) {
       const row = await load(accountId, version).catch(() => 'unavailable' as const);
       if (row === 'unavailable') return { kind: 'unavailable' };
       if (row === null || row.ciphertext === null) return { kind: 'unusable', code: 'provider_deleted' };
-      const provider = findProvider(row.provider);
-      if (provider === undefined) return { kind: 'unusable', code: 'provider_unknown' };
-      const config = parsePublicConfig(provider, row.configPublic);
-      if (!config.ok) return { kind: 'unusable', code: 'config_invalid' };
-      const secrets = await credentials.get({
+      const found = await credentials.get({
         tenantId: row.tenantId as TenantId,
         accountId: row.id,
         secretVersion: row.secretVersion,
         ciphertext: row.ciphertext,
       });
-      if (!secrets.ok) {
-        return secrets.reason === 'unavailable'
+      if (!found.ok) {
+        return found.reason === 'unavailable'
           ? { kind: 'unavailable' }
           : { kind: 'unusable', code: 'credentials_unreadable' };
       }
-      const parsed = parseSecretConfig(provider, secrets.secrets);
-      if (!parsed.ok) return { kind: 'unusable', code: 'credentials_unreadable' };
-      return {
-        kind: 'ready',
-        account: {
-          id: row.id,
-          provider,
-          secretVersion: row.secretVersion,
-          config: config.value,
-          secrets: parsed.value,
-        },
-      };
+      const { secrets } = found;
+      if (typeof secrets !== 'object' || secrets === null)
+        return { kind: 'unusable', code: 'credentials_unreadable' };
+      const known = parsed.get(secrets);
+      if (known?.row === row) return { kind: 'ready', account: known };
+      const lookup = parseRow(row, secrets);
+      if (lookup.kind === 'ready') parsed.set(secrets, lookup.account);
+      return lookup;
     },
+  };
+}
+
+function parseRow(row: ProviderAccountRow, sentSecrets: unknown): AccountLookup {
+  const provider = findProvider(row.provider);
+  if (provider === undefined) return { kind: 'unusable', code: 'provider_unknown' };
+  const account = parseAccount(provider, row.configPublic, sentSecrets);
+  if (!account.ok) return { kind: 'unusable', code: 'config_invalid' };
+  const { config, secrets } = account;
+  return {
+    kind: 'ready',
+    account: { id: row.id, provider, secretVersion: row.secretVersion, config, secrets, row },
   };
 }

@@ -97,6 +97,7 @@ async function accountOf(
         secretVersion: 0,
         config: {},
         secrets: {},
+        row: null,
       },
     };
   }
