@@ -1,6 +1,17 @@
 import { z } from 'zod';
 
-/** A point in time as text, with a time zone. */
+/** What the database and `Date` both write in four digits of a year. */
+const EARLIEST = Date.parse('0001-01-01T00:00:00Z');
+const LATEST = Date.parse('9999-12-31T23:59:59.999Z');
+
+/** A point in time as text, with a time zone; its year in UTC is 1 to 9999. */
 export function timeField(): z.ZodISODateTime {
-  return z.iso.datetime({ offset: true, message: 'Must be an ISO 8601 time with a time zone' });
+  return z.iso
+    .datetime({ offset: true, message: 'Must be an ISO 8601 time with a time zone' })
+    .check((context) => {
+      const time = Date.parse(context.value);
+      if (time >= EARLIEST && time <= LATEST) return;
+      const message = 'Must lie in the years 1 to 9999 of UTC';
+      context.issues.push({ code: 'custom', input: context.value, params: { rule: 'range' }, message });
+    });
 }

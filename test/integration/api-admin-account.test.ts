@@ -99,6 +99,9 @@ describe('the audit log', () => {
     expect([...first.items, ...second.items]).toEqual(all);
     expect(second.nextCursor).toBeNull();
     expect((await get(`action=x&cursor=${first.nextCursor}`)).code).toBe('invalid_cursor');
-    expect((await get('since=yesterday')).code).toBe('validation_failed');
+    for (const since of ['yesterday', '0000-01-01T00:00:00Z', '9999-12-31T23:59:59-23:59']) {
+      expect((await get(`since=${since}`)).code).toBe('validation_failed');
+    }
+    expect((await get('since=0001-01-01T00:00:00Z')).items).toEqual(all);
   });
 });

@@ -80,6 +80,7 @@ describe('creating a key', () => {
     [{ rateLimitRpm: 1.5 }, 'rateLimitRpm'],
     [{ expiresAt: '2001-01-01T00:00:00Z' }, 'expiresAt'],
     [{ expiresAt: '2099-01-01' }, 'expiresAt'],
+    [{ expiresAt: '9999-12-31T23:59:59-23:59' }, 'expiresAt'],
   ])('refuses %j with 400', async (change, field) => {
     const { status, body } = await asAdmin('POST', PATH, { name: 'Key', ...change });
     expect([status, body.code, body.details[0].field]).toEqual([400, 'validation_failed', field]);

@@ -117,6 +117,12 @@ describe('creating a provider account', () => {
       'validation_failed',
       'publicConfig.accountSid',
     ],
+    [
+      'settings of over 32 KiB',
+      { publicConfig: { ...twilio().publicConfig, note: 'x'.repeat(32_768) } },
+      'validation_failed',
+      'publicConfig',
+    ],
     ['a rate of zero', { rateLimitPerSecond: 0 }, 'validation_failed', 'rateLimitPerSecond'],
   ])('refuses %s with 400 and never repeats a value', async (_, change, code, field) => {
     const { status, body, text } = await asAdmin('POST', PATH, { ...twilio(), ...change });

@@ -50,14 +50,25 @@ const reader = { kind: 'bearer', role: 'viewer' } as const;
 const catalogIds = [...PROVIDERS.keys()] as [string, ...string[]];
 const errors = ['invalid_state', 'dependency_unavailable'] as const;
 
+/** Far more than any provider needs; keeps a page of accounts small. */
+const CONFIG_BYTES_MAX = 32_768;
+
+const configField = () =>
+  z
+    .record(z.string(), z.unknown())
+    .refine((value) => Buffer.byteLength(JSON.stringify(value)) <= CONFIG_BYTES_MAX, {
+      params: { rule: 'max' },
+      message: `Must have at most ${CONFIG_BYTES_MAX} bytes as JSON`,
+    });
+
 const fields = {
   label: text(2, 80).describe("The tenant's own name for the account."),
-  publicConfig: z
-    .record(z.string(), z.unknown())
-    .describe("Settings, by the provider's schema in the catalog. Keys in either spelling."),
-  secretConfig: z
-    .record(z.string(), z.unknown())
-    .describe('Secrets, by the schema in the catalog. Encrypted at once, and never shown again.'),
+  publicConfig: configField().describe(
+    "Settings, by the provider's schema in the catalog. Keys in either spelling.",
+  ),
+  secretConfig: configField().describe(
+    'Secrets, by the schema in the catalog. Encrypted at once, and never shown again.',
+  ),
   rateLimitPerSecond: z
     .int()
     .min(1)
