@@ -53,7 +53,7 @@ const health = stack.use(
     ready: async () => (watch.isEnding() ? { failing: ['ending'] } : schema()),
   }),
 );
-await api.app.listen(http.listen);
+await api.app.listen({ ...http.listen });
 log.info({ port: (api.app.server.address() as AddressInfo).port, metricsPort: health.port }, 'Listening');
 
 const ending = await watch.ended;

@@ -37,6 +37,15 @@ test('lines below the level are not written', () => {
   expect(lines).toHaveLength(1);
 });
 
+test("a line's fields stay out of the lines after it, even where the context is one object", () => {
+  const fields = {};
+  const { log, last } = setup({ context: () => fields });
+  log.info({ tenantId: 't1' }, 'First');
+  log.info('Second');
+  expect(last()).not.toHaveProperty('tenantId');
+  expect(fields).toEqual({});
+});
+
 test('the context is asked at each line', () => {
   let traceId = 'a';
   const { log, last } = setup({ context: () => ({ traceId }) });

@@ -54,7 +54,8 @@ export function createLogger(options: LoggerOptions): Logger {
           method.apply(this, args.map((arg) => (typeof arg === 'string' ? scrub(arg) : arg)) as typeof args);
         },
       },
-      ...(context === undefined ? {} : { mixin: () => context() }),
+      // The library adds a line's fields to the object it is given.
+      ...(context === undefined ? {} : { mixin: () => ({ ...context() }) }),
     },
     destination ?? pino.destination({ dest: 1, sync: true }),
   );

@@ -223,10 +223,10 @@ export async function openNats({ config, log, name, connectWaitMs = 5_000 }: Nat
       await dialing;
       // A drain flushes acknowledgements and notices; without a connection it would wait for one.
       if (nc !== undefined && isConnected) {
-        await Promise.race([
-          nc.drain().catch(() => undefined),
-          pause(DRAIN_TIMEOUT_MS, new AbortController().signal),
-        ]);
+        const drained = new AbortController();
+        await Promise.race([nc.drain().catch(() => undefined), pause(DRAIN_TIMEOUT_MS, drained.signal)]);
+        // The timer would keep the process alive.
+        drained.abort();
       }
       await nc?.close();
       setConnected(false);

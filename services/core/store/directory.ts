@@ -146,9 +146,9 @@ export function directoryStore(sql: Sql) {
     },
 
     async touchApiKeys(used: ReadonlyMap<ApiKeyId, Date>): Promise<void> {
-      await bounded(
-        sql`select touch_api_keys(${[...used.keys()]}::uuid[], ${[...used.values()]}::timestamptz[])`,
-      );
+      // As text: the driver takes an array of dates for one date.
+      const times = [...used.values()].map((time) => time.toISOString());
+      await bounded(sql`select touch_api_keys(${[...used.keys()]}::uuid[], ${times}::timestamptz[])`);
     },
 
     /** One call by one subject against its limit in any rolling minute. */
