@@ -56,6 +56,7 @@ export type Worker = {
 type Health = Breaker['health'];
 
 const RECEIPTS_AT_ONCE = 200;
+const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 
 /** Puts the parts together and starts the tasks that repeat. Opens nothing itself. */
@@ -124,6 +125,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
         onVerified: events.accountVerified,
       }),
     ),
+    forget: task('forget', MINUTE_MS, () => store.forgetReplacedSecrets()),
     maintain: task('maintain', HOUR_MS, async () => {
       const result = await store.maintain();
       if (result !== 'elsewhere') events.maintained(result);

@@ -230,6 +230,10 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
         }),
       );
     },
+    /** Empties what a new secret has replaced, once its quarter of an hour is over. */
+    async forgetReplacedSecrets(): Promise<void> {
+      await bounded(sql`select forget_replaced_secrets()`);
+    },
     async schemaVersion(): Promise<number> {
       const [row] = await bounded(sql<{ version: number }[]>`select schema_version() as version`);
       return row?.version ?? 0;

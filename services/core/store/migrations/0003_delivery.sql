@@ -357,7 +357,9 @@ begin
 
   update message_states s
   set status = r.status, reason = r.reason, failure = r.failure_shown, lease_until = null,
-    next_attempt_at = least(at_now + make_interval(secs => r.next_attempt_ms / 1000.0), s.expires_at),
+    -- `least` passes over nulls: without a next attempt there is none, not one at the expiry.
+    next_attempt_at = case when r.next_attempt_ms is not null
+      then least(at_now + make_interval(secs => r.next_attempt_ms / 1000.0), s.expires_at) end,
     retries = r.retries, ambiguous = r.ambiguous, provider_waits = r.provider_waits, duplicate_risk = r.duplicate_risk,
     final = r.final, provider_message_id = coalesce(r.provider_message_id, s.provider_message_id),
     sent_at = case when r.status = 'sent' then at_now else s.sent_at end,
