@@ -19,6 +19,7 @@ export default defineConfig({
             'deploy/**/*.test.ts',
             'test/*.test.ts',
             'test/support/**/*.test.ts',
+            'test/bench/**/*.test.ts',
           ],
           testTimeout: 10_000,
         },
