@@ -1,0 +1,56 @@
+import { createHash, generateKeyPair, randomBytes } from 'node:crypto';
+import { promisify } from 'node:util';
+import type { Channel } from '#core/domain/channel.ts';
+
+export type ProviderAccount = {
+  readonly channel: Channel;
+  readonly provider: string;
+  readonly label: string;
+  readonly publicConfig: Readonly<Record<string, unknown>>;
+  /** Made when it is needed: an account that exists already keeps its own. */
+  readonly secretConfig: () => Promise<Readonly<Record<string, unknown>>>;
+};
+
+/** One account per channel, of the shapes that the vendors give out. Each tenant has identifiers of its own. */
+export function accountsOf(slug: string, smtpPort: number): readonly ProviderAccount[] {
+  const digest = createHash('sha256').update(slug).digest('hex');
+  const numberOf = (length: number): string => String(BigInt(`0x${digest}`)).slice(0, length);
+  return [
+    {
+      channel: 'sms',
+      provider: 'twilio',
+      label: 'Twilio (stand-in)',
+      publicConfig: { accountSid: `AC${digest.slice(0, 32)}`, from: '+15005550006' },
+      secretConfig: async () => ({ authToken: randomBytes(16).toString('hex') }),
+    },
+    {
+      channel: 'email',
+      provider: 'smtp',
+      label: 'Local inbox',
+      publicConfig: { host: '127.0.0.1', port: smtpPort, username: slug },
+      secretConfig: async () => ({ password: randomBytes(16).toString('hex') }),
+    },
+    {
+      channel: 'push',
+      provider: 'fcm',
+      label: 'FCM (stand-in)',
+      publicConfig: {
+        projectId: `${slug}-push`,
+        clientEmail: `despatch@${slug}-push.iam.gserviceaccount.com`,
+      },
+      secretConfig: async () => ({ privateKey: await rsaKey() }),
+    },
+    {
+      channel: 'whatsapp',
+      provider: 'whatsapp-cloud',
+      label: 'WhatsApp Cloud API (stand-in)',
+      publicConfig: { phoneNumberId: numberOf(15) },
+      secretConfig: async () => ({ accessToken: `EAA${randomBytes(48).toString('hex')}` }),
+    },
+  ];
+}
+
+async function rsaKey(): Promise<string> {
+  const { privateKey } = await promisify(generateKeyPair)('rsa', { modulusLength: 2048 });
+  return privateKey.export({ type: 'pkcs8', format: 'pem' }) as string;
+}

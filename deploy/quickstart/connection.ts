@@ -1,0 +1,18 @@
+import type { StandInId } from './stand-ins.ts';
+
+/** What a program needs to use the running quick start: the content of `quickstart.json`. */
+export type Connection = {
+  readonly baseUrl: string;
+  readonly metricsUrls: { readonly api: string; readonly worker: string };
+  readonly tenantSlug: string;
+  readonly serviceKey: string;
+  /** An owner of the tenant, not a platform admin. */
+  readonly adminToken: string;
+  readonly platformToken: string;
+  /** A viewer of the tenant. */
+  readonly viewerToken: string;
+  /** With providers of its own; its admin is no member of the first tenant. */
+  readonly otherTenant: { readonly slug: string; readonly serviceKey: string; readonly adminToken: string };
+  readonly inboxUrl: string;
+  readonly providerUrls: Readonly<Record<StandInId, string>>;
+};

@@ -1,0 +1,67 @@
+import { AUDIENCE, PEOPLE } from './people.ts';
+import type { Ports } from './ports.ts';
+import type { State } from './state.ts';
+import type { StandInId } from './stand-ins.ts';
+
+export type EnvironmentInput = {
+  readonly ports: Ports;
+  readonly state: State;
+  /** Postgres without a user. */
+  readonly databaseUrl: string;
+  readonly natsUrl: string;
+  readonly jwksUrl: string;
+  readonly keyring: Readonly<Record<'api' | 'worker', Readonly<Record<string, string>>>>;
+  readonly providerUrls: Readonly<Record<StandInId, string>>;
+  /** PEM file of the mail stand-in's certificate. */
+  readonly mailCertificateFile: string;
+};
+
+export type Environment = Readonly<Record<string, string>>;
+
+export function apiEnvironment(input: EnvironmentInput): Environment {
+  const { ports, state, jwksUrl } = input;
+  return {
+    ...serviceEnvironment('api', input),
+    HOST: '127.0.0.1',
+    PORT: String(ports.api),
+    // No load balancer has to notice the end.
+    SHUTDOWN_DELAY_MS: '0',
+    PUBLIC_BASE_URL: `http://127.0.0.1:${ports.api}`,
+    METRICS_PORT: String(ports.apiMetrics),
+    KEY_PEPPER: state.pepper,
+    OIDC_ISSUER: state.issuer,
+    OIDC_AUDIENCE: AUDIENCE,
+    OIDC_JWKS_URL: jwksUrl,
+    PLATFORM_ADMINS: PEOPLE.platform.sub,
+    SELF_SERVE_TENANTS: 'true',
+  };
+}
+
+export function workerEnvironment(input: EnvironmentInput): Environment {
+  const { ports, providerUrls, mailCertificateFile } = input;
+  const overrides = Object.entries(providerUrls).map(([id, origin]) => `${id}=${origin}`);
+  return {
+    ...serviceEnvironment('worker', input),
+    METRICS_PORT: String(ports.workerMetrics),
+    PROVIDER_BASE_URLS: overrides.join(','),
+    // The inbox is the one mail server that tenants may name on this machine, and everything else on it.
+    EGRESS_ALLOW_CIDRS: '127.0.0.0/8',
+    NODE_EXTRA_CA_CERTS: mailCertificateFile,
+  };
+}
+
+function serviceEnvironment(service: 'api' | 'worker', input: EnvironmentInput): Environment {
+  const { state, databaseUrl, natsUrl, keyring } = input;
+  const database = new URL(databaseUrl);
+  database.username = `despatch_${service}`;
+  database.password = state.databasePasswords[service];
+  return {
+    DESPATCH_ENV: 'development',
+    DATABASE_URL: database.href,
+    NATS_URL: natsUrl,
+    NATS_USER: `despatch_${service}`,
+    NATS_PASSWORD: state.natsPasswords[service],
+    METRICS_HOST: '127.0.0.1',
+    ...keyring[service],
+  };
+}

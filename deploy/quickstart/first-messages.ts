@@ -1,0 +1,137 @@
+import { randomBytes } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Channel } from '#core/domain/channel.ts';
+import type { ApiClient } from './api-client.ts';
+import type { Arrival } from './received.ts';
+import { table } from './table.ts';
+
+export type Delivery = {
+  readonly id: string;
+  readonly channel: Channel;
+  readonly status: string;
+  /** From the acceptance to the arrival at the provider; undefined where it did not arrive. */
+  readonly latencyMs: number | undefined;
+  /** Why it is not sent. */
+  readonly reason?: string;
+};
+
+/** Where the messages of each channel arrive. */
+export type Arrivals = { readonly [C in Channel]: () => readonly Arrival[] };
+
+type Accepted = { readonly id: string; readonly enqueuedAt: string };
+type MessageRecord = {
+  readonly status: string;
+  readonly statusReason?: string | null;
+  readonly failure?: {
+    readonly class: string;
+    readonly code: string;
+    readonly providerMessage?: string;
+  } | null;
+};
+
+const WAIT_MS_MAX = 20_000;
+const POLL_MS = 25;
+
+/**
+ * Sends one message per channel, one after the other, and waits until each has arrived at its provider and is known to
+ * be sent.
+ */
+export async function sendFirstMessages(
+  api: ApiClient,
+  serviceKey: string,
+  arrivals: Arrivals,
+): Promise<Delivery[]> {
+  const deliveries: Delivery[] = [];
+  for (const sample of samples())
+    deliveries.push(await send(api, serviceKey, sample, arrivals[sample.channel]));
+  return deliveries;
+}
+
+async function send(
+  api: ApiClient,
+  serviceKey: string,
+  { channel, mark, body }: Sample,
+  arrivals: Arrivals[Channel],
+): Promise<Delivery> {
+  const accepted = await api.call<Accepted>({ serviceKey }, 'POST', '/v1/messages', { channel, ...body });
+  const deadline = Date.now() + WAIT_MS_MAX;
+  for (;;) {
+    const record = await api.call<MessageRecord>({ serviceKey }, 'GET', `/v1/messages/${accepted.id}`);
+    const arrival = arrivals().find(({ text }) => text.includes(mark));
+    const isOver = record.status === 'sent' ? arrival !== undefined : isEnd(record.status);
+    if (isOver || Date.now() > deadline) return toDelivery(channel, accepted, record, arrival);
+    await delay(POLL_MS);
+  }
+}
+
+type Sample = { readonly channel: Channel; readonly mark: string; readonly body: Record<string, string> };
+
+/** Each text carries a mark of its own, by which its arrival is known. */
+function samples(): Sample[] {
+  const mark = (): string => randomBytes(3).toString('hex');
+  const [sms, email, push, whatsapp] = [mark(), mark(), mark(), mark()];
+  return [
+    { channel: 'sms', mark: sms, body: { to: '+14155550100', body: `Your code is ${sms}` } },
+    {
+      channel: 'email',
+      mark: email,
+      body: {
+        to: 'ada@example.com',
+        from: 'Acme <hello@acme.example>',
+        subject: 'Welcome to Acme',
+        bodyText: `Hello Ada, your order ${email} is on its way.`,
+        bodyHtml: `<p>Hello Ada,</p><p>your order <strong>${email}</strong> is on its way.</p>`,
+      },
+    },
+    {
+      channel: 'push',
+      mark: push,
+      body: { to: 'device-token-of-ada', title: 'Order shipped', body: `Order ${push} is on its way` },
+    },
+    {
+      channel: 'whatsapp',
+      mark: whatsapp,
+      body: { to: '+14155550100', body: `Order ${whatsapp} has arrived` },
+    },
+  ];
+}
+
+function isEnd(status: string): boolean {
+  return !['queued', 'sending', 'deferred', 'held'].includes(status);
+}
+
+function toDelivery(
+  channel: Channel,
+  { id, enqueuedAt }: Accepted,
+  { status, statusReason, failure }: MessageRecord,
+  arrival: Arrival | undefined,
+): Delivery {
+  const latencyMs = arrival === undefined ? undefined : Math.max(0, arrival.at - Date.parse(enqueuedAt));
+  if (status === 'sent' && arrival !== undefined) return { id, channel, status, latencyMs };
+  const told = [failure?.class, failure?.code, failure?.providerMessage].filter((part) => part !== undefined);
+  const reason = told.length > 0 ? told.join(' ') : (statusReason ?? 'it did not get there in time');
+  return { id, channel, status, latencyMs, reason };
+}
+
+export function isDelivered({ status, latencyMs }: Delivery): boolean {
+  return status === 'sent' && latencyMs !== undefined;
+}
+
+export function deliveryTable(deliveries: readonly Delivery[]): string {
+  return table(
+    [
+      { title: 'id', align: 'left' },
+      { title: 'channel', align: 'left' },
+      { title: 'status', align: 'left' },
+      { title: 'accept to provider', align: 'right' },
+      { title: '', align: 'left' },
+    ],
+    deliveries.map(({ id, channel, status, latencyMs, reason = '' }) => [
+      id,
+      channel,
+      status,
+      latencyMs === undefined ? '-' : `${latencyMs} ms`,
+      reason,
+    ]),
+  );
+}

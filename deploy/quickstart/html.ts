@@ -1,0 +1,114 @@
+/** Markup that may go into a page as it is. Made by `html` alone. */
+export type Html = { readonly markup: string };
+
+type Value = string | number | Html | readonly Html[];
+
+/** A template whose values are escaped unless they are markup themselves. */
+export function html(parts: TemplateStringsArray, ...values: readonly Value[]): Html {
+  const markup = parts.map((part, index) => {
+    const value = values[index];
+    return value === undefined ? part : part + markupOf(value);
+  });
+  return { markup: markup.join('') };
+}
+
+function markupOf(value: Value): string {
+  if (typeof value === 'string' || typeof value === 'number') return escapeText(String(value));
+  return 'markup' in value ? value.markup : value.map(({ markup }) => markup).join('');
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+
+function escapeText(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
+}
+
+export type Page = {
+  readonly title: string;
+  readonly content: Html;
+  /** Loads itself again after so many seconds. */
+  readonly refreshSeconds?: number;
+};
+
+/** A complete page of the quick start. */
+export function renderPage({ title, content, refreshSeconds }: Page): string {
+  const refresh =
+    refreshSeconds === undefined ? html`` : html`<meta http-equiv="refresh" content="${refreshSeconds}" />`;
+  return html`<!doctype html>
+    <html lang="en">
+      <meta charset="utf-8" />
+      <meta name="viewport" content="width=device-width, initial-scale=1" />
+      ${refresh}
+      <title>${title} · Despatch quick start</title>
+      <style>
+        body {
+          font:
+            15px/1.5 system-ui,
+            sans-serif;
+          margin: 2rem auto;
+          max-width: 70rem;
+          padding: 0 1rem;
+          color: #1c2330;
+        }
+        h1 {
+          font-size: 1.3rem;
+        }
+        a {
+          color: #1d4ed8;
+        }
+        table {
+          border-collapse: collapse;
+          width: 100%;
+        }
+        th,
+        td {
+          text-align: left;
+          padding: 0.4rem 0.8rem 0.4rem 0;
+          vertical-align: top;
+        }
+        tr + tr td {
+          border-top: 1px solid #d9dee7;
+        }
+        th {
+          color: #5b6473;
+          font-weight: 600;
+        }
+        pre {
+          background: #f4f6f9;
+          padding: 0.8rem;
+          overflow-x: auto;
+          white-space: pre-wrap;
+          overflow-wrap: anywhere;
+          margin: 0;
+        }
+        td {
+          overflow-wrap: anywhere;
+        }
+        iframe {
+          width: 100%;
+          height: 24rem;
+          border: 1px solid #d9dee7;
+        }
+        .quiet {
+          color: #5b6473;
+        }
+      </style>
+      ${content}
+    </html> `.markup;
+}
+
+/** Headers of every page: nothing on it may load or run anything. */
+export const PAGE_HEADERS: Readonly<Record<string, string>> = {
+  'content-type': 'text/html; charset=utf-8',
+  'content-security-policy':
+    "default-src 'none'; style-src 'unsafe-inline'; frame-src 'self'; base-uri 'none'; form-action 'none'",
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'cache-control': 'no-store',
+};

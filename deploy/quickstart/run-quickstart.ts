@@ -1,0 +1,195 @@
+import { mkdir } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import { accountsOf } from './accounts.ts';
+import { createApiClient, type ApiClient } from './api-client.ts';
+import type { Connection } from './connection.ts';
+import { openDataFolder } from './data-folder.ts';
+import { apiEnvironment, workerEnvironment } from './environments.ts';
+import { deliveryTable, isDelivered, sendFirstMessages } from './first-messages.ts';
+import { guide } from './guide.ts';
+import { lockFolder } from './instance-lock.ts';
+import { chooseKeyring } from './keyring.ts';
+import type { Options } from './options.ts';
+import { mintTokens, PEOPLE, type Tokens } from './people.ts';
+import { choosePorts, type Ports } from './ports.ts';
+import type { Progress } from './progress.ts';
+import { startServers, type Servers } from './servers.ts';
+import { startService, type ServiceOptions, type ServiceProcess } from './service-process.ts';
+import { settleAll } from './settle-all.ts';
+import { writePrivateJson, writeState, type State } from './state.ts';
+import { ensureTenant } from './tenants.ts';
+
+export type QuickstartOptions = {
+  readonly root: string;
+  readonly options: Options;
+  readonly progress: Progress;
+};
+
+type Tenants = NonNullable<State['tenants']>;
+
+/**
+ * Starts everything, sends one message per channel, and stays up until a signal or, with `--once`, ends. Everything it
+ * started has stopped when it returns or throws.
+ * @returns the exit code.
+ */
+export async function runQuickstart({ root, options, progress }: QuickstartOptions): Promise<number> {
+  const { stateDir, once } = options;
+  await using stack = new AsyncDisposableStack();
+  await mkdir(stateDir, { recursive: true });
+  stack.use(await lockFolder(stateDir));
+  // Secrets of one keyring are of no use to the other, so each has data of its own.
+  const kind = await chooseKeyring(options.vault);
+  const folder = join(stateDir, kind);
+  progress.note(`Starting Despatch, with its data in ${shown(root, folder)}`);
+  const ports = await choosePorts(options.anyPorts);
+  const issuer = `http://127.0.0.1:${ports.issuer}`;
+  const state = await openDataFolder({ folder, fresh: options.fresh, issuer, note: progress.note });
+  const servers = await startServers({ kind, root, folder, ports, state, progress }, stack);
+  const logFolder = join(folder, 'logs');
+  const processes = await startServices({ root, logFolder, servers, ports, progress }, stack);
+
+  const baseUrl = `http://127.0.0.1:${ports.api}`;
+  const tokens = await mintTokens(servers.oidc, state.issuer);
+  const api = createApiClient(baseUrl, progress.note);
+  const tenants = await progress.step(
+    () => ensureTenants(api, tokens, state.tenants, servers.inbox.smtpPort),
+    ({ first, other }) =>
+      `Tenants ${first.slug} and ${other.slug}, each with a key and one provider per channel`,
+  );
+  await writeState(folder, { ...state, tenants });
+  const connection = connectionOf({ ports, servers, tokens, tenants });
+  const connectionFile = join(stateDir, 'quickstart.json');
+  await writePrivateJson(connectionFile, connection);
+
+  const deliveries = await progress.step(
+    () => sendFirstMessages(api, tenants.first.serviceKey, arrivalsOf(servers)),
+    () => 'One message per channel:',
+  );
+  process.stdout.write(`\n${deliveryTable(deliveries)}\n\n`);
+  const isAllDelivered = deliveries.every(isDelivered);
+  if (!isAllDelivered) process.stderr.write(`Not all arrived; the logs are in ${shown(root, logFolder)}\n`);
+  if (once) return isAllDelivered ? 0 : 1;
+
+  const files = { connectionFile: shown(root, connectionFile), logFolder: shown(root, logFolder) };
+  process.stdout.write(guide({ connection, ...files }));
+  const crashed = processes.map(async ({ name, exited, logFile }) => {
+    throw new Error(`the ${name} ended with ${await exited}; its log is ${shown(root, logFile)}`);
+  });
+  await Promise.race([untilSignal(), ...crashed]);
+  progress.note('Stopping');
+  return 0;
+}
+
+type ServicesInput = {
+  readonly root: string;
+  readonly logFolder: string;
+  readonly servers: Servers;
+  readonly ports: Ports;
+  readonly progress: Progress;
+};
+
+async function startServices(
+  { root, logFolder, servers, ports, progress }: ServicesInput,
+  stack: AsyncDisposableStack,
+): Promise<ServiceProcess[]> {
+  await mkdir(logFolder, { recursive: true });
+  const start = async (options: Pick<ServiceOptions, 'name' | 'environment' | 'readyUrl' | 'listenUrl'>) =>
+    stack.use(await startService({ root, logFolder, ...options }));
+  return settleAll([
+    progress.step(
+      () =>
+        start({
+          name: 'api',
+          environment: apiEnvironment(servers.services),
+          readyUrl: `http://127.0.0.1:${ports.apiMetrics}/readyz`,
+          listenUrl: `http://127.0.0.1:${ports.api}/v1/openapi.json`,
+        }),
+      () => `The api on port ${ports.api}`,
+    ),
+    progress.step(
+      () =>
+        start({
+          name: 'worker',
+          environment: workerEnvironment(servers.services),
+          readyUrl: `http://127.0.0.1:${ports.workerMetrics}/readyz`,
+        }),
+      () => 'The worker',
+    ),
+  ]);
+}
+
+async function ensureTenants(
+  api: ApiClient,
+  tokens: Tokens,
+  saved: Tenants | undefined,
+  smtpPort: number,
+): Promise<Tenants> {
+  const acme = {
+    slug: 'acme',
+    name: 'Acme',
+    ownerToken: tokens.owner,
+    accounts: accountsOf('acme', smtpPort),
+    viewer: PEOPLE.viewer.sub,
+  };
+  const globex = {
+    slug: 'globex',
+    name: 'Globex',
+    ownerToken: tokens.otherOwner,
+    accounts: accountsOf('globex', smtpPort),
+  };
+  const [first, other] = await settleAll([
+    ensureTenant(api, acme, saved?.first, tokens.platform),
+    ensureTenant(api, globex, saved?.other, tokens.platform),
+  ]);
+  return { first, other };
+}
+
+type ConnectionInput = {
+  readonly ports: Ports;
+  readonly servers: Servers;
+  readonly tokens: Tokens;
+  readonly tenants: Tenants;
+};
+
+function connectionOf({ ports, servers, tokens, tenants }: ConnectionInput): Connection {
+  return {
+    baseUrl: `http://127.0.0.1:${ports.api}`,
+    metricsUrls: {
+      api: `http://127.0.0.1:${ports.apiMetrics}/metrics`,
+      worker: `http://127.0.0.1:${ports.workerMetrics}/metrics`,
+    },
+    tenantSlug: tenants.first.slug,
+    serviceKey: tenants.first.serviceKey,
+    adminToken: tokens.owner,
+    platformToken: tokens.platform,
+    viewerToken: tokens.viewer,
+    otherTenant: {
+      slug: tenants.other.slug,
+      serviceKey: tenants.other.serviceKey,
+      adminToken: tokens.otherOwner,
+    },
+    inboxUrl: servers.inbox.url,
+    providerUrls: servers.services.providerUrls,
+  };
+}
+
+function arrivalsOf({ inbox, standIns }: Servers) {
+  return {
+    sms: standIns.twilio.arrivals,
+    email: inbox.arrivals,
+    push: standIns.fcm.arrivals,
+    whatsapp: standIns['whatsapp-cloud'].arrivals,
+  };
+}
+
+/** Only the first signal is ours: a second one ends the process at once, and its children with it. */
+function untilSignal(): Promise<void> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => resolve());
+  });
+}
+
+function shown(root: string, path: string): string {
+  const inside = relative(root, path);
+  return inside.startsWith('..') ? path : inside;
+}

@@ -1,0 +1,125 @@
+import { join } from 'node:path';
+import { STAND_IN_CERTIFICATE } from '#providers/smtp/stand-in-certificate.ts';
+import { startOidcIssuer, type OidcIssuer } from '#test/support/oidc-issuer.ts';
+import { writeFile } from 'node:fs/promises';
+import { migrate } from '../../services/migrate/migrate.ts';
+import { startNats } from '../servers/nats.ts';
+import { startPostgres } from '../servers/postgres.ts';
+import type { EnvironmentInput } from './environments.ts';
+import { startInbox, type Inbox } from './inbox.ts';
+import { startKeyring, type KeyringKind } from './keyring.ts';
+import type { Ports } from './ports.ts';
+import type { Progress } from './progress.ts';
+import { settleAll } from './settle-all.ts';
+import { STAND_INS, startShownStandIn, type ShownStandIn, type StandInId } from './stand-ins.ts';
+import type { State } from './state.ts';
+
+export type ServersOptions = {
+  readonly kind: KeyringKind;
+  readonly root: string;
+  readonly folder: string;
+  readonly ports: Ports;
+  readonly state: State;
+  readonly progress: Progress;
+};
+
+export type Servers = {
+  readonly services: EnvironmentInput;
+  readonly oidc: OidcIssuer;
+  readonly inbox: Inbox;
+  readonly standIns: Readonly<Record<StandInId, ShownStandIn>>;
+};
+
+/** Everything that the services need, started at the same time; the stack stops it. */
+export async function startServers(options: ServersOptions, stack: AsyncDisposableStack): Promise<Servers> {
+  const { kind, folder, ports, state, progress } = options;
+  const log = progress.note;
+  const [databaseUrl, nats, keyring, oidc, inbox, standIns] = await settleAll([
+    openDatabase(options, stack),
+    progress.step(
+      async () => stack.use(await startNats({ ...natsOptions(options), log })),
+      ({ port }) => `NATS on port ${port}`,
+    ),
+    progress.step(
+      async () => stack.use(await startKeyring({ kind, folder, vaultPort: ports.vault, log })),
+      ({ summary }) => summary,
+    ),
+    progress.step(
+      async () => stack.use(await startOidcIssuer({ port: ports.issuer })),
+      () => `Sign-in issuer on port ${ports.issuer}`,
+    ),
+    progress.step(
+      async () => stack.use(await startInbox({ smtp: ports.smtp, web: ports.inbox })),
+      ({ smtpPort }) => `Mail server on port ${smtpPort}, its inbox on port ${ports.inbox}`,
+    ),
+    progress.step(
+      () => startStandIns(ports, stack),
+      () =>
+        `Stand-ins for ${Object.values(STAND_INS)
+          .map(({ name }) => name)
+          .join(', ')}`,
+    ),
+  ]);
+  const mailCertificateFile = join(folder, 'inbox.pem');
+  await writeFile(mailCertificateFile, STAND_IN_CERTIFICATE);
+  const services: EnvironmentInput = {
+    ports,
+    state,
+    databaseUrl,
+    natsUrl: nats.url,
+    jwksUrl: oidc.jwksUrl,
+    keyring: keyring.environment,
+    providerUrls: {
+      twilio: standIns.twilio.origin,
+      fcm: standIns.fcm.origin,
+      'whatsapp-cloud': standIns['whatsapp-cloud'].origin,
+    },
+    mailCertificateFile,
+  };
+  return { services, oidc, inbox, standIns };
+}
+
+async function openDatabase(
+  { folder, ports, state, progress }: ServersOptions,
+  stack: AsyncDisposableStack,
+): Promise<string> {
+  const server = await progress.step(
+    async () =>
+      stack.use(
+        await startPostgres({ dir: join(folder, 'postgres'), port: ports.postgres, log: progress.note }),
+      ),
+    ({ port }) => `Postgres on port ${port}`,
+  );
+  await progress.step(
+    () => migrate({ databaseUrl: server.superuserUrl(), passwords: state.databasePasswords }),
+    ({ applied }) =>
+      applied.length === 0 ? 'Schema is up to date' : `Schema made by ${applied.length} migrations`,
+  );
+  const url = new URL(server.superuserUrl());
+  url.username = '';
+  url.password = '';
+  return url.href;
+}
+
+function natsOptions({ root, folder, ports, state }: ServersOptions) {
+  return {
+    dir: join(folder, 'nats'),
+    port: ports.nats,
+    include: join(root, 'deploy/nats/permissions.conf'),
+    env: {
+      DESPATCH_NATS_API_PASSWORD: state.natsPasswords.api,
+      DESPATCH_NATS_WORKER_PASSWORD: state.natsPasswords.worker,
+      DESPATCH_NATS_CONTROLLER_PASSWORD: state.natsPasswords.controller,
+    },
+  };
+}
+
+async function startStandIns(
+  ports: Ports,
+  stack: AsyncDisposableStack,
+): Promise<Readonly<Record<StandInId, ShownStandIn>>> {
+  const start = async (id: StandInId): Promise<ShownStandIn> =>
+    stack.use(await startShownStandIn(id, ports[id]));
+  const [twilio, fcm, whatsapp] = await settleAll([start('twilio'), start('fcm'), start('whatsapp-cloud')]);
+  return { twilio, fcm, 'whatsapp-cloud': whatsapp };
+}

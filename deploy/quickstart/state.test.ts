@@ -1,0 +1,53 @@
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { newState, readState, staleness, writePrivateJson, writeState, type State } from './state.ts';
+
+const tenant = { id: '1', slug: 'acme', serviceKey: 'k' };
+const complete: State = {
+  ...newState({ '0001_a.sql': 'x' }, 'http://issuer'),
+  tenants: { first: tenant, other: tenant },
+};
+
+async function folder() {
+  const path = await mkdtemp(join(tmpdir(), 'despatch-state-'));
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true }) };
+}
+
+test('data goes on being used while migrations are only added', () => {
+  expect(staleness(complete, { '0001_a.sql': 'x', '0002_b.sql': 'y' })).toBeUndefined();
+});
+
+test.each([
+  ['a changed migration', complete, { '0001_a.sql': 'z' }],
+  ['a migration that is gone', complete, {}],
+  ['a first start that was cut off', newState({}, 'http://issuer'), {}],
+  ['no state at all', undefined, {}],
+])('%s makes the data useless', (_name, state, migrations) => {
+  expect(staleness(state, migrations)).toEqual(expect.any(String));
+});
+
+test('every secret of a new state is its own', () => {
+  const { pepper, databasePasswords, natsPasswords } = newState({}, 'http://issuer');
+  const secrets = [pepper, ...Object.values(databasePasswords), ...Object.values(natsPasswords)];
+  expect(new Set(secrets).size).toBe(7);
+  for (const secret of secrets) expect(secret).toMatch(/^[0-9a-f]{64}$/);
+});
+
+test('a state is read as it was written, and a broken file counts as none', async () => {
+  await using dir = await folder();
+  await writeState(dir.path, complete);
+  expect(await readState(dir.path)).toEqual(complete);
+  await writeFile(join(dir.path, 'state.json'), '{"pep');
+  expect(await readState(dir.path)).toBeUndefined();
+});
+
+test('what holds secrets is for its owner alone, even where a looser file was there before', async () => {
+  await using dir = await folder();
+  const path = join(dir.path, 'quickstart.json');
+  await writeFile(path, '{}', { mode: 0o644 });
+  await writePrivateJson(path, { a: 1 });
+  expect((await stat(path)).mode & 0o777).toBe(0o600);
+  expect(JSON.parse(await readFile(path, 'utf8'))).toEqual({ a: 1 });
+});

@@ -1,0 +1,64 @@
+import { randomBytes } from 'node:crypto';
+import { readFile, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
+export type SavedTenant = { readonly id: string; readonly slug: string; readonly serviceKey: string };
+
+/** What a later start needs to go on with the data of an earlier one. */
+export type State = {
+  /** SHA-256 of each migration that made the database. */
+  readonly migrations: Readonly<Record<string, string>>;
+  /** Names the sign-in issuer in tokens and accounts, whatever port it is on. */
+  readonly issuer: string;
+  readonly pepper: string;
+  readonly databasePasswords: { readonly api: string; readonly worker: string; readonly controller: string };
+  readonly natsPasswords: { readonly api: string; readonly worker: string; readonly controller: string };
+  /** Absent until the first start has made them. */
+  readonly tenants?: { readonly first: SavedTenant; readonly other: SavedTenant };
+};
+
+export function newState(migrations: State['migrations'], issuer: string): State {
+  const passwords = (): State['databasePasswords'] => ({
+    api: randomText(),
+    worker: randomText(),
+    controller: randomText(),
+  });
+  return {
+    migrations,
+    issuer,
+    pepper: randomText(),
+    databasePasswords: passwords(),
+    natsPasswords: passwords(),
+  };
+}
+
+/** Why the data of an earlier start is of no use to this one; undefined where it is. */
+export function staleness(state: State | undefined, migrations: State['migrations']): string | undefined {
+  if (state?.tenants === undefined) return 'an earlier start did not get to its end';
+  const changed = Object.entries(state.migrations).find(([name, hash]) => migrations[name] !== hash)?.[0];
+  return changed === undefined ? undefined : `the database was made by another ${changed}`;
+}
+
+/** Undefined when there is none, or none that can be read. */
+export async function readState(folder: string): Promise<State | undefined> {
+  try {
+    return JSON.parse(await readFile(join(folder, 'state.json'), 'utf8')) as State;
+  } catch {
+    return undefined;
+  }
+}
+
+export async function writeState(folder: string, state: State): Promise<void> {
+  await writePrivateJson(join(folder, 'state.json'), state);
+}
+
+/** Mode 0600, and never half a file. */
+export async function writePrivateJson(path: string, value: unknown): Promise<void> {
+  const draft = `${path}.${process.pid}`;
+  await writeFile(draft, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 });
+  await rename(draft, path);
+}
+
+function randomText(): string {
+  return randomBytes(32).toString('hex');
+}

@@ -1,0 +1,86 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { ProviderAccount } from './accounts.ts';
+import { describe, type ApiClient, type Caller } from './api-client.ts';
+import type { SavedTenant } from './state.ts';
+
+export type WantedTenant = {
+  readonly slug: string;
+  readonly name: string;
+  /** Bearer token of its owner. */
+  readonly ownerToken: string;
+  readonly accounts: readonly ProviderAccount[];
+  /** Subject of a member who may only look. */
+  readonly viewer?: string;
+};
+
+type ProviderView = {
+  readonly id: string;
+  readonly provider: string;
+  readonly label: string;
+  readonly status: string;
+  readonly configPublic: Readonly<Record<string, unknown>>;
+};
+
+/**
+ * Makes the tenant, or mends what has been changed of it since: an active tenant, a working key and one enabled account
+ * per channel that points where this start's servers are.
+ */
+export async function ensureTenant(
+  api: ApiClient,
+  wanted: WantedTenant,
+  saved: SavedTenant | undefined,
+  platformToken: string,
+): Promise<SavedTenant> {
+  const { slug, name, ownerToken, viewer } = wanted;
+  const owner: Caller = { token: ownerToken, tenantSlug: slug };
+  const id =
+    saved?.id ??
+    (await api.call<{ id: string }>({ token: ownerToken }, 'POST', '/v1/admin/tenants', { name, slug })).id;
+  if (saved !== undefined) await resume(api, id, platformToken);
+  await ensureAccounts(api, owner, wanted.accounts);
+  if (viewer !== undefined) {
+    await api.call(owner, 'PUT', '/v1/admin/members', { subject: viewer, role: 'viewer' });
+  }
+  return { id, slug, serviceKey: await ensureKey(api, owner, saved?.serviceKey) };
+}
+
+async function resume(api: ApiClient, id: string, platformToken: string): Promise<void> {
+  const platform: Caller = { token: platformToken };
+  const { status } = await api.call<{ status: string }>(platform, 'GET', `/v1/admin/tenants/${id}`);
+  if (status === 'suspended') await api.call(platform, 'POST', `/v1/admin/tenants/${id}/resume`);
+}
+
+async function ensureAccounts(
+  api: ApiClient,
+  owner: Caller,
+  accounts: readonly ProviderAccount[],
+): Promise<void> {
+  const { items } = await api.call<{ items: ProviderView[] }>(owner, 'GET', '/v1/admin/providers?limit=200');
+  for (const { provider, label, publicConfig, secretConfig } of accounts) {
+    const known = items.find((item) => item.provider === provider && item.label === label);
+    if (known === undefined) {
+      const body = { provider, label, publicConfig, secretConfig: await secretConfig() };
+      await api.call(owner, 'POST', '/v1/admin/providers', body);
+      continue;
+    }
+    // The inbox may be on another port now.
+    if (!isDeepStrictEqual(known.configPublic, publicConfig)) {
+      await api.call(owner, 'PATCH', `/v1/admin/providers/${known.id}`, { publicConfig });
+    }
+    if (known.status === 'disabled') {
+      await api.call(owner, 'POST', `/v1/admin/providers/${known.id}/enable`);
+    }
+  }
+}
+
+async function ensureKey(api: ApiClient, owner: Caller, saved: string | undefined): Promise<string> {
+  if (saved !== undefined) {
+    const answer = await api.ask({ serviceKey: saved }, 'GET', '/v1/messages?limit=1');
+    if (answer.status === 200) return saved;
+    if (answer.status !== 401) throw new Error(`the kept service key was answered ${describe(answer)}`);
+  }
+  const { key } = await api.call<{ key: string }>(owner, 'POST', '/v1/admin/api-keys', {
+    name: 'Quick start',
+  });
+  return key;
+}

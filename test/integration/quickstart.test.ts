@@ -1,0 +1,187 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { expect, test } from 'vitest';
+import { runProgram } from '../../deploy/servers/run-program.ts';
+import type { Connection } from '../../deploy/quickstart/connection.ts';
+import { credentialLines, curlLines } from '../../deploy/quickstart/guide.ts';
+
+const root = resolve(import.meta.dirname, '../..');
+const MINUTE_MS = 60_000;
+
+async function stateFolder() {
+  const path = await mkdtemp(join(tmpdir(), 'despatch-quickstart-'));
+  // Postgres may run as another user and has to reach its data.
+  await chmod(path, 0o755);
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
+}
+
+type Run = { readonly child: ChildProcess; readonly stdout: () => string; readonly stderr: () => string };
+
+function start(...args: string[]): Run {
+  const child = spawn(process.execPath, ['deploy/quickstart/main.ts', '--any-ports', ...args], {
+    cwd: root,
+    env: { ...process.env, NO_COLOR: '1' },
+  });
+  let [stdout, stderr] = ['', ''];
+  child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+  return { child, stdout: () => stdout, stderr: () => stderr };
+}
+
+async function runOnce(
+  state: string,
+  ...args: string[]
+): Promise<{ code: number | null } & Omit<Run, 'child'>> {
+  const { child, ...output } = start('--once', '--state', state, ...args);
+  const [code] = (await once(child, 'close')) as [number | null];
+  return { code, ...output };
+}
+
+async function readConnection(state: string): Promise<Connection> {
+  return JSON.parse(await readFile(join(state, 'quickstart.json'), 'utf8')) as Connection;
+}
+
+function urlsOf({ baseUrl, metricsUrls, inboxUrl, providerUrls }: Connection): string[] {
+  return [baseUrl, metricsUrls.api, metricsUrls.worker, inboxUrl, ...Object.values(providerUrls)];
+}
+
+async function expectNothingLeft(state: string): Promise<void> {
+  for (const url of urlsOf(await readConnection(state)))
+    await expect(fetch(url)).rejects.toThrow('fetch failed');
+  // Servers name their folder on their command line.
+  const processes = await runProgram('ps', ['-A', '-o', 'args=']);
+  expect(processes.split('\n').filter((line) => line.includes(state))).toEqual([]);
+}
+
+const CHANNEL_LINES = ['sms', 'email', 'push', 'whatsapp'].map((channel) =>
+  expect.stringMatching(new RegExp(`^[0-9a-f-]{36}  ${channel} +sent +\\d+ ms$`)),
+);
+
+test(
+  'with --once it delivers on all four channels, leaves its connection file and nothing running',
+  { timeout: MINUTE_MS },
+  async () => {
+    await using state = await stateFolder();
+    const first = await runOnce(state.path);
+    expect(first.stderr()).not.toContain('failed');
+    expect(first.code).toBe(0);
+    expect(first.stdout().split('\n')).toEqual(expect.arrayContaining(CHANNEL_LINES));
+    const connection = await readConnection(state.path);
+    expect(connection).toEqual({
+      baseUrl: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+      metricsUrls: { api: expect.stringMatching(/\/metrics$/), worker: expect.stringMatching(/\/metrics$/) },
+      tenantSlug: 'acme',
+      serviceKey: expect.stringMatching(/^dsp_live_/),
+      adminToken: expect.stringMatching(/^ey/),
+      platformToken: expect.stringMatching(/^ey/),
+      viewerToken: expect.stringMatching(/^ey/),
+      otherTenant: {
+        slug: 'globex',
+        serviceKey: expect.stringMatching(/^dsp_live_/),
+        adminToken: expect.stringMatching(/^ey/),
+      },
+      inboxUrl: expect.any(String),
+      providerUrls: {
+        twilio: expect.any(String),
+        fcm: expect.any(String),
+        'whatsapp-cloud': expect.any(String),
+      },
+    } satisfies Record<keyof Connection, unknown>);
+    expect((await stat(join(state.path, 'quickstart.json'))).mode & 0o777).toBe(0o600);
+    expect((await stat(join(state.path, 'local/state.json'))).mode & 0o777).toBe(0o600);
+    await expectNothingLeft(state.path);
+
+    const second = await runOnce(state.path);
+    expect(second.code).toBe(0);
+    expect((await readConnection(state.path)).serviceKey).toBe(connection.serviceKey);
+
+    const fresh = await runOnce(state.path, '--fresh');
+    expect(fresh.code).toBe(0);
+    expect((await readConnection(state.path)).serviceKey).not.toBe(connection.serviceKey);
+  },
+);
+
+test('with --vault it delivers through a real Vault', { timeout: MINUTE_MS }, async () => {
+  await using state = await stateFolder();
+  const { code, stdout, stderr } = await runOnce(state.path, '--vault');
+  expect(stderr()).toContain('Vault on port');
+  expect(code).toBe(0);
+  expect(stdout().split('\n')).toEqual(expect.arrayContaining(CHANNEL_LINES));
+  await expectNothingLeft(state.path);
+});
+
+test(
+  'it stays up until a signal; what it prints works, roles are as promised and pages show what came',
+  { timeout: MINUTE_MS },
+  async () => {
+    await using state = await stateFolder();
+    const { child, stdout } = start('--state', state.path);
+    const ended = once(child, 'close') as Promise<[number | null]>;
+    try {
+      await expect.poll(stdout, { timeout: MINUTE_MS, interval: 100 }).toContain('Then try:');
+      const connection = await readConnection(state.path);
+      for (const { title, command } of curlLines(connection)) {
+        expect(stdout()).toContain(command);
+        const script = [...credentialLines(connection), command].join('\n');
+        const answer = JSON.parse(await runProgram('sh', ['-c', script])) as Record<string, unknown>;
+        expect({ title, ...answer }).not.toHaveProperty('statusCode');
+      }
+      await expectRoles(connection);
+      await expectPages(connection);
+
+      const second = await runOnce(state.path);
+      expect(second.code).toBe(1);
+      expect(second.stderr()).toContain('another quick start runs on');
+    } finally {
+      child.kill('SIGINT');
+    }
+    expect((await ended)[0]).toBe(0);
+    await expectNothingLeft(state.path);
+  },
+);
+
+async function expectRoles(connection: Connection): Promise<void> {
+  const { baseUrl, tenantSlug, adminToken, viewerToken, platformToken, otherTenant } = connection;
+  const ask = async (token: string, slug: string | null, path: string, method = 'GET') => {
+    const headers = { authorization: `Bearer ${token}`, ...(slug === null ? {} : { 'x-tenant-slug': slug }) };
+    const { status } = await fetch(`${baseUrl}${path}`, { method, headers });
+    return status;
+  };
+  const { id } = await fetch(`${baseUrl}/v1/admin/me`, { headers: { authorization: `Bearer ${adminToken}` } })
+    .then((response) => response.json() as Promise<{ tenants: { id: string; slug: string; role: string }[] }>)
+    .then(({ tenants }) => {
+      expect(tenants).toEqual([expect.objectContaining({ slug: tenantSlug, role: 'owner' })]);
+      return tenants[0] ?? { id: '' };
+    });
+  expect(await ask(adminToken, tenantSlug, '/v1/admin/members')).toBe(200);
+  expect(await ask(adminToken, null, `/v1/admin/tenants/${id}/resume`, 'POST')).toBe(403);
+  expect(await ask(viewerToken, tenantSlug, '/v1/admin/providers')).toBe(200);
+  expect(await ask(viewerToken, tenantSlug, '/v1/admin/members')).toBe(403);
+  expect(await ask(platformToken, null, `/v1/admin/tenants/${id}`)).toBe(200);
+  expect(await ask(otherTenant.adminToken, tenantSlug, '/v1/admin/providers')).toBe(404);
+  expect(await ask(otherTenant.adminToken, otherTenant.slug, '/v1/admin/providers')).toBe(200);
+}
+
+async function expectPages({ inboxUrl, providerUrls, baseUrl }: Connection): Promise<void> {
+  const read = async (url: string): Promise<string> => {
+    const response = await fetch(url);
+    expect({ url, status: response.status }).toEqual({ url, status: 200 });
+    return response.text();
+  };
+  // The curl lines sent this one a moment ago.
+  await expect.poll(() => read(inboxUrl), { timeout: 10_000 }).toContain('you@example.com');
+  const mails = JSON.parse(await read(`${inboxUrl}/received`)) as { id: number; subject: string }[];
+  const welcome = mails.find(({ subject }) => subject === 'Welcome to Acme');
+  expect(await read(`${inboxUrl}/mails/${welcome?.id}`)).toContain('<iframe');
+  expect(await read(`${inboxUrl}/mails/${welcome?.id}/html`)).toContain('<p>Hello Ada,</p>');
+  expect((await fetch(`${inboxUrl}/mails/0`)).status).toBe(404);
+  expect(await read(providerUrls.twilio)).toContain('Your code is ');
+  expect(await read(providerUrls.fcm)).toContain('Order shipped');
+  expect(await read(providerUrls['whatsapp-cloud'])).toContain('has arrived');
+  expect(await read(`${providerUrls.twilio}/received`)).toContain('Messages.json');
+  await read(`${baseUrl}/v1/openapi.json`);
+  await read(`${baseUrl}/docs`);
+}
