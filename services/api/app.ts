@@ -41,9 +41,8 @@ export async function buildApp(deps: AppDeps, modules: readonly RouteModule[]): 
     genReqId: requestIdOf,
     clientErrorHandler: answerParserError,
     frameworkErrors: (error, request, reply) => {
-      const app_ = toAppError(error);
       reply.header('x-request-id', request.id);
-      void sendError(request, reply, app_);
+      void sendError(request, reply, toAppError(error));
     },
     return503OnClosing: false,
     routerOptions: { ignoreTrailingSlash: false, maxParamLength: 200 },

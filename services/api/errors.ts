@@ -116,6 +116,7 @@ function fromFramework(error: Partial<FastifyError> | null | undefined): AppErro
     case 'ECONNRESET':
     case 'ECONNABORTED':
       return validationFailed({ field: 'body', rule: 'complete', message: 'Request ended before its body' });
+    case undefined:
     default:
       return undefined;
   }
@@ -192,6 +193,7 @@ function parserError(code: string | undefined): AppError {
         rule: 'complete',
         message: 'Request did not arrive in time',
       });
+    case undefined:
     default:
       return validationFailed({ field: 'request', rule: 'http', message: 'Request is not valid HTTP/1.1' });
   }

@@ -110,7 +110,7 @@ export function createOnce<Body>(
       const created = await create(tx);
       if (claim !== null) await store(tx, claim, created);
       return { status: created.status, body: created.body, replayed: false };
-    }) as Promise<CreateResult<Body>>,
+    }),
     DATABASE_DEADLINE_MS,
   );
 }

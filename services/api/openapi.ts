@@ -68,10 +68,9 @@ export async function installDocs(app: FastifyInstance, publicBaseUrl: string): 
           { auth, docs },
         );
       }
-      return jsonSchemaTransform(input as never) as never;
+      return jsonSchemaTransform(input);
     },
-    transformObject: (input) =>
-      complete(jsonSchemaTransformObject(input as never) as Json, documented) as never,
+    transformObject: (input) => complete(jsonSchemaTransformObject(input) as Json, documented) as never,
   });
   await app.register(swaggerUi, {
     routePrefix: '/docs',
@@ -79,7 +78,7 @@ export async function installDocs(app: FastifyInstance, publicBaseUrl: string): 
     uiConfig: { validatorUrl: null },
   });
   let text: string | undefined;
-  app.get('/v1/openapi.json', { schema: { hide: true } as object }, (_request, reply) => {
+  app.get('/v1/openapi.json', { schema: { hide: true } }, (_request, reply) => {
     text ??= JSON.stringify(app.swagger());
     return reply.type('application/json; charset=utf-8').serializer(String).send(text);
   });

@@ -118,16 +118,18 @@ export function rejection(issues: readonly z.core.$ZodIssue[], sent: unknown): A
     const field = issue.path.length === 0 ? 'body' : issue.path.map(String).join('.');
     const rule = ruleOf(issue, sent);
     if (rule !== 'required') return { field, rule, message: issue.message };
-    missing ??= field;
-    return { field, rule, message: `Field '${field}' is required` };
+    const message = issue.code === 'custom' ? issue.message : `Field '${field}' is required`;
+    missing ??= message;
+    return { field, rule, message };
   });
   return missing === undefined
     ? new AppError('validation_failed', { details })
-    : new AppError('missing_field', { message: `Field '${missing}' is required`, details });
+    : new AppError('missing_field', { message: missing, details });
 }
 
 function ruleOf(issue: z.core.$ZodIssue, sent: unknown): string {
   if (issue.code === 'custom') return (issue.params?.['rule'] as string | undefined) ?? 'invalid';
+  if (issue.code === 'invalid_type' && issue.expected === 'never') return 'unsupported';
   if (issue.path.length > 0 && valueAt(sent, issue.path) === undefined) return 'required';
   if (issue.code === 'invalid_union' && issue.path.at(-1) === 'channel') return 'enum';
   return RULES[issue.code] ?? 'invalid';

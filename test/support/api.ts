@@ -159,7 +159,6 @@ export async function startTestApi(): Promise<TestApi> {
   const token: TestApi['token'] = (subject) => issuer.mint({ sub: subject, audience: AUDIENCE });
 
   const first = await instance();
-  const owned = stack.move();
   return {
     admin,
     issuer,
@@ -181,7 +180,7 @@ export async function startTestApi(): Promise<TestApi> {
       await admin`insert into members (tenant_id, user_id, role) values (${tenant.tenantId}, ${userId}, ${role})`;
       return { token: await token(subject), userId };
     },
-    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+    [Symbol.asyncDispose]: () => stack.disposeAsync(),
   };
 }
 

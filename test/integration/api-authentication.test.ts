@@ -1,0 +1,271 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  AUDIENCE,
+  get,
+  LEAST,
+  request,
+  send,
+  startTestApi,
+  type ApiTenant,
+  type TestApi,
+} from '#test/support/api.ts';
+
+let api: TestApi;
+let tenant: ApiTenant;
+beforeAll(async () => {
+  api = await startTestApi();
+  tenant = await api.tenant();
+});
+afterAll(() => api[Symbol.asyncDispose]());
+
+const UNAUTHENTICATED = {
+  status: 401,
+  body: { statusCode: 401, code: 'unauthenticated', message: 'Missing or invalid authentication' },
+};
+
+describe('service keys', () => {
+  test('a missing or invalid key is 401, whatever the body', async () => {
+    const { text } = tenant.key;
+    const typo = text.slice(0, -1) + (text.endsWith('0') ? '1' : '0');
+    const { text: otherText } = (await api.tenant()).key;
+    // The secret of one key with the id of another, and no valid checksum.
+    const mixed = text.slice(0, 26) + otherText.slice(26);
+    for (const key of [undefined, '', 'dsp_live_x', typo, mixed, 'Bearer x']) {
+      const headers: Record<string, string> = key === undefined ? {} : { 'x-service-key': key };
+      for (const body of [LEAST.sms, { nonsense: true }, '{"broken":']) {
+        expect(await request(api.first, 'POST', '/v1/messages', { headers, body })).toMatchObject(
+          UNAUTHENTICATED,
+        );
+      }
+    }
+  });
+
+  test('an expired key is 401 with its own code', async () => {
+    const key = await api.key(tenant.tenantId, { expiresAt: new Date(Date.now() - 1000) });
+    expect(await send(api.first, key, LEAST.sms)).toMatchObject({
+      status: 401,
+      body: { code: 'api_key_expired' },
+    });
+  });
+
+  test('a key that expires while it is in the cache is refused from that moment on', async () => {
+    const expiresAt = new Date(Date.now() + 400);
+    const key = await api.key(tenant.tenantId, { expiresAt });
+    expect((await send(api.first, key, LEAST.sms)).status).toBe(202);
+    await expect
+      .poll(async () => (await send(api.first, key, LEAST.sms)).body.code, { timeout: 3_000 })
+      .toBe('api_key_expired');
+    expect(Date.now()).toBeGreaterThanOrEqual(expiresAt.getTime());
+  });
+
+  test('a revoked key is 401 at once in a process that was told', async () => {
+    const key = await api.key(tenant.tenantId);
+    expect((await send(api.first, key, LEAST.sms)).status).toBe(202);
+    await api.admin`update api_keys set revoked_at = now() where id = ${key.id}`;
+    api.first.notice('key', { tenantId: tenant.tenantId, id: key.id });
+    expect(await send(api.first, key, LEAST.sms)).toMatchObject({
+      status: 401,
+      body: { code: 'api_key_revoked' },
+    });
+  });
+
+  test(
+    'a revoked key is 401 within five seconds in a process that was not told',
+    { timeout: 15_000 },
+    async () => {
+      const key = await api.key(tenant.tenantId);
+      await send(api.first, key, LEAST.sms);
+      await api.admin`update api_keys set revoked_at = now() where id = ${key.id}`;
+      await expect
+        .poll(async () => (await send(api.first, key, LEAST.sms)).status, { timeout: 6_000, interval: 200 })
+        .toBe(401);
+    },
+  );
+
+  test('a replaced secret works until its grace ends', async () => {
+    const key = await api.key(tenant.tenantId);
+    await api.admin`update api_keys set previous_secret_hash = secret_hash, secret_hash = ${Buffer.alloc(32, 1)},
+      grace_until = now() + interval '1 hour' where id = ${key.id}`;
+    expect((await send(api.first, key, LEAST.sms)).status).toBe(202);
+    await api.admin`update api_keys set grace_until = now() - interval '1 second' where id = ${key.id}`;
+    api.first.notice('key', { tenantId: tenant.tenantId, id: key.id });
+    expect(await send(api.first, key, LEAST.sms)).toMatchObject(UNAUTHENTICATED);
+  });
+
+  test('scopes hold', async () => {
+    const sender = await api.key(tenant.tenantId, { scopes: ['messages:send'] });
+    const reader = await api.key(tenant.tenantId, { scopes: ['messages:read'] });
+    expect((await send(api.first, sender, LEAST.sms)).status).toBe(202);
+    expect(await get(api.first, '/v1/messages', sender)).toMatchObject({
+      status: 403,
+      body: { code: 'insufficient_scope' },
+    });
+    expect((await get(api.first, '/v1/messages', reader)).status).toBe(200);
+    expect(await send(api.first, reader, LEAST.sms)).toMatchObject({
+      status: 403,
+      body: { code: 'insufficient_scope' },
+    });
+  });
+
+  test('a key reaches the message reads below /v1/admin and nothing else there', async () => {
+    expect((await get(api.first, '/v1/admin/messages', tenant.key)).status).toBe(200);
+    for (const path of [
+      'me',
+      'tenants',
+      'providers',
+      'api-keys',
+      'members',
+      'limits',
+      'audit-log',
+      'provider-catalog',
+    ]) {
+      expect(await get(api.first, `/v1/admin/${path}`, tenant.key)).toMatchObject(UNAUTHENTICATED);
+    }
+  });
+
+  test('the last use of a key is written down', async () => {
+    const instance = await api.instance();
+    const key = await api.key(tenant.tenantId);
+    await send(instance, key, LEAST.sms);
+    await instance.stop();
+    const [row] = await api.admin`select last_used_at from api_keys where id = ${key.id}`;
+    expect(row?.['last_used_at']).toBeInstanceOf(Date);
+  });
+});
+
+describe('sign-in tokens', () => {
+  const me = (authorization: string) =>
+    request(api.first, 'GET', '/v1/admin/me', { headers: { authorization } });
+  const claims = { sub: 'ann', audience: AUDIENCE };
+
+  test('a token of the issuer signs in', async () => {
+    const token = await api.issuer.mint({ ...claims, email: 'ann@example.org', name: 'Ann' });
+    expect(await me(`Bearer ${token}`)).toMatchObject({
+      status: 200,
+      body: { subject: 'ann', email: 'ann@example.org', name: 'Ann' },
+    });
+    expect((await me(`bearer ${token}`)).status).toBe(200);
+  });
+
+  test.each([
+    ['of another audience', { audience: 'somebody-else' }],
+    ['of another issuer', { issuer: 'https://evil.example' }],
+    ['that expired', { expiresInSeconds: -60 }],
+    ['signed by a stranger', { forged: true }],
+    ['of another type', { typ: 'logout+jwt' }],
+    ['that names its own keys', { forged: true, header: { jku: 'https://evil.example/jwks.json' } }],
+  ])('a token %s is refused', async (_, change) => {
+    expect(await me(`Bearer ${await api.issuer.mint({ ...claims, ...change })}`)).toMatchObject(
+      UNAUTHENTICATED,
+    );
+  });
+
+  test('thirty seconds of clock skew are forgiven', async () => {
+    expect((await me(`Bearer ${await api.issuer.mint({ ...claims, expiresInSeconds: -20 })}`)).status).toBe(
+      200,
+    );
+  });
+
+  test('unsigned and malformed tokens are refused', async () => {
+    const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+    const payload = part({ iss: api.issuer.issuer, aud: AUDIENCE, sub: 'ann', exp: 9_999_999_999 });
+    for (const token of [
+      `${part({ alg: 'none' })}.${payload}.`,
+      `${part({ alg: 'HS256' })}.${payload}.AAAA`,
+      'x',
+      '..',
+      'a.b.c',
+    ]) {
+      expect(await me(`Bearer ${token}`)).toMatchObject(UNAUTHENTICATED);
+    }
+    expect(await me('Basic YTpi')).toMatchObject(UNAUTHENTICATED);
+    expect(await request(api.first, 'GET', '/v1/admin/me')).toMatchObject(UNAUTHENTICATED);
+  });
+
+  test('after a rotation old and new keys sign in', async () => {
+    const before = await api.issuer.mint(claims);
+    expect((await me(`Bearer ${before}`)).status).toBe(200);
+    await api.issuer.rotate();
+    const after = await api.issuer.mint(claims);
+    await expect.poll(async () => (await me(`Bearer ${after}`)).status, { timeout: 5_000 }).toBe(200);
+    expect((await me(`Bearer ${before}`)).status).toBe(200);
+  });
+});
+
+describe('tenants', () => {
+  test("without a slug the answer is 400, with one that is unknown or not the caller's 404", async () => {
+    const viewer = await api.member(tenant, 'viewer');
+    const other = await api.tenant();
+    const bearer = { authorization: `Bearer ${viewer.token}` };
+    expect(await request(api.first, 'GET', '/v1/admin/messages', { headers: bearer })).toMatchObject({
+      status: 400,
+      body: { code: 'tenant_required', message: 'Header X-Tenant-Slug is required' },
+    });
+    for (const slug of [other.slug, 'no-such-tenant', 'Not A Slug']) {
+      expect(await get(api.first, '/v1/admin/messages', { token: viewer.token, slug })).toMatchObject({
+        status: 404,
+        body: { code: 'not_found', message: 'Resource not found' },
+      });
+    }
+  });
+
+  test('every role reads messages, with a token below either path', async () => {
+    for (const role of ['owner', 'admin', 'developer', 'viewer'] as const) {
+      const { token } = await api.member(tenant, role);
+      for (const path of ['/v1/messages', '/v1/admin/messages']) {
+        expect((await get(api.first, path, { token, slug: tenant.slug })).status).toBe(200);
+      }
+    }
+  });
+
+  test('a suspended tenant: calls with a key and writes are 403, reads by people pass, and resuming mends it', async () => {
+    const suspended = await api.tenant();
+    const owner = await api.member(suspended, 'owner');
+    const change = async (reason: string | null) => {
+      await api.admin`select set_suspension(${suspended.tenantId}, ${reason}, 'test')`;
+      api.first.notice('tenant', { tenantId: suspended.tenantId });
+    };
+    expect((await send(api.first, suspended.key, LEAST.sms)).status).toBe(202);
+    await change('billing');
+    const SUSPENDED = {
+      status: 403,
+      body: { statusCode: 403, code: 'tenant_suspended', message: 'Tenant is suspended' },
+    };
+    expect(await send(api.first, suspended.key, LEAST.sms)).toMatchObject(SUSPENDED);
+    expect(await get(api.first, '/v1/messages', suspended.key)).toMatchObject(SUSPENDED);
+    const credential = { token: owner.token, slug: suspended.slug };
+    expect((await get(api.first, '/v1/admin/messages', credential)).status).toBe(200);
+    const write = await request(api.first, 'POST', '/v1/admin/api-keys', {
+      body: { name: 'Key' },
+      headers: { authorization: `Bearer ${owner.token}`, 'x-tenant-slug': suspended.slug },
+    });
+    expect(write).toMatchObject(SUSPENDED);
+    await change(null);
+    expect((await send(api.first, suspended.key, LEAST.sms)).status).toBe(202);
+  });
+
+  test('a suspension holds even in a process that was not told', async () => {
+    const suspended = await api.tenant();
+    expect((await send(api.first, suspended.key, LEAST.sms)).status).toBe(202);
+    await api.admin`select set_suspension(${suspended.tenantId}, 'abuse', 'test')`;
+    expect((await send(api.first, suspended.key, LEAST.sms)).status).toBe(403);
+  });
+});
+
+test('while the issuer is away, keys known before still sign in and unknown ones do not', async () => {
+  await using lonely = await startTestApi();
+  const token = await lonely.token('ann');
+  const me = (bearer: string) =>
+    request(lonely.first, 'GET', '/v1/admin/me', { headers: { authorization: `Bearer ${bearer}` } });
+  expect((await me(token)).status).toBe(200);
+  const fresh = await lonely.instance();
+  await lonely.issuer.stop();
+  expect((await me(await lonely.token('bob'))).status).toBe(200);
+  expect(
+    await request(fresh, 'GET', '/v1/admin/me', { headers: { authorization: `Bearer ${token}` } }),
+  ).toMatchObject({
+    status: 503,
+    body: { code: 'dependency_unavailable' },
+    headers: { 'retry-after': expect.any(String) },
+  });
+});

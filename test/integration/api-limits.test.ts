@@ -1,0 +1,282 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  get,
+  LEAST,
+  request,
+  send,
+  startTestApi,
+  type Instance,
+  type Reply,
+  type TestApi,
+} from '#test/support/api.ts';
+
+let api: TestApi;
+let other: Instance;
+beforeAll(async () => {
+  api = await startTestApi();
+  other = await api.instance();
+});
+afterAll(() => api[Symbol.asyncDispose]());
+
+/** Alternates between two api processes, each with its own pool, caches and batches. */
+const both = (i: number): Instance => (i % 2 === 0 ? api.first : other);
+const statuses = (replies: readonly Reply[], status: number) =>
+  replies.filter((reply) => reply.status === status);
+
+async function messageCount(tenantId: string): Promise<number> {
+  const [row] = await api.admin`select count(*)::integer as n from messages where tenant_id = ${tenantId}`;
+  return row?.['n'] as number;
+}
+
+describe('the daily limit', () => {
+  test('exactly ten of fifty parallel messages over two processes pass a limit of ten', async () => {
+    const tenant = await api.tenant({ messagesPerDay: 10 });
+    const replies = await Promise.all(
+      Array.from({ length: 50 }, (_, i) => send(both(i), tenant.key, LEAST.sms)),
+    );
+    expect(statuses(replies, 202)).toHaveLength(10);
+    const refused = statuses(replies, 429);
+    expect(refused).toHaveLength(40);
+    expect(await messageCount(tenant.tenantId)).toBe(10);
+    for (const { body, headers } of refused) {
+      expect(body).toMatchObject({ statusCode: 429, code: 'daily_limit_reached' });
+      const toMidnight = 86_400 - (Math.floor(Date.now() / 1000) % 86_400);
+      expect(Math.abs(Number(headers['retry-after']) - toMidnight)).toBeLessThanOrEqual(2);
+    }
+  });
+
+  test('refused requests, replays and test mode do not count', async () => {
+    const tenant = await api.tenant({ messagesPerDay: 2 });
+    const testKey = await api.key(tenant.tenantId, { mode: 'test' });
+    for (const key of ['a', 'a', 'a'])
+      expect((await send(api.first, tenant.key, LEAST.sms, { 'idempotency-key': key })).status).toBe(202);
+    expect((await send(api.first, tenant.key, { ...LEAST.sms, to: 'x' })).status).toBe(400);
+    for (let i = 0; i < 3; i++) expect((await send(api.first, testKey, LEAST.sms)).status).toBe(202);
+    expect((await send(api.first, tenant.key, LEAST.sms)).status).toBe(202);
+    expect((await send(api.first, tenant.key, LEAST.sms)).status).toBe(429);
+  });
+
+  test('a replay is answered even when the limit is reached', async () => {
+    const tenant = await api.tenant({ messagesPerDay: 1 });
+    const first = await send(api.first, tenant.key, LEAST.sms, { 'idempotency-key': 'k' });
+    const again = await send(api.first, tenant.key, LEAST.sms, { 'idempotency-key': 'k' });
+    expect([first.status, again.status]).toEqual([202, 202]);
+    expect(again.body).toEqual(first.body);
+  });
+});
+
+describe('requests per minute of a key', () => {
+  test('a burst of exactly the limit passes over two processes', async () => {
+    const tenant = await api.tenant();
+    const key = await api.key(tenant.tenantId, { rateLimitRpm: 20 });
+    const replies = await Promise.all(Array.from({ length: 60 }, (_, i) => send(both(i), key, LEAST.sms)));
+    expect(statuses(replies, 202)).toHaveLength(20);
+    for (const { body, headers } of statuses(replies, 429)) {
+      expect(body.code).toBe('rate_limited');
+      expect(Number(headers['retry-after'])).toSatisfy((s: number) => s >= 1 && s <= 61);
+      expect(headers).toMatchObject({ 'ratelimit-limit': '20', 'ratelimit-remaining': '0' });
+    }
+  });
+
+  test("one key's limit is not another's, and the plan's holds where the key has none", async () => {
+    const tenant = await api.tenant({ sendRequestsPerMinute: 2 });
+    const own = await api.key(tenant.tenantId, { rateLimitRpm: 3 });
+    const replies = async (key: typeof own) => {
+      const all = await Promise.all(Array.from({ length: 5 }, () => send(api.first, key, LEAST.sms)));
+      return statuses(all, 202).length;
+    };
+    expect(await replies(own)).toBe(3);
+    expect(await replies(tenant.key)).toBe(2);
+  });
+
+  test('reads do not count', async () => {
+    const tenant = await api.tenant();
+    const key = await api.key(tenant.tenantId, { rateLimitRpm: 1 });
+    for (let i = 0; i < 5; i++) expect((await get(api.first, '/v1/messages', key)).status).toBe(200);
+    expect((await send(api.first, key, LEAST.sms)).status).toBe(202);
+    for (let i = 0; i < 5; i++) expect((await get(api.first, '/v1/messages', key)).status).toBe(200);
+  });
+});
+
+test('a full backlog is 429 with Retry-After', async () => {
+  const tenant = await api.tenant({ backlogMax: 2 });
+  const replies = await Promise.all(
+    Array.from({ length: 5 }, (_, i) => send(both(i), tenant.key, LEAST.sms)),
+  );
+  expect(statuses(replies, 202)).toHaveLength(2);
+  for (const { body, headers } of statuses(replies, 429)) {
+    expect(body.code).toBe('backlog_full');
+    expect(Number(headers['retry-after'])).toBeGreaterThan(0);
+  }
+});
+
+describe('admin requests per minute', () => {
+  test('exactly the limit of a tenant passes over two processes, whoever its users are', async () => {
+    const tenant = await api.tenant({ adminRequestsPerMinute: 12 });
+    const people = [await api.member(tenant, 'viewer'), await api.member(tenant, 'owner')];
+    const replies = await Promise.all(
+      Array.from({ length: 30 }, (_, i) =>
+        get(both(i), '/v1/admin/messages', { token: people[i % 2]?.token ?? '', slug: tenant.slug }),
+      ),
+    );
+    expect(statuses(replies, 200)).toHaveLength(12);
+    expect(statuses(replies, 429)).toHaveLength(18);
+    for (const { headers, body } of statuses(replies, 429)) {
+      expect(body.code).toBe('rate_limited');
+      expect(Number(headers['retry-after'])).toSatisfy((s: number) => s >= 1 && s <= 61);
+    }
+    expect(statuses(replies, 200)[0]?.headers).toMatchObject({ 'ratelimit-limit': '12' });
+  });
+
+  test('the default is 60 per tenant', async () => {
+    const tenant = await api.tenant();
+    await api.admin`delete from tenant_limits where tenant_id = ${tenant.tenantId}`;
+    const viewer = await api.member(tenant, 'viewer');
+    const { headers } = await get(api.first, '/v1/admin/messages', {
+      token: viewer.token,
+      slug: tenant.slug,
+    });
+    expect(headers['ratelimit-limit']).toBe('60');
+  });
+
+  test('calls without a tenant count 60 per user', async () => {
+    const headers = { authorization: `Bearer ${await api.token('somebody')}` };
+    const replies = await Promise.all(
+      Array.from({ length: 65 }, (_, i) => request(both(i), 'GET', '/v1/admin/me', { headers })),
+    );
+    expect(statuses(replies, 200)).toHaveLength(60);
+    expect(statuses(replies, 429)).toHaveLength(5);
+  });
+});
+
+describe('idempotency', () => {
+  test('fifty parallel calls with one key over two processes are one message with one answer', async () => {
+    const tenant = await api.tenant();
+    const replies = await Promise.all(
+      Array.from({ length: 50 }, (_, i) =>
+        send(both(i), tenant.key, LEAST.sms, { 'idempotency-key': 'once' }),
+      ),
+    );
+    expect(statuses(replies, 202)).toHaveLength(50);
+    expect(new Set(replies.map((reply) => reply.body.id)).size).toBe(1);
+    expect(replies.filter((reply) => reply.headers['idempotent-replayed'] === 'true')).toHaveLength(49);
+    expect(await messageCount(tenant.tenantId)).toBe(1);
+  });
+
+  test('a repetition gets the original status and body and creates nothing', async () => {
+    const tenant = await api.tenant();
+    const first = await send(api.first, tenant.key, LEAST.sms, { 'idempotency-key': 'k' });
+    const again = await send(other, tenant.key, LEAST.sms, { 'idempotency-key': 'k' });
+    expect(again.status).toBe(202);
+    expect(again.body).toEqual(first.body);
+    expect(first.headers['idempotent-replayed']).toBeUndefined();
+    expect(again.headers['idempotent-replayed']).toBe('true');
+    expect(await messageCount(tenant.tenantId)).toBe(1);
+  });
+
+  test('the same key with a different payload is 409', async () => {
+    const tenant = await api.tenant();
+    await send(api.first, tenant.key, LEAST.sms, { 'idempotency-key': 'k' });
+    const reply = await send(other, tenant.key, { ...LEAST.sms, body: 'Other' }, { 'idempotency-key': 'k' });
+    expect(reply).toMatchObject({
+      status: 409,
+      body: {
+        statusCode: 409,
+        code: 'idempotency_mismatch',
+        message: 'Idempotency key was used with a different payload',
+      },
+    });
+  });
+
+  test('header and body, bare and quoted, camelCase and snake_case name the same key', async () => {
+    const tenant = await api.tenant();
+    const ids = [
+      await send(api.first, tenant.key, LEAST.sms, { 'idempotency-key': 'same' }),
+      await send(api.first, tenant.key, LEAST.sms, { 'idempotency-key': '"same"' }),
+      await send(api.first, tenant.key, { ...LEAST.sms, idempotency_key: 'same' }),
+      await send(api.first, tenant.key, { ...LEAST.sms, idempotencyKey: '"same"' }),
+      await send(
+        api.first,
+        tenant.key,
+        { ...LEAST.sms, idempotencyKey: 'same' },
+        { 'idempotency-key': 'same' },
+      ),
+    ].map((reply) => reply.body.id);
+    expect(new Set(ids).size).toBe(1);
+  });
+
+  test('a payload in another spelling, order or with unknown fields is the same payload', async () => {
+    const tenant = await api.tenant();
+    const first = await send(
+      api.first,
+      tenant.key,
+      { ...LEAST.sms, externalId: 'e' },
+      { 'idempotency-key': 'k' },
+    );
+    const again = await send(
+      api.first,
+      tenant.key,
+      { external_id: 'e', unknown: 1, ...LEAST.sms },
+      { 'idempotency-key': 'k' },
+    );
+    expect(again.body).toEqual(first.body);
+  });
+
+  test('different keys in header and body are 400', async () => {
+    const tenant = await api.tenant();
+    const reply = await send(
+      api.first,
+      tenant.key,
+      { ...LEAST.sms, idempotency_key: 'a' },
+      { 'idempotency-key': 'b' },
+    );
+    expect(reply).toMatchObject({ status: 400, body: { code: 'idempotency_key_conflict' } });
+  });
+
+  test('a key has 1 to 255 printable ASCII characters', async () => {
+    const tenant = await api.tenant();
+    expect(
+      (await send(api.first, tenant.key, LEAST.sms, { 'idempotency-key': 'k'.repeat(255) })).status,
+    ).toBe(202);
+    for (const bad of ['', '""', 'k'.repeat(256), 'kéy']) {
+      expect((await send(api.first, tenant.key, { ...LEAST.sms, idempotency_key: bad })).status).toBe(400);
+    }
+  });
+
+  test("another tenant's same key is another key", async () => {
+    const [one, two] = [await api.tenant(), await api.tenant()];
+    const first = await send(api.first, one.key, LEAST.sms, { 'idempotency-key': 'k' });
+    const second = await send(api.first, two.key, LEAST.sms, { 'idempotency-key': 'k' });
+    expect(second.status).toBe(202);
+    expect(second.body.id).not.toBe(first.body.id);
+  });
+
+  test('a refused request leaves its key free', async () => {
+    const tenant = await api.tenant({ messagesPerDay: 1 });
+    await send(api.first, tenant.key, LEAST.sms);
+    expect((await send(api.first, tenant.key, LEAST.sms, { 'idempotency-key': 'k' })).status).toBe(429);
+    await api.admin`update tenant_usage set used = 0 where tenant_id = ${tenant.tenantId}`;
+    const later = await send(
+      api.first,
+      tenant.key,
+      { ...LEAST.sms, body: 'Other' },
+      { 'idempotency-key': 'k' },
+    );
+    expect(later.status).toBe(202);
+    expect(later.headers['idempotent-replayed']).toBeUndefined();
+  });
+
+  test('a replay needs no provider any more', async () => {
+    const tenant = await api.tenant();
+    const first = await send(api.first, tenant.key, LEAST.sms, { 'idempotency-key': 'k' });
+    await api.admin`update providers set status = 'disabled' where tenant_id = ${tenant.tenantId}`;
+    api.first.notice('provider', { tenantId: tenant.tenantId });
+    expect((await send(api.first, tenant.key, LEAST.sms)).status).toBe(400);
+    expect((await send(api.first, tenant.key, LEAST.sms, { 'idempotency-key': 'k' })).body).toEqual(
+      first.body,
+    );
+    expect(
+      (await send(api.first, tenant.key, { ...LEAST.sms, body: 'x' }, { 'idempotency-key': 'k' })).status,
+    ).toBe(409);
+  });
+});

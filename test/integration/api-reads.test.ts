@@ -1,0 +1,299 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { get, LEAST, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
+
+let api: TestApi;
+beforeAll(async () => {
+  api = await startTestApi();
+});
+afterAll(() => api[Symbol.asyncDispose]());
+
+async function tenantWith(count: number): Promise<ApiTenant & { ids: string[] }> {
+  const tenant = await api.tenant();
+  const ids: string[] = [];
+  for (let i = 0; i < count; i++) {
+    const { body } = await send(api.first, tenant.key, { ...LEAST.sms, externalId: `e-${i}` });
+    ids.push(body.id);
+  }
+  return { ...tenant, ids };
+}
+
+const idsOf = (body: { items: { id: string }[] }) => body.items.map((item) => item.id);
+
+describe('the record', () => {
+  test('has every field, null where there is nothing to say', async () => {
+    const tenant = await api.tenant();
+    const message = {
+      ...LEAST.sms,
+      from: 'Acme',
+      externalId: 'e-1',
+      category: 'otp',
+      priority: 'bulk',
+      metadata: { a: 1 },
+      tags: ['t'],
+    };
+    const { body: accepted } = await send(api.first, tenant.key, message);
+    const { status, body } = await get(api.first, `/v1/messages/${accepted.id}`, tenant.key);
+    expect(status).toBe(200);
+    expect(body).toEqual({
+      id: accepted.id,
+      externalId: 'e-1',
+      channel: 'sms',
+      to: '+15550000001',
+      from: 'Acme',
+      status: 'queued',
+      statusReason: null,
+      finality: 'pending',
+      failure: null,
+      category: 'otp',
+      priority: 'bulk',
+      test: false,
+      segments: 1,
+      encoding: 'GSM-7',
+      providerId: null,
+      provider: null,
+      providerMessageId: null,
+      attemptCount: 0,
+      nextAttemptAt: null,
+      duplicateRisk: false,
+      partial: false,
+      expiresAt: new Date(Date.parse(accepted.enqueuedAt) + 600_000).toISOString(),
+      scheduledAt: null,
+      enqueuedAt: accepted.enqueuedAt,
+      sentAt: null,
+      deliveredAt: null,
+      completedAt: null,
+      updatedAt: accepted.enqueuedAt,
+      engagement: { openedAt: null, clickedAt: null, readAt: null, complainedAt: null, unsubscribedAt: null },
+      route: [],
+      parentMessageId: null,
+      metadata: { a: 1 },
+      tags: ['t'],
+    });
+  });
+
+  test('is the same below /v1/messages and /v1/admin/messages', async () => {
+    const tenant = await tenantWith(1);
+    const { token } = await api.member(tenant, 'viewer');
+    const bodies = await Promise.all([
+      get(api.first, `/v1/messages/${tenant.ids[0]}`, tenant.key),
+      get(api.first, `/v1/admin/messages/${tenant.ids[0]}`, tenant.key),
+      get(api.first, `/v1/admin/messages/${tenant.ids[0]?.toUpperCase()}`, { token, slug: tenant.slug }),
+    ]);
+    for (const { status, body } of bodies) {
+      expect(status).toBe(200);
+      expect(body).toEqual(bodies[0]?.body);
+    }
+  });
+
+  test.each([
+    ['sent', false, 'simulator-sms', 'pending'],
+    ['sent', true, 'smtp', 'accepted_only'],
+    ['delivered', true, 'simulator-sms', 'final'],
+    ['undelivered', false, 'simulator-sms', 'pending'],
+    ['undelivered', true, 'simulator-sms', 'final'],
+    ['failed', true, 'simulator-sms', 'final'],
+    ['unknown', false, 'simulator-sms', 'pending'],
+  ])(
+    'a message that is %s (final: %s) through %s has the finality %s',
+    async (status, final, provider, finality) => {
+      const tenant = await tenantWith(1);
+      await api.admin`update message_states set status = ${status}, final = ${final}, provider = ${provider} where id = ${tenant.ids[0] ?? ''}`;
+      const { body } = await get(api.first, `/v1/messages/${tenant.ids[0]}`, tenant.key);
+      expect(body).toMatchObject({ status, finality });
+    },
+  );
+
+  test('a failure, its attempts and its events are told', async () => {
+    const tenant = await tenantWith(1);
+    const [id] = tenant.ids as [string];
+    const [provider] =
+      await api.admin`select id from providers where tenant_id = ${tenant.tenantId} and channel = 'sms'`;
+    const failure = {
+      class: 'invalid_recipient',
+      code: 'unknown_recipient',
+      retryable: false,
+      providerCode: '21211',
+      providerMessage: 'Invalid',
+    };
+    const [{ purge_on, tenant_id }] =
+      (await api.admin`select purge_on::text, tenant_id from messages where id = ${id}`) as unknown as [
+        Record<string, string>,
+      ];
+    await api.admin`update message_states set status = 'failed', final = true, attempt = 2, failure = ${api.admin.json(failure)},
+      provider_id = ${provider?.['id']}, provider = 'simulator-sms' where id = ${id}`;
+    for (const [number, outcome] of [
+      [1, 'rejected_transient'],
+      [2, 'rejected_permanent'],
+    ] as const) {
+      await api.admin`insert into attempts (message_id, purge_on, number, tenant_id, provider_id, provider, worker, outcome, failure, http_status, started_at, ended_at)
+        values (${id}, ${purge_on ?? ''}, ${number}, ${tenant_id ?? ''}, ${provider?.['id']}, 'simulator-sms', 'w', ${outcome}, ${api.admin.json(failure)}, 400, now(), now())`;
+    }
+    await api.admin`insert into events (message_id, purge_on, tenant_id, type, source, at)
+      values (${id}, ${purge_on ?? ''}, ${tenant_id ?? ''}, 'message.failed', 'worker', now())`;
+
+    expect((await get(api.first, `/v1/messages/${id}`, tenant.key)).body).toMatchObject({
+      failure,
+      attemptCount: 2,
+      route: [{ providerId: provider?.['id'], reason: 'oldest_available' }],
+    });
+    const attempts = await get(api.first, `/v1/messages/${id}/attempts?limit=1`, tenant.key);
+    expect(attempts.body.items).toMatchObject([
+      {
+        number: 2,
+        outcome: 'rejected_permanent',
+        httpStatus: 400,
+        providerCode: '21211',
+        providerMessage: 'Invalid',
+        providerId: provider?.['id'],
+      },
+    ]);
+    const older = await get(
+      api.first,
+      `/v1/messages/${id}/attempts?limit=1&cursor=${attempts.body.nextCursor}`,
+      tenant.key,
+    );
+    expect(older.body).toMatchObject({ items: [{ number: 1 }], nextCursor: null });
+
+    const events = await get(api.first, `/v1/messages/${id}/events`, tenant.key);
+    expect(events.body.items).toMatchObject([
+      { type: 'message.failed', source: 'worker', applied: true },
+      { type: 'message.queued', source: 'api', applied: true },
+    ]);
+    const page = await get(api.first, `/v1/messages/${id}/events?limit=1`, tenant.key);
+    const rest = await get(
+      api.first,
+      `/v1/messages/${id}/events?limit=1&cursor=${page.body.nextCursor}`,
+      tenant.key,
+    );
+    expect([...idsOf(page.body), ...idsOf(rest.body)]).toEqual(idsOf(events.body));
+    expect(rest.body.nextCursor).toBeNull();
+  });
+
+  test("an unknown id, another tenant's and one that is no UUID are the same 404", async () => {
+    const [tenant, other] = [await tenantWith(0), await tenantWith(1)];
+    for (const id of [crypto.randomUUID(), other.ids[0], 'x', '%00', '1; drop table messages']) {
+      for (const path of ['', '/attempts', '/events']) {
+        const reply = await get(
+          api.first,
+          `/v1/messages/${encodeURIComponent(String(id))}${path}`,
+          tenant.key,
+        );
+        expect(reply).toMatchObject({
+          status: 404,
+          body: { code: 'not_found', message: 'Resource not found' },
+        });
+      }
+    }
+  });
+});
+
+describe('the list', () => {
+  test('shows 50, newest first, and every message exactly once over its pages', async () => {
+    const tenant = await tenantWith(53);
+    const first = await get(api.first, '/v1/messages', tenant.key);
+    expect(first.body.items).toHaveLength(50);
+    const second = await get(api.first, `/v1/messages?cursor=${first.body.nextCursor}`, tenant.key);
+    expect(second.body).toMatchObject({ nextCursor: null });
+    expect([...idsOf(first.body), ...idsOf(second.body)]).toEqual(tenant.ids.toReversed());
+  });
+
+  test('pages stay whole while messages arrive', async () => {
+    const tenant = await tenantWith(4);
+    const first = await get(api.first, '/v1/messages?limit=2', tenant.key);
+    await send(api.first, tenant.key, LEAST.sms);
+    const second = await get(api.first, `/v1/messages?limit=200&cursor=${first.body.nextCursor}`, tenant.key);
+    expect([...idsOf(first.body), ...idsOf(second.body)]).toEqual(tenant.ids.toReversed());
+  });
+
+  test('a page that is exactly the last has no cursor', async () => {
+    const tenant = await tenantWith(2);
+    expect((await get(api.first, '/v1/messages?limit=2', tenant.key)).body.nextCursor).toBeNull();
+  });
+
+  test.each(['0', '201', '-1', 'ten', '1.5', '', '1e2', '50&limit=50'])('limit=%s is 400', async (limit) => {
+    const tenant = await tenantWith(0);
+    const reply = await get(api.first, `/v1/messages?limit=${limit}`, tenant.key);
+    expect(reply).toMatchObject({
+      status: 400,
+      body: { code: 'validation_failed', details: [{ field: 'limit' }] },
+    });
+  });
+
+  test('limits of 1 and 200 pass', async () => {
+    const tenant = await tenantWith(2);
+    expect((await get(api.first, '/v1/messages?limit=1', tenant.key)).body.items).toHaveLength(1);
+    expect((await get(api.first, '/v1/messages?limit=200', tenant.key)).body.items).toHaveLength(2);
+  });
+
+  test('a cursor is good for its tenant, list and filter only, and for any limit', async () => {
+    const [tenant, other] = [await tenantWith(3), await tenantWith(3)];
+    const { body } = await get(api.first, '/v1/messages?limit=1&channel=sms', tenant.key);
+    const cursor: string = body.nextCursor;
+    const attempt = (query: string, key = tenant.key) => get(api.first, `/v1/messages?${query}`, key);
+    expect((await attempt(`limit=2&channel=sms&cursor=${cursor}`)).status).toBe(200);
+    const refused = [
+      await attempt(`channel=email&cursor=${cursor}`),
+      await attempt(`cursor=${cursor}`),
+      await attempt(`channel=sms&cursor=${cursor}`, other.key),
+      await attempt(`channel=sms&cursor=${cursor.slice(0, -2)}AA`),
+      await attempt(`channel=sms&cursor=${cursor}A`),
+      await attempt('channel=sms&cursor=x'),
+      await get(api.first, `/v1/messages/${tenant.ids[0]}/events?cursor=${cursor}`, tenant.key),
+    ];
+    for (const reply of refused)
+      expect(reply).toMatchObject({ status: 400, body: { code: 'invalid_cursor' } });
+  });
+
+  test('filters choose by status, channel, recipient, reference, provider and time, in both spellings', async () => {
+    const tenant = await api.tenant();
+    const { body: sms } = await send(api.first, tenant.key, { ...LEAST.sms, externalId: 'a' });
+    const { body: mail } = await send(api.first, tenant.key, {
+      ...LEAST.email,
+      to: 'Ann@Example.org',
+      externalId: 'b',
+    });
+    const providerId = crypto.randomUUID();
+    await api.admin`update message_states set status = 'sent', provider_id = ${providerId} where id = ${mail.id}`;
+    const found = async (query: string) =>
+      idsOf((await get(api.first, `/v1/messages?${query}`, tenant.key)).body);
+    const [before, after] = ['2000-01-01T00:00:00Z', '2100-01-01T00:00:00%2B02:00'];
+    for (const [query, ids] of [
+      ['status=queued', [sms.id]],
+      ['status=sent', [mail.id]],
+      ['channel=email', [mail.id]],
+      ['to=Ann@Example.org', [mail.id]],
+      ['to=Ann@example.org', [mail.id]],
+      ['to=%2B15550000001', [sms.id]],
+      ['externalId=a', [sms.id]],
+      ['external_id=b', [mail.id]],
+      [`provider_id=${providerId}`, [mail.id]],
+      [`providerId=${crypto.randomUUID()}`, []],
+      [`since=${before}`, [mail.id, sms.id]],
+      [`until=${before}`, []],
+      [`since=${before}&until=${after}`, [mail.id, sms.id]],
+      [`until=${mail.enqueuedAt}&since=${sms.enqueuedAt}`, [sms.id]],
+    ] as const) {
+      expect({ query, found: await found(query) }).toEqual({ query, found: ids });
+    }
+  });
+
+  test.each([
+    'status=nonsense',
+    'channel=fax',
+    'providerId=x',
+    'since=yesterday',
+    'until=2026-01-01',
+    'to=%00',
+    'externalId=a&external_id=b',
+  ])('the filter %s is 400', async (query) => {
+    const tenant = await tenantWith(0);
+    expect((await get(api.first, `/v1/messages?${query}`, tenant.key)).status).toBe(400);
+  });
+
+  test("shows nothing of another tenant's", async () => {
+    const [tenant, other] = [await tenantWith(0), await tenantWith(2)];
+    expect((await get(api.first, '/v1/messages', tenant.key)).body).toEqual({ items: [], nextCursor: null });
+    expect((await get(api.first, `/v1/messages?externalId=e-0`, tenant.key)).body.items).toEqual([]);
+    expect(idsOf((await get(api.first, '/v1/messages', other.key)).body)).toEqual(other.ids.toReversed());
+  });
+});
