@@ -46,8 +46,8 @@ export type Worker = {
   wake(payload: string, lane: string, ack: () => void): void;
   /** A change notice: makes this process look, never decides anything by itself. */
   notice(kind: string, payload: { readonly tenantId?: string; readonly id?: string }): void;
-  /** The stream was made anew: every waiting message is looked at now. */
-  streamRecreated(): Promise<void>;
+  /** The stream was made anew; what it held is found by the sweep. */
+  streamRecreated(): void;
   /** Stops taking and claiming, lets what is in flight end, records it. */
   stop(): Promise<void>;
   readonly dispatcher: Dispatcher;
@@ -166,8 +166,8 @@ export function buildWorker(deps: WorkerDeps): Worker {
         tenantChanged(tenantId).catch((error: unknown) => events.taskFailed('tenant_change', error));
       }
     },
-    async streamRecreated() {
-      events.streamRecreated(await store.wakeQueued());
+    streamRecreated() {
+      events.streamRecreated();
       tasks.sweep.wake();
     },
     async stop() {

@@ -25,11 +25,7 @@ export function connectWorker({ worker, nats, metrics, log, inFlightMax }: Conne
       if (wake.redelivered) metrics.consumerRedeliveries.inc();
       worker.wake(Buffer.from(wake.payload).toString(), wake.lane, wake.ack);
     },
-    onRecreated() {
-      worker
-        .streamRecreated()
-        .catch((error: unknown) => log.error({ err: error }, 'Waking after a lost stream failed'));
-    },
+    onRecreated: worker.streamRecreated,
   });
   const unsubscribe = nats.onNotice('*', (kind, payload) => {
     const notice = parseNotice(payload);

@@ -70,8 +70,8 @@ export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => num
     maintained(result: { made: number; dropped: readonly string[] }): void {
       log.info({ made: result.made, dropped: result.dropped }, 'Partitions maintained');
     },
-    streamRecreated(woken: number): void {
-      log.warn({ woken }, 'Wake-up stream recreated');
+    streamRecreated(): void {
+      log.warn('Wake-up stream recreated');
     },
   };
 }

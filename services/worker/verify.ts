@@ -26,6 +26,7 @@ async function verifyOne(request: { id: string; secretVersion: number }, deps: V
   const row = await deps.store.loadProvider(request.id);
   if (row === null) return;
   const found = await deps.accounts.get(row.id, row.version);
+  // The request stays and comes again.
   if (found.kind === 'unavailable') return;
   const result: Verification =
     found.kind === 'unusable'
@@ -40,8 +41,8 @@ async function verifyOne(request: { id: string; secretVersion: number }, deps: V
           }),
         );
   deps.onVerified(row.id, result.kind);
-  if (result.kind === 'unknown') return;
-  const valid = result.kind === 'valid';
-  await deps.store.noteVerification(row.id, request.secretVersion, valid, valid ? null : result.failure.code);
-  if (valid) deps.breakers.reset(row.id);
+  const valid = result.kind === 'unknown' ? null : result.kind === 'valid';
+  const why = result.kind === 'valid' ? null : result.failure.code;
+  await deps.store.noteVerification(row.id, request.secretVersion, valid, why);
+  if (valid === true) deps.breakers.reset(row.id);
 }

@@ -345,6 +345,27 @@ describe('provider accounts', () => {
     expect(await b.store.noteProviderResult(b.providerId, true)).toBe('active');
   });
 
+  test('a credential check that nobody answered is handed out again, an answered one is not', async () => {
+    await using b = await setup();
+    await b.admin`update despatch.providers set verify_requested_at = now()`;
+    const asked = await b.store.takeVerifications(10);
+    expect(asked).toEqual([{ id: b.providerId, secretVersion: 1 }]);
+    expect(await b.store.takeVerifications(10)).toEqual([]);
+    await b.admin`update despatch.providers set verify_requested_at = now()`;
+    expect(await b.store.takeVerifications(10)).toHaveLength(1);
+    await b.store.noteVerification(b.providerId, 1, null, 'timeout');
+    const [row] = await b.admin`select status, verify_requested_at from despatch.providers`;
+    expect(row).toEqual({ status: 'unverified', verify_requested_at: null });
+  });
+
+  test('the answer of a check says nothing about a secret that came after it', async () => {
+    await using b = await setup();
+    await b.admin`update despatch.providers set secret_version = 2`;
+    expect(await b.store.noteVerification(b.providerId, 1, false, 'unauthorized')).toBeNull();
+    const [row] = await b.admin`select status from despatch.providers`;
+    expect(row?.['status']).toBe('unverified');
+  });
+
   test('messages that waited for an account are due at once when it is mended', async () => {
     await using b = await setup();
     const [message] = await b.store.claim(await b.accept(), terms());

@@ -79,7 +79,7 @@ async function setup(settings: Partial<WorkerSettings> = {}) {
     broker.consumeWakes({
       maxMessages: 500,
       onWake: (wake) => worker.wake(Buffer.from(wake.payload).toString(), wake.lane, wake.ack),
-      onRecreated: () => void worker.streamRecreated(),
+      onRecreated: worker.streamRecreated,
       signal: consuming.signal,
     });
     stack.defer(async () => {

@@ -131,11 +131,6 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
       );
       return rows.map((row) => ({ tenantId: row.tenant_id, task: row.task }));
     },
-    /** Makes every waiting message due now. Returns how many. */
-    async wakeQueued(): Promise<number> {
-      const [row] = await bounded(sql<{ n: number }[]>`select wake_queued() as n`);
-      return row?.n ?? 0;
-    },
     async holdTenant(tenantId: string, most: number): Promise<number> {
       const [row] = await bounded(sql<{ n: number }[]>`select hold_tenant(${tenantId}, ${most}) as n`);
       return row?.n ?? 0;
@@ -192,7 +187,7 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
     async noteVerification(
       id: string,
       secretVersion: number,
-      valid: boolean,
+      valid: boolean | null,
       why: string | null,
     ): Promise<string | null> {
       const [row] = await bounded(

@@ -126,7 +126,8 @@ create index audit_log_tenant on audit_log (tenant_id, seq desc);
 -- Messages -----------------------------------------------------------------------------------------------------------
 -- Partitioned by the day on which retention ends, so that tenants of different plans are purged by dropping partitions.
 
-create sequence message_seq cache 64;
+-- Not cached per connection: lists are in its order, and that has to be the order of acceptance.
+create sequence message_seq;
 
 -- Insert-only; `content` alone is emptied where the sender asked for that.
 create table messages (

@@ -477,17 +477,6 @@ language sql security definer set search_path = despatch, pg_temp as $$
   where x.status = 'active' and exists (select from due d where d.tenant_id = t.tenant_id and d.due_at = 'infinity')
 $$;
 
--- Makes every waiting message due now: after the stream was lost, wake-ups with it. Returns how many.
-create function wake_queued() returns bigint
-language sql security definer set search_path = despatch, pg_temp as $$
-  with woken as (
-    update due d set due_at = clock_timestamp() from message_states s
-    where d.due_at > clock_timestamp() and d.due_at < 'infinity' and s.id = d.message_id and s.purge_on = d.purge_on
-      and s.status = 'queued' and s.next_attempt_at is null
-    returning 1
-  ) select count(*) from woken
-$$;
-
 -- Puts aside a suspended tenant's waiting messages, up to `most` a call. Returns how many.
 create function hold_tenant(for_tenant uuid, most integer) returns integer
 language plpgsql security definer set search_path = despatch, pg_temp as $$
@@ -584,19 +573,21 @@ language sql security definer set search_path = despatch, pg_temp as $$
   update providers set health = to_health, updated_at = now() where id = for_provider and health <> to_health
 $$;
 
--- Hands out credential checks that were asked for, each once.
+-- Hands out credential checks that were asked for. One that is not answered is handed out again after a while.
 create function take_verifications(most integer)
-returns table (id uuid, tenant_id uuid, provider text, secret_version integer, version integer)
+returns table (id uuid, secret_version integer)
 language sql security definer set search_path = despatch, pg_temp as $$
   with picked as (
-    select p.id from providers p where p.verify_requested_at is not null and p.status <> 'deleted'
+    select p.id from providers p where p.verify_requested_at <= clock_timestamp() and p.status <> 'deleted'
     order by p.verify_requested_at limit most for update skip locked
   )
-  update providers p set verify_requested_at = null from picked where p.id = picked.id
-  returning p.id, p.tenant_id, p.provider, p.secret_version, p.version
+  update providers p set verify_requested_at = clock_timestamp() + interval '30 seconds'
+  from picked where p.id = picked.id
+  returning p.id, p.secret_version
 $$;
 
--- The answer of a credential check; ignored when the secret has changed meanwhile.
+-- The answer of a credential check; `valid` is null where the provider could not be asked, which says nothing about the
+-- account. Ignored when the secret has changed meanwhile. Returns the status that the account has moved to.
 create function note_verification(for_provider uuid, of_version integer, valid boolean, why text) returns text
 language plpgsql security definer set search_path = despatch, pg_temp as $$
 declare
@@ -604,12 +595,14 @@ declare
   moved text;
 begin
   select p.status into before from providers p where p.id = for_provider and p.secret_version = of_version for update;
-  if before is null or before in ('disabled', 'deleted') then
+  if before is null then
     return null;
   end if;
   moved := case when valid and before in ('unverified', 'invalid') then 'active'
     when not valid and before in ('unverified', 'active') then 'invalid' end;
-  update providers set status = coalesce(moved, status), status_reason = why, verified_at = now(), updated_at = now(),
+  update providers set verify_requested_at = null, updated_at = now(), status = coalesce(moved, status),
+    status_reason = case when valid is null then status_reason else why end,
+    verified_at = case when valid is null then verified_at else now() end,
     auth_failures = case when valid then 0 else auth_failures end
   where id = for_provider;
   if valid then

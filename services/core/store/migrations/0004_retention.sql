@@ -7,7 +7,7 @@ $$;
 -- Makes the weekly partition of `parent` that ends retention on `monday`, unless it exists. Rows that already sit in
 -- the default partition for that week stay there and are deleted by `purge` when their day comes.
 create function make_partition(parent text, options text, monday date) returns boolean
-language plpgsql security definer set search_path = despatch, pg_temp as $$
+language plpgsql security definer set search_path = despatch, pg_temp set lock_timeout = '2s' as $$
 declare
   name text := parent || '_' || to_char(monday, 'YYYYMMDD');
   taken boolean;
@@ -51,9 +51,10 @@ begin
 end $$;
 
 -- Drops what has served its time. An idempotency generation goes when its youngest key is older than seven days.
--- Returns the names of the partitions dropped.
+-- Returns the names of the partitions dropped. A drop that has to wait for a reader gives up: all others would queue up
+-- behind it, and there is another hour.
 create function purge() returns setof text
-language plpgsql security definer set search_path = despatch, pg_temp as $$
+language plpgsql security definer set search_path = despatch, pg_temp set lock_timeout = '2s' as $$
 declare
   today date := (now() at time zone 'UTC')::date;
   p record;

@@ -20,7 +20,7 @@ to despatch_api;
 grant execute on function
   claim(uuid[], date[], text, integer, uuid[]),
   claim_due(uuid, integer, integer, text, integer, uuid[]),
-  complete(jsonb), apply_receipts(integer), due_tenants(), wake_queued(),
+  complete(jsonb), apply_receipts(integer), due_tenants(),
   hold_tenant(uuid, integer), release_tenant(uuid, integer),
   load_providers(uuid[]), note_provider_result(uuid, boolean), note_provider_health(uuid, text),
   take_verifications(integer), note_verification(uuid, integer, boolean, text),
