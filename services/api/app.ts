@@ -1,4 +1,4 @@
-import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { serializerCompiler } from 'fastify-type-provider-zod';
 import type { IncomingMessage } from 'node:http';
 import { AppError } from '#core/domain/app-error.ts';
@@ -81,7 +81,18 @@ function readBodies(app: FastifyInstance): void {
 }
 
 function answerFaults(app: FastifyInstance, log: Logger): void {
+  const methodsOf = knownMethods(app);
+  const answerUnknown = (request: FastifyRequest, reply: FastifyReply) => {
+    const methods = methodsOf(request.url);
+    if (methods === undefined) return sendError(request, reply, new AppError('route_not_found'));
+    const allow = methods.join(', ');
+    if (request.method === 'OPTIONS') return reply.code(204).header('allow', allow).send();
+    return sendError(request, reply, new AppError('method_not_allowed', { headers: { allow } }));
+  };
+  app.setNotFoundHandler(answerUnknown);
   app.setErrorHandler((error, request, reply) => {
+    // What is wrong with the body does not matter where nothing would take it.
+    if (request.is404) return answerUnknown(request, reply);
     const answer = toAppError(error);
     if (STATUS[answer.code] >= 500) {
       log.error(
@@ -90,14 +101,6 @@ function answerFaults(app: FastifyInstance, log: Logger): void {
       );
     }
     return sendError(request, reply, answer);
-  });
-  const methodsOf = knownMethods(app);
-  app.setNotFoundHandler((request, reply) => {
-    const methods = methodsOf(request.url);
-    if (methods === undefined) return sendError(request, reply, new AppError('route_not_found'));
-    const allow = methods.join(', ');
-    if (request.method === 'OPTIONS') return reply.code(204).header('allow', allow).send();
-    return sendError(request, reply, new AppError('method_not_allowed', { headers: { allow } }));
   });
 }
 
