@@ -5,13 +5,14 @@
 -- Retention rounded up to a Monday: rows stay at least as long as promised, partitions stay few.
 create function purge_day(accepted timestamptz, retention_days integer) returns date language sql immutable parallel safe
 as $$
-  select (date_trunc('week', (accepted at time zone 'UTC')::date + retention_days + 6))::date
+  -- All in `timestamp`: a cast by way of the session's time zone could not be inlined.
+  select date_trunc('week', date_trunc('day', accepted at time zone 'UTC') + (retention_days + 6) * interval '1 day')::date
 $$;
 
 -- Idempotency ------------------------------------------------------------------------------------------------------
 
 create function idempotency_generation(at timestamptz) returns date language sql immutable parallel safe
-as $$ select (date_trunc('week', (at at time zone 'UTC')))::date $$;
+as $$ select date_trunc('week', at at time zone 'UTC')::date $$;
 
 -- Claims scopes for this transaction. Returns each scope that somebody else holds, with what they stored; waits for a
 -- holder that has not committed yet. In a generation's first minutes the previous one is claimed too, since a
