@@ -50,6 +50,8 @@ export type Worker = {
   streamRecreated(): void;
   /** Stops taking and claiming, lets what is in flight end, records it. */
   stop(): Promise<void>;
+  /** Gives up recording what could not be recorded so far: leases will run out, other workers settle it. */
+  abandon(): void;
   readonly dispatcher: Dispatcher;
 };
 
@@ -174,7 +176,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
       stopping = true;
       await Promise.all(Object.values(tasks).map((repeating) => repeating.stop()));
       await dispatcher.stop();
-      aborted.abort();
     },
+    abandon: () => aborted.abort(),
   };
 }

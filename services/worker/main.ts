@@ -81,3 +81,4 @@ await end.ended;
 // First no new work, then what is in flight; the connections close after it.
 await drain('consumer', consumer.stop(), 2_000, log);
 await drain('deliveries', worker.stop(), config.delivery.shutdownGraceMs, log);
+worker.abandon();

@@ -3,6 +3,7 @@ import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import { createMicroBatch } from '#core/platform/micro-batch.ts';
 import type { ClaimedMessage, Completion, DeliveryStore } from '#core/store/deliveries.ts';
 import type { AnyProvider } from '#providers/provider.ts';
+import { toCompletion } from './completion.ts';
 
 export type Recorder = {
   /**
@@ -27,27 +28,30 @@ export type RecorderDeps = {
   readonly signal: AbortSignal;
 };
 
+type Written = 'applied' | 'stale' | { readonly error: unknown };
+
 const BATCH_MAX = 256;
 const RETRY_MS_MAX = 5_000;
 
 export function createRecorder(deps: RecorderDeps): Recorder {
-  const batch = createMicroBatch<Completion, boolean>({
+  const batch = createMicroBatch<Completion, Written>({
     flush: writeStubbornly,
     itemsMax: BATCH_MAX,
     flushesMax: 2,
     queuedMax: Number.POSITIVE_INFINITY,
   });
 
-  async function writeStubbornly(rows: readonly Completion[]): Promise<boolean[]> {
+  async function writeStubbornly(rows: readonly Completion[]): Promise<Written[]> {
     for (let delayMs = 50; ; delayMs = Math.min(delayMs * 2, RETRY_MS_MAX)) {
       try {
         const applied = await deps.store.complete(rows);
-        return rows.map((row) => applied.has(row.id));
+        return rows.map((row) => (applied.has(row.id) ? 'applied' : 'stale'));
       } catch (error) {
         deps.onFailure(error, rows.length);
         if (deps.signal.aborted) throw error;
-        // One row that the database refuses must not keep the others from being recorded.
-        if (isDataError(error) && rows.length > 1) {
+        // One row that the database refuses must not keep the others from being recorded; alone it never will be.
+        if (isDataError(error)) {
+          if (rows.length === 1) return [{ error }];
           const half = rows.length >> 1;
           const [first, second] = [rows.slice(0, half), rows.slice(half)];
           return [...(await writeStubbornly(first)), ...(await writeStubbornly(second))];
@@ -75,8 +79,9 @@ export function createRecorder(deps: RecorderDeps): Recorder {
         now,
         deps.random(),
       );
-      const applied = await batch.add(toCompletion(message, outcome, settlement, now));
-      return applied ? settlement : null;
+      const written = await batch.add(toCompletion(message, outcome, settlement, now));
+      if (typeof written === 'object') throw written.error;
+      return written === 'applied' ? settlement : null;
     },
     drain: () => batch.drain(),
   };
@@ -86,41 +91,4 @@ export function createRecorder(deps: RecorderDeps): Recorder {
 function isDataError(error: unknown): boolean {
   const { code } = error as { code?: unknown };
   return typeof code === 'string' && /^2[23]/.test(code);
-}
-
-function toCompletion(
-  message: ClaimedMessage,
-  outcome: AttemptOutcome,
-  next: Settlement,
-  now: number,
-): Completion {
-  const failure = 'failure' in outcome ? outcome.failure : null;
-  return {
-    id: message.id,
-    purge_on: message.purgeOn,
-    seq: message.seq,
-    tenant_id: message.tenantId,
-    attempt: message.attempt,
-    outcome: outcome.kind,
-    outcome_reason: outcome.kind === 'not_started' ? outcome.reason : (failure?.code ?? null),
-    failure,
-    http_status: httpStatusOf(outcome),
-    provider_message_id: outcome.kind === 'accepted' ? outcome.providerMessageId : null,
-    status: next.status,
-    reason: next.reason,
-    failure_shown: next.failure,
-    next_attempt_ms: next.nextAttemptAt === null ? null : Math.max(0, next.nextAttemptAt - now),
-    retries: next.retries,
-    ambiguous: next.ambiguous,
-    provider_waits: next.providerWaits,
-    duplicate_risk: next.duplicateRisk,
-    final: next.final,
-    await_ms: next.awaitUntil === null ? null : next.awaitUntil - now,
-    receipts: next.receipts.length === 0 ? null : next.receipts,
-  };
-}
-
-function httpStatusOf(outcome: AttemptOutcome): number | null {
-  if (outcome.kind === 'not_started') return null;
-  return (outcome.kind === 'accepted' ? outcome.httpStatus : outcome.failure.httpStatus) ?? null;
 }

@@ -4,6 +4,7 @@ import { settle } from '#core/domain/settle.ts';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import { acceptBatch, acceptRow, seedProvider, seedTenant, type SeededTenant } from '#test/support/seed.ts';
 import { setupStores } from '#test/support/worker.ts';
+import { toCompletion } from '../../services/worker/completion.ts';
 
 const terms = (overrides: Partial<ClaimTerms> = {}): ClaimTerms => ({
   worker: 'w1',
@@ -32,35 +33,13 @@ async function setup() {
 
 function completion(message: ClaimedMessage, outcome: AttemptOutcome, receiptsExpected = false): Completion {
   const now = Date.now();
-  const next = settle(
-    outcome,
-    { ...message, expiresAt: message.expiresAt.getTime(), dedupe: 'none', receiptsExpected },
-    now,
-    0,
-  );
-  return {
-    id: message.id,
-    purge_on: message.purgeOn,
-    seq: message.seq,
-    tenant_id: message.tenantId,
-    attempt: message.attempt,
-    outcome: outcome.kind,
-    outcome_reason: null,
-    failure: 'failure' in outcome ? { ...outcome.failure } : null,
-    http_status: null,
-    provider_message_id: outcome.kind === 'accepted' ? outcome.providerMessageId : null,
-    status: next.status,
-    reason: next.reason,
-    failure_shown: null,
-    next_attempt_ms: next.nextAttemptAt === null ? null : next.nextAttemptAt - now,
-    retries: next.retries,
-    ambiguous: next.ambiguous,
-    provider_waits: next.providerWaits,
-    duplicate_risk: next.duplicateRisk,
-    final: next.final,
-    await_ms: next.awaitUntil === null ? null : next.awaitUntil - now,
-    receipts: next.receipts,
-  };
+  const attempted = {
+    ...message,
+    expiresAt: message.expiresAt.getTime(),
+    dedupe: 'none',
+    receiptsExpected,
+  } as const;
+  return toCompletion(message, outcome, settle(outcome, attempted, now, 0), now);
 }
 
 const accepted: AttemptOutcome = { kind: 'accepted', providerMessageId: 'p-1' };

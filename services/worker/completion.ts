@@ -1,0 +1,44 @@
+import type { AttemptOutcome } from '#core/domain/outcome.ts';
+import type { Settlement } from '#core/domain/settle.ts';
+import type { ClaimedMessage, Completion } from '#core/store/deliveries.ts';
+
+/**
+ * The row that records how an attempt ended and what follows. Times are given as delays from `now`: only the
+ * database's clock decides when something is due.
+ */
+export function toCompletion(
+  message: ClaimedMessage,
+  outcome: AttemptOutcome,
+  next: Settlement,
+  now: number,
+): Completion {
+  const failure = 'failure' in outcome ? outcome.failure : null;
+  return {
+    id: message.id,
+    purge_on: message.purgeOn,
+    seq: message.seq,
+    tenant_id: message.tenantId,
+    attempt: message.attempt,
+    outcome: outcome.kind,
+    outcome_reason: outcome.kind === 'not_started' ? outcome.reason : (failure?.code ?? null),
+    failure,
+    http_status: httpStatusOf(outcome),
+    provider_message_id: outcome.kind === 'accepted' ? outcome.providerMessageId : null,
+    status: next.status,
+    reason: next.reason,
+    failure_shown: next.failure,
+    next_attempt_ms: next.nextAttemptAt === null ? null : Math.max(0, next.nextAttemptAt - now),
+    retries: next.retries,
+    ambiguous: next.ambiguous,
+    provider_waits: next.providerWaits,
+    duplicate_risk: next.duplicateRisk,
+    final: next.final,
+    await_ms: next.awaitUntil === null ? null : next.awaitUntil - now,
+    receipts: next.receipts.length === 0 ? null : next.receipts,
+  };
+}
+
+function httpStatusOf(outcome: AttemptOutcome): number | null {
+  if (outcome.kind === 'not_started') return null;
+  return (outcome.kind === 'accepted' ? outcome.httpStatus : outcome.failure.httpStatus) ?? null;
+}
