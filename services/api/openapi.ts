@@ -170,15 +170,28 @@ function headerParameters(auth: RouteAuth, { idempotent }: RouteDocs): Json[] {
   }
   if (auth.kind !== 'key' && auth.kind !== 'none') {
     parameters.push(
-      header('X-App-Name', 'What the client calls itself, for the audit log.', { type: 'string' }),
+      header('X-App-Name', 'What the client calls itself, for the audit log.', {
+        type: 'string',
+        pattern: PRINTABLE,
+      }),
     );
   }
   if (idempotent) {
     const description = 'Makes the call repeatable: the same key and body get the first answer again.';
-    parameters.push(header('Idempotency-Key', description, { type: 'string', minLength: 1, maxLength: 255 }));
+    parameters.push(
+      header('Idempotency-Key', description, {
+        type: 'string',
+        minLength: 1,
+        maxLength: 255,
+        pattern: PRINTABLE,
+      }),
+    );
   }
   return parameters;
 }
+
+/** ASCII, as far as a header can carry it without an encoding. */
+const PRINTABLE = '^[ -~]*$';
 
 /** Whether calls count against a limit that headers tell about. */
 function isCounted(auth: RouteAuth): boolean {
