@@ -6,7 +6,7 @@ import { newId } from '#core/domain/ids.ts';
 import type { Logger } from '#core/platform/logger.ts';
 import { beginSpan } from '#core/platform/telemetry.ts';
 import type { Authenticate, RouteAuth } from './auth.ts';
-import { answerParserError, badUrl, sendError, STATUS, toAppError } from './errors.ts';
+import { answerParserError, badUrl, sendError, STATUS, toAppError, truncated } from './errors.ts';
 import type { HttpMetrics } from './http-metrics.ts';
 import { installDocs } from './openapi.ts';
 import { inputCompiler, readJson } from './read-input.ts';
@@ -93,7 +93,8 @@ function answerFaults(app: FastifyInstance, log: Logger): void {
   app.setErrorHandler((error, request, reply) => {
     // What is wrong with the body does not matter where nothing would take it.
     if (request.is404) return answerUnknown(request, reply);
-    const answer = toAppError(error);
+    const { raw } = request;
+    const answer = raw.destroyed && !raw.complete ? truncated() : toAppError(error);
     if (STATUS[answer.code] >= 500) {
       log.error(
         { event: 'request.failed', requestId: request.id, route: routeOf(request), err: error },

@@ -113,13 +113,15 @@ function fromFramework(error: Partial<FastifyError> | null | undefined): AppErro
       });
     case 'FST_ERR_BAD_URL':
       return badUrl();
-    case 'ECONNRESET':
-    case 'ECONNABORTED':
-      return validationFailed({ field: 'body', rule: 'complete', message: 'Request ended before its body' });
     case undefined:
     default:
       return undefined;
   }
+}
+
+/** Nobody is left to read it; it keeps a client's broken connection from looking like a fault of ours. */
+export function truncated(): AppError {
+  return validationFailed({ field: 'body', rule: 'complete', message: 'Request ended before its body' });
 }
 
 export function badUrl(): AppError {
@@ -127,6 +129,7 @@ export function badUrl(): AppError {
 }
 
 const CONNECTION_CODES = new Set([
+  'ECONNRESET',
   'ECONNREFUSED',
   'EPIPE',
   'ETIMEDOUT',

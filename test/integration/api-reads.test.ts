@@ -253,6 +253,7 @@ describe('the list', () => {
       externalId: 'b',
     });
     const providerId = crypto.randomUUID();
+    await api.admin`update messages set enqueued_at = enqueued_at - interval '1 minute' where id = ${sms.id}`;
     await api.admin`update message_states set status = 'sent', provider_id = ${providerId} where id = ${mail.id}`;
     const found = async (query: string) =>
       idsOf((await get(api.first, `/v1/messages?${query}`, tenant.key)).body);
@@ -268,10 +269,12 @@ describe('the list', () => {
       ['external_id=b', [mail.id]],
       [`provider_id=${providerId}`, [mail.id]],
       [`providerId=${crypto.randomUUID()}`, []],
+      ['since=0108-07-21T20:48:38-22:55', [mail.id, sms.id]],
       [`since=${before}`, [mail.id, sms.id]],
       [`until=${before}`, []],
       [`since=${before}&until=${after}`, [mail.id, sms.id]],
-      [`until=${mail.enqueuedAt}&since=${sms.enqueuedAt}`, [sms.id]],
+      [`until=${mail.enqueuedAt}`, [sms.id]],
+      [`since=${mail.enqueuedAt}`, [mail.id]],
     ] as const) {
       expect({ query, found: await found(query) }).toEqual({ query, found: ids });
     }

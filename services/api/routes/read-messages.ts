@@ -32,6 +32,9 @@ export type ReadMessagesDeps = { readonly sql: Sql; readonly cursors: Cursors };
 const auth = { kind: 'either', scope: 'messages:read', role: 'viewer' } as const;
 const tag = 'Messages';
 
+/** In UTC: the database does not know all the time zones that ISO 8601 does. */
+const utcTime = () => timeField().transform((time) => new Date(time).toISOString());
+
 const filter = {
   status: z.enum(MESSAGE_STATES).optional(),
   channel: z.enum(CHANNELS).optional(),
@@ -41,8 +44,8 @@ const filter = {
     .uuid()
     .transform((id) => id.toLowerCase())
     .optional(),
-  since: timeField().optional().describe('Enqueued at or after.'),
-  until: timeField().optional().describe('Enqueued before.'),
+  since: utcTime().optional().describe('Enqueued at or after.'),
+  until: utcTime().optional().describe('Enqueued before.'),
 };
 
 /** The reads of messages, once for keys and once below `/v1/admin`; both take both credentials. */

@@ -1,0 +1,111 @@
+import { expect, test } from 'vitest';
+import { QueueFullError } from '#core/platform/micro-batch.ts';
+import type { AcceptRow, Verdict } from '#core/store/acceptance.ts';
+import { createAcceptBatcher, type AcceptBatcherOptions } from './accept-batcher.ts';
+
+const row = (id: string) => ({ id, tenant_id: 't', priority: 1, traceparent: null }) as unknown as AcceptRow;
+const ACCEPTED: Verdict = {
+  verdict: 'accepted',
+  response: null,
+  retryAfter: null,
+  remaining: 1,
+  purgeOn: '2030-01-07',
+};
+
+function setup(options: Partial<AcceptBatcherOptions> = {}) {
+  const batches: string[][] = [];
+  const woken: string[] = [];
+  const sweeps: number[] = [];
+  let isConnected = true;
+  const batcher = createAcceptBatcher({
+    acceptMessages: (rows, sweepAfterMs) => {
+      batches.push(rows.map(({ id }) => id));
+      sweeps.push(sweepAfterMs);
+      return Promise.resolve(rows.map(() => ACCEPTED));
+    },
+    isRowFault: (error) => (error as Error).message === 'row',
+    wakes: {
+      isConnected: () => isConnected,
+      publishWakes: (wakes) => {
+        woken.push(...wakes.map(({ id }) => id));
+        return Promise.resolve({ failed: [] });
+      },
+    },
+    ...options,
+  });
+  return { batcher, batches, woken, sweeps, disconnect: () => (isConnected = false) };
+}
+
+test('requests of one moment share a commit', async () => {
+  const { batcher, batches, woken } = setup();
+  await Promise.all(['a', 'b', 'c'].map((id) => batcher.accept(row(id), 100)));
+  expect(batches).toEqual([['a', 'b', 'c']]);
+  expect(woken).toEqual(['a', 'b', 'c']);
+});
+
+test('no batch is larger than its bound', async () => {
+  const { batcher, batches } = setup({ rowsMax: 2 });
+  await Promise.all(['a', 'b', 'c'].map((id) => batcher.accept(row(id), 100)));
+  expect(batches.map((batch) => batch.length)).toEqual([2, 1]);
+});
+
+test('a row that the database chokes on fails alone', async () => {
+  const { batcher } = setup({
+    acceptMessages: (rows) =>
+      rows.some(({ id }) => id === 'poison')
+        ? Promise.reject(new Error('row'))
+        : Promise.resolve(rows.map(() => ACCEPTED)),
+  });
+  const ids = ['a', 'b', 'poison', 'c', 'd'];
+  const results = await Promise.allSettled(ids.map((id) => batcher.accept(row(id), 100)));
+  expect(results.map(({ status }) => status)).toEqual([
+    'fulfilled',
+    'fulfilled',
+    'rejected',
+    'fulfilled',
+    'fulfilled',
+  ]);
+});
+
+test('without an answer nobody is told of a success and nothing is tried again', async () => {
+  let calls = 0;
+  const { batcher, woken } = setup({
+    acceptMessages: () => {
+      calls += 1;
+      return Promise.reject(new Error('connection lost'));
+    },
+  });
+  const results = await Promise.allSettled(['a', 'b'].map((id) => batcher.accept(row(id), 100)));
+  expect(results.every(({ status }) => status === 'rejected')).toBe(true);
+  expect([calls, woken]).toEqual([1, []]);
+});
+
+test('only what was accepted is woken', async () => {
+  const { batcher, woken } = setup({
+    acceptMessages: (rows) =>
+      Promise.resolve(
+        rows.map(({ id }) => (id === 'a' ? ACCEPTED : { ...ACCEPTED, verdict: 'rate_limited' })),
+      ),
+  });
+  await Promise.all(['a', 'b'].map((id) => batcher.accept(row(id), 100)));
+  expect(woken).toEqual(['a']);
+});
+
+test('while NATS is away the sweep may look at once', async () => {
+  const { batcher, sweeps, disconnect } = setup();
+  await batcher.accept(row('a'), 100);
+  disconnect();
+  await batcher.accept(row('b'), 100);
+  expect(sweeps).toEqual([5_000, 0]);
+});
+
+test('overload is refused at once, by number and by size', async () => {
+  const stuck = Promise.withResolvers<Verdict[]>();
+  const { batcher } = setup({ acceptMessages: () => stuck.promise, queuedMax: 2, queuedBytesMax: 1_000 });
+  const taken = [batcher.accept(row('a'), 400), batcher.accept(row('b'), 400)];
+  await expect(batcher.accept(row('c'), 100)).rejects.toThrow(QueueFullError);
+  await expect(batcher.accept(row('d'), 400)).rejects.toThrow(QueueFullError);
+  stuck.resolve([ACCEPTED, ACCEPTED]);
+  await Promise.all(taken);
+  await expect(batcher.accept(row('e'), 900)).resolves.toEqual(ACCEPTED);
+});

@@ -1,0 +1,34 @@
+import { assert, property, string } from 'fast-check';
+import { expect, test } from 'vitest';
+import { createCursors, pageFrom } from './cursor.ts';
+
+const cursors = createCursors(Buffer.alloc(32, 1));
+
+test('a cursor gives its position back for the list it was made for, whatever the order of the filter', () => {
+  assert(
+    property(string({ minLength: 1 }), (position) => {
+      const cursor = cursors.seal(['messages', { a: 1, b: 2 }], position);
+      expect(cursor).toMatch(/^[A-Za-z0-9_-]+$/);
+      expect(cursors.open(['messages', { b: 2, a: 1 }], cursor)).toBe(position.toWellFormed());
+    }),
+  );
+});
+
+test('a cursor of another list, another key or with any character changed is refused', () => {
+  const cursor = cursors.seal(['messages', 't1'], '12345');
+  expect(() => cursors.open(['messages', 't2'], cursor)).toThrow('Cursor');
+  expect(() => createCursors(Buffer.alloc(32, 2)).open(['messages', 't1'], cursor)).toThrow('Cursor');
+  for (let i = 0; i < cursor.length; i++) {
+    const changed = cursor.slice(0, i) + (cursor[i] === 'A' ? 'B' : 'A') + cursor.slice(i + 1);
+    expect(() => cursors.open(['messages', 't1'], changed)).toThrow('Cursor');
+  }
+  for (const junk of ['', 'x', `${cursor}=`, `${cursor} `])
+    expect(() => cursors.open(['messages', 't1'], junk)).toThrow('Cursor');
+});
+
+test('only a page with more behind it has a cursor', () => {
+  const page = (rows: number[]) => pageFrom(rows, 2, (row) => row * 10, String);
+  expect(page([3, 2, 1])).toEqual({ items: [30, 20], nextCursor: '2' });
+  expect(page([2, 1])).toEqual({ items: [20, 10], nextCursor: null });
+  expect(page([])).toEqual({ items: [], nextCursor: null });
+});

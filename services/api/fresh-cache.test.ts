@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest';
+import { createFreshCache } from './fresh-cache.ts';
+
+test('concurrent misses of one key ask once', async () => {
+  const cache = createFreshCache<number>(10);
+  let asked = 0;
+  const load = () => Promise.resolve(++asked);
+  expect(await Promise.all([cache.get('k', load), cache.get('k', load)])).toEqual([1, 1]);
+  expect(await cache.get('k', load)).toBe(1);
+});
+
+test('a failed question is not remembered', async () => {
+  const cache = createFreshCache<number>(10);
+  await expect(cache.get('k', () => Promise.reject(new Error('away')))).rejects.toThrow('away');
+  expect(await cache.get('k', () => Promise.resolve(2))).toBe(2);
+});
+
+test('what was dropped while it was on its way is not kept', async () => {
+  for (const drop of ['drop', 'dropWhere', 'clear'] as const) {
+    const cache = createFreshCache<string>(10);
+    const answer = Promise.withResolvers<string>();
+    const first = cache.get('k', () => answer.promise);
+    if (drop === 'drop') cache.drop('k');
+    if (drop === 'dropWhere') cache.dropWhere(() => false);
+    if (drop === 'clear') cache.clear();
+    answer.resolve('old');
+    expect(await first).toBe('old');
+    expect(await cache.get('k', () => Promise.resolve('new'))).toBe('new');
+  }
+});
+
+test('no copy outlives its time', async () => {
+  const cache = createFreshCache<number>(10, 30);
+  let asked = 0;
+  const load = () => Promise.resolve(++asked);
+  await cache.get('k', load);
+  await expect.poll(() => cache.get('k', load), { timeout: 2_000 }).toBe(2);
+});
+
+test('the least used copy gives way', async () => {
+  const cache = createFreshCache<string>(2);
+  for (const key of ['a', 'b', 'c']) await cache.get(key, () => Promise.resolve(key));
+  expect(cache.peek('a')).toBeUndefined();
+  expect(cache.peek('c')).toBe('c');
+});

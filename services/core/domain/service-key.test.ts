@@ -1,0 +1,49 @@
+import { assert, constantFrom, property, string } from 'fast-check';
+import { expect, test } from 'vitest';
+import {
+  deriveKeySecret,
+  formatServiceKey,
+  hashKeySecret,
+  KEY_MODES,
+  keyPrefix,
+  newKeyId,
+  parseServiceKey,
+} from './service-key.ts';
+
+const subkey = Buffer.alloc(32, 7);
+const secretOf = (nonce: string) => deriveKeySecret(subkey, 'key', Buffer.from(nonce));
+
+test('what is formatted is parsed again', () => {
+  assert(
+    property(constantFrom(...KEY_MODES), string(), (mode, nonce) => {
+      const key = { mode, keyId: newKeyId(), secret: secretOf(nonce) };
+      const text = formatServiceKey(key);
+      expect(text).toMatch(/^dsp_(live|test)_[0-9A-Za-z]{16}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}$/);
+      expect(text.startsWith(keyPrefix(mode, key.keyId))).toBe(true);
+      expect(parseServiceKey(text)).toEqual(key);
+    }),
+  );
+});
+
+test('every change of one character is noticed before any lookup', () => {
+  const text = formatServiceKey({ mode: 'live', keyId: newKeyId(), secret: secretOf('n') });
+  for (let i = 0; i < text.length; i++) {
+    const other = text[i] === 'A' ? 'B' : 'A';
+    expect(parseServiceKey(text.slice(0, i) + other + text.slice(i + 1))).toBeNull();
+  }
+});
+
+test.each(['', 'dsp_live_', 'msg_live_a_b_c', ' dsp_live_x', 'A'.repeat(10_000)])('%s is no key', (text) => {
+  expect(parseServiceKey(text)).toBeNull();
+});
+
+test('a secret is derived again from its nonce, and from no other', () => {
+  expect(secretOf('a')).toBe(secretOf('a'));
+  expect(secretOf('a')).not.toBe(secretOf('b'));
+  expect(deriveKeySecret(subkey, 'other', Buffer.from('a'))).not.toBe(secretOf('a'));
+  expect(deriveKeySecret(Buffer.alloc(32, 8), 'key', Buffer.from('a'))).not.toBe(secretOf('a'));
+});
+
+test('a hash depends on the pepper', () => {
+  expect(hashKeySecret(subkey, 's')).not.toEqual(hashKeySecret(Buffer.alloc(32, 8), 's'));
+});
