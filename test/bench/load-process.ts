@@ -1,4 +1,5 @@
 // Process that offers load over HTTP.
+import { setTimeout as delay } from 'node:timers/promises';
 import { wallMs } from './clock.ts';
 import { openConnection } from './http-connection.ts';
 import { percentile } from './percentile.ts';
@@ -48,13 +49,13 @@ answerCommands<LoadCommand, LoadResult, LoadEvent>(async (command, emit) => {
   const begin = wallMs();
   const from = begin + command.warmMs;
   const until = from + command.measureMs;
-  const timers = [
-    setTimeout(() => emit('measuring'), command.warmMs),
-    setTimeout(() => emit('measured'), command.warmMs + command.measureMs),
-  ];
+  const measured = delay(command.warmMs)
+    .then(() => emit('measuring'))
+    .then(() => delay(command.measureMs))
+    .then(() => emit('measured'));
   const run: Run = { command, connections, texts, tally, begin, from, until };
   await (command.rate === undefined ? offerClosed(run) : offerOpen(run, command.rate));
-  for (const timer of timers) clearTimeout(timer);
+  await measured;
   for (const connection of connections) connection.close();
   const times = tally.times.toSorted((a, b) => a - b);
   return {

@@ -24,7 +24,7 @@ export type AcceptMeasure = {
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly refused: Readonly<Record<string, number>>;
-  readonly cost: Cost | null;
+  readonly cost: Cost;
 };
 
 export type LatencyMeasure = {
@@ -40,7 +40,7 @@ export type LatencyMeasure = {
 
 export type DrainMeasure = {
   readonly ratePerSecond: number;
-  readonly cost: Cost | null;
+  readonly cost: Cost;
 };
 
 /** Sent to the provider and not accepted, or twice: always nothing, else the figures mean nothing. */
@@ -55,8 +55,9 @@ const POLL_MS = 20;
 const DRAIN_MS_MAX = 300_000;
 
 export async function acceptFloor(bench: Bench): Promise<AcceptMeasure> {
+  await using world = await bench.stack.world();
   await using floor = await startScript(bench, 'floor', 'test/bench/floor-process.ts', {});
-  return await offerClosed(bench, floor, undefined);
+  return await offerClosed(bench, floor, meterOf(bench, world, { api: floor.pid }));
 }
 
 export async function acceptStopped(bench: Bench): Promise<AcceptMeasure> {
@@ -126,13 +127,20 @@ export async function drainWorker(bench: Bench): Promise<DrainMeasure & { readon
   return { ratePerSecond: rateOf(taken, uncounted, endedAt), cost, ledger: ledgerOf(backlog, taken) };
 }
 
-export async function drainLoop({ options, helpers }: Bench): Promise<DrainMeasure> {
+export async function drainLoop(bench: Bench): Promise<DrainMeasure> {
+  const { options, helpers, stack } = bench;
+  const { backlog } = options;
+  await using world = await stack.world();
   await helpers.provider.run('reset');
   const { port } = await helpers.provider.run('count');
-  await helpers.loop.run({ port, messages: options.backlog, connections: PROVIDER_CONNECTIONS });
+  const uncounted = Math.floor(backlog * UNCOUNTED_SHARE);
+  const done = helpers.loop.run({ port, messages: backlog, connections: PROVIDER_CONNECTIONS });
+  const begun = await untilCount(bench, uncounted);
+  const stop = await meterOf(bench, world, { worker: helpers.loop.pid }).start();
+  await done;
   const endedAt = wallMs();
-  const uncounted = Math.floor(options.backlog * UNCOUNTED_SHARE);
-  return { ratePerSecond: rateOf(await helpers.provider.run('take'), uncounted, endedAt), cost: null };
+  const cost = (await stop())(backlog - begun);
+  return { ratePerSecond: rateOf(await helpers.provider.run('take'), uncounted, endedAt), cost };
 }
 
 // Parts --------------------------------------------------------------------------------------------------------------
@@ -171,35 +179,32 @@ function loadOf({ options, stack }: Bench, target: Contestant): LoadCommand {
   return { port: target.port, keys, isIdempotent, connections, warmMs, measureMs };
 }
 
-type Offered = { readonly result: LoadResult; readonly cost: Cost | null };
+type Offered = { readonly result: LoadResult; readonly cost: Cost };
 type Moments = { readonly onMeasuring?: () => void; readonly onMeasured?: () => void };
 
-async function offerClosed(
-  bench: Bench,
-  target: Contestant,
-  meter: Meter | undefined,
-): Promise<AcceptMeasure> {
+async function offerClosed(bench: Bench, target: Contestant, meter: Meter): Promise<AcceptMeasure> {
   return acceptMeasure(await offer(bench, target, meter));
 }
 
 async function offer(
   bench: Bench,
   target: Contestant,
-  meter: Meter | undefined,
+  meter: Meter,
   moments: Moments = {},
 ): Promise<Offered> {
-  let stop: ReturnType<Meter['start']> | undefined;
-  let cost: Promise<(messages: number) => Cost> | undefined;
+  let started: ReturnType<Meter['start']> | undefined;
+  let ended: Promise<(messages: number) => Cost> | undefined;
   const result = await bench.helpers.load.run(loadOf(bench, target), (event) => {
     if (event === 'measuring') {
-      stop = meter?.start();
+      started = meter.start();
       moments.onMeasuring?.();
     } else {
-      cost = stop?.then((end) => end());
+      ended = started?.then((end) => end());
       moments.onMeasured?.();
     }
   });
-  return { result, cost: (await cost)?.(result.answered) ?? null };
+  if (ended === undefined) throw new Error('the load generator did not say when it measured');
+  return { result, cost: (await ended)(result.answered) };
 }
 
 function acceptMeasure({ result, cost }: Offered): AcceptMeasure {

@@ -30,10 +30,8 @@ export type Report = {
 /** Medians over the rounds; a ratio is taken within each round, so that a slow moment of the machine hits both sides. */
 export function reportOf(rounds: readonly Round[]): Report {
   const of = (pick: (round: Round) => number): number => median(rounds.map(pick));
-  const statements = of(
-    ({ stopped, worker }) => (stopped.cost?.statements ?? 0) + (worker.cost?.statements ?? 0),
-  );
-  const fsyncs = of(({ stopped, worker }) => (stopped.cost?.fsyncs ?? 0) + (worker.cost?.fsyncs ?? 0));
+  const statements = of(({ stopped, worker }) => stopped.cost.statements + worker.cost.statements);
+  const fsyncs = of(({ stopped, worker }) => stopped.cost.fsyncs + worker.cost.fsyncs);
   return {
     figures: [
       { name: 'accept, floor', figure: of((r) => r.floor.ratePerSecond), unit: '/s' },
@@ -94,22 +92,12 @@ export function reportOf(rounds: readonly Round[]): Report {
       atMost('fsyncs of a message, accept and delivery', 0.05, fsyncs, ''),
     ],
     costs: [
-      ...costRow(
-        'accept, worker stopped',
-        rounds.map((r) => r.stopped.cost),
-      ),
-      ...costRow(
-        'accept, transaction per request',
-        rounds.map((r) => r.transaction.cost),
-      ),
-      ...costRow(
-        'accept, worker running',
-        rounds.map((r) => r.running.accept.cost),
-      ),
-      ...costRow(
-        'drain, worker',
-        rounds.map((r) => r.worker.cost),
-      ),
+      { name: 'accept, floor', cost: medianCost(rounds.map((r) => r.floor.cost)) },
+      { name: 'accept, worker stopped', cost: medianCost(rounds.map((r) => r.stopped.cost)) },
+      { name: 'accept, transaction per request', cost: medianCost(rounds.map((r) => r.transaction.cost)) },
+      { name: 'accept, worker running', cost: medianCost(rounds.map((r) => r.running.accept.cost)) },
+      { name: 'drain, worker', cost: medianCost(rounds.map((r) => r.worker.cost)) },
+      { name: 'drain, undici loop', cost: medianCost(rounds.map((r) => r.loop.cost)) },
     ],
     ledger: rounds
       .flatMap((r) => [r.running.ledger, r.worker.ledger])
@@ -154,28 +142,21 @@ function atMost(name: string, wanted: number, figure: number, unit: string): Tar
   return { name, target: `<= ${wanted} ${unit}`.trim(), figure, unit, isMet: figure <= wanted };
 }
 
-function costRow(name: string, costs: readonly (Cost | null)[]): { name: string; cost: Cost }[] {
-  const known = costs.filter((cost) => cost !== null);
-  const [first] = known;
-  if (first === undefined) return [];
-  const of = (pick: (cost: Cost) => number): number => median(known.map(pick));
-  const cpuUs = Object.fromEntries(
-    Object.keys(first.cpuUs ?? {}).map((process) => [
-      process,
-      of((cost) => cost.cpuUs?.[process] ?? Number.NaN),
-    ]),
-  );
-  return [
-    {
-      name,
-      cost: {
-        cpuUs: first.cpuUs === null ? null : cpuUs,
-        walBytes: of((cost) => cost.walBytes),
-        statements: of((cost) => cost.statements),
-        fsyncs: of((cost) => cost.fsyncs),
-      },
-    },
-  ];
+function medianCost(costs: readonly Cost[]): Cost {
+  const of = (pick: (cost: Cost) => number): number => median(costs.map(pick));
+  const processes = costs[0]?.cpuUs;
+  const cpuUs =
+    processes === undefined || processes === null
+      ? null
+      : Object.fromEntries(
+          Object.keys(processes).map((name) => [name, of((cost) => cost.cpuUs?.[name] ?? Number.NaN)]),
+        );
+  return {
+    cpuUs,
+    walBytes: of((cost) => cost.walBytes),
+    statements: of((cost) => cost.statements),
+    fsyncs: of((cost) => cost.fsyncs),
+  };
 }
 
 function show(value: number, unit: string): string {
