@@ -34,7 +34,11 @@ try {
 async function measure(options: BenchOptions): Promise<void> {
   await using resources = new AsyncDisposableStack();
   const ending = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => ending.abort());
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => {
+      log('ending after this measurement');
+      ending.abort(new Error('The run was interrupted'));
+    });
   const stack = resources.use(await openStack(options.tenants, log));
   const bench: measurements.Bench = {
     options,
