@@ -54,9 +54,14 @@ export function hashKeySecret(subkey: Buffer, secret: string): Buffer {
 }
 
 function checksum(payload: string): string {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32BE(crc32(payload));
-  return base62(bytes, CHECKSUM_LENGTH);
+  // Plain numbers: this is asked of every request, and 32 bits need no big ones.
+  let rest = crc32(payload);
+  let text = '';
+  while (text.length < CHECKSUM_LENGTH) {
+    text = (ALPHABET[rest % 62] as string) + text;
+    rest = Math.floor(rest / 62);
+  }
+  return text;
 }
 
 function base62(bytes: Buffer, length: number): string {

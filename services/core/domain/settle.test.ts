@@ -129,14 +129,12 @@ test.each(NOT_STARTED_REASONS)('%s uses no retry and puts the message back in th
 test('whatever happens, the next state is one the table allows, and only unfinished messages have a next attempt', () => {
   const outcomes = fc.oneof(
     fc.constant<AttemptOutcome>({ kind: 'accepted', providerMessageId: null }),
-    fc
-      .constantFrom(...FAILURE_CLASSES)
-      .chain((c) =>
-        fc.constantFrom<AttemptOutcome>({ kind: 'rejected_permanent', failure: failure(c) }, transient(c), {
-          kind: 'ambiguous',
-          failure: failure(c),
-        }),
-      ),
+    fc.constantFrom(...FAILURE_CLASSES).chain((c) =>
+      fc.constantFrom<AttemptOutcome>({ kind: 'rejected_permanent', failure: failure(c) }, transient(c), {
+        kind: 'ambiguous',
+        failure: failure(c),
+      }),
+    ),
     fc
       .constantFrom(...NOT_STARTED_REASONS)
       .map((reason): AttemptOutcome => ({ kind: 'not_started', reason })),
