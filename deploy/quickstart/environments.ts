@@ -44,8 +44,8 @@ export function workerEnvironment(input: EnvironmentInput): Environment {
     ...serviceEnvironment('worker', input),
     METRICS_PORT: String(ports.workerMetrics),
     PROVIDER_BASE_URLS: overrides.join(','),
-    // The inbox is the one mail server that tenants may name on this machine, and everything else on it.
-    EGRESS_ALLOW_CIDRS: '127.0.0.0/8',
+    // The inbox is on this machine.
+    EGRESS_ALLOW_CIDRS: '127.0.0.0/8,::1/128',
     NODE_EXTRA_CA_CERTS: mailCertificateFile,
   };
 }

@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
+import { on, once } from 'node:events';
 import { chmod, mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -40,6 +40,17 @@ async function runOnce(
   return { code, ...output };
 }
 
+async function untilPrinted({ child, stdout, stderr }: Run, text: string): Promise<void> {
+  if (child.stdout === null) throw new Error('no standard output');
+  for await (const _ of on(child.stdout, 'data', { close: ['end'] })) if (stdout().includes(text)) return;
+  throw new Error(`ended without printing ${text}: ${stderr()}`);
+}
+
+function expectSuccess({ code, stderr }: Awaited<ReturnType<typeof runOnce>>): void {
+  // Both together, so that a failure shows what the program said.
+  expect({ code, stderr: stderr() }).toEqual({ code: 0, stderr: expect.any(String) });
+}
+
 async function readConnection(state: string): Promise<Connection> {
   return JSON.parse(await readFile(join(state, 'quickstart.json'), 'utf8')) as Connection;
 }
@@ -66,8 +77,7 @@ test(
   async () => {
     await using state = await stateFolder();
     const first = await runOnce(state.path);
-    expect(first.stderr()).not.toContain('failed');
-    expect(first.code).toBe(0);
+    expectSuccess(first);
     expect(first.stdout().split('\n')).toEqual(expect.arrayContaining(CHANNEL_LINES));
     const connection = await readConnection(state.path);
     expect(connection).toEqual({
@@ -95,33 +105,34 @@ test(
     await expectNothingLeft(state.path);
 
     const second = await runOnce(state.path);
-    expect(second.code).toBe(0);
+    expectSuccess(second);
     expect((await readConnection(state.path)).serviceKey).toBe(connection.serviceKey);
 
     const fresh = await runOnce(state.path, '--fresh');
-    expect(fresh.code).toBe(0);
+    expectSuccess(fresh);
     expect((await readConnection(state.path)).serviceKey).not.toBe(connection.serviceKey);
   },
 );
 
 test('with --vault it delivers through a real Vault', { timeout: MINUTE_MS }, async () => {
   await using state = await stateFolder();
-  const { code, stdout, stderr } = await runOnce(state.path, '--vault');
-  expect(stderr()).toContain('Vault on port');
-  expect(code).toBe(0);
-  expect(stdout().split('\n')).toEqual(expect.arrayContaining(CHANNEL_LINES));
+  const run = await runOnce(state.path, '--vault');
+  expectSuccess(run);
+  expect(run.stderr()).toContain('Vault on port');
+  expect(run.stdout().split('\n')).toEqual(expect.arrayContaining(CHANNEL_LINES));
   await expectNothingLeft(state.path);
 });
 
 test(
-  'it stays up until a signal; what it prints works, roles are as promised and pages show what came',
+  'it stays up until a signal; what it prints works, roles are as promised, pages show what came, and the next start mends what was broken',
   { timeout: MINUTE_MS },
   async () => {
     await using state = await stateFolder();
-    const { child, stdout } = start('--state', state.path);
+    const run = start('--state', state.path);
+    const { child, stdout } = run;
     const ended = once(child, 'close') as Promise<[number | null]>;
     try {
-      await expect.poll(stdout, { timeout: MINUTE_MS, interval: 100 }).toContain('Then try:');
+      await untilPrinted(run, 'Then try:');
       const connection = await readConnection(state.path);
       for (const { title, command } of curlLines(connection)) {
         expect(stdout()).toContain(command);
@@ -135,11 +146,16 @@ test(
       const second = await runOnce(state.path);
       expect(second.code).toBe(1);
       expect(second.stderr()).toContain('another quick start runs on');
+      await breakTenant(connection);
     } finally {
       child.kill('SIGINT');
     }
     expect((await ended)[0]).toBe(0);
     await expectNothingLeft(state.path);
+
+    const mended = await runOnce(state.path);
+    expectSuccess(mended);
+    expect(mended.stdout().split('\n')).toEqual(expect.arrayContaining(CHANNEL_LINES));
   },
 );
 
@@ -184,4 +200,29 @@ async function expectPages({ inboxUrl, providerUrls, baseUrl }: Connection): Pro
   expect(await read(`${providerUrls.twilio}/received`)).toContain('Messages.json');
   await read(`${baseUrl}/v1/openapi.json`);
   await read(`${baseUrl}/docs`);
+}
+
+/** What somebody who plays with it may do: no key, one provider less, one disabled, the tenant suspended. */
+async function breakTenant(connection: Connection): Promise<void> {
+  const { baseUrl, tenantSlug, adminToken, platformToken } = connection;
+  const call = async <T>(token: string, method: string, path: string): Promise<T> => {
+    const headers = {
+      authorization: `Bearer ${token}`,
+      ...(token === adminToken ? { 'x-tenant-slug': tenantSlug } : {}),
+    };
+    const response = await fetch(`${baseUrl}/v1/admin/${path}`, { method, headers });
+    expect({ method, path, isFine: response.ok }).toEqual({ method, path, isFine: true });
+    const text = await response.text();
+    return (text === '' ? null : JSON.parse(text)) as T;
+  };
+  type Page = { items: { id: string; slug?: string; provider?: string }[] };
+  const keys = await call<Page>(adminToken, 'GET', 'api-keys');
+  for (const { id } of keys.items) await call(adminToken, 'DELETE', `api-keys/${id}`);
+  const providers = await call<Page>(adminToken, 'GET', 'providers');
+  const idOf = (provider: string) => providers.items.find((item) => item.provider === provider)?.id;
+  await call(adminToken, 'DELETE', `providers/${idOf('fcm')}`);
+  await call(adminToken, 'POST', `providers/${idOf('twilio')}/disable`);
+  const tenants = await call<Page>(platformToken, 'GET', 'tenants');
+  const tenant = tenants.items.find(({ slug }) => slug === tenantSlug);
+  await call(platformToken, 'POST', `tenants/${tenant?.id}/suspend`);
 }
