@@ -35,6 +35,7 @@ export function toCompletion(
     final: next.final,
     await_ms: next.awaitUntil === null ? null : next.awaitUntil - now,
     receipts: next.receipts.length === 0 ? null : next.receipts,
+    discard: message.discard,
   };
 }
 

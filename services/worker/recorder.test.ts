@@ -27,6 +27,7 @@ const message = (id: string): ClaimedMessage => ({
   provider: 'twilio',
   providerStatus: 'active',
   providerVersion: 1,
+  discard: false,
 });
 const ACCEPTED = { kind: 'accepted', providerMessageId: 'x' } as const;
 

@@ -30,6 +30,8 @@ export type ClaimedMessage = {
   readonly provider: string;
   readonly providerStatus: string | null;
   readonly providerVersion: number | null;
+  /** Whether the content is to go as soon as no provider needs it. */
+  readonly discard: boolean;
 };
 
 /** How an attempt ended and what follows; see `completion` in the schema. */
@@ -55,6 +57,7 @@ export type Completion = {
   readonly final: boolean;
   readonly await_ms: number | null;
   readonly receipts: Json;
+  readonly discard: boolean;
 };
 
 export type ProviderAccountRow = {
@@ -263,6 +266,7 @@ type ClaimedRow = {
   provider: string;
   provider_status: string | null;
   provider_version: number | null;
+  discard: boolean;
 };
 
 function toClaimed(row: ClaimedRow): ClaimedMessage {
@@ -291,5 +295,6 @@ function toClaimed(row: ClaimedRow): ClaimedMessage {
     provider: row.provider,
     providerStatus: row.provider_status,
     providerVersion: row.provider_version,
+    discard: row.discard,
   };
 }

@@ -274,14 +274,16 @@ create table idempotency_keys_default partition of idempotency_keys default;
 -- One ring of 61 one-second buckets per subject (api key, tenant or user): slot = second mod 61.
 create table rate_windows (
   subject uuid primary key,
-  second bigint not null,
-  counts integer[] not null
+  second bigint not null default 0,
+  counts integer[] not null default array_fill(0, array[61]),
+  -- The sum of `counts`, kept so that it need not be taken.
+  total integer not null default 0
 ) with (fillfactor = 50);
 
 -- `used` counts the quota of `day`; `accepted` only grows. Locked by the accept path.
 create table tenant_usage (
   tenant_id uuid primary key,
-  day date not null,
+  day date not null default '-infinity',
   used bigint not null default 0,
   accepted bigint not null default 0
 ) with (fillfactor = 50);

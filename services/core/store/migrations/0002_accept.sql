@@ -72,31 +72,49 @@ $$;
 -- Requests per minute ------------------------------------------------------------------------------------------------
 -- 61 buckets, not 60: two calls 59.01 s apart can fall in buckets 60 apart, and a rolling minute must hold both.
 
-create function rate_advance(counts integer[], since bigint, now_second bigint) returns integer[]
+-- The window as it stands at `now_second`: what has left it is gone from `counts` and `total`.
+create function rate_advance(w rate_windows, now_second bigint) returns rate_windows
 language plpgsql immutable as $$
+declare
+  slot integer;
 begin
-  if now_second - since >= 61 then
-    return array_fill(0, array[61]);
+  if now_second - w.second >= 61 then
+    w.counts := array_fill(0, array[61]);
+    w.total := 0;
+  else
+    for s in w.second + 1 .. now_second loop
+      slot := (s % 61)::integer + 1;
+      w.total := w.total - w.counts[slot];
+      w.counts[slot] := 0;
+    end loop;
   end if;
-  for s in since + 1 .. now_second loop
-    counts[(s % 61)::integer + 1] := 0;
-  end loop;
-  return counts;
+  w.second := greatest(w.second, now_second);
+  return w;
 end $$;
 
 -- Seconds until one more call would pass: 1 to 61.
-create function rate_retry_after(counts integer[], now_second bigint, allowed integer) returns integer
+create function rate_retry_after(w rate_windows, allowed integer) returns integer
 language plpgsql immutable as $$
 declare
-  total bigint := (select sum(c) from unnest(counts) c);
+  left_over integer := w.total;
 begin
   for age in reverse 60 .. 0 loop
-    total := total - counts[((now_second - age) % 61)::integer + 1];
-    if total < allowed then
+    left_over := left_over - w.counts[((w.second - age) % 61)::integer + 1];
+    if left_over < allowed then
       return 61 - age;
     end if;
   end loop;
   return 61;
+end $$;
+
+create function rate_count(w rate_windows, calls integer) returns rate_windows
+language plpgsql immutable as $$
+declare
+  slot integer := (w.second % 61)::integer + 1;
+begin
+  w.counts[slot] := w.counts[slot] + calls;
+  w.total := w.total + calls;
+  return w;
 end $$;
 
 -- One call by one subject, for everything that is not a send.
@@ -105,21 +123,17 @@ returns table (passed boolean, remaining integer, retry_after integer)
 language plpgsql security definer set search_path = despatch, pg_temp as $$
 declare
   w rate_windows;
-  now_second bigint;
-  total bigint;
 begin
-  insert into rate_windows values (for_subject, 0, array_fill(0, array[61])) on conflict do nothing;
+  insert into rate_windows (subject) values (for_subject) on conflict do nothing;
   select * into w from rate_windows where subject = for_subject for update;
-  now_second := greatest(w.second, extract(epoch from clock_timestamp())::bigint);
-  w.counts := rate_advance(w.counts, w.second, now_second);
-  total := (select sum(c) from unnest(w.counts) c);
-  if total >= allowed then
-    return query select false, 0, rate_retry_after(w.counts, now_second, allowed);
+  w := rate_advance(w, greatest(w.second, extract(epoch from clock_timestamp())::bigint));
+  if w.total >= allowed then
+    return query select false, 0, rate_retry_after(w, allowed);
     return;
   end if;
-  w.counts[(now_second % 61)::integer + 1] := w.counts[(now_second % 61)::integer + 1] + 1;
-  update rate_windows set second = now_second, counts = w.counts where subject = for_subject;
-  return query select true, (allowed - total - 1)::integer, rate_retry_after(w.counts, now_second, allowed);
+  w := rate_count(w, 1);
+  update rate_windows r set second = w.second, counts = w.counts, total = w.total where r.subject = for_subject;
+  return query select true, allowed - w.total, rate_retry_after(w, allowed);
 end $$;
 
 -- Accept -----------------------------------------------------------------------------------------------------------------
@@ -164,7 +178,7 @@ create type accept_request as (
 -- stream has before the sweep may look; 0 where the stream is known to be away.
 create function accept(batch jsonb, sweep_after_ms integer)
 returns table (ord integer, verdict text, response jsonb, retry_after integer, remaining integer, purge_on date)
-language plpgsql security definer set search_path = despatch, pg_temp as $$
+language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
 declare
   rows accept_request[];
@@ -174,17 +188,25 @@ declare
   remain integer[];
   held bytea[];
   released bytea[];
+  -- Windows of the keys in the batch, and for each request which of them is its own.
+  windows rate_windows[] := '{}';
+  window_of integer[];
+  passed integer[] := '{}';
+  usages tenant_usage[] := '{}';
   k record;
+  w rate_windows;
+  u tenant_usage;
   i integer;
+  n integer;
+  free integer;
   now_at timestamptz;
-  now_second bigint;
-  today date;
 begin
   select array_agg(r order by r.ord) into rows from jsonb_populate_recordset(null::accept_request, batch) r;
   verdicts := array_fill(null::text, array[cardinality(rows)]);
   replies := array_fill(null::jsonb, array[cardinality(rows)]);
   retry := array_fill(null::integer, array[cardinality(rows)]);
   remain := array_fill(null::integer, array[cardinality(rows)]);
+  window_of := array_fill(null::integer, array[cardinality(rows)]);
 
   -- 1. Idempotency winners. A key that stands twice in one batch is won by its first request.
   if exists (select from unnest(rows) r where r.scope is not null) then
@@ -211,94 +233,91 @@ begin
     end loop;
   end if;
 
-  -- 2. Requests per minute, a window per key. Only what is accepted in the end will be counted (step 4).
+  -- 2. Requests per minute, a window per key. What passes is counted in step 4, when it is known to be accepted.
+  insert into rate_windows (subject)
+  select distinct r.api_key_id from unnest(rows) r
+  where not exists (select from rate_windows x where x.subject = r.api_key_id) order by 1 on conflict do nothing;
   for k in
-    select r.api_key_id as subject, min(r.rate_per_minute) as allowed, array_agg(r.ord order by r.ord) as ords
-    from unnest(rows) r where verdicts[r.ord] is null group by r.api_key_id order by r.api_key_id
+    select x as stored, g.allowed, g.ords
+    from (
+      select r.api_key_id, min(r.rate_per_minute) as allowed, array_agg(r.ord order by r.ord) as ords
+      from unnest(rows) r where verdicts[r.ord] is null group by r.api_key_id
+    ) g join rate_windows x on x.subject = g.api_key_id
+    order by x.subject for update of x
   loop
-    declare
-      w rate_windows;
-      free integer;
-    begin
-      select * into w from rate_windows where subject = k.subject for update;
-      if not found then
-        insert into rate_windows values (k.subject, 0, array_fill(0, array[61])) on conflict do nothing;
-        select * into w from rate_windows where subject = k.subject for update;
+    w := k.stored;
+    w := rate_advance(w, greatest(w.second, extract(epoch from clock_timestamp())::bigint));
+    windows := windows || w;
+    passed := passed || 0;
+    free := greatest(0, k.allowed - w.total);
+    for n in 1 .. cardinality(k.ords) loop
+      i := k.ords[n];
+      window_of[i] := cardinality(windows);
+      if n > free then
+        verdicts[i] := 'rate_limited';
+        retry[i] := rate_retry_after(w, k.allowed);
+        remain[i] := 0;
+      else
+        remain[i] := free - n;
       end if;
-      now_second := greatest(w.second, extract(epoch from clock_timestamp())::bigint);
-      w.counts := rate_advance(w.counts, w.second, now_second);
-      free := greatest(0, k.allowed - (select sum(c) from unnest(w.counts) c)::integer);
-      for i in 1 .. cardinality(k.ords) loop
-        if i > free then
-          verdicts[k.ords[i]] := 'rate_limited';
-          retry[k.ords[i]] := rate_retry_after(w.counts, now_second, k.allowed);
-          remain[k.ords[i]] := 0;
-        else
-          remain[k.ords[i]] := free - i;
-        end if;
-      end loop;
-    end;
+    end loop;
   end loop;
 
   -- 3. Suspension, the day's quota, the backlog, a row per tenant.
+  insert into tenant_usage (tenant_id)
+  select distinct r.tenant_id from unnest(rows) r
+  where not exists (select from tenant_usage x where x.tenant_id = r.tenant_id) order by 1 on conflict do nothing;
   for k in
-    select r.tenant_id, min(r.messages_per_day) as per_day, min(r.backlog_max) as backlog_max,
-      array_agg(r.ord order by r.ord) as ords
-    from unnest(rows) r where verdicts[r.ord] is null group by r.tenant_id order by r.tenant_id
+    select x as stored, t.status = 'active' as live, coalesce(p.finished, 0) as finished, g.per_day, g.backlog_max, g.ords
+    from (
+      select r.tenant_id, min(r.messages_per_day) as per_day, min(r.backlog_max) as backlog_max,
+        array_agg(r.ord order by r.ord) as ords
+      from unnest(rows) r where verdicts[r.ord] is null group by r.tenant_id
+    ) g
+    join tenant_usage x on x.tenant_id = g.tenant_id
+    join tenants t on t.id = g.tenant_id
+    left join tenant_progress p on p.tenant_id = g.tenant_id
+    order by x.tenant_id for update of x
   loop
-    declare
-      u tenant_usage;
-      finished_count bigint;
-      live boolean;
-      day_used bigint;
-      taken bigint := 0;
-      counted bigint := 0;
-    begin
-      select * into u from tenant_usage where tenant_id = k.tenant_id for update;
-      if not found then
-        insert into tenant_usage values (k.tenant_id, '-infinity', 0, 0) on conflict do nothing;
-        select * into u from tenant_usage where tenant_id = k.tenant_id for update;
+    u := k.stored;
+    now_at := clock_timestamp();
+    if u.day < (now_at at time zone 'UTC')::date then
+      u.day := (now_at at time zone 'UTC')::date;
+      u.used := 0;
+    end if;
+    foreach i in array k.ords loop
+      if not k.live then
+        verdicts[i] := 'suspended';
+      elsif not rows[i].test and u.used >= k.per_day then
+        verdicts[i] := 'daily_limit_reached';
+        retry[i] := greatest(1, ceil(extract(epoch from (u.day + 1)::timestamp at time zone 'UTC' - now_at)))::integer;
+      elsif u.accepted - k.finished >= k.backlog_max then
+        verdicts[i] := 'backlog_full';
+        retry[i] := 5;
+      else
+        verdicts[i] := 'accepted';
+        u.accepted := u.accepted + 1;
+        u.used := u.used + case when rows[i].test then 0 else 1 end;
+        passed[window_of[i]] := passed[window_of[i]] + 1;
       end if;
-      now_at := clock_timestamp();
-      today := greatest(u.day, (now_at at time zone 'UTC')::date);
-      day_used := case when u.day = today then u.used else 0 end;
-      select t.status = 'active' into live from tenants t where t.id = k.tenant_id;
-      select p.finished into finished_count from tenant_progress p where p.tenant_id = k.tenant_id;
-      foreach i in array k.ords loop
-        if live is not true then
-          verdicts[i] := 'suspended';
-        elsif not rows[i].test and day_used + counted >= k.per_day then
-          verdicts[i] := 'daily_limit_reached';
-          retry[i] := greatest(1, ceil(extract(epoch from (today + 1)::timestamp at time zone 'UTC' - now_at)))::integer;
-        elsif u.accepted + taken - coalesce(finished_count, 0) >= k.backlog_max then
-          verdicts[i] := 'backlog_full';
-          retry[i] := 5;
-        else
-          verdicts[i] := 'accepted';
-          taken := taken + 1;
-          counted := counted + case when rows[i].test then 0 else 1 end;
-        end if;
-      end loop;
-      if taken > 0 then
-        update tenant_usage set day = today, used = day_used + counted, accepted = u.accepted + taken
-        where tenant_id = k.tenant_id;
-      end if;
-    end;
+    end loop;
+    usages := usages || u;
   end loop;
+  -- A row that a clean-up took away between the look and the lock: nothing has been promised yet.
+  if array_position(verdicts, null) is not null then
+    raise exception 'a counter row went away' using errcode = 'serialization_failure';
+  end if;
 
   -- 4. Count what passed, drop the idempotency rows of what did not, write the rest.
-  for k in
-    select r.api_key_id as subject, count(*) as n from unnest(rows) r where verdicts[r.ord] = 'accepted'
-    group by r.api_key_id
-  loop
-    update rate_windows w
-    set (second, counts) = (
-      select s.at, a.counts[:slot.i - 1] || (a.counts[slot.i] + k.n::integer) || a.counts[slot.i + 1:]
-      from (select greatest(w.second, extract(epoch from clock_timestamp())::bigint) as at) s,
-        lateral (select rate_advance(w.counts, w.second, s.at) as counts) a,
-        lateral (select (s.at % 61)::integer + 1 as i) slot)
-    where w.subject = k.subject;
-  end loop;
+  if 'accepted' = any (verdicts) then
+    for i in 1 .. cardinality(windows) loop
+      windows[i] := rate_count(windows[i], passed[i]);
+    end loop;
+    update rate_windows x set second = c.second, counts = c.counts, total = c.total
+    from unnest(windows) c where x.subject = c.subject;
+    update tenant_usage x set day = c.day, used = c.used, accepted = c.accepted
+    from unnest(usages) c where x.tenant_id = c.tenant_id and x.accepted <> c.accepted;
+  end if;
 
   select array_agg(decode(r.scope, 'hex')) filter (where verdicts[r.ord] not in ('accepted', 'replayed', 'mismatch', 'follows')),
     array_agg(decode(r.scope, 'hex') order by r.ord) filter (where verdicts[r.ord] = 'accepted')

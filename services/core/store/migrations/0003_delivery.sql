@@ -1,4 +1,6 @@
 -- The delivery path: claim, complete, sweep, receipts. Only workers call these, always for batches.
+-- Planning a statement over all partitions takes longer than running it for a batch, so the functions here keep one plan.
+-- Every look-up is by key; the planner, which may first meet the tables empty, is not given other ideas.
 
 -- What a worker gets for each message it has to act on. `action`:
 --   send  claimed: the attempt row is committed with this transaction, call the provider
@@ -28,7 +30,8 @@ create type claimed_message as (
   provider_id uuid,
   provider text,
   provider_status text,
-  provider_version integer
+  provider_version integer,
+  discard boolean
 );
 
 create type claim_decision as (
@@ -206,14 +209,16 @@ begin
     )
     select 'send', s.id, s.purge_on, s.seq, s.tenant_id, s.attempt, s.retries, s.ambiguous, s.provider_waits,
       s.duplicate_risk, m.channel, m.address, m.sender, m.content, m.test, m.segments, m.delivery_guarantee,
-      m.enqueued_at, s.expires_at, m.traceparent, s.provider_id, s.provider, s.provider_status, s.provider_version
+      m.enqueued_at, s.expires_at, m.traceparent, s.provider_id, s.provider, s.provider_status, s.provider_version,
+      m.content_retention = 'discard'
     from started s join messages m on m.id = s.id and m.purge_on = s.purge_on;
 end $$;
 
 -- Claims the messages named by wake-ups. What another worker holds or has settled is passed over.
 create function claim(ids uuid[], purges date[], by_worker text, lease_ms integer, blocked uuid[])
 returns setof claimed_message
-language plpgsql security definer set search_path = despatch, pg_temp as $$
+language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
   locked_ids uuid[];
   locked_purges date[];
@@ -230,7 +235,8 @@ end $$;
 -- timers, lost workers, receipts that never came, and from a queue that outgrew a worker's memory.
 create function claim_due(for_tenant uuid, most integer, ahead_ms integer, by_worker text, lease_ms integer, blocked uuid[])
 returns setof claimed_message
-language plpgsql security definer set search_path = despatch, pg_temp as $$
+language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
   at_now timestamptz := clock_timestamp();
   -- In flight and blocked messages stand among those that can be started.
@@ -251,7 +257,7 @@ begin
   end if;
   if cardinality(found_ids) = scan then
     return next row('more', null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
-      null, null, null, null, null, null, null)::claimed_message;
+      null, null, null, null, null, null, null, null)::claimed_message;
   end if;
   -- Whatever is locked is being looked at by another worker right now.
   select array_agg(x.id) filter (where x.status in ('queued', 'deferred')),
@@ -295,7 +301,8 @@ begin
   return query
     select 'lost', s.id, s.purge_on, s.seq, s.tenant_id, s.attempt, s.retries, s.ambiguous, s.provider_waits,
       s.duplicate_risk, m.channel, m.address, m.sender, null::jsonb, m.test, m.segments, m.delivery_guarantee,
-      m.enqueued_at, s.expires_at, m.traceparent, s.provider_id, s.provider, null::text, null::integer
+      m.enqueued_at, s.expires_at, m.traceparent, s.provider_id, s.provider, null::text, null::integer,
+      m.content_retention = 'discard'
     from unnest(found_ids, found_purges) as u (id, purge)
     join message_states s on s.id = u.id and s.purge_on = u.purge
     join messages m on m.id = s.id and m.purge_on = s.purge_on
@@ -328,13 +335,16 @@ create type completion as (
   final boolean,
   -- Only with `sent`: how long to wait for a receipt.
   await_ms bigint,
-  receipts jsonb
+  receipts jsonb,
+  -- The content is to go as soon as no provider needs it.
+  discard boolean
 );
 
 -- Records how attempts ended. A row counts only while its attempt is the message's current one and still open: a
 -- worker that was paused past its lease changes nothing. Returns the ids that were applied.
 create function complete(batch jsonb) returns setof uuid
-language plpgsql security definer set search_path = despatch, pg_temp as $$
+language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
   at_now timestamptz := clock_timestamp();
   rows completion[];
@@ -345,12 +355,14 @@ begin
     join message_states s on s.id = r.id and s.purge_on = r.purge_on
     where s.attempt = r.attempt and s.status = 'sending'
     order by r.id for update of s) r;
-  -- An answer that came after the lease: proof all the same that the provider accepted.
-  insert into receipts (tenant_id, provider_id, message_id, purge_on, attempt, receipt, apply_at)
-  select r.tenant_id, a.provider_id, r.id, r.purge_on, r.attempt, 'sent', at_now
-  from jsonb_populate_recordset(null::completion, batch) r
-  join attempts a on a.message_id = r.id and a.purge_on = r.purge_on and a.number = r.attempt and a.outcome = 'ambiguous'
-  where r.outcome = 'accepted' and not exists (select from unnest(rows) x where x.id = r.id);
+  if coalesce(cardinality(rows), 0) < jsonb_array_length(batch) then
+    -- An answer that came after the lease: proof all the same that the provider accepted.
+    insert into receipts (tenant_id, provider_id, message_id, purge_on, attempt, receipt, apply_at)
+    select r.tenant_id, a.provider_id, r.id, r.purge_on, r.attempt, 'sent', at_now
+    from jsonb_populate_recordset(null::completion, batch) r
+    join attempts a on a.message_id = r.id and a.purge_on = r.purge_on and a.number = r.attempt and a.outcome = 'ambiguous'
+    where r.outcome = 'accepted' and not exists (select from unnest(rows) x where x.id = r.id);
+  end if;
   if rows is null then
     return;
   end if;
@@ -383,18 +395,21 @@ begin
   from unnest(rows) r
   where d.seq = r.seq and (r.await_ms is not null or r.status in ('queued', 'deferred'));
 
-  update messages m set content = null
-  from unnest(rows) r
-  where m.id = r.id and m.purge_on = r.purge_on and m.content_retention = 'discard'
-    and r.status in ('sent', 'failed', 'unknown');
+  if exists (select from unnest(rows) r where r.discard) then
+    update messages m set content = null
+    from unnest(rows) r
+    where m.id = r.id and m.purge_on = r.purge_on and r.discard and r.status in ('sent', 'failed', 'unknown');
+  end if;
 
-  insert into receipts (tenant_id, provider_id, message_id, purge_on, attempt, receipt, temporary, failure, apply_at)
-  select r.tenant_id, s.provider_id, r.id, r.purge_on, r.attempt, f.receipt, coalesce(f.temporary, false), f.failure,
-    at_now + make_interval(secs => f."afterMs" / 1000.0)
-  from unnest(rows) r
-  join message_states s on s.id = r.id and s.purge_on = r.purge_on,
-    jsonb_to_recordset(r.receipts) as f ("afterMs" integer, receipt text, temporary boolean, failure jsonb)
-  where r.receipts is not null;
+  if exists (select from unnest(rows) r where r.receipts is not null) then
+    insert into receipts (tenant_id, provider_id, message_id, purge_on, attempt, receipt, temporary, failure, apply_at)
+    select r.tenant_id, s.provider_id, r.id, r.purge_on, r.attempt, f.receipt, coalesce(f.temporary, false), f.failure,
+      at_now + make_interval(secs => f."afterMs" / 1000.0)
+    from unnest(rows) r
+    join message_states s on s.id = r.id and s.purge_on = r.purge_on,
+      jsonb_to_recordset(r.receipts) as f ("afterMs" integer, receipt text, temporary boolean, failure jsonb)
+    where r.receipts is not null;
+  end if;
 
   select array_agg(r.id) into applied from unnest(rows) r;
   perform count_finished((select array_agg(r.tenant_id) from unnest(rows) r where r.status in ('sent', 'failed', 'unknown')));
@@ -417,7 +432,8 @@ $$;
 
 -- Applies receipts that are due. Returns the number looked at.
 create function apply_receipts(most integer) returns integer
-language plpgsql security definer set search_path = despatch, pg_temp as $$
+language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
   r receipts;
   s message_states;
