@@ -25,6 +25,8 @@ export type WorkerSettings = {
   readonly inFlightMax: number;
   /** Wake-ups of one tenant kept in memory; more stay in the database. */
   readonly queuedPerTenantMax: number;
+  /** Wake-ups of all tenants kept in memory. */
+  readonly queuedMax: number;
   /** Total time of one provider call in milliseconds. */
   readonly deadlineMs: number;
   /** How long a claim is ours; what is not recorded by then counts as lost. */
@@ -68,7 +70,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
   let stopping = false;
   const aborted = new AbortController();
 
-  const queue = createFairQueue<QueuedWake>(settings.queuedPerTenantMax);
+  const queue = createFairQueue<QueuedWake>(settings.queuedPerTenantMax, settings.queuedMax);
   const breakers = createBreakers(healthChanged, now);
   const accounts = createAccounts(store, deps.credentials);
   const noteAccount = createAccountStatus({ store, breakers, onMoved: events.accountMoved });

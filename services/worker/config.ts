@@ -30,6 +30,11 @@ const deliveryEnv = defineEnvGroup({
       max: 100_000,
       default: 1_000,
     }),
+    QUEUED_MAX: whole('Wake-ups of all tenants kept in memory; beyond it each tenant keeps only a few.', {
+      min: 1,
+      max: 1_000_000,
+      default: 5_000,
+    }),
     PROVIDER_DEADLINE_MS: whole('Total time of one provider call in milliseconds.', {
       min: 100,
       max: 60_000,
@@ -72,6 +77,7 @@ const deliveryEnv = defineEnvGroup({
         worker: e.WORKER_NAME ?? hostname(),
         inFlightMax: e.IN_FLIGHT_MAX,
         queuedPerTenantMax: e.QUEUED_PER_TENANT_MAX,
+        queuedMax: e.QUEUED_MAX,
         deadlineMs: e.PROVIDER_DEADLINE_MS,
         leaseMs: e.LEASE_MS,
         sweepMs: e.SWEEP_INTERVAL_MS,

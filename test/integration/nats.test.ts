@@ -152,7 +152,7 @@ describe('wake-ups', () => {
     expect(after.config).toMatchObject({ max_bytes: 256 * 1024 * 1024, subjects: [`${b.prefix}.wake.*`] });
     expect([after.created, after.state.messages]).toEqual([before.created, 1]);
     const consumer = await b.manager.consumers.info(b.stream, b.durable);
-    expect(consumer.config).toMatchObject({ max_ack_pending: 20_000, ack_wait: 60_000_000_000 });
+    expect(consumer.config).toMatchObject({ max_ack_pending: 100_000, ack_wait: 60_000_000_000 });
   });
 
   test('a stream of the wrong retention is made anew', async () => {

@@ -69,6 +69,7 @@ async function setup(settings: Partial<WorkerSettings> = {}) {
         worker: `w${++workers}`,
         inFlightMax: 64,
         queuedPerTenantMax: 100,
+        queuedMax: 1_000,
         deadlineMs: 1_000,
         leaseMs: 60_000,
         sweepMs: 100,

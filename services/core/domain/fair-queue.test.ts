@@ -4,14 +4,14 @@ import { createFairQueue, DEFAULT_POLICY } from './fair-queue.ts';
 
 describe('fair queue', () => {
   test('a tenant with a thousand messages waiting does not keep a quiet one waiting', () => {
-    const queue = createFairQueue<string>(2_000);
+    const queue = createFairQueue<string>(2_000, 100_000);
     for (let i = 0; i < 1_000; i++) queue.offer('loud', 1, `loud-${i}`);
     queue.offer('quiet', 1, 'quiet-0');
     expect(queue.take(16).items).toContain('quiet-0');
   });
 
   test('shares follow the weights while all have work', () => {
-    const queue = createFairQueue<string>(10_000);
+    const queue = createFairQueue<string>(10_000, 100_000);
     for (let i = 0; i < 5_000; i++) {
       queue.offer('light', 1, 'light');
       queue.offer('heavy', 1, 'heavy');
@@ -23,7 +23,7 @@ describe('fair queue', () => {
   });
 
   test('no tenant has more in flight than its cap, and gets on when places come back', () => {
-    const queue = createFairQueue<number>(1_000);
+    const queue = createFairQueue<number>(1_000, 100_000);
     for (let i = 0; i < 200; i++) queue.offer('a', 1, i);
     expect(queue.take(500).items).toHaveLength(DEFAULT_POLICY.inFlightMax);
     expect(queue.take(500).items).toHaveLength(0);
@@ -32,7 +32,7 @@ describe('fair queue', () => {
   });
 
   test('high priority goes before normal before bulk', () => {
-    const queue = createFairQueue<string>(10);
+    const queue = createFairQueue<string>(10, 100_000);
     queue.offer('a', 2, 'bulk');
     queue.offer('a', 1, 'normal');
     queue.offer('a', 0, 'high');
@@ -40,7 +40,7 @@ describe('fair queue', () => {
   });
 
   test('what does not fit in memory is looked for in the database, in one look for all free places', () => {
-    const queue = createFairQueue<number>(2);
+    const queue = createFairQueue<number>(2, 100_000);
     expect([queue.offer('a', 1, 1), queue.offer('a', 1, 2), queue.offer('a', 1, 3)]).toEqual([
       true,
       true,
@@ -51,8 +51,18 @@ describe('fair queue', () => {
     expect(turn.due).toEqual([{ tenantId: 'a', places: 38, ahead: true }]);
   });
 
+  test('a crowded memory still has room for whoever has little', () => {
+    const queue = createFairQueue<number>(50, 100);
+    for (let i = 0; i < 100; i++) queue.offer(`loud-${i % 2}`, 1, i);
+    expect(queue.offer('loud-0', 1, 0)).toBe(false);
+    expect(queue.offer('loud-2', 1, 0)).toBe(true);
+    for (let i = 0; i < 8; i++) queue.offer('loud-2', 1, i);
+    expect(queue.offer('loud-2', 1, 9)).toBe(false);
+    expect(queue.offer('quiet', 1, 0)).toBe(true);
+  });
+
   test('a tenant whose database look found nothing is not looked at again', () => {
-    const queue = createFairQueue<number>(2);
+    const queue = createFairQueue<number>(2, 100_000);
     queue.markDue('a');
     expect(queue.take(10).due).toHaveLength(1);
     queue.looked('a', false);
@@ -62,7 +72,7 @@ describe('fair queue', () => {
   });
 
   test('a tenant is looked at once at a time, and again while a look finds more', () => {
-    const queue = createFairQueue<number>(2);
+    const queue = createFairQueue<number>(2, 100_000);
     queue.markDue('a');
     expect(queue.take(10).due).toHaveLength(1);
     expect(queue.take(10).due).toHaveLength(0);
@@ -71,7 +81,7 @@ describe('fair queue', () => {
   });
 
   test('a mark that comes during a look is not lost with it', () => {
-    const queue = createFairQueue<number>(2);
+    const queue = createFairQueue<number>(2, 100_000);
     queue.markDue('a');
     queue.take(10);
     queue.markDue('a', true);
@@ -81,7 +91,7 @@ describe('fair queue', () => {
   });
 
   test('many tenants with due work share the places', () => {
-    const queue = createFairQueue<number>(2);
+    const queue = createFairQueue<number>(2, 100_000);
     for (let i = 0; i < 10; i++) queue.markDue(`t${i}`);
     const { due } = queue.take(40);
     expect(due.map((look) => look.places)).toEqual(Array.from({ length: 10 }, () => 4));
@@ -98,7 +108,7 @@ describe('fair queue', () => {
     );
     fc.assert(
       fc.property(steps, (sequence) => {
-        const queue = createFairQueue<{ n: number; tenant: string }>(1_000);
+        const queue = createFairQueue<{ n: number; tenant: string }>(1_000, 100_000);
         let offered = 0;
         const out: { n: number; tenant: string }[] = [];
         const flying: string[] = [];

@@ -55,10 +55,16 @@ type Tenant<Item> = {
 const PRIORITIES = 3;
 /** Messages one round grants a tenant of weight 1. */
 const QUANTUM = 4;
+/** Items that a tenant may always keep. */
+const QUEUED_CROWDED_MAX = 8;
 export const DEFAULT_POLICY: TenantPolicy = { weight: 1, inFlightMax: 50 };
 
-/** @param queuedPerTenantMax items of one tenant kept in memory, at least 1. */
-export function createFairQueue<Item>(queuedPerTenantMax: number): FairQueue<Item> {
+/**
+ * @param queuedPerTenantMax items of one tenant kept in memory, at least 1.
+ * @param queuedMax items of all tenants, at least 1. Beyond it a tenant keeps only a few, so that whoever has little
+ * still finds room.
+ */
+export function createFairQueue<Item>(queuedPerTenantMax: number, queuedMax: number): FairQueue<Item> {
   const tenants = new Map<string, Tenant<Item>>();
   /** Tenants with work and room, in the order of their turns. */
   const ring: Tenant<Item>[] = [];
@@ -115,7 +121,7 @@ export function createFairQueue<Item>(queuedPerTenantMax: number): FairQueue<Ite
   return {
     offer(tenantId, priority, item) {
       const t = tenant(tenantId);
-      if (t.queued >= queuedPerTenantMax) {
+      if (t.queued >= (totals.queued < queuedMax ? queuedPerTenantMax : QUEUED_CROWDED_MAX)) {
         mark(t, true);
         return false;
       }

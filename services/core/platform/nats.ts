@@ -318,7 +318,8 @@ async function ensureConsumerConfig(manager: JetStreamManager, stream: StreamNam
   const mutable = {
     description: 'Delivery workers',
     ack_wait: nanos(60_000),
-    max_ack_pending: 20_000,
+    // Shared by all workers; each keeps a few thousand in its fair queue.
+    max_ack_pending: 100_000,
     max_deliver: -1,
   };
   const wanted = {
