@@ -197,6 +197,15 @@ describe('the list', () => {
     expect([...idsOf(first.body), ...idsOf(second.body)]).toEqual(tenant.ids.toReversed());
   });
 
+  test('is in the order of enqueuedAt, whichever commit came first', async () => {
+    const tenant = await tenantWith(4);
+    const [a, b, c, d] = tenant.ids;
+    await api.admin`update messages set enqueued_at = enqueued_at - interval '1 minute' where id in ${api.admin([b!, d!])}`;
+    const first = await get(api.first, '/v1/messages?limit=3', tenant.key);
+    const second = await get(api.first, `/v1/messages?cursor=${first.body.nextCursor}`, tenant.key);
+    expect([...idsOf(first.body), ...idsOf(second.body)]).toEqual([c, a, d, b]);
+  });
+
   test('pages stay whole while messages arrive', async () => {
     const tenant = await tenantWith(4);
     const first = await get(api.first, '/v1/messages?limit=2', tenant.key);

@@ -9,6 +9,7 @@ import {
   listAttempts,
   listEvents,
   listMessages,
+  type MessagePosition,
   type MessageKey,
 } from '#core/store/messages.ts';
 import type { TenantId } from '#core/domain/ids.ts';
@@ -72,11 +73,17 @@ function readsBelow(
     async handler({ caller, query: { limit, cursor, ...where } }) {
       const { id: tenantId } = caller.tenant;
       const scope = ['messages', tenantId, where];
-      const before = cursor === undefined ? undefined : Number(cursors.open(scope, cursor));
+      const before =
+        cursor === undefined ? undefined : (JSON.parse(cursors.open(scope, cursor)) as MessagePosition);
       const rows = await withTenant(sql, tenantId, (tx) =>
         listMessages(tenantId, tx, where, { before, most: limit + 1 }),
       );
-      return { body: pageFrom(rows, limit, toMessage, ({ seq }) => cursors.seal(scope, String(seq))) };
+      return {
+        body: pageFrom(rows, limit, toMessage, ({ enqueued_at, seq }) => {
+          const position: MessagePosition = { enqueuedAt: enqueued_at.toISOString(), seq };
+          return cursors.seal(scope, JSON.stringify(position));
+        }),
+      };
     },
   });
 

@@ -56,19 +56,22 @@ export type MessageFilter = {
   readonly until?: string | undefined;
 };
 
-/** Newest first. */
+/** Where a message stands in the list. `seq` orders those of one millisecond. */
+export type MessagePosition = { readonly enqueuedAt: string; readonly seq: number };
+
+/** Newest first by the time that the record shows: commits of concurrent batches may overtake each other. */
 export async function listMessages(
   tenantId: TenantId,
   tx: TransactionSql,
   filter: MessageFilter,
-  page: { readonly before: number | undefined; readonly most: number },
+  page: { readonly before: MessagePosition | undefined; readonly most: number },
 ): Promise<MessageRow[]> {
   const { status, channel, to, externalId, providerId, since, until } = filter;
   const { before, most } = page;
   return tx<MessageRow[]>`
     ${selectMessages(tx)}
     where m.tenant_id = ${tenantId}
-      ${before === undefined ? tx`` : tx`and m.seq < ${before}`}
+      ${before === undefined ? tx`` : tx`and (m.enqueued_at, m.seq) < (${before.enqueuedAt}::text::timestamptz, ${before.seq})`}
       ${status === undefined ? tx`` : tx`and s.status = ${status}`}
       ${channel === undefined ? tx`` : tx`and m.channel = ${channel}`}
       ${to === undefined ? tx`` : tx`and (m.recipient = ${to} or m.address = ${to})`}
@@ -76,7 +79,7 @@ export async function listMessages(
       ${providerId === undefined ? tx`` : tx`and s.provider_id = ${providerId}`}
       ${since === undefined ? tx`` : tx`and m.enqueued_at >= ${since}::text::timestamptz`}
       ${until === undefined ? tx`` : tx`and m.enqueued_at < ${until}::text::timestamptz`}
-    order by m.seq desc limit ${most}`;
+    order by m.enqueued_at desc, m.seq desc limit ${most}`;
 }
 
 export async function findMessage(

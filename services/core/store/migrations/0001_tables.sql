@@ -126,7 +126,7 @@ create index audit_log_tenant on audit_log (tenant_id, seq desc);
 -- Messages -----------------------------------------------------------------------------------------------------------
 -- Partitioned by the day on which retention ends, so that tenants of different plans are purged by dropping partitions.
 
--- Not cached per connection: lists are in its order, and that has to be the order of acceptance.
+-- Not cached per connection: it orders the messages of one millisecond, in lists and in the queue.
 create sequence message_seq;
 
 -- Insert-only; `content` alone is emptied where the sender asked for that.
@@ -157,7 +157,7 @@ create table messages (
   enqueued_at timestamptz not null,
   primary key (id, purge_on)
 ) partition by range (purge_on);
-create index messages_list on messages (tenant_id, seq desc);
+create index messages_list on messages (tenant_id, enqueued_at desc, seq desc);
 create index messages_external on messages (tenant_id, external_id) where external_id is not null;
 
 -- Narrow and mutable. No index but the key, so that every update stays on its page (HOT).
