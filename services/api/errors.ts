@@ -111,6 +111,9 @@ function fromFramework(error: Partial<FastifyError> | null | undefined): AppErro
         rule: 'length',
         message: 'Does not match the body',
       });
+    // Far longer than any id: it names nothing.
+    case 'FST_ERR_MAX_PARAM_LENGTH':
+      return new AppError('not_found');
     case 'FST_ERR_BAD_URL':
       return badUrl();
     case undefined:

@@ -48,6 +48,7 @@ describe('every error has the one shape', () => {
   test.each([
     ['an unknown route', 'GET', '/v1/nothing', 404, 'route_not_found'],
     ['a trailing slash', 'GET', '/v1/messages/', 404, 'not_found'],
+    ['an id that is far too long', 'GET', `/v1/messages/${'a'.repeat(5000)}`, 404, 'not_found'],
     ['the root', 'GET', '/', 404, 'route_not_found'],
     ['a wrong method', 'PUT', '/v1/messages', 405, 'method_not_allowed'],
     ['an exotic method', 'PROPFIND', '/v1/messages', 405, 'method_not_allowed'],
