@@ -5,7 +5,7 @@ import { AppError } from '#core/domain/app-error.ts';
 import { newId } from '#core/domain/ids.ts';
 import type { Logger } from '#core/platform/logger.ts';
 import { beginSpan } from '#core/platform/telemetry.ts';
-import type { Authenticate, RouteAuth } from './auth.ts';
+import type { Admitted, Authenticate, RouteAuth } from './auth.ts';
 import { answerParserError, badUrl, sendError, STATUS, toAppError, truncated } from './errors.ts';
 import type { HttpMetrics } from './http-metrics.ts';
 import { installDocs } from './openapi.ts';
@@ -138,10 +138,10 @@ function observeRequests(app: FastifyInstance, { log, metrics }: AppDeps): void 
     // What follows, up to the handler, runs inside the span.
     request.span.run(done);
   });
-  app.addHook('preValidation', async (request) => {
-    if (!isDecodable(request.url)) throw badUrl();
+  app.addHook('preValidation', (request, _reply, done) => {
+    done(isDecodable(request.url) ? undefined : badUrl());
   });
-  app.addHook('onResponse', async (request, reply) => {
+  app.addHook('onResponse', (request, reply, done) => {
     const route = routeOf(request);
     request.span?.set({ 'http.response.status_code': reply.statusCode });
     if (reply.statusCode >= 500) request.span?.fail(`http_${reply.statusCode}`);
@@ -167,6 +167,7 @@ function observeRequests(app: FastifyInstance, { log, metrics }: AppDeps): void 
       },
       'Request',
     );
+    done();
   });
 }
 
@@ -195,21 +196,36 @@ function isDecodable(url: string): boolean {
 
 /** Runs before a body is read: who is not admitted learns nothing about what their body lacks. */
 function admitRequests(app: FastifyInstance, authenticate: Authenticate): void {
-  app.addHook('onRequest', async (request, reply) => {
+  // Callbacks, not promises: a warm key is admitted without a turn of the event loop.
+  app.addHook('onRequest', (request, reply, done) => {
     const auth: RouteAuth | undefined = request.routeOptions.config.auth;
-    if (auth === undefined || auth.kind === 'none' || request.is404) return;
+    if (auth === undefined || auth.kind === 'none' || request.is404) return done();
     const { headers } = request;
-    const { caller, rate } = await authenticate(auth, {
-      serviceKey: one(headers['x-service-key']),
-      authorization: headers.authorization,
-      tenantSlug: one(headers['x-tenant-slug']),
-      isWrite: request.method !== 'GET' && request.method !== 'HEAD',
-    });
-    request.caller = caller;
-    if (rate === undefined) return;
-    reply.headers(rateHeaders(rate));
-    if (!rate.passed) throw new AppError('rate_limited', { retryAfter: rate.retryAfter });
+    const settle = (admitted: Admitted): void => done(refusalOf(request, reply, admitted));
+    try {
+      const admitted = authenticate(auth, {
+        serviceKey: one(headers['x-service-key']),
+        authorization: headers.authorization,
+        tenantSlug: one(headers['x-tenant-slug']),
+        isWrite: request.method !== 'GET' && request.method !== 'HEAD',
+      });
+      if (admitted instanceof Promise) admitted.then(settle, done);
+      else settle(admitted);
+    } catch (error) {
+      done(error as Error);
+    }
   });
+}
+
+function refusalOf(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { caller, rate }: Admitted,
+): AppError | undefined {
+  request.caller = caller;
+  if (rate === undefined) return undefined;
+  reply.headers(rateHeaders(rate));
+  return rate.passed ? undefined : new AppError('rate_limited', { retryAfter: rate.retryAfter });
 }
 
 /** Until a full minute's worth is free again: the window's 60 seconds and the one that is under way. */

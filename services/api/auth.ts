@@ -81,5 +81,5 @@ export type Admitted = {
   readonly rate?: RateVerdict & { readonly limit: number };
 };
 
-/** @throws AppError with the 400, 401, 403, 404, 429 or 503 to answer. */
-export type Authenticate = (auth: RouteAuth, credentials: Credentials) => Promise<Admitted>;
+/** Answers at once for a warm key. @throws AppError with the 400, 401, 403, 404, 429 or 503 to answer. */
+export type Authenticate = (auth: RouteAuth, credentials: Credentials) => Admitted | Promise<Admitted>;

@@ -3,6 +3,7 @@ import type { TenantId, UserId } from '#core/domain/ids.ts';
 import { includesRole, type Role, type Scope } from '#core/domain/role.ts';
 import { SLUG } from '#core/domain/slug.ts';
 import type {
+  ApiKeyFacts,
   DirectoryStore,
   Identity,
   Membership,
@@ -40,9 +41,20 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
   const signedIn = createFreshCache<{ readonly id: UserId }>(ENTRIES_MAX);
   const members = createFreshCache<{ readonly found: Membership | null }>(ENTRIES_MAX);
 
-  async function byKey(text: string, scope: Scope): Promise<Admitted> {
-    const key = await serviceKeys.verify(text);
-    const tenant = await tenants.get(key.tenantId, () => tenantOf(key.tenantId));
+  function byKey(text: string, scope: Scope): Admitted | Promise<Admitted> {
+    const key = serviceKeys.verify(text);
+    const tenant = key instanceof Promise ? undefined : tenants.peek(key.tenantId);
+    return key instanceof Promise || tenant === undefined
+      ? byColdKey(key, scope)
+      : admitKey(key, tenant, scope);
+  }
+
+  async function byColdKey(verified: ApiKeyFacts | Promise<ApiKeyFacts>, scope: Scope): Promise<Admitted> {
+    const key = await verified;
+    return admitKey(key, await tenants.get(key.tenantId, () => tenantOf(key.tenantId)), scope);
+  }
+
+  function admitKey(key: ApiKeyFacts, tenant: TenantFacts, scope: Scope): Admitted {
     if (tenant.status !== 'active') throw new AppError('tenant_suspended');
     if (!key.scopes.includes(scope)) {
       throw new AppError('insufficient_scope', { message: `Scope '${scope}' is required` });
@@ -104,11 +116,11 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
   }
 
   return {
-    authenticate(auth: RouteAuth, credentials: Credentials): Promise<Admitted> {
+    authenticate(auth: RouteAuth, credentials: Credentials): Admitted | Promise<Admitted> {
       const { serviceKey } = credentials;
       switch (auth.kind) {
         case 'none':
-          return Promise.resolve({ caller: null });
+          return { caller: null };
         case 'key':
           return byKey(serviceKey ?? '', auth.scope);
         case 'user':

@@ -1,10 +1,10 @@
+import { isUtf8 } from 'node:buffer';
 import type { FastifySchemaCompiler } from 'fastify';
 import { z } from 'zod';
 import { AppError, notFound, validationFailed, type ErrorDetail } from '#core/domain/app-error.ts';
 import { respell, spellingOf } from './spelling.ts';
 
 const DEPTH_MAX = 32;
-const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false });
 /** Only an escape can bring NUL or half a surrogate pair into a JSON text that is valid UTF-8. */
 const SUSPECT_ESCAPE = /\\u(?:0000|[dD][89a-fA-F])/;
 
@@ -15,10 +15,10 @@ const SUSPECT_ESCAPE = /\\u(?:0000|[dD][89a-fA-F])/;
  */
 export function readJson(bytes: Buffer): unknown {
   if (bytes.length === 0) return undefined;
-  let text: string;
+  if (!isUtf8(bytes)) throw new AppError('malformed_json');
+  const text = bytes.toString('utf8');
   let value: unknown;
   try {
-    text = UTF8.decode(bytes);
     value = JSON.parse(text);
   } catch {
     throw new AppError('malformed_json');

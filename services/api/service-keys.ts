@@ -1,13 +1,13 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { AppError } from '#core/domain/app-error.ts';
 import type { ApiKeyId, TenantId } from '#core/domain/ids.ts';
-import { hashKeySecret, parseServiceKey } from '#core/domain/service-key.ts';
+import { hashKeySecret, keyIdOf, parseServiceKey } from '#core/domain/service-key.ts';
 import type { ApiKeyFacts, DirectoryStore } from '#core/store/directory.ts';
 import { createFreshCache } from './fresh-cache.ts';
 
 export type ServiceKeys = {
-  /** @throws AppError 401 for a key that is not, no longer or not yet good. */
-  readonly verify: (text: string) => Promise<ApiKeyFacts>;
+  /** Answers at once for a warm key. @throws AppError 401 for a key that is not or no longer good. */
+  readonly verify: (text: string) => ApiKeyFacts | Promise<ApiKeyFacts>;
   readonly dropKey: (tenantId: string, id?: string) => void;
   /** Writes down when keys were last used. */
   readonly flushUsed: () => Promise<void>;
@@ -18,7 +18,8 @@ const UNKNOWN_MAX = 20_000;
 /** Compared where there is no such key, so that this takes as long as where there is one. */
 const NO_HASH = Buffer.alloc(32);
 
-type Match = 'current' | 'previous' | null;
+/** A text that was found to be a key, for as long as the facts it was compared with are cached. */
+type Proof = { readonly digest: Buffer; readonly isCurrent: boolean };
 
 /** Checks service keys. A warm key costs one digest and no question to the database. */
 export function createServiceKeys(
@@ -29,9 +30,8 @@ export function createServiceKeys(
   const known = createFreshCache<ApiKeyFacts>(KEYS_MAX);
   // Apart, so that guesses cannot push real keys out.
   const unknown = createFreshCache<'none'>(UNKNOWN_MAX);
-  const used = new Map<ApiKeyId, Date>();
-  /** Digests of secrets that matched, for as long as the facts they matched are cached: a plain digest costs a fifth. */
-  const proofs = new WeakMap<ApiKeyFacts, { readonly digest: Buffer; readonly matched: Match }>();
+  const used = new Map<ApiKeyId, number>();
+  const proofs = new WeakMap<ApiKeyFacts, Proof>();
 
   async function find(keyId: string): Promise<ApiKeyFacts | null> {
     if (unknown.peek(keyId) !== undefined) return null;
@@ -48,34 +48,44 @@ export function createServiceKeys(
     }
   }
 
-  /** Always computes and compares, so that time tells nothing of which keys exist. */
-  function match(secret: string, facts: ApiKeyFacts | null): Match {
-    const digest = hash('sha256', secret, 'buffer');
-    const proof = facts === null ? undefined : proofs.get(facts);
-    if (proof !== undefined && timingSafeEqual(digest, proof.digest)) return proof.matched;
-    const hashed = hashKeySecret(hashSubkey, secret);
-    const isCurrent = timingSafeEqual(hashed, facts?.secretHash ?? NO_HASH);
-    const isPrevious = timingSafeEqual(hashed, facts?.previousSecretHash ?? NO_HASH);
-    const matched = isCurrent ? 'current' : isPrevious ? 'previous' : null;
-    if (facts !== null && matched !== null) proofs.set(facts, { digest, matched });
-    return matched;
+  /** The facts of a text that was proven to be their key before; else undefined. */
+  function recall(text: string): { facts: ApiKeyFacts; isCurrent: boolean } | undefined {
+    const facts = known.peek(keyIdOf(text));
+    const proof = facts && proofs.get(facts);
+    if (facts === undefined || proof === undefined) return undefined;
+    return timingSafeEqual(digestOf(text), proof.digest) ? { facts, isCurrent: proof.isCurrent } : undefined;
+  }
+
+  async function prove(text: string): Promise<ApiKeyFacts> {
+    const parsed = parseServiceKey(text);
+    if (parsed === null) throw new AppError('unauthenticated');
+    const facts = await find(parsed.keyId);
+    const secretHash = hashKeySecret(hashSubkey, parsed.secret);
+    const isCurrent = timingSafeEqual(secretHash, facts?.secretHash ?? NO_HASH);
+    const isPrevious = timingSafeEqual(secretHash, facts?.previousSecretHash ?? NO_HASH);
+    if (facts === null || facts.mode !== parsed.mode || !(isCurrent || isPrevious)) {
+      throw new AppError('unauthenticated');
+    }
+    proofs.set(facts, { digest: digestOf(text), isCurrent });
+    return use(facts, isCurrent);
+  }
+
+  /** What time decides is decided at every call. */
+  function use(facts: ApiKeyFacts, isCurrent: boolean): ApiKeyFacts {
+    const at = now();
+    if (!isCurrent && !(facts.graceUntil !== null && facts.graceUntil.getTime() > at)) {
+      throw new AppError('unauthenticated');
+    }
+    if (facts.revokedAt !== null) throw new AppError('api_key_revoked');
+    if (facts.expiresAt !== null && facts.expiresAt.getTime() <= at) throw new AppError('api_key_expired');
+    used.set(facts.id, at);
+    return facts;
   }
 
   return {
-    async verify(text) {
-      const parsed = parseServiceKey(text);
-      if (parsed === null) throw new AppError('unauthenticated');
-      const facts = await find(parsed.keyId);
-      const matched = match(parsed.secret, facts);
-      const at = now();
-      const inGrace = matched === 'previous' && (facts?.graceUntil?.getTime() ?? 0) > at;
-      if (facts === null || facts.mode !== parsed.mode || !(matched === 'current' || inGrace)) {
-        throw new AppError('unauthenticated');
-      }
-      if (facts.revokedAt !== null) throw new AppError('api_key_revoked');
-      if (facts.expiresAt !== null && facts.expiresAt.getTime() <= at) throw new AppError('api_key_expired');
-      used.set(facts.id, new Date(at));
-      return facts;
+    verify(text) {
+      const recalled = recall(text);
+      return recalled === undefined ? prove(text) : use(recalled.facts, recalled.isCurrent);
     },
     dropKey(tenantId, id) {
       known.dropWhere(
@@ -85,11 +95,15 @@ export function createServiceKeys(
     },
     async flushUsed() {
       if (used.size === 0) return;
-      const batch = new Map(used);
+      const batch = new Map([...used].map(([id, at]) => [id, new Date(at)]));
       used.clear();
       await directory.touchApiKeys(batch);
     },
   };
+}
+
+function digestOf(text: string): Buffer {
+  return hash('sha256', text, 'buffer');
 }
 
 class NoSuchKeyError extends Error {

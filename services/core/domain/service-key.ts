@@ -38,6 +38,11 @@ export function parseServiceKey(text: string): ServiceKey | null {
   return { mode: mode as KeyMode, keyId: keyId as string, secret: secret as string };
 }
 
+/** The part of a text where a key has its id; says nothing about whether the text is a key. */
+export function keyIdOf(text: string): string {
+  return text.slice('dsp_live_'.length, 'dsp_live_'.length + KEY_ID_LENGTH);
+}
+
 export function newKeyId(): string {
   return base62(randomBytes(12), KEY_ID_LENGTH + 1).slice(-KEY_ID_LENGTH);
 }

@@ -1,0 +1,38 @@
+import { assert, integer, property, stringMatching } from 'fast-check';
+import { parsePhoneNumberFromString } from 'libphonenumber-js/min';
+import { expect, test } from 'vitest';
+import { normalNumber } from './phone-number.ts';
+
+test.each([
+  ['+15550000001', '+15550000001'],
+  ['+447700900123', '+447700900123'],
+  ['+4402079460000', '+442079460000'],
+  ['+390612345678', '+390612345678'],
+  ['+8835100012345', '+8835100012345'],
+])('%s has the normal form %s', (text, normal) => {
+  expect(normalNumber(text)).toBe(normal);
+});
+
+test.each([
+  '',
+  '15550000001',
+  '+0155',
+  '+1 555 000 0001',
+  '+12',
+  '+1555000000',
+  '+99912345678',
+  '+1555000000199999',
+])('%s is no possible number', (text) => {
+  expect(normalNumber(text)).toBeUndefined();
+});
+
+test('no number that the library finds possible in its own country is refused', () => {
+  assert(
+    property(integer({ min: 1, max: 999 }), stringMatching(/^\d{4,12}$/), (code, rest) => {
+      const number = parsePhoneNumberFromString(`+${code}${rest}`);
+      if (number?.isPossible() !== true || `+${code}${rest}`.length > 16) return;
+      expect(normalNumber(`+${code}${rest}`)).toBe(number.number);
+    }),
+    { numRuns: 2_000 },
+  );
+});
