@@ -45,7 +45,7 @@ export const STATUS: Readonly<Record<ErrorCode, number>> = {
   dependency_unavailable: 503,
 };
 
-export const ErrorBody = z
+const ErrorBody = z
   .object({
     statusCode: z.int().min(400).max(599),
     timestamp: z.iso.datetime(),
@@ -59,9 +59,9 @@ export const ErrorBody = z
       .describe('What is wrong with which field. Never repeats a value.'),
   })
   .meta({ id: 'Error', description: 'Every error has this body.' });
-export type ErrorBody = z.infer<typeof ErrorBody>;
+type ErrorBody = z.infer<typeof ErrorBody>;
 
-export function errorBody(error: AppError, path: string, requestId: string): ErrorBody {
+function errorBody(error: AppError, path: string, requestId: string): ErrorBody {
   return {
     statusCode: STATUS[error.code],
     timestamp: new Date().toISOString(),
@@ -87,7 +87,7 @@ export function sendError(request: FastifyRequest, reply: FastifyReply, error: A
 }
 
 /** The path alone: a query may hold addresses. */
-export function pathOf(url: string): string {
+function pathOf(url: string): string {
   const end = url.indexOf('?');
   return end === -1 ? url : url.slice(0, end);
 }
@@ -159,7 +159,7 @@ const CONNECTION_CODES = new Set([
 const DEPENDENCY_ERRORS = new Set(['DatabaseDeadlineError', 'KeyringError', 'QueueFullError']);
 
 /** A dependency that is away or overloaded, as opposed to a fault of ours. */
-export function isDependencyFailure(error: unknown): boolean {
+function isDependencyFailure(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if (DEPENDENCY_ERRORS.has(error.name)) return true;
   const { code } = error as { code?: unknown };

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 
 /** Longest time that a copy is used without asking again, in milliseconds. */
-export const FRESH_MS = 5_000;
+const FRESH_MS = 5_000;
 
 /**
  * Copies of what the database said, none older than `ttlMs`. Concurrent misses of one key ask once; a failed question

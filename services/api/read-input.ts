@@ -112,7 +112,7 @@ const RULES: Readonly<Record<string, string>> = {
 };
 
 /** The error for a schema's issues: `missing_field` as soon as one of them is a field that is not there. */
-export function rejection(issues: readonly z.core.$ZodIssue[], sent: unknown): AppError {
+function rejection(issues: readonly z.core.$ZodIssue[], sent: unknown): AppError {
   let missing: string | undefined;
   const details = issues.map((issue): ErrorDetail => {
     const field = issue.path.length === 0 ? 'body' : issue.path.map(String).join('.');

@@ -66,11 +66,6 @@ export class AppError extends Error {
   }
 }
 
-export function missingField(field: string): AppError {
-  const message = `Field '${field}' is required`;
-  return new AppError('missing_field', { message, details: [{ field, rule: 'required', message }] });
-}
-
 export function validationFailed(...details: readonly ErrorDetail[]): AppError {
   return new AppError('validation_failed', { details });
 }
