@@ -287,6 +287,18 @@ describe('when a provider misbehaves', () => {
     expect(budget?.['retries']).toBeLessThanOrEqual(2);
   });
 
+  test('a simulator does what each recipient asks for, however many of them ask for a failure', async () => {
+    await using b = await setup();
+    const other = await seedTenant(b.admin);
+    const providerId = await seedProvider(b.admin, other.tenantId, { provider: 'simulator-sms' });
+    b.startWorker();
+    const to = '+15550000003';
+    await b.send(60, { recipient: to, address: to }, { of: other });
+    await expect.poll(b.statuses, POLL).toEqual({ delivered: 60 });
+    const [account] = await b.admin`select health from despatch.providers where id = ${providerId}`;
+    expect(account?.['health']).toBe('healthy');
+  });
+
   test('three refused credentials make the account invalid; a new secret sets its messages going again', async () => {
     await using b = await setup();
     for (let i = 0; i < 3; i++)
