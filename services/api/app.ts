@@ -6,7 +6,15 @@ import { newId } from '#core/domain/ids.ts';
 import type { Logger } from '#core/platform/logger.ts';
 import { beginSpan } from '#core/platform/telemetry.ts';
 import type { Admitted, Authenticate, RouteAuth } from './auth.ts';
-import { answerParserError, badUrl, sendError, STATUS, toAppError, truncated } from './errors.ts';
+import {
+  answerParserError,
+  badUrl,
+  hostMissing,
+  sendError,
+  STATUS,
+  toAppError,
+  truncated,
+} from './errors.ts';
 import type { HttpMetrics } from './http-metrics.ts';
 import { installDocs } from './openapi.ts';
 import { inputCompiler, readJson } from './read-input.ts';
@@ -40,6 +48,8 @@ export async function buildApp(deps: AppDeps, modules: readonly RouteModule[]): 
     trustProxy: typeof deps.trustProxy === 'boolean' ? deps.trustProxy : [...deps.trustProxy],
     genReqId: requestIdOf,
     clientErrorHandler: answerParserError,
+    // Node's own refusal has no body; ours is among the hooks.
+    http: { requireHostHeader: false },
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id);
       void sendError(request, reply, toAppError(error));
@@ -57,9 +67,15 @@ export async function buildApp(deps: AppDeps, modules: readonly RouteModule[]): 
   answerFaults(app, deps.log);
   observeRequests(app, deps);
   admitRequests(app, deps.authenticate);
+  ignoreExpectations(app);
   await installDocs(app, deps.publicBaseUrl);
   for (const addRoutes of modules) addRoutes(app);
   return app;
+}
+
+/** Node answers an unknown `Expect` with a bare 417; the standard lets a server pass over it. */
+function ignoreExpectations({ server }: FastifyInstance): void {
+  server.on('checkExpectation', (request, response) => server.emit('request', request, response));
 }
 
 /** A caller's own id is kept where it is harmless to print. */
@@ -128,7 +144,7 @@ function knownMethods(app: FastifyInstance): (url: string) => string[] | undefin
 function observeRequests(app: FastifyInstance, { log, metrics }: AppDeps): void {
   app.addHook('onRequest', (request, reply, done) => {
     metrics.requestStarted();
-    reply.header('x-request-id', request.id);
+    reply.headers({ 'x-request-id': request.id, 'cache-control': 'no-store' });
     request.appName = appNameOf(request.headers['x-app-name']);
     request.span = beginSpan(`${request.method} ${routeOf(request)}`, {
       kind: 'server',
@@ -137,6 +153,9 @@ function observeRequests(app: FastifyInstance, { log, metrics }: AppDeps): void 
     });
     // What follows, up to the handler, runs inside the span.
     request.span.run(done);
+  });
+  app.addHook('onRequest', ({ headers, raw }, _reply, done) => {
+    done(headers.host === undefined && raw.httpVersion === '1.1' ? hostMissing() : undefined);
   });
   app.addHook('preValidation', (request, _reply, done) => {
     done(isDecodable(request.url) ? undefined : badUrl());

@@ -107,6 +107,18 @@ describe('every error has the one shape', () => {
     ).toMatchObject(shape(400, 'validation_failed'));
   });
 
+  test('a request without Host', async () => {
+    expect(await raw('GET /v1/openapi.json HTTP/1.1\r\nConnection: close\r\n\r\n')).toMatchObject(
+      shape(400, 'validation_failed'),
+    );
+  });
+
+  test('an unknown expectation is passed over', async () => {
+    expect(
+      await raw('GET /v1/nothing HTTP/1.1\r\nHost: x\r\nExpect: magic\r\nConnection: close\r\n\r\n'),
+    ).toMatchObject(shape(404, 'route_not_found'));
+  });
+
   test('a wrong method is told the right ones, and OPTIONS lists them', async () => {
     const wrong = await request(api.first, 'DELETE', '/v1/messages');
     expect(wrong.headers['allow']).toBe('GET, HEAD, OPTIONS, POST');
@@ -124,6 +136,15 @@ describe('headers', () => {
         /^[0-9a-f-]{36}$/,
       );
     }
+  });
+
+  test('nothing may be kept by a cache on the way', async () => {
+    const answers = [
+      await post(LEAST.sms),
+      await post('{'),
+      await get(api.first, '/v1/messages', tenant.key),
+    ];
+    for (const { headers } of answers) expect(headers['cache-control']).toBe('no-store');
   });
 
   test('an app name is cut and cleaned, and never a reason to refuse', async () => {
