@@ -5,7 +5,7 @@ import type { ClaimedMessage } from '#core/store/deliveries.ts';
 import type { AnyProvider, ProviderContext } from '#providers/provider.ts';
 import type { ProviderCall } from '#providers/context.ts';
 import { simulatorFor } from '#providers/registry.ts';
-import { natsAttributes, withSpan, type SpanOptions } from '#core/platform/telemetry.ts';
+import { withSpan } from '#core/platform/telemetry.ts';
 import type { Account, Accounts } from './accounts.ts';
 import type { Breakers } from './breakers.ts';
 
@@ -31,7 +31,7 @@ export type Delivered = {
 
 /** Makes the one provider call of a claimed attempt. Never throws: every way it can end is an outcome. */
 export function createDeliver(deps: DeliverDeps): (message: ClaimedMessage) => Promise<Delivered> {
-  return (message) => withSpan('process message', processSpan(message), () => deliver(message, deps));
+  return (message) => deliver(message, deps);
 }
 
 async function deliver(message: ClaimedMessage, deps: DeliverDeps): Promise<Delivered> {
@@ -51,25 +51,6 @@ async function deliver(message: ClaimedMessage, deps: DeliverDeps): Promise<Deli
   );
   if (accountId !== null) tellBreaker(accountId, outcome, deps.breakers);
   return { outcome, provider: account.provider, callMs: performance.now() - started };
-}
-
-/** The first attempt belongs to the request's trace; later ones are traces of their own that point back. */
-function processSpan(message: ClaimedMessage): SpanOptions {
-  const { traceparent } = message;
-  return {
-    kind: 'consumer',
-    attributes: {
-      ...natsAttributes('process', 'wake'),
-      'despatch.channel': message.channel,
-      'despatch.message_id': message.id,
-      'despatch.attempt': message.attempt,
-    },
-    ...(traceparent === null
-      ? {}
-      : message.attempt === 1
-        ? { parent: traceparent }
-        : { root: true, links: [traceparent] }),
-  };
 }
 
 /** An account whose credential is refused is only probed. */

@@ -2,9 +2,11 @@ import type { FairQueue } from '#core/domain/fair-queue.ts';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import type { Settlement } from '#core/domain/settle.ts';
 import type { Wake } from '#core/domain/wake.ts';
+import { withSpan } from '#core/platform/telemetry.ts';
 import type { ClaimedMessage, ClaimTerms, DeliveryStore } from '#core/store/deliveries.ts';
 import type { Breakers } from './breakers.ts';
 import type { Delivered } from './deliver.ts';
+import { processSpan } from './process-span.ts';
 import type { Recorder } from './recorder.ts';
 
 /** A wake-up that waits in memory, with the way to tell the stream that it is settled. */
@@ -147,7 +149,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       return;
     }
     held.add(message.id);
-    void finish(message)
+    void withSpan('process message', processSpan(message), () => finish(message))
       .catch((error: unknown) => deps.events.recordLost(message, error))
       .finally(() => {
         ack?.();
