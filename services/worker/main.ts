@@ -18,6 +18,7 @@ import { workerConfig } from './config.ts';
 import { connectWorker } from './connect-worker.ts';
 import { createCredentials } from './credentials.ts';
 import { createEvents } from './events.ts';
+import { timedStore } from './timed-store.ts';
 
 /** Ports that mail is submitted on; the operator's own ranges are open on all. */
 const SUBMISSION_PORTS = [25, 465, 587, 2525];
@@ -31,7 +32,9 @@ stack.use(await startTelemetry({ ...config.observability.telemetry, serviceName:
 const metrics = createWorkerMetrics({ providers: [...PROVIDERS.values()] });
 collectProcessMetrics(metrics, { version: VERSION });
 const { sql } = stack.use(openPostgres({ ...config.postgres, applicationName: 'despatch-worker' }));
-const store = deliveryStore(sql, config.postgres.statementTimeoutMs + 1_000);
+const store = timedStore(deliveryStore(sql, config.postgres.statementTimeoutMs + 1_000), (op, seconds) =>
+  metrics.databaseSeconds.observe({ op }, seconds),
+);
 const keyring = stack.use(
   await openKeyring(config.keyring, {
     log,
