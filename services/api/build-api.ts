@@ -132,6 +132,12 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
       }),
     ],
   );
+  let isStopping = false;
+  app.addHook('onSend', (_request, reply, _payload, done) => {
+    // A client that keeps its connection keeps this process too.
+    if (isStopping) reply.header('connection', 'close');
+    done();
+  });
   await app.ready();
 
   const touching = setInterval(() => {
@@ -144,6 +150,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
   return {
     app,
     async stop() {
+      isStopping = true;
       clearInterval(touching);
       await app.close();
       await batcher.drain();

@@ -60,3 +60,5 @@ const ending = await watch.ended;
 // Load balancers go on sending until they have seen that this process is not ready.
 if (ending.kind === 'signal') await sleep(http.shutdownDelayMs);
 await drain('requests', api.stop(), DRAIN_MS, log);
+// Whoever has not let go by now would keep the process.
+api.app.server.closeAllConnections();
