@@ -1,0 +1,204 @@
+import { randomBytes } from 'node:crypto';
+import { connect } from 'node:net';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { call } from '#test/support/http-call.ts';
+import { startLoad } from '#test/support/send-load.ts';
+import type { ServiceProcess } from '#test/support/service-process.ts';
+import { startServiceStack, type ServiceStack, type StackTenant } from '#test/support/service-stack.ts';
+
+const DEADLINE_MS = 2_500;
+const LEASE_MS = 5_000;
+
+let stack: ServiceStack;
+
+beforeAll(async () => {
+  stack = await startServiceStack({
+    worker: {
+      PROVIDER_DEADLINE_MS: String(DEADLINE_MS),
+      LEASE_MS: String(LEASE_MS),
+      SWEEP_INTERVAL_MS: '250',
+    },
+  });
+});
+afterAll(async () => {
+  await stack?.[Symbol.asyncDispose]();
+});
+afterEach(() => stack.gate.open());
+
+const SOON = { timeout: 5_000, interval: 25 };
+/** A lease, the pause after an ambiguous call, a sweep and some breath. */
+const AFTER_LEASE = { timeout: LEASE_MS + 12_000, interval: 100 };
+
+const newMark = (): string => `mark${randomBytes(8).toString('hex')}`;
+
+async function send(
+  api: ServiceProcess,
+  tenant: StackTenant,
+  body: Record<string, unknown>,
+): Promise<string> {
+  const answer = await call(api.origin, 'POST', '/v1/messages', {
+    key: tenant.serviceKey,
+    body: { channel: 'sms', to: '+14155550100', ...body },
+  });
+  expect(answer.status).toBe(202);
+  return answer.body.id as string;
+}
+
+/** How often each text reached the provider. */
+function copies(): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const { text } of stack.texts()) counts.set(text, (counts.get(text) ?? 0) + 1);
+  return counts;
+}
+
+type Row = { id: string; text: string; status: string; duplicateRisk: boolean; guarantee: string };
+
+async function rowsOf(tenant: StackTenant): Promise<Row[]> {
+  return stack.admin<Row[]>`
+    select m.id, m.content ->> 'body' as text, s.status, s.duplicate_risk as "duplicateRisk",
+      m.delivery_guarantee as guarantee
+    from messages m join message_states s using (id, purge_on) where m.tenant_id = ${tenant.id}`;
+}
+
+async function openAttempts(worker?: string): Promise<number> {
+  const [row] = await stack.admin<{ n: number }[]>`
+    select count(*)::int as n from attempts where outcome = 'started' and worker like ${worker ?? '%'}`;
+  return row?.n ?? 0;
+}
+
+test('a worker killed with calls in flight loses nothing, and only what is marked with duplicateRisk arrives twice', async () => {
+  const tenant = await stack.tenant();
+  stack.gate.close();
+  const [first, second] = stack.workers;
+  await Promise.all(
+    Array.from({ length: 40 }, (_, i) =>
+      send(stack.apis[0], tenant, {
+        body: newMark(),
+        deliveryGuarantee: i % 4 === 0 ? 'at_most_once' : 'at_least_once',
+      }),
+    ),
+  );
+  await expect.poll(() => stack.gate.waiting(), SOON).toBe(40);
+  const lost = await openAttempts(first.name);
+  await first.kill();
+  // Both shares matter: what the dead had in flight, and what the other goes on with.
+  expect(lost).toBeGreaterThan(0);
+  expect(await openAttempts(second.name)).toBeGreaterThan(0);
+  stack.gate.open();
+
+  await expect
+    .poll(async () => Object.keys(await stack.states(tenant.id)).toSorted(), AFTER_LEASE)
+    .toEqual(['sent', 'unknown']);
+  const rows = await rowsOf(tenant);
+  const arrived = copies();
+  expect(rows.filter(({ text }) => (arrived.get(text) ?? 0) === 0)).toEqual([]);
+  expect(rows.filter(({ text, duplicateRisk }) => (arrived.get(text) ?? 0) > 1 && !duplicateRisk)).toEqual(
+    [],
+  );
+  expect(
+    rows.filter(({ text, guarantee }) => guarantee === 'at_most_once' && arrived.get(text) !== 1),
+  ).toEqual([]);
+  const isRepeated = ({ duplicateRisk }: Row): boolean => duplicateRisk;
+  const isUnknown = ({ status }: Row): boolean => status === 'unknown';
+  expect(rows.filter(isRepeated).length + rows.filter(isUnknown).length).toBe(lost);
+  expect(rows.filter(isUnknown).every(({ guarantee }) => guarantee === 'at_most_once')).toBe(true);
+  expect(await openAttempts()).toBe(0);
+  await first.start();
+});
+
+test('an api killed under load has stored every message that it answered with 202, and each is delivered once', async () => {
+  const tenant = await stack.tenant();
+  const [first, second] = stack.apis;
+  const load = startLoad([first, second], tenant.serviceKey, 16);
+  await expect.poll(() => load.acknowledged.size, SOON).toBeGreaterThan(200);
+  await first.kill();
+  const before = load.acknowledged.size;
+  await expect.poll(() => load.acknowledged.size, SOON).toBeGreaterThan(before + 100);
+  await load.stop();
+
+  const rows = await rowsOf(tenant);
+  const stored = new Set(rows.map(({ id }) => id));
+  expect([...load.acknowledged.keys()].filter((id) => !stored.has(id))).toEqual([]);
+  await expect.poll(() => stack.states(tenant.id), { timeout: 15_000 }).toEqual({ sent: rows.length });
+  const arrived = copies();
+  expect(rows.filter(({ text }) => arrived.get(text) !== 1)).toEqual([]);
+  await first.start();
+});
+
+test('an api told to end answers the requests in flight and ends with exit code 0', async () => {
+  const tenant = await stack.tenant();
+  const [first, second] = stack.apis;
+  await Promise.all([send(first, tenant, { body: newMark() }), send(second, tenant, { body: newMark() })]);
+  const release = await blockAccepting();
+  const texts = Array.from({ length: 8 }, newMark);
+  const requests = texts.map((body) => send(first, tenant, { body }));
+  await expect.poll(async () => inFlight(await first.metrics()), SOON).toBe(texts.length);
+  const ended = first.end();
+  await expect.poll(() => refuses(first), SOON).toBe(true);
+  await release();
+  const ids = await Promise.all(requests);
+  expect(await ended).toBe('exit code 0');
+
+  expect(new Set(ids).size).toBe(texts.length);
+  await expect.poll(() => stack.states(tenant.id), AFTER_LEASE).toEqual({ sent: texts.length + 2 });
+  const arrived = copies();
+  expect(texts.filter((text) => arrived.get(text) !== 1)).toEqual([]);
+  await first.start();
+});
+
+/** Makes every acceptance wait until it is released. */
+async function blockAccepting(): Promise<() => Promise<void>> {
+  const [locked, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const blocking = stack.admin.begin(async (tx) => {
+    await tx`lock table tenant_usage in access exclusive mode`;
+    locked.resolve();
+    await released.promise;
+  });
+  await Promise.race([locked.promise, blocking]);
+  return async () => {
+    released.resolve();
+    await blocking;
+  };
+}
+
+function inFlight(exposition: string): number {
+  return Number(/^despatch_http_requests_in_flight (\d+)/m.exec(exposition)?.[1]);
+}
+
+/** Whether it takes no new connection. */
+function refuses({ origin }: ServiceProcess): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(Number(new URL(origin).port), '127.0.0.1');
+    const settle = (isRefused: boolean): void => {
+      socket.destroy();
+      resolve(isRefused);
+    };
+    socket.once('connect', () => settle(false));
+    socket.once('error', () => settle(true));
+  });
+}
+
+test('a worker told to end under load records what it has in flight, leaves nothing behind and ends with exit code 0', async () => {
+  const tenant = await stack.tenant();
+  const [first, second] = stack.workers;
+  const load = startLoad(stack.apis, tenant.serviceKey, 8);
+  await expect.poll(() => load.acknowledged.size, SOON).toBeGreaterThan(100);
+  stack.gate.close();
+  await expect.poll(() => openAttempts(first.name), SOON).toBeGreaterThan(0);
+  const ended = first.end();
+  await expect.poll(async () => (await first.readiness()).failing, SOON).toEqual(['ending']);
+  stack.gate.open();
+  expect(await ended).toBe('exit code 0');
+  expect(await openAttempts(first.name)).toBe(0);
+  const { size } = load.acknowledged;
+  await expect.poll(() => load.acknowledged.size, SOON).toBeGreaterThan(size + 50);
+  await load.stop();
+
+  const rows = await rowsOf(tenant);
+  expect(rows).toHaveLength(load.acknowledged.size);
+  await expect.poll(() => stack.states(tenant.id), { timeout: 15_000 }).toEqual({ sent: rows.length });
+  const arrived = copies();
+  expect(rows.filter(({ text, duplicateRisk }) => arrived.get(text) !== 1 || duplicateRisk)).toEqual([]);
+  expect(await openAttempts(second.name)).toBe(0);
+  await first.start();
+});

@@ -1,0 +1,473 @@
+import { randomBytes, randomInt } from 'node:crypto';
+import { connect } from '@nats-io/transport-node';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { CHANNELS, type Channel } from '#core/domain/channel.ts';
+import { call } from '#test/support/http-call.ts';
+import type { ServiceProcess } from '#test/support/service-process.ts';
+import { startServiceStack, type ServiceStack, type StackTenant } from '#test/support/service-stack.ts';
+import {
+  startTraceCollector,
+  type CollectedSpan,
+  type TraceCollector,
+} from '#test/support/trace-collector.ts';
+
+let stack: ServiceStack;
+let traces: TraceCollector;
+
+beforeAll(async () => {
+  traces = await startTraceCollector();
+  const environment = {
+    LOG_LEVEL: 'debug',
+    OTEL_EXPORTER_OTLP_ENDPOINT: traces.origin,
+    OTEL_TRACES_SAMPLE_RATIO: '1',
+    OTEL_BSP_SCHEDULE_DELAY: '100',
+  };
+  stack = await startServiceStack({ api: environment, worker: environment });
+});
+
+afterAll(async () => {
+  await stack?.[Symbol.asyncDispose]();
+  await traces?.[Symbol.asyncDispose]();
+});
+
+const SOON = { timeout: 10_000, interval: 50 };
+
+/** What a message of each channel needs; its mark is how its arrival is known. */
+const MESSAGE: Readonly<Record<Channel, (mark: string) => Record<string, string>>> = {
+  sms: (mark) => ({ to: '+14155550100', body: mark }),
+  email: (mark) => ({
+    to: 'ada@example.com',
+    from: 'Acme <hello@acme.example>',
+    subject: 'Hello',
+    bodyText: mark,
+  }),
+  push: (mark) => ({ to: 'device-token-of-ada', title: 'Hello', body: mark }),
+  whatsapp: (mark) => ({ to: '+14155550100', body: mark }),
+};
+
+/** Everything that a channel's provider was sent. */
+function arrivedAt(channel: Channel): string[] {
+  switch (channel) {
+    case 'sms':
+      return stack.twilio.received.map(({ body }) => body);
+    case 'email':
+      return stack.smtp.received.map(({ raw }) => raw);
+    case 'push':
+      return stack.fcm.received.map(({ body }) => body);
+    case 'whatsapp':
+      return stack.whatsapp.received.map(({ body }) => body);
+  }
+}
+
+const newMark = (): string => `mark${randomBytes(8).toString('hex')}`;
+
+function processes(): ServiceProcess[] {
+  return [...stack.apis, ...stack.workers];
+}
+
+async function send(
+  tenant: StackTenant,
+  body: Record<string, unknown>,
+  headers: Record<string, string> = {},
+): Promise<{ id: string; enqueuedAt: string }> {
+  const { serviceKey: key } = tenant;
+  const answer = await call(stack.apis[0].origin, 'POST', '/v1/messages', { key, body, headers });
+  expect(answer).toMatchObject({ status: 202, body: { status: 'queued' } });
+  return answer.body as { id: string; enqueuedAt: string };
+}
+
+/** As the other api process tells it. */
+async function recordOf(tenant: StackTenant, id: string): Promise<Record<string, unknown>> {
+  const answer = await call(stack.apis[1].origin, 'GET', `/v1/messages/${id}`, { key: tenant.serviceKey });
+  expect(answer.status).toBe(200);
+  return answer.body as Record<string, unknown>;
+}
+
+async function sent(tenant: StackTenant, body: Record<string, unknown>): Promise<string> {
+  const { id } = await send(tenant, body);
+  await expect.poll(() => recordOf(tenant, id), SOON).toMatchObject({ status: 'sent' });
+  return id;
+}
+
+describe('a message', () => {
+  let tenant: StackTenant;
+  beforeAll(async () => {
+    tenant = await stack.tenant(CHANNELS);
+  });
+
+  test.for(CHANNELS)(
+    'of channel %s taken in by one api process is delivered by a worker once and can be read through the other',
+    async (channel) => {
+      const mark = newMark();
+      const { id, enqueuedAt } = await send(tenant, { channel, ...MESSAGE[channel](mark) });
+      await expect
+        .poll(() => recordOf(tenant, id), SOON)
+        .toMatchObject({
+          id,
+          channel,
+          status: 'sent',
+          enqueuedAt,
+          attemptCount: 1,
+          duplicateRisk: false,
+          failure: null,
+        });
+      expect(arrivedAt(channel).filter((text) => text.includes(mark))).toHaveLength(1);
+      const attempts = await call(stack.apis[1].origin, 'GET', `/v1/messages/${id}/attempts`, {
+        key: tenant.serviceKey,
+      });
+      expect(attempts.body.items).toMatchObject([{ number: 1, outcome: 'accepted' }]);
+      const [worked] = await stack.admin<{ worker: string }[]>`
+        select worker from attempts where message_id = ${id}`;
+      expect(['worker-1', 'worker-2']).toContain(worked?.worker);
+    },
+  );
+});
+
+test('one trace runs from the request over the wake-up to the provider call, and the log lines of both carry it', async () => {
+  const tenant = await stack.tenant();
+  const traceId = randomBytes(16).toString('hex');
+  const client = randomBytes(8).toString('hex');
+  const { id } = await send(
+    tenant,
+    { channel: 'sms', to: '+14155550100', body: 'traced' },
+    { traceparent: `00-${traceId}-${client}-01` },
+  );
+
+  const named = (part: string) => (span: CollectedSpan) =>
+    span.traceId === traceId && span.name.includes(part);
+  const find = (part: string): CollectedSpan | undefined => traces.spans().find(named(part));
+  await expect
+    .poll(() => find('send twilio') !== undefined && find('POST /v1/messages') !== undefined, SOON)
+    .toBe(true);
+  await expect.poll(() => find('process message'), SOON).toBeDefined();
+  const [request, processed, provider] = [
+    find('POST /v1/messages'),
+    find('process message'),
+    find('send twilio'),
+  ];
+  expect(request).toMatchObject({ service: 'despatch-api', kind: 2, parentSpanId: client });
+  expect(processed).toMatchObject({ service: 'despatch-worker', kind: 5 });
+  expect(provider).toMatchObject({ service: 'despatch-worker', kind: 3, parentSpanId: processed?.spanId });
+  expect(ancestors(processed, traces.spans())).toContain(request?.spanId);
+
+  const linesOf = async (services: readonly ServiceProcess[]): Promise<string[]> => {
+    const logs = await Promise.all(services.map(({ log }) => log()));
+    return logs
+      .join('')
+      .split('\n')
+      .filter((line) => line.includes(traceId));
+  };
+  await expect.poll(() => linesOf(stack.apis), SOON).toContainEqual(expect.stringContaining('/v1/messages'));
+  await expect.poll(() => linesOf(stack.workers), SOON).toContainEqual(expect.stringContaining(id));
+});
+
+function ancestors(span: CollectedSpan | undefined, spans: readonly CollectedSpan[]): string[] {
+  const above = spans.find(({ spanId }) => spanId === span?.parentSpanId);
+  return above === undefined ? [] : [above.spanId, ...ancestors(above, spans)];
+}
+
+const API_METRICS = [
+  'http_requests_total',
+  'http_request_duration_seconds',
+  'http_requests_in_flight',
+  'messages_accepted_total',
+  'messages_rejected_total',
+  'idempotency_replays_total',
+  'publish_duration_seconds',
+  'publish_errors_total',
+];
+const WORKER_METRICS = [
+  'delivery_attempts_total',
+  'provider_request_duration_seconds',
+  'message_end_to_end_seconds',
+  'time_to_first_attempt_seconds',
+  'worker_in_flight',
+  'consumer_pending',
+  'consumer_ack_pending',
+  'consumer_redeliveries_total',
+  'circuit_state',
+];
+const BOTH_METRICS = [
+  'vault_requests_total',
+  'vault_request_duration_seconds',
+  'vault_token_expiry_timestamp_seconds',
+  'db_query_duration_seconds',
+  'nats_connected',
+  'build_info',
+];
+
+/** The sum of a metric's series whose labels hold all of these. */
+function valueOf(exposition: string, name: string, ...labels: readonly string[]): number {
+  return exposition
+    .split('\n')
+    .filter((line) => line.startsWith(`despatch_${name}{`) || line.startsWith(`despatch_${name} `))
+    .filter((line) => labels.every((label) => line.includes(label)))
+    .reduce((total, line) => total + Number(line.slice(line.lastIndexOf(' '))), 0);
+}
+
+function hasSample(exposition: string, name: string): boolean {
+  return new RegExp(`^despatch_${name}(?:_count|_bucket|_sum)?(?:\\{[^}]*\\})? [0-9]`, 'm').test(exposition);
+}
+
+async function metricsOf(services: readonly ServiceProcess[]): Promise<string> {
+  return (await Promise.all(services.map(({ metrics }) => metrics()))).join('\n');
+}
+
+test('the metrics of both services are there by their names, move with the messages and name no tenant', async () => {
+  const tenant = await stack.tenant();
+  const [apiBefore, workerBefore] = await Promise.all([metricsOf(stack.apis), metricsOf(stack.workers)]);
+  await sent(tenant, { channel: 'sms', to: '+14155550100', body: 'counted' });
+  stack.twilio.fail({ kind: 'reply', status: 400, body: { code: 21211, message: 'No such number' } });
+  const { id } = await send(tenant, { channel: 'sms', to: '+14155550100', body: 'refused' });
+  await expect.poll(() => recordOf(tenant, id), SOON).toMatchObject({ status: 'failed' });
+  const refused = await call(stack.apis[0].origin, 'POST', '/v1/messages', {
+    key: tenant.serviceKey,
+    body: { channel: 'sms' },
+  });
+  expect(refused.status).toBe(400);
+
+  await expect
+    .poll(async () => valueOf(await metricsOf(stack.workers), 'delivery_attempts_total'), SOON)
+    .toBe(valueOf(workerBefore, 'delivery_attempts_total') + 2);
+  const [apiAfter, workerAfter] = await Promise.all([metricsOf(stack.apis), metricsOf(stack.workers)]);
+  const moved = (before: string, after: string, name: string, ...labels: readonly string[]): number =>
+    valueOf(after, name, ...labels) - valueOf(before, name, ...labels);
+  expect({
+    accepted: moved(apiBefore, apiAfter, 'messages_accepted_total', 'channel="sms"'),
+    rejected: moved(apiBefore, apiAfter, 'messages_rejected_total', 'reason="validation"'),
+    answered: moved(apiBefore, apiAfter, 'http_requests_total', 'route="/v1/messages"', 'code="202"'),
+    published: moved(apiBefore, apiAfter, 'publish_duration_seconds_count') > 0,
+    stored: moved(apiBefore, apiAfter, 'db_query_duration_seconds_count', 'op="accept"') > 0,
+    encrypted: moved(apiBefore, apiAfter, 'vault_requests_total', 'op="encrypt"'),
+    delivered: moved(
+      workerBefore,
+      workerAfter,
+      'delivery_attempts_total',
+      'provider="twilio"',
+      'outcome="accepted"',
+    ),
+    failed: moved(workerBefore, workerAfter, 'delivery_attempts_total', 'outcome="rejected_permanent"'),
+    called: moved(workerBefore, workerAfter, 'provider_request_duration_seconds_count', 'provider="twilio"'),
+    ended: moved(workerBefore, workerAfter, 'message_end_to_end_seconds_count', 'channel="sms"'),
+    begun: moved(workerBefore, workerAfter, 'time_to_first_attempt_seconds_count'),
+    decrypted: moved(workerBefore, workerAfter, 'vault_requests_total', 'op="decrypt"') > 0,
+    claimed: moved(workerBefore, workerAfter, 'db_query_duration_seconds_count', 'op="claim"') > 0,
+  }).toEqual({
+    accepted: 2,
+    rejected: 1,
+    answered: 2,
+    published: true,
+    stored: true,
+    encrypted: 0,
+    delivered: 1,
+    failed: 1,
+    called: 2,
+    ended: 2,
+    begun: 2,
+    decrypted: true,
+    claimed: true,
+  });
+  expect(valueOf(apiAfter, 'nats_connected')).toBe(2);
+  expect(valueOf(workerAfter, 'nats_connected')).toBe(2);
+  expect([...API_METRICS, ...BOTH_METRICS].filter((name) => !hasSample(apiAfter, name))).toEqual([]);
+  expect([...WORKER_METRICS, ...BOTH_METRICS].filter((name) => !hasSample(workerAfter, name))).toEqual([]);
+  for (const exposition of [apiAfter, workerAfter]) {
+    expect(exposition).not.toMatch(/[0-9a-f]{8}-[0-9a-f]{4}-/);
+    expect(exposition).not.toContain(tenant.slug);
+  }
+});
+
+describe('a change made through one api process', () => {
+  /** With NATS; without, five. */
+  const ONE_SECOND = { timeout: 1_000, interval: 20 };
+
+  const trySend = (tenant: StackTenant) =>
+    call(stack.apis[1].origin, 'POST', '/v1/messages', {
+      key: tenant.serviceKey,
+      body: { channel: 'sms', to: '+14155550100', body: 'maybe' },
+    });
+
+  test('suspends a tenant within a second in the other api and the workers, holds what is queued, and resuming delivers it', async () => {
+    const tenant = await stack.tenant();
+    await limitProvider(tenant, 5);
+    const texts = Array.from({ length: 25 }, newMark);
+    const accepted = await Promise.all(
+      texts.map((body) => send(tenant, { channel: 'sms', to: '+14155550100', body })),
+    );
+    const arrived = (): string[] =>
+      stack
+        .texts()
+        .map(({ text }) => text)
+        .filter((text) => texts.includes(text));
+    await expect.poll(() => arrived().length, SOON).toBeGreaterThan(0);
+
+    const suspension = await call(stack.apis[0].origin, 'POST', `/v1/admin/tenants/${tenant.id}/suspend`, {
+      token: stack.platformToken,
+      body: { reason: 'abuse' },
+    });
+    expect(suspension.status).toBe(200);
+    await expect
+      .poll(() => trySend(tenant), ONE_SECOND)
+      .toMatchObject({ status: 403, body: { code: 'tenant_suspended' } });
+    await expect
+      .poll(async () => Object.keys(await stack.states(tenant.id)).toSorted(), ONE_SECOND)
+      .toEqual(['held', 'sent']);
+    const { held = 0 } = await stack.states(tenant.id);
+    expect(held).toBeGreaterThan(5);
+    expect(arrived()).toHaveLength(texts.length - held);
+
+    await call(stack.apis[0].origin, 'POST', `/v1/admin/tenants/${tenant.id}/resume`, {
+      token: stack.platformToken,
+    });
+    await expect.poll(() => stack.states(tenant.id), { timeout: 15_000 }).toEqual({ sent: accepted.length });
+    expect(arrived().toSorted()).toEqual(texts.toSorted());
+    await expect.poll(() => trySend(tenant), ONE_SECOND).toMatchObject({ status: 202 });
+  });
+
+  test('revokes a key within a second in the other', async () => {
+    const tenant = await stack.tenant();
+    expect(await trySend(tenant)).toMatchObject({ status: 202 });
+    const owner = { token: tenant.token, slug: tenant.slug };
+    const keys = await call(stack.apis[0].origin, 'GET', '/v1/admin/api-keys', owner);
+    const revoked = await call(
+      stack.apis[0].origin,
+      'DELETE',
+      `/v1/admin/api-keys/${keys.body.items[0].id}`,
+      owner,
+    );
+    expect(revoked.status).toBeLessThan(300);
+    await expect
+      .poll(() => trySend(tenant), ONE_SECOND)
+      .toMatchObject({ status: 401, body: { code: 'api_key_revoked' } });
+  });
+});
+
+/** So that messages wait. */
+async function limitProvider(tenant: StackTenant, rateLimitPerSecond: number): Promise<void> {
+  const owner = { token: tenant.token, slug: tenant.slug };
+  const { body } = await call(stack.apis[0].origin, 'GET', '/v1/admin/providers', owner);
+  const changed = await call(stack.apis[0].origin, 'PATCH', `/v1/admin/providers/${body.items[0].id}`, {
+    ...owner,
+    body: { rateLimitPerSecond },
+  });
+  expect(changed.status).toBe(200);
+}
+
+test('what is secret or private is in no log line, metric, error or wake-up, and in the database only where it belongs', async () => {
+  const overheard: string[] = [];
+  const nats = await connect({
+    servers: stack.nats.url,
+    user: stack.natsAdmin.user,
+    pass: stack.natsAdmin.password,
+  });
+  nats.subscribe('>', {
+    callback: (_error, message) =>
+      void overheard.push(
+        `${message.subject} ${JSON.stringify([...(message.headers ?? [])])} ${message.string()}`,
+      ),
+  });
+  await nats.flush();
+
+  const tenant = await stack.tenant([]);
+  const owner = { token: tenant.token, slug: tenant.slug };
+  const authToken = `auth${randomBytes(14).toString('hex')}`;
+  const created = await call(stack.apis[0].origin, 'POST', '/v1/admin/providers', {
+    ...owner,
+    body: {
+      provider: 'twilio',
+      label: 'Canary',
+      publicConfig: { accountSid: `AC${randomBytes(16).toString('hex')}`, from: '+15005550006' },
+      secretConfig: { authToken },
+    },
+  });
+  expect(created.status).toBe(201);
+  const recipient = `+1415${randomInt(2_000_000, 9_999_999)}`;
+  const text = newMark();
+  const message = { channel: 'sms', to: recipient, body: text };
+  const [delivered, bad] = [await sent(tenant, message), newMark()];
+  // A provider that repeats what it was told.
+  stack.twilio.fail({
+    kind: 'reply',
+    status: 400,
+    body: { code: 21211, message: `'To' ${recipient}, text '${text}', password ${authToken}` },
+  });
+  const { id: failed } = await send(tenant, message, { 'idempotency-key': 'once' });
+  await expect.poll(() => recordOf(tenant, failed), SOON).toMatchObject({ status: 'failed' });
+  const wrongKey = `${tenant.serviceKey.slice(0, -3)}abc`;
+  const errors = await Promise.all([
+    call(stack.apis[0].origin, 'POST', '/v1/messages', { key: wrongKey, body: message }),
+    call(stack.apis[0].origin, 'POST', '/v1/messages', {
+      key: tenant.serviceKey,
+      body: { ...message, to: `${recipient}${recipient}`, category: bad },
+    }),
+    call(stack.apis[0].origin, 'POST', '/v1/messages', { key: tenant.serviceKey, body: `{"body":"${text}"` }),
+    call(stack.apis[0].origin, 'POST', '/v1/messages', {
+      key: tenant.serviceKey,
+      headers: { 'idempotency-key': 'once' },
+      body: { ...message, externalId: 'other' },
+    }),
+    call(stack.apis[0].origin, 'GET', '/v1/admin/providers', {
+      token: `${tenant.token}x`,
+      slug: tenant.slug,
+    }),
+    call(stack.apis[0].origin, 'POST', '/v1/admin/providers', {
+      ...owner,
+      body: { provider: 'twilio', label: 'Bad', publicConfig: {}, secretConfig: { authToken: [authToken] } },
+    }),
+  ]);
+  expect(errors.map(({ status }) => status)).toEqual([401, 400, 400, 409, 401, 400]);
+  await nats.flush();
+  await nats.close();
+
+  const credentials = [authToken, tenant.serviceKey, tenant.serviceKey.split('_')[3] ?? '', tenant.token];
+  const content = [text, bad];
+  const address = recipient.slice(1);
+  const everything = [...credentials, ...content, address];
+  const logs = (await Promise.all(processes().map(({ log }) => log()))).join('\n');
+  const outputs = {
+    logs,
+    metrics: await metricsOf(processes()),
+    errors: JSON.stringify(errors.map(({ body }) => body as unknown)),
+    nats: overheard.join('\n'),
+  };
+  // The places were looked at while something happened in them.
+  expect(outputs.logs).toContain(delivered);
+  expect(outputs.logs).toContain(failed);
+  expect(outputs.nats).toContain(delivered);
+  expect(found(outputs, [...everything, ...stack.secrets])).toEqual([]);
+
+  const tables = await contentsOfTables();
+  expect(tables['messages']).toContain(text);
+  expect(found(tables, [...credentials, ...stack.secrets])).toEqual([]);
+  const { messages: _messages, ...others } = tables;
+  expect(found(others, content)).toEqual([]);
+  // A replay answers with the recipient, as the first answer did.
+  const { idempotency_keys: _replays, ...without } = others;
+  expect(found(without, [address])).toEqual([]);
+});
+
+/** Which of the needles are where, as they are, in hex or in base64. */
+function found(places: Readonly<Record<string, string>>, needles: readonly string[]): string[] {
+  return Object.entries(places).flatMap(([place, haystack]) =>
+    needles.flatMap((needle, i) => {
+      const spellings = [
+        needle,
+        Buffer.from(needle).toString('hex'),
+        Buffer.from(needle).toString('base64').replace(/=+$/, ''),
+      ];
+      return spellings.some((spelling) => haystack.includes(spelling)) ? [`${place}: needle ${i}`] : [];
+    }),
+  );
+}
+
+/** Every row of every table, by the name of the table that programs know. */
+async function contentsOfTables(): Promise<Record<string, string>> {
+  const names = await stack.admin<{ name: string }[]>`
+    select relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
+    where n.nspname = 'despatch' and c.relkind in ('r', 'p') and not c.relispartition`;
+  const entries = names.map(async ({ name }) => {
+    const rows = await stack.admin<{ line: string }[]>`select t::text as line from ${stack.admin(name)} t`;
+    return [name, rows.map(({ line }) => line).join('\n')] as const;
+  });
+  return Object.fromEntries(await Promise.all(entries));
+}

@@ -1,0 +1,80 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { startChild, untilReady, type Child } from '../../deploy/servers/child.ts';
+import { projectRoot } from './command.ts';
+
+export type Environment = Readonly<Record<string, string>>;
+
+export type ServiceProcess = AsyncDisposable & {
+  readonly name: string;
+  /** Where the api listens; for a worker the same as `metricsOrigin`. */
+  readonly origin: string;
+  readonly metricsOrigin: string;
+  /** Starts it again after its end, with further variables on top; returns once it is ready. */
+  readonly start: (further?: Environment) => Promise<void>;
+  readonly kill: () => Promise<void>;
+  /** Tells it to end and says how it ended, for example `exit code 0`. */
+  readonly end: () => Promise<string>;
+  /** All that it has written. */
+  readonly log: () => Promise<string>;
+  readonly metrics: () => Promise<string>;
+  readonly readiness: () => Promise<{ readonly status: number; readonly failing: readonly string[] }>;
+};
+
+export type ServiceProcessOptions = {
+  readonly kind: 'api' | 'worker';
+  readonly name: string;
+  readonly folder: string;
+  readonly origin: string;
+  readonly metricsOrigin: string;
+  readonly environment: Environment;
+  /** The readiness to wait for. Default 200. */
+  readonly until?: number;
+};
+
+const END_MS_MAX = 40_000;
+
+/** A deployment as it runs anywhere: a process of its own, seen from outside only. */
+export async function startServiceProcess(options: ServiceProcessOptions): Promise<ServiceProcess> {
+  const { kind, name, folder, origin, metricsOrigin, environment, until = 200 } = options;
+  const logFile = join(folder, `${name}.log`);
+  let child: Child | undefined;
+
+  const readiness: ServiceProcess['readiness'] = async () => {
+    const answer = await fetch(`${metricsOrigin}/readyz`, { signal: AbortSignal.timeout(5_000) });
+    const { failing = [] } = (await answer.json()) as { failing?: string[] };
+    return { status: answer.status, failing };
+  };
+  const isThere = (): Promise<boolean> =>
+    Promise.all([readiness(), fetch(origin)]).then(
+      ([{ status }]) => status === until,
+      () => false,
+    );
+  const start: ServiceProcess['start'] = async (further = {}) => {
+    child = await startChild({
+      command: process.execPath,
+      args: [join('services', kind, 'main.ts')],
+      cwd: projectRoot,
+      logFile,
+      env: { PATH: process.env['PATH'], ...environment, ...further },
+    });
+    await untilReady(child, { name, logFile, isReady: isThere });
+  };
+  await start();
+
+  return {
+    name,
+    origin,
+    metricsOrigin,
+    start,
+    kill: async () => child?.stop('SIGKILL'),
+    async end() {
+      await child?.stop('SIGTERM', END_MS_MAX);
+      return child?.endedWith() ?? 'never started';
+    },
+    log: () => readFile(logFile, 'utf8'),
+    metrics: async () => (await fetch(`${metricsOrigin}/metrics`)).text(),
+    readiness,
+    [Symbol.asyncDispose]: async () => child?.stop('SIGKILL'),
+  };
+}

@@ -1,0 +1,49 @@
+import { startStandIn } from '#providers/stand-in.ts';
+
+export type CollectedSpan = {
+  readonly service: string;
+  readonly name: string;
+  /** As OTLP numbers them: 2 server, 3 client, 4 producer, 5 consumer. */
+  readonly kind: number;
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId: string | undefined;
+};
+
+export type TraceCollector = AsyncDisposable & {
+  readonly origin: string;
+  readonly spans: () => CollectedSpan[];
+};
+
+type Export = {
+  readonly resourceSpans?: readonly {
+    readonly resource: {
+      readonly attributes: readonly {
+        readonly key: string;
+        readonly value: { readonly stringValue?: string };
+      }[];
+    };
+    readonly scopeSpans: readonly { readonly spans: readonly Omit<CollectedSpan, 'service'>[] }[];
+  }[];
+};
+
+/** An OTLP collector on loopback that keeps what it is sent. */
+export async function startTraceCollector(): Promise<TraceCollector> {
+  const standIn = await startStandIn(
+    ({ path }) => (path === '/v1/traces' ? { status: 200, body: {} } : undefined),
+    { keep: 10_000 },
+  );
+  return {
+    origin: standIn.origin,
+    spans: () => standIn.received.flatMap(({ body }) => spansOf(JSON.parse(body) as Export)),
+    [Symbol.asyncDispose]: () => standIn[Symbol.asyncDispose](),
+  };
+}
+
+function spansOf({ resourceSpans = [] }: Export): CollectedSpan[] {
+  return resourceSpans.flatMap(({ resource, scopeSpans }) => {
+    const name = resource.attributes.find(({ key }) => key === 'service.name');
+    const service = name?.value.stringValue ?? '';
+    return scopeSpans.flatMap(({ spans }) => spans.map((span) => ({ ...span, service })));
+  });
+}
