@@ -285,6 +285,20 @@ describe('receipts', () => {
   });
 });
 
+describe('looks into the database', () => {
+  test('a look says that there is more than it was asked for, and when there is not', async () => {
+    await using b = await setup();
+    await b.accept(5);
+    const look = () => b.store.claimDue(b.tenant.tenantId, 2, 10_000, terms());
+    const looks = [await look(), await look(), await look()];
+    expect(looks.map(({ messages, more }) => [messages.length, more])).toEqual([
+      [2, true],
+      [2, true],
+      [1, false],
+    ]);
+  });
+});
+
 describe('suspension', () => {
   test('what waits is held, what is held comes back, and its time aside does not count toward expiry', async () => {
     await using b = await setup();

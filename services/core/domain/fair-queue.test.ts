@@ -7,7 +7,7 @@ describe('fair queue', () => {
     const queue = createFairQueue<string>(2_000, 100_000);
     for (let i = 0; i < 1_000; i++) queue.offer('loud', 1, `loud-${i}`);
     queue.offer('quiet', 1, 'quiet-0');
-    expect(queue.take(16).items).toContain('quiet-0');
+    expect(queue.take(32).items).toContain('quiet-0');
   });
 
   test('shares follow the weights while all have work', () => {
@@ -18,8 +18,8 @@ describe('fair queue', () => {
     }
     queue.setPolicy('light', { weight: 1, inFlightMax: 10_000 });
     queue.setPolicy('heavy', { weight: 5, inFlightMax: 10_000 });
-    const items = queue.take(600).items;
-    expect(items.filter((item) => item === 'heavy').length).toBe(500);
+    const items = queue.take(960).items;
+    expect(items.filter((item) => item === 'heavy').length).toBe(800);
   });
 
   test('no tenant has more in flight than its cap, and gets on when places come back', () => {
@@ -93,8 +93,8 @@ describe('fair queue', () => {
   test('many tenants with due work share the places', () => {
     const queue = createFairQueue<number>(2, 100_000);
     for (let i = 0; i < 10; i++) queue.markDue(`t${i}`);
-    const { due } = queue.take(40);
-    expect(due.map((look) => look.places)).toEqual(Array.from({ length: 10 }, () => 4));
+    const { due } = queue.take(80);
+    expect(due.map((look) => look.places)).toEqual(Array.from({ length: 10 }, () => 8));
   });
 
   test('in any order of calls every item comes out once, and the counts stay true', () => {

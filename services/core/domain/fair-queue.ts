@@ -54,7 +54,7 @@ type Tenant<Item> = {
 
 const PRIORITIES = 3;
 /** Messages one round grants a tenant of weight 1. */
-const QUANTUM = 4;
+const QUANTUM = 8;
 /** Items that a tenant may always keep. */
 const QUEUED_CROWDED_MAX = 8;
 export const DEFAULT_POLICY: TenantPolicy = { weight: 1, inFlightMax: 50 };

@@ -18,6 +18,11 @@ export type MicroBatchOptions<Item, Result> = {
   /** Flushes under way at once. */
   readonly flushesMax: number;
   readonly queuedMax: number;
+  /**
+   * How long a batch may wait for more, in milliseconds; a full one does not wait. Default 0: whatever has come by the
+   * end of the tick goes at once.
+   */
+  readonly lingerMs?: number;
 };
 
 type Waiting<Item, Result> = {
@@ -27,7 +32,7 @@ type Waiting<Item, Result> = {
 };
 
 /**
- * Gathers single calls into batches without a timer: an idle batcher flushes at the end of the tick, a busy one when a
+ * Gathers single calls into batches, by default without a timer: an idle batcher flushes at the end of the tick, a busy one when a
  * flush returns, so batches grow with the load and an idle system waits for nothing.
  */
 export function createMicroBatch<Item, Result>(
@@ -37,14 +42,17 @@ export function createMicroBatch<Item, Result>(
   let flushing = 0;
   let scheduled = false;
   let idle: PromiseWithResolvers<void> | undefined;
+  const { lingerMs = 0 } = options;
 
   function schedule(): void {
     if (scheduled || flushing >= options.flushesMax || waiting.length === 0) return;
     scheduled = true;
-    setImmediate(() => {
+    const flush = () => {
       scheduled = false;
       void flushOne();
-    });
+    };
+    if (lingerMs > 0 && waiting.length < options.itemsMax) setTimeout(flush, lingerMs);
+    else setImmediate(flush);
   }
 
   async function flushOne(): Promise<void> {

@@ -178,7 +178,7 @@ create type accept_request as (
 -- stream has before the sweep may look; 0 where the stream is known to be away.
 create function accept(batch jsonb, sweep_after_ms integer)
 returns table (ord integer, verdict text, response jsonb, retry_after integer, remaining integer, purge_on date)
-language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan as $$
+language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan set jit = off as $$
 #variable_conflict use_column
 declare
   rows accept_request[];

@@ -5,7 +5,7 @@
 -- What a worker gets for each message it has to act on. `action`:
 --   send  claimed: the attempt row is committed with this transaction, call the provider
 --   lost  an attempt whose lease ran out: settle it as ambiguous
---   more  no message: the look stopped at its limit, there may be more to find
+--   more  no message: there is, or may be, more to find than was asked for
 create type claimed_message as (
   action text,
   id uuid,
@@ -49,14 +49,11 @@ create type claim_decision as (
 
 -- Counts messages that left the backlog (sent, unknown or terminal), a locked row per tenant in id order.
 create function count_finished(tenants uuid[]) returns void
-language plpgsql set search_path = despatch, pg_temp as $$
-declare k record;
-begin
-  for k in select t.id, count(*) as n from unnest(tenants) as t (id) group by t.id order by t.id loop
-    insert into tenant_progress as p values (k.id, k.n)
-    on conflict (tenant_id) do update set finished = p.finished + excluded.finished;
-  end loop;
-end $$;
+language sql set search_path = despatch, pg_temp as $$
+  insert into tenant_progress as p (tenant_id, finished)
+  select t.id, count(*) from unnest(tenants) as t (id) group by t.id order by t.id
+  on conflict (tenant_id) do update set finished = p.finished + excluded.finished
+$$;
 
 -- Ends messages that no provider will be called for. The caller holds the locks of their state rows.
 create function end_unsent(ids uuid[], purges date[], to_status text, of_failure jsonb, of_source text) returns void
@@ -218,7 +215,7 @@ end $$;
 create function claim(ids uuid[], purges date[], by_worker text, lease_ms integer, blocked uuid[])
 returns setof claimed_message
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
-  set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+  set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
   locked_ids uuid[];
   locked_purges date[];
@@ -236,7 +233,7 @@ end $$;
 create function claim_due(for_tenant uuid, most integer, ahead_ms integer, by_worker text, lease_ms integer, blocked uuid[])
 returns setof claimed_message
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
-  set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+  set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
   at_now timestamptz := clock_timestamp();
   -- In flight and blocked messages stand among those that can be started.
@@ -247,6 +244,7 @@ declare
   start_purges date[];
   silent_ids uuid[];
   silent_purges date[];
+  at_limit boolean;
 begin
   select array_agg(d.message_id), array_agg(d.purge_on) into found_ids, found_purges from (
     select d.message_id, d.purge_on from due d
@@ -255,10 +253,7 @@ begin
   if found_ids is null then
     return;
   end if;
-  if cardinality(found_ids) = scan then
-    return next row('more', null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
-      null, null, null, null, null, null, null, null)::claimed_message;
-  end if;
+  at_limit := cardinality(found_ids) = scan;
   -- Whatever is locked is being looked at by another worker right now.
   select array_agg(x.id) filter (where x.status in ('queued', 'deferred')),
     array_agg(x.purge_on) filter (where x.status in ('queued', 'deferred')),
@@ -269,6 +264,11 @@ begin
     select s.id, s.purge_on, s.status from unnest(found_ids, found_purges) as u (id, purge)
     join message_states s on s.id = u.id and s.purge_on = u.purge
     order by s.id for update of s skip locked) x;
+
+  if at_limit or cardinality(start_ids) > most then
+    return next row('more', null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
+      null, null, null, null, null, null, null, null)::claimed_message;
+  end if;
 
   -- In flight: look again when the lease is over. Settled otherwise: nothing left to look at.
   update due d set due_at = s.lease_until + interval '1 second'
@@ -344,7 +344,7 @@ create type completion as (
 -- worker that was paused past its lease changes nothing. Returns the ids that were applied.
 create function complete(batch jsonb) returns setof uuid
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
-  set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+  set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
   at_now timestamptz := clock_timestamp();
   rows completion[];
@@ -433,7 +433,7 @@ $$;
 -- Applies receipts that are due. Returns the number looked at.
 create function apply_receipts(most integer) returns integer
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
-  set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+  set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
   r receipts;
   s message_states;
