@@ -42,6 +42,10 @@ function inspect(value: unknown, path: string, depth: number, inspectTexts: bool
   }
   for (const [name, inner] of Object.entries(value)) {
     if (inspectTexts) assertText(name, path);
+    // Copying an object would lose it without a word, or worse.
+    if (name === '__proto__') {
+      throw validationFailed({ field: path, rule: 'name', message: 'Must not have a field named __proto__' });
+    }
     inspect(inner, path === 'body' ? name : `${path}.${name}`, depth + 1, inspectTexts);
   }
 }

@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest';
+import { readJson } from './read-input.ts';
+
+const read = (text: string) => readJson(Buffer.from(text));
+
+test('what copying would lose is refused, not dropped', () => {
+  expect(() => read('{"metadata":{"__proto__":"a"}}')).toThrow(
+    expect.objectContaining({
+      code: 'validation_failed',
+      details: [{ field: 'metadata', rule: 'name', message: 'Must not have a field named __proto__' }],
+    }),
+  );
+});
+
+test.each(['{"a":1}x', '{"a":', '\u00ff', '{"a":1,}'])('what is no JSON is refused: %s', (text) => {
+  expect(() => read(text)).toThrow(expect.objectContaining({ code: 'malformed_json' }));
+});
+
+test('thirty-two levels pass and thirty-three do not', () => {
+  const nested = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
+  expect(read(nested(32))).toBeInstanceOf(Array);
+  expect(() => read(nested(33))).toThrow(expect.objectContaining({ code: 'validation_failed' }));
+});
