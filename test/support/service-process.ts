@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { startChild, untilReady, type Child } from '../../deploy/servers/child.ts';
@@ -77,4 +79,24 @@ export async function startServiceProcess(options: ServiceProcessOptions): Promi
     readiness,
     [Symbol.asyncDispose]: async () => child?.stop('SIGKILL'),
   };
+}
+
+/** Runs a deployment that ends by itself, and gathers what it writes. */
+export async function runService(
+  kind: 'api' | 'worker' | 'migrate',
+  environment: Environment,
+): Promise<{ readonly code: number | null; readonly output: string }> {
+  const child = spawn(process.execPath, [join('services', kind, 'main.ts')], {
+    cwd: projectRoot,
+    env: { PATH: process.env['PATH'], ...environment },
+    // One that goes on in spite of everything is a failure, not a reason to wait.
+    timeout: 20_000,
+    killSignal: 'SIGKILL',
+  });
+  const chunks: Buffer[] = [];
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk: Buffer) => void chunks.push(chunk));
+  }
+  const [code] = (await once(child, 'close')) as [number | null];
+  return { code, output: Buffer.concat(chunks).toString() };
 }
