@@ -50,7 +50,7 @@ export function parsePublicConfig(provider: AnyProvider, publicConfig: unknown):
 }
 
 /** The secret half alone. */
-export function parseSecretConfig(provider: AnyProvider, secretConfig: unknown): ParsedHalf {
+function parseSecretConfig(provider: AnyProvider, secretConfig: unknown): ParsedHalf {
   return parseHalf('secretConfig', provider.secrets, secretConfig);
 }
 

@@ -16,7 +16,7 @@ type Bucket = { readonly at: number; readonly calls: number; readonly faults: nu
 
 export const BREAKER_WINDOW_MS = 60_000;
 export const BREAKER_CALLS_MIN = 20;
-export const BREAKER_FAULT_RATIO = 0.5;
+const BREAKER_FAULT_RATIO = 0.5;
 const BUCKET_MS = 6_000;
 const COOL_DOWN_MS = [5_000, 15_000, 30_000, 60_000] as const;
 /** A probe that never reports back frees the way for another. */

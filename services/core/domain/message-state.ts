@@ -30,14 +30,3 @@ export function canMove(from: MessageState, to: MessageState): boolean {
 export function assertMove(from: MessageState, to: MessageState): void {
   if (!canMove(from, to)) throw new Error(`a message cannot move from ${from} to ${to}`);
 }
-
-/** States in which a provider call is still to come: what `backlogMax` counts. */
-export function isBacklog(state: MessageState): boolean {
-  return (
-    state === 'scheduled' ||
-    state === 'queued' ||
-    state === 'held' ||
-    state === 'sending' ||
-    state === 'deferred'
-  );
-}

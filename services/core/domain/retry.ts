@@ -14,7 +14,7 @@ export const RETRY_DELAYS_MS = [
   2 * HOUR,
 ] as const;
 /** Jitter is added, never subtracted: 0 to 20 %. */
-export const RETRY_JITTER = 0.2;
+const RETRY_JITTER = 0.2;
 /** Before the one retry of an ambiguous call: time for a provider that is merely slow to finish. */
 export const AMBIGUOUS_RETRY_MS = 2 * SECOND;
 /** How long a message waits between looks at a provider that refuses our credential, by number of waits. */

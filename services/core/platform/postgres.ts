@@ -52,7 +52,7 @@ export function openPostgres(config: PostgresConfig): Postgres {
   };
 }
 
-export class DatabaseDeadlineError extends Error {
+class DatabaseDeadlineError extends Error {
   override readonly name = 'DatabaseDeadlineError';
 }
 
