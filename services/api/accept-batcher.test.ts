@@ -12,9 +12,12 @@ const ACCEPTED: Verdict = {
   purgeOn: '2030-01-07',
 };
 
+const idsOf = (payload: string): string[] => payload.split('\n').map((line) => line.split(' ')[0] ?? '');
+
 function setup(options: Partial<AcceptBatcherOptions> = {}) {
   const batches: string[][] = [];
-  const woken: string[] = [];
+  /** The ids in each message for the stream. */
+  const woken: string[][] = [];
   const sweeps: number[] = [];
   let isConnected = true;
   const batcher = createAcceptBatcher({
@@ -27,7 +30,7 @@ function setup(options: Partial<AcceptBatcherOptions> = {}) {
     wakes: {
       isConnected: () => isConnected,
       publishWakes: (wakes) => {
-        woken.push(...wakes.map(({ id }) => id));
+        woken.push(...wakes.map(({ payload }) => idsOf(String(payload))));
         return Promise.resolve({ failed: [] });
       },
     },
@@ -40,7 +43,7 @@ test('requests of one moment share a commit', async () => {
   const { batcher, batches, woken } = setup();
   await Promise.all(['a', 'b', 'c'].map((id) => batcher.accept(row(id), 100)));
   expect(batches).toEqual([['a', 'b', 'c']]);
-  expect(woken).toEqual(['a', 'b', 'c']);
+  expect(woken).toEqual([['a', 'b', 'c']]);
 });
 
 test('no batch is larger than its bound', async () => {
@@ -88,7 +91,7 @@ test('only what was accepted is woken', async () => {
       ),
   });
   await Promise.all(['a', 'b'].map((id) => batcher.accept(row(id), 100)));
-  expect(woken).toEqual(['a']);
+  expect(woken).toEqual([['a']]);
 });
 
 test('while NATS is away the sweep may look at once', async () => {
@@ -108,4 +111,11 @@ test('overload is refused at once, by number and by size', async () => {
   stuck.resolve([ACCEPTED, ACCEPTED]);
   await Promise.all(taken);
   await expect(batcher.accept(row('e'), 900)).resolves.toEqual(ACCEPTED);
+});
+
+test('a traced message travels alone with its trace', async () => {
+  const { batcher, woken } = setup();
+  const traced = { ...row('b'), traceparent: '00-1-2-01' } as AcceptRow;
+  await Promise.all([row('a'), traced, row('c')].map((one) => batcher.accept(one, 100)));
+  expect(woken).toEqual([['a', 'c'], ['b']]);
 });

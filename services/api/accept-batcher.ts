@@ -1,5 +1,5 @@
-import { encodeWake } from '#core/domain/wake.ts';
-import { LANES, type Nats } from '#core/platform/broker.ts';
+import { encodeWakes, WAKES_PER_MESSAGE_MAX } from '#core/domain/wake.ts';
+import { LANES, type Nats, type WakePublication } from '#core/platform/broker.ts';
 import { createMicroBatch, QueueFullError } from '#core/platform/micro-batch.ts';
 import type { AcceptRow, Verdict } from '#core/store/acceptance.ts';
 
@@ -60,13 +60,15 @@ export function createAcceptBatcher(options: AcceptBatcherOptions): AcceptBatche
 
   /** Not awaited: what is lost here, the sweep finds. */
   function wake(rows: readonly AcceptRow[], settled: readonly Settled[]): void {
-    const publications = rows.flatMap((row, i) => {
+    const accepted = rows.flatMap((row, i) => {
       const verdict = verdictOf(settled[i]);
-      if (verdict?.verdict !== 'accepted') return [];
-      const payload = encodeWake({ id: row.id, purgeOn: verdict.purgeOn, tenantId: row.tenant_id });
-      const traceparent = row.traceparent ?? undefined;
-      return [{ lane: LANES[row.priority], id: row.id, payload, traceparent }];
+      return verdict?.verdict === 'accepted' ? [{ row, purgeOn: verdict.purgeOn }] : [];
     });
+    // What one commit holds travels together; a traced message alone, as its trace goes with it.
+    const groups = Map.groupBy(accepted, ({ row }) => row.traceparent ?? `lane ${row.priority}`);
+    const publications = [...groups.values()].flatMap((group) =>
+      chunks(group, WAKES_PER_MESSAGE_MAX).map(publication),
+    );
     if (publications.length > 0) void wakes.publishWakes(publications);
   }
 
@@ -85,6 +87,27 @@ export function createAcceptBatcher(options: AcceptBatcherOptions): AcceptBatche
     },
     drain: () => batch.drain(),
   };
+}
+
+type AcceptedRow = { readonly row: AcceptRow; readonly purgeOn: string };
+
+function publication(group: readonly AcceptedRow[]): WakePublication {
+  const { row } = group[0] as AcceptedRow;
+  return {
+    lane: LANES[row.priority],
+    // Unique, as each message is accepted once.
+    id: row.id,
+    payload: encodeWakes(
+      group.map((one) => ({ id: one.row.id, purgeOn: one.purgeOn, tenantId: one.row.tenant_id })),
+    ),
+    traceparent: row.traceparent ?? undefined,
+  };
+}
+
+function chunks<T>(items: readonly T[], size: number): T[][] {
+  return Array.from({ length: Math.ceil(items.length / size) }, (_, i) =>
+    items.slice(i * size, (i + 1) * size),
+  );
 }
 
 function verdictOf(settled: Settled | undefined): Verdict | undefined {

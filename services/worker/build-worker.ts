@@ -1,7 +1,7 @@
 import type { Breaker } from '#core/domain/breaker.ts';
 import { createFairQueue } from '#core/domain/fair-queue.ts';
 import { isUuid } from '#core/domain/ids.ts';
-import { decodeWake } from '#core/domain/wake.ts';
+import { decodeWakes, type Wake } from '#core/domain/wake.ts';
 import type { DeliveryStore } from '#core/store/deliveries.ts';
 import type { ProviderCall } from '#providers/context.ts';
 import type { ProviderContext } from '#providers/provider.ts';
@@ -10,7 +10,7 @@ import { createAccounts } from './accounts.ts';
 import { createBreakers } from './breakers.ts';
 import type { Credentials } from './credentials.ts';
 import { createDeliver } from './deliver.ts';
-import { createDispatcher, type Dispatcher, type QueuedWake } from './dispatcher.ts';
+import { createDispatcher, type Dispatcher } from './dispatcher.ts';
 import type { WorkerEvents } from './events.ts';
 import { refreshPolicies } from './policies.ts';
 import { createRecorder } from './recorder.ts';
@@ -44,8 +44,8 @@ export type WorkerDeps = {
 };
 
 export type Worker = {
-  /** Takes in a wake-up; anything that is not one is dropped. */
-  wake(payload: string, lane: string, ack: () => void): void;
+  /** Takes in the wake-ups of one message; anything that is not one is dropped. */
+  wake(payload: string, lane: string): void;
   /** A change notice: makes this process look, never decides anything by itself. */
   notice(kind: string, payload: { readonly tenantId?: string; readonly id?: string }): void;
   /** The stream was made anew; what it held is found by the sweep. */
@@ -60,6 +60,7 @@ export type Worker = {
 type Health = Breaker['health'];
 
 const RECEIPTS_AT_ONCE = 200;
+const TENANT_RECHECK_MS = 400;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 
@@ -70,7 +71,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
   let stopping = false;
   const aborted = new AbortController();
 
-  const queue = createFairQueue<QueuedWake>(settings.queuedPerTenantMax, settings.queuedMax);
+  const queue = createFairQueue<Wake>(settings.queuedPerTenantMax, settings.queuedMax);
   const breakers = createBreakers(healthChanged, now);
   const accounts = createAccounts(store, deps.credentials);
   const noteAccount = createAccountStatus({ store, breakers, onMoved: events.accountMoved });
@@ -152,12 +153,18 @@ export function buildWorker(deps: WorkerDeps): Worker {
     tasks.policies.wake();
   }
 
+  function noteTenantChange(tenantId: string): void {
+    const run = () =>
+      tenantChanged(tenantId).catch((error: unknown) => events.taskFailed('tenant_change', error));
+    void run();
+    // Once more for what was being accepted at that very moment.
+    setTimeout(run, TENANT_RECHECK_MS).unref();
+  }
+
   return {
     dispatcher,
-    wake(payload, lane, ack) {
-      const wake = decodeWake(payload, lane);
-      if (wake === null) ack();
-      else dispatcher.offer({ ...wake, ack });
+    wake(payload, lane) {
+      for (const wake of decodeWakes(payload, lane)) dispatcher.offer(wake);
     },
     notice(kind, { tenantId, id }) {
       if (kind === 'provider') {
@@ -167,7 +174,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
         tasks.sweep.wake();
       }
       if (kind === 'tenant' && tenantId !== undefined && isUuid(tenantId)) {
-        tenantChanged(tenantId).catch((error: unknown) => events.taskFailed('tenant_change', error));
+        noteTenantChange(tenantId);
       }
     },
     streamRecreated() {

@@ -23,7 +23,9 @@ export function connectWorker({ worker, nats, metrics, log, inFlightMax }: Conne
     signal: consuming.signal,
     onWake(wake) {
       if (wake.redelivered) metrics.consumerRedeliveries.inc();
-      worker.wake(Buffer.from(wake.payload).toString(), wake.lane, wake.ack);
+      worker.wake(Buffer.from(wake.payload).toString(), wake.lane);
+      // Its messages are in the database; should this process end, the sweep is there long before a redelivery.
+      wake.ack();
     },
     onRecreated: worker.streamRecreated,
   });

@@ -9,11 +9,8 @@ import type { Delivered } from './deliver.ts';
 import { processSpan } from './process-span.ts';
 import type { Recorder } from './recorder.ts';
 
-/** A wake-up that waits in memory, with the way to tell the stream that it is settled. */
-export type QueuedWake = Wake & { readonly ack: () => void };
-
 export type DispatcherDeps = {
-  readonly queue: FairQueue<QueuedWake>;
+  readonly queue: FairQueue<Wake>;
   readonly store: Pick<DeliveryStore, 'claim' | 'claimDue'>;
   readonly breakers: Breakers;
   readonly deliver: (message: ClaimedMessage) => Promise<Delivered>;
@@ -31,8 +28,8 @@ export type DispatcherDeps = {
 };
 
 export type Dispatcher = {
-  /** Takes in a wake-up from the stream. */
-  offer(wake: QueuedWake): void;
+  /** Takes in a wake-up. One that finds its tenant's queue full is dropped: the database holds the message. */
+  offer(wake: Wake): void;
   /** Notes that a tenant's messages wait in the database. */
   markDue(tenantId: string, ahead?: boolean): void;
   /** Looks for work now; called whenever something may have changed. */
@@ -105,36 +102,33 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     pump();
   }
 
-  async function runTurn(turn: ReturnType<FairQueue<QueuedWake>['take']>): Promise<void> {
+  async function runTurn(turn: ReturnType<FairQueue<Wake>['take']>): Promise<void> {
     if (turn.items.length > 0) await claimWakes(turn.items);
     for (let i = 0; i < turn.due.length; i += LOOKS_AT_ONCE) {
       await Promise.all(turn.due.slice(i, i + LOOKS_AT_ONCE).map(claimDue));
     }
   }
 
-  async function claimWakes(wakes: readonly QueuedWake[]): Promise<void> {
+  async function claimWakes(wakes: readonly Wake[]): Promise<void> {
     let claimed: ClaimedMessage[];
     try {
       claimed = await store.claim(wakes, terms());
     } catch (error) {
       pause(error);
-      // Not acknowledged: the stream will send them again, and the sweep knows them too.
       for (const wake of wakes) {
         queue.release(wake.tenantId);
         queue.markDue(wake.tenantId, true);
       }
       return;
     }
-    const byId = new Map(wakes.map((wake) => [wake.id, wake]));
-    for (const message of claimed) {
-      const wake = byId.get(message.id);
-      byId.delete(message.id);
-      start(message, wake?.ack);
-    }
-    // Somebody else's, settled long ago, or put off by the database with a due time.
-    for (const wake of byId.values()) {
-      wake.ack();
-      queue.release(wake.tenantId);
+    const started = new Map(claimed.map((message) => [message.id, message]));
+    for (const { id, tenantId } of wakes) {
+      const message = started.get(id);
+      // The others are somebody else's, settled long ago, or put off by the database with a due time.
+      if (message === undefined) queue.release(tenantId);
+      // The place was taken in the name of whom the wake-up named, and is given back in the same.
+      else start(message, tenantId);
+      started.delete(id);
     }
   }
 
@@ -150,7 +144,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     }
     queue.release(look.tenantId, look.places - found.messages.length);
     queue.looked(look.tenantId, found.more);
-    for (const message of found.messages) start(message, undefined);
+    for (const message of found.messages) start(message, look.tenantId);
   }
 
   function pause(error: unknown): void {
@@ -158,19 +152,18 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     deps.events.claimFailed(error);
   }
 
-  function start(message: ClaimedMessage, ack: (() => void) | undefined): void {
+  function start(message: ClaimedMessage, placeOf: string): void {
     // Our own attempt, still being recorded while the database came back: it settles itself.
     if (message.action === 'lost' && held.has(message.id)) {
-      queue.release(message.tenantId);
+      queue.release(placeOf);
       return;
     }
     held.add(message.id);
     void withSpan('process message', processSpan(message), () => finish(message))
       .catch((error: unknown) => deps.events.recordLost(message, error))
       .finally(() => {
-        ack?.();
         held.delete(message.id);
-        queue.release(message.tenantId);
+        queue.release(placeOf);
         if (isIdle()) idle?.();
         pump();
       });
@@ -195,8 +188,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
 
   return {
     offer(wake) {
-      // A full queue of one tenant: the database holds the message all the same.
-      if (held.has(wake.id) || !queue.offer(wake.tenantId, wake.priority, wake)) wake.ack();
+      if (!held.has(wake.id)) queue.offer(wake.tenantId, wake.priority, wake);
       pump();
     },
     markDue,

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { PLANS } from '#core/domain/plan.ts';
-import { encodeWake } from '#core/domain/wake.ts';
+import { encodeWakes } from '#core/domain/wake.ts';
 import { acceptMessages, type AcceptRow } from '#core/store/acceptance.ts';
 import type { BenchTenant } from './seed.ts';
 import type { World } from './stack.ts';
@@ -23,7 +23,7 @@ export async function fillBacklog(
       rows.map(({ id, tenant_id: tenantId }, i) => {
         const verdict = verdicts[i];
         if (verdict?.verdict !== 'accepted') throw new Error(`the backlog was refused: ${verdict?.verdict}`);
-        return { lane: 'normal', id, payload: encodeWake({ id, purgeOn: verdict.purgeOn, tenantId }) };
+        return { lane: 'normal', id, payload: encodeWakes([{ id, purgeOn: verdict.purgeOn, tenantId }]) };
       }),
     );
     if (failed.length > 0) throw new Error(`${failed.length} wake-ups were not taken`);

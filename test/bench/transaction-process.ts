@@ -1,7 +1,7 @@
 // The api with its accept path replaced by what is usually written: a transaction for each request. Checks, tables and
 // wake-ups are the same, so the ratio of the two says what gathering requests into one commit is worth.
 import { z } from 'zod';
-import { encodeWake } from '#core/domain/wake.ts';
+import { encodeWakes } from '#core/domain/wake.ts';
 import { LANES } from '#core/platform/broker.ts';
 import { createLogger } from '#core/platform/logger.ts';
 import { createApiMetrics } from '#core/platform/metrics.ts';
@@ -50,7 +50,7 @@ async function accept(row: AcceptRow): Promise<Verdict> {
   const verdict = await owner.sql.begin((tx) => acceptOne(tx, row));
   if (verdict.verdict === 'accepted') {
     const { id, tenant_id: tenantId } = row;
-    const payload = encodeWake({ id, purgeOn: verdict.purgeOn, tenantId });
+    const payload = encodeWakes([{ id, purgeOn: verdict.purgeOn, tenantId }]);
     void nats.publishWakes([{ lane: LANES[row.priority], id, payload }]);
   }
   return verdict;

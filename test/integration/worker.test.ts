@@ -1,7 +1,7 @@
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { describe, expect, test } from 'vitest';
-import { encodeWake } from '#core/domain/wake.ts';
+import { encodeWakes } from '#core/domain/wake.ts';
 import { createEgressGuard } from '#core/platform/egress-guard.ts';
 import { createHttpClient } from '#core/platform/http.ts';
 import { silentLogger } from '#core/platform/logger.ts';
@@ -79,7 +79,10 @@ async function setup(settings: Partial<WorkerSettings> = {}) {
     });
     broker.consumeWakes({
       maxMessages: 500,
-      onWake: (wake) => worker.wake(Buffer.from(wake.payload).toString(), wake.lane, wake.ack),
+      onWake(wake) {
+        worker.wake(Buffer.from(wake.payload).toString(), wake.lane);
+        wake.ack();
+      },
       onRecreated: worker.streamRecreated,
       signal: consuming.signal,
     });
@@ -111,7 +114,7 @@ async function setup(settings: Partial<WorkerSettings> = {}) {
         ids.map((id, i) => ({
           lane: 'normal' as const,
           id,
-          payload: encodeWake({ id, purgeOn: verdicts[i]?.purge_on ?? '', tenantId: of.tenantId }),
+          payload: encodeWakes([{ id, purgeOn: verdicts[i]?.purge_on ?? '', tenantId: of.tenantId }]),
         })),
       );
       expect(failed).toEqual([]);
@@ -187,14 +190,13 @@ describe('delivery', () => {
     const [id = ''] = await b.send(1);
     await expect.poll(b.statuses, POLL).toEqual({ sent: 1 });
     const [row] = await b.admin`select purge_on::text from despatch.messages`;
-    const acked = Promise.withResolvers<void>();
     worker.wake(
-      encodeWake({ id, purgeOn: row?.['purge_on'] as string, tenantId: b.tenant.tenantId }),
+      encodeWakes([{ id, purgeOn: row?.['purge_on'] as string, tenantId: b.tenant.tenantId }]),
       'normal',
-      acked.resolve,
     );
-    await acked.promise;
-    expect(b.twilio.received).toHaveLength(1);
+    await b.send(1);
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 2 });
+    expect(b.twilio.received).toHaveLength(2);
   });
 
   test('a backlog larger than the memory for one tenant is delivered from the database', async () => {

@@ -11,14 +11,21 @@ export type Wake = {
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
 const LANE_PRIORITY: Readonly<Record<string, number>> = { high: 0, normal: 1, bulk: 2 };
 
-export function encodeWake(wake: Omit<Wake, 'priority'>): string {
-  return `${wake.id} ${wake.purgeOn} ${wake.tenantId}`;
+/** Wake-ups that one message of the stream carries at most; well below the stream's message size. */
+export const WAKES_PER_MESSAGE_MAX = 256;
+
+/** One line a wake-up, so that those of one commit travel as one message. */
+export function encodeWakes(wakes: readonly Omit<Wake, 'priority'>[]): string {
+  return wakes.map((wake) => `${wake.id} ${wake.purgeOn} ${wake.tenantId}`).join('\n');
 }
 
-/** @returns null for anything that is not a wake-up; it is then dropped, the sweep finds what it may have meant. */
-export function decodeWake(payload: string, lane: string): Wake | null {
-  const [id, purgeOn, tenantId, ...more] = payload.split(' ');
-  if (id === undefined || purgeOn === undefined || tenantId === undefined || more.length > 0) return null;
-  if (!isUuid(id) || !isUuid(tenantId) || !DAY.test(purgeOn)) return null;
-  return { id, purgeOn, tenantId, priority: LANE_PRIORITY[lane] ?? 1 };
+/** Whatever is not a wake-up is left out; the sweep finds what it may have meant. */
+export function decodeWakes(payload: string, lane: string): Wake[] {
+  const priority = LANE_PRIORITY[lane] ?? 1;
+  return payload.split('\n', WAKES_PER_MESSAGE_MAX).flatMap((line) => {
+    const [id, purgeOn, tenantId, ...more] = line.split(' ');
+    if (id === undefined || purgeOn === undefined || tenantId === undefined || more.length > 0) return [];
+    if (!isUuid(id) || !isUuid(tenantId) || !DAY.test(purgeOn)) return [];
+    return [{ id, purgeOn, tenantId, priority }];
+  });
 }

@@ -506,7 +506,8 @@ begin
   select array_agg(x.id), array_agg(x.purge_on) into ids, purges from (
     select s.id, s.purge_on from due d join message_states s on s.id = d.message_id and s.purge_on = d.purge_on
     where d.tenant_id = for_tenant and d.due_at < 'infinity' and s.status in ('queued', 'deferred')
-    order by d.due_at limit most for update of s skip locked) x;
+    -- Waits for claims under way, in the order that all who wait here take locks in.
+    order by s.id limit most for update of s) x;
   perform hold(ids, purges);
   return coalesce(cardinality(ids), 0);
 end $$;
