@@ -154,9 +154,10 @@ export function buildWorker(deps: WorkerDeps): Worker {
   }
 
   function noteTenantChange(tenantId: string): void {
-    const run = () =>
+    const run = (): void => {
       tenantChanged(tenantId).catch((error: unknown) => events.taskFailed('tenant_change', error));
-    void run();
+    };
+    run();
     // Once more for what was being accepted at that very moment.
     setTimeout(run, TENANT_RECHECK_MS).unref();
   }
