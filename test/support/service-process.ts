@@ -12,8 +12,8 @@ export type ServiceProcess = AsyncDisposable & {
   /** Where the api listens; for a worker the same as `metricsOrigin`. */
   readonly origin: string;
   readonly metricsOrigin: string;
-  /** Starts it again after its end, with further variables on top; returns once it is ready. */
-  readonly start: (further?: Environment) => Promise<void>;
+  /** Starts it again after its end; returns once it is ready. */
+  readonly start: () => Promise<void>;
   readonly kill: () => Promise<void>;
   /** Tells it to end and says how it ended, for example `exit code 0`. */
   readonly end: () => Promise<string>;
@@ -52,13 +52,14 @@ export async function startServiceProcess(options: ServiceProcessOptions): Promi
       ([{ status }]) => status === until,
       () => false,
     );
-  const start: ServiceProcess['start'] = async (further = {}) => {
+  const start: ServiceProcess['start'] = async () => {
+    if (child !== undefined && child.endedWith() === undefined) return;
     child = await startChild({
       command: process.execPath,
       args: [join('services', kind, 'main.ts')],
       cwd: projectRoot,
       logFile,
-      env: { PATH: process.env['PATH'], ...environment, ...further },
+      env: { PATH: process.env['PATH'], ...environment },
     });
     await untilReady(child, { name, logFile, isReady: isThere });
   };
