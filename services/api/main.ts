@@ -5,7 +5,7 @@ import { createLogger } from '#core/platform/logger.ts';
 import { collectProcessMetrics, createApiMetrics } from '#core/platform/metrics.ts';
 import { openNats } from '#core/platform/nats.ts';
 import { openKeyring } from '#core/platform/open-keyring.ts';
-import { openPostgres } from '#core/platform/postgres.ts';
+import { connectionStates, openPostgres } from '#core/platform/postgres.ts';
 import { drain, watchForEnd } from '#core/platform/shutdown.ts';
 import { startTelemetry, traceFields } from '#core/platform/telemetry.ts';
 import { VERSION } from '#core/platform/version.ts';
@@ -27,6 +27,7 @@ stack.use(await startTelemetry({ ...observability.telemetry, serviceName: 'despa
 const metrics = createApiMetrics();
 collectProcessMetrics(metrics, { version: VERSION });
 const { sql } = stack.use(openPostgres({ ...config.postgres, applicationName: 'despatch-api' }));
+metrics.poolConnections.from(() => connectionStates(sql));
 const nats = stack.use(await openNats({ config: config.nats, log, name: 'despatch-api' }));
 nats.onConnection(metrics.natsConnection);
 const keyring = stack.use(

@@ -5,7 +5,7 @@ import { createLogger } from '#core/platform/logger.ts';
 import { collectProcessMetrics, createWorkerMetrics } from '#core/platform/metrics.ts';
 import { openNats } from '#core/platform/nats.ts';
 import { openKeyring } from '#core/platform/open-keyring.ts';
-import { openPostgres } from '#core/platform/postgres.ts';
+import { connectionStates, openPostgres } from '#core/platform/postgres.ts';
 import { drain, watchForEnd } from '#core/platform/shutdown.ts';
 import { startTelemetry, traceFields } from '#core/platform/telemetry.ts';
 import { VERSION } from '#core/platform/version.ts';
@@ -61,6 +61,7 @@ const consumer = connectWorker({
   log,
   inFlightMax: config.delivery.settings.inFlightMax,
 });
+metrics.poolConnections.from(() => connectionStates(sql));
 metrics.inFlight.from(() => worker.dispatcher.inFlight);
 metrics.credentialsAutonomy.from(credentials.autonomySeconds);
 metrics.backlog.from(async () => (await store.backlogTotals()).backlog);

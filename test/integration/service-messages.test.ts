@@ -192,6 +192,7 @@ const BOTH_METRICS = [
   'vault_request_duration_seconds',
   'vault_token_expiry_timestamp_seconds',
   'db_query_duration_seconds',
+  'db_pool_connections',
   'nats_connected',
   'build_info',
 ];

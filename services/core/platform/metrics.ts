@@ -8,6 +8,11 @@ export type Exposition = { readonly contentType: string; readonly text: string }
 /** A gauge whose value is asked for at each scrape; null or a failure shows nothing. */
 export type Sampled = { readonly from: (read: () => number | null | Promise<number | null>) => void };
 
+/** The same for counts by state. */
+export type SampledStates = {
+  readonly from: (read: () => Promise<Readonly<Record<string, number>>>) => void;
+};
+
 /** Provider calls and accept batches share it: a millisecond to the longest provider deadline. */
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 /** From a first attempt at once to a retry schedule of a day. */
@@ -83,12 +88,11 @@ function createBaseMetrics() {
       labelNames: ['op'],
       registers: on,
     }),
-    poolConnections: new Gauge({
-      name: 'despatch_db_pool_connections',
-      help: 'Database connections by state.',
-      labelNames: ['state'],
-      registers: on,
-    }),
+    poolConnections: sampledStates(
+      registry,
+      'despatch_db_pool_connections',
+      "This process's database connections by state, as the server sees them.",
+    ),
     publishSeconds: new Histogram({
       name: 'despatch_publish_duration_seconds',
       help: 'Time until JetStream acknowledged a batch of wake-ups.',
@@ -246,6 +250,27 @@ export function collectProcessMetrics(
     labelNames: ['version', 'node'],
     registers: [metrics.registry],
   }).set({ version: build.version, node: process.version }, 1);
+}
+
+/** A gauge with a series for each state that is there at a scrape. */
+function sampledStates(registry: Registry, name: string, help: string): SampledStates {
+  let read: () => Promise<Readonly<Record<string, number>>> = () => Promise.resolve({});
+  const gauge: Gauge<'state'> = new Gauge({
+    name,
+    help,
+    labelNames: ['state'],
+    registers: [registry],
+    async collect() {
+      const states = await read().catch(() => ({}));
+      gauge.reset();
+      for (const [state, count] of Object.entries(states)) gauge.set({ state }, count);
+    },
+  });
+  return {
+    from(source) {
+      read = source;
+    },
+  };
 }
 
 function sampled(registry: Registry, name: string, help: string): Sampled {

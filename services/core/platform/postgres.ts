@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
 import postgres from 'postgres';
 import type { Secret } from '#core/domain/secret.ts';
 
@@ -14,7 +15,7 @@ export type PostgresConfig = {
   readonly statementTimeoutMs: number;
   /** PEM file that signs the server's certificate; its presence turns verification on (verify-full). */
   readonly caFile?: string | undefined;
-  /** Shown in pg_stat_activity. */
+  /** Shown in pg_stat_activity, followed by the host and the process. */
   readonly applicationName: string;
 };
 
@@ -38,7 +39,7 @@ export function openPostgres(config: PostgresConfig): Postgres {
       bigint: { to: 20, from: [20], serialize: (n: number) => String(n), parse: Number },
     },
     connection: {
-      application_name: config.applicationName,
+      application_name: uniqueName(config.applicationName),
       search_path: 'despatch',
       statement_timeout: config.statementTimeoutMs,
       lock_timeout: config.statementTimeoutMs,
@@ -50,6 +51,19 @@ export function openPostgres(config: PostgresConfig): Postgres {
     // `end` can hang after a connection was reset (postgres#1142): never wait longer than its own timeout.
     [Symbol.asyncDispose]: () => withDeadline(sql.end({ timeout: 3 }), 5_000).catch(() => undefined),
   };
+}
+
+/** Postgres cuts names at 63 bytes; in a cluster the host name is the pod's. */
+function uniqueName(applicationName: string): string {
+  return `${applicationName}@${hostname().slice(-32)}:${process.pid}`;
+}
+
+/** This process's connections by state (`active`, `idle`, …), its own question among the active ones. */
+export async function connectionStates(sql: Sql): Promise<Record<string, number>> {
+  const rows = await sql<{ state: string; n: number }[]>`
+    select coalesce(state, 'unknown') as state, count(*) as n from pg_stat_activity
+    where application_name = current_setting('application_name') group by 1`;
+  return Object.fromEntries(rows.map((row) => [row.state, row.n]));
 }
 
 class DatabaseDeadlineError extends Error {
