@@ -75,7 +75,12 @@ export async function installDocs(app: FastifyInstance, publicBaseUrl: string): 
   await app.register(swaggerUi, {
     routePrefix: '/docs',
     staticCSP: CONTENT_SECURITY_POLICY,
-    uiConfig: { validatorUrl: null },
+    uiConfig: { validatorUrl: null, defaultModelsExpandDepth: 0 },
+    theme: {
+      title: 'Despatch API',
+      // The bar is for trying other documents; this page has one.
+      css: [{ filename: 'despatch.css', content: '.swagger-ui .topbar { display: none }' }],
+    },
   });
   let text: string | undefined;
   app.get('/v1/openapi.json', { schema: { hide: true } }, (_request, reply) => {
