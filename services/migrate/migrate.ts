@@ -66,7 +66,10 @@ async function prepareRoles(tx: TransactionSql, passwords: MigrateOptions['passw
       await tx.unsafe(`alter role despatch_${role} password ${quoted?.literal ?? ''}`);
     }
   }
-  await tx`grant despatch_definer to current_user`;
+  // Only who made the role, or was given it, may pass it on; a member needs nothing more.
+  const [membership] = await tx<{ holds: boolean }[]>`
+    select pg_has_role(current_user, 'despatch_definer', 'SET') as holds`;
+  if (membership?.holds !== true) await tx`grant despatch_definer to current_user`;
   await tx`create schema if not exists despatch authorization despatch_definer`;
   await tx`set local role despatch_definer`;
   await tx`create table if not exists despatch.migrations (
