@@ -116,7 +116,9 @@ const Email = z.object({
     .array(attachment)
     .max(20)
     .refine(
-      (all) => all.reduce((sum, { content }) => sum + decodedBytes(content), 0) <= ATTACHMENT_BYTES_MAX,
+      (all) =>
+        all.reduce((sum, { content }) => sum + Buffer.byteLength(content, 'base64'), 0) <=
+        ATTACHMENT_BYTES_MAX,
       {
         message: 'Must have at most 256 KiB in all',
         params: { rule: 'max' },
@@ -186,8 +188,4 @@ export type SendMessage = z.output<typeof SendMessage>;
 
 function issue(field: string, rule: string, message: string) {
   return { code: 'custom' as const, path: [field], params: { rule }, message };
-}
-
-function decodedBytes(base64: string): number {
-  return Math.floor((base64.replace(/=+$/, '').length * 3) / 4);
 }
