@@ -1,5 +1,7 @@
+import { connect } from 'node:net';
 import { expect, test } from 'vitest';
-import { readMail } from './inbox.ts';
+import { freePort } from '../servers/ports.ts';
+import { readMail, startInbox } from './inbox.ts';
 
 const envelope = { from: 'bounce@acme.example', to: ['ada@example.com'] };
 
@@ -44,4 +46,19 @@ test('a mail without a header is shown by its envelope', async () => {
     to: 'ada@example.com',
     subject: '',
   });
+});
+
+test('the page outlives a request for a path that is no URL', async () => {
+  const [smtp, web] = [await freePort(), await freePort()];
+  await using inbox = await startInbox({ smtp, web });
+  const answer = await new Promise<string>((resolve, reject) => {
+    const socket = connect(web, '127.0.0.1', () =>
+      socket.end('GET // HTTP/1.1\r\nhost: inbox\r\nconnection: close\r\n\r\n'),
+    );
+    let text = '';
+    socket.on('data', (chunk) => (text += String(chunk)));
+    socket.on('close', () => resolve(text)).on('error', reject);
+  });
+  expect(answer).toMatch(/^HTTP\/1\.1 404 /);
+  expect((await fetch(inbox.url)).status).toBe(200);
 });

@@ -102,7 +102,7 @@ function answer(mails: readonly Mail[], request: IncomingMessage, response: Serv
   const send = (status: number, headers: Readonly<Record<string, string>>, body: string): void => {
     response.writeHead(status, headers).end(request.method === 'HEAD' ? undefined : body);
   };
-  const path = new URL(request.url ?? '/', 'http://inbox').pathname;
+  const path = (request.url ?? '/').split('?', 1)[0] ?? '/';
   if (path === '/') return send(200, PAGE_HEADERS, listPage(mails));
   if (path === '/received') {
     return send(200, { 'content-type': 'application/json; charset=utf-8' }, JSON.stringify(mails));
