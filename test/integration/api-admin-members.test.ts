@@ -51,6 +51,18 @@ describe('adding a member', () => {
     expect(like).toMatchObject([{ role: 'viewer', subject: expect.any(String) }]);
   });
 
+  test('by e-mail gives nothing to a member who merely claims that address', async () => {
+    const [subject, email] = [randomUUID(), `${randomUUID()}@example.org`];
+    const { body: pretender } = await as('admin', 'PUT', PATH, { subject, role: 'viewer' });
+    const person = await api.person({ subject, email, emailVerified: false });
+    const read = await api.call('GET', '/v1/admin/providers', { as: person, slug: tenant.slug });
+    expect(read.status).toBe(200);
+    const invited = await as('owner', 'PUT', PATH, { email, role: 'owner' });
+    expect(invited.body).toMatchObject({ subject: null, email, role: 'owner' });
+    const after = await as('admin', 'GET', `${PATH}/${pretender.userId}`);
+    expect(after.body).toMatchObject({ subject, email: null, role: 'viewer' });
+  });
+
   test('naming a member again sets their role and makes no second one', async () => {
     const email = `${randomUUID()}@example.org`;
     const first = await as('admin', 'PUT', PATH, { email, role: 'viewer' });

@@ -121,7 +121,9 @@ export function directoryStore(sql: Sql) {
 
     /** Knows the identity as a user from now on; binds invitations to its verified e-mail. */
     async signIn(identity: Identity): Promise<UserId> {
-      const { issuer, subject, email, emailVerified, name } = identity;
+      const { issuer, subject, emailVerified, name } = identity;
+      // Members are found by the address that is stored: one that is merely claimed could be somebody else's.
+      const email = emailVerified ? identity.email : null;
       const [row] = await bounded(
         sql<
           { id: UserId }[]
