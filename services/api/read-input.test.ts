@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
-import { readJson } from './read-input.ts';
+import { z } from 'zod';
+import type { AppError } from '#core/domain/app-error.ts';
+import { inputCompiler, readJson } from './read-input.ts';
 
 const read = (text: string) => readJson(Buffer.from(text));
 
@@ -20,4 +22,17 @@ test('thirty-two levels pass and thirty-three do not', () => {
   const nested = (levels: number) => '['.repeat(levels) + ']'.repeat(levels);
   expect(read(nested(32))).toBeInstanceOf(Array);
   expect(() => read(nested(33))).toThrow(expect.objectContaining({ code: 'validation_failed' }));
+});
+
+test('a body with countless faults is answered with the first hundred', () => {
+  const validate = inputCompiler({
+    schema: z.object({ map: z.record(z.string(), z.string()), name: z.string() }),
+    method: 'POST',
+    url: '/',
+    httpPart: 'body',
+  });
+  const map = Object.fromEntries(Array.from({ length: 1_000 }, (_, i) => [`k${i}`, null]));
+  const { error } = validate({ map }) as { error: AppError };
+  expect(error).toMatchObject({ code: 'missing_field', message: "Field 'name' is required" });
+  expect(error.details).toHaveLength(100);
 });

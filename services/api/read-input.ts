@@ -5,6 +5,8 @@ import { AppError, notFound, validationFailed, type ErrorDetail } from '#core/do
 import { respell, spellingOf } from './spelling.ts';
 
 const DEPTH_MAX = 32;
+/** A small body can hold faults without number; the answer to it stays small too. */
+const DETAILS_MAX = 100;
 /** Only an escape can bring NUL or half a surrogate pair into a JSON text that is valid UTF-8. */
 const SUSPECT_ESCAPE = /\\u(?:0000|[dD][89a-fA-F])/;
 
@@ -126,9 +128,10 @@ function rejection(issues: readonly z.core.$ZodIssue[], sent: unknown): AppError
     missing ??= message;
     return { field, rule, message };
   });
+  const shown = details.slice(0, DETAILS_MAX);
   return missing === undefined
-    ? new AppError('validation_failed', { details })
-    : new AppError('missing_field', { message: missing, details });
+    ? new AppError('validation_failed', { details: shown })
+    : new AppError('missing_field', { message: missing, details: shown });
 }
 
 function ruleOf(issue: z.core.$ZodIssue, sent: unknown): string {
