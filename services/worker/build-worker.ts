@@ -119,7 +119,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
     receipts: task('receipts', settings.sweepMs, async () => {
       while ((await store.applyReceipts(RECEIPTS_AT_ONCE)) === RECEIPTS_AT_ONCE);
     }),
-    policies: task('policies', 2_000, () => refreshPolicies(store, queue)),
+    policies: task('policies', 2_000, () => refreshPolicies(store, queue, settings.inFlightMax)),
     verify: task('verify', 5_000, () =>
       verifyRequested({
         store,

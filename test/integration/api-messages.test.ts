@@ -414,6 +414,17 @@ describe('providers', () => {
   });
 });
 
+test('a call in test mode never answers for a live one with the same idempotency key', async () => {
+  const fresh = await api.tenant();
+  const rehearsal = await send(api.first, await api.key(fresh.tenantId, { mode: 'test' }), LEAST.sms, {
+    'idempotency-key': 'rehearsed',
+  });
+  const live = await send(api.first, fresh.key, LEAST.sms, { 'idempotency-key': 'rehearsed' });
+  expect([rehearsal.status, live.status]).toEqual([202, 202]);
+  expect(live.body.id).not.toBe(rehearsal.body.id);
+  expect(live.body).not.toHaveProperty('test');
+});
+
 test('a refused message leaves nothing behind', async () => {
   const fresh = await api.tenant();
   await send(api.first, fresh.key, { ...LEAST.sms, to: 'x' }, { 'idempotency-key': 'k' });

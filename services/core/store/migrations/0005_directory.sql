@@ -168,18 +168,6 @@ begin
     set plan = excluded.plan, limits = excluded.limits, generation = l.generation + 1, updated_at = now();
 end $$;
 
-create function rename_tenant(of_tenant uuid, to_name text) returns setof tenant_facts
-language sql security definer set search_path = despatch, pg_temp as $$
-  update tenants t set name = to_name, updated_at = now() where t.id = of_tenant returning (tenant_facts_of(t)).*
-$$;
-
-create function write_audit(of_tenant uuid, of_actor text, of_action text, of_target text, of_ip text,
-  of_request text, of_app text, of_details jsonb) returns void
-language sql security definer set search_path = despatch, pg_temp as $$
-  insert into audit_log (tenant_id, actor, action, target, ip, request_id, app_name, details)
-  values (of_tenant, of_actor, of_action, of_target, of_ip, of_request, of_app, coalesce(of_details, '{}'))
-$$;
-
 -- The schema's version, for the gate in every service's readiness.
 create function schema_version() returns integer language sql stable security definer set search_path = despatch, pg_temp
 as $$ select max(version) from migrations $$;

@@ -13,8 +13,7 @@ grant execute on function
   sign_in(text, text, text, boolean, text), membership(uuid, text), memberships(uuid), user_facts(uuid),
   invite_user(text, text, text), create_tenant(uuid, text, text, text, jsonb, uuid),
   list_tenants(uuid, timestamptz, uuid, integer), set_suspension(uuid, text, text),
-  set_plan(uuid, text, jsonb), rename_tenant(uuid, text),
-  write_audit(uuid, text, text, text, text, text, text, jsonb), wake_waiting(uuid)
+  set_plan(uuid, text, jsonb), wake_waiting(uuid)
 to despatch_api;
 
 grant execute on function
