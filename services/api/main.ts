@@ -10,9 +10,9 @@ import { drain, watchForEnd } from '#core/platform/shutdown.ts';
 import { startTelemetry, traceFields } from '#core/platform/telemetry.ts';
 import { VERSION } from '#core/platform/version.ts';
 import { requiredSchemaVersion } from '#core/store/migration-files.ts';
+import { schemaReadiness } from '#core/store/schema-readiness.ts';
 import { buildApi } from './build-api.ts';
 import { apiConfig } from './config.ts';
-import { schemaReadiness } from './readiness.ts';
 
 /** Longest wait for requests under way when the process ends. */
 const DRAIN_MS = 15_000;

@@ -11,6 +11,7 @@ import { startTelemetry, traceFields } from '#core/platform/telemetry.ts';
 import { VERSION } from '#core/platform/version.ts';
 import { deliveryStore } from '#core/store/deliveries.ts';
 import { requiredSchemaVersion } from '#core/store/migration-files.ts';
+import { schemaReadiness } from '#core/store/schema-readiness.ts';
 import { createProviderContexts } from '#providers/context.ts';
 import { PROVIDERS } from '#providers/registry.gen.ts';
 import { buildWorker } from './build-worker.ts';
@@ -66,17 +67,12 @@ metrics.inFlight.from(() => worker.dispatcher.inFlight);
 metrics.credentialsAutonomy.from(credentials.autonomySeconds);
 metrics.backlog.from(async () => (await store.backlogTotals()).backlog);
 
-const schemaNeeded = requiredSchemaVersion();
+const schema = schemaReadiness(sql, requiredSchemaVersion());
 stack.use(
   await openHealthServer({
     ...config.observability.metrics,
     metrics,
-    ready: async () => {
-      if (end.isEnding()) return { failing: ['ending'] };
-      const version = await store.schemaVersion().catch(() => null);
-      if (version === null) return { failing: ['database'] };
-      return { failing: version < schemaNeeded ? ['schema'] : [] };
-    },
+    ready: async () => (end.isEnding() ? { failing: ['ending'] } : schema()),
   }),
 );
 log.info({ version: VERSION, worker: config.delivery.settings.worker }, 'Worker started');

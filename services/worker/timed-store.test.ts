@@ -15,7 +15,7 @@ test('an operation keeps its arguments and its result, and its duration is told 
 });
 
 test('an operation that fails is told too, and fails as before', async () => {
-  const { store, observed } = setup({ schemaVersion: () => Promise.reject(new Error('away')) });
-  await expect(store.schemaVersion()).rejects.toThrow('away');
-  expect(observed).toEqual([['schema_version', expect.any(Number)]]);
+  const { store, observed } = setup({ backlogTotals: () => Promise.reject(new Error('away')) });
+  await expect(store.backlogTotals()).rejects.toThrow('away');
+  expect(observed).toEqual([['backlog_totals', expect.any(Number)]]);
 });

@@ -6,7 +6,7 @@ import { get, LEAST, request, send, startTestApi, type ApiTenant, type TestApi }
 import { ERROR_CODES } from '#core/domain/app-error.ts';
 import { openPostgres } from '#core/platform/postgres.ts';
 import { secret } from '#core/domain/secret.ts';
-import { schemaReadiness } from '../../services/api/readiness.ts';
+import { schemaReadiness } from '#core/store/schema-readiness.ts';
 
 let api: TestApi;
 let tenant: ApiTenant;

@@ -318,7 +318,7 @@ async function ensureConsumerConfig(manager: JetStreamManager, stream: StreamNam
   const mutable = {
     description: 'Delivery workers',
     ack_wait: nanos(60_000),
-    // Shared by all workers; each keeps a few thousand in its fair queue.
+    // Shared by all workers; far more than is ever on its way to them.
     max_ack_pending: 100_000,
     max_deliver: -1,
   };

@@ -232,10 +232,6 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
     async forgetReplacedSecrets(): Promise<void> {
       await bounded(sql`select forget_replaced_secrets()`);
     },
-    async schemaVersion(): Promise<number> {
-      const [row] = await bounded(sql<{ version: number }[]>`select schema_version() as version`);
-      return row?.version ?? 0;
-    },
   };
 }
 
