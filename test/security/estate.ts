@@ -1,0 +1,146 @@
+import { randomBytes, randomInt, randomUUID } from 'node:crypto';
+import type { Limits } from '#core/domain/plan.ts';
+import type { AdminApi, TestTenant } from '#test/support/admin-api.ts';
+import { plantHistory } from './tenant-rows.ts';
+
+/** By what a tenant and its things can be named in a request. */
+export type Names = {
+  readonly tenantId: string;
+  readonly slug: string;
+  readonly providerId: string;
+  readonly keyId: string;
+  readonly messageId: string;
+  readonly userId: string;
+  readonly externalId: string;
+  readonly to: string;
+  readonly cursors: readonly string[];
+};
+
+/** A tenant with something in every table, and a mark in every text. */
+export type Estate = TestTenant & {
+  readonly names: Names;
+  readonly serviceKeys: Readonly<Record<'live' | 'test', string>>;
+  /** What gives an answer away that holds anything of this tenant. */
+  readonly marks: readonly string[];
+  readonly secret: string;
+};
+
+const ROOM = 1_000;
+const LIMITS: Partial<Limits> = { providersPerChannelMax: ROOM, apiKeysMax: ROOM, membersMax: ROOM };
+const LISTS = [
+  '/v1/admin/providers',
+  '/v1/admin/api-keys',
+  '/v1/admin/members',
+  '/v1/admin/messages',
+  '/v1/messages',
+  '/v1/admin/audit-log',
+];
+
+export async function settle(api: AdminApi): Promise<Estate> {
+  const mark = `mark${randomBytes(8).toString('hex')}`;
+  const secret = randomBytes(16).toString('hex');
+  const to = `+1555${randomInt(1_000_000, 9_999_999)}`;
+  const sender = `+1556${randomInt(1_000_000, 9_999_999)}`;
+  const accountSid = `AC${randomBytes(16).toString('hex')}`;
+  const tenant = await api.tenant(LIMITS);
+  const owner = { as: tenant.members.owner, slug: tenant.slug };
+  const headers = { 'x-app-name': `${mark}-app`, 'x-request-id': `${mark}-request` };
+  const made = async (url: string, body: unknown) => {
+    const reply = await api.call('POST', url, { ...owner, headers, body });
+    if (reply.status !== 201) throw new Error(`${url} answered ${reply.text}`);
+    return reply.body;
+  };
+
+  await api.call('PATCH', `/v1/admin/tenants/${tenant.id}`, { ...owner, body: { name: `${mark}-tenant` } });
+  const account = {
+    provider: 'twilio',
+    label: `${mark}-label`,
+    publicConfig: { accountSid, from: sender, note: `${mark}-note` },
+    secretConfig: { authToken: secret },
+  };
+  const provider = await made('/v1/admin/providers', account);
+  await made('/v1/admin/providers', account);
+  const keys = {
+    live: await made('/v1/admin/api-keys', { name: `${mark}-key` }),
+    test: await made('/v1/admin/api-keys', { name: `${mark}-test-key`, mode: 'test' }),
+  };
+  const externalId = `${mark}-external`;
+  const messages: string[] = [];
+  for (const content of ['first', 'second']) {
+    const reply = await api.call('POST', '/v1/messages', {
+      headers: { 'x-service-key': keys.live.key },
+      body: {
+        channel: 'sms',
+        to,
+        body: `${mark}-${content}`,
+        externalId,
+        metadata: { [mark]: mark },
+        tags: [`${mark}-tag`],
+      },
+    });
+    if (reply.status !== 202) throw new Error(`a message was answered ${reply.text}`);
+    messages.push(reply.body.id);
+  }
+  const messageId = messages[0] ?? '';
+  await plantHistory(api.admin, { id: messageId, mark, providerId: provider.id });
+
+  const cursors: string[] = [];
+  for (const path of [...LISTS, ...['attempts', 'events'].map((of) => `/v1/messages/${messageId}/${of}`)]) {
+    const { body } = await api.call('GET', `${path}?limit=1`, owner);
+    if (typeof body.nextCursor !== 'string') throw new Error(`${path} has no second page`);
+    cursors.push(body.nextCursor);
+  }
+  const people = Object.values(tenant.members).flatMap(({ userId, subject, email }) => [
+    userId,
+    subject,
+    email,
+  ]);
+  return {
+    ...tenant,
+    secret,
+    serviceKeys: { live: keys.live.key, test: keys.test.key },
+    names: {
+      tenantId: tenant.id,
+      slug: tenant.slug,
+      providerId: provider.id,
+      keyId: keys.live.id,
+      messageId,
+      userId: tenant.members.developer.userId,
+      externalId,
+      to,
+      cursors,
+    },
+    marks: [
+      mark,
+      secret,
+      to,
+      sender,
+      accountSid,
+      tenant.id,
+      tenant.slug,
+      provider.id,
+      keys.live.id,
+      keys.live.prefix,
+      keys.test.id,
+      keys.test.prefix,
+      ...messages,
+      ...people,
+    ],
+  };
+}
+
+/** Names of the same forms that name nothing. */
+export function strangerNames(): Names {
+  const tenantId = randomUUID();
+  return {
+    tenantId,
+    slug: `t-${tenantId.slice(0, 8)}`,
+    providerId: randomUUID(),
+    keyId: randomUUID(),
+    messageId: randomUUID(),
+    userId: randomUUID(),
+    externalId: `mark${randomBytes(8).toString('hex')}-external`,
+    to: `+1555${randomInt(1_000_000, 9_999_999)}`,
+    cursors: Array.from({ length: 8 }, () => randomBytes(24).toString('base64url')),
+  };
+}

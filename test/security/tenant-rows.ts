@@ -1,0 +1,42 @@
+import type { Sql } from '#core/platform/postgres.ts';
+
+/** What the api cannot be made to write: provider calls of a message, and what became of them. */
+export async function plantHistory(
+  admin: Sql,
+  message: { readonly id: string; readonly mark: string; readonly providerId: string },
+): Promise<void> {
+  const { id, mark, providerId } = message;
+  for (const number of [1, 2]) {
+    await admin`insert into attempts (message_id, purge_on, number, tenant_id, provider_id, provider, worker, outcome,
+        provider_message_id, failure, started_at, ended_at)
+      select id, purge_on, ${number}, tenant_id, ${providerId}, 'twilio', ${mark}, 'rejected_transient', ${mark},
+        ${admin.json({ class: 'unknown', code: mark, retryable: true, providerCode: mark, providerMessage: mark })},
+        now(), now() from messages where id = ${id}`;
+    await admin`insert into events (message_id, purge_on, tenant_id, type, source, at, details)
+      select id, purge_on, tenant_id, 'message.sent', ${mark}, now(), ${admin.json({ mark })} from messages where id = ${id}`;
+  }
+  await admin`insert into receipts (tenant_id, message_id, purge_on, attempt, receipt, failure, apply_at)
+    select tenant_id, id, purge_on, 1, 'sent', ${admin.json({ code: mark })}, now() + interval '1 day' from messages where id = ${id}`;
+  await admin`update message_states set provider_id = ${providerId}, provider_message_id = ${mark},
+      failure = ${admin.json({ class: 'unknown', code: mark, retryable: true, providerCode: mark, providerMessage: mark })}
+    where id = ${id}`;
+}
+
+/** Every row of a tenant, in every table that has such rows. What a key was last used at is its own to move. */
+export async function rowsOf(admin: Sql, tenantId: string): Promise<Record<string, unknown[]>> {
+  const tables = await admin<{ name: string }[]>`
+    select c.relname as name from pg_class c join pg_attribute t on t.attrelid = c.oid and t.attname = 'tenant_id'
+    where c.relnamespace = 'despatch'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition order by 1`;
+  const rows: Record<string, unknown[]> = {};
+  for (const { name } of tables) {
+    const found = await admin<{ row: unknown }[]>`
+      select to_jsonb(t) - 'last_used_at' as row from ${admin(name)} t where tenant_id = ${tenantId} order by to_jsonb(t)::text`;
+    rows[name] = found.map(({ row }) => row);
+  }
+  rows['tenants'] = [...(await admin`select * from tenants where id = ${tenantId}`)];
+  rows['users'] = [
+    ...(await admin`select u.* from users u join members m on m.user_id = u.id
+      where m.tenant_id = ${tenantId} order by u.id`),
+  ];
+  return rows;
+}
