@@ -16,6 +16,7 @@ import {
   runtimeEnv,
 } from '#core/platform/environment.ts';
 import { isCidr } from '#core/platform/egress-guard.ts';
+import { isNameServer } from '#core/platform/host-resolver.ts';
 import type { WorkerSettings } from './build-worker.ts';
 
 const deliveryEnv = defineEnvGroup({
@@ -95,6 +96,10 @@ const egressEnv = defineEnvGroup({
       'Address ranges that tenant-supplied hosts may resolve to although they are private or local. Empty: none.',
       { item: isCidr, rule: 'must be a list of CIDR ranges, for example 10.20.0.0/16' },
     ),
+    EGRESS_DNS_SERVERS: list(
+      'Name servers that tenant-supplied hosts are asked of, for example `10.96.0.10` or `[fd00::53]:5353`. Empty: those of the machine.',
+      { item: isNameServer, rule: 'must be a list of IP addresses, each with or without a port' },
+    ),
     PROVIDER_BASE_URLS: list(
       "Origins that replace a vendor's, by catalog id, for example `twilio=https://proxy.internal`.",
       { item: isOverride, rule: 'must be a list of id=https://origin' },
@@ -102,6 +107,7 @@ const egressEnv = defineEnvGroup({
   },
   build: (e) => ({
     allowCidrs: e.EGRESS_ALLOW_CIDRS,
+    dnsServers: e.EGRESS_DNS_SERVERS,
     baseUrls: Object.fromEntries(e.PROVIDER_BASE_URLS.map(splitOverride)),
   }),
 });

@@ -1,6 +1,7 @@
 import { createEgressGuard } from '#core/platform/egress-guard.ts';
 import { openHealthServer } from '#core/platform/health.ts';
 import { createHttpClient } from '#core/platform/http.ts';
+import { createHostResolver } from '#core/platform/host-resolver.ts';
 import { createLogger } from '#core/platform/logger.ts';
 import { collectProcessMetrics, createWorkerMetrics } from '#core/platform/metrics.ts';
 import { openNats } from '#core/platform/nats.ts';
@@ -45,7 +46,11 @@ const keyring = stack.use(
 );
 const credentials = createCredentials({ decrypter: keyring, ...config.delivery.credentials });
 const nats = stack.use(await openNats({ config: config.nats, log, name: 'despatch-worker' }));
-const guard = createEgressGuard({ allowCidrs: [...config.egress.allowCidrs], ports: SUBMISSION_PORTS });
+const guard = createEgressGuard({
+  allowCidrs: config.egress.allowCidrs,
+  ports: SUBMISSION_PORTS,
+  resolveHost: createHostResolver({ servers: config.egress.dnsServers }),
+});
 const http = stack.use(createHttpClient({ totalDeadlineMs: config.delivery.settings.deadlineMs }));
 
 const worker = buildWorker({

@@ -40,7 +40,7 @@ async function setup(settings: Partial<WorkerSettings> = {}) {
   const nats = testNats();
   const twilio = stack.use(await startTwilioStandIn());
   const http = stack.use(createHttpClient());
-  const guard = createEgressGuard({ allowCidrs: [], ports: [25] });
+  const guard = createEgressGuard({ allowCidrs: [], ports: [25], resolveHost: async () => [] });
   const credentials = scriptedCredentials();
   const openBroker = async (name: string) =>
     stack.use(

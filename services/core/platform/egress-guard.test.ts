@@ -8,7 +8,7 @@ const PUBLIC_V4 = '93.184.215.14';
 const PUBLIC_V6 = '2606:2800:21f:cb07:6820:80da:af6b:8b2c';
 
 function guardOver(addresses: readonly string[], allowCidrs: readonly string[] = []) {
-  return createEgressGuard({ allowCidrs, ports: PORTS, lookup: async () => addresses });
+  return createEgressGuard({ allowCidrs, ports: PORTS, resolveHost: async () => addresses });
 }
 
 describe('an address inside a network', () => {
@@ -114,7 +114,7 @@ describe('a public host', () => {
     const guard = createEgressGuard({
       allowCidrs: [],
       ports: PORTS,
-      lookup: async () => answers[asked++] ?? [],
+      resolveHost: async () => answers[asked++] ?? [],
     });
     expect(await guard.resolve('rebind.example', 587)).toEqual({ kind: 'address', address: PUBLIC_V4 });
     expect(asked).toBe(1);
@@ -139,20 +139,15 @@ describe('a host that cannot be resolved', () => {
   });
 
   test('is refused whether the resolver fails, finds nothing or talks nonsense', async () => {
-    const lookups = [
+    const resolvers = [
       () => Promise.reject(new Error('ENOTFOUND')),
       async () => [],
       async () => ['not an address'],
     ];
-    for (const lookup of lookups) {
-      const guard = createEgressGuard({ allowCidrs: [], ports: PORTS, lookup });
+    for (const resolveHost of resolvers) {
+      const guard = createEgressGuard({ allowCidrs: [], ports: PORTS, resolveHost });
       expect(await guard.resolve('mail.example', 587)).toEqual({ kind: 'refused', code: 'dns' });
     }
-  });
-
-  test('localhost is found by the system and refused', async () => {
-    const guard = createEgressGuard({ allowCidrs: [], ports: PORTS });
-    expect(await guard.resolve('localhost', 587)).toEqual({ kind: 'refused', code: 'egress_blocked' });
   });
 });
 
@@ -180,8 +175,6 @@ test.each(['10.0.0.0', '10.0.0.0/33', 'example.com', '*'])(
   'a range %j that is none stops the start',
   (cidr) => {
     expect(isCidr(cidr)).toBe(false);
-    expect(() => createEgressGuard({ allowCidrs: [cidr], ports: PORTS })).toThrow(
-      `Not an address range: ${cidr}`,
-    );
+    expect(() => guardOver([], [cidr])).toThrow(`Not an address range: ${cidr}`);
   },
 );

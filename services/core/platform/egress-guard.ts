@@ -1,7 +1,7 @@
-import { lookup as systemLookup, type LookupAddress } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import ipaddr from 'ipaddr.js';
+import type { HostResolver } from './host-resolver.ts';
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 type Network = readonly [Address, number];
@@ -11,8 +11,7 @@ export type EgressGuardOptions = {
   readonly allowCidrs: readonly string[];
   /** Ports that tenants may name for any other address. */
   readonly ports: readonly number[];
-  /** All addresses of a host name; rejects when there are none. */
-  readonly lookup?: (host: string) => Promise<readonly string[]>;
+  readonly resolveHost: HostResolver;
 };
 
 export type ResolvedHost =
@@ -40,7 +39,6 @@ const GLOBAL_V6 = ipaddr.parseCIDR('2000::/3');
 export function createEgressGuard(options: EgressGuardOptions): EgressGuard {
   const allowed = options.allowCidrs.map(parseNetwork);
   const ports = new Set(options.ports);
-  const lookupAll = options.lookup ?? lookupSystem;
 
   async function addressesOf(host: string): Promise<readonly Address[] | undefined> {
     const name = host.endsWith('.') ? host.slice(0, -1) : host;
@@ -48,7 +46,7 @@ export function createEgressGuard(options: EgressGuardOptions): EgressGuard {
     if (literal !== undefined) return [literal];
     if (!isHostName(name)) return undefined;
     try {
-      const found = await withTimeout(lookupAll(name));
+      const found = await withTimeout(options.resolveHost(name));
       return found.map((address) => canonical(ipaddr.parse(address)));
     } catch {
       return undefined;
@@ -125,15 +123,6 @@ function isGlobal(address: Address): boolean {
 
 function isInside(address: Address, networks: readonly Network[]): boolean {
   return networks.some(([base, bits]) => base.kind() === address.kind() && address.match(base, bits));
-}
-
-async function lookupSystem(host: string): Promise<readonly string[]> {
-  const { promise, resolve, reject } = Promise.withResolvers<LookupAddress[]>();
-  systemLookup(host, { all: true, order: 'ipv4first' }, (error, addresses) => {
-    if (error === null) resolve(addresses);
-    else reject(error);
-  });
-  return (await promise).map(({ address }) => address);
 }
 
 async function withTimeout<T>(work: Promise<T>): Promise<T> {

@@ -91,7 +91,7 @@ function contextFor({
   http = noHttp,
   tokenOrigin = '',
 } = {}) {
-  const guard = createEgressGuard({ allowCidrs, ports: [587], lookup: async () => ['127.0.0.1'] });
+  const guard = createEgressGuard({ allowCidrs, ports: [587], resolveHost: async () => ['127.0.0.1'] });
   const contexts = createProviderContexts({
     http,
     resolve: guard.resolve,

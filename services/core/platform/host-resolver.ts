@@ -1,0 +1,61 @@
+import { Resolver } from 'node:dns/promises';
+import { isIP } from 'node:net';
+import { LRUCache } from 'lru-cache';
+
+export type HostResolverOptions = {
+  /** Name servers as `isNameServer` takes them. Empty: those of the machine. */
+  readonly servers: readonly string[];
+};
+
+/** Addresses of a host name, IPv4 first. Rejects when there are none, or none were given in time. */
+export type HostResolver = (name: string) => Promise<readonly string[]>;
+
+/** Of the first try; each further one waits longer. Where name servers usually answer fast, tries are shorter. */
+const TRY_MS = 1_000;
+const TRY_MS_MAX = 2_000;
+const TRIES = 4;
+/** A name that failed is not asked for again for this long. */
+const FAILED_FOR_MS = 3_000;
+const FAILED_MAX = 10_000;
+
+/**
+ * Resolves names that tenants chose. It asks name servers itself: the system's resolver takes one of few threads for as
+ * long as an answer takes, and connections of every tenant wait for those threads. `/etc/hosts` and search domains, which
+ * would give tenants short names of the cluster, are not looked at.
+ */
+export function createHostResolver({ servers }: HostResolverOptions): HostResolver {
+  const resolver = new Resolver({ timeout: TRY_MS, tries: TRIES, maxTimeout: TRY_MS_MAX });
+  if (servers.length > 0) resolver.setServers(servers);
+  const asking = new Map<string, Promise<readonly string[]>>();
+  const failed = new LRUCache<string, true>({ max: FAILED_MAX, ttl: FAILED_FOR_MS });
+
+  async function ask(name: string): Promise<readonly string[]> {
+    const [v4, v6] = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]);
+    const addresses = [v4, v6].flatMap((one) => (one.status === 'fulfilled' ? one.value : []));
+    if (addresses.length > 0) return addresses;
+    failed.set(name, true);
+    throw new Error('The name has no address');
+  }
+
+  return (name) => {
+    const key = name.toLowerCase();
+    const underWay = asking.get(key);
+    if (underWay !== undefined) return underWay;
+    if (failed.has(key)) return Promise.reject(new Error('The name had no address a moment ago'));
+    const answer = ask(key).finally(() => void asking.delete(key));
+    asking.set(key, answer);
+    return answer;
+  };
+}
+
+/** True for an IP address with or without a port: `10.0.0.53`, `10.0.0.53:5353`, `[fd00::53]:5353`. */
+export function isNameServer(text: string): boolean {
+  if (isIP(text) !== 0) return true;
+  const [, host = '', port = ''] = /^\[?([^\]]+?)\]?:(\d{1,5})$/.exec(text) ?? [];
+  return (
+    isIP(host) !== 0 &&
+    text.startsWith('[') === (isIP(host) === 6) &&
+    Number(port) >= 1 &&
+    Number(port) <= 65_535
+  );
+}
