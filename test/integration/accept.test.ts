@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { openPostgres, type Postgres } from '#core/platform/postgres.ts';
 import { secret } from '#core/domain/secret.ts';
-import { acceptBatch, acceptRow, seedTenant } from '#test/support/seed.ts';
+import { acceptBatch, acceptRow, moveSuspension, seedTenant } from '#test/support/seed.ts';
 import { testDatabase } from '#test/support/servers.ts';
 
 async function setup() {
@@ -127,7 +127,7 @@ describe('acceptance', () => {
   test('a suspended tenant gets nothing in, even through a process that does not know yet', async () => {
     await using b = await setup();
     const tenant = await seedTenant(b.admin);
-    await b.admin`select despatch.set_suspension(${tenant.tenantId}, 'manual', 'test')`;
+    await moveSuspension(b.admin, tenant.tenantId, 'manual');
     expect(verdicts(await acceptBatch(b.api, [acceptRow(tenant)]))).toEqual(['suspended']);
     const [stored] = await b.admin`select count(*) as n from despatch.messages`;
     expect(stored?.['n']).toBe(0);

@@ -9,6 +9,7 @@ import {
   type ApiTenant,
   type TestApi,
 } from '#test/support/api.ts';
+import { moveSuspension } from '#test/support/seed.ts';
 
 let api: TestApi;
 let tenant: ApiTenant;
@@ -222,7 +223,7 @@ describe('tenants', () => {
     const suspended = await api.tenant();
     const owner = await api.member(suspended, 'owner');
     const change = async (reason: string | null) => {
-      await api.admin`select set_suspension(${suspended.tenantId}, ${reason}, 'test')`;
+      await moveSuspension(api.admin, suspended.tenantId, reason);
       api.first.notice('tenant', { tenantId: suspended.tenantId });
     };
     expect((await send(api.first, suspended.key, LEAST.sms)).status).toBe(202);
@@ -247,7 +248,7 @@ describe('tenants', () => {
   test('a suspension holds even in a process that was not told', async () => {
     const suspended = await api.tenant();
     expect((await send(api.first, suspended.key, LEAST.sms)).status).toBe(202);
-    await api.admin`select set_suspension(${suspended.tenantId}, 'abuse', 'test')`;
+    await moveSuspension(api.admin, suspended.tenantId, 'abuse');
     expect((await send(api.first, suspended.key, LEAST.sms)).status).toBe(403);
   });
 });

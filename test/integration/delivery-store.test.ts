@@ -2,7 +2,14 @@ import { describe, expect, test } from 'vitest';
 import type { ClaimedMessage, Completion, ClaimTerms } from '#core/store/deliveries.ts';
 import { settle } from '#core/domain/settle.ts';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
-import { acceptBatch, acceptRow, seedProvider, seedTenant, type SeededTenant } from '#test/support/seed.ts';
+import {
+  acceptBatch,
+  acceptRow,
+  moveSuspension,
+  seedProvider,
+  seedTenant,
+  type SeededTenant,
+} from '#test/support/seed.ts';
 import { setupStores } from '#test/support/worker.ts';
 import { toCompletion } from '../../services/worker/completion.ts';
 
@@ -303,7 +310,7 @@ describe('suspension', () => {
   test('what waits is held, what is held comes back, and its time aside does not count toward expiry', async () => {
     await using b = await setup();
     const wakes = await b.accept(3);
-    await b.admin`select despatch.set_suspension(${b.tenant.tenantId}, 'billing', 'test')`;
+    await moveSuspension(b.admin, b.tenant.tenantId, 'billing');
     expect(await b.store.holdTenant(b.tenant.tenantId, 100)).toBe(3);
     expect(await states(b)).toEqual(['held', 'held', 'held']);
     expect(await b.store.claim(wakes, terms())).toEqual([]);
@@ -311,7 +318,7 @@ describe('suspension', () => {
     const expiry = async () =>
       (await b.admin`select min(expires_at) as at from despatch.message_states`)[0]?.['at'] as Date;
     const before = await expiry();
-    await b.admin`select despatch.set_suspension(${b.tenant.tenantId}, null, null)`;
+    await moveSuspension(b.admin, b.tenant.tenantId, null);
     expect(await b.store.dueTenants()).toEqual([{ tenantId: b.tenant.tenantId, task: 'release' }]);
     expect(await b.store.releaseTenant(b.tenant.tenantId, 100)).toBe(3);
     expect(await states(b)).toEqual(['queued', 'queued', 'queued']);
@@ -322,7 +329,7 @@ describe('suspension', () => {
   test('a claim of a suspended tenant holds instead of sending', async () => {
     await using b = await setup();
     const wakes = await b.accept();
-    await b.admin`select despatch.set_suspension(${b.tenant.tenantId}, 'abuse', 'test')`;
+    await moveSuspension(b.admin, b.tenant.tenantId, 'abuse');
     expect(await b.store.claim(wakes, terms())).toEqual([]);
     expect(await states(b)).toEqual(['held']);
   });

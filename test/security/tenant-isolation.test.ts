@@ -115,7 +115,9 @@ function isForeignPath(route: ServedRoute, of: Shape): boolean {
 
 /** How tenant A calls: everything foreign in the request is one of `names`. */
 async function reach(route: ServedRoute, of: Shape, names: Names): Promise<Reply> {
-  const query = new URLSearchParams(of.filters.map((name) => [name, FILTERS[name](names)]));
+  const query = new URLSearchParams(
+    Object.fromEntries(of.filters.map((name) => [name, FILTERS[name](names)])),
+  );
   const cursor = names.cursors[of.cursor];
   if (cursor !== undefined) query.set('cursor', cursor);
   const url = `${pathOf(route, isForeignPath(route, of) ? names : a.names)}?${query.toString()}`;

@@ -16,6 +16,14 @@ export async function seedTenant(admin: Sql, limits: Partial<Limits> = {}): Prom
   return { tenantId, slug, apiKeyId };
 }
 
+/** Suspends for a reason, or resumes with none. */
+export async function moveSuspension(admin: Sql, tenantId: string, reason: string | null): Promise<void> {
+  await admin.begin(async (tx) => {
+    await tx`select set_config('app.tenant', ${tenantId}, true)`;
+    await tx`select despatch.set_suspension(${tenantId}, ${reason}, 'test')`;
+  });
+}
+
 export async function seedProvider(
   admin: Sql,
   tenantId: string,

@@ -546,8 +546,8 @@ language sql stable security definer set search_path = despatch, pg_temp as $$
 $$;
 
 -- Messages that wait for this provider to be mended are due again at once.
-create function wake_waiting(for_provider uuid) returns void
-language sql security definer set search_path = despatch, pg_temp as $$
+create function wake_deferred(for_provider uuid) returns void
+language sql set search_path = despatch, pg_temp as $$
   with woken as (
     update message_states s set next_attempt_at = clock_timestamp() from providers p, due d
     where p.id = for_provider and d.tenant_id = p.tenant_id and d.due_at < 'infinity'
@@ -556,6 +556,12 @@ language sql security definer set search_path = despatch, pg_temp as $$
     returning s.seq
   )
   update due d set due_at = clock_timestamp() from woken w where d.seq = w.seq
+$$;
+
+-- The same for the api, and for the transaction's tenant alone.
+create function wake_waiting(for_provider uuid) returns void
+language sql security definer set search_path = despatch, pg_temp as $$
+  select wake_deferred(p.id) from providers p where p.id = for_provider and p.tenant_id = current_tenant()
 $$;
 
 -- One authentication result of a send. Three refusals in a row make an account invalid; one success makes it active.
@@ -574,7 +580,7 @@ begin
       verified_at = case when moved is null then verified_at else now() end, updated_at = now()
     where id = for_provider and (auth_failures > 0 or moved is not null);
     if p.status = 'invalid' then
-      perform wake_waiting(for_provider);
+      perform wake_deferred(for_provider);
     end if;
   else
     moved := case when p.status in ('unverified', 'active') and p.auth_failures >= 2 then 'invalid' end;
@@ -623,7 +629,7 @@ begin
     auth_failures = case when valid then 0 else auth_failures end
   where id = for_provider;
   if valid then
-    perform wake_waiting(for_provider);
+    perform wake_deferred(for_provider);
   end if;
   return moved;
 end $$;

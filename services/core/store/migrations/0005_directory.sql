@@ -145,7 +145,7 @@ language sql stable security definer set search_path = despatch, pg_temp as $$
   order by t.created_at desc, t.id desc limit most
 $$;
 
--- Suspends or resumes; null where the tenant is neither in the one nor the other state. Idempotent.
+-- Suspends or resumes the transaction's tenant; nothing where it is another's or neither active nor suspended. Idempotent.
 create function set_suspension(of_tenant uuid, why text, by_whom text) returns setof tenant_facts
 language sql security definer set search_path = despatch, pg_temp as $$
   update tenants t set
@@ -154,15 +154,18 @@ language sql security definer set search_path = despatch, pg_temp as $$
     suspended_at = case when why is null then null else coalesce(t.suspended_at, now()) end,
     suspended_by = case when why is null then null else by_whom end,
     updated_at = now()
-  where t.id = of_tenant and t.status in ('active', 'suspended')
+  where t.id = of_tenant and of_tenant = current_tenant() and t.status in ('active', 'suspended')
   returning (tenant_facts_of(t)).*
 $$;
 
--- Moves a tenant to a plan; the generation stamps the change.
+-- Moves the transaction's tenant to a plan; the generation stamps the change.
 create function set_plan(of_tenant uuid, to_plan text, of_limits jsonb) returns void
 language plpgsql security definer set search_path = despatch, pg_temp as $$
 begin
-  update tenants set plan = to_plan, updated_at = now() where id = of_tenant;
+  update tenants set plan = to_plan, updated_at = now() where id = of_tenant and of_tenant = current_tenant();
+  if not found then
+    return;
+  end if;
   insert into tenant_limits as l (tenant_id, plan, limits) values (of_tenant, to_plan, of_limits)
   on conflict (tenant_id) do update
     set plan = excluded.plan, limits = excluded.limits, generation = l.generation + 1, updated_at = now();

@@ -1,0 +1,343 @@
+import { randomBytes } from 'node:crypto';
+import postgres from 'postgres';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Sql, TransactionSql } from '#core/platform/postgres.ts';
+import { seedProvider, seedTenant, type SeededTenant } from '#test/support/seed.ts';
+import { testDatabase, type TestDatabase } from '#test/support/servers.ts';
+
+const ROLES = ['api', 'worker', 'controller'] as const;
+type RoleName = (typeof ROLES)[number];
+type Estate = SeededTenant & { readonly providerId: string; readonly mark: string };
+
+/** Who may call what. A new function fails the test below until somebody has said here whose it is. */
+const CALLABLE: Readonly<Record<string, readonly RoleName[]>> = {
+  current_tenant: ['api', 'worker', 'controller'],
+  schema_version: ['api', 'worker', 'controller'],
+  accept: ['api'],
+  take_rate: ['api'],
+  claim_idempotency: ['api'],
+  store_idempotent_response: ['api'],
+  release_idempotency: ['api'],
+  find_tenant: ['api'],
+  find_api_key: ['api'],
+  touch_api_keys: ['api'],
+  sign_in: ['api'],
+  membership: ['api'],
+  memberships: ['api'],
+  user_facts: ['api'],
+  invite_user: ['api'],
+  create_tenant: ['api'],
+  list_tenants: ['api'],
+  set_suspension: ['api'],
+  set_plan: ['api'],
+  wake_waiting: ['api'],
+  replace_provider_secret: ['api'],
+  replace_api_key_secret: ['api'],
+  claim: ['worker'],
+  claim_due: ['worker'],
+  complete: ['worker'],
+  apply_receipts: ['worker'],
+  due_tenants: ['worker'],
+  hold_tenant: ['worker'],
+  release_tenant: ['worker'],
+  load_providers: ['worker'],
+  note_provider_result: ['worker'],
+  note_provider_health: ['worker'],
+  take_verifications: ['worker'],
+  note_verification: ['worker'],
+  tenant_limits_of: ['worker'],
+  backlog_totals: ['worker'],
+  make_partitions: ['worker'],
+  purge: ['worker'],
+  forget_replaced_secrets: ['worker'],
+};
+/** What only the function named here gives out, and only to whom it is for. */
+const SENSITIVE: Readonly<Record<string, readonly string[]>> = {
+  ciphertext: ['load_providers'],
+  previous_ciphertext: [],
+  secret_hash: ['find_api_key'],
+  previous_secret_hash: ['find_api_key'],
+};
+const DENIED = '42501';
+
+let database: TestDatabase;
+let admin: Sql;
+let roles: Record<RoleName, Sql>;
+let a: Estate;
+let b: Estate;
+
+beforeAll(async () => {
+  database = await testDatabase();
+  const open = (url: string): Sql =>
+    postgres(url, { max: 1, onnotice: () => {}, connection: { search_path: 'despatch' } });
+  admin = open(database.superuserUrl);
+  roles = {
+    api: open(database.apiUrl),
+    worker: open(database.workerUrl),
+    controller: open(database.controllerUrl),
+  };
+  [a, b] = [await settle(), await settle()];
+});
+afterAll(async () => {
+  await Promise.all([admin, ...Object.values(roles)].map((sql) => sql.end()));
+  await database[Symbol.asyncDispose]();
+});
+
+async function settle(): Promise<Estate> {
+  const mark = `mark${randomBytes(8).toString('hex')}`;
+  const tenant = await seedTenant(admin);
+  const providerId = await seedProvider(admin, tenant.tenantId);
+  await admin`update providers set label = ${mark}, ciphertext = ${mark} where id = ${providerId}`;
+  await admin`update api_keys set name = ${mark} where id = ${tenant.apiKeyId}`;
+  await admin`update tenants set name = ${mark} where id = ${tenant.tenantId}`;
+  return { ...tenant, providerId, mark };
+}
+
+/** Runs `work` as tenant A would, and undoes it. */
+async function attempt<T>(sql: Sql, work: (tx: TransactionSql) => Promise<T>): Promise<T | { code: string }> {
+  const undo = new Error('undone');
+  let result: T | { code: string } | undefined;
+  await sql
+    .begin(async (tx) => {
+      await tx`select set_config('app.tenant', ${a.tenantId}, true)`;
+      result = await work(tx as TransactionSql);
+      throw undo;
+    })
+    .catch((error: unknown) => {
+      if (error !== undo) result = { code: (error as { code?: string }).code ?? String(error) };
+    });
+  return result as T | { code: string };
+}
+
+describe('functions', () => {
+  test('each is callable by the roles that need it and by nobody else', async () => {
+    const found = await admin<{ name: string; callers: RoleName[] }[]>`
+      select p.proname as name,
+        array(select r from unnest(array['api', 'worker', 'controller']) r
+          where has_function_privilege('despatch_' || r, p.oid, 'execute')) as callers
+      from pg_proc p where p.pronamespace = 'despatch'::regnamespace`;
+    const callable = Object.fromEntries(
+      found.filter(({ callers }) => callers.length > 0).map(({ name, callers }) => [name, callers]),
+    );
+    expect(callable).toEqual(CALLABLE);
+  });
+
+  test('each that acts with the rights of its owner looks names up in its own schema first, temporary ones last', async () => {
+    const found = await admin<{ name: string; config: string[] | null; owner: string }[]>`
+      select p.proname as name, p.proconfig as config, p.proowner::regrole::text as owner from pg_proc p
+      where p.pronamespace = 'despatch'::regnamespace and p.prosecdef`;
+    expect(found.length).toBeGreaterThan(30);
+    const loose = found.filter(({ config }) => !config?.includes('search_path=despatch, pg_temp'));
+    expect(loose).toEqual([]);
+    expect([...new Set(found.map(({ owner }) => owner))]).toEqual(['despatch_definer']);
+  });
+
+  test('their owner cannot log in and stands above no policy', async () => {
+    const found = await admin<{ name: string; login: boolean; above: boolean }[]>`
+      select rolname as name, rolcanlogin as login, rolsuper or rolbypassrls or rolcreaterole or rolcreatedb as above
+      from pg_roles where rolname like 'despatch\\_%' order by 1`;
+    expect(found).toEqual([
+      { name: 'despatch_api', login: true, above: false },
+      { name: 'despatch_controller', login: true, above: false },
+      { name: 'despatch_definer', login: false, above: false },
+      { name: 'despatch_worker', login: true, above: false },
+    ]);
+  });
+
+  test('none but the one for it gives out a ciphertext or a hash', async () => {
+    const giving = await admin<{ column: string; name: string }[]>`
+      select arg as column, p.proname as name from pg_proc p, unnest(p.proargnames, p.proargmodes) u (arg, mode)
+      where p.pronamespace = 'despatch'::regnamespace and u.mode in ('t', 'o', 'b') and arg = any (${Object.keys(SENSITIVE)})
+      union all
+      select t.attname, p.proname from pg_proc p join pg_type y on y.oid = p.prorettype
+      join pg_attribute t on t.attrelid = y.typrelid
+      where p.pronamespace = 'despatch'::regnamespace and p.prosecdef and t.attname = any (${Object.keys(SENSITIVE)})`;
+    const byColumn = Object.fromEntries(
+      Object.keys(SENSITIVE).map((column) => [
+        column,
+        giving.filter((one) => one.column === column).map(({ name }) => name),
+      ]),
+    );
+    expect(byColumn).toEqual(SENSITIVE);
+  });
+});
+
+describe.each(ROLES)('the %s', (role) => {
+  test('reads no ciphertext and no hash from a table', async () => {
+    const readable = await admin<{ at: string }[]>`
+      select c.relname || '.' || t.attname as at from pg_class c join pg_attribute t on t.attrelid = c.oid
+      where c.relnamespace = 'despatch'::regnamespace and c.relkind in ('r', 'p')
+        and t.attname = any (${[...Object.keys(SENSITIVE), 'nonce', 'fingerprint']})
+        and has_column_privilege(${`despatch_${role}`}, c.oid, t.attnum, 'select')`;
+    expect(readable.map(({ at }) => at)).toEqual([]);
+  });
+
+  test.each([
+    ['becoming the owner', 'set role despatch_definer'],
+    ['becoming another user', 'set session authorization postgres'],
+    ['making objects in the schema', 'create table despatch.mine (x integer)'],
+    [
+      'making functions in the schema',
+      'create function despatch.mine() returns integer language sql as $$ select 1 $$',
+    ],
+    ['making objects in the public schema', 'create table public.mine (x integer)'],
+    ['making a schema', 'create schema mine'],
+    [
+      'replacing a function',
+      'create or replace function despatch.current_tenant() returns uuid language sql as $$ select null::uuid $$',
+    ],
+    ['taking the policies away', 'alter table despatch.providers disable row level security'],
+    ['adding a policy', 'create policy all_of_it on despatch.providers using (true)'],
+    ['granting itself a role', `grant despatch_definer to despatch_${role}`],
+    ['running a program', `copy (select 1) to program 'true'`],
+    ['reading a file', `select pg_read_file('postgresql.conf')`],
+    ['reading the statistics of values', 'select * from pg_statistic'],
+    ['reading passwords', 'select rolpassword from pg_authid'],
+    ['running triggers as a replica', `set session_replication_role = 'replica'`],
+    ['emptying a table', 'truncate despatch.messages'],
+  ])('is refused %s', async (_, statement) => {
+    const answer = await attempt(roles[role], (tx) => tx.unsafe(statement));
+    expect(['42501', '42809']).toContain((answer as { code: string }).code);
+  });
+
+  test('sees no value of any tenant in the statistics', async () => {
+    await admin`analyze`;
+    const seen = await roles[
+      role
+    ]`select * from pg_stats where schemaname = 'despatch' and tablename <> 'migrations'`;
+    expect(JSON.stringify(seen)).not.toContain(b.mark);
+    expect(seen).toEqual([]);
+  });
+
+  test('does not see what other sessions are asking', async () => {
+    const asked = await roles[role]<{ query: string }[]>`
+      select query from pg_stat_activity where usename is distinct from current_user`;
+    expect(asked.filter(({ query }) => query !== '' && query !== '<insufficient privilege>')).toEqual([]);
+  });
+});
+
+describe('tenants', () => {
+  test.each(['', ' ', '*', 'x', "' or true --", '00000000-0000-0000-0000-000000000000', '{}', 'null'])(
+    'a forged setting %o shows no row',
+    async (setting) => {
+      const seen = await attempt(roles.api, async (tx) => {
+        await tx`select set_config('app.tenant', ${setting}, true)`;
+        return tx`select id from providers`;
+      });
+      expect(Array.isArray(seen) ? seen : (seen as { code: string }).code).toEqual(
+        Array.isArray(seen) ? [] : '22P02',
+      );
+    },
+  );
+
+  test.each(['worker', 'controller'] as const)('a setting forged by the %s opens no table', async (role) => {
+    const seen = await attempt(roles[role], (tx) => tx`select id from providers`);
+    expect(seen).toEqual({ code: DENIED });
+  });
+
+  test.each([
+    'select id from providers where pg_temp.leak(label)',
+    'select id from providers where pg_temp.leak(label) order by label',
+    'select p.id from providers p join tenants t on pg_temp.leak(p.label || t.name)',
+    'select name from api_keys where pg_temp.leak(name)',
+    "select id from tenants where pg_temp.leak(name) and id <> '00000000-0000-0000-0000-000000000000'",
+  ])('a function of the caller is shown no foreign row: %s', async (query) => {
+    const shown: string[] = [];
+    await using spy = disposable(
+      postgres(database.apiUrl, {
+        max: 1,
+        onnotice: ({ message }) => void shown.push(message ?? ''),
+        connection: { search_path: 'despatch' },
+      }),
+    );
+    await attempt(spy.sql, async (tx) => {
+      await tx.unsafe(`create function pg_temp.leak(value text) returns boolean language plpgsql cost 0.0000001
+        as $$ begin raise notice '%', value; return true; end $$`);
+      await tx.unsafe(query);
+    });
+    expect(shown.join()).toContain(a.mark);
+    expect(shown.join()).not.toContain(b.mark);
+  });
+
+  test('an error does not carry a foreign row out', async () => {
+    const thrown = await attempt(roles.api, async (tx) =>
+      tx.unsafe('select (label)::integer from providers').then(
+        () => 'none',
+        (error: unknown) => Promise.reject(error as Error),
+      ),
+    );
+    const message = await roles.api
+      .begin(async (tx) => {
+        await tx`select set_config('app.tenant', ${a.tenantId}, true)`;
+        await tx.unsafe('select (label)::integer from providers');
+      })
+      .catch((error: unknown) => String(error));
+    expect(thrown).toEqual({ code: '22P02' });
+    expect(message).toContain(a.mark);
+    expect(message).not.toContain(b.mark);
+  });
+
+  test("the caller's own objects do not stand in for the schema's", async () => {
+    const answers = await attempt(roles.api, async (tx) => {
+      await tx.unsafe(`create temporary table tenants as select * from despatch.tenants limit 0`);
+      await tx.unsafe(`create temporary table providers (id uuid, tenant_id uuid, label text)`);
+      await tx.unsafe(
+        `create function pg_temp.current_tenant() returns uuid language sql as $$ select '${b.tenantId}'::uuid $$`,
+      );
+      await tx.unsafe('set local search_path = pg_temp, despatch, pg_catalog');
+      return [
+        (await tx<{ name: string }[]>`select name from despatch.find_tenant(${b.tenantId}, null)`).map(
+          ({ name }) => name,
+        ),
+        await tx`select * from despatch.replace_provider_secret(${b.tenantId}, ${b.providerId}, 'stolen', '1 minute')`,
+        (await tx`select id from despatch.providers`).map(({ id }) => id as string),
+      ];
+    });
+    expect(answers).toEqual([[b.mark], [], [a.providerId]]);
+  });
+
+  test.each([
+    ['suspend', (id: string) => ['select * from set_suspension($1, $2, $3)', [id, 'abuse', 'x']] as const],
+    ['resume', (id: string) => ['select * from set_suspension($1, $2, $3)', [id, null, 'x']] as const],
+    ['move the plan of', (id: string) => ['select set_plan($1, $2, $3)', [id, 'enterprise', '{}']] as const],
+  ])("the api cannot %s a tenant that is not the transaction's", async (_, call) => {
+    const facts = () =>
+      admin`select t.*, l.* from tenants t left join tenant_limits l on l.tenant_id = t.id where t.id = ${b.tenantId}`;
+    const before = await facts();
+    const [query, values] = call(b.tenantId);
+    await roles.api
+      .begin(async (tx) => {
+        await tx`select set_config('app.tenant', ${a.tenantId}, true)`;
+        await tx.unsafe(query, [...values]);
+      })
+      .catch(() => undefined);
+    await roles.api.unsafe(query, [...values]).catch(() => undefined);
+    expect(await facts()).toEqual(before);
+  });
+
+  test("the api cannot wake what waits for another tenant's provider", async () => {
+    await admin`insert into messages (id, purge_on, tenant_id, channel, recipient, address, category, priority, test,
+        delivery_guarantee, content_retention, enqueued_at)
+      values (${b.apiKeyId}, '2999-01-01', ${b.tenantId}, 'sms', 'x', 'x', 'otp', 1, false, 'at_least_once', 'retain', now())`;
+    await admin`insert into message_states (id, purge_on, tenant_id, seq, status, reason, provider_id, expires_at, updated_at)
+      select id, purge_on, tenant_id, seq, 'deferred', 'provider_not_ready', ${b.providerId}, now() + interval '1 day', now()
+      from messages where id = ${b.apiKeyId}`;
+    await admin`insert into due select seq, id, purge_on, tenant_id, '2998-01-01' from messages where id = ${b.apiKeyId}`;
+    const dueAt = () => admin`select due_at from due where message_id = ${b.apiKeyId}`;
+    const before = await dueAt();
+    const wake = (tenantId: string | null) =>
+      roles.api.begin(async (tx) => {
+        if (tenantId !== null) await tx`select set_config('app.tenant', ${tenantId}, true)`;
+        await tx`select wake_waiting(${b.providerId})`;
+      });
+    await wake(a.tenantId);
+    await wake(null);
+    expect(await dueAt()).toEqual(before);
+    await wake(b.tenantId);
+    expect(await dueAt()).not.toEqual(before);
+  });
+});
+
+function disposable(sql: postgres.Sql): AsyncDisposable & { readonly sql: Sql } {
+  return { sql: sql as Sql, [Symbol.asyncDispose]: () => sql.end() };
+}
