@@ -224,9 +224,8 @@ describe('tenants', () => {
         await tx`select set_config('app.tenant', ${setting}, true)`;
         return tx`select id from providers`;
       });
-      expect(Array.isArray(seen) ? seen : (seen as { code: string }).code).toEqual(
-        Array.isArray(seen) ? [] : '22P02',
-      );
+      if (Array.isArray(seen)) expect(seen).toEqual([]);
+      else expect(seen).toEqual({ code: '22P02' });
     },
   );
 
@@ -260,19 +259,12 @@ describe('tenants', () => {
   });
 
   test('an error does not carry a foreign row out', async () => {
-    const thrown = await attempt(roles.api, async (tx) =>
-      tx.unsafe('select (label)::integer from providers').then(
-        () => 'none',
-        (error: unknown) => Promise.reject(error as Error),
-      ),
-    );
     const message = await roles.api
       .begin(async (tx) => {
         await tx`select set_config('app.tenant', ${a.tenantId}, true)`;
         await tx.unsafe('select (label)::integer from providers');
       })
       .catch((error: unknown) => String(error));
-    expect(thrown).toEqual({ code: '22P02' });
     expect(message).toContain(a.mark);
     expect(message).not.toContain(b.mark);
   });

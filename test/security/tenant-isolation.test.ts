@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ROLES, type Role } from '#core/domain/role.ts';
 import { startAdminApi, type AdminApi, type CallOptions, type Reply } from '#test/support/admin-api.ts';
@@ -280,7 +280,7 @@ describe('tenant A reaches nothing of tenant B', () => {
 
   test("by B's cursors, on the list they were made for and on every other", async () => {
     const lists = routes.filter(
-      ({ method, path }) => method === 'GET' && /s$|audit-log$/.test(path) && !/limits$/.test(path),
+      ({ method, path }) => method === 'GET' && /s$|audit-log$/.test(path) && !path.endsWith('limits'),
     );
     for (const route of lists) {
       for (const cursor of b.names.cursors) {
