@@ -45,12 +45,14 @@ export type StandInOptions = {
   readonly keep?: number;
   /** The page at `GET /`, for people. */
   readonly page?: (received: readonly Received[]) => Reply;
+  /** Says of each request what goes wrong with it, if anything, as soon or as late as it likes. */
+  readonly interfere?: (request: Received) => Promise<Fault | undefined>;
 };
 
 /** Starts a stand-in on loopback; `answer` gives the vendor's usual reply, undefined is the vendor's 404. */
 export async function startStandIn(
   answer: (request: Received) => Reply | undefined,
-  { port = 0, keep = 1_000, page }: StandInOptions = {},
+  { port = 0, keep = 1_000, page, interfere }: StandInOptions = {},
 ): Promise<StandIn> {
   const received: Received[] = [];
   const faults: { readonly fault: Fault; readonly path: RegExp }[] = [];
@@ -62,10 +64,10 @@ export async function startStandIn(
     received.push(taken);
     if (received.length > keep) received.shift();
     const position = faults.findIndex(({ path }) => path.test(taken.path));
-    const fault = faults[position]?.fault;
+    const [queued] = position === -1 ? [] : faults.splice(position, 1);
+    const fault = queued?.fault ?? (await interfere?.(taken));
     if (fault === undefined)
       return reply(response, answer(taken) ?? { status: 404, body: { message: 'Not found' } });
-    faults.splice(position, 1);
     return misbehave(response, fault);
   }
 

@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import postgres from 'postgres';
@@ -24,16 +24,16 @@ import { choosePorts } from '../../deploy/quickstart/ports.ts';
 import { readTwilio, type Arrival } from '../../deploy/quickstart/received.ts';
 import { newState } from '../../deploy/quickstart/state.ts';
 import { ensureTenant } from '../../deploy/quickstart/tenants.ts';
-import { startNats, type NatsServer } from '../../deploy/servers/nats.ts';
+import type { NatsServer } from '../../deploy/servers/nats.ts';
 import { startPostgres, type PostgresServer } from '../../deploy/servers/postgres.ts';
 import { startVault, type VaultServer } from '../../deploy/servers/vault.ts';
 import { configureVault } from '../../deploy/vault/setup.ts';
 import { migrate } from '../../services/migrate/migrate.ts';
-import { projectRoot } from './command.ts';
 import { startOidcIssuer } from './oidc-issuer.ts';
 import { startProviderGate, type ProviderGate } from './provider-gate.ts';
 import { testDatabase, testVault } from './servers.ts';
 import { startServiceProcess, type Environment, type ServiceProcess } from './service-process.ts';
+import { startAdministeredNats, vaultEnvironments } from './stack-parts.ts';
 
 export type StackTenant = {
   readonly id: string;
@@ -94,7 +94,7 @@ export async function startServiceStack(options: StackOptions = {}): Promise<Ser
   const backends: Backends = {
     databaseUrl: database.superuserUrl,
     passwords: inject('postgres').passwords,
-    keyring: keyringOf(vault.address, vault.mount, roles),
+    keyring: vaultEnvironments(vault.address, vault.mount, roles),
   };
   return await assemble(backends, options, stack);
 }
@@ -113,7 +113,7 @@ export async function startOutageStack(options: StackOptions = {}): Promise<Outa
   const backends: Backends = {
     databaseUrl: database.superuserUrl(),
     passwords,
-    keyring: keyringOf(vault.address, 'transit', roles),
+    keyring: vaultEnvironments(vault.address, 'transit', roles),
   };
   return { ...(await assemble(backends, options, stack)), postgres: database, vault };
 }
@@ -135,7 +135,7 @@ async function assemble(
   const oidc = stack.use(await startOidcIssuer());
   const state = { ...newState({}, oidc.issuer), databasePasswords: passwords };
   const natsAdmin = { user: 'test_admin', password: randomText() };
-  const nats = stack.use(await startNatsOf(folder, state.natsPasswords, natsAdmin));
+  const nats = stack.use(await startAdministeredNats(folder, state.natsPasswords, natsAdmin));
   const twilio = stack.use(await startTwilioStandIn({ keep: 50_000 }));
   const fcm = stack.use(await startFcmStandIn());
   const whatsapp = stack.use(await startWhatsappCloudStandIn());
@@ -213,45 +213,6 @@ async function assemble(
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
-}
-
-/** The shipped permissions, with one more user who sees and may do everything. */
-async function startNatsOf(
-  folder: string,
-  passwords: EnvironmentInput['state']['natsPasswords'],
-  admin: { readonly user: string; readonly password: string },
-): Promise<NatsServer> {
-  const shipped = await readFile(join(projectRoot, 'deploy/nats/permissions.conf'), 'utf8');
-  const include = join(folder, 'permissions.conf');
-  await writeFile(
-    include,
-    shipped.replace('users: [', `users: [ { user: ${admin.user}, password: $ADMIN_PASSWORD }`),
-  );
-  return startNats({
-    include,
-    env: {
-      ADMIN_PASSWORD: admin.password,
-      DESPATCH_NATS_API_PASSWORD: passwords.api,
-      DESPATCH_NATS_WORKER_PASSWORD: passwords.worker,
-      DESPATCH_NATS_CONTROLLER_PASSWORD: passwords.controller,
-    },
-  });
-}
-
-function keyringOf(
-  address: string,
-  mount: string,
-  roles: Awaited<ReturnType<typeof configureVault>>,
-): EnvironmentInput['keyring'] {
-  const variables = ({ roleId, secretId }: { roleId: string; secretId: string }) => ({
-    KEYRING: 'vault',
-    VAULT_ADDR: address,
-    VAULT_TRANSIT_MOUNT: mount,
-    VAULT_AUTH_METHOD: 'approle',
-    VAULT_ROLE_ID: roleId,
-    VAULT_SECRET_ID: secretId,
-  });
-  return { api: variables(roles.api), worker: variables(roles.worker) };
 }
 
 function randomText(): string {

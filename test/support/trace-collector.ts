@@ -13,6 +13,8 @@ export type CollectedSpan = {
 export type TraceCollector = AsyncDisposable & {
   readonly origin: string;
   readonly spans: () => CollectedSpan[];
+  /** Every export as it was sent. */
+  readonly bodies: () => string[];
 };
 
 type Export = {
@@ -36,6 +38,7 @@ export async function startTraceCollector(): Promise<TraceCollector> {
   return {
     origin: standIn.origin,
     spans: () => standIn.received.flatMap(({ body }) => spansOf(JSON.parse(body) as Export)),
+    bodies: () => standIn.received.map(({ body }) => body),
     [Symbol.asyncDispose]: () => standIn[Symbol.asyncDispose](),
   };
 }

@@ -1,0 +1,96 @@
+import { LEASE_MS, type Node, type Rig } from '../rig.ts';
+import type { Fault, FaultContext } from './fault.ts';
+
+type Held = { readonly reached: Promise<void>; readonly release: (how: 'pass' | 'cut') => void };
+
+type Point = {
+  readonly name: string;
+  readonly kind: 'api' | 'worker';
+  readonly hold: (rig: Rig, node: Node) => Held;
+};
+
+const MOMENT_MS_MAX = 4_000;
+const RESTART_MS = 1_000;
+const OVER_LEASE_MS = LEASE_MS + 1_000;
+
+const at = (connection: 'database' | 'broker', moment: string) => (_rig: Rig, node: Node) =>
+  node[connection].hold(moment);
+
+/** The steps of a message, found in the traffic of the real processes: nothing in them knows of it. */
+const POINTS: readonly Point[] = [
+  { name: 'before-accept', kind: 'api', hold: at('database', 'accept.before') },
+  { name: 'accept-committed', kind: 'api', hold: at('database', 'accept.after') },
+  { name: 'before-wake-up', kind: 'api', hold: at('broker', 'publish.before') },
+  { name: 'before-claim', kind: 'worker', hold: at('database', 'claim.before') },
+  // The worker does not know yet that the messages are its own: it stands right before the calls.
+  { name: 'before-call', kind: 'worker', hold: at('database', 'claim.after') },
+  { name: 'bytes-left', kind: 'worker', hold: holdCall },
+  { name: 'before-record', kind: 'worker', hold: at('database', 'complete.before') },
+  { name: 'recorded', kind: 'worker', hold: at('database', 'complete.after') },
+  { name: 'before-acknowledgement', kind: 'worker', hold: at('broker', 'ack.before') },
+];
+
+/** The provider has the whole request and has not answered. */
+function holdCall({ providers }: Rig, { service }: Node): Held {
+  const reached = providers.next('held').then(() => {});
+  providers.tell({ kind: 'hold', worker: service.name });
+  return { reached, release: () => providers.tell({ kind: 'release' }) };
+}
+
+async function hold(
+  { rig, random }: FaultContext,
+  point: Point,
+): Promise<{ node: Node; held: Held } | undefined> {
+  const node = random.pick(rig[`${point.kind}s`]);
+  const held = point.hold(rig, node);
+  const isReached = await Promise.race([
+    held.reached.then(() => true),
+    new Promise<false>((resolve) => setTimeout(() => resolve(false), MOMENT_MS_MAX)),
+  ]);
+  if (isReached) return { node, held };
+  held.release('pass');
+  return undefined;
+}
+
+const MISSED = { notRun: 'the moment did not come' };
+
+const killed: Fault[] = POINTS.map((point) => ({
+  name: `kill-${point.kind}-${point.name}`,
+  async inject(context) {
+    const found = await hold(context, point);
+    if (found === undefined) return MISSED;
+    const { node, held } = found;
+    node.service.signal('SIGKILL');
+    // Bytes that had left a process before its end may still arrive, or not.
+    held.release(context.random.pick(['pass', 'cut']));
+    return { target: node.service.name, holdMs: RESTART_MS, heal: () => {} };
+  },
+}));
+
+const stopped: Fault[] = POINTS.filter(({ name }) => name !== 'before-wake-up').map((point) => ({
+  name: `stop-${point.kind}-${point.name}`,
+  async inject(context) {
+    const found = await hold(context, point);
+    if (found === undefined) return MISSED;
+    const { node, held } = found;
+    node.service.signal('SIGSTOP');
+    held.release('pass');
+    return {
+      target: node.service.name,
+      holdMs: point.kind === 'worker' ? OVER_LEASE_MS : context.random.whole(500, 4_000),
+      heal: () => node.service.signal('SIGCONT'),
+    };
+  },
+}));
+
+const cut: Fault[] = POINTS.filter(({ name }) => name !== 'bytes-left').map((point) => ({
+  name: `cut-${point.kind}-${point.name}`,
+  async inject(context) {
+    const found = await hold(context, point);
+    if (found === undefined) return MISSED;
+    found.held.release('cut');
+    return { target: found.node.service.name, holdMs: 300, heal: () => {} };
+  },
+}));
+
+export const POINT_FAULTS: readonly Fault[] = [...killed, ...stopped, ...cut];

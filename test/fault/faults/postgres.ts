@@ -1,0 +1,75 @@
+import { healsItself, type Fault } from './fault.ts';
+
+const CONNECTIONS = 'despatch-%';
+
+export const POSTGRES_FAULTS: readonly Fault[] = [
+  {
+    name: 'postgres-crash',
+    async inject({ rig: { postgres }, random }) {
+      await postgres.stop('immediate');
+      return { target: 'postgres', holdMs: random.whole(0, 1_500), heal: () => postgres.restart() };
+    },
+  },
+  {
+    name: 'postgres-backend-killed',
+    async inject({ rig: { admin } }) {
+      const [backend] = await admin<{ pid: number }[]>`
+        select pid from pg_stat_activity where application_name like ${CONNECTIONS} order by random() limit 1`;
+      if (backend === undefined) return { notRun: 'no service was connected' };
+      // The others end too: one of them may have left shared memory in disorder.
+      process.kill(backend.pid, 'SIGKILL');
+      return { target: 'postgres', holdMs: 1_000, heal: healsItself };
+    },
+  },
+  {
+    name: 'postgres-backends-terminated',
+    async inject({ rig: { admin } }) {
+      await admin`select pg_terminate_backend(pid) from pg_stat_activity where application_name like ${CONNECTIONS}`;
+      return { target: 'postgres', holdMs: 500, heal: healsItself };
+    },
+  },
+  {
+    name: 'postgres-connections-reset',
+    async inject({ rig: { apis, workers }, random }) {
+      const node = random.pick([...apis, ...workers]);
+      node.database.cut();
+      return { target: node.service.name, holdMs: 500, heal: healsItself };
+    },
+  },
+  {
+    name: 'postgres-silent',
+    async inject({ rig: { apis, workers }, random }) {
+      const node = random.pick([...apis, ...workers]);
+      node.database.freeze();
+      return {
+        target: node.service.name,
+        holdMs: random.whole(500, 5_000),
+        heal: () => node.database.thaw(),
+      };
+    },
+  },
+  {
+    name: 'disk-full',
+    async inject({ rig: { admin, postgres, walDisk } }) {
+      if (walDisk === null) return { notRun: 'a disk can be mounted by root on Linux only' };
+      await walDisk.fill();
+      // Segments that were made before hold the log for a while.
+      for (let i = 0; i < 24; i++) {
+        const isWritten =
+          await admin`select pg_logical_emit_message(false, 'fill', repeat('x', 1000)), pg_switch_wal()`.then(
+            () => true,
+            () => false,
+          );
+        if (!isWritten) break;
+      }
+      return {
+        target: 'postgres',
+        holdMs: 1_500,
+        async heal() {
+          await walDisk.free();
+          await postgres.restart('immediate');
+        },
+      };
+    },
+  },
+];

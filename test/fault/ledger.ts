@@ -1,0 +1,43 @@
+import { readFile } from 'node:fs/promises';
+
+/** One 202, as the client saw it. Times are milliseconds since the epoch of this machine's clock. */
+export type Acknowledgement = {
+  readonly id: string;
+  readonly tenantId: string;
+  /** Idempotency key. */
+  readonly key: string;
+  /** Unique text in the message's body. */
+  readonly token: string;
+  /** The service key that it was sent with, by its name in the load. */
+  readonly credential: string;
+  readonly guarantee: 'at_least_once' | 'at_most_once';
+  /** When the first request with this idempotency key left. */
+  readonly firstAskedAt: number;
+  /** When the request left that was answered. */
+  readonly askedAt: number;
+  readonly at: number;
+};
+
+/** One request with a message, taken whole by a provider. */
+export type ProviderCall = {
+  readonly token: string;
+  /** The worker that made it. */
+  readonly worker: string;
+  readonly at: number;
+  /** How the provider behaved; `accepted` is the only one after which the message is on its way for certain. */
+  readonly answer: 'accepted' | ProviderTrouble;
+};
+
+export type ProviderTrouble = 'hang' | 'reset' | 'late' | 'unavailable' | 'throttled';
+
+/** Answers after which a provider asks for another call: it has not taken the message. */
+export const REFUSALS: ReadonlySet<string> = new Set<ProviderTrouble>(['unavailable', 'throttled']);
+
+/** One JSON document a line. */
+export async function readLedger<T>(path: string): Promise<T[]> {
+  const text = await readFile(path, 'utf8');
+  return text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as T);
+}

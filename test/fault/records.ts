@@ -1,0 +1,56 @@
+// Every question of the fault suite to the tables of messages stands here: another layout changes this file alone.
+import { PLANS, type Limits } from '#core/domain/plan.ts';
+import type { Sql } from '#core/platform/postgres.ts';
+
+/** What the database says of one message in the end. */
+export type MessageRecord = {
+  readonly id: string;
+  readonly tenantId: string;
+  readonly token: string;
+  readonly status: string;
+  readonly reason: string | null;
+  readonly failure: { readonly class: string; readonly code: string } | null;
+  readonly duplicateRisk: boolean;
+  readonly guarantee: string;
+  /** Attempt numbers in order. */
+  readonly attempts: readonly number[];
+  /** How each attempt ended, in the same order; `started` where nobody has said. */
+  readonly outcomes: readonly string[];
+  /** Types of the events that were applied, in order, `message.` left out. */
+  readonly events: readonly string[];
+};
+
+const AT_ONCE = 2_000;
+
+/** All messages that the load sent, a few thousand at a time. */
+export async function eachRecord(sql: Sql, visit: (record: MessageRecord) => void): Promise<void> {
+  const rows = sql<MessageRecord[]>`
+    select m.id, m.tenant_id as "tenantId", m.external_id as token, s.status, s.reason, s.failure,
+      s.duplicate_risk as "duplicateRisk", m.delivery_guarantee as guarantee,
+      coalesce(a.numbers, '{}') as attempts, coalesce(a.outcomes, '{}') as outcomes, coalesce(e.types, '{}') as events
+    from messages m
+    join message_states s using (id, purge_on)
+    left join lateral (
+      select array_agg(x.number order by x.number) as numbers, array_agg(x.outcome order by x.number) as outcomes
+      from attempts x where x.message_id = m.id and x.purge_on = m.purge_on) a on true
+    left join lateral (
+      select array_agg(substr(x.type, 9) order by x.seq) filter (where x.applied) as types
+      from events x where x.message_id = m.id and x.purge_on = m.purge_on) e on true
+    where m.external_id is not null`.cursor(AT_ONCE);
+  for await (const batch of rows) for (const record of batch) visit(record);
+}
+
+/** Messages for which something still has to happen, and how many of them wait for a time that has not come. */
+export async function unfinished(sql: Sql): Promise<{ readonly open: number; readonly waiting: number }> {
+  const [row] = await sql<{ open: number; waiting: number }[]>`
+    select count(*)::int as open,
+      count(*) filter (where status = 'deferred' and next_attempt_at > now() + interval '20 seconds')::int as waiting
+    from message_states where status in ('queued', 'sending', 'deferred', 'held', 'scheduled')`;
+  return row ?? { open: 0, waiting: 0 };
+}
+
+/** Gives a tenant the largest plan with some limits of its own. */
+export async function setLimits(sql: Sql, tenantId: string, own: Partial<Limits> = {}): Promise<void> {
+  await sql`update tenant_limits set plan = 'enterprise', overrides = ${sql.json(own)},
+    limits = ${sql.json({ ...PLANS.enterprise, ...own })}, generation = generation + 1 where tenant_id = ${tenantId}`;
+}

@@ -1,0 +1,100 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { startChild, type Child } from '../../deploy/servers/child.ts';
+import { projectRoot } from '../support/command.ts';
+import type { Environment } from '../support/service-process.ts';
+
+/** A service that is started again whenever it ends, as its cluster would do. */
+export type SupervisedService = AsyncDisposable & {
+  readonly kind: 'api' | 'worker';
+  readonly name: string;
+  readonly origin: string;
+  readonly metricsOrigin: string;
+  readonly logFile: string;
+  readonly signal: (signal: NodeJS.Signals) => void;
+  /** Whether it says that it is ready. */
+  readonly isReady: () => Promise<boolean>;
+  readonly metrics: () => Promise<string>;
+  /** How it ended each time that nobody had told it to. */
+  readonly crashes: readonly string[];
+  /** Tells it to end, for good, and says how it did. */
+  readonly end: () => Promise<string>;
+};
+
+export type SupervisedOptions = {
+  readonly kind: 'api' | 'worker';
+  readonly name: string;
+  readonly folder: string;
+  readonly origin: string;
+  readonly metricsOrigin: string;
+  readonly environment: Environment;
+};
+
+const RESTART_MS = 200;
+const END_MS_MAX = 40_000;
+const DEADLY: ReadonlySet<NodeJS.Signals> = new Set(['SIGKILL', 'SIGTERM']);
+
+export async function superviseService(options: SupervisedOptions): Promise<SupervisedService> {
+  const { kind, name, folder, origin, metricsOrigin, environment } = options;
+  const logFile = join(folder, `${name}.log`);
+  const crashes: string[] = [];
+  let child: Child;
+  let isEnding = false;
+  let isExpected = false;
+  let restarting: NodeJS.Timeout | undefined;
+
+  async function start(): Promise<void> {
+    isExpected = false;
+    child = await startChild({
+      command: process.execPath,
+      args: [join('services', kind, 'main.ts')],
+      cwd: projectRoot,
+      logFile,
+      env: { PATH: process.env['PATH'], ...environment },
+    });
+    void child.exited.then(async (how) => {
+      if (!isExpected && !isEnding) crashes.push(`${how}: ${await lastLine(logFile)}`);
+      if (!isEnding) restarting = setTimeout(() => void start(), RESTART_MS);
+    });
+  }
+
+  await start();
+  return {
+    kind,
+    name,
+    origin,
+    metricsOrigin,
+    logFile,
+    crashes,
+    signal(signal) {
+      if (DEADLY.has(signal)) isExpected = true;
+      if (child.endedWith() === undefined) process.kill(child.pid, signal);
+    },
+    isReady: () =>
+      Promise.all([fetchSoon(`${metricsOrigin}/readyz`), fetchSoon(`${origin}/healthz`)]).then(
+        ([{ ok }]) => ok,
+        () => false,
+      ),
+    metrics: async () => (await fetchSoon(`${metricsOrigin}/metrics`)).text(),
+    async end() {
+      isEnding = true;
+      clearTimeout(restarting);
+      await child.stop('SIGTERM', END_MS_MAX);
+      return child.endedWith() ?? 'never started';
+    },
+    async [Symbol.asyncDispose]() {
+      isEnding = true;
+      clearTimeout(restarting);
+      await child.stop('SIGKILL');
+    },
+  };
+}
+
+function fetchSoon(url: string): Promise<Response> {
+  return fetch(url, { signal: AbortSignal.timeout(2_000) });
+}
+
+async function lastLine(path: string): Promise<string> {
+  const text = await readFile(path, 'utf8').catch(() => '');
+  return text.trimEnd().split('\n').at(-1)?.slice(0, 300) ?? '';
+}

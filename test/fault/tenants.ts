@@ -1,0 +1,159 @@
+import { generateKeyPair, randomBytes, randomUUID } from 'node:crypto';
+import { promisify } from 'node:util';
+import type { Channel } from '#core/domain/channel.ts';
+import type { Sql } from '#core/platform/postgres.ts';
+import type { ProviderAccount } from '../../deploy/quickstart/accounts.ts';
+import { createApiClient, type ApiClient } from '../../deploy/quickstart/api-client.ts';
+import { ensureTenant } from '../../deploy/quickstart/tenants.ts';
+import type { Canary } from '../support/canaries.ts';
+import type { LoadTenant } from './load-process.ts';
+import { setLimits } from './records.ts';
+
+export type RigTenant = LoadTenant & { readonly slug: string; readonly ownerToken: string };
+
+export type TenantSet = {
+  /** Of those below the others, to be read in the load. */
+  readonly all: readonly RigTenant[];
+  /** Has a small limit of messages a day and several keys, so that acceptances for it run side by side. */
+  readonly limited: RigTenant;
+  readonly perDay: number;
+  /** Has a small limit of requests a minute. */
+  readonly slow: RigTenant;
+  readonly perMinute: number;
+  /** Whose keys are replaced in the course of a run. */
+  readonly rotating: RigTenant;
+  /** That is suspended in the course of a run. */
+  readonly suspended: RigTenant;
+  /** Its credentials are cached by no worker that has just started. */
+  readonly canaries: readonly Canary[];
+};
+
+export type TenantInput = {
+  readonly origin: string;
+  readonly admin: Sql;
+  readonly platformToken: string;
+  readonly mint: (subject: string) => Promise<string>;
+  readonly count: number;
+};
+
+const CHANNELS: readonly Channel[] = ['sms', 'sms', 'email', 'push', 'whatsapp'];
+const PER_DAY = 150;
+const PER_MINUTE = 60;
+const WEIGHT = 4;
+
+/** Makes the tenants through the public api, with secrets that can be searched for. */
+export async function makeTenants(input: TenantInput): Promise<TenantSet> {
+  const client = createApiClient(input.origin, () => {});
+  const { privateKey } = await promisify(generateKeyPair)('rsa', { modulusLength: 2048 });
+  const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string;
+  const canaries: Canary[] = [
+    { name: 'the private key of a push account', secret: pem.split('\n')[5] ?? pem },
+    { name: 'a sign-in token of the platform', secret: input.platformToken },
+  ];
+
+  async function make(options: {
+    weight: number;
+    keys?: number;
+    expects?: readonly string[];
+    channels?: readonly Channel[];
+    limits?: Parameters<typeof setLimits>[2];
+  }): Promise<RigTenant> {
+    const slug = `t-${randomUUID().slice(0, 8)}`;
+    const ownerToken = await input.mint(`owner-of-${slug}`);
+    const { channels = CHANNELS, weight, keys = 1, expects = [] } = options;
+    const accounts = accountsOf(pem, canaries).filter(({ channel }) => channels.includes(channel));
+    const wanted = { slug, name: slug, ownerToken, accounts };
+    const { id, serviceKey } = await ensureTenant(client, wanted, undefined, input.platformToken);
+    await setLimits(input.admin, id, options.limits);
+    const more = Array.from({ length: keys - 1 }, (_, i) =>
+      makeKey(client, { slug, ownerToken }, `key ${i}`),
+    );
+    const credentials = [
+      { name: `${slug} 0`, key: serviceKey },
+      ...(await Promise.all(more)).map(({ key }, i) => ({ name: `${slug} ${i + 1}`, key })),
+    ];
+    canaries.push({ name: 'a sign-in token', secret: ownerToken });
+    for (const { key } of credentials) canaries.push({ name: 'a service key', secret: secretOf(key) });
+    return { id, slug, ownerToken, credentials, channels, weight, expects };
+  }
+
+  const ordinary = Array.from({ length: input.count }, () => make({ weight: WEIGHT }));
+  const [limited, slow, rotating, suspended] = await Promise.all([
+    make({
+      weight: WEIGHT,
+      keys: 4,
+      channels: ['sms'],
+      expects: ['daily_limit_reached'],
+      limits: { messagesPerDay: PER_DAY },
+    }),
+    make({
+      weight: 1,
+      channels: ['sms'],
+      expects: ['rate_limited'],
+      limits: { sendRequestsPerMinute: PER_MINUTE },
+    }),
+    make({ weight: 1, expects: ['api_key_revoked'] }),
+    make({ weight: 1, expects: ['tenant_suspended'] }),
+  ]);
+  const all = [...(await Promise.all(ordinary)), limited, slow, rotating, suspended];
+  return { all, limited, perDay: PER_DAY, slow, perMinute: PER_MINUTE, rotating, suspended, canaries };
+}
+
+export async function makeKey(
+  client: ApiClient,
+  { slug, ownerToken }: Pick<RigTenant, 'slug' | 'ownerToken'>,
+  name: string,
+): Promise<{ readonly id: string; readonly key: string }> {
+  return client.call({ token: ownerToken, tenantSlug: slug }, 'POST', '/v1/admin/api-keys', { name });
+}
+
+/** The part of a service key that nobody may show; the rest names it in lists and logs. */
+export function secretOf(serviceKey: string): string {
+  return serviceKey.split('_')[3] ?? serviceKey;
+}
+
+function accountsOf(pem: string, canaries: Canary[]): ProviderAccount[] {
+  const planted = (name: string, secret: string): string => {
+    canaries.push({ name: `the credential of a ${name} account`, secret });
+    return secret;
+  };
+  const id = randomBytes(8).toString('hex');
+  return [
+    {
+      channel: 'sms',
+      provider: 'twilio',
+      label: 'sms',
+      publicConfig: { accountSid: `AC${randomBytes(16).toString('hex')}`, from: '+15005550006' },
+      secretConfig: async () => ({ authToken: planted('twilio', randomBytes(16).toString('hex')) }),
+    },
+    {
+      channel: 'email',
+      provider: 'sendgrid',
+      label: 'email',
+      publicConfig: {},
+      secretConfig: async () => {
+        const [first, second] = [
+          randomBytes(16).toString('base64url'),
+          randomBytes(32).toString('base64url'),
+        ];
+        return { apiKey: planted('sendgrid', `SG.${first}.${second}`) };
+      },
+    },
+    {
+      channel: 'push',
+      provider: 'fcm',
+      label: 'push',
+      publicConfig: { projectId: `push-${id}`, clientEmail: `despatch@push-${id}.iam.gserviceaccount.com` },
+      secretConfig: async () => ({ privateKey: pem }),
+    },
+    {
+      channel: 'whatsapp',
+      provider: 'whatsapp-cloud',
+      label: 'whatsapp',
+      publicConfig: { phoneNumberId: String(BigInt(`0x${id}`)).slice(0, 15) },
+      secretConfig: async () => ({
+        accessToken: planted('whatsapp', `EAA${randomBytes(48).toString('hex')}`),
+      }),
+    },
+  ];
+}

@@ -1,0 +1,46 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { EnvironmentInput } from '../../deploy/quickstart/environments.ts';
+import { startNats, type NatsServer } from '../../deploy/servers/nats.ts';
+import type { configureVault } from '../../deploy/vault/setup.ts';
+import { projectRoot } from './command.ts';
+
+/** The shipped permissions, with one more user who sees and may do everything. */
+export async function startAdministeredNats(
+  folder: string,
+  passwords: EnvironmentInput['state']['natsPasswords'],
+  admin: { readonly user: string; readonly password: string },
+): Promise<NatsServer> {
+  const shipped = await readFile(join(projectRoot, 'deploy/nats/permissions.conf'), 'utf8');
+  const include = join(folder, 'permissions.conf');
+  await writeFile(
+    include,
+    shipped.replace('users: [', `users: [ { user: ${admin.user}, password: $ADMIN_PASSWORD }`),
+  );
+  return startNats({
+    include,
+    env: {
+      ADMIN_PASSWORD: admin.password,
+      DESPATCH_NATS_API_PASSWORD: passwords.api,
+      DESPATCH_NATS_WORKER_PASSWORD: passwords.worker,
+      DESPATCH_NATS_CONTROLLER_PASSWORD: passwords.controller,
+    },
+  });
+}
+
+/** How api and worker log in to a Vault. */
+export function vaultEnvironments(
+  address: string,
+  mount: string,
+  roles: Awaited<ReturnType<typeof configureVault>>,
+): EnvironmentInput['keyring'] {
+  const variables = ({ roleId, secretId }: { roleId: string; secretId: string }) => ({
+    KEYRING: 'vault',
+    VAULT_ADDR: address,
+    VAULT_TRANSIT_MOUNT: mount,
+    VAULT_AUTH_METHOD: 'approle',
+    VAULT_ROLE_ID: roleId,
+    VAULT_SECRET_ID: secretId,
+  });
+  return { api: variables(roles.api), worker: variables(roles.worker) };
+}
