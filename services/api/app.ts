@@ -224,7 +224,7 @@ function admitRequests(app: FastifyInstance, authenticate: Authenticate): void {
     try {
       const admitted = authenticate(auth, {
         serviceKey: one(headers['x-service-key']),
-        authorization: headers.authorization,
+        authorization: soleAuthorization(request),
         tenantSlug: one(headers['x-tenant-slug']),
         isWrite: request.method !== 'GET' && request.method !== 'HEAD',
       });
@@ -234,6 +234,14 @@ function admitRequests(app: FastifyInstance, authenticate: Authenticate): void {
       done(error as Error);
     }
   });
+}
+
+/** The parser keeps the first of several and says nothing; what stands in front may have looked at another one. */
+function soleAuthorization({ headers, raw }: FastifyRequest): string | undefined {
+  const { authorization } = headers;
+  if (authorization === undefined) return undefined;
+  const names = raw.rawHeaders.filter((text, i) => i % 2 === 0 && text.toLowerCase() === 'authorization');
+  return names.length > 1 ? undefined : authorization;
 }
 
 function refusalOf(

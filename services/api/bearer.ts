@@ -3,7 +3,6 @@ import {
   createRemoteJWKSet,
   errors,
   jwtVerify,
-  type JSONWebKeySet,
   type JWTHeaderParameters,
   type JWTPayload,
   type JWTVerifyGetKey,
@@ -27,6 +26,8 @@ export type OidcConfig = {
 export type VerifyToken = (token: string) => Promise<Identity | null>;
 
 const FETCH_TIMEOUT_MS = 3_000;
+/** Between two questions for keys, whether the first was answered or not. */
+const COOLDOWN_MS = 2_000;
 const CLOCK_SKEW_S = 30;
 const TOKEN_LENGTH_MAX = 16_384;
 
@@ -44,7 +45,8 @@ export function createTokenVerifier(config: OidcConfig): VerifyToken {
         clockTolerance: CLOCK_SKEW_S,
         requiredClaims: ['sub', 'exp'],
       });
-      return isAcceptedType(protectedHeader, config.tokenTypes) ? identityOf(config.issuer, payload) : null;
+      const isGood = isAcceptedType(protectedHeader, config.tokenTypes) && !isFromTheFuture(payload);
+      return isGood ? identityOf(config.issuer, payload) : null;
     } catch (error) {
       if (error instanceof KeysUnavailableError) throw unavailable(error.cause);
       // Whatever else a token brings about is the token's own fault.
@@ -55,6 +57,11 @@ export function createTokenVerifier(config: OidcConfig): VerifyToken {
 
 function isAcceptedType({ typ }: JWTHeaderParameters, accepted: readonly string[]): boolean {
   return accepted.includes((typ ?? 'jwt').toLowerCase().replace(/^application\//, ''));
+}
+
+/** The library looks at `iat` only where tokens have a greatest age. */
+function isFromTheFuture({ iat }: JWTPayload): boolean {
+  return iat !== undefined && iat > Date.now() / 1000 + CLOCK_SKEW_S;
 }
 
 function identityOf(issuer: string, payload: JWTPayload): Identity | null {
@@ -82,39 +89,70 @@ class KeysUnavailableError extends Error {
 
 /**
  * Finds the issuer's key for a token. Keys are fetched again when they are ten minutes old or a token names an unknown
- * one. While the issuer is away those last seen stay good: its outage locks nobody out who could sign in before.
+ * one. While the issuer is away those last seen stay good: its outage locks nobody out who could sign in before. It is
+ * then asked again every two seconds at most, and nobody who has keys to go by waits for the answer.
  */
 function issuerKeys(config: OidcConfig): JWTVerifyGetKey {
-  type Remote = ReturnType<typeof createRemoteJWKSet>;
-  let opening: Promise<Remote> | undefined;
-  let lastSeen: JSONWebKeySet | undefined;
+  type Away = {
+    readonly since: number;
+    readonly cause: unknown;
+    readonly lastSeen: JWTVerifyGetKey | undefined;
+  };
+  let remote: ReturnType<typeof createRemoteJWKSet> | undefined;
+  let reloading: Promise<void> | undefined;
+  let away: Away | undefined;
 
-  const open = async (): Promise<Remote> =>
-    createRemoteJWKSet(new URL(config.jwksUrl ?? (await discoverJwksUrl(config.issuer))), {
-      timeoutDuration: FETCH_TIMEOUT_MS,
-      cooldownDuration: 2_000,
-      cacheMaxAge: 600_000,
-    });
+  const noteFailure = (cause: unknown): void => {
+    const jwks = remote?.jwks();
+    away = { since: Date.now(), cause, lastSeen: jwks && createLocalJWKSet(jwks) };
+  };
 
-  return async (header, token) => {
+  const reload = async (): Promise<void> => {
     try {
-      opening ??= open();
-      const remote = await opening;
-      const key = await remote(header, token);
-      lastSeen = remote.jwks() ?? lastSeen;
-      return key;
+      remote ??= createRemoteJWKSet(new URL(config.jwksUrl ?? (await discoverJwksUrl(config.issuer))), {
+        timeoutDuration: FETCH_TIMEOUT_MS,
+        cooldownDuration: COOLDOWN_MS,
+        cacheMaxAge: 600_000,
+      });
+      await remote.reload();
+      away = undefined;
     } catch (error) {
-      if (error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWKSMultipleMatchingKeys)
-        throw error;
-      if (error instanceof errors.JOSENotSupported) throw error;
-      // A failed discovery is tried again by the next token.
-      const remote = await opening?.catch(() => (opening = undefined));
-      lastSeen = remote?.jwks() ?? lastSeen;
-      if (lastSeen === undefined)
-        throw new KeysUnavailableError('the issuer gave no keys yet', { cause: error });
-      return createLocalJWKSet(lastSeen)(header, token);
+      noteFailure(error);
+    } finally {
+      reloading = undefined;
     }
   };
+
+  const ask: JWTVerifyGetKey = async (header, token) => {
+    if (remote === undefined || away !== undefined) return findLastSeen(header, token);
+    try {
+      return await remote(header, token);
+    } catch (error) {
+      if (isTokensFault(error)) throw error;
+      noteFailure(error);
+      return findLastSeen(header, token);
+    }
+  };
+
+  const findLastSeen: JWTVerifyGetKey = (header, token) => {
+    if (away?.lastSeen !== undefined) return away.lastSeen(header, token);
+    throw new KeysUnavailableError('the issuer gave no keys yet', { cause: away?.cause });
+  };
+
+  return async (header, token) => {
+    const isDue = away === undefined ? remote === undefined : Date.now() - away.since >= COOLDOWN_MS;
+    if (isDue) reloading ??= reload();
+    if (away?.lastSeen === undefined) await reloading;
+    return ask(header, token);
+  };
+}
+
+function isTokensFault(error: unknown): boolean {
+  return (
+    error instanceof errors.JWKSNoMatchingKey ||
+    error instanceof errors.JWKSMultipleMatchingKeys ||
+    error instanceof errors.JOSENotSupported
+  );
 }
 
 async function discoverJwksUrl(issuer: string): Promise<string> {

@@ -26,23 +26,49 @@ export type OidcIssuer = AsyncDisposable & {
   readonly mint: (claims: TokenClaims) => Promise<string>;
   /** From now on signs with a new key; those before stay published. */
   readonly rotate: () => Promise<void>;
+  /** Publishes the current key alone. */
+  readonly retire: () => void;
+  /** The key that signs now. */
+  readonly current: () => SigningKey;
+  /** Whether the keys are given out, refused, answered with nonsense or never answered. */
+  readonly behave: (as: Behaviour) => void;
+  /** How often the keys or the document that names them were asked for. */
+  readonly asked: () => number;
   readonly stop: () => Promise<void>;
 };
 
-type SigningKey = {
+export type SigningKey = {
   readonly kid: string;
   readonly privateKey: Awaited<ReturnType<typeof generateKeyPair>>['privateKey'];
   readonly jwk: JWK;
 };
 
-const ALGORITHM = 'ES256';
+type Behaviour = 'well' | 'refusing' | 'nonsense' | 'silent';
+
+export type IssuerOptions = {
+  readonly port?: number;
+  readonly algorithm?: 'ES256' | 'RS256';
+  /** Whether each published key says for which algorithm it is. Default true. */
+  readonly namesAlgorithm?: boolean;
+};
 
 /** A small OpenID Connect issuer on loopback: real keys, discovery document, JWKS. */
-export async function startOidcIssuer({ port = 0 }: { readonly port?: number } = {}): Promise<OidcIssuer> {
+export async function startOidcIssuer(options: IssuerOptions = {}): Promise<OidcIssuer> {
+  const { port = 0, algorithm = 'ES256', namesAlgorithm = true } = options;
+  const newKey = (number: number): Promise<SigningKey> => generateKey(number, algorithm, namesAlgorithm);
+  let behaviour: Behaviour = 'well';
+  let asked = 0;
+  let keys = 1;
   let current = await newKey(1);
-  const published: JWK[] = [current.jwk];
+  let published: JWK[] = [current.jwk];
   const stranger = await newKey(0);
   const server = createServer((request, response) => {
+    asked += 1;
+    if (behaviour === 'silent') return;
+    if (behaviour !== 'well') {
+      response.writeHead(behaviour === 'refusing' ? 503 : 200).end('{"keys":[{"kty":"EC","kid":');
+      return;
+    }
     const document = documents()[request.url ?? ''];
     response.writeHead(document === undefined ? 404 : 200, { 'content-type': 'application/json' });
     response.end(JSON.stringify(document ?? {}));
@@ -59,7 +85,7 @@ export async function startOidcIssuer({ port = 0 }: { readonly port?: number } =
         jwks_uri: jwksUrl,
         response_types_supported: ['id_token'],
         subject_types_supported: ['public'],
-        id_token_signing_alg_values_supported: [ALGORITHM],
+        id_token_signing_alg_values_supported: [algorithm],
       },
       '/jwks.json': { keys: published },
     };
@@ -84,7 +110,7 @@ export async function startOidcIssuer({ port = 0 }: { readonly port?: number } =
       })
         .setProtectedHeader({
           ...claims.header,
-          alg: ALGORITHM,
+          alg: algorithm,
           kid: current.kid,
           ...(typ === null ? {} : { typ }),
         })
@@ -96,16 +122,26 @@ export async function startOidcIssuer({ port = 0 }: { readonly port?: number } =
         .sign((forged ? stranger : current).privateKey);
     },
     async rotate() {
-      current = await newKey(published.length + 1);
+      keys += 1;
+      current = await newKey(keys);
       published.push(current.jwk);
     },
+    retire() {
+      published = [current.jwk];
+    },
+    current: () => current,
+    behave(as) {
+      behaviour = as;
+    },
+    asked: () => asked,
     stop,
     [Symbol.asyncDispose]: stop,
   };
 }
 
-async function newKey(number: number): Promise<SigningKey> {
-  const { privateKey, publicKey } = await generateKeyPair(ALGORITHM);
+async function generateKey(number: number, algorithm: string, namesAlgorithm: boolean): Promise<SigningKey> {
+  const { privateKey, publicKey } = await generateKeyPair(algorithm, { extractable: true });
   const kid = `key-${number}`;
-  return { kid, privateKey, jwk: { ...(await exportJWK(publicKey)), kid, alg: ALGORITHM, use: 'sig' } };
+  const jwk = { ...(await exportJWK(publicKey)), kid, use: 'sig' };
+  return { kid, privateKey, jwk: namesAlgorithm ? { ...jwk, alg: algorithm } : jwk };
 }

@@ -1,0 +1,243 @@
+import { constants, KeyObject } from 'node:crypto';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { AppError } from '#core/domain/app-error.ts';
+import { startOidcIssuer, type IssuerOptions, type OidcIssuer } from '#test/support/oidc-issuer.ts';
+import { createTokenVerifier, type VerifyToken } from '../../services/api/bearer.ts';
+import { rawToken, signedBy, signWith } from './raw-token.ts';
+
+const AUDIENCE = 'despatch';
+const SECOND = 1_000;
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+type Setup = AsyncDisposable & {
+  readonly issuer: OidcIssuer;
+  readonly verify: VerifyToken;
+  /** A good token of the key that signs now. */
+  readonly mint: () => Promise<string>;
+  /** How a token is answered: the subject, `refused` or `unavailable`. */
+  readonly answerTo: (token: string) => Promise<string>;
+};
+
+async function setup(options: IssuerOptions & { readonly finds?: 'discovery' | 'url' } = {}): Promise<Setup> {
+  const issuer = await startOidcIssuer(options);
+  const verify = createTokenVerifier({
+    issuer: issuer.issuer,
+    audience: AUDIENCE,
+    ...(options.finds === 'discovery' ? {} : { jwksUrl: issuer.jwksUrl }),
+    algorithms: [options.algorithm ?? 'ES256'],
+    tokenTypes: ['jwt', 'at+jwt'],
+  });
+  return {
+    issuer,
+    verify,
+    mint: () => issuer.mint({ sub: 'ann', audience: AUDIENCE }),
+    answerTo: (token) =>
+      verify(token).then(
+        (identity) => identity?.subject ?? 'refused',
+        (error: unknown) =>
+          error instanceof AppError && error.code === 'dependency_unavailable'
+            ? 'unavailable'
+            : String(error),
+      ),
+    [Symbol.asyncDispose]: () => issuer[Symbol.asyncDispose](),
+  };
+}
+
+/** The clock alone stands still: sockets and timers run on. */
+function stopClock(): (ms: number) => void {
+  vi.useFakeTimers({ toFake: ['Date'] });
+  return (ms) => vi.setSystemTime(Date.now() + ms);
+}
+
+const unknownKey = async ({ issuer }: Setup, n: number): Promise<string> => {
+  const claims = {
+    iss: issuer.issuer,
+    aud: AUDIENCE,
+    sub: 'ann',
+    exp: Math.floor(Date.now() / SECOND) + 600,
+  };
+  return rawToken({ alg: 'ES256', typ: 'jwt', kid: `unknown-${n}` }, claims, signedBy(issuer.current()));
+};
+
+describe('algorithms', () => {
+  test('one that the key could do and the configuration does not name is refused', async () => {
+    await using b = await setup({ algorithm: 'RS256', namesAlgorithm: false });
+    const { privateKey, kid } = b.issuer.current();
+    const key = KeyObject.from(privateKey);
+    const claims = {
+      iss: b.issuer.issuer,
+      aud: AUDIENCE,
+      sub: 'ann',
+      exp: Math.floor(Date.now() / SECOND) + 600,
+    };
+    const token = (alg: string, options: Parameters<typeof signWith>[1], digest = 'sha256'): string =>
+      rawToken({ alg, typ: 'jwt', kid }, claims, (input) => signWith(key, options, input, digest));
+    const pss = { padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: constants.RSA_PSS_SALTLEN_DIGEST };
+    expect(await b.answerTo(token('RS256', {}))).toBe('ann');
+    expect(await b.answerTo(token('RS384', {}, 'sha384'))).toBe('refused');
+    expect(await b.answerTo(token('RS512', {}, 'sha512'))).toBe('refused');
+    expect(await b.answerTo(token('PS256', pss))).toBe('refused');
+    expect(await b.answerTo(token('PS512', pss, 'sha512'))).toBe('refused');
+  });
+});
+
+describe('the clock', () => {
+  const at = (claim: 'exp' | 'nbf' | 'iat', offset: number) => async (b: Setup) => {
+    const now = Math.floor(Date.now() / SECOND);
+    const claims = { iss: b.issuer.issuer, aud: AUDIENCE, sub: 'ann', exp: now + 600, [claim]: now + offset };
+    const header = { alg: 'ES256', typ: 'jwt', kid: b.issuer.current().kid };
+    return b.answerTo(rawToken(header, claims, signedBy(b.issuer.current())));
+  };
+
+  test.each([
+    ['exp', -29, 'ann'],
+    ['exp', -30, 'refused'],
+    ['exp', -31, 'refused'],
+    ['nbf', 30, 'ann'],
+    ['nbf', 31, 'refused'],
+    ['iat', 30, 'ann'],
+    ['iat', 31, 'refused'],
+    ['iat', -86_400, 'ann'],
+  ] as const)('%s at %i seconds from now: %s', async (claim, offset, answer) => {
+    vi.useFakeTimers({ toFake: ['Date'], now: 1_900_000_000_000 });
+    await using b = await setup();
+    expect(await at(claim, offset)(b)).toBe(answer);
+  });
+});
+
+describe('rotation', () => {
+  test.each(['discovery', 'url'] as const)(
+    'a new key is good as soon as it is asked for, and a retired one is not any more (%s)',
+    async (finds) => {
+      const pass = stopClock();
+      await using b = await setup({ finds });
+      const old = await b.mint();
+      expect(await b.answerTo(old)).toBe('ann');
+      await b.issuer.rotate();
+      const fresh = await b.mint();
+      pass(2 * SECOND);
+      expect([await b.answerTo(fresh), await b.answerTo(old)]).toEqual(['ann', 'ann']);
+      b.issuer.retire();
+      pass(2 * SECOND);
+      expect(await b.answerTo(await unknownKey(b, 1))).toBe('refused');
+      expect([await b.answerTo(fresh), await b.answerTo(old)]).toEqual(['ann', 'refused']);
+    },
+  );
+
+  test('a retired key is refused after ten minutes even where nobody uses a new one', async () => {
+    const pass = stopClock();
+    await using b = await setup();
+    const { privateKey, kid } = b.issuer.current();
+    const old = () => {
+      const claims = {
+        iss: b.issuer.issuer,
+        aud: AUDIENCE,
+        sub: 'ann',
+        exp: Math.floor(Date.now() / SECOND) + 600,
+      };
+      return b.answerTo(rawToken({ alg: 'ES256', typ: 'jwt', kid }, claims, signedBy({ privateKey })));
+    };
+    expect(await old()).toBe('ann');
+    await b.issuer.rotate();
+    b.issuer.retire();
+    pass(599 * SECOND);
+    expect(await old()).toBe('ann');
+    pass(SECOND);
+    expect(await old()).toBe('refused');
+  });
+});
+
+describe('questions to the issuer', () => {
+  test('tokens of unknown keys cause one in two seconds, however many they are', async () => {
+    const pass = stopClock();
+    await using b = await setup();
+    expect(await b.answerTo(await b.mint())).toBe('ann');
+    const before = b.issuer.asked();
+    for (let second = 0; second < 10; second += 1) {
+      const tokens = await Promise.all(Array.from({ length: 20 }, (_, n) => unknownKey(b, n)));
+      expect(new Set(await Promise.all(tokens.map(b.answerTo)))).toEqual(new Set(['refused']));
+      pass(SECOND);
+    }
+    expect(b.issuer.asked() - before).toBeLessThanOrEqual(5);
+    expect(b.issuer.asked() - before).toBeGreaterThan(0);
+  });
+
+  test.each(['refusing', 'nonsense', 'silent'] as const)(
+    'while it is %s, known keys go on at once, unknown ones are refused, and it is asked once in two seconds',
+    { timeout: 15_000 },
+    async (behaviour) => {
+      const pass = stopClock();
+      await using b = await setup();
+      const good = await b.mint();
+      expect(await b.answerTo(good)).toBe('ann');
+      b.issuer.behave(behaviour);
+      pass(2 * SECOND);
+      // The first to ask finds out; where no answer comes that takes as long as an answer is waited for.
+      expect(await b.answerTo(await unknownKey(b, 0))).toBe('refused');
+      const before = b.issuer.asked();
+      const started = performance.now();
+      for (let second = 0; second < 6; second += 1) {
+        for (let n = 0; n < 20; n += 1) expect(await b.answerTo(await unknownKey(b, n))).toBe('refused');
+        expect(await b.answerTo(good)).toBe('ann');
+        pass(SECOND);
+      }
+      expect(b.issuer.asked() - before).toBeLessThanOrEqual(3);
+      expect(performance.now() - started).toBeLessThan(3 * SECOND);
+    },
+  );
+
+  test('keys that grew old in an outage are good until it is over', async () => {
+    const pass = stopClock();
+    await using b = await setup();
+    const { privateKey, kid } = b.issuer.current();
+    const own = () => {
+      const claims = {
+        iss: b.issuer.issuer,
+        aud: AUDIENCE,
+        sub: 'ann',
+        exp: Math.floor(Date.now() / SECOND) + 600,
+      };
+      return b.answerTo(rawToken({ alg: 'ES256', typ: 'jwt', kid }, claims, signedBy({ privateKey })));
+    };
+    expect(await own()).toBe('ann');
+    b.issuer.behave('refusing');
+    pass(3_600 * SECOND);
+    expect(await own()).toBe('ann');
+    await b.issuer.rotate();
+    b.issuer.retire();
+    const fresh = await b.mint();
+    expect(await b.answerTo(fresh)).toBe('refused');
+    b.issuer.behave('well');
+    pass(2 * SECOND);
+    await expect.poll(() => b.answerTo(fresh)).toBe('ann');
+    expect(await own()).toBe('refused');
+  });
+
+  test.each(['discovery', 'url'] as const)(
+    'before there ever was a key: unavailable, at once but for the first, and good when it is back (%s)',
+    async (finds) => {
+      const pass = stopClock();
+      await using b = await setup({ finds });
+      b.issuer.behave('refusing');
+      const good = await b.mint();
+      const answers = await Promise.all(Array.from({ length: 50 }, () => b.answerTo(good)));
+      expect(new Set(answers)).toEqual(new Set(['unavailable']));
+      for (let n = 0; n < 20; n += 1) expect(await b.answerTo(good)).toBe('unavailable');
+      expect(b.issuer.asked()).toBe(1);
+      b.issuer.behave('well');
+      pass(2 * SECOND);
+      expect(await b.answerTo(good)).toBe('ann');
+    },
+  );
+
+  test('what no key could make good asks nobody', async () => {
+    await using b = await setup();
+    for (const token of ['x', '..', `${'a'.repeat(20_000)}.b.c`, rawToken({ alg: 'none' }, {}, () => '')]) {
+      expect(await b.answerTo(token)).toBe('refused');
+    }
+    expect(b.issuer.asked()).toBe(0);
+  });
+});
