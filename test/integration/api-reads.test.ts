@@ -121,15 +121,13 @@ describe('the record', () => {
       ];
     await api.admin`update message_states set status = 'failed', final = true, attempt = 2, failure = ${api.admin.json(failure)},
       provider_id = ${provider?.['id']}, provider = 'simulator-sms' where id = ${id}`;
-    for (const [number, outcome] of [
-      [1, 'rejected_transient'],
-      [2, 'rejected_permanent'],
+    for (const [number, outcome, status] of [
+      [1, 'rejected_transient', 'deferred'],
+      [2, 'rejected_permanent', 'failed'],
     ] as const) {
-      await api.admin`insert into attempts (message_id, purge_on, number, tenant_id, provider_id, provider, worker, outcome, failure, http_status, started_at, ended_at)
-        values (${id}, ${purge_on ?? ''}, ${number}, ${tenant_id ?? ''}, ${provider?.['id']}, 'simulator-sms', 'w', ${outcome}, ${api.admin.json(failure)}, 400, now(), now())`;
+      await api.admin`insert into attempt_log (id, message_id, purge_on, number, tenant_id, provider_id, provider, worker, outcome, failure, http_status, started_at, ended_at, message_status)
+        values (gen_random_uuid(), ${id}, ${purge_on ?? ''}, ${number}, ${tenant_id ?? ''}, ${provider?.['id']}, 'simulator-sms', 'w', ${outcome}, ${api.admin.json(failure)}, 400, now(), now(), ${status})`;
     }
-    await api.admin`insert into events (message_id, purge_on, tenant_id, type, source, at)
-      values (${id}, ${purge_on ?? ''}, ${tenant_id ?? ''}, 'message.failed', 'worker', now())`;
 
     expect((await get(api.first, `/v1/messages/${id}`, tenant.key)).body).toMatchObject({
       failure,
@@ -157,12 +155,13 @@ describe('the record', () => {
     const events = await get(api.first, `/v1/messages/${id}/events`, tenant.key);
     expect(events.body.items).toMatchObject([
       { type: 'message.failed', source: 'worker', applied: true },
+      { type: 'message.deferred', source: 'worker', applied: true },
       { type: 'message.queued', source: 'api', applied: true },
     ]);
     const page = await get(api.first, `/v1/messages/${id}/events?limit=1`, tenant.key);
     const rest = await get(
       api.first,
-      `/v1/messages/${id}/events?limit=1&cursor=${page.body.nextCursor}`,
+      `/v1/messages/${id}/events?limit=2&cursor=${page.body.nextCursor}`,
       tenant.key,
     );
     expect([...idsOf(page.body), ...idsOf(rest.body)]).toEqual(idsOf(events.body));

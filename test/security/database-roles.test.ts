@@ -70,9 +70,9 @@ async function seedEverything(): Promise<SeededTenant & { providerId: string }> 
   >`select id, purge_on from messages where tenant_id = ${tenantId}`;
   if (message === undefined) throw new Error('nothing was accepted');
   const { id, purge_on } = message;
-  await admin`insert into attempts (message_id, purge_on, number, tenant_id, provider, worker, started_at)
-    values (${id}, ${purge_on}, 1, ${tenantId}, 'simulator-sms', 'w', now())`;
-  await admin`insert into events (message_id, purge_on, tenant_id, type, source, at)
+  await admin`insert into attempt_log (id, message_id, purge_on, number, tenant_id, provider, worker, outcome, started_at, ended_at, message_status)
+    values (gen_random_uuid(), ${id}, ${purge_on}, 1, ${tenantId}, 'simulator-sms', 'w', 'accepted', now(), now(), 'sent')`;
+  await admin`insert into event_log (message_id, purge_on, tenant_id, type, source, at)
     values (${id}, ${purge_on}, ${tenantId}, 'message.sent', 'worker', now())`;
   await admin`insert into receipts (tenant_id, message_id, purge_on, attempt, receipt, apply_at)
     values (${tenantId}, ${id}, ${purge_on}, 1, 'sent', now())`;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Channel } from '#core/domain/channel.ts';
 import { PLANS, type Limits } from '#core/domain/plan.ts';
-import type { Sql } from '#core/platform/postgres.ts';
+import { asJson, type Sql } from '#core/platform/postgres.ts';
 
 /** Rows that tests need before they begin, written with the superuser's connection. */
 export type SeededTenant = { readonly tenantId: string; readonly slug: string; readonly apiKeyId: string };
@@ -87,5 +87,5 @@ export async function acceptBatch(
   sweepAfterMs = 5_000,
 ): Promise<Verdict[]> {
   const batch = rows.map((row, i) => ({ ...row, ord: i + 1 }));
-  return sql<Verdict[]>`select * from accept(${sql.json(batch)}, ${sweepAfterMs})`;
+  return sql<Verdict[]>`select * from accept(${asJson(sql, batch)}, ${sweepAfterMs})`;
 }

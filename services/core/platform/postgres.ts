@@ -21,6 +21,11 @@ export type PostgresConfig = {
 
 export type Postgres = AsyncDisposable & { readonly sql: Sql };
 
+/** A parameter of type `json`, which is parsed where it is read; `sql.json` makes a `jsonb`, which is parsed twice. */
+export function asJson(sql: Sql, value: unknown) {
+  return sql.typed(value as never, 114);
+}
+
 /** Opens a pool. No connection is made before the first query. */
 export function openPostgres(config: PostgresConfig): Postgres {
   const sql = postgres(config.url.reveal(), {

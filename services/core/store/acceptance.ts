@@ -1,5 +1,4 @@
-import type { Json, Sql } from '#core/platform/postgres.ts';
-import { withDeadline } from '#core/platform/postgres.ts';
+import { asJson, withDeadline, type Sql } from '#core/platform/postgres.ts';
 import { DATABASE_DEADLINE_MS } from './tenant-scope.ts';
 
 /** One message to accept, in the names of the schema's type `accept_request`. */
@@ -78,7 +77,10 @@ export async function acceptMessages(
   sweepAfterMs: number,
   deadlineMs: number = DATABASE_DEADLINE_MS,
 ): Promise<Verdict[]> {
-  const batch = sql.json(rows.map((row, i) => ({ ord: i + 1, ...row })) as unknown as Json);
+  const batch = asJson(
+    sql,
+    rows.map((row, i) => ({ ord: i + 1, ...row })),
+  );
   const verdicts = await withDeadline(
     sql<VerdictRow[]>`select verdict, response, retry_after, remaining, purge_on
       from accept(${batch}, ${sweepAfterMs}) order by ord`,

@@ -1,6 +1,6 @@
 import type { Channel } from '#core/domain/channel.ts';
 import type { Limits } from '#core/domain/plan.ts';
-import { withDeadline, type Json, type Sql } from '#core/platform/postgres.ts';
+import { asJson, withDeadline, type Json, type Sql } from '#core/platform/postgres.ts';
 
 /** A message that a worker has to act on; see `claimed_message` in the schema. */
 export type ClaimedMessage = {
@@ -119,9 +119,7 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
     },
     /** Returns the ids of the completions that counted; the others' attempts were no longer current. */
     async complete(batch: readonly Completion[]): Promise<Set<string>> {
-      const rows = await bounded(
-        sql<{ id: string }[]>`select complete(${sql.json(batch as unknown as Json)}) as id`,
-      );
+      const rows = await bounded(sql<{ id: string }[]>`select complete(${asJson(sql, batch)}) as id`);
       return new Set(rows.map((row) => row.id));
     },
     async applyReceipts(most: number): Promise<number> {

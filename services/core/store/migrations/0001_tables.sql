@@ -176,6 +176,10 @@ create table message_states (
   provider_id uuid,
   provider text,
   provider_message_id text,
+  -- The last attempt begun, committed before its provider is called. When it has ended `attempt_log` has it too.
+  attempt_id uuid,
+  worker text,
+  started_at timestamptz,
   lease_until timestamptz,
   next_attempt_at timestamptz,
   expires_at timestamptz not null,
@@ -202,8 +206,10 @@ create table due (
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
 create index due_tenant on due (tenant_id, due_at);
 
-create table attempts (
-  id uuid not null default gen_random_uuid(),
+-- Attempts that have ended, each with the state it left its message in. Insert-only.
+create table attempt_log (
+  event_seq bigint not null,
+  id uuid not null,
   message_id uuid not null,
   purge_on date not null,
   number integer not null,
@@ -211,18 +217,22 @@ create table attempts (
   provider_id uuid,
   provider text not null,
   worker text not null,
-  outcome text not null default 'started',
+  outcome text not null,
   reason text,
   failure jsonb,
   http_status smallint,
   provider_message_id text,
   started_at timestamptz not null,
-  ended_at timestamptz,
+  ended_at timestamptz not null,
+  message_status text not null,
+  message_reason text,
+  message_failure jsonb,
   primary key (message_id, purge_on, number)
 ) partition by range (purge_on);
 
-create table events (
-  seq bigint generated always as identity,
+-- What happened to messages other than by an attempt: receipts, expiry, holds. Append-only.
+create table event_log (
+  seq bigint not null,
   id uuid not null default gen_random_uuid(),
   message_id uuid not null,
   purge_on date not null,
@@ -235,10 +245,33 @@ create table events (
   primary key (message_id, purge_on, seq)
 ) partition by range (purge_on);
 
+-- One order for both logs.
+create sequence event_seq;
+alter table attempt_log alter event_seq set default nextval('event_seq');
+alter table event_log alter seq set default nextval('event_seq');
+
+-- Every attempt, the one under way among them.
+create view attempts with (security_invoker) as
+  select id, message_id, purge_on, number, tenant_id, provider_id, provider, worker, outcome, reason, failure,
+    http_status, provider_message_id, started_at, ended_at
+  from attempt_log
+  union all
+  select attempt_id, id, purge_on, attempt, tenant_id, provider_id, provider, worker, 'started', null, null,
+    null, null, started_at, null
+  from message_states where status = 'sending';
+
+-- Everything that happened to a message after its acceptance. An attempt that was never begun is no event.
+create view events with (security_invoker) as
+  select seq, id, message_id, purge_on, tenant_id, type, source, applied, details, at from event_log
+  union all
+  select event_seq, id, message_id, purge_on, tenant_id, 'message.' || message_status, 'worker', true,
+    jsonb_strip_nulls(jsonb_build_object('attempt', number, 'reason', message_reason, 'failure', message_failure)), ended_at
+  from attempt_log where message_status <> 'queued';
+
 create table messages_default partition of messages default;
 create table message_states_default partition of message_states default with (fillfactor = 75);
-create table attempts_default partition of attempts default with (fillfactor = 80);
-create table events_default partition of events default;
+create table attempt_log_default partition of attempt_log default;
+create table event_log_default partition of event_log default;
 
 -- Receipts not yet applied. Foretold ones (simulators) wait for `apply_at`.
 create table receipts (
@@ -308,8 +341,9 @@ do $$
 declare t text;
 begin
   foreach t in array array['tenant_limits', 'members', 'api_keys', 'providers', 'audit_log', 'messages',
-    'message_states', 'due', 'attempts', 'events', 'receipts', 'idempotency_keys', 'tenant_usage', 'tenant_progress',
-    'messages_default', 'message_states_default', 'attempts_default', 'events_default', 'idempotency_keys_default']
+    'message_states', 'due', 'attempt_log', 'event_log', 'receipts', 'idempotency_keys', 'tenant_usage', 'tenant_progress',
+    'messages_default', 'message_states_default', 'attempt_log_default', 'event_log_default',
+    'idempotency_keys_default']
   loop
     execute format('alter table %I enable row level security', t);
     execute format('alter table %I force row level security', t);
@@ -335,8 +369,8 @@ end $$;
 
 -- The api reads and writes its tenant's rows; it can write a provider's ciphertext and never read one, nor a key's hash.
 grant usage on schema despatch to despatch_api, despatch_worker, despatch_controller;
-grant select on tenants, tenant_limits, members, users, messages, message_states, attempts, events, audit_log,
-  tenant_usage, tenant_progress to despatch_api;
+grant select on tenants, tenant_limits, members, users, messages, message_states, attempt_log, attempts, event_log,
+  events, audit_log, tenant_usage, tenant_progress to despatch_api;
 grant update (name, updated_at) on tenants to despatch_api;
 grant insert, delete on members to despatch_api;
 grant update (role) on members to despatch_api;

@@ -16,8 +16,9 @@ as $$ select date_trunc('week', at at time zone 'UTC')::date $$;
 
 -- Claims scopes for this transaction. Returns each scope that somebody else holds, with what they stored; waits for a
 -- holder that has not committed yet. In a generation's first minutes the previous one is claimed too, since a
--- transaction begun before the boundary may still be writing there.
-create function claim_idempotency(scopes bytea[], tenants uuid[], fingerprints bytea[])
+-- transaction begun before the boundary may still be writing there. Who knows its answer beforehand stores it at once.
+create function claim_idempotency(scopes bytea[], tenants uuid[], fingerprints bytea[], answer smallint default null,
+  responses jsonb[] default null)
 returns table (scope bytea, fingerprint bytea, status smallint, response jsonb, nonce bytea)
 language plpgsql security definer set search_path = despatch, pg_temp as $$
 declare
@@ -27,9 +28,9 @@ declare
 begin
   if clock_timestamp() < current_generation + interval '5 minutes' then
     with mine as (
-      insert into idempotency_keys as k (scope, generation, tenant_id, fingerprint)
-      select u.scope, previous_generation, u.tenant, u.fingerprint
-      from unnest(scopes, tenants, fingerprints) as u (scope, tenant, fingerprint) order by u.scope
+      insert into idempotency_keys as k (scope, generation, tenant_id, fingerprint, status, response)
+      select u.scope, previous_generation, u.tenant, u.fingerprint, answer, u.response
+      from unnest(scopes, tenants, fingerprints, responses) as u (scope, tenant, fingerprint, response) order by u.scope
       on conflict do nothing returning k.scope
     )
     select coalesce(array_agg(m.scope), '{}') into won from mine m;
@@ -38,9 +39,9 @@ begin
     where not exists (select from idempotency_keys k where k.scope = u.scope and k.generation = previous_generation);
   end if;
   with mine as (
-    insert into idempotency_keys as k (scope, generation, tenant_id, fingerprint)
-    select u.scope, current_generation, u.tenant, u.fingerprint
-    from unnest(scopes, tenants, fingerprints) as u (scope, tenant, fingerprint)
+    insert into idempotency_keys as k (scope, generation, tenant_id, fingerprint, status, response)
+    select u.scope, current_generation, u.tenant, u.fingerprint, answer, u.response
+    from unnest(scopes, tenants, fingerprints, responses) as u (scope, tenant, fingerprint, response)
     where u.scope = any (won) order by u.scope
     on conflict do nothing returning k.scope
   )
@@ -176,7 +177,7 @@ create type accept_request as (
 -- Verdicts: accepted, replayed (response), mismatch, suspended, rate_limited, daily_limit_reached, backlog_full.
 -- A refused request leaves nothing behind and counts nowhere. `sweep_after_ms` is how long the wake-up over the
 -- stream has before the sweep may look; 0 where the stream is known to be away.
-create function accept(batch jsonb, sweep_after_ms integer)
+create function accept(batch json, sweep_after_ms integer)
 returns table (ord integer, verdict text, response jsonb, retry_after integer, remaining integer, purge_on date)
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan set jit = off as $$
 #variable_conflict use_column
@@ -186,7 +187,6 @@ declare
   replies jsonb[];
   retry integer[];
   remain integer[];
-  held bytea[];
   released bytea[];
   -- Windows of the keys in the batch, and for each request which of them is its own.
   windows rate_windows[] := '{}';
@@ -201,7 +201,7 @@ declare
   free integer;
   now_at timestamptz;
 begin
-  select array_agg(r order by r.ord) into rows from jsonb_populate_recordset(null::accept_request, batch) r;
+  rows := array(select r from json_populate_recordset(null::accept_request, batch) r);
   verdicts := array_fill(null::text, array[cardinality(rows)]);
   replies := array_fill(null::jsonb, array[cardinality(rows)]);
   retry := array_fill(null::integer, array[cardinality(rows)]);
@@ -212,11 +212,12 @@ begin
   if exists (select from unnest(rows) r where r.scope is not null) then
     for k in
       with firsts as (
-        select distinct on (r.scope) r.scope, r.tenant_id, r.fingerprint, r.ord
+        select distinct on (r.scope) r.scope, r.tenant_id, r.fingerprint, r.response, r.ord
         from unnest(rows) r where r.scope is not null order by r.scope, r.ord
       ), taken as (
         select c.* from (select array_agg(decode(scope, 'hex') order by scope) s, array_agg(tenant_id order by scope) t,
-          array_agg(decode(fingerprint, 'hex') order by scope) f from firsts) a, claim_idempotency(a.s, a.t, a.f) c
+          array_agg(decode(fingerprint, 'hex') order by scope) f, array_agg(response order by scope) p from firsts) a,
+          claim_idempotency(a.s, a.t, a.f, 202::smallint, a.p) c
       )
       select r.ord, r.fingerprint, encode(t.fingerprint, 'hex') as stored, t.response
       from unnest(rows) r join taken t on t.scope = decode(r.scope, 'hex')
@@ -319,16 +320,11 @@ begin
     from unnest(usages) c where x.tenant_id = c.tenant_id and x.accepted <> c.accepted;
   end if;
 
-  select array_agg(decode(r.scope, 'hex')) filter (where verdicts[r.ord] not in ('accepted', 'replayed', 'mismatch', 'follows')),
-    array_agg(decode(r.scope, 'hex') order by r.ord) filter (where verdicts[r.ord] = 'accepted')
-  into released, held from unnest(rows) r where r.scope is not null;
+  select array_agg(decode(r.scope, 'hex')) into released from unnest(rows) r
+  where r.scope is not null and verdicts[r.ord] not in ('accepted', 'replayed', 'mismatch', 'follows');
   if released is not null then
-    perform release_idempotency(released);
-  end if;
-  if held is not null then
-    perform store_idempotent_response(held, array_agg(202::smallint), array_agg(r.response order by r.ord),
-      array_agg(null::bytea))
-    from unnest(rows) r where verdicts[r.ord] = 'accepted' and r.scope is not null;
+    delete from idempotency_keys x where x.scope = any (released)
+      and x.generation in (idempotency_generation(clock_timestamp()), idempotency_generation(clock_timestamp()) - 7);
   end if;
   for k in
     select r.ord, f.ord as winner, r.fingerprint = f.fingerprint as same, f.response

@@ -34,17 +34,43 @@ create type claimed_message as (
   discard boolean
 );
 
-create type claim_decision as (
+-- A locked message that waits for a worker, and what is decided about it.
+create type candidate as (
   id uuid,
   purge_on date,
+  seq bigint,
+  tenant_id uuid,
+  status text,
+  attempt integer,
+  retries smallint,
+  ambiguous smallint,
+  provider_waits smallint,
+  duplicate_risk boolean,
+  lease_until timestamptz,
+  next_attempt_at timestamptz,
+  expires_at timestamptz,
+  bound_provider_id uuid,
+  bound_provider text,
+  channel text,
+  address text,
+  sender text,
+  content jsonb,
+  priority smallint,
+  test boolean,
+  segments smallint,
+  delivery_guarantee text,
+  discard boolean,
+  pinned_provider_id uuid,
+  enqueued_at timestamptz,
+  traceparent text,
+  -- send, hold, expire, no_route; wait and later are put off to `put_off_to`; skip is left for another call.
   decision text,
   provider_id uuid,
   provider text,
   provider_status text,
   provider_version integer,
-  units integer,
   per_second integer,
-  due_at timestamptz
+  put_off_to timestamptz
 );
 
 -- Counts messages that left the backlog (sent, unknown or terminal), a locked row per tenant in id order.
@@ -75,7 +101,7 @@ begin
   update messages m set content = null
   from unnest(ids, purges) as u (id, purge)
   where m.id = u.id and m.purge_on = u.purge and m.content_retention = 'discard';
-  insert into events (message_id, purge_on, tenant_id, type, source, at)
+  insert into event_log (message_id, purge_on, tenant_id, type, source, at)
   select s.id, s.purge_on, s.tenant_id, 'message.' || to_status, of_source, at_now
   from unnest(ids, purges) as u (id, purge) join message_states s on s.id = u.id and s.purge_on = u.purge;
   perform count_finished(tenants);
@@ -92,90 +118,118 @@ language sql set search_path = despatch, pg_temp as $$
   ), aside as (
     update due d set due_at = 'infinity' from held h where d.seq = h.seq
   )
-  insert into events (message_id, purge_on, tenant_id, type, source, at)
+  insert into event_log (message_id, purge_on, tenant_id, type, source, at)
   select h.id, h.purge_on, h.tenant_id, 'message.held', 'system', clock_timestamp() from held h
 $$;
+
+-- Takes tokens of providers with a rate limit, in segments, shared by all workers; who gets none waits for the next
+-- second. One message larger than the limit still passes, alone in its second.
+create function take_provider_tokens(decided candidate[]) returns candidate[]
+language plpgsql set search_path = despatch, pg_temp as $$
+declare
+  k record;
+  spent provider_rates;
+  this_second bigint;
+  used_up integer;
+  units integer;
+  i integer;
+begin
+  for k in
+    select x.provider_id, min(x.per_second) as per_second, array_agg(x.i order by x.i) as at
+    from (select decided[n].provider_id, decided[n].per_second, n as i from generate_subscripts(decided, 1) n
+      where decided[n].decision = 'send' and decided[n].per_second is not null) x
+    group by x.provider_id order by x.provider_id
+  loop
+    insert into provider_rates values (k.provider_id, 0, 0) on conflict do nothing;
+    select * into spent from provider_rates r where r.provider_id = k.provider_id for update;
+    this_second := greatest(spent.second, extract(epoch from clock_timestamp())::bigint);
+    used_up := case when spent.second = this_second then spent.used else 0 end;
+    foreach i in array k.at loop
+      units := coalesce(decided[i].segments, 1);
+      if used_up + units <= k.per_second or used_up = 0 then
+        used_up := used_up + units;
+      else
+        decided[i].decision := 'wait';
+        decided[i].put_off_to := to_timestamp(this_second + 1);
+      end if;
+    end loop;
+    update provider_rates r set second = this_second, used = used_up where r.provider_id = k.provider_id;
+  end loop;
+  return decided;
+end $$;
+
+-- Locks messages and reads what a decision needs. What another transaction holds is being looked at by another worker
+-- right now and is passed over. One retention week at a time: all other partitions are left out before the look-up
+-- begins, which for a small batch is most of the work.
+create function lock_candidates(ids uuid[], purges date[]) returns candidate[]
+language plpgsql set search_path = despatch, pg_temp as $$
+declare
+  found candidate[] := '{}';
+  day date;
+begin
+  for day in select distinct p from unnest(purges) as p order by p loop
+    found := found || array(
+      select row(s.id, s.purge_on, s.seq, s.tenant_id, s.status, s.attempt, s.retries, s.ambiguous, s.provider_waits,
+        s.duplicate_risk, s.lease_until, s.next_attempt_at, s.expires_at, s.provider_id, s.provider,
+        m.channel, m.address, m.sender, m.content, m.priority, m.test, m.segments, m.delivery_guarantee,
+        m.content_retention = 'discard', m.pinned_provider_id, m.enqueued_at, m.traceparent,
+        null, null, null, null, null, null, null)::candidate
+      from unnest(ids, purges) as u (id, purge)
+      join message_states s on s.id = u.id and s.purge_on = day
+      join messages m on m.id = u.id and m.purge_on = day
+      where u.purge = day
+      for update of s skip locked);
+  end loop;
+  return found;
+end $$;
 
 -- Decides and starts. The caller holds the locks of the state rows; all are `queued` or `deferred`.
 -- A tenant's own rows decide: its suspension, its providers by age, the provider an ambiguous attempt bound it to.
 -- At most `most` are started; what waits for a blocked provider is put off, so that it does not stand in the way.
-create function start_attempts(ids uuid[], purges date[], most integer, by_worker text, lease_ms integer, blocked uuid[])
+create function start_attempts(waiting candidate[], most integer, by_worker text, lease_ms integer, blocked uuid[])
 returns setof claimed_message
 language plpgsql set search_path = despatch, pg_temp as $$
 declare
   at_now timestamptz := clock_timestamp();
-  decided claim_decision[];
+  decided candidate[];
+  day date;
   k record;
-  used_up integer;
-  n integer;
-  i integer;
 begin
-  select array_agg(row(
-    s.id, s.purge_on,
-    case
-      when t.status <> 'active' then 'hold'
-      when s.expires_at <= at_now then 'expire'
-      when s.next_attempt_at > at_now then 'later'
-      when p.id is null and not m.test then 'no_route'
-      when p.id = any (blocked) then 'wait'
-      else 'send'
-    end,
-    p.id, coalesce(p.provider, 'simulator-' || m.channel), p.status, p.version, coalesce(m.segments, 1),
-    p.rate_limit_per_second,
-    case when s.next_attempt_at > at_now then s.next_attempt_at else at_now + interval '10 seconds' * (0.5 + random()) end
-  )::claim_decision order by m.priority, s.seq) into decided
-  from unnest(ids, purges) as u (id, purge)
-  join message_states s on s.id = u.id and s.purge_on = u.purge
-  join messages m on m.id = u.id and m.purge_on = u.purge
-  join tenants t on t.id = s.tenant_id
-  left join lateral (
-    select p.id, p.provider, p.status, p.version, p.rate_limit_per_second from providers p
-    where not m.test and p.tenant_id = s.tenant_id and p.channel = m.channel and p.status not in ('disabled', 'deleted')
-      and (m.pinned_provider_id is null or p.id = m.pinned_provider_id)
-      and (s.ambiguous = 0 or p.id = s.provider_id)
-    order by p.seq limit 1
-  ) p on true;
-  if decided is null then
-    return;
+  decided := array(
+    select row(c.id, c.purge_on, c.seq, c.tenant_id, c.status, c.attempt, c.retries, c.ambiguous, c.provider_waits,
+      c.duplicate_risk, c.lease_until, c.next_attempt_at, c.expires_at, c.bound_provider_id, c.bound_provider,
+      c.channel, c.address, c.sender, c.content, c.priority, c.test, c.segments, c.delivery_guarantee,
+      c.discard, c.pinned_provider_id, c.enqueued_at, c.traceparent,
+      case when d.decision = 'send' and row_number() over (partition by d.decision order by c.priority, c.seq) > most
+        then 'skip' else d.decision end,
+      d.provider_id, d.provider, d.provider_status, d.provider_version, d.per_second, d.put_off_to)::candidate
+    from unnest(waiting) c
+    join tenants t on t.id = c.tenant_id
+    left join lateral (
+      select p.id, p.provider, p.status, p.version, p.rate_limit_per_second from providers p
+      where not c.test and p.tenant_id = c.tenant_id and p.channel = c.channel and p.status not in ('disabled', 'deleted')
+        and (c.pinned_provider_id is null or p.id = c.pinned_provider_id)
+        and (c.ambiguous = 0 or p.id = c.bound_provider_id)
+      order by p.seq limit 1
+    ) p on true
+    cross join lateral (select
+      case
+        when t.status <> 'active' then 'hold'
+        when c.expires_at <= at_now then 'expire'
+        when c.next_attempt_at > at_now then 'later'
+        when p.id is null and not c.test then 'no_route'
+        when p.id = any (blocked) then 'wait'
+        else 'send'
+      end as decision,
+      p.id as provider_id, coalesce(p.provider, 'simulator-' || c.channel) as provider, p.status as provider_status,
+      p.version as provider_version, p.rate_limit_per_second as per_second,
+      case when c.next_attempt_at > at_now then c.next_attempt_at
+        else at_now + interval '10 seconds' * (0.5 + random()) end as put_off_to
+    ) d
+    order by c.priority, c.seq);
+  if exists (select from unnest(decided) d where d.decision = 'send' and d.per_second is not null) then
+    decided := take_provider_tokens(decided);
   end if;
-  n := 0;
-  for i in 1 .. cardinality(decided) loop
-    if decided[i].decision = 'send' then
-      n := n + 1;
-      if n > most then
-        decided[i].decision := 'skip';
-      end if;
-    end if;
-  end loop;
-
-  -- Tokens of providers with a rate limit, in segments, shared by all workers. One message larger than the limit
-  -- still passes, alone in its second.
-  for k in
-    select d.provider_id, min(d.per_second) as per_second, array_agg(x.i order by x.i) as at
-    from unnest(decided) with ordinality as x (id, purge_on, decision, provider_id, provider, provider_status,
-      provider_version, units, per_second, due_at, i), lateral (select x.provider_id, x.per_second) d
-    where x.decision = 'send' and x.per_second is not null group by d.provider_id order by d.provider_id
-  loop
-    declare
-      this_second bigint;
-      spent provider_rates;
-    begin
-      insert into provider_rates values (k.provider_id, 0, 0) on conflict do nothing;
-      select * into spent from provider_rates r where r.provider_id = k.provider_id for update;
-      this_second := greatest(spent.second, extract(epoch from clock_timestamp())::bigint);
-      used_up := case when spent.second = this_second then spent.used else 0 end;
-      foreach i in array k.at loop
-        n := decided[i].units;
-        if used_up + n <= k.per_second or used_up = 0 then
-          used_up := used_up + n;
-        else
-          decided[i].decision := 'wait';
-          decided[i].due_at := to_timestamp(this_second + 1);
-        end if;
-      end loop;
-      update provider_rates r set second = this_second, used = used_up where r.provider_id = k.provider_id;
-    end;
-  end loop;
 
   for k in
     select d.decision, array_agg(d.id) as ids, array_agg(d.purge_on) as purges from unnest(decided) d
@@ -189,26 +243,23 @@ begin
         perform end_unsent(k.ids, k.purges, 'failed', '{"class": "no_route", "code": "no_route", "retryable": false}', 'worker');
     end case;
   end loop;
-  update due set due_at = least(d.due_at, s.expires_at)
-  from unnest(decided) d join message_states s on s.id = d.id and s.purge_on = d.purge_on
-  where d.decision in ('wait', 'later') and due.seq = s.seq;
+  update due set due_at = least(d.put_off_to, d.expires_at)
+  from unnest(decided) d where d.decision in ('wait', 'later') and due.seq = d.seq;
 
+  for day in select distinct d.purge_on from unnest(decided) d where d.decision = 'send' loop
+    update message_states s
+    set status = 'sending', attempt = d.attempt + 1, provider_id = d.provider_id, provider = d.provider,
+      attempt_id = gen_random_uuid(), worker = by_worker, started_at = at_now,
+      lease_until = at_now + make_interval(secs => lease_ms / 1000.0), next_attempt_at = null, updated_at = at_now
+    from unnest(decided) d
+    where d.decision = 'send' and d.purge_on = day and s.id = d.id and s.purge_on = day;
+  end loop;
   return query
-    with started as (
-      update message_states s
-      set status = 'sending', attempt = s.attempt + 1, provider_id = d.provider_id, provider = d.provider,
-        lease_until = at_now + make_interval(secs => lease_ms / 1000.0), next_attempt_at = null, updated_at = at_now
-      from unnest(decided) d where d.decision = 'send' and s.id = d.id and s.purge_on = d.purge_on
-      returning s.*, d.provider_status, d.provider_version
-    ), logged as (
-      insert into attempts (message_id, purge_on, number, tenant_id, provider_id, provider, worker, started_at)
-      select s.id, s.purge_on, s.attempt, s.tenant_id, s.provider_id, s.provider, by_worker, at_now from started s
-    )
-    select 'send', s.id, s.purge_on, s.seq, s.tenant_id, s.attempt, s.retries, s.ambiguous, s.provider_waits,
-      s.duplicate_risk, m.channel, m.address, m.sender, m.content, m.test, m.segments, m.delivery_guarantee,
-      m.enqueued_at, s.expires_at, m.traceparent, s.provider_id, s.provider, s.provider_status, s.provider_version,
-      m.content_retention = 'discard'
-    from started s join messages m on m.id = s.id and m.purge_on = s.purge_on;
+    select 'send', d.id, d.purge_on, d.seq, d.tenant_id, d.attempt + 1, d.retries, d.ambiguous, d.provider_waits,
+      d.duplicate_risk, d.channel, d.address, d.sender, d.content, d.test, d.segments, d.delivery_guarantee,
+      d.enqueued_at, d.expires_at, d.traceparent, d.provider_id, d.provider, d.provider_status, d.provider_version,
+      d.discard
+    from unnest(decided) d where d.decision = 'send';
 end $$;
 
 -- Claims the messages named by wake-ups. What another worker holds or has settled is passed over.
@@ -216,16 +267,10 @@ create function claim(ids uuid[], purges date[], by_worker text, lease_ms intege
 returns setof claimed_message
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
-declare
-  locked_ids uuid[];
-  locked_purges date[];
 begin
-  select array_agg(x.id), array_agg(x.purge_on) into locked_ids, locked_purges from (
-    select s.id, s.purge_on from unnest(ids, purges) as u (id, purge)
-    join message_states s on s.id = u.id and s.purge_on = u.purge
-    where s.status in ('queued', 'deferred')
-    order by s.id for update of s skip locked) x;
-  return query select * from start_attempts(locked_ids, locked_purges, cardinality(ids), by_worker, lease_ms, blocked);
+  return query select * from start_attempts(
+    array(select c from unnest(lock_candidates(ids, purges)) c where c.status in ('queued', 'deferred')),
+    cardinality(ids), by_worker, lease_ms, blocked);
 end $$;
 
 -- Claims a tenant's messages that are due, or will be within `ahead_ms`: the way back from lost wake-ups, retry
@@ -240,10 +285,8 @@ declare
   scan integer := most + 50 + case when cardinality(blocked) > 0 then 500 else 0 end;
   found_ids uuid[];
   found_purges date[];
-  start_ids uuid[];
-  start_purges date[];
-  silent_ids uuid[];
-  silent_purges date[];
+  found candidate[];
+  waiting candidate[];
   at_limit boolean;
 begin
   select array_agg(d.message_id), array_agg(d.purge_on) into found_ids, found_purges from (
@@ -254,60 +297,41 @@ begin
     return;
   end if;
   at_limit := cardinality(found_ids) = scan;
-  -- Whatever is locked is being looked at by another worker right now.
-  select array_agg(x.id) filter (where x.status in ('queued', 'deferred')),
-    array_agg(x.purge_on) filter (where x.status in ('queued', 'deferred')),
-    array_agg(x.id) filter (where x.status = 'sent'), array_agg(x.purge_on) filter (where x.status = 'sent'),
-    array_agg(x.id), array_agg(x.purge_on)
-  into start_ids, start_purges, silent_ids, silent_purges, found_ids, found_purges
-  from (
-    select s.id, s.purge_on, s.status from unnest(found_ids, found_purges) as u (id, purge)
-    join message_states s on s.id = u.id and s.purge_on = u.purge
-    order by s.id for update of s skip locked) x;
+  found := lock_candidates(found_ids, found_purges);
+  waiting := array(select c from unnest(found) c where c.status in ('queued', 'deferred'));
 
-  if at_limit or cardinality(start_ids) > most then
+  if at_limit or cardinality(waiting) > most then
     return next row('more', null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
       null, null, null, null, null, null, null, null)::claimed_message;
   end if;
 
-  -- In flight: look again when the lease is over. Settled otherwise: nothing left to look at.
-  update due d set due_at = s.lease_until + interval '1 second'
-  from unnest(found_ids, found_purges) as u (id, purge)
-  join message_states s on s.id = u.id and s.purge_on = u.purge
-  where d.seq = s.seq and s.status = 'sending' and s.lease_until > at_now;
-  update due d set due_at = 'infinity'
-  from unnest(found_ids, found_purges) as u (id, purge)
-  join message_states s on s.id = u.id and s.purge_on = u.purge
-  where d.seq = s.seq and s.status = 'held';
-  delete from due d using unnest(found_ids, found_purges) as u (id, purge), message_states s
-  where s.id = u.id and s.purge_on = u.purge and d.seq = s.seq
-    and s.status not in ('scheduled', 'queued', 'held', 'sending', 'deferred', 'sent');
-
-  -- A receipt that never came.
-  if silent_ids is not null then
+  if exists (select from unnest(found) c where c.status not in ('queued', 'deferred')) then
+    -- In flight: look again when the lease is over. Settled otherwise: nothing left to look at.
+    update due d set due_at = case c.status when 'held' then 'infinity' else c.lease_until + interval '1 second' end
+    from unnest(found) c
+    where d.seq = c.seq and (c.status = 'held' or (c.status = 'sending' and c.lease_until > at_now));
+    delete from due d using unnest(found) c
+    where d.seq = c.seq and c.status not in ('scheduled', 'queued', 'held', 'sending', 'deferred', 'sent');
+    -- A receipt that never came.
     with quiet as (
       update message_states s
       set status = 'unknown', reason = 'receipt_timeout', updated_at = at_now
-      from unnest(silent_ids, silent_purges) as u (id, purge), due d
-      where s.id = u.id and s.purge_on = u.purge and d.seq = s.seq and d.due_at <= at_now
+      from unnest(found) c, due d
+      where c.status = 'sent' and s.id = c.id and s.purge_on = c.purge_on and d.seq = c.seq and d.due_at <= at_now
       returning s.id, s.purge_on, s.tenant_id, s.seq
     ), gone as (
       delete from due d using quiet q where d.seq = q.seq
     )
-    insert into events (message_id, purge_on, tenant_id, type, source, details, at)
+    insert into event_log (message_id, purge_on, tenant_id, type, source, details, at)
     select q.id, q.purge_on, q.tenant_id, 'message.unknown', 'worker', '{"reason": "receipt_timeout"}', at_now from quiet q;
+    return query
+      select 'lost', c.id, c.purge_on, c.seq, c.tenant_id, c.attempt, c.retries, c.ambiguous, c.provider_waits,
+        c.duplicate_risk, c.channel, c.address, c.sender, null::jsonb, c.test, c.segments, c.delivery_guarantee,
+        c.enqueued_at, c.expires_at, c.traceparent, c.bound_provider_id, c.bound_provider, null::text, null::integer,
+        c.discard
+      from unnest(found) c where c.status = 'sending' and c.lease_until <= at_now;
   end if;
-
-  return query
-    select 'lost', s.id, s.purge_on, s.seq, s.tenant_id, s.attempt, s.retries, s.ambiguous, s.provider_waits,
-      s.duplicate_risk, m.channel, m.address, m.sender, null::jsonb, m.test, m.segments, m.delivery_guarantee,
-      m.enqueued_at, s.expires_at, m.traceparent, s.provider_id, s.provider, null::text, null::integer,
-      m.content_retention = 'discard'
-    from unnest(found_ids, found_purges) as u (id, purge)
-    join message_states s on s.id = u.id and s.purge_on = u.purge
-    join messages m on m.id = s.id and m.purge_on = s.purge_on
-    where s.status = 'sending' and s.lease_until <= at_now;
-  return query select * from start_attempts(start_ids, start_purges, most, by_worker, lease_ms, blocked);
+  return query select * from start_attempts(waiting, most, by_worker, lease_ms, blocked);
 end $$;
 
 create type completion as (
@@ -342,52 +366,56 @@ create type completion as (
 
 -- Records how attempts ended. A row counts only while its attempt is the message's current one and still open: a
 -- worker that was paused past its lease changes nothing. Returns the ids that were applied.
-create function complete(batch jsonb) returns setof uuid
+create function complete(batch json) returns setof uuid
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
   at_now timestamptz := clock_timestamp();
+  -- The planner takes an array for ten rows, and a set made of JSON for so many that it would rather read the table.
+  -- Sorted, since the updates below may wait for each other.
+  reported completion[] := array(
+    select r from json_populate_recordset(null::completion, batch) r order by r.purge_on, r.id);
   rows completion[];
-  applied uuid[];
+  applied uuid[] := '{}';
+  day date;
 begin
-  select array_agg(r) into rows from (
-    select r.* from jsonb_populate_recordset(null::completion, batch) r
-    join message_states s on s.id = r.id and s.purge_on = r.purge_on
-    where s.attempt = r.attempt and s.status = 'sending'
-    order by r.id for update of s) r;
-  if coalesce(cardinality(rows), 0) < jsonb_array_length(batch) then
+  for day in select distinct r.purge_on from unnest(reported) r order by 1 loop
+    with ended as (
+      update message_states s
+      set status = r.status, reason = r.reason, failure = r.failure_shown, lease_until = null,
+        -- `least` passes over nulls: without a next attempt there is none, not one at the expiry.
+        next_attempt_at = case when r.next_attempt_ms is not null
+          then least(at_now + make_interval(secs => r.next_attempt_ms / 1000.0), s.expires_at) end,
+        retries = r.retries, ambiguous = r.ambiguous, provider_waits = r.provider_waits, duplicate_risk = r.duplicate_risk,
+        final = r.final, provider_message_id = coalesce(r.provider_message_id, s.provider_message_id),
+        sent_at = case when r.status = 'sent' then at_now else s.sent_at end,
+        completed_at = case when r.status in ('sent', 'failed', 'unknown') and r.await_ms is null then at_now end,
+        updated_at = at_now
+      from unnest(reported) r
+      where r.purge_on = day and s.id = r.id and s.purge_on = day and s.attempt = r.attempt and s.status = 'sending'
+      returning s.id, s.attempt_id, s.attempt, s.tenant_id, s.provider_id, s.provider, s.worker, s.started_at,
+        s.status, s.reason, s.failure as failure_shown, r.outcome, r.outcome_reason, r.failure, r.http_status,
+        r.provider_message_id
+    ), logged as (
+      insert into attempt_log (id, message_id, purge_on, number, tenant_id, provider_id, provider, worker, outcome, reason,
+        failure, http_status, provider_message_id, started_at, ended_at, message_status, message_reason, message_failure)
+      select e.attempt_id, e.id, day, e.attempt, e.tenant_id, e.provider_id, e.provider, e.worker, e.outcome,
+        e.outcome_reason, e.failure, e.http_status, e.provider_message_id, e.started_at, at_now, e.status, e.reason,
+        e.failure_shown
+      from ended e
+    )
+    select applied || coalesce(array_agg(e.id), '{}') into applied from ended e;
+  end loop;
+  rows := reported;
+  if cardinality(applied) < cardinality(reported) then
+    rows := array(select r from unnest(reported) r where r.id = any (applied));
     -- An answer that came after the lease: proof all the same that the provider accepted.
     insert into receipts (tenant_id, provider_id, message_id, purge_on, attempt, receipt, apply_at)
     select r.tenant_id, a.provider_id, r.id, r.purge_on, r.attempt, 'sent', at_now
-    from jsonb_populate_recordset(null::completion, batch) r
-    join attempts a on a.message_id = r.id and a.purge_on = r.purge_on and a.number = r.attempt and a.outcome = 'ambiguous'
-    where r.outcome = 'accepted' and not exists (select from unnest(rows) x where x.id = r.id);
+    from unnest(reported) r
+    join attempt_log a on a.message_id = r.id and a.purge_on = r.purge_on and a.number = r.attempt and a.outcome = 'ambiguous'
+    where r.outcome = 'accepted' and r.id <> all (applied);
   end if;
-  if rows is null then
-    return;
-  end if;
-
-  update message_states s
-  set status = r.status, reason = r.reason, failure = r.failure_shown, lease_until = null,
-    -- `least` passes over nulls: without a next attempt there is none, not one at the expiry.
-    next_attempt_at = case when r.next_attempt_ms is not null
-      then least(at_now + make_interval(secs => r.next_attempt_ms / 1000.0), s.expires_at) end,
-    retries = r.retries, ambiguous = r.ambiguous, provider_waits = r.provider_waits, duplicate_risk = r.duplicate_risk,
-    final = r.final, provider_message_id = coalesce(r.provider_message_id, s.provider_message_id),
-    sent_at = case when r.status = 'sent' then at_now else s.sent_at end,
-    completed_at = case when r.status in ('sent', 'failed', 'unknown') and r.await_ms is null then at_now end,
-    updated_at = at_now
-  from unnest(rows) r where s.id = r.id and s.purge_on = r.purge_on;
-
-  update attempts a
-  set outcome = r.outcome, reason = r.outcome_reason, failure = r.failure, http_status = r.http_status,
-    provider_message_id = r.provider_message_id, ended_at = at_now
-  from unnest(rows) r where a.message_id = r.id and a.purge_on = r.purge_on and a.number = r.attempt;
-
-  insert into events (message_id, purge_on, tenant_id, type, source, details, at)
-  select r.id, r.purge_on, r.tenant_id, 'message.' || r.status, 'worker',
-    jsonb_strip_nulls(jsonb_build_object('attempt', r.attempt, 'reason', r.reason, 'failure', r.failure_shown)), at_now
-  from unnest(rows) r where r.status <> 'queued';
 
   delete from due d using unnest(rows) r
   where d.seq = r.seq and r.status in ('sent', 'failed', 'unknown') and r.await_ms is null;
@@ -411,8 +439,7 @@ begin
     where r.receipts is not null;
   end if;
 
-  select array_agg(r.id) into applied from unnest(rows) r;
-  perform count_finished((select array_agg(r.tenant_id) from unnest(rows) r where r.status in ('sent', 'failed', 'unknown')));
+  perform count_finished(array(select r.tenant_id from unnest(rows) r where r.status in ('sent', 'failed', 'unknown')));
   return query select unnest(applied);
 end $$;
 
@@ -453,7 +480,7 @@ begin
     continue when s.id is null;
     -- Only the attempt that failed for now may still turn out delivered.
     applies := receipt_applies(s.status, s.final, r.receipt) and (s.status <> 'undelivered' or s.attempt = r.attempt);
-    insert into events (message_id, purge_on, tenant_id, type, source, applied, details, at)
+    insert into event_log (message_id, purge_on, tenant_id, type, source, applied, details, at)
     values (s.id, s.purge_on, s.tenant_id, 'message.' || r.receipt, 'receipt', applies,
       jsonb_strip_nulls(jsonb_build_object('attempt', r.attempt, 'failure', r.failure)), at_now);
     continue when not applies;
@@ -507,7 +534,7 @@ begin
     select s.id, s.purge_on from due d join message_states s on s.id = d.message_id and s.purge_on = d.purge_on
     where d.tenant_id = for_tenant and d.due_at < 'infinity' and s.status in ('queued', 'deferred')
     -- Waits for claims under way, in the order that all who wait here take locks in.
-    order by s.id limit most for update of s) x;
+    order by s.purge_on, s.id limit most for update of s) x;
   perform hold(ids, purges);
   return coalesce(cardinality(ids), 0);
 end $$;
@@ -529,7 +556,7 @@ language sql security definer set search_path = despatch, pg_temp as $$
   ), back as (
     update due d set due_at = coalesce(f.next_attempt_at, clock_timestamp()) from freed f where d.seq = f.seq
   ), logged as (
-    insert into events (message_id, purge_on, tenant_id, type, source, at)
+    insert into event_log (message_id, purge_on, tenant_id, type, source, at)
     select f.id, f.purge_on, f.tenant_id, 'message.released', 'system', clock_timestamp() from freed f
   )
   select count(*)::integer from freed

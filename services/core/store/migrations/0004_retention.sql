@@ -1,7 +1,7 @@
 -- Retention: partitions are made ahead, whole partitions are dropped. Run by one worker at a time.
 
 create function partition_names() returns table (parent text, options text) language sql immutable as $$
-  values ('messages', ''), ('message_states', ' with (fillfactor = 75)'), ('attempts', ' with (fillfactor = 80)'), ('events', '')
+  values ('messages', ''), ('message_states', ' with (fillfactor = 75)'), ('attempt_log', ''), ('event_log', '')
 $$;
 
 -- Makes the weekly partition of `parent` that ends retention on `monday`, unless it exists. Rows that already sit in
@@ -64,7 +64,7 @@ begin
     join pg_class c on c.oid = i.inhrelid join pg_class t on t.oid = i.inhparent
     join pg_namespace n on n.oid = t.relnamespace and n.nspname = 'despatch'
     where c.relname ~ '_\d{8}$' and (
-      (t.relname in ('messages', 'message_states', 'attempts', 'events') and right(c.relname, 8)::date + 7 <= today)
+      (t.relname in ('messages', 'message_states', 'attempt_log', 'event_log') and right(c.relname, 8)::date + 7 <= today)
       or (t.relname = 'idempotency_keys' and right(c.relname, 8)::date + 14 < today))
     order by c.relname
   loop
@@ -73,8 +73,8 @@ begin
   end loop;
   delete from messages_default where purge_on < today;
   delete from message_states_default where purge_on < today;
-  delete from attempts_default where purge_on < today;
-  delete from events_default where purge_on < today;
+  delete from attempt_log_default where purge_on < today;
+  delete from event_log_default where purge_on < today;
   delete from idempotency_keys_default where generation + 14 < today;
   delete from rate_windows where second < extract(epoch from now())::bigint - 3600;
 end $$;

@@ -5,8 +5,8 @@ revoke all on all functions in schema despatch from public;
 grant execute on function current_tenant(), schema_version() to despatch_api, despatch_worker, despatch_controller;
 
 grant execute on function
-  accept(jsonb, integer), take_rate(uuid, integer),
-  claim_idempotency(bytea[], uuid[], bytea[]),
+  accept(json, integer), take_rate(uuid, integer),
+  claim_idempotency(bytea[], uuid[], bytea[], smallint, jsonb[]),
   store_idempotent_response(bytea[], smallint[], jsonb[], bytea[]),
   release_idempotency(bytea[]),
   find_tenant(uuid, text), find_api_key(text), touch_api_keys(uuid[], timestamptz[]),
@@ -19,7 +19,7 @@ to despatch_api;
 grant execute on function
   claim(uuid[], date[], text, integer, uuid[]),
   claim_due(uuid, integer, integer, text, integer, uuid[]),
-  complete(jsonb), apply_receipts(integer), due_tenants(),
+  complete(json), apply_receipts(integer), due_tenants(),
   hold_tenant(uuid, integer), release_tenant(uuid, integer),
   load_providers(uuid[]), note_provider_result(uuid, boolean), note_provider_health(uuid, text),
   take_verifications(integer), note_verification(uuid, integer, boolean, text),
