@@ -3,7 +3,8 @@ import { QueueFullError } from '#core/platform/micro-batch.ts';
 import type { AcceptRow, Verdict } from '#core/store/acceptance.ts';
 import { createAcceptBatcher, type AcceptBatcherOptions } from './accept-batcher.ts';
 
-const row = (id: string) => ({ id, tenant_id: 't', priority: 1, traceparent: null }) as unknown as AcceptRow;
+const row = (id: string, tenant = `tenant of ${id}`) =>
+  ({ id, tenant_id: tenant, priority: 1, traceparent: null }) as unknown as AcceptRow;
 const ACCEPTED: Verdict = {
   verdict: 'accepted',
   response: null,
@@ -110,7 +111,28 @@ test('overload is refused at once, by number and by size', async () => {
   await expect(batcher.accept(row('d'), 400)).rejects.toThrow(QueueFullError);
   stuck.resolve([ACCEPTED, ACCEPTED]);
   await Promise.all(taken);
-  await expect(batcher.accept(row('e'), 900)).resolves.toEqual(ACCEPTED);
+  await expect(batcher.accept(row('e'), 500)).resolves.toEqual(ACCEPTED);
+});
+
+test('a tenant takes half of the room at most, by number and by size, and has it again afterwards', async () => {
+  const stuck = Promise.withResolvers<void>();
+  const { batcher } = setup({
+    acceptMessages: async (rows) => {
+      await stuck.promise;
+      return rows.map(() => ACCEPTED);
+    },
+    queuedMax: 8,
+    queuedBytesMax: 1_000,
+  });
+  const accept = (id: string, tenant: string, bytes: number) => batcher.accept(row(id, tenant), bytes);
+  const loud = ['a', 'b', 'c', 'd'].map((id) => accept(id, 'loud', 10));
+  await expect(accept('e', 'loud', 10)).rejects.toThrow(QueueFullError);
+  const large = accept('f', 'large', 500);
+  await expect(accept('g', 'large', 1)).rejects.toThrow(QueueFullError);
+  const quiet = accept('h', 'quiet', 10);
+  stuck.resolve();
+  await Promise.all([...loud, large, quiet]);
+  await expect(accept('i', 'loud', 500)).resolves.toEqual(ACCEPTED);
 });
 
 test('a traced message travels alone with its trace', async () => {

@@ -7,7 +7,7 @@ export type AcceptBatcher = {
   /**
    * Resolves after the commit that holds the message.
    * @param bytes Size of the request, which bounds the memory that waiting requests take.
-   * @throws QueueFullError under overload; the database's error where the row itself is at fault or no answer came.
+   * @throws QueueFullError under overload, or where the tenant alone takes half of what may wait; the database's error where the row itself is at fault or no answer came.
    */
   readonly accept: (row: AcceptRow, bytes: number) => Promise<Verdict>;
   /** Resolves when everything taken so far is settled. */
@@ -24,6 +24,8 @@ export type AcceptBatcherOptions = {
   readonly queuedBytesMax?: number;
 };
 
+/** Requests inside, waiting or in a batch. */
+type Share = { rows: number; bytes: number };
 type Settled = { readonly verdict: Verdict } | { readonly error: unknown };
 
 /** Where the wake-up has a chance to come first. */
@@ -33,7 +35,31 @@ const SWEEP_AFTER_MS = 5_000;
 export function createAcceptBatcher(options: AcceptBatcherOptions): AcceptBatcher {
   const { acceptMessages, isRowFault, wakes } = options;
   const { rowsMax = 128, flushesMax = 2, queuedMax = 2_000, queuedBytesMax = 64 * 1024 * 1024 } = options;
-  let bytesInside = 0;
+  const all: Share = { rows: 0, bytes: 0 };
+  const shares = new Map<string, Share>();
+
+  /** Half of the room is always there for the others. */
+  function enter(tenantId: string, bytes: number): Share {
+    const own = shares.get(tenantId) ?? { rows: 0, bytes: 0 };
+    if (all.bytes + bytes > queuedBytesMax || own.bytes + bytes > queuedBytesMax / 2) {
+      throw new QueueFullError('requests that wait take too much memory');
+    }
+    if (own.rows >= queuedMax / 2) throw new QueueFullError('the tenant has too many requests waiting');
+    shares.set(tenantId, own);
+    for (const share of [all, own]) {
+      share.rows += 1;
+      share.bytes += bytes;
+    }
+    return own;
+  }
+
+  function leave(tenantId: string, own: Share, bytes: number): void {
+    for (const share of [all, own]) {
+      share.rows -= 1;
+      share.bytes -= bytes;
+    }
+    if (own.rows === 0) shares.delete(tenantId);
+  }
 
   /** One row that the database chokes on must not fail its neighbours: halves are tried apart. */
   async function settle(rows: readonly AcceptRow[]): Promise<Settled[]> {
@@ -74,15 +100,13 @@ export function createAcceptBatcher(options: AcceptBatcherOptions): AcceptBatche
 
   return {
     async accept(row, bytes) {
-      if (bytesInside + bytes > queuedBytesMax)
-        throw new QueueFullError('requests that wait take too much memory');
-      bytesInside += bytes;
+      const own = enter(row.tenant_id, bytes);
       try {
         const settled = await batch.add(row);
         if ('error' in settled) throw settled.error;
         return settled.verdict;
       } finally {
-        bytesInside -= bytes;
+        leave(row.tenant_id, own, bytes);
       }
     },
     drain: () => batch.drain(),

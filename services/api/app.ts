@@ -4,17 +4,17 @@ import type { IncomingMessage } from 'node:http';
 import { AppError } from '#core/domain/app-error.ts';
 import { newId } from '#core/domain/ids.ts';
 import type { Logger } from '#core/platform/logger.ts';
+import { QueueFullError } from '#core/platform/micro-batch.ts';
 import { beginSpan } from '#core/platform/telemetry.ts';
 import type { Admitted, Authenticate, RouteAuth } from './auth.ts';
+import { answerParserError, badHost, badUrl, sendError, STATUS, toAppError, truncated } from './errors.ts';
 import {
-  answerParserError,
-  badUrl,
-  hostMissing,
-  sendError,
-  STATUS,
-  toAppError,
-  truncated,
-} from './errors.ts';
+  DEFAULT_HTTP_LIMITS,
+  httpOptions,
+  OverloadedError,
+  shedOverload,
+  type HttpLimits,
+} from './http-limits.ts';
 import type { HttpMetrics } from './http-metrics.ts';
 import { installDocs } from './openapi.ts';
 import { inputCompiler, readJson } from './read-input.ts';
@@ -30,6 +30,7 @@ export type AppDeps = {
   readonly fingerprintKey: Buffer;
   /** Which proxies' forwarded headers count: fastify's `trustProxy`. */
   readonly trustProxy: boolean | readonly string[];
+  readonly limits?: HttpLimits;
   /** Shown in the OpenAPI document. */
   readonly publicBaseUrl: string;
 };
@@ -39,17 +40,14 @@ export type AppDeps = {
  * @param modules The routes, each already holding what it needs.
  */
 export async function buildApp(deps: AppDeps, modules: readonly RouteModule[]): Promise<FastifyInstance> {
+  const { limits = DEFAULT_HTTP_LIMITS } = deps;
   const app = fastify({
+    ...httpOptions(limits),
     logger: false,
     bodyLimit: BODY_BYTES_MAX,
-    requestTimeout: 10_000,
-    // Longer than the idle limits of common load balancers, which must be the first to close.
-    keepAliveTimeout: 72_000,
     trustProxy: typeof deps.trustProxy === 'boolean' ? deps.trustProxy : [...deps.trustProxy],
     genReqId: requestIdOf,
     clientErrorHandler: answerParserError,
-    // Node's own refusal has no body; ours is among the hooks.
-    http: { requireHostHeader: false },
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id);
       void sendError(request, reply, toAppError(error));
@@ -66,6 +64,7 @@ export async function buildApp(deps: AppDeps, modules: readonly RouteModule[]): 
   readBodies(app);
   answerFaults(app, deps.log);
   observeRequests(app, deps);
+  await shedOverload(app, limits);
   admitRequests(app, deps.authenticate);
   ignoreExpectations(app);
   await installDocs(app, deps.publicBaseUrl);
@@ -111,7 +110,7 @@ function answerFaults(app: FastifyInstance, log: Logger): void {
     if (request.is404) return answerUnknown(request, reply);
     const { raw } = request;
     const answer = raw.destroyed && !raw.complete ? truncated() : toAppError(error);
-    if (STATUS[answer.code] >= 500) {
+    if (STATUS[answer.code] >= 500 && !isShed(error)) {
       log.error(
         { event: 'request.failed', requestId: request.id, route: routeOf(request), err: error },
         'Request failed',
@@ -119,6 +118,11 @@ function answerFaults(app: FastifyInstance, log: Logger): void {
     }
     return sendError(request, reply, answer);
   });
+}
+
+/** What was shed is nobody's fault, and under overload there is much of it. */
+function isShed(error: unknown): boolean {
+  return error instanceof OverloadedError || error instanceof QueueFullError;
 }
 
 /** Which methods a path knows, from the routes themselves. */
@@ -155,7 +159,8 @@ function observeRequests(app: FastifyInstance, { log, metrics }: AppDeps): void 
     request.span.run(done);
   });
   app.addHook('onRequest', ({ headers, raw }, _reply, done) => {
-    done(headers.host === undefined && raw.httpVersion === '1.1' ? hostMissing() : undefined);
+    const isMissing = headers.host === undefined && raw.httpVersion === '1.1';
+    done(isMissing || isGivenTwice(raw, 'host') ? badHost() : undefined);
   });
   app.addHook('preValidation', (request, _reply, done) => {
     done(isDecodable(request.url) ? undefined : badUrl());
@@ -238,10 +243,18 @@ function admitRequests(app: FastifyInstance, authenticate: Authenticate): void {
 
 /** The parser keeps the first of several and says nothing; what stands in front may have looked at another one. */
 function soleAuthorization({ headers, raw }: FastifyRequest): string | undefined {
-  const { authorization } = headers;
-  if (authorization === undefined) return undefined;
-  const names = raw.rawHeaders.filter((text, i) => i % 2 === 0 && text.toLowerCase() === 'authorization');
-  return names.length > 1 ? undefined : authorization;
+  return headers.authorization === undefined || isGivenTwice(raw, 'authorization')
+    ? undefined
+    : headers.authorization;
+}
+
+function isGivenTwice({ rawHeaders }: IncomingMessage, name: string): boolean {
+  let count = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const given = rawHeaders[i] as string;
+    if (given.length === name.length && given.toLowerCase() === name) count += 1;
+  }
+  return count > 1;
 }
 
 function refusalOf(

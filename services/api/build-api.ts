@@ -16,7 +16,9 @@ import { createAuthentication } from './authenticate.ts';
 import { createTokenVerifier, type OidcConfig } from './bearer.ts';
 import { createCursors } from './cursor.ts';
 import { createFreshCache } from './fresh-cache.ts';
+import type { HttpLimits } from './http-limits.ts';
 import { NOTICE_KINDS, type Notice, type NoticeKind, type PublishNotice } from './notices.ts';
+import { createRateMemory } from './rate-memory.ts';
 import { readMessageRoutes } from './routes/read-messages.ts';
 import { sendMessageRoute } from './routes/send-message.ts';
 import { createServiceKeys } from './service-keys.ts';
@@ -30,6 +32,7 @@ export type ApiSettings = {
   readonly selfServeTenants: boolean;
   readonly publicBaseUrl: string;
   readonly trustProxy: boolean | readonly string[];
+  readonly httpLimits?: HttpLimits;
 };
 
 export type ApiDeps = {
@@ -112,6 +115,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
       metrics: withValidationRejections(metrics),
       fingerprintKey: subkeys.fingerprint,
       trustProxy: settings.trustProxy,
+      ...(settings.httpLimits === undefined ? {} : { limits: settings.httpLimits }),
       publicBaseUrl: settings.publicBaseUrl,
     },
     [
@@ -119,6 +123,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
         sql,
         batcher,
         senders,
+        rateMemory: createRateMemory(),
         metrics: { ...metrics, replayed: () => metrics.idempotencyReplays.inc() },
       }),
       readMessageRoutes({ sql, cursors }),

@@ -18,6 +18,7 @@ import {
   postgresEnv,
   runtimeEnv,
 } from '#core/platform/environment.ts';
+import { DEFAULT_HTTP_LIMITS, type HttpLimits } from './http-limits.ts';
 
 /** What `jose` verifies with a public key. */
 const ALGORITHMS = new Set([
@@ -44,17 +45,45 @@ const httpEnv = defineEnvGroup({
       "Address ranges of the proxies in front. Only their `X-Forwarded-For` tells a caller's address. Empty: none.",
       { item: isCidr, rule: 'must be a list of CIDR ranges, for example 10.0.0.0/8' },
     ),
+    HEADERS_TIMEOUT_MS: whole(
+      'Until the headers of a request must be there, in milliseconds; counts from the start of the connection.',
+      { min: 100, max: 60_000, default: DEFAULT_HTTP_LIMITS.headersTimeoutMs },
+    ),
+    REQUEST_TIMEOUT_MS: whole(
+      'Until a request must be there with its body, in milliseconds. A connection on which nothing moves for three times as long is closed.',
+      { min: 100, max: 300_000, default: DEFAULT_HTTP_LIMITS.requestTimeoutMs },
+    ),
+    CONNECTIONS_MAX: whole('Connections of clients to one process; more are closed as they come.', {
+      min: 1,
+      max: 1_000_000,
+      default: DEFAULT_HTTP_LIMITS.connectionsMax,
+    }),
+    EVENT_LOOP_DELAY_MAX_MS: whole(
+      'Requests are answered with 503 while the process is behind by more than this, as the mean of a second, in milliseconds. 0: never.',
+      { min: 0, max: 60_000, default: DEFAULT_HTTP_LIMITS.loopDelayMaxMs },
+    ),
     SHUTDOWN_DELAY_MS: whole(
       'Between not being ready and no longer listening, in milliseconds: the time that load balancers need to notice.',
       { min: 0, max: 60_000, default: 5_000 },
     ),
   },
-  build: (e) => ({
-    listen: { host: e.HOST, port: e.PORT },
-    publicBaseUrl: e.PUBLIC_BASE_URL,
-    trustProxy: e.TRUST_PROXY_CIDRS.length === 0 ? false : e.TRUST_PROXY_CIDRS,
-    shutdownDelayMs: e.SHUTDOWN_DELAY_MS,
-  }),
+  build(e, { fault }) {
+    if (e.HEADERS_TIMEOUT_MS > e.REQUEST_TIMEOUT_MS) {
+      fault('HEADERS_TIMEOUT_MS', 'must be at most REQUEST_TIMEOUT_MS');
+    }
+    return {
+      listen: { host: e.HOST, port: e.PORT },
+      publicBaseUrl: e.PUBLIC_BASE_URL,
+      trustProxy: e.TRUST_PROXY_CIDRS.length === 0 ? false : e.TRUST_PROXY_CIDRS,
+      limits: {
+        headersTimeoutMs: e.HEADERS_TIMEOUT_MS,
+        requestTimeoutMs: e.REQUEST_TIMEOUT_MS,
+        connectionsMax: e.CONNECTIONS_MAX,
+        loopDelayMaxMs: e.EVENT_LOOP_DELAY_MAX_MS,
+      } satisfies HttpLimits,
+      shutdownDelayMs: e.SHUTDOWN_DELAY_MS,
+    };
+  },
 });
 
 const accessEnv = defineEnvGroup({

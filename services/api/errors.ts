@@ -131,8 +131,8 @@ export function badUrl(): AppError {
   return validationFailed({ field: 'url', rule: 'encoding', message: 'Percent-encoding is not valid UTF-8' });
 }
 
-export function hostMissing(): AppError {
-  return validationFailed({ field: 'Host', rule: 'required', message: 'HTTP/1.1 requires a Host header' });
+export function badHost(): AppError {
+  return validationFailed({ field: 'Host', rule: 'required', message: 'HTTP/1.1 requires one Host header' });
 }
 
 const CONNECTION_CODES = new Set([

@@ -44,7 +44,12 @@ const api = await buildApi({
   keyring,
   metrics,
   log,
-  settings: { ...access, publicBaseUrl: http.publicBaseUrl, trustProxy: http.trustProxy },
+  settings: {
+    ...access,
+    publicBaseUrl: http.publicBaseUrl,
+    trustProxy: http.trustProxy,
+    httpLimits: http.limits,
+  },
 });
 const schema = schemaReadiness(sql, requiredSchemaVersion());
 const health = stack.use(

@@ -76,13 +76,17 @@ export function newMessageRow(
     enqueued_at: enqueuedAt,
     expires_at: new Date(expiryOf(message, limits.retentionDays, now)).toISOString(),
     retention_days: limits.retentionDays,
-    rate_per_minute: key.rateLimitRpm ?? limits.sendRequestsPerMinute,
+    rate_per_minute: sendsPerMinute(caller),
     messages_per_day: limits.messagesPerDay,
     backlog_max: limits.backlogMax,
     scope: claim?.scope.toString('hex') ?? null,
     fingerprint: claim?.fingerprint.toString('hex') ?? null,
     response,
   };
+}
+
+export function sendsPerMinute({ tenant, key }: KeyCaller): number {
+  return key.rateLimitRpm ?? tenant.limits.sendRequestsPerMinute;
 }
 
 function expiryOf(message: SendMessage, retentionDays: number, now: number): number {

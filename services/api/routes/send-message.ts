@@ -11,7 +11,8 @@ import { earlierAnswer } from '../admin-change.ts';
 import { rateHeaders } from '../app.ts';
 import type { KeyCaller } from '../auth.ts';
 import type { FreshCache } from '../fresh-cache.ts';
-import { newMessageRow, type Accepted } from '../new-message.ts';
+import type { RateMemory } from '../rate-memory.ts';
+import { newMessageRow, sendsPerMinute, type Accepted } from '../new-message.ts';
 import { defineRoute, type Answer, type RouteContext, type RouteModule } from '../routes-kit.ts';
 import { SendMessage } from '../send-message-schema.ts';
 
@@ -26,6 +27,7 @@ export type SendMessageDeps = {
   readonly batcher: AcceptBatcher;
   /** Per tenant: the accounts that it can send through. */
   readonly senders: FreshCache<readonly Sender[]>;
+  readonly rateMemory: RateMemory;
   readonly metrics: AcceptMetrics;
 };
 
@@ -46,7 +48,7 @@ type Context = RouteContext<{ kind: 'key'; scope: 'messages:send' }, object, obj
 
 /** `POST /v1/messages`. For a warm key, one commit shared with other requests is the only call to the database. */
 export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
-  const { sql, batcher, metrics } = deps;
+  const { sql, batcher, rateMemory, metrics } = deps;
 
   /** Checks that time or settings can turn against a request. A replay of what once passed them stays good. */
   async function prepare({ body, caller, idempotency, request }: Context) {
@@ -73,8 +75,19 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
     });
   }
 
+  function refuseAgain(caller: KeyCaller): void {
+    const limit = sendsPerMinute(caller);
+    const retryAfter = rateMemory.retryAfter(caller.key.id, limit);
+    if (retryAfter === undefined) return;
+    metrics.rejected('rate');
+    const headers = rateHeaders({ limit, remaining: 0, passed: false, retryAfter });
+    throw new AppError('rate_limited', { retryAfter, headers });
+  }
+
   async function send(context: Context): Promise<Answer<Accepted>> {
     const { caller, idempotency } = context;
+    // With a key it may be a replay, which no limit holds back.
+    if (idempotency === null) refuseAgain(caller);
     let row: Awaited<ReturnType<typeof prepare>>;
     try {
       row = await prepare(context);
@@ -116,6 +129,7 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
         throw new AppError('tenant_suspended');
       case 'rate_limited':
         metrics.rejected('rate');
+        rateMemory.refused(caller.key.id, limit, retryAfter);
         throw new AppError('rate_limited', { retryAfter, headers: rate(false) });
       case 'daily_limit_reached': {
         metrics.rejected('quota');
