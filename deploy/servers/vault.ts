@@ -11,6 +11,8 @@ export type VaultOptions = {
   dir?: string;
   /** Loopback port. Default: a free one. */
   port?: number;
+  /** Listens with TLS too, on a port of its own. */
+  tls?: { certFile: string; keyFile: string };
   log?: (line: string) => void;
 };
 
@@ -23,6 +25,8 @@ export type VaultAnswer = {
 export type VaultServer = AsyncDisposable & {
   /** `http://127.0.0.1:<port>`. */
   readonly address: string;
+  /** `https://127.0.0.1:<port>`; undefined without `tls`. */
+  readonly tlsAddress: string | undefined;
   readonly port: number;
   readonly pid: number;
   readonly rootToken: string;
@@ -44,6 +48,7 @@ export async function startVault(options: VaultOptions = {}): Promise<VaultServe
   const folder = await serverFolder('vault', options.dir);
   const port = options.port ?? (await freePort());
   const address = `http://127.0.0.1:${port}`;
+  const tlsPort = options.tls === undefined ? undefined : await freePort();
   const clusterAddress = `127.0.0.1:${await freePort()}`;
   const configFile = join(folder.path, 'server.json');
   const storage = join(folder.path, 'storage');
@@ -53,7 +58,21 @@ export async function startVault(options: VaultOptions = {}): Promise<VaultServe
     // The one persistent storage of a `minimal` build; a multiplier of 1 elects its only node at once.
     storage: { raft: { path: storage, node_id: 'only', performance_multiplier: 1 } },
     cluster_addr: `https://${clusterAddress}`,
-    listener: { tcp: { address: `127.0.0.1:${port}`, cluster_address: clusterAddress, tls_disable: true } },
+    listener: [
+      { tcp: { address: `127.0.0.1:${port}`, cluster_address: clusterAddress, tls_disable: true } },
+      ...(options.tls === undefined
+        ? []
+        : [
+            {
+              tcp: {
+                address: `127.0.0.1:${tlsPort}`,
+                cluster_address: `127.0.0.1:${await freePort()}`,
+                tls_cert_file: options.tls.certFile,
+                tls_key_file: options.tls.keyFile,
+              },
+            },
+          ]),
+    ],
     api_addr: address,
     // Locking memory needs a privilege that a developer's account rarely has.
     disable_mlock: true,
@@ -84,7 +103,7 @@ export async function startVault(options: VaultOptions = {}): Promise<VaultServe
     await unseal(address, keys);
     await enable(address, keys, 'sys/mounts/transit', 'transit');
     await enable(address, keys, 'sys/auth/approle', 'approle');
-    return handle({ address, port, keys, folder, start, child });
+    return handle({ address, tlsPort, port, keys, folder, start, child });
   } catch (error) {
     await child?.stop('SIGKILL');
     await folder.remove();
@@ -94,6 +113,7 @@ export async function startVault(options: VaultOptions = {}): Promise<VaultServe
 
 type HandleInput = {
   address: string;
+  tlsPort: number | undefined;
   port: number;
   keys: Keys;
   folder: Awaited<ReturnType<typeof serverFolder>>;
@@ -101,11 +121,12 @@ type HandleInput = {
   child: Child;
 };
 
-function handle({ address, port, keys, folder, start, child: first }: HandleInput): VaultServer {
+function handle({ address, tlsPort, port, keys, folder, start, child: first }: HandleInput): VaultServer {
   let child = first;
   const stop = (): Promise<void> => child.stop('SIGTERM');
   return {
     address,
+    tlsAddress: tlsPort === undefined ? undefined : `https://127.0.0.1:${tlsPort}`,
     port,
     ...keys,
     get pid() {

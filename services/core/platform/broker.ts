@@ -47,9 +47,6 @@ export type ConsumeOptions = {
 };
 
 export type WakeConsumer = {
-  /** Holds wake-ups back: after `maxMessages` have gathered, no more are pulled. */
-  readonly pause: () => void;
-  readonly resume: () => void;
   /** Resolves when the signal was aborted and the last wake-up was handed over. */
   readonly closed: Promise<void>;
 };

@@ -149,9 +149,7 @@ export async function openNats({ config, log, name, connectWaitMs = 5_000 }: Nat
   };
 
   const consumeWakes: Nats['consumeWakes'] = (consume) => {
-    const gate = createGate();
     const ending = AbortSignal.any([consume.signal, closing.signal]);
-    ending.addEventListener('abort', gate.open, { once: true });
     const run = async (): Promise<void> => {
       for (let attempt = 0; !ending.aborted; attempt += 1) {
         if (!isConnected || js === undefined || jsm === undefined) {
@@ -165,7 +163,7 @@ export async function openNats({ config, log, name, connectWaitMs = 5_000 }: Nat
             log.warn({ stream: stream.name }, 'The wake-up stream was lost and made anew');
             consume.onRecreated();
           }
-          const pulled = await pullWakes(js, consumer, consume, gate, ending);
+          const pulled = await pullWakes(js, consumer, consume, ending);
           if (pulled > 0) attempt = 0;
           if (!ending.aborted) log.info({ stream: stream.name }, 'The consumer ended; starting it again');
         } catch (error) {
@@ -174,7 +172,7 @@ export async function openNats({ config, log, name, connectWaitMs = 5_000 }: Nat
         await pause(retryDelayMs(attempt), ending);
       }
     };
-    return { pause: gate.close, resume: gate.open, closed: run() };
+    return { closed: run() };
   };
 
   dialing = dial();
@@ -351,32 +349,11 @@ async function unlessMissing<T>(looked: Promise<T>): Promise<T | null> {
   }
 }
 
-type Gate = {
-  readonly open: () => void;
-  readonly close: () => void;
-  readonly opened: () => Promise<void> | undefined;
-};
-
-function createGate(): Gate {
-  let closed: PromiseWithResolvers<void> | undefined;
-  return {
-    open: () => {
-      closed?.resolve();
-      closed = undefined;
-    },
-    close: () => {
-      closed ??= Promise.withResolvers<void>();
-    },
-    opened: () => closed?.promise,
-  };
-}
-
 /** Hands wake-ups over until the stream, the consumer or the connection is gone, or the signal says so. */
 async function pullWakes(
   client: JetStreamClient,
   consumer: ConsumerInfo,
   { maxMessages, onWake }: ConsumeOptions,
-  gate: Gate,
   ending: AbortSignal,
 ): Promise<number> {
   const messages = await client.consumers.getConsumerFromInfo(consumer).consume({
@@ -393,8 +370,6 @@ async function pullWakes(
     if (ending.aborted) stop();
     // Pull requests leave from inside this iteration: while it rests, at most `max_messages` gather here.
     for await (const message of messages) {
-      const closed = gate.opened();
-      if (closed !== undefined) await closed;
       if (ending.aborted) break;
       pulled += 1;
       onWake(toWake(message));

@@ -1,0 +1,73 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { nkeys } from '@nats-io/transport-node';
+
+type KeyPair = ReturnType<typeof nkeys.createUser>;
+
+/** An operator with one account: what its server is configured with, and how a user of the account is let in. */
+export type NatsOperator = {
+  /** For the configuration of a nats-server. */
+  readonly config: string;
+  /** Text of a credentials file. */
+  readonly userCredentials: (name: string) => string;
+};
+
+export function createNatsOperator(): NatsOperator {
+  const operator = nkeys.createOperator();
+  const [account, system] = [nkeys.createAccount(), nkeys.createAccount()];
+  const unlimited = {
+    subs: -1,
+    data: -1,
+    payload: -1,
+    imports: -1,
+    exports: -1,
+    wildcards: true,
+    conn: -1,
+    leaf: -1,
+  };
+  const accountToken = (of: KeyPair, name: string): string =>
+    claim(operator, of, name, { type: 'account', version: 2, limits: unlimited });
+  const operatorToken = claim(operator, operator, 'operator', {
+    type: 'operator',
+    version: 2,
+    system_account: system.getPublicKey(),
+  });
+  return {
+    config: [
+      `operator: ${operatorToken}`,
+      `system_account: ${system.getPublicKey()}`,
+      'resolver: MEMORY',
+      'resolver_preload {',
+      `  ${account.getPublicKey()}: ${accountToken(account, 'despatch')}`,
+      `  ${system.getPublicKey()}: ${accountToken(system, 'system')}`,
+      '}',
+    ].join('\n'),
+    userCredentials(name) {
+      const user = nkeys.createUser();
+      const limits = { type: 'user', version: 2, subs: -1, data: -1, payload: -1 };
+      return [
+        '-----BEGIN NATS USER JWT-----',
+        claim(account, user, name, limits),
+        '------END NATS USER JWT------',
+        '',
+        '-----BEGIN USER NKEY SEED-----',
+        Buffer.from(user.getSeed()).toString(),
+        '------END USER NKEY SEED------',
+        '',
+      ].join('\n');
+    },
+  };
+}
+
+function claim(issuer: KeyPair, subject: KeyPair, name: string, nats: object): string {
+  const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+  const claims = {
+    jti: createHash('sha256').update(randomUUID()).digest('hex'),
+    iat: Math.floor(Date.now() / 1000),
+    iss: issuer.getPublicKey(),
+    sub: subject.getPublicKey(),
+    name,
+    nats,
+  };
+  const input = `${part({ typ: 'JWT', alg: 'ed25519-nkey' })}.${part(claims)}`;
+  return `${input}.${Buffer.from(issuer.sign(Buffer.from(input))).toString('base64url')}`;
+}

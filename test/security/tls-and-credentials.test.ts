@@ -1,0 +1,127 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { providerSecretBinding } from '#core/domain/binding.ts';
+import { newId, type TenantId } from '#core/domain/ids.ts';
+import { secret } from '#core/domain/secret.ts';
+import { silentLogger } from '#core/platform/logger.ts';
+import { openNats } from '#core/platform/nats.ts';
+import { openVaultKeyring } from '#core/platform/vault-keyring.ts';
+import { makeCertificates } from '#test/support/certificates.ts';
+import { startNats, type NatsServer } from '../../deploy/servers/nats.ts';
+import { startVault, type VaultServer } from '../../deploy/servers/vault.ts';
+import { createNatsOperator } from './nats-credentials.ts';
+
+let dir: string;
+const file = (name: string): string => join(dir, name);
+beforeAll(() => {
+  dir = mkdtempSync(join(tmpdir(), 'despatch-connections-'));
+  makeCertificates(dir);
+});
+afterAll(() => rmSync(dir, { recursive: true }));
+
+describe('Vault over TLS', () => {
+  let server: VaultServer;
+  beforeAll(async () => {
+    server = await startVault({ tls: { certFile: file('server.pem'), keyFile: file('server.key') } });
+  });
+  afterAll(() => server[Symbol.asyncDispose]());
+
+  const open = (caFile: string | undefined) =>
+    openVaultKeyring({
+      config: {
+        address: server.tlsAddress ?? '',
+        caFile,
+        transitMount: 'transit',
+        keyPrefix: 'despatch-',
+        auth: { method: 'token', token: secret(server.rootToken) },
+      },
+      log: silentLogger,
+      deadlineMs: 3_000,
+    });
+
+  test('a keyring that trusts its authority encrypts and decrypts', async () => {
+    await using keyring = open(file('ca.pem'));
+    const tenantId = newId<TenantId>();
+    const binding = providerSecretBinding(tenantId, newId());
+    await keyring.ensureKey(tenantId);
+    const ciphertext = await keyring.encrypt(binding, Buffer.from('canary'));
+    expect(Buffer.from(await keyring.decrypt(binding, ciphertext)).toString()).toBe('canary');
+  });
+
+  test.each<[string, () => string | undefined]>([
+    ['another authority', () => file('other-ca.pem')],
+    ['only what the system trusts', () => undefined],
+  ])('a keyring that trusts %s tells it nothing', async (_, caFile) => {
+    await using keyring = open(caFile());
+    await expect(keyring.ensureKey(newId<TenantId>())).rejects.toMatchObject({ code: 'unavailable' });
+    expect(keyring.isUsable()).toBe(false);
+  });
+
+  test('a certificate file that cannot be read ends the start', () => {
+    expect(() => open(file('missing.pem'))).toThrow(/ENOENT/);
+  });
+});
+
+describe('NATS with credentials', () => {
+  let server: NatsServer;
+  const operator = createNatsOperator();
+  beforeAll(async () => {
+    server = await startNats({ config: operator.config });
+  });
+  afterAll(() => server[Symbol.asyncDispose]());
+
+  const open = (credentials: string | undefined) => {
+    if (credentials !== undefined) writeFileSync(file('user.creds'), credentials);
+    return openNats({
+      config: {
+        servers: [server.url],
+        ...(credentials === undefined ? {} : { credsFile: file('user.creds') }),
+        prefix: 'despatch',
+        replicas: 1,
+      },
+      log: silentLogger,
+      name: 'test',
+      connectWaitMs: 1_000,
+    });
+  };
+
+  test('users of the account hear each other', async () => {
+    await using speaker = await open(operator.userCredentials('speaker'));
+    await using listener = await open(operator.userCredentials('listener'));
+    const heard: string[] = [];
+    listener.onNotice('tenant', (_, payload) => void heard.push(payload));
+    await expect
+      .poll(() => {
+        speaker.publishNotice('tenant', 't1');
+        return heard[0];
+      })
+      .toBe('t1');
+  });
+
+  test.each<[string, () => string | undefined]>([
+    ['credentials of another operator', () => createNatsOperator().userCredentials('stranger')],
+    ['the token of one user and the key of another', () => mixedCredentials()],
+    ['no credentials', () => undefined],
+  ])('%s let nobody in', async (_, credentials) => {
+    await using stranger = await open(credentials());
+    expect(stranger.isConnected()).toBe(false);
+  });
+
+  test('a credentials file that cannot be read ends the start', async () => {
+    const config = {
+      servers: [server.url],
+      credsFile: file('missing.creds'),
+      prefix: 'despatch',
+      replicas: 1,
+    };
+    await expect(openNats({ config, log: silentLogger, name: 'test' })).rejects.toThrow(/ENOENT/);
+  });
+
+  function mixedCredentials(): string {
+    const [token = ''] = operator.userCredentials('one').split('-----BEGIN USER NKEY SEED-----');
+    const [, seed = ''] = operator.userCredentials('another').split('-----BEGIN USER NKEY SEED-----');
+    return `${token}-----BEGIN USER NKEY SEED-----${seed}`;
+  }
+});

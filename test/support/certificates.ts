@@ -1,0 +1,39 @@
+import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** An authority with a certificate for 127.0.0.1 and one for a client, and an authority nobody trusts. */
+export function makeCertificates(dir: string): void {
+  const openssl = (...args: string[]): void => {
+    execFileSync('openssl', args, { cwd: dir, stdio: 'pipe' });
+  };
+  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2'];
+  for (const ca of ['ca', 'other-ca']) {
+    openssl('req', '-x509', ...key, '-keyout', `${ca}.key`, '-out', `${ca}.pem`, '-subj', `/CN=${ca}`);
+  }
+  writeFileSync(join(dir, 'names.cnf'), 'subjectAltName=IP:127.0.0.1,DNS:localhost\n');
+  for (const name of ['server', 'client']) {
+    openssl(
+      'req',
+      ...key.slice(0, -2),
+      '-keyout',
+      `${name}.key`,
+      '-out',
+      `${name}.csr`,
+      '-subj',
+      `/CN=${name}`,
+    );
+    const signing = [
+      '-CA',
+      'ca.pem',
+      '-CAkey',
+      'ca.key',
+      '-CAcreateserial',
+      '-days',
+      '2',
+      '-extfile',
+      'names.cnf',
+    ];
+    openssl('x509', '-req', '-in', `${name}.csr`, ...signing, '-out', `${name}.pem`);
+  }
+}
