@@ -43,6 +43,7 @@ export function newMessageRow(
   const enqueuedAt = new Date(now).toISOString();
   const sms = message.channel === 'sms' ? smsSegments(message.body) : null;
   const test = key.mode === 'test';
+  const expiresAt = expiryOf(message, limits.retentionDays, now);
   const response: Accepted = {
     id: newId<MessageId>(),
     status: 'queued',
@@ -74,7 +75,8 @@ export function newMessageRow(
     tags: message.tags ?? null,
     traceparent,
     enqueued_at: enqueuedAt,
-    expires_at: new Date(expiryOf(message, limits.retentionDays, now)).toISOString(),
+    expires_at: new Date(expiresAt).toISOString(),
+    lifetime_ms: message.expiresAt === undefined ? expiresAt - now : null,
     retention_days: limits.retentionDays,
     rate_per_minute: sendsPerMinute(caller),
     messages_per_day: limits.messagesPerDay,

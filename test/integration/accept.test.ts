@@ -38,6 +38,28 @@ describe('acceptance', () => {
     expect(row).toMatchObject({ status: 'queued', later: true, purge_on: verdict?.purge_on });
   });
 
+  test.each([
+    ['behind', -3_600_000],
+    ['ahead', 3_600_000],
+  ])(
+    'a lifetime is counted by the database, also for an api whose clock is an hour %s',
+    async (_, offsetMs) => {
+      await using b = await setup();
+      const tenant = await seedTenant(b.admin);
+      const now = Date.now() + offsetMs;
+      const row = acceptRow(tenant, {
+        enqueued_at: new Date(now).toISOString(),
+        expires_at: new Date(now + 600_000).toISOString(),
+        lifetime_ms: 600_000,
+      });
+      await acceptBatch(b.api, [row]);
+      const [state] = await b.admin`
+      select extract(epoch from expires_at - now())::float8 as seconds from despatch.message_states`;
+      expect(state?.['seconds']).toBeGreaterThan(590);
+      expect(state?.['seconds']).toBeLessThanOrEqual(600);
+    },
+  );
+
   test('retention never ends before its promised day and always on a Monday', async () => {
     await using b = await setup();
     const rows =

@@ -163,6 +163,8 @@ create type accept_request as (
   traceparent text,
   enqueued_at timestamptz,
   expires_at timestamptz,
+  -- Where the sender named no instant: the clock of an api may be wrong, and a lifetime is short.
+  lifetime_ms bigint,
   retention_days integer,
   -- Limits in force, as the api knows them.
   rate_per_minute integer,
@@ -353,7 +355,8 @@ begin
       returning messages.id, messages.purge_on, messages.tenant_id, messages.seq, messages.enqueued_at
     ), states as (
       insert into message_states (id, purge_on, tenant_id, seq, status, expires_at, updated_at)
-      select s.id, s.purge_on, s.tenant_id, s.seq, 'queued', r.expires_at, s.enqueued_at
+      select s.id, s.purge_on, s.tenant_id, s.seq, 'queued',
+        coalesce(now() + make_interval(secs => r.lifetime_ms / 1000.0), r.expires_at), s.enqueued_at
       from stored s join unnest(rows) r on r.id = s.id
     )
     insert into due (seq, message_id, purge_on, tenant_id, due_at)
