@@ -95,15 +95,23 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
     return { caller, rate: await take(caller.user.id, USER_REQUESTS_PER_MINUTE) };
   }
 
+  /** Looking for tenants by their slugs counts as a call of the user's own. */
+  async function byStranger(caller: UserCaller): Promise<Admitted> {
+    const rate = await take(caller.user.id, USER_REQUESTS_PER_MINUTE);
+    if (rate.passed) throw notFound();
+    return { caller, rate };
+  }
+
   async function byMember(credentials: Credentials, role: Role): Promise<Admitted> {
-    const { user, isPlatformAdmin } = await userOf(credentials.authorization);
+    const caller = await userOf(credentials.authorization);
+    const { user, isPlatformAdmin } = caller;
     const slug = credentials.tenantSlug?.trim();
     if (slug === undefined || slug === '') throw new AppError('tenant_required');
-    if (!SLUG.test(slug)) throw notFound();
+    if (!SLUG.test(slug)) return byStranger(caller);
     const { found } = await members.get(`${user.id} ${slug}`, async () => ({
       found: await directory.membership(user.id, slug),
     }));
-    if (found === null) throw notFound();
+    if (found === null) return byStranger(caller);
     const { tenant } = found;
     const rate = await take(tenant.id, tenant.limits.adminRequestsPerMinute);
     if (rate.passed) {

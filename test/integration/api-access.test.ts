@@ -125,11 +125,11 @@ describe('who may call which route', () => {
   });
 
   test.each(TENANT_BOUND)('%s needs a tenant of the caller', async (name) => {
-    const as = tenant.members.owner;
+    const as = await api.person();
     const replies = [
       await call(name, { as }),
       await call(name, { as, slug: 'no-such-tenant' }),
-      await call(name, { as, slug: suspended.slug }),
+      await call(name, { as, slug: tenant.slug }),
     ];
     expect(replies.map(answer)).toEqual(['400 tenant_required', '404 not_found', '404 not_found']);
   });
@@ -181,6 +181,19 @@ describe('admin requests per minute', () => {
     expect(refused?.body.code).toBe('rate_limited');
     expect(Number(refused?.headers['retry-after'])).toBeGreaterThanOrEqual(1);
     expect(Number(refused?.headers['retry-after'])).toBeLessThanOrEqual(61);
+  });
+
+  test("of calls with slugs that are not the caller's: 60 a user, and one's own tenant stays open", async () => {
+    const as = tenant.members.viewer;
+    const slugs = Array.from({ length: 62 }, (_, i) =>
+      i % 3 === 0 ? suspended.slug : i % 3 === 1 ? `guess-${i}` : `No Slug ${i}`,
+    );
+    const replies = await Promise.all(slugs.map((slug) => api.call('GET', '/v1/admin/limits', { as, slug })));
+    const answers = replies.map(answer);
+    expect(answers.filter((one) => one === '404 not_found')).toHaveLength(60);
+    expect(answers.filter((one) => one === '429 rate_limited')).toHaveLength(2);
+    expect((await api.call('GET', '/v1/admin/me', { as })).status).toBe(429);
+    expect((await api.call('GET', '/v1/admin/limits', { as, slug: tenant.slug })).status).toBe(200);
   });
 
   test('of calls without a tenant: 60 a user', async () => {
