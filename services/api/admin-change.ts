@@ -22,6 +22,8 @@ export type AdminDeps = {
   readonly notify: PublishNotice;
   /** Whether any signed-in user may create a tenant, or platform admins alone. */
   readonly selfServeTenants: boolean;
+  /** Tenants that a user may own who is no platform admin. */
+  readonly tenantsPerUserMax: number;
 };
 
 /** One change of a tenant's settings: its transaction, the tenant as it is in there, and the log to tell it to. */

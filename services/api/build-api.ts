@@ -30,6 +30,8 @@ export type ApiSettings = {
   /** Subjects of the issuer that act for the platform. */
   readonly platformAdmins: readonly string[];
   readonly selfServeTenants: boolean;
+  /** Tenants that a user may own who is no platform admin. */
+  readonly tenantsPerUserMax: number;
   readonly publicBaseUrl: string;
   readonly trustProxy: boolean | readonly string[];
   readonly httpLimits?: HttpLimits;
@@ -134,6 +136,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
         subkeys,
         notify,
         selfServeTenants: settings.selfServeTenants,
+        tenantsPerUserMax: settings.tenantsPerUserMax,
       }),
     ],
   );

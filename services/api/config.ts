@@ -117,6 +117,14 @@ const accessEnv = defineEnvGroup({
       'Subjects of the issuer that act for the platform: suspend, resume and see all tenants.',
     ),
     SELF_SERVE_TENANTS: flag('Whether any signed-in user may create a tenant.', false),
+    SELF_SERVE_TENANTS_MAX: whole(
+      'Tenants that a user may own who is no platform admin; creating one more is refused.',
+      {
+        min: 1,
+        max: 10_000,
+        default: 10,
+      },
+    ),
   },
   build: (e) => ({
     pepper: e.KEY_PEPPER,
@@ -129,6 +137,7 @@ const accessEnv = defineEnvGroup({
     },
     platformAdmins: e.PLATFORM_ADMINS,
     selfServeTenants: e.SELF_SERVE_TENANTS,
+    tenantsPerUserMax: e.SELF_SERVE_TENANTS_MAX,
   }),
 });
 

@@ -4,13 +4,17 @@ import type { ProviderAccountId, TenantId } from '#core/domain/ids.ts';
 import type { KeyEncrypter } from '#core/platform/keyring.ts';
 import type { FieldFault } from '#providers/provider.ts';
 
-/** Never call this within a transaction: Vault may take its time. @throws KeyringError */
-export function encryptSecrets(
+/**
+ * The tenant's key is made with its first secret: a tenant that never came to be leaves none behind.
+ * Never call this within a transaction: Vault may take its time. @throws KeyringError
+ */
+export async function encryptSecrets(
   keyring: KeyEncrypter,
   tenantId: TenantId,
   id: ProviderAccountId,
   secrets: Record<string, unknown>,
 ): Promise<string> {
+  await keyring.ensureKey(tenantId);
   return keyring.encrypt(providerSecretBinding(tenantId, id), Buffer.from(JSON.stringify(secrets)));
 }
 

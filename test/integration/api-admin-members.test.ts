@@ -35,6 +35,34 @@ describe('adding a member', () => {
     expect(await auditOf(body.userId)).toEqual(['member.added']);
   });
 
+  test('by subject tells nothing of what others know of that person', async () => {
+    const elsewhere = await api.tenant();
+    const { subject, email, userId } = elsewhere.members.developer;
+    await api.call('GET', '/v1/admin/me', { as: elsewhere.members.developer });
+    const added = await as('admin', 'PUT', PATH, { subject, role: 'viewer' });
+    const shown = await as('admin', 'GET', `${PATH}/${userId}`);
+    const listed = await as('admin', 'GET', `${PATH}?limit=200`);
+    for (const { status, text } of [added, shown, listed]) {
+      expect([status, text.includes(subject), text.includes(email)]).toEqual([200, true, false]);
+    }
+    // Nor does a guess of the address find them: it is an invitation like any other.
+    const guessed = await as('admin', 'PUT', PATH, { email, role: 'viewer' });
+    expect(guessed.body).toMatchObject({ subject: null, email });
+    expect(guessed.body.userId).not.toBe(userId);
+  });
+
+  test('by subject and later by e-mail is one member, whose address is then known', async () => {
+    const person = await api.person();
+    const { subject, email, userId } = person;
+    await as('admin', 'PUT', PATH, { subject, role: 'developer' });
+    await as('admin', 'PUT', PATH, { email, role: 'viewer' });
+    const signIn = await api.call('GET', '/v1/admin/providers', { as: person, slug: tenant.slug });
+    expect(signIn.status).toBe(200);
+    expect((await as('admin', 'GET', `${PATH}/${userId}`)).body).toMatchObject({ email, role: 'developer' });
+    const { body } = await as('admin', 'GET', `${PATH}?limit=200`);
+    expect(body.items.filter((item: { email: string | null }) => item.email === email)).toHaveLength(1);
+  });
+
   test('by e-mail waits for the first sign-in with that verified address', async () => {
     const email = `${randomUUID()}@Example.org`;
     const invited = await as('admin', 'PUT', PATH, { email, role: 'viewer' });
@@ -46,7 +74,7 @@ describe('adding a member', () => {
     expect([await see(false), await see(true)]).toEqual([404, 200]);
     const { body } = await as('admin', 'GET', `${PATH}?limit=200`);
     const like = body.items.filter(
-      (item: { email: string }) => item.email.toLowerCase() === email.toLowerCase(),
+      (item: { email: string | null }) => item.email?.toLowerCase() === email.toLowerCase(),
     );
     expect(like).toMatchObject([{ role: 'viewer', subject: expect.any(String) }]);
   });

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { access } from 'node:fs/promises';
+import { access, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { PLANS } from '#core/domain/plan.ts';
@@ -59,7 +59,6 @@ describe('creating a tenant', () => {
   test('the tenant can keep secrets from its first moment', async () => {
     const founder = await api.person();
     const { body } = await create(founder);
-    await expect(access(join(api.keyringDir, `${body.id}.key`))).resolves.toBeUndefined();
     const provider = { provider: 'simulator-sms', label: 'First', secretConfig: {} };
     const stored = await api.call('POST', '/v1/admin/providers', {
       as: founder,
@@ -67,6 +66,36 @@ describe('creating a tenant', () => {
       body: provider,
     });
     expect(stored.status).toBe(201);
+    await expect(access(join(api.keyringDir, `${body.id}.key`))).resolves.toBeUndefined();
+  });
+
+  test('no key is made for a tenant that keeps no secret or never comes to be', async () => {
+    const keys = () => readdir(api.keyringDir);
+    const before = await keys();
+    const slug = slugOf();
+    const people = await Promise.all(Array.from({ length: 5 }, () => api.person()));
+    const replies = await Promise.all(people.map((person) => create(person, { slug })));
+    expect(replies.filter(({ status }) => status === 201)).toHaveLength(1);
+    expect(await keys()).toEqual(before);
+  });
+
+  test('a user owns as many as the installation says, whatever the concurrency; platform admins are free of it', async () => {
+    await using small = await startAdminApi({ tenantsPerUserMax: 3 });
+    const founder = await small.person();
+    const found = (as: Person, key?: string): Promise<Reply> =>
+      small.call('POST', '/v1/admin/tenants', {
+        as,
+        body: { name: 'Another', slug: slugOf() },
+        headers: key === undefined ? {} : { 'idempotency-key': key },
+      });
+    const replies = await Promise.all(Array.from({ length: 8 }, () => found(founder)));
+    expect(replies.filter(({ status }) => status === 201)).toHaveLength(3);
+    const refused = replies.filter(({ status }) => status !== 201);
+    expect(new Set(refused.map(({ status, body }) => `${status} ${body.code}`))).toEqual(
+      new Set(['403 plan_limit_reached']),
+    );
+    expect((await found(await small.person())).status).toBe(201);
+    for (let n = 0; n < 4; n += 1) expect((await found(small.platformAdmin)).status).toBe(201);
   });
 
   test.each([

@@ -26,6 +26,7 @@ const CALLABLE: Readonly<Record<string, readonly RoleName[]>> = {
   memberships: ['api'],
   user_facts: ['api'],
   invite_user: ['api'],
+  count_owned_tenants: ['api'],
   create_tenant: ['api'],
   list_tenants: ['api'],
   set_suspension: ['api'],
@@ -160,6 +161,16 @@ describe('functions', () => {
     );
     expect(byColumn).toEqual(SENSITIVE);
   });
+});
+
+test('every view asks with the rights of its caller, so that policies hold for it', async () => {
+  const views = await admin<{ name: string; options: string[] | null }[]>`
+    select relname as name, reloptions as options from pg_class
+    where relnamespace = 'despatch'::regnamespace and relkind in ('v', 'm')`;
+  expect(views.length).toBeGreaterThan(0);
+  expect(
+    views.filter(({ options }) => !/^security_invoker=(?:true|on)$/.test(options?.join() ?? '')),
+  ).toEqual([]);
 });
 
 describe.each(ROLES)('the %s', (role) => {

@@ -6,19 +6,26 @@ export async function plantHistory(
   message: { readonly id: string; readonly mark: string; readonly providerId: string },
 ): Promise<void> {
   const { id, mark, providerId } = message;
+  const failure = admin.json({
+    class: 'unknown',
+    code: mark,
+    retryable: true,
+    providerCode: mark,
+    providerMessage: mark,
+  });
   for (const number of [1, 2]) {
-    await admin`insert into attempts (message_id, purge_on, number, tenant_id, provider_id, provider, worker, outcome,
-        provider_message_id, failure, started_at, ended_at)
-      select id, purge_on, ${number}, tenant_id, ${providerId}, 'twilio', ${mark}, 'rejected_transient', ${mark},
-        ${admin.json({ class: 'unknown', code: mark, retryable: true, providerCode: mark, providerMessage: mark })},
-        now(), now() from messages where id = ${id}`;
-    await admin`insert into events (message_id, purge_on, tenant_id, type, source, at, details)
+    await admin`insert into attempt_log (id, message_id, purge_on, number, tenant_id, provider_id, provider, worker,
+        outcome, provider_message_id, failure, started_at, ended_at, message_status, message_reason, message_failure)
+      select gen_random_uuid(), id, purge_on, ${number}, tenant_id, ${providerId}, 'twilio', ${mark},
+        'rejected_transient', ${mark}, ${failure}, now(), now(), 'deferred', ${mark}, ${failure}
+      from messages where id = ${id}`;
+    await admin`insert into event_log (message_id, purge_on, tenant_id, type, source, at, details)
       select id, purge_on, tenant_id, 'message.sent', ${mark}, now(), ${admin.json({ mark })} from messages where id = ${id}`;
   }
   await admin`insert into receipts (tenant_id, message_id, purge_on, attempt, receipt, failure, apply_at)
     select tenant_id, id, purge_on, 1, 'sent', ${admin.json({ code: mark })}, now() + interval '1 day' from messages where id = ${id}`;
   await admin`update message_states set provider_id = ${providerId}, provider_message_id = ${mark},
-      failure = ${admin.json({ class: 'unknown', code: mark, retryable: true, providerCode: mark, providerMessage: mark })}
+      failure = ${failure}
     where id = ${id}`;
 }
 

@@ -14,6 +14,7 @@ import { createLogger } from '#core/platform/logger.ts';
 import { createApiMetrics } from '#core/platform/metrics.ts';
 import { openPostgres, type Sql } from '#core/platform/postgres.ts';
 import { buildApi } from '../../services/api/build-api.ts';
+import { DEFAULT_HTTP_LIMITS } from '../../services/api/http-limits.ts';
 import type { Notice } from '../../services/api/notices.ts';
 import { startOidcIssuer, type OidcIssuer } from './oidc-issuer.ts';
 import { seedTenant } from './seed.ts';
@@ -84,7 +85,10 @@ export type AdminApi = AsyncDisposable & {
 };
 
 /** The whole api on a real Postgres with the api's own role, a real issuer and the local keyring. */
-export async function startAdminApi({ selfServeTenants = true } = {}): Promise<AdminApi> {
+export async function startAdminApi({
+  selfServeTenants = true,
+  tenantsPerUserMax = 1_000,
+} = {}): Promise<AdminApi> {
   const stack = new AsyncDisposableStack();
   const database = stack.use(await testDatabase());
   const issuer = stack.use(await startOidcIssuer());
@@ -132,8 +136,11 @@ export async function startAdminApi({ selfServeTenants = true } = {}): Promise<A
       },
       platformAdmins: [PLATFORM_SUBJECT],
       selfServeTenants,
+      tenantsPerUserMax,
       publicBaseUrl: 'http://localhost',
       trustProxy: false,
+      // A machine that is busy with other tests is no overload of this process.
+      httpLimits: { ...DEFAULT_HTTP_LIMITS, loopDelayMaxMs: 0 },
     },
   });
   stack.defer(stop);
@@ -193,7 +200,8 @@ export async function startAdminApi({ selfServeTenants = true } = {}): Promise<A
         await Promise.all(ROLES.map(async (role) => [role, await person()] as const)),
       ) as Record<Role, Person>;
       for (const role of ROLES) {
-        await admin`insert into members (tenant_id, user_id, role) values (${tenantId}, ${members[role].userId}, ${role})`;
+        await admin`insert into members (tenant_id, user_id, role, email_known)
+          values (${tenantId}, ${members[role].userId}, ${role}, true)`;
       }
       return { id: tenantId as TenantId, slug, members };
     },

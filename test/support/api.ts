@@ -18,6 +18,7 @@ import { createApiMetrics, type ApiMetrics } from '#core/platform/metrics.ts';
 import { openPostgres, type Sql } from '#core/platform/postgres.ts';
 import type { WakePublication } from '#core/platform/broker.ts';
 import { buildApi } from '../../services/api/build-api.ts';
+import { DEFAULT_HTTP_LIMITS } from '../../services/api/http-limits.ts';
 import { startOidcIssuer, type OidcIssuer } from './oidc-issuer.ts';
 import { seedProvider, seedTenant } from './seed.ts';
 import { testDatabase } from './servers.ts';
@@ -129,8 +130,11 @@ export async function startTestApi(): Promise<TestApi> {
         },
         platformAdmins: ['platform'],
         selfServeTenants: true,
+        tenantsPerUserMax: 1_000,
         publicBaseUrl: 'http://localhost:8080',
         trustProxy: false,
+        // A machine that is busy with other tests is no overload of this process.
+        httpLimits: { ...DEFAULT_HTTP_LIMITS, loopDelayMaxMs: 0 },
       },
     });
     stack.defer(api.stop);

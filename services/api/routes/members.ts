@@ -39,7 +39,10 @@ const Member = z
   .object({
     userId: z.uuid().describe('An invitation has an id of its own until its first sign-in.'),
     subject: z.string().nullable().describe('Null for an invitation by e-mail that nobody has taken up yet.'),
-    email: z.string().nullable(),
+    email: z
+      .string()
+      .nullable()
+      .describe('Null for somebody named by subject: what address they have is theirs to tell.'),
     role: z.enum(ROLES),
     createdAt: z.iso.datetime(),
   })

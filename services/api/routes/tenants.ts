@@ -8,6 +8,7 @@ import type { TransactionSql } from '#core/platform/postgres.ts';
 import { recordAudit } from '#core/store/audit-log.ts';
 import { directoryStore, type TenantFacts } from '#core/store/directory.ts';
 import {
+  countOwnedTenants,
   createTenant,
   findTenant,
   isSlugTaken,
@@ -20,6 +21,7 @@ import {
   type TenantPosition,
 } from '#core/store/tenants.ts';
 import {
+  assertBelow,
   assertNotSuspended,
   assertRole,
   changeTenant,
@@ -51,7 +53,7 @@ export function tenantRoutes(deps: AdminDeps): RouteModule[] {
   return [create(deps), list(deps), read(deps), update(deps), suspend(deps), resume(deps)];
 }
 
-function create({ sql, keyring, notify, selfServeTenants }: AdminDeps): RouteModule {
+function create({ sql, notify, selfServeTenants, tenantsPerUserMax }: AdminDeps): RouteModule {
   return defineRoute({
     method: 'POST',
     path: '/v1/admin/tenants',
@@ -71,7 +73,7 @@ function create({ sql, keyring, notify, selfServeTenants }: AdminDeps): RouteMod
     }),
     status: 201,
     response: Tenant,
-    errors: ['slug_taken', 'insufficient_role', 'idempotency_mismatch', 'dependency_unavailable'],
+    errors: ['slug_taken', 'insufficient_role', 'plan_limit_reached', 'idempotency_mismatch'],
     handler: async ({ caller, body, idempotency, request }) => {
       if (!caller.isPlatformAdmin && (!selfServeTenants || body.plan !== 'free'))
         throw insufficientRole('platform admin');
@@ -81,12 +83,13 @@ function create({ sql, keyring, notify, selfServeTenants }: AdminDeps): RouteMod
       if (earlier !== null) return earlier;
       if (isTaken) throw new AppError('slug_taken');
       const id = newId<TenantId>();
-      // Before the row: a tenant that exists can always keep a secret.
-      await keyring.ensureKey(id);
       const result = await createOnce(sql, {
         tenantId: id,
         claim: idempotency,
         create: async (tx) => {
+          if (!caller.isPlatformAdmin) {
+            assertBelow(await countOwnedTenants(tx, caller.user.id), tenantsPerUserMax, 'tenantsPerUserMax');
+          }
           const tenant = await createTenant(tx, { id, ...body, owner: caller.user.id });
           if (tenant === undefined) throw new AppError('slug_taken');
           await recordAudit(id, tx, originOf(caller, request), 'tenant.created', id);

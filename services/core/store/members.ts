@@ -6,6 +6,7 @@ export type Member = {
   readonly userId: UserId;
   /** Null for an invitation that nobody has taken up yet. */
   readonly subject: string | null;
+  /** Null also where the tenant has not been told the address. */
   readonly email: string | null;
   readonly role: Role;
   readonly createdAt: Date;
@@ -30,7 +31,7 @@ export async function listMembers(
 ): Promise<{ readonly member: Member; readonly position: MemberPosition }[]> {
   const { after, most } = query;
   const rows = await tx<(MemberRow & { position: string })[]>`
-    select m.user_id, u.subject, u.email, m.role, m.created_at, m.created_at::text as position
+    select m.user_id, u.subject, case when m.email_known then u.email end as email, m.role, m.created_at, m.created_at::text as position
     from members m join users u on u.id = m.user_id
     where m.tenant_id = ${tenantId}
       ${after === undefined ? tx`` : tx`and (m.created_at, m.user_id) < (${after.createdAt}::text::timestamptz, ${after.userId}::uuid)`}
@@ -47,7 +48,7 @@ export async function findMember(
   userId: UserId,
 ): Promise<Member | undefined> {
   const [row] = await tx<MemberRow[]>`
-    select m.user_id, u.subject, u.email, m.role, m.created_at from members m join users u on u.id = m.user_id
+    select m.user_id, u.subject, case when m.email_known then u.email end as email, m.role, m.created_at from members m join users u on u.id = m.user_id
     where m.tenant_id = ${tenantId} and m.user_id = ${userId}`;
   return row && toMember(row);
 }
@@ -65,9 +66,9 @@ export async function findMemberLike(
   const matches =
     'subject' in person
       ? tx`u.issuer = ${issuer} and u.subject = ${person.subject}`
-      : tx`lower(u.email) = lower(${person.email})`;
+      : tx`m.email_known and lower(u.email) = lower(${person.email})`;
   const [row] = await tx<MemberRow[]>`
-    select m.user_id, u.subject, u.email, m.role, m.created_at from members m join users u on u.id = m.user_id
+    select m.user_id, u.subject, case when m.email_known then u.email end as email, m.role, m.created_at from members m join users u on u.id = m.user_id
     where m.tenant_id = ${tenantId} and ${matches}
     order by u.subject is null, m.created_at limit 1`;
   return row && toMember(row);
@@ -83,8 +84,8 @@ export async function inviteMember(
 ): Promise<UserId> {
   const { subject = null, email = null } = person as { subject?: string; email?: string };
   const [row] = await tx<{ user_id: UserId }[]>`
-    insert into members (tenant_id, user_id, role)
-    select ${tenantId}, invite_user(${issuer}, ${subject}, ${email}), ${role}
+    insert into members (tenant_id, user_id, role, email_known)
+    select ${tenantId}, invite_user(${issuer}, ${subject}, ${email}), ${role}, ${email !== null}
     returning user_id`;
   if (row === undefined) throw new Error('an invitation returned no row');
   return row.user_id;

@@ -25,6 +25,12 @@ export type NewTenant = {
   readonly owner: UserId;
 };
 
+/** How many tenants a user owns. Nobody else counts them until the transaction ends, so that a limit holds. */
+export async function countOwnedTenants(tx: TransactionSql, userId: UserId): Promise<number> {
+  const [row] = await tx<{ owned: number }[]>`select count_owned_tenants(${userId}) as owned`;
+  return row?.owned ?? 0;
+}
+
 /** Undefined where the slug is taken. */
 export async function createTenant(tx: TransactionSql, tenant: NewTenant): Promise<TenantFacts | undefined> {
   const [row] = await tx<TenantFactsRow[]>`

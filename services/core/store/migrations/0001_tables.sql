@@ -51,6 +51,9 @@ create table members (
   tenant_id uuid not null references tenants on delete cascade,
   user_id uuid not null references users on delete cascade,
   role text not null check (role in ('owner', 'admin', 'developer', 'viewer')),
+  -- Whether the tenant knows the person's address: it invited that, or the person made the tenant. Of somebody named by
+  -- subject it learns nothing that others know.
+  email_known boolean not null default false,
   created_at timestamptz not null default now(),
   primary key (tenant_id, user_id)
 );

@@ -67,9 +67,10 @@ begin
   if email_verified and of_email is not null then
     select array_agg(u.id) into pending from users u where u.subject is null and lower(u.email) = lower(of_email);
     if pending is not null then
-      insert into members (tenant_id, user_id, role, created_at)
-      select m.tenant_id, who, m.role, m.created_at from members m where m.user_id = any (pending)
-      on conflict do nothing;
+      insert into members (tenant_id, user_id, role, email_known, created_at)
+      select distinct on (m.tenant_id) m.tenant_id, who, m.role, true, m.created_at
+      from members m where m.user_id = any (pending) order by m.tenant_id, m.created_at
+      on conflict (tenant_id, user_id) do update set email_known = true;
       delete from users where id = any (pending);
     end if;
   end if;
@@ -114,6 +115,15 @@ begin
   return who;
 end $$;
 
+-- How many tenants a user owns. Nobody else counts them until the transaction ends, so that a limit holds.
+create function count_owned_tenants(of_user uuid) returns integer
+language plpgsql security definer set search_path = despatch, pg_temp as $$
+begin
+  perform from users u where u.id = of_user for no key update;
+  return (select count(*) from members m join tenants t on t.id = m.tenant_id
+    where m.user_id = of_user and m.role = 'owner' and t.status <> 'deleted');
+end $$;
+
 -- Creates a tenant with its limits and first owner; null where the slug is taken.
 create function create_tenant(new_id uuid, new_slug text, new_name text, of_plan text, of_limits jsonb, owner uuid)
 returns setof tenant_facts
@@ -129,7 +139,7 @@ begin
   insert into tenant_limits (tenant_id, plan, limits) values (new_id, of_plan, of_limits);
   insert into tenant_usage (tenant_id, day) values (new_id, '-infinity');
   if owner is not null then
-    insert into members (tenant_id, user_id, role) values (new_id, owner, 'owner');
+    insert into members (tenant_id, user_id, role, email_known) values (new_id, owner, 'owner', true);
   end if;
   return next tenant_facts_of(made);
 end $$;

@@ -11,7 +11,7 @@ grant execute on function
   release_idempotency(bytea[]),
   find_tenant(uuid, text), find_api_key(text), touch_api_keys(uuid[], timestamptz[]),
   sign_in(text, text, text, boolean, text), membership(uuid, text), memberships(uuid), user_facts(uuid),
-  invite_user(text, text, text), create_tenant(uuid, text, text, text, jsonb, uuid),
+  invite_user(text, text, text), count_owned_tenants(uuid), create_tenant(uuid, text, text, text, jsonb, uuid),
   list_tenants(uuid, timestamptz, uuid, integer), set_suspension(uuid, text, text),
   set_plan(uuid, text, jsonb), wake_waiting(uuid)
 to despatch_api;
