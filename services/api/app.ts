@@ -10,8 +10,8 @@ import type { Admitted, Authenticate, RouteAuth } from './auth.ts';
 import { answerParserError, badHost, badUrl, sendError, STATUS, toAppError, truncated } from './errors.ts';
 import {
   DEFAULT_HTTP_LIMITS,
-  httpOptions,
   OverloadedError,
+  serverFactory,
   shedOverload,
   type HttpLimits,
 } from './http-limits.ts';
@@ -42,7 +42,7 @@ export type AppDeps = {
 export async function buildApp(deps: AppDeps, modules: readonly RouteModule[]): Promise<FastifyInstance> {
   const { limits = DEFAULT_HTTP_LIMITS } = deps;
   const app = fastify({
-    ...httpOptions(limits),
+    serverFactory: serverFactory(limits),
     logger: false,
     bodyLimit: BODY_BYTES_MAX,
     trustProxy: typeof deps.trustProxy === 'boolean' ? deps.trustProxy : [...deps.trustProxy],

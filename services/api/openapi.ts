@@ -1,6 +1,6 @@
 import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply } from 'fastify';
 import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod';
 import { VERSION } from '#core/platform/version.ts';
 import type { RouteAuth } from './auth.ts';
@@ -72,8 +72,20 @@ export async function installDocs(app: FastifyInstance, publicBaseUrl: string): 
     },
     transformObject: (input) => complete(jsonSchemaTransformObject(input) as Json, documented) as never,
   });
+  let bytes: Buffer | undefined;
+  // Made once: anybody may ask for it, as often as they like.
+  const sendDocument = (reply: FastifyReply): FastifyReply => {
+    bytes ??= Buffer.from(JSON.stringify(app.swagger()));
+    return reply.type('application/json; charset=utf-8').send(bytes);
+  };
   await app.register(swaggerUi, {
     routePrefix: '/docs',
+    uiHooks: {
+      preHandler: (request, reply, done) => {
+        if (request.routeOptions.url === '/docs/json') sendDocument(reply);
+        else done();
+      },
+    },
     staticCSP: CONTENT_SECURITY_POLICY,
     uiConfig: { validatorUrl: null, defaultModelsExpandDepth: 0 },
     theme: {
@@ -82,11 +94,7 @@ export async function installDocs(app: FastifyInstance, publicBaseUrl: string): 
       css: [{ filename: 'despatch.css', content: '.swagger-ui .topbar { display: none }' }],
     },
   });
-  let text: string | undefined;
-  app.get('/v1/openapi.json', { schema: { hide: true } }, (_request, reply) => {
-    text ??= JSON.stringify(app.swagger());
-    return reply.type('application/json; charset=utf-8').serializer(String).send(text);
-  });
+  app.get('/v1/openapi.json', { schema: { hide: true } }, (_request, reply) => sendDocument(reply));
 }
 
 /** Adds to each operation what all routes of its kind have in common: credentials, headers, errors. */

@@ -1,0 +1,123 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { call } from '#test/support/http-call.ts';
+import { startDosTarget, type DosTarget } from './dos-target.ts';
+import { openRaw, statusesOf, type RawSocket } from './raw-client.ts';
+
+const HEADERS_MS = 500;
+const REQUEST_MS = 1_000;
+const CONNECTIONS_MAX = 600;
+/** Timeouts are noticed up to a second late; the rest is for a busy machine. */
+const LATE_MS = 3_000;
+const MESSAGE = { channel: 'sms', to: '+15550000001', body: 'Hello' };
+
+let target: DosTarget;
+let key: string;
+
+beforeAll(async () => {
+  target = await startDosTarget({
+    HEADERS_TIMEOUT_MS: String(HEADERS_MS),
+    REQUEST_TIMEOUT_MS: String(REQUEST_MS),
+    CONNECTIONS_MAX: String(CONNECTIONS_MAX),
+  });
+  key = await target.key();
+  expect(await sendOne()).toBe(202);
+});
+afterAll(() => target?.[Symbol.asyncDispose]());
+
+const sendOne = async (): Promise<number> =>
+  (await call(target.api.origin, 'POST', '/v1/messages', { key, body: MESSAGE })).status;
+const openMany = (count: number): Promise<RawSocket[]> =>
+  Promise.all(Array.from({ length: count }, () => openRaw(target.port)));
+
+/** Writes a little to each of them again and again, as long as they are open. */
+function drip(sockets: readonly RawSocket[], bytes: string): Disposable {
+  const timer = setInterval(() => {
+    for (const { socket, isClosed } of sockets) if (!isClosed()) socket.write(bytes);
+  }, 100);
+  return { [Symbol.dispose]: () => clearInterval(timer) };
+}
+
+/** Sends good messages until all the sockets are closed. @returns the statuses. */
+async function serveUntilClosed(sockets: readonly RawSocket[]): Promise<number[]> {
+  const started = performance.now();
+  const statuses = new Set<number>();
+  while (sockets.some(({ isClosed }) => !isClosed()) && performance.now() - started < 20_000) {
+    statuses.add(await sendOne());
+  }
+  return [...statuses];
+}
+
+/** Sends good messages for a while. @returns the statuses. */
+async function serveFor(durationMs: number): Promise<number[]> {
+  const until = performance.now() + durationMs;
+  const statuses = new Set<number>();
+  while (performance.now() < until) statuses.add(await sendOne());
+  return [...statuses];
+}
+
+describe('connections that take their time', () => {
+  const head = `POST /v1/messages HTTP/1.1\r\nHost: api.example\r\nContent-Type: application/json\r\n`;
+
+  const withKey = (): string => `${head}X-Service-Key: ${key}\r\n`;
+
+  /** What they begin with, what they add again and again, and until when they may. */
+  const kinds = (): Record<string, readonly [begin: string, more: string, deadlineMs: number]> => ({
+    'say nothing': ['', '', HEADERS_MS],
+    'drip a header': ['GET /v1/messages HTTP/1.1\r\nX-Slow: ', 'a', HEADERS_MS],
+    'drip headers': [head, 'X-A: b\r\n', HEADERS_MS],
+    'drip empty lines': ['\r\n', '\r\n', HEADERS_MS],
+    'drip a body': [`${withKey()}Content-Length: 1000\r\n\r\n{`, ' ', REQUEST_MS],
+    'drip chunks': [`${withKey()}Transfer-Encoding: chunked\r\n\r\n`, '1\r\n \r\n', REQUEST_MS],
+    'drip the size of a chunk': [`${withKey()}Transfer-Encoding: chunked\r\n\r\n`, '0', REQUEST_MS],
+  });
+
+  test('are closed in time whatever they are slow with, and good clients are served meanwhile', async () => {
+    const groups = await Promise.all(
+      Object.entries(kinds()).map(async ([kind, [begin, more, deadlineMs]]) => {
+        const sockets = await openMany(60);
+        for (const { socket } of sockets) socket.write(begin);
+        return { kind, sockets, deadlineMs, dripping: drip(sockets, more) };
+      }),
+    );
+    using ending = new DisposableStack();
+    for (const { dripping } of groups) ending.use(dripping);
+    const statuses = await serveUntilClosed(groups.flatMap(({ sockets }) => sockets));
+    expect(statuses).toEqual([202]);
+    for (const { kind, sockets, deadlineMs } of groups) {
+      const slowest = Math.max(...sockets.map(({ lifeMs }) => lifeMs()));
+      expect({ kind, isInTime: slowest < deadlineMs + LATE_MS }).toEqual({ kind, isInTime: true });
+      expect(new Set([400, ...sockets.flatMap(({ text }) => statusesOf(text()))])).toEqual(new Set([400]));
+    }
+  });
+
+  test('and never read the answers they ask for are closed, and hold little memory until then', async () => {
+    const before = await target.memoryMib();
+    const sockets = await openMany(50);
+    for (const { socket } of sockets) socket.pause();
+    {
+      using _asking = drip(sockets, DOCUMENT.repeat(4));
+      expect(await serveFor(3_000)).toEqual([202]);
+    }
+    // All that was asked for is more than a gigabyte.
+    expect((await target.memoryMib()) - before).toBeLessThan(300);
+    for (const { socket } of sockets) socket.resume();
+    await Promise.all(sockets.map(({ closed }) => closed));
+  });
+
+  test('and send requests by the hundred without awaiting an answer are closed', async () => {
+    const sockets = await openMany(50);
+    for (const { socket } of sockets) socket.write(DOCUMENT.repeat(300));
+    expect(await serveFor(1_000)).toEqual([202]);
+    const answers = await Promise.all(sockets.map(({ closed }) => closed));
+    for (const answer of answers) expect(statusesOf(answer).length).toBeLessThan(20);
+  });
+});
+
+test('connections beyond the limit are closed at once, and room is for others again as soon as some have ended', async () => {
+  const sockets = await openMany(CONNECTIONS_MAX + 100);
+  await expect.poll(() => sockets.filter(({ isClosed }) => isClosed()).length).toBeGreaterThanOrEqual(100);
+  await Promise.all(sockets.map(({ closed }) => closed));
+  expect(await sendOne()).toBe(202);
+});
+
+const DOCUMENT = 'GET /v1/openapi.json HTTP/1.1\r\nHost: api.example\r\n\r\n';

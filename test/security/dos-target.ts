@@ -1,0 +1,95 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import postgres from 'postgres';
+import type { ApiKeyId } from '#core/domain/ids.ts';
+import type { Limits } from '#core/domain/plan.ts';
+import { secret } from '#core/domain/secret.ts';
+import { deriveKeySecret, formatServiceKey, hashKeySecret, newKeyId } from '#core/domain/service-key.ts';
+import { deriveSubkeys } from '#core/domain/subkeys.ts';
+import type { Sql } from '#core/platform/postgres.ts';
+import { seedProvider, seedTenant } from '#test/support/seed.ts';
+import { testDatabase, testNats } from '#test/support/servers.ts';
+import { startServiceProcess, type Environment, type ServiceProcess } from '#test/support/service-process.ts';
+import { freePort } from '../../deploy/servers/ports.ts';
+
+export type DosTarget = AsyncDisposable & {
+  readonly api: ServiceProcess;
+  readonly port: number;
+  /** The superuser's connection. */
+  readonly admin: Sql;
+  /** A service key of a new tenant that can send on every channel. */
+  readonly key: (limits?: Partial<Limits>) => Promise<string>;
+  /** Memory of the process in MiB. */
+  readonly memoryMib: () => Promise<number>;
+};
+
+/** One api process as it is deployed, to be attacked from outside. */
+export async function startDosTarget(environment: Environment = {}): Promise<DosTarget> {
+  await using stack = new AsyncDisposableStack();
+  const folder = await mkdtemp(join(tmpdir(), 'despatch-dos-'));
+  stack.defer(() => rm(folder, { recursive: true, force: true }));
+  const database = stack.use(await testDatabase());
+  const nats = testNats();
+  const [port, metricsPort] = await Promise.all([freePort(), freePort()]);
+  const pepper = randomBytes(32).toString('hex');
+  const subkeys = deriveSubkeys(secret(pepper));
+  const admin = postgres(database.superuserUrl, {
+    max: 2,
+    onnotice: () => {},
+    connection: { search_path: 'despatch' },
+  });
+  stack.defer(() => admin.end({ timeout: 1 }));
+  const origin = `http://127.0.0.1:${port}`;
+  const api = await startServiceProcess({
+    kind: 'api',
+    name: 'api',
+    folder,
+    origin,
+    metricsOrigin: `http://127.0.0.1:${metricsPort}`,
+    environment: {
+      DESPATCH_ENV: 'development',
+      DATABASE_URL: database.apiUrl,
+      NATS_URL: nats.url,
+      NATS_PREFIX: nats.prefix,
+      KEYRING: 'local',
+      LOCAL_KEYRING_DIR: join(folder, 'keys'),
+      HOST: '127.0.0.1',
+      PORT: String(port),
+      METRICS_HOST: '127.0.0.1',
+      METRICS_PORT: String(metricsPort),
+      PUBLIC_BASE_URL: origin,
+      KEY_PEPPER: pepper,
+      OIDC_ISSUER: 'http://127.0.0.1:9',
+      OIDC_AUDIENCE: 'despatch',
+      SHUTDOWN_DELAY_MS: '0',
+      ...environment,
+    },
+  });
+  stack.use(api);
+  const owned = stack.move();
+  return {
+    api,
+    port,
+    admin,
+    async key(limits = {}) {
+      const { tenantId } = await seedTenant(admin, limits);
+      for (const channel of ['sms', 'email', 'push', 'whatsapp'] as const) {
+        await seedProvider(admin, tenantId, { channel });
+      }
+      const id = randomUUID() as ApiKeyId;
+      const keyId = newKeyId();
+      const keySecret = deriveKeySecret(subkeys['key-secret'], id, Buffer.from(id));
+      await admin`insert into api_keys (id, tenant_id, key_id, name, mode, scopes, secret_hash)
+        values (${id}, ${tenantId}, ${keyId}, 'test', 'live', ${['messages:send', 'messages:read']},
+          ${hashKeySecret(subkeys['key-hash'], keySecret)})`;
+      return formatServiceKey({ mode: 'live', keyId, secret: keySecret });
+    },
+    async memoryMib() {
+      const [, bytes] = /^process_resident_memory_bytes (\S+)/m.exec(await api.metrics()) ?? [];
+      return Number(bytes) / 1024 / 1024;
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
