@@ -78,8 +78,8 @@ export function createChecker(input: CheckInput): Checker {
   let ofLimited = 0;
 
   function checkOutcome(record: MessageRecord): void {
-    const { id, status, reason, failure } = record;
-    if (ENDS.has(status)) return;
+    const { id, status, reason, failure, isTimed } = record;
+    if (ENDS.has(status) || isTimed) return;
     const why = failure === null ? (reason ?? 'no reason') : `${failure.class} ${failure.code}`;
     const name = status === 'failed' || status === 'expired' ? 'failed' : 'lost';
     violate(name, `message ${id} is ${status} (${why})`);

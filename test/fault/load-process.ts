@@ -6,7 +6,7 @@ import type { Channel } from '#core/domain/channel.ts';
 import { serveHelper } from './helper-process.ts';
 import { openLedger } from './ledger-file.ts';
 import type { Acknowledgement } from './ledger.ts';
-import { seededRandom } from './random.ts';
+import { seededRandom, type Random } from './random.ts';
 import { newToken } from './token.ts';
 
 export type Credential = { readonly name: string; readonly key: string };
@@ -17,6 +17,8 @@ export type LoadTenant = {
   readonly channels: readonly Channel[];
   /** Share of the load, relative to the others. */
   readonly weight: number;
+  /** How many messages are sent at once, each with the next credential and to the next process. */
+  readonly burst: number;
   /** Refusals that this tenant is there for. */
   readonly expects: readonly string[];
 };
@@ -113,7 +115,10 @@ async function run(start: Start): Promise<void> {
           continue;
         }
         const tenant = random.pick(lots);
-        void send(start, newMessage(start, tenant, random), random.next() < TWINS, ledger.append);
+        for (let i = 0; i < tenant.burst; i++) {
+          const message = newMessage(start, tenant, random, i);
+          void send(start, message, random.next() < TWINS, ledger.append);
+        }
       }
       if (stoppedAt !== undefined && waiting === 0) resolve();
       else setTimeout(pump, 2);
@@ -131,8 +136,10 @@ type Message = Omit<Acknowledgement, 'id' | 'askedAt' | 'at' | 'credential'> & {
   readonly to: number;
 };
 
-function newMessage(start: Start, tenant: LoadTenant, random: ReturnType<typeof seededRandom>): Message {
-  const credential = random.pick([...tenant.credentials, ...(added.get(tenant.id) ?? [])]);
+function newMessage(start: Start, tenant: LoadTenant, random: Random, place: number): Message {
+  const credentials = [...tenant.credentials, ...(added.get(tenant.id) ?? [])];
+  const credential =
+    tenant.burst === 1 ? random.pick(credentials) : (credentials[place % credentials.length] as Credential);
   const channel = random.pick(tenant.channels);
   const guarantee = random.next() < 0.3 ? 'at_most_once' : 'at_least_once';
   const token = newToken();
@@ -144,7 +151,7 @@ function newMessage(start: Start, tenant: LoadTenant, random: ReturnType<typeof 
     credential,
     guarantee,
     firstAskedAt: Date.now(),
-    to: random.whole(0, start.origins.length - 1),
+    to: tenant.burst === 1 ? random.whole(0, start.origins.length - 1) : place,
     body: JSON.stringify({
       channel,
       ...FIELDS[channel](`${token} ${start.canary}`),

@@ -26,7 +26,9 @@ export type NemesisOptions = {
 };
 
 const OFFSET_MS_MAX = 600;
-const READY_MS_MAX = 40_000;
+/** A slow machine does not make a long run: the next fault comes although a process is still starting. */
+const PATIENCE_MS = 3_000;
+const READY_MS_MAX = 60_000;
 
 /** Breaks one thing after the other and mends it again. */
 export async function runNemesis(
@@ -37,7 +39,7 @@ export async function runNemesis(
   const faults = FAULTS.filter(({ name }) => only.length === 0 || only.includes(name));
   const random = seededRandom(seed);
   const { rig } = context;
-  const done: Trial[] = [];
+  const done: Promise<Trial>[] = [];
   // Each of them once, then any of them: a short run breaks as many different things as it can.
   let deck: typeof faults = [];
   for (let number = 1; number <= trials; number++) {
@@ -49,31 +51,25 @@ export async function runNemesis(
     await sleep(offsetMs);
     const injectedAt = Date.now();
     const injection: Injection = await fault.inject({ ...context, random: own });
+    const known = { number, name: fault.name, seed: trialSeed, offsetMs, injectedAt };
     if ('notRun' in injection) {
       const { notRun } = injection;
-      const rest = { target: '', notRun, injectedAt, healedAt: injectedAt, readyMs: 0 };
-      done.push({ number, name: fault.name, seed: trialSeed, offsetMs, ...rest });
+      done.push(Promise.resolve({ ...known, target: '', notRun, healedAt: injectedAt, readyMs: 0 }));
     } else {
+      const { target } = injection;
       await sleep(injection.holdMs);
       await injection.heal();
       const healedAt = Date.now();
-      const isReady = await untilAllReady([...rig.apis, ...rig.workers], READY_MS_MAX);
-      const readyMs = isReady ? Date.now() - healedAt : null;
-      const { target } = injection;
-      done.push({
-        number,
-        name: fault.name,
-        seed: trialSeed,
-        offsetMs,
-        target,
-        injectedAt,
-        healedAt,
-        readyMs,
+      const ready = untilAllReady([...rig.apis, ...rig.workers], READY_MS_MAX).then((isReady) => {
+        const readyMs = isReady ? Date.now() - healedAt : null;
+        return { ...known, target, healedAt, readyMs };
       });
+      done.push(ready);
+      await Promise.race([ready, sleep(PATIENCE_MS)]);
     }
-    note(done.at(-1) as Trial);
+    void done.at(-1)?.then(note);
   }
-  return done;
+  return Promise.all(done);
 }
 
 function shuffled<T>(items: readonly T[], random: { whole: (min: number, max: number) => number }): T[] {

@@ -9,6 +9,8 @@ export type MessageRecord = {
   readonly token: string;
   readonly status: string;
   readonly reason: string | null;
+  /** It waits for a time that has not come. */
+  readonly isTimed: boolean;
   readonly failure: { readonly class: string; readonly code: string } | null;
   readonly duplicateRisk: boolean;
   readonly guarantee: string;
@@ -25,7 +27,8 @@ const AT_ONCE = 2_000;
 /** All messages that the load sent, a few thousand at a time. */
 export async function eachRecord(sql: Sql, visit: (record: MessageRecord) => void): Promise<void> {
   const rows = sql<MessageRecord[]>`
-    select m.id, m.tenant_id as "tenantId", m.external_id as token, s.status, s.reason, s.failure,
+    select m.id, m.tenant_id as "tenantId", m.external_id as token, s.status, s.reason,
+      s.status = 'deferred' and s.next_attempt_at > now() as "isTimed", s.failure,
       s.duplicate_risk as "duplicateRisk", m.delivery_guarantee as guarantee,
       coalesce(a.numbers, '{}') as attempts, coalesce(a.outcomes, '{}') as outcomes, coalesce(e.types, '{}') as events
     from messages m
@@ -40,13 +43,25 @@ export async function eachRecord(sql: Sql, visit: (record: MessageRecord) => voi
   for await (const batch of rows) for (const record of batch) visit(record);
 }
 
-/** Messages for which something still has to happen, and how many of them wait for a time that has not come. */
-export async function unfinished(sql: Sql): Promise<{ readonly open: number; readonly waiting: number }> {
-  const [row] = await sql<{ open: number; waiting: number }[]>`
+export type Unfinished = {
+  readonly open: number;
+  /** Those that wait for a time that has not come. */
+  readonly waiting: number;
+  /** Those that somebody should have looked at long ago. */
+  readonly overdue: number;
+};
+
+const OVERDUE = '10 seconds';
+
+/** Messages for which something still has to happen. */
+export async function unfinished(sql: Sql): Promise<Unfinished> {
+  const [row] = await sql<Unfinished[]>`
     select count(*)::int as open,
-      count(*) filter (where status = 'deferred' and next_attempt_at > now() + interval '20 seconds')::int as waiting
-    from message_states where status in ('queued', 'sending', 'deferred', 'held', 'scheduled')`;
-  return row ?? { open: 0, waiting: 0 };
+      count(*) filter (where s.status = 'deferred' and s.next_attempt_at > now())::int as waiting,
+      count(*) filter (where d.seq is null or d.due_at < now() - ${OVERDUE}::interval)::int as overdue
+    from message_states s left join due d using (seq)
+    where s.status in ('queued', 'sending', 'deferred', 'held', 'scheduled')`;
+  return row ?? { open: 0, waiting: 0, overdue: 0 };
 }
 
 /** Gives a tenant the largest plan with some limits of its own. */

@@ -51,8 +51,8 @@ export type Rig = AsyncDisposable & {
   readonly providers: HelperProcess<ProviderCommand, ProviderReport>;
   readonly providerLedger: string;
   readonly traces: TraceCollector;
-  /** The superuser's connection. */
-  readonly admin: Sql;
+  /** Asks the database as its superuser, over a connection that no earlier fault has touched. */
+  readonly ask: <T>(work: (sql: Sql) => Promise<T>) => Promise<T>;
   readonly client: ApiClient;
   readonly platformToken: string;
   readonly tenants: TenantSet;
@@ -63,6 +63,12 @@ export type Rig = AsyncDisposable & {
 export const LEASE_MS = 3_000;
 const DEADLINE_MS = 1_500;
 const STATEMENT_MS = 3_000;
+const ADMIN_OPTIONS = {
+  max: 1,
+  onnotice: () => {},
+  connection: { search_path: 'despatch' },
+  types: { bigint: { to: 20, from: [20], serialize: String, parse: Number } },
+};
 const CLOCK = fileURLToPath(new URL('shifted-clock.ts', import.meta.url));
 const TRACED = 0.02;
 const WATCHED = ['accept', 'claim', 'claim_due', 'complete'];
@@ -87,13 +93,14 @@ export async function openRig(tenantCount: number, log: (line: string) => void):
     configureVault(vault),
     migrate({ databaseUrl: database.superuserUrl(), passwords }),
   ]);
-  const admin = postgres(database.superuserUrl(), {
-    max: 4,
-    onnotice: () => {},
-    connection: { search_path: 'despatch' },
-    types: { bigint: { to: 20, from: [20], serialize: String, parse: Number } },
-  });
-  stack.defer(() => admin.end({ timeout: 1 }));
+  const ask: Rig['ask'] = async (work) => {
+    const sql = postgres(database.superuserUrl(), ADMIN_OPTIONS);
+    try {
+      return await work(sql);
+    } finally {
+      await sql.end({ timeout: 1 });
+    }
+  };
   const providerLedger = join(folder, 'provider-calls.ndjson');
   const workerNames = ['worker-1', 'worker-2'];
   const providers = stack.use(
@@ -151,6 +158,8 @@ export async function openRig(tenantCount: number, log: (line: string) => void):
         DATABASE_STATEMENT_TIMEOUT_MS: String(STATEMENT_MS),
         OTEL_EXPORTER_OTLP_ENDPOINT: traces.origin,
         OTEL_TRACES_SAMPLE_RATIO: String(TRACED),
+        // Processes that start every few seconds need not compile the same code each time.
+        NODE_COMPILE_CACHE: join(folder, 'compiled'),
         NODE_OPTIONS: `--import=${CLOCK}`,
         CLOCK_FILE: clock,
       },
@@ -181,7 +190,7 @@ export async function openRig(tenantCount: number, log: (line: string) => void):
   const platformToken = await mint(PEOPLE.platform.sub);
   const tenants = await makeTenants({
     origin: apis[0]?.service.origin ?? '',
-    admin,
+    ask,
     platformToken,
     mint,
     count: tenantCount,
@@ -199,7 +208,7 @@ export async function openRig(tenantCount: number, log: (line: string) => void):
     providers,
     providerLedger,
     traces,
-    admin,
+    ask,
     client,
     platformToken,
     tenants,

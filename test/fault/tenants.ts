@@ -1,13 +1,13 @@
 import { generateKeyPair, randomBytes, randomUUID } from 'node:crypto';
 import { promisify } from 'node:util';
 import type { Channel } from '#core/domain/channel.ts';
-import type { Sql } from '#core/platform/postgres.ts';
 import type { ProviderAccount } from '../../deploy/quickstart/accounts.ts';
 import { createApiClient, type ApiClient } from '../../deploy/quickstart/api-client.ts';
 import { ensureTenant } from '../../deploy/quickstart/tenants.ts';
 import type { Canary } from '../support/canaries.ts';
 import type { LoadTenant } from './load-process.ts';
 import { setLimits } from './records.ts';
+import type { Rig } from './rig.ts';
 
 export type RigTenant = LoadTenant & { readonly slug: string; readonly ownerToken: string };
 
@@ -30,7 +30,7 @@ export type TenantSet = {
 
 export type TenantInput = {
   readonly origin: string;
-  readonly admin: Sql;
+  readonly ask: Rig['ask'];
   readonly platformToken: string;
   readonly mint: (subject: string) => Promise<string>;
   readonly count: number;
@@ -38,6 +38,8 @@ export type TenantInput = {
 
 const CHANNELS: readonly Channel[] = ['sms', 'sms', 'email', 'push', 'whatsapp'];
 const PER_DAY = 150;
+/** An even number: a key is then always used with the same process, and the two do not wait for each other's keys. */
+const BURST = 8;
 const PER_MINUTE = 60;
 const WEIGHT = 4;
 
@@ -53,6 +55,7 @@ export async function makeTenants(input: TenantInput): Promise<TenantSet> {
 
   async function make(options: {
     weight: number;
+    burst?: number;
     keys?: number;
     expects?: readonly string[];
     channels?: readonly Channel[];
@@ -60,11 +63,11 @@ export async function makeTenants(input: TenantInput): Promise<TenantSet> {
   }): Promise<RigTenant> {
     const slug = `t-${randomUUID().slice(0, 8)}`;
     const ownerToken = await input.mint(`owner-of-${slug}`);
-    const { channels = CHANNELS, weight, keys = 1, expects = [] } = options;
+    const { channels = CHANNELS, weight, burst = 1, keys = 1, expects = [] } = options;
     const accounts = accountsOf(pem, canaries).filter(({ channel }) => channels.includes(channel));
     const wanted = { slug, name: slug, ownerToken, accounts };
     const { id, serviceKey } = await ensureTenant(client, wanted, undefined, input.platformToken);
-    await setLimits(input.admin, id, options.limits);
+    await input.ask((sql) => setLimits(sql, id, options.limits));
     const more = Array.from({ length: keys - 1 }, (_, i) =>
       makeKey(client, { slug, ownerToken }, `key ${i}`),
     );
@@ -74,14 +77,15 @@ export async function makeTenants(input: TenantInput): Promise<TenantSet> {
     ];
     canaries.push({ name: 'a sign-in token', secret: ownerToken });
     for (const { key } of credentials) canaries.push({ name: 'a service key', secret: secretOf(key) });
-    return { id, slug, ownerToken, credentials, channels, weight, expects };
+    return { id, slug, ownerToken, credentials, channels, weight, burst, expects };
   }
 
   const ordinary = Array.from({ length: input.count }, () => make({ weight: WEIGHT }));
   const [limited, slow, rotating, suspended] = await Promise.all([
     make({
-      weight: WEIGHT,
-      keys: 4,
+      weight: 1,
+      keys: BURST,
+      burst: BURST,
       channels: ['sms'],
       expects: ['daily_limit_reached'],
       limits: { messagesPerDay: PER_DAY },

@@ -1,6 +1,7 @@
 import { healsItself, type Fault } from './fault.ts';
 
 const CONNECTIONS = 'despatch-%';
+const SEGMENTS_MAX = 24;
 
 export const POSTGRES_FAULTS: readonly Fault[] = [
   {
@@ -12,9 +13,11 @@ export const POSTGRES_FAULTS: readonly Fault[] = [
   },
   {
     name: 'postgres-backend-killed',
-    async inject({ rig: { admin } }) {
-      const [backend] = await admin<{ pid: number }[]>`
-        select pid from pg_stat_activity where application_name like ${CONNECTIONS} order by random() limit 1`;
+    async inject({ rig }) {
+      const [backend] = await rig.ask(
+        (sql) => sql<{ pid: number }[]>`
+        select pid from pg_stat_activity where application_name like ${CONNECTIONS} order by random() limit 1`,
+      );
       if (backend === undefined) return { notRun: 'no service was connected' };
       // The others end too: one of them may have left shared memory in disorder.
       process.kill(backend.pid, 'SIGKILL');
@@ -23,8 +26,11 @@ export const POSTGRES_FAULTS: readonly Fault[] = [
   },
   {
     name: 'postgres-backends-terminated',
-    async inject({ rig: { admin } }) {
-      await admin`select pg_terminate_backend(pid) from pg_stat_activity where application_name like ${CONNECTIONS}`;
+    async inject({ rig }) {
+      await rig.ask(
+        (sql) =>
+          sql`select pg_terminate_backend(pid) from pg_stat_activity where application_name like ${CONNECTIONS}`,
+      );
       return { target: 'postgres', holdMs: 500, heal: healsItself };
     },
   },
@@ -50,16 +56,17 @@ export const POSTGRES_FAULTS: readonly Fault[] = [
   },
   {
     name: 'disk-full',
-    async inject({ rig: { admin, postgres, walDisk } }) {
+    async inject({ rig: { ask, postgres, walDisk } }) {
       if (walDisk === null) return { notRun: 'a disk can be mounted by root on Linux only' };
       await walDisk.fill();
       // Segments that were made before hold the log for a while.
-      for (let i = 0; i < 24; i++) {
-        const isWritten =
-          await admin`select pg_logical_emit_message(false, 'fill', repeat('x', 1000)), pg_switch_wal()`.then(
-            () => true,
-            () => false,
-          );
+      for (let i = 0; i < SEGMENTS_MAX; i++) {
+        const isWritten = await ask(
+          (sql) => sql`select pg_logical_emit_message(false, 'fill', 'x'), pg_switch_wal()`,
+        ).then(
+          () => true,
+          () => false,
+        );
         if (!isWritten) break;
       }
       return {

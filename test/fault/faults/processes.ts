@@ -2,8 +2,8 @@ import { LEASE_MS } from '../rig.ts';
 import { healsItself, type Fault } from './fault.ts';
 
 const RESTART_MS = 1_500;
-/** Longer than the sweep leaves to a wake-up, which a worker that was stopped may still hold. */
-const OVER_SWEEP_MS = 6_500;
+/** Longer than the sweep leaves to a wake-up: others then do what a stopped worker still holds wake-ups for. */
+const OVER_SWEEP_MS = 7_500;
 
 const KINDS = ['api', 'worker'] as const;
 
@@ -30,9 +30,18 @@ const stopped: Fault[] = KINDS.map((kind) => ({
   async inject({ rig, random }) {
     const { service } = random.pick(rig[`${kind}s`]);
     service.signal('SIGSTOP');
-    const holdMs = kind === 'api' ? random.whole(500, 4_000) : random.whole(LEASE_MS + 500, OVER_SWEEP_MS);
+    const holdMs = kind === 'api' ? random.whole(500, 4_000) : random.whole(LEASE_MS + 500, LEASE_MS + 2_000);
     return { target: service.name, holdMs, heal: () => service.signal('SIGCONT') };
   },
 }));
 
-export const PROCESS_FAULTS: readonly Fault[] = [...killed, ...ended, ...stopped];
+const stoppedOverSweep: Fault = {
+  name: 'stop-worker-over-sweep',
+  async inject({ rig, random }) {
+    const { service } = random.pick(rig.workers);
+    service.signal('SIGSTOP');
+    return { target: service.name, holdMs: OVER_SWEEP_MS, heal: () => service.signal('SIGCONT') };
+  },
+};
+
+export const PROCESS_FAULTS: readonly Fault[] = [...killed, ...ended, ...stopped, stoppedOverSweep];

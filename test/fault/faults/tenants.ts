@@ -2,7 +2,7 @@ import { makeKey, secretOf } from '../tenants.ts';
 import { healsItself, type Fault } from './fault.ts';
 
 /** Longer than any process remembers what it was told of a tenant. */
-const OVER_MEMORY_MS = 6_500;
+const OVER_MEMORY_MS = 7_500;
 
 export const TENANT_FAULTS: readonly Fault[] = [
   {

@@ -1,0 +1,117 @@
+import type { Mutant } from '../support/mutant-tree.ts';
+import type { ViolationName } from './check.ts';
+
+/** A broken variant of the service, and what must be noticed of it. */
+export type FaultMutant = {
+  readonly name: string;
+  readonly patches: readonly Omit<Mutant, 'name'>[];
+  /** The fault that brings it to light. */
+  readonly fault: string;
+  readonly expected: ViolationName;
+};
+
+const ACCEPT = 'services/core/store/migrations/0002_accept.sql';
+const DELIVERY = 'services/core/store/migrations/0003_delivery.sql';
+
+export const MUTANTS: readonly FaultMutant[] = [
+  {
+    name: '202 before the commit',
+    patches: [
+      {
+        file: 'services/api/accept-batcher.ts',
+        find: 'const settled = await batch.add(row);',
+        replace: `void batch.add(row).catch(() => {});
+        const settled: Settled = {
+          verdict: { verdict: 'accepted', response: null, retryAfter: null, remaining: 1, purgeOn: '' },
+        };`,
+      },
+    ],
+    fault: 'kill-api-before-accept',
+    expected: 'lost',
+  },
+  {
+    name: 'a claim without compare-and-set',
+    patches: [
+      {
+        file: DELIVERY,
+        find: "array(select c from unnest(lock_candidates(ids, purges)) c where c.status in ('queued', 'deferred')),",
+        replace: 'array(select c from unnest(lock_candidates(ids, purges)) c),',
+      },
+    ],
+    fault: 'stop-worker-over-sweep',
+    expected: 'duplicate',
+  },
+  {
+    name: 'no sweep',
+    patches: [
+      {
+        file: 'services/worker/sweep.ts',
+        find: 'of await store.dueTenants()',
+        replace: 'of (await store.dueTenants()).slice(0, 0)',
+      },
+    ],
+    fault: 'nats-store-lost',
+    expected: 'lost',
+  },
+  {
+    name: 'calls of a dead worker queued again',
+    patches: [
+      {
+        file: 'services/worker/dispatcher.ts',
+        find: '{ outcome: WORKER_LOST, provider: undefined }',
+        replace: "{ outcome: { kind: 'not_started', reason: 'shutdown' }, provider: undefined }",
+      },
+    ],
+    fault: 'kill-worker-bytes-left',
+    expected: 'duplicate',
+  },
+  {
+    name: 'a quota that is read and then written',
+    patches: [
+      { file: ACCEPT, find: 'order by x.tenant_id for update of x', replace: 'order by x.tenant_id' },
+    ],
+    fault: 'nats-connections-reset',
+    expected: 'quota',
+  },
+  {
+    name: 'keys remembered for ever',
+    patches: [
+      {
+        file: 'services/api/fresh-cache.ts',
+        find: 'const FRESH_MS = 5_000;',
+        replace: 'const FRESH_MS = 3_600_000;',
+      },
+      {
+        file: 'services/api/fresh-cache.ts',
+        find: 'if (matches(value)) values.delete(key);',
+        replace: 'matches(value);',
+      },
+    ],
+    fault: 'key-revoked',
+    expected: 'revocation',
+  },
+  {
+    name: 'idempotency keys forgotten',
+    patches: [
+      {
+        file: 'services/api/new-message.ts',
+        find: "scope: claim?.scope.toString('hex') ?? null,",
+        replace: 'scope: null,',
+      },
+    ],
+    fault: 'nats-connections-reset',
+    expected: 'idempotency',
+  },
+  {
+    name: 'a text in the log',
+    patches: [
+      {
+        file: 'services/worker/events.ts',
+        find: '        messageId: message.id,\n        providerId',
+        replace: '        messageId: message.id,\n        content: message.content,\n        providerId',
+      },
+    ],
+    fault: 'nats-connections-reset',
+    expected: 'canary',
+  },
+];
