@@ -1,37 +1,28 @@
 // `npm run bench`: see HELP in options.ts.
 import { mkdir, writeFile } from 'node:fs/promises';
-import { cpus, totalmem } from 'node:os';
 import { join } from 'node:path';
 import { projectRoot } from '../support/command.ts';
-import { startHelper } from './helper.ts';
-import * as measurements from './measurements.ts';
+import { startHelpers, type Bench } from './measure/bench.ts';
+import { measureGrowth, type Growth } from './measure/growth.ts';
+import { describeMachine } from './measure/machine.ts';
+import { measureRound, type Round } from './measure/round.ts';
 import { HELP, parseOptions, type BenchOptions } from './options.ts';
-import { printReport, reportOf, type Round } from './report.ts';
-import { openStack } from './stack.ts';
-
-const { acceptFloor, acceptStopped, acceptTransaction, drainLoop, drainWorker, running } = measurements;
-
-const CONTESTANTS = {
-  floor: acceptFloor,
-  stopped: acceptStopped,
-  transaction: acceptTransaction,
-  running,
-  worker: drainWorker,
-  loop: drainLoop,
-} satisfies { [Name in keyof Round]: (bench: measurements.Bench) => Promise<Round[Name]> };
+import { layoutPage, layoutReport } from './report/page.ts';
+import { figureOf, ledgerOfResult, spreadOver, type BenchResult } from './report/result.ts';
+import { openStack } from './stack/stack.ts';
 
 const log = (line: string): void => void process.stderr.write(`${line}\n`);
 
 try {
   const options = parseOptions(process.argv.slice(2));
   if (options === 'help') process.stdout.write(HELP);
-  else await measure(options);
+  else await report(await measure(options));
 } catch (error) {
   log(error instanceof TypeError ? error.message : String(error instanceof Error ? error.stack : error));
   process.exitCode = 1;
 }
 
-async function measure(options: BenchOptions): Promise<void> {
+async function measure(options: BenchOptions): Promise<BenchResult> {
   await using resources = new AsyncDisposableStack();
   const ending = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
@@ -39,56 +30,38 @@ async function measure(options: BenchOptions): Promise<void> {
       log('ending after this measurement');
       ending.abort(new Error('The run was interrupted'));
     });
-  const stack = resources.use(await openStack(options.tenants, log));
-  const bench: measurements.Bench = {
-    options,
-    stack,
-    helpers: {
-      load: resources.use(await startHelper('./load-process.ts')),
-      provider: resources.use(await startHelper('./provider-process.ts')),
-      loop: resources.use(await startHelper('./loop-process.ts')),
-    },
-  };
+  const stack = resources.use(await openStack({ ...options, log }));
+  const bench: Bench = { options, stack, helpers: await startHelpers(resources) };
+  const machine = await describeMachine(stack);
+  const takenAt = new Date().toISOString();
   const rounds: Round[] = [];
   for (let number = 1; number <= options.rounds; number++) {
-    const round: Partial<Record<keyof Round, unknown>> = {};
-    for (const name of shuffled(Object.keys(CONTESTANTS) as (keyof Round)[])) {
+    const round = await measureRound(bench, number, (name) => {
       ending.signal.throwIfAborted();
       log(`round ${number} of ${options.rounds}: ${name}`);
-      round[name] = await CONTESTANTS[name](bench);
-    }
-    rounds.push(round as Round);
+    });
+    rounds.push(round);
   }
-  const report = reportOf(rounds);
-  const result = {
-    machine: { cpu: cpus()[0]?.model, cores: cpus().length, memoryBytes: totalmem(), node: process.version },
-    postgres: stack.settings,
-    options,
-    ...report,
-    rounds,
-  };
+  const growth = options.measuresGrowth ? await grow(bench, rounds) : null;
+  return { takenAt, machine, options, rounds, growth };
+}
+
+/** Where the run did not find out what the service keeps up with. */
+const MODEST_PER_SECOND = 500;
+
+function grow(bench: Bench, rounds: readonly Round[]): Promise<Growth> {
+  const { median } = spreadOver(rounds, (round) => figureOf(round, 'running/sustainedPerSecond'));
+  return measureGrowth(bench, Number.isNaN(median) ? MODEST_PER_SECOND : median / 2, log);
+}
+
+async function report(result: BenchResult): Promise<void> {
   const text = `${JSON.stringify(result, null, 2)}\n`;
   await mkdir(join(projectRoot, '.despatch'), { recursive: true });
   await writeFile(join(projectRoot, '.despatch', 'bench.json'), text);
-  process.stdout.write(options.printsJson ? text : printReport(report, refusals(rounds)));
-}
-
-/** So that no contestant always follows the same other. */
-function shuffled<T>(values: readonly T[]): T[] {
-  return values
-    .map((value) => ({ value, at: Math.random() }))
-    .toSorted((a, b) => a.at - b.at)
-    .map(({ value }) => value);
-}
-
-/** Whatever was not a 202, by contestant. */
-function refusals(rounds: readonly Round[]): string {
-  return rounds
-    .flatMap(({ floor, stopped, transaction, running: { accept } }) =>
-      Object.entries({ floor, stopped, transaction, running: accept }),
-    )
-    .flatMap(([name, { refused }]) =>
-      Object.entries(refused).map(([status, count]) => `${name} ${status} ${count} times`),
-    )
-    .join(', ');
+  if (result.options.writesPage) {
+    await writeFile(join(projectRoot, 'services', 'PERFORMANCE.md'), layoutPage(result));
+  }
+  process.stdout.write(result.options.printsJson ? text : layoutReport(result));
+  const { lost, repeated } = ledgerOfResult(result);
+  if (lost + repeated > 0) throw new TypeError(`${lost} messages were lost, ${repeated} were sent twice`);
 }

@@ -1,0 +1,27 @@
+/** Everything that a round measures, with the words that reports use for it. */
+export const CONTESTANTS = {
+  floor: 'bare fastify + zod, no work behind it',
+  floor64: 'the same, 64 connections',
+  insertBatch: 'fastify + micro-batched INSERT into one table',
+  insertEach: 'fastify + one INSERT per request',
+  rows: 'INSERT of 64 rows, 4 connections, no HTTP',
+  publish: 'JetStream publish, 256 in flight, no HTTP',
+  accept: 'Despatch, worker stopped',
+  accept64: 'the same, 64 connections',
+  transaction: 'Despatch with a transaction per request',
+  acceptGraphile: 'graphile-worker: message and job per request',
+  acceptBoss: 'pg-boss: job per request',
+  running: 'Despatch, worker running',
+  drain: 'Despatch',
+  drainSnapshot: 'Despatch, an old snapshot held open',
+  drainLoop: 'undici loop, no queue',
+  drainGraphile: 'graphile-worker, batched, status stored',
+  drainGraphileBare: 'graphile-worker, batched, no status',
+  drainBoss: 'pg-boss, batched',
+  fairness: 'quiet tenants beside a noisy one',
+  memory: 'memory in flight and per tenant',
+} as const;
+
+export type ContestantName = keyof typeof CONTESTANTS;
+
+export const CONTESTANT_NAMES = Object.keys(CONTESTANTS) as ContestantName[];

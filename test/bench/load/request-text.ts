@@ -1,0 +1,46 @@
+import { randomUUID } from 'node:crypto';
+
+export type RequestTexts = {
+  /** The request of the n-th message, which carries its number to the provider. */
+  of(n: number, key: number): string;
+};
+
+const FILLER = 'Your parcel is on its way and will reach you between nine and noon. Track it in the app.';
+
+/** Recipient, text and the sender's own id of the n-th message. */
+export function messageText(n: number): { to: string; body: string; externalId: string } {
+  const digits = String(n).padStart(9, '0');
+  return { to: `+1555${digits.slice(-7)}`, body: `m${digits} ${FILLER}`, externalId: `order-${digits}` };
+}
+
+/** The prepared halves of a send request of about 400 bytes, one for each key, and what differs between messages. */
+export function requestTexts(keys: readonly string[], isIdempotent: boolean): RequestTexts {
+  const text = (n: number): string => {
+    const { to, body, externalId } = messageText(n);
+    return `{"channel":"sms","to":"${to}","body":"${body}","externalId":"${externalId}","category":"transactional","metadata":{"order":"${externalId}","region":"eu-central","template":"parcel-v3","locale":"en-GB"},"tags":["parcel","tracking"],"deliveryGuarantee":"at_least_once"}`;
+  };
+  const { length } = text(0);
+  const heads = keys.map(
+    (key) =>
+      `POST /v1/messages HTTP/1.1\r\n${COMMON}x-service-key: ${key}\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n`,
+  );
+  return {
+    of(n, key) {
+      const head = heads[key] as string;
+      const idempotency = isIdempotent ? `idempotency-key: ${randomUUID()}\r\n` : '';
+      return `${head}${idempotency}\r\n${text(n)}`;
+    },
+  };
+}
+
+export function readText(path: string, key: string): string {
+  return `GET ${path} HTTP/1.1\r\n${COMMON}x-service-key: ${key}\r\n\r\n`;
+}
+
+const COMMON = 'host: 127.0.0.1\r\nuser-agent: bench\r\naccept: application/json\r\n';
+
+/** The number of the message in whatever the provider is sent; undefined where there is none. */
+export function messageNumber(text: string): number | undefined {
+  const digits = /Body=m(\d{9})/.exec(text)?.[1];
+  return digits === undefined ? undefined : Number(digits);
+}

@@ -1,0 +1,121 @@
+import type { Sql } from '#core/platform/postgres.ts';
+import type { LoadCommand, LoadEvent, LoadResult } from '../processes/load-process.ts';
+import type { LoopCommand } from '../processes/loop-process.ts';
+import type { ProviderCommand, ProviderResult } from '../processes/provider-process.ts';
+import type { PublishCommand } from '../processes/publish-process.ts';
+import type { RowsCommand } from '../processes/rows-process.ts';
+import type { BenchOptions } from '../options.ts';
+import type { BenchStack, World } from '../stack/stack.ts';
+import { startContestant, type Contestant } from './contestant.ts';
+import { startHelper, type HelperProcess } from './helper.ts';
+import type { Ledger } from './ledger.ts';
+import { createMeter, type Cost, type Meter } from './meter.ts';
+
+export type Bench = {
+  readonly options: BenchOptions;
+  readonly stack: BenchStack;
+  readonly helpers: Helpers;
+};
+
+export type Helpers = {
+  readonly load: HelperProcess<LoadCommand, LoadResult, LoadEvent>;
+  readonly provider: HelperProcess<ProviderCommand, ProviderResult>;
+  readonly loop: HelperProcess<LoopCommand, number>;
+  readonly rows: HelperProcess<RowsCommand, number>;
+  readonly publish: HelperProcess<PublishCommand, number>;
+};
+
+/** What one measurement found. */
+export type Measured = {
+  readonly figures: Readonly<Record<string, number>>;
+  /** Per message, while the rate was measured. */
+  readonly cost?: Cost;
+  readonly ledger?: Ledger;
+  /** Answers other than success, by status. */
+  readonly refused?: Readonly<Record<string, number>>;
+};
+
+export async function startHelpers(resources: AsyncDisposableStack): Promise<Helpers> {
+  return {
+    load: resources.use(await startHelper('load-process.ts')),
+    provider: resources.use(await startHelper('provider-process.ts')),
+    loop: resources.use(await startHelper('loop-process.ts')),
+    rows: resources.use(await startHelper('rows-process.ts')),
+    publish: resources.use(await startHelper('publish-process.ts')),
+  };
+}
+
+type Extras = {
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly nodeArguments?: readonly string[];
+};
+
+/** Our own program; its worker finds the stand-in where Twilio would be. */
+export async function startService(
+  { stack, options, helpers }: Bench,
+  world: World,
+  role: 'api' | 'worker',
+  extras: Extras = {},
+): Promise<Contestant> {
+  const { port } = await helpers.provider.run('count');
+  const twilio = role === 'worker' ? { PROVIDER_BASE_URLS: `twilio=http://127.0.0.1:${port}` } : {};
+  return startContestant({
+    name: role,
+    script: `services/${role}/main.ts`,
+    environment: { ...world.environment(role), ...twilio, ...extras.environment },
+    nodeArguments: extras.nodeArguments ?? [],
+    logFolder: stack.folder,
+    profileFolder: options.profileFolder,
+  });
+}
+
+/** A program of the bench, which finds the database, the keys and the provider in its environment. */
+export async function startProgram(
+  { stack, helpers }: Bench,
+  world: World,
+  script: string,
+  environment: Readonly<Record<string, string>> = {},
+): Promise<Contestant> {
+  const { port } = await helpers.provider.run('count');
+  return startContestant({
+    name: script,
+    script: `test/bench/processes/${script}`,
+    environment: {
+      ...world.environment('api'),
+      OWNER_DATABASE_URL: world.ownerUrl,
+      PROVIDER_PORT: String(port),
+      ...environment,
+    },
+    logFolder: stack.folder,
+  });
+}
+
+export type Measuring = {
+  readonly bench: Bench;
+  readonly world: { readonly admin: Sql };
+  /** By what they are, `api` and `worker`. */
+  readonly services?: Readonly<Record<string, Contestant>>;
+  /** Of a helper that is the contestant itself. */
+  readonly helper?: Readonly<Record<string, number>>;
+  /** The services are ours, and their calls are counted where there is a Vault. */
+  readonly asksVault?: boolean;
+};
+
+export function meterOf(measuring: Measuring): Meter {
+  const { bench, world, services = {}, helper = {}, asksVault = false } = measuring;
+  const { stack, helpers } = bench;
+  const { postgres, ...servers } = stack.pids;
+  const counts = asksVault && servers.vault !== undefined;
+  return createMeter({
+    admin: world.admin,
+    postgresPid: postgres,
+    pids: {
+      ...Object.fromEntries(Object.entries(services).map(([name, { pid }]) => [name, pid])),
+      ...helper,
+      ...servers,
+      load: helpers.load.pid,
+      provider: helpers.provider.pid,
+    },
+    metricsPorts: counts ? Object.values(services).map(({ metricsPort }) => metricsPort) : [],
+  });
+}

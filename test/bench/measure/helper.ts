@@ -1,0 +1,74 @@
+import { fork, type ChildProcess } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+
+export type HelperProcess<Command, Result, Event extends string = never> = AsyncDisposable & {
+  readonly pid: number;
+  /** One at a time. @throws when the process fails or ends. */
+  run(command: Command, onEvent?: (event: Event) => void): Promise<Result>;
+};
+
+type Message<Result, Event> =
+  | { readonly event: Event }
+  | { readonly result: Result }
+  | { readonly error: string };
+
+/** Starts a script of the folder `processes` as a process of its own that takes commands. */
+export async function startHelper<Command, Result, Event extends string = never>(
+  script: string,
+): Promise<HelperProcess<Command, Result, Event>> {
+  const child = fork(fileURLToPath(new URL(`../processes/${script}`, import.meta.url)), {
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  });
+  const { pid } = child;
+  if (pid === undefined) throw new Error(`${script} did not start`);
+  return {
+    pid,
+    run: (command, onEvent) => runCommand(child, script, command, onEvent),
+    async [Symbol.asyncDispose]() {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      const ended = new Promise((resolve) => child.once('exit', resolve));
+      child.disconnect();
+      await ended;
+    },
+  };
+}
+
+function runCommand<Command, Result, Event extends string>(
+  child: ChildProcess,
+  script: string,
+  command: Command,
+  onEvent?: (event: Event) => void,
+): Promise<Result> {
+  return new Promise<Result>((resolve, reject) => {
+    const settle = (act: () => void): void => {
+      child.off('message', listen);
+      child.off('exit', fail);
+      act();
+    };
+    const fail = (): void => settle(() => reject(new Error(`${script} ended`)));
+    const listen = (message: Message<Result, Event>): void => {
+      if ('event' in message) onEvent?.(message.event);
+      else if ('error' in message) settle(() => reject(new Error(`${script}: ${message.error}`)));
+      else settle(() => resolve(message.result));
+    };
+    child.on('message', listen);
+    child.once('exit', fail);
+    child.send(command as object);
+  });
+}
+
+/** The other end: answers commands until the parent goes. */
+export function answerCommands<Command, Result, Event extends string = never>(
+  answer: (command: Command, emit: (event: Event) => void) => Promise<Result> | Result,
+): void {
+  const send = (message: Message<Result, Event>): void => void process.send?.(message);
+  process.on('message', (command: Command) => {
+    Promise.try(answer, command, (event: Event) => send({ event })).then(
+      (result) => send({ result }),
+      (error: unknown) => send({ error: String(error) }),
+    );
+  });
+  process.on('disconnect', () => process.exit());
+  // The terminal's Ctrl-C is the parent's to act on.
+  process.on('SIGINT', () => {});
+}

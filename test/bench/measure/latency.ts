@@ -1,0 +1,45 @@
+import type { LoadResult, Sample } from '../processes/load-process.ts';
+import type { Arrival } from '../processes/provider-process.ts';
+import { percentile } from './percentile.ts';
+
+export type Latencies = { readonly p50Ms: number; readonly p99Ms: number; readonly p999Ms: number };
+
+/** From a moment of each measured message to its arrival at the provider, in milliseconds, rising. */
+export function delaysFrom(
+  moment: (sample: Sample) => number,
+  samples: readonly Sample[],
+  arrivals: readonly Arrival[],
+): number[] {
+  const arrivedAt = new Map(arrivals);
+  return samples
+    .map((sample) => (arrivedAt.get(sample.n) ?? Number.NaN) - moment(sample))
+    .filter((ms) => !Number.isNaN(ms))
+    .toSorted((a, b) => a - b);
+}
+
+export function latenciesOf(sorted: readonly number[]): Latencies {
+  const [p50Ms, p99Ms, p999Ms] = [0.5, 0.99, 0.999].map((at) => percentile(sorted, at)) as [
+    number,
+    number,
+    number,
+  ];
+  return { p50Ms, p99Ms, p999Ms };
+}
+
+/** `accept` to the 202, `request` to the provider, both from when the request was meant to leave; `deliver` from the acceptance. */
+export function openLoopFigures(
+  { samples, p50Ms, p99Ms, p999Ms }: LoadResult,
+  arrivals: readonly Arrival[],
+): Record<string, number> {
+  const deliver = latenciesOf(delaysFrom(({ enqueuedAt }) => enqueuedAt, samples, arrivals));
+  const request = latenciesOf(delaysFrom(({ meantAt }) => meantAt, samples, arrivals));
+  return {
+    ...named('accept', { p50Ms, p99Ms, p999Ms }),
+    ...named('deliver', deliver),
+    ...named('request', request),
+  };
+}
+
+function named(prefix: string, { p50Ms, p99Ms, p999Ms }: Latencies): Record<string, number> {
+  return { [`${prefix}P50Ms`]: p50Ms, [`${prefix}P99Ms`]: p99Ms, [`${prefix}P999Ms`]: p999Ms };
+}

@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest';
+import { ledgerOf, storedLedger, sumLedgers } from './ledger.ts';
+
+test('an accepted message that never reached the provider is lost, and one that came twice is repeated', () => {
+  expect(
+    ledgerOf(3, [
+      [0, 1],
+      [1, 2],
+      [1, 3],
+    ]),
+  ).toEqual({ lost: 1, repeated: 1 });
+  expect(
+    ledgerOf(2, [
+      [0, 1],
+      [1, 2],
+    ]),
+  ).toEqual({ lost: 0, repeated: 0 });
+});
+
+test('rows are compared with the 202s, and only a broken connection excuses one more', () => {
+  expect(storedLedger(10, 9, 0)).toEqual({ lost: 1, repeated: 0 });
+  expect(storedLedger(10, 12, 1)).toEqual({ lost: 0, repeated: 1 });
+  expect(storedLedger(10, 11, 1)).toEqual({ lost: 0, repeated: 0 });
+});
+
+test('ledgers add up', () => {
+  expect(
+    sumLedgers([
+      { lost: 1, repeated: 0 },
+      { lost: 1, repeated: 2 },
+    ]),
+  ).toEqual({ lost: 2, repeated: 2 });
+});

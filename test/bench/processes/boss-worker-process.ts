@@ -1,0 +1,21 @@
+// pg-boss with what its manual says makes it fast: large batches, several loops, no pause while batches are full.
+import { PgBoss } from 'pg-boss';
+import { databaseUrl } from './bench-postgres.ts';
+import { createProviderCall } from './provider-call.ts';
+import { untilTold } from './until-told.ts';
+
+type Job = { readonly to: string; readonly body: string };
+
+const boss = new PgBoss({ connectionString: databaseUrl(), max: 10, migrate: false });
+boss.on('error', (error: Error) => process.stderr.write(`${error.message}\n`));
+await boss.start();
+await using call = createProviderCall(Number(process.env['PROVIDER_PORT']));
+await boss.work<Job>(
+  'send',
+  { batchSize: 200, localConcurrency: 4, burstWhenBatchFull: true, pollingIntervalSeconds: 0.5 },
+  async (jobs) => {
+    await Promise.all(jobs.map(({ data }) => call(data.to, data.body)));
+  },
+);
+await untilTold();
+await boss.stop({ graceful: false });

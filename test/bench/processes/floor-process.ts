@@ -1,0 +1,5 @@
+// The floor of acceptance: fastify and zod, and no work at all behind them.
+import { randomUUID } from 'node:crypto';
+import { servePlainApi } from './plain-api.ts';
+
+await servePlainApi(() => randomUUID());

@@ -1,0 +1,177 @@
+// Process that offers load over HTTP.
+import { setTimeout as delay } from 'node:timers/promises';
+import { openConnection } from '../load/http-connection.ts';
+import { readText, requestTexts } from '../load/request-text.ts';
+import { cumulativeShares, indexAt } from '../load/shares.ts';
+import { wallMs } from '../measure/clock.ts';
+import { answerCommands } from '../measure/helper.ts';
+import { percentile } from '../measure/percentile.ts';
+
+export type LoadCommand = {
+  readonly port: number;
+  readonly keys: readonly string[];
+  /** How often each key is used; absent: all alike. */
+  readonly weights?: readonly number[];
+  /** Paths to read, each with the index of its key, in turn. Absent: messages are sent. */
+  readonly reads?: readonly (readonly [path: string, key: number])[];
+  readonly isIdempotent: boolean;
+  readonly connections: number;
+  readonly warmMs: number;
+  readonly measureMs: number;
+  /** Requests per second at constant distance; absent: each connection sends as soon as it has its answer. */
+  readonly rate?: number;
+};
+
+export type LoadResult = {
+  /** Good answers of the measured time. */
+  readonly answered: number;
+  readonly ratePerSecond: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly p999Ms: number;
+  /** Every good answer, the warm-up's too. */
+  readonly accepted: number;
+  /** Other answers by status; 0 is a broken connection. */
+  readonly refused: Readonly<Record<string, number>>;
+  /** With a rate, for each message of the measured time. */
+  readonly samples: readonly Sample[];
+};
+
+export type Sample = {
+  readonly n: number;
+  readonly key: number;
+  /** When the request was meant to leave. */
+  readonly meantAt: number;
+  /** When the api says that it took it in. */
+  readonly enqueuedAt: number;
+};
+
+export type LoadEvent = 'measuring' | 'measured';
+
+type Tally = {
+  accepted: number;
+  readonly refused: Record<string, number>;
+  readonly times: number[];
+  readonly samples: Sample[];
+};
+
+answerCommands<LoadCommand, LoadResult, LoadEvent>(async (command, emit) => {
+  const tally: Tally = { accepted: 0, refused: {}, times: [], samples: [] };
+  const connections = Array.from({ length: command.connections }, () => openConnection(command.port));
+  const begin = wallMs();
+  const from = begin + command.warmMs;
+  const until = from + command.measureMs;
+  const measured = delay(command.warmMs)
+    .then(() => emit('measuring'))
+    .then(() => delay(command.measureMs))
+    .then(() => emit('measured'));
+  const run: Run = { connections, requestOf: requestsOf(command), tally, begin, from, until };
+  await (command.rate === undefined ? offerClosed(run) : offerOpen(run, command.rate));
+  await measured;
+  for (const connection of connections) connection.close();
+  const times = tally.times.toSorted((a, b) => a - b);
+  return {
+    answered: times.length,
+    ratePerSecond: (times.length * 1_000) / command.measureMs,
+    p50Ms: percentile(times, 0.5),
+    p99Ms: percentile(times, 0.99),
+    p999Ms: percentile(times, 0.999),
+    accepted: tally.accepted,
+    refused: tally.refused,
+    samples: tally.samples,
+  };
+});
+
+type Request = { readonly text: string; readonly key: number };
+
+type Run = {
+  readonly connections: readonly ReturnType<typeof openConnection>[];
+  readonly requestOf: (n: number) => Request;
+  readonly tally: Tally;
+  readonly begin: number;
+  readonly from: number;
+  readonly until: number;
+};
+
+function requestsOf({ keys, weights, reads, isIdempotent }: LoadCommand): (n: number) => Request {
+  if (reads !== undefined) {
+    const texts = reads.map(([path, key]) => ({ text: readText(path, keys[key] as string), key }));
+    return (n) => texts[n % texts.length] as Request;
+  }
+  const shares = cumulativeShares(weights ?? keys.map(() => 1));
+  const texts = requestTexts(keys, isIdempotent);
+  return (n) => {
+    const key = indexAt(shares, Math.random());
+    return { text: texts.of(n, key), key };
+  };
+}
+
+/** Each connection sends as soon as it has its answer: what the service can take at most. */
+async function offerClosed({ connections, requestOf, tally, from, until }: Run): Promise<void> {
+  let n = 0;
+  await Promise.all(
+    connections.map(
+      (connection) =>
+        new Promise<void>((resolve) => {
+          const next = (): void => {
+            const sentAt = wallMs();
+            if (sentAt >= until) {
+              resolve();
+              return;
+            }
+            connection.send(requestOf(n++).text, (status) => {
+              const at = wallMs();
+              const isGood = count(tally, status);
+              if (isGood && at >= from && at < until) tally.times.push(at - sentAt);
+              // A broken connection must not be dialled in a tight loop.
+              if (status === 0) setTimeout(next, 50);
+              else next();
+            });
+          };
+          next();
+        }),
+    ),
+  );
+}
+
+/** Requests leave at their time, or as soon after it as a connection is free; their time counts from when they were meant. */
+async function offerOpen(
+  { connections, requestOf, tally, begin, from, until }: Run,
+  rate: number,
+): Promise<void> {
+  const free = [...connections];
+  const stepMs = 1_000 / rate;
+  let n = 0;
+  await new Promise<void>((resolve) => {
+    const pump = (): void => {
+      const now = wallMs();
+      for (;;) {
+        const meantAt = begin + n * stepMs;
+        if (meantAt >= until || meantAt > now) break;
+        const connection = free.pop();
+        if (connection === undefined) break;
+        const number = n++;
+        const { text, key } = requestOf(number);
+        connection.send(text, (status, body) => {
+          const isGood = count(tally, status);
+          free.push(connection);
+          if (!isGood || meantAt < from) return;
+          tally.times.push(wallMs() - meantAt);
+          if (status !== 202) return;
+          const { enqueuedAt } = JSON.parse(body) as { enqueuedAt: string };
+          tally.samples.push({ n: number, key, meantAt, enqueuedAt: Date.parse(enqueuedAt) });
+        });
+      }
+      if (begin + n * stepMs >= until && free.length === connections.length) resolve();
+      else setTimeout(pump, 1);
+    };
+    pump();
+  });
+}
+
+function count(tally: Tally, status: number): boolean {
+  const isGood = status === 202 || status === 200;
+  if (isGood) tally.accepted++;
+  else tally.refused[status] = (tally.refused[status] ?? 0) + 1;
+  return isGood;
+}

@@ -1,0 +1,74 @@
+// The api with its accept path replaced by what is usually written: a transaction for each request. Checks, tables and
+// wake-ups are the same, so the ratio of the two says what gathering requests into one commit is worth.
+import { encodeWakes } from '#core/domain/wake.ts';
+import { LANES } from '#core/platform/broker.ts';
+import { createLogger } from '#core/platform/logger.ts';
+import { createApiMetrics } from '#core/platform/metrics.ts';
+import { openNats } from '#core/platform/nats.ts';
+import { openPostgres } from '#core/platform/postgres.ts';
+import { deriveSubkeys } from '#core/domain/subkeys.ts';
+import type { AcceptRow, Verdict } from '#core/store/acceptance.ts';
+import { directoryStore } from '#core/store/directory.ts';
+import { buildApp } from '../../../services/api/app.ts';
+import { createAuthentication } from '../../../services/api/authenticate.ts';
+import { createTokenVerifier } from '../../../services/api/bearer.ts';
+import { apiConfig } from '../../../services/api/config.ts';
+import { createFreshCache } from '../../../services/api/fresh-cache.ts';
+import { createRateMemory } from '../../../services/api/rate-memory.ts';
+import { sendMessageRoute } from '../../../services/api/routes/send-message.ts';
+import { createServiceKeys } from '../../../services/api/service-keys.ts';
+import { acceptOne } from '../stack/layout.ts';
+import { openBenchPostgres } from './bench-postgres.ts';
+
+const POOL = 10;
+
+const config = apiConfig(process.env);
+await using stack = new AsyncDisposableStack();
+const log = createLogger({ level: 'error', component: 'bench' });
+const metrics = createApiMetrics();
+const { sql } = stack.use(openPostgres({ ...config.postgres, applicationName: 'bench-transaction' }));
+// The transaction's statements touch the tables themselves, which no service's own role may.
+const owner = stack.use(openBenchPostgres(POOL));
+const nats = stack.use(await openNats({ config: config.nats, log, name: 'bench-transaction' }));
+const subkeys = deriveSubkeys(config.access.pepper);
+const directory = directoryStore(sql);
+const { authenticate } = createAuthentication({
+  directory,
+  serviceKeys: createServiceKeys(directory, subkeys['key-hash']),
+  verifyToken: createTokenVerifier(config.access.oidc),
+  platformAdmins: new Set(),
+});
+
+async function accept(row: AcceptRow): Promise<Verdict> {
+  const verdict = await owner.sql.begin((tx) => acceptOne(tx, row));
+  if (verdict.verdict === 'accepted') {
+    const { id, tenant_id: tenantId } = row;
+    const payload = encodeWakes([{ id, purgeOn: verdict.purgeOn, tenantId }]);
+    void nats.publishWakes([{ lane: LANES[row.priority], id, payload }]);
+  }
+  return verdict;
+}
+
+const app = await buildApp(
+  {
+    authenticate,
+    log,
+    metrics,
+    fingerprintKey: subkeys.fingerprint,
+    trustProxy: false,
+    publicBaseUrl: config.http.publicBaseUrl,
+  },
+  [
+    sendMessageRoute({
+      sql,
+      batcher: { accept, drain: async () => {} },
+      senders: createFreshCache(10_000),
+      rateMemory: createRateMemory(),
+      metrics: { ...metrics, replayed: () => metrics.idempotencyReplays.inc() },
+    }),
+  ],
+);
+app.get('/readyz', { config: { auth: { kind: 'none' } } }, async () => ({}));
+await app.listen({ ...config.http.listen });
+await new Promise((resolve) => process.once('SIGTERM', resolve));
+await app.close();

@@ -1,0 +1,61 @@
+import { expect, test } from 'vitest';
+import { layoutPage, layoutReport } from './page.ts';
+import { sampleResult } from './sample-result.ts';
+
+test('the page is the same text for the same result', () => {
+  expect(layoutPage(sampleResult())).toBe(layoutPage(sampleResult()));
+});
+
+test('the page names machine, versions, settings, method and every part that was measured', () => {
+  const page = layoutPage(sampleResult());
+  const titles = page.split('\n').filter((line) => line.startsWith('#'));
+  expect(titles).toEqual([
+    '# Performance',
+    '## Targets',
+    '## How to read it',
+    '## Method',
+    '## Machine and run',
+    '## Accepting',
+    '## Draining a backlog',
+    '## What a message costs',
+    '## Latency',
+    '## Fairness',
+    '## Memory',
+    '## Growth in messages',
+    '## Growth in tenants',
+  ]);
+  for (const word of ['2 × Sample CPU', 'Linux 6.1', 'node 24.0.0', 'fsync on', 'seed 7', '2030-01-02']) {
+    expect(page).toContain(word);
+  }
+  expect(page).toMatch(/\n$/);
+  expect(page).not.toMatch(/NaN|undefined|\n\n\n/);
+});
+
+test('every row of a table has as many cells as its head', () => {
+  const tables = layoutPage(sampleResult())
+    .split('\n\n')
+    .filter((part) => part.startsWith('|'));
+  expect(tables.length).toBeGreaterThan(8);
+  for (const lines of tables.map((part) => part.trimEnd().split('\n'))) {
+    expect(new Set(lines.map((line) => line.split('|').length)).size).toBe(1);
+  }
+});
+
+test('a lost message and a refusal stand on the page', () => {
+  const result = sampleResult(1);
+  const [round = {}] = result.rounds;
+  const accept = { figures: {}, ...round.accept, ledger: { lost: 2, repeated: 1 }, refused: { 503: 4 } };
+  const page = layoutPage({ ...result, rounds: [{ ...round, accept }] });
+  expect(page).toContain('Messages lost: 2. Sent twice: 1. Refused: accept: 503, 4 times.');
+});
+
+test('what was not measured is left out, and its targets say so', () => {
+  const result = sampleResult(1);
+  const report = layoutReport({
+    ...result,
+    growth: null,
+    rounds: [{ floor: result.rounds[0]?.floor ?? { figures: {} } }],
+  });
+  expect(report).toContain('not measured');
+  expect(report).not.toMatch(/\b(?:met|missed)\b|Latency|Growth|Memory\n/);
+});

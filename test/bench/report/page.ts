@@ -1,0 +1,122 @@
+import type { BenchResult } from './result.ts';
+import { ledgerOfResult, refusalsOf } from './result.ts';
+import { sectionsOf } from './sections.ts';
+import { show, table } from './text.ts';
+
+/** For a terminal. */
+export function layoutReport(result: BenchResult): string {
+  const sections = sectionsOf(result).flatMap(({ title, lines }) => [title, '', ...lines, '']);
+  return ['', ...sections, ledgerLine(result), ''].join('\n');
+}
+
+/** The page `services/PERFORMANCE.md`, computed from the result alone. */
+export function layoutPage(result: BenchResult): string {
+  const [targets, ...others] = sectionsOf(result).map(({ title, lines }) => [
+    `## ${title}`,
+    '',
+    ...lines,
+    '',
+  ]);
+  return [
+    '# Performance',
+    '',
+    'Written by `npm run bench -- --full --write`; do not edit. Figures of one machine on one day: what carries over to another',
+    'is the ratio of two contestants in the same round.',
+    '',
+    ...(targets ?? []),
+    ledgerLine(result),
+    '',
+    ...METHOD,
+    ...machineLines(result),
+    ...others.flat(),
+  ]
+    .join('\n')
+    .trimEnd()
+    .concat('\n');
+}
+
+function ledgerLine(result: BenchResult): string {
+  const { lost, repeated } = ledgerOfResult(result);
+  const refusals = refusalsOf(result.rounds);
+  return [
+    `Messages lost: ${lost}. Sent twice: ${repeated}.`,
+    ...(refusals.length === 0 ? [] : [`Refused: ${refusals.join('; ')}.`]),
+  ].join(' ');
+}
+
+function machineLines({ machine, options, takenAt, rounds, growth }: BenchResult): string[] {
+  const { versions, postgres } = machine;
+  const settings = (record: Readonly<Record<string, string>>): string =>
+    Object.entries(record)
+      .map(([name, value]) => `${name} ${value}`)
+      .join(', ');
+  return [
+    '## Machine and run',
+    '',
+    ...table(
+      ['', ''],
+      [
+        ['taken', takenAt.slice(0, 10)],
+        ['processor', `${machine.cores} × ${machine.cpu}`],
+        ['memory', show(machine.memoryBytes / 2 ** 30, 'GiB')],
+        ['system', machine.system],
+        [
+          '8 kB written and synced',
+          `p50 ${show(machine.syncP50Ms, 'ms')}, p99 ${show(machine.syncP99Ms, 'ms')}`,
+        ],
+        ['versions', settings(versions)],
+        ['Postgres', settings(postgres)],
+        [
+          'rounds',
+          `${rounds.length} of ${options.measureMs / 1_000} s after ${options.warmMs / 1_000} s of warm-up, seed ${options.seed}`,
+        ],
+        ['connections', String(options.connections)],
+        ['tenants', String(options.tenants)],
+        ['backlog', show(options.backlog)],
+        ...(growth === null ? [] : [['load while growing', show(growth.offeredPerSecond, '/s')]]),
+      ],
+    ),
+    '',
+  ];
+}
+
+const METHOD = [
+  '## How to read it',
+  '',
+  '- **found** is the median of the rounds; in brackets, between which values half of them lie. A ratio is taken within each',
+  '  round, then the median of the ratios.',
+  '- **µs** are microseconds of processor time that a process used for each message, from `/proc`: they hold on a busy machine',
+  '  too. `postgres` is the server with all its backends, `load` the load generator, `provider` the stand-in.',
+  '- **to the floor** compares with what does no durable work at all: bare fastify + zod for accepting, a bare undici loop for',
+  '  draining.',
+  '- Small print in a target is a target: what was missed says so.',
+  '',
+  '## Method',
+  '',
+  '- Everything runs on one machine: load generator, api, worker, Postgres, NATS, Vault and the provider share its cores. Each',
+  '  contestant has processes of its own and a fresh database on the same Postgres, which syncs every commit. The order is',
+  '  another one in each round.',
+  '- **Accepting**: `POST /v1/messages` with a service key and about 400 bytes, spread over the tenants, as fast as the',
+  '  connections allow. A server that writes the requests of one moment together needs requests of one moment, as it has in',
+  '  production: 256 connections, the same for all contestants; the figures at 64 stand beside.',
+  '- **Draining**: a backlog that is already stored, until the last outcome is recorded. Every contestant makes the same HTTP',
+  '  call to the same stand-in over at most 64 connections. The first fifth is the start of the processes and not counted.',
+  '- **graphile-worker** fetches 500 jobs at a time and completes in batches, as its manual advises. It deletes a job that is',
+  '  done, so a status row is written beside it, in batches; without it, it does less than the others. **pg-boss** fetches in',
+  '  batches of 200, four loops, without a pause while batches are full; the state of its job is the status. Neither has',
+  '  tenants, limits, idempotency, encrypted credentials, retries by class, an attempt log or events; Despatch does all of',
+  '  that in the same run.',
+  '- **Statements, fsyncs, Vault calls per message** are those of accepting and of draining, added, with credentials cached.',
+  '- **Latency**: requests leave at constant distance whether or not earlier ones were answered, and their time counts from',
+  '  when they were meant to leave. 100 % is what the whole service keeps up with: accepted messages of a closed loop, divided',
+  '  by the time until the last of them was at the provider. The moment of acceptance is cut to the millisecond, so up to one',
+  '  millisecond of "202 to provider" is not there.',
+  '- **Fairness**: nine tenants send ten messages a second each.',
+  '- **Snapshot**: a transaction that sees the data as they were before the drain stays open, so nothing can be vacuumed.',
+  '- **Memory**: after a forced garbage collection, objects and buffers that are still held; resident is what the system counts.',
+  '- **Growth**: databases of all sizes stand side by side and are visited in turn, at half of what the service keeps up with.',
+  '  Tenants are used unevenly (Zipf, 1.1). The history is a month of delivered messages with attempts and events.',
+  '- Every accepted message is looked for at the provider, or in the tables where no worker runs. One lost or sent twice fails',
+  '  the run.',
+  '',
+];

@@ -1,0 +1,112 @@
+import { CONTESTANT_NAMES } from '../contestants.ts';
+import type { Measured } from '../measure/bench.ts';
+import type { Round } from '../measure/round.ts';
+import { parseOptions } from '../options.ts';
+import type { BenchResult } from './result.ts';
+
+/** A result that no machine gave, for tests of what is made of one. Later rounds are slower by a tenth. */
+export function sampleResult(rounds = 3): BenchResult {
+  const options = parseOptions(['--seed', '7', '--rounds', String(rounds)]);
+  if (options === 'help') throw new Error('the options of the sample are wrong');
+  return {
+    takenAt: '2030-01-02T03:04:05.000Z',
+    machine: {
+      cpu: 'Sample CPU',
+      cores: 2,
+      memoryBytes: 8 * 2 ** 30,
+      system: 'Linux 6.1',
+      versions: { node: '24.0.0', postgres: '18.0' },
+      postgres: { fsync: 'on' },
+      syncP50Ms: 0.05,
+      syncP99Ms: 0.4,
+    },
+    options,
+    rounds: Array.from({ length: rounds }, (_, i) => sampleRound(1 - i / 10)),
+    growth: {
+      offeredPerSecond: 1_000,
+      byMessages: [1_000, 10_000_000].map((messages) => ({
+        messages,
+        tenants: 1_000,
+        visits: [growthVisit(messages === 1_000 ? 10 : 12)],
+      })),
+      byTenants: [10, 10_000].map((tenants) => ({
+        messages: 100_000,
+        tenants,
+        visits: [growthVisit(tenants === 10 ? 10 : 13)],
+      })),
+      ledger: { lost: 0, repeated: 0 },
+    },
+  };
+}
+
+const RATES: Readonly<Record<string, number>> = {
+  floor: 16_000,
+  accept: 9_000,
+  transaction: 1_000,
+  drainLoop: 14_000,
+  drain: 6_000,
+  drainGraphile: 4_000,
+  drainBoss: 3_000,
+};
+
+function sampleRound(speed: number): Round {
+  const measured = (name: string): Measured => ({
+    figures: { ratePerSecond: (RATES[name] ?? 5_000) * speed, p50Ms: 5, p99Ms: 20, p999Ms: 40 },
+    cost: {
+      cpuUs: { api: 60, postgres: 40 },
+      walBytes: 1_200,
+      statements: 0.02,
+      fsyncs: 0.01,
+      vaultCalls: 0.0001,
+    },
+    ledger: { lost: 0, repeated: 0 },
+    refused: {},
+  });
+  const round = Object.fromEntries(CONTESTANT_NAMES.map((name) => [name, measured(name)]));
+  return { ...round, running: running(measured('running'), speed), fairness: FAIRNESS, memory: MEMORY };
+}
+
+function running(measured: Measured, speed: number): Measured {
+  const at = (load: number): [string, number][] =>
+    ['accept', 'deliver', 'request'].flatMap((what, i) =>
+      ['P50', 'P99', 'P999'].map((p, j): [string, number] => [
+        `at${load}.${what}${p}Ms`,
+        (2 + i) * 3 ** j * (load / 50),
+      ]),
+    );
+  const loads = [25, 50, 80].flatMap((load) => [
+    [`at${load}.offeredPerSecond`, 40 * load * speed] as [string, number],
+    ...at(load),
+  ]);
+  const figures = { ...measured.figures, deliveredPerSecond: 3_000, sustainedPerSecond: 4_000 * speed };
+  return { ...measured, figures: { ...figures, ...Object.fromEntries(loads) } };
+}
+
+const FAIRNESS: Measured = {
+  figures: {
+    aloneP50Ms: 3,
+    aloneP99Ms: 10,
+    besideP50Ms: 4,
+    besideP99Ms: 20,
+    behindP50Ms: 5,
+    behindP99Ms: 30,
+    besideJain: 0.999,
+  },
+};
+
+const MEMORY: Measured = {
+  figures: {
+    inFlight: 4_000,
+    inFlightBytes: 5 * 1_024,
+    inFlightResidentBytes: 9 * 1_024,
+    workerTenantBytes: 3 * 1_024,
+    apiTenantBytes: 2 * 1_024,
+    workerResidentBytes: 120 * 2 ** 20,
+    apiResidentBytes: 110 * 2 ** 20,
+  },
+};
+
+function growthVisit(p99Ms: number): Record<string, number> {
+  const names = ['accept', 'deliver', 'get', 'list', 'deep'];
+  return Object.fromEntries(names.map((name) => [`${name}P99Ms`, p99Ms]));
+}

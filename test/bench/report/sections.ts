@@ -1,0 +1,205 @@
+import { CONTESTANTS, type ContestantName } from '../contestants.ts';
+import type { GrowthPoint } from '../measure/growth.ts';
+import { LOADS } from '../measure/running.ts';
+import type { Round } from '../measure/round.ts';
+import { costOf, figureOf, spreadOver, type BenchResult, type FigurePath } from './result.ts';
+import { growthMedian, growthRatio, targetsOf } from './targets.ts';
+import { show, showSpread, table } from './text.ts';
+
+/** A heading and its lines. */
+export type Section = { readonly title: string; readonly lines: readonly string[] };
+
+const ACCEPTING = [
+  'floor',
+  'floor64',
+  'insertBatch',
+  'insertEach',
+  'accept',
+  'accept64',
+  'running',
+  'transaction',
+  'acceptGraphile',
+  'acceptBoss',
+  'rows',
+  'publish',
+] as const satisfies ContestantName[];
+
+const DRAINING = [
+  'drainLoop',
+  'drain',
+  'drainSnapshot',
+  'drainGraphile',
+  'drainGraphileBare',
+  'drainBoss',
+] as const satisfies ContestantName[];
+
+/** The figures of a run; what was not measured is left out. */
+export function sectionsOf(result: BenchResult): Section[] {
+  const { rounds, growth } = result;
+  return [
+    { title: 'Targets', lines: targetLines(result) },
+    { title: 'Accepting', lines: rateLines(rounds, ACCEPTING, 'floor') },
+    { title: 'Draining a backlog', lines: rateLines(rounds, DRAINING, 'drainLoop') },
+    { title: 'What a message costs', lines: costLines(rounds) },
+    { title: 'Latency', lines: latencyLines(rounds) },
+    { title: 'Fairness', lines: fairnessLines(rounds) },
+    { title: 'Memory', lines: memoryLines(rounds) },
+    ...(growth === null
+      ? []
+      : [
+          { title: 'Growth in messages', lines: growthLines(growth.byMessages, 'messages') },
+          { title: 'Growth in tenants', lines: growthLines(growth.byTenants, 'tenants') },
+        ]),
+  ].filter(({ lines }) => lines.length > 0);
+}
+
+function targetLines(result: BenchResult): string[] {
+  return table(
+    ['target', 'wanted', 'found', ''],
+    targetsOf(result).map(({ name, wanted, figure, unit, verdict }) => [
+      name,
+      wanted,
+      showSpread(figure, unit),
+      verdict,
+    ]),
+  );
+}
+
+function measuredOf<Name extends ContestantName>(rounds: readonly Round[], names: readonly Name[]): Name[] {
+  return names.filter((name) => rounds.some((round) => round[name] !== undefined));
+}
+
+function rateLines(
+  rounds: readonly Round[],
+  names: readonly ContestantName[],
+  floor: ContestantName,
+): string[] {
+  const found = measuredOf(rounds, names);
+  if (found.length === 0) return [];
+  const hasLatency = found.some((name) => rounds[0]?.[name]?.figures['p50Ms'] !== undefined);
+  const optional = (name: ContestantName, figure: string): string =>
+    show(spreadOver(rounds, (round) => round[name]?.figures[figure] ?? Number.NaN).median);
+  return table(
+    ['', 'per second', 'to the floor', ...(hasLatency ? ['p50 ms', 'p99 ms', 'p99.9 ms'] : [])],
+    found.map((name) => [
+      CONTESTANTS[name],
+      showSpread(spreadOver(rounds, (round) => figureOf(round, `${name}/ratePerSecond`))),
+      showSpread(
+        spreadOver(
+          rounds,
+          (round) => figureOf(round, `${name}/ratePerSecond`) / figureOf(round, `${floor}/ratePerSecond`),
+        ),
+        'x',
+      ),
+      ...(hasLatency ? ['p50Ms', 'p99Ms', 'p999Ms'].map((figure) => optional(name, figure)) : []),
+    ]),
+  );
+}
+
+const PROCESSES = ['api', 'worker', 'postgres', 'nats', 'vault', 'provider', 'load'];
+
+function costLines(rounds: readonly Round[]): string[] {
+  const costs = measuredOf(rounds, [...ACCEPTING, ...DRAINING])
+    .map((name) => [name, costOf(rounds, name)] as const)
+    .filter((pair) => pair[1] !== undefined);
+  if (costs.length === 0) return [];
+  const seen = PROCESSES.filter((process) => costs.some(([, cost]) => cost?.cpuUs?.[process] !== undefined));
+  return table(
+    ['', ...seen.map((process) => `${process} µs`), 'WAL bytes', 'statements', 'fsyncs', 'Vault calls'],
+    costs.map(([name, cost]) => [
+      (name.startsWith('drain') ? 'drain: ' : '') + CONTESTANTS[name],
+      ...seen.map((process) => show(cost?.cpuUs?.[process] ?? Number.NaN)),
+      ...[cost?.walBytes, cost?.statements, cost?.fsyncs, cost?.vaultCalls].map((value) =>
+        show(value ?? Number.NaN),
+      ),
+    ]),
+  );
+}
+
+function latencyLines(rounds: readonly Round[]): string[] {
+  if (measuredOf(rounds, ['running']).length === 0) return [];
+  const of = (path: FigurePath): string => show(spreadOver(rounds, (round) => figureOf(round, path)).median);
+  const kinds = [
+    ['accept', 'request to 202'],
+    ['deliver', '202 to provider'],
+    ['request', 'request to provider'],
+  ] as const;
+  return [
+    `The whole service keeps up with ${of('running/sustainedPerSecond')} messages a second; in milliseconds at parts of that:`,
+    '',
+    ...table(
+      ['load', 'per second', '', 'p50', 'p99', 'p99.9'],
+      LOADS.flatMap((load) =>
+        kinds.map(([kind, words], i) => [
+          i === 0 ? `${load} %` : '',
+          i === 0 ? of(`running/at${load}.offeredPerSecond`) : '',
+          words,
+          ...['P50', 'P99', 'P999'].map((p) => of(`running/at${load}.${kind}${p}Ms`)),
+        ]),
+      ),
+    ),
+  ];
+}
+
+function fairnessLines(rounds: readonly Round[]): string[] {
+  if (measuredOf(rounds, ['fairness']).length === 0) return [];
+  const of = (figure: string): string =>
+    showSpread(spreadOver(rounds, (round) => figureOf(round, `fairness/${figure}`)));
+  return [
+    ...table(
+      ['quiet tenants, 202 to provider', 'p50 ms', 'p99 ms'],
+      [
+        ['alone', of('aloneP50Ms'), of('aloneP99Ms')],
+        ['beside one that offers 100 times as much', of('besideP50Ms'), of('besideP99Ms')],
+        ["while that one's backlog drains", of('behindP50Ms'), of('behindP99Ms')],
+      ],
+    ),
+    '',
+    `Jain index of what each of the ten tenants had delivered of what it offered: ${of('besideJain')}.`,
+  ];
+}
+
+function memoryLines(rounds: readonly Round[]): string[] {
+  if (measuredOf(rounds, ['memory']).length === 0) return [];
+  const of = (figure: string, per: number, unit: string): string =>
+    showSpread(
+      spreadOver(rounds, (round) => figureOf(round, `memory/${figure}`) / per),
+      unit,
+    );
+  return table(
+    ['', 'found'],
+    [
+      ['messages in flight while weighed', of('inFlight', 1, '')],
+      ['held per message in flight', of('inFlightBytes', 1_024, 'KB')],
+      ['resident per message in flight', of('inFlightResidentBytes', 1_024, 'KB')],
+      ['held per known tenant, worker', of('workerTenantBytes', 1_024, 'KB')],
+      ['held per known tenant, api', of('apiTenantBytes', 1_024, 'KB')],
+      ['resident, idle worker', of('workerResidentBytes', 1_048_576, 'MB')],
+      ['resident, idle api', of('apiResidentBytes', 1_048_576, 'MB')],
+    ],
+  );
+}
+
+function growthLines(points: readonly GrowthPoint[], by: 'messages' | 'tenants'): string[] {
+  const columns = [
+    ['accept', 'acceptP99Ms'],
+    ['202 to provider', 'deliverP99Ms'],
+    ['GET by id', 'getP99Ms'],
+    ['first page', 'listP99Ms'],
+    ['deep page', 'deepP99Ms'],
+  ] as const;
+  return [
+    'p99 in milliseconds.',
+    '',
+    ...table(
+      [by, ...columns.map(([words]) => words)],
+      [
+        ...points.map((point) => [
+          point[by].toLocaleString('en'),
+          ...columns.map(([, figure]) => show(growthMedian(point, figure))),
+        ]),
+        ['largest to smallest', ...columns.map(([, figure]) => showSpread(growthRatio(points, figure), 'x'))],
+      ],
+    ),
+  ];
+}

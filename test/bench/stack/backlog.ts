@@ -1,0 +1,71 @@
+import { randomUUID } from 'node:crypto';
+import { PLANS } from '#core/domain/plan.ts';
+import { encodeWakes } from '#core/domain/wake.ts';
+import { acceptMessages, type AcceptRow } from '#core/store/acceptance.ts';
+import { messageText } from '../load/request-text.ts';
+import type { BenchTenant } from './seed.ts';
+import type { World } from './stack.ts';
+
+const AT_ONCE = 500;
+const DAY_MS = 86_400_000;
+
+/** What an api leaves behind whose worker was away: rows in Postgres and wake-ups in the stream, tenants mixed. */
+export async function fillBacklog(
+  world: World,
+  tenants: readonly BenchTenant[],
+  messages: number,
+  firstNumber = 0,
+): Promise<void> {
+  for (let from = 0; from < messages; from += AT_ONCE) {
+    const rows = Array.from({ length: Math.min(AT_ONCE, messages - from) }, (_, i) =>
+      row(tenants[(from + i) % tenants.length] as BenchTenant, firstNumber + from + i),
+    );
+    const verdicts = await acceptMessages(world.admin, rows, 5_000, 60_000);
+    const { failed } = await world.nats.publishWakes(
+      rows.map(({ id, tenant_id: tenantId }, i) => {
+        const verdict = verdicts[i];
+        if (verdict?.verdict !== 'accepted') throw new Error(`the backlog was refused: ${verdict?.verdict}`);
+        return { lane: 'normal', id, payload: encodeWakes([{ id, purgeOn: verdict.purgeOn, tenantId }]) };
+      }),
+    );
+    if (failed.length > 0) throw new Error(`${failed.length} wake-ups were not taken`);
+  }
+}
+
+function row({ tenantId, apiKeyId }: BenchTenant, n: number): AcceptRow {
+  const id = randomUUID();
+  const now = Date.now();
+  const { to, body, externalId } = messageText(n);
+  const { messagesPerDay, backlogMax, retentionDays } = PLANS.enterprise;
+  return {
+    id,
+    tenant_id: tenantId,
+    api_key_id: apiKeyId,
+    channel: 'sms',
+    recipient: to,
+    address: to,
+    sender: null,
+    content: { body },
+    external_id: externalId,
+    category: 'transactional',
+    priority: 1,
+    test: false,
+    pinned_provider_id: null,
+    segments: 1,
+    encoding: 'GSM-7',
+    delivery_guarantee: 'at_least_once',
+    content_retention: 'retain',
+    metadata: { order: externalId },
+    tags: ['parcel'],
+    traceparent: null,
+    enqueued_at: new Date(now).toISOString(),
+    expires_at: new Date(now + DAY_MS).toISOString(),
+    retention_days: retentionDays,
+    rate_per_minute: 1_000_000,
+    messages_per_day: messagesPerDay,
+    backlog_max: backlogMax,
+    scope: null,
+    fingerprint: null,
+    response: { id, status: 'queued' },
+  };
+}

@@ -1,0 +1,65 @@
+import { secret } from '#core/domain/secret.ts';
+import type { Keyring } from '#core/platform/keyring.ts';
+import { createLogger } from '#core/platform/logger.ts';
+import { openKeyring } from '#core/platform/open-keyring.ts';
+import { startVault } from '../../../deploy/servers/vault.ts';
+import { configureVault, type AppRoleCredentials } from '../../../deploy/vault/setup.ts';
+
+export type BenchKeyring = AsyncDisposable & {
+  /** As the api: it can encrypt and not decrypt. */
+  readonly keyring: Keyring;
+  readonly vaultPid: number | undefined;
+  environment(role: 'api' | 'worker'): Record<string, string>;
+};
+
+/** A Vault as in production, with the shipped policies; or a folder, where nobody counts the calls. */
+export async function openBenchKeyring(
+  kind: 'vault' | 'local',
+  folder: string,
+  log: (line: string) => void,
+): Promise<BenchKeyring> {
+  await using stack = new AsyncDisposableStack();
+  const options = { log: createLogger({ level: 'error', component: 'bench' }) };
+  if (kind === 'local') {
+    const keyring = await openKeyring({ kind, dir: folder }, options);
+    return {
+      keyring,
+      vaultPid: undefined,
+      environment: () => ({ KEYRING: 'local', LOCAL_KEYRING_DIR: folder }),
+      [Symbol.asyncDispose]: () => keyring[Symbol.asyncDispose](),
+    };
+  }
+  const vault = stack.use(await startVault({ log }));
+  const roles = await configureVault(vault);
+  const { roleId, secretId } = roles.api;
+  const keyring = stack.use(
+    await openKeyring(
+      {
+        kind,
+        address: vault.address,
+        transitMount: 'transit',
+        keyPrefix: 'tenant-',
+        auth: { method: 'approle', mount: 'approle', roleId, secretId: secret(secretId) },
+      },
+      options,
+    ),
+  );
+  const owned = stack.move();
+  return {
+    keyring,
+    vaultPid: vault.pid,
+    environment: (role) => vaultVariables(vault.address, roles[role]),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+function vaultVariables(address: string, { roleId, secretId }: AppRoleCredentials): Record<string, string> {
+  return {
+    KEYRING: 'vault',
+    VAULT_ADDR: address,
+    VAULT_TRANSIT_MOUNT: 'transit',
+    VAULT_AUTH_METHOD: 'approle',
+    VAULT_ROLE_ID: roleId,
+    VAULT_SECRET_ID: secretId,
+  };
+}
