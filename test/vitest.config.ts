@@ -20,6 +20,7 @@ export default defineConfig({
             'test/*.test.ts',
             'test/support/**/*.test.ts',
             'test/bench/**/*.test.ts',
+            'test/fault/**/*.test.ts',
           ],
           testTimeout: 10_000,
         },

@@ -25,7 +25,8 @@ compares what was acknowledged with what the providers received and what the dat
   --rate R       messages a second, constant (150)
   --only NAME    draws from the faults with this name alone, or this beginning; may be given more than once
   --tenants N    tenants that the load is spread over (8)
-  --mutants      only the mutants: the suite must catch each planted fault. They also run after --trials 100 or more
+  --mutants      the suite must catch faults that are planted in the source; without --trials nothing else is run.
+                 They also run after --trials 100 or more
   --list         names the faults
   --json         prints the result as JSON
   --help         this text

@@ -11,7 +11,7 @@ export type TcpProxy = AsyncDisposable & {
   readonly port: number;
   /** Ends all connections at once, as a network that resets them. */
   readonly cut: () => void;
-  /** From now on nothing passes, and nobody is told: a network that swallows. */
+  /** From now on nothing passes, and nobody is told. */
   readonly freeze: () => void;
   readonly thaw: () => void;
   /**

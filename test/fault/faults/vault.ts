@@ -38,8 +38,8 @@ export const VAULT_FAULTS: readonly Fault[] = [
   {
     name: 'vault-tokens-revoked',
     async inject({ rig, random }) {
-      await rig.vault.request('PUT', 'sys/leases/revoke-prefix/auth/approle');
-      await rig.vault.request('POST', 'sys/leases/revoke-force/auth/approle/login');
+      const { status } = await rig.vault.request('PUT', 'sys/leases/revoke-prefix/auth/approle');
+      if (status >= 300) throw new Error(`Vault did not revoke the tokens: ${status}`);
       return {
         target: `tokens and ${forgetCredentials(rig, random.pick([0, 1]))}`,
         holdMs: 1_000,

@@ -1,0 +1,192 @@
+import { expect, test } from 'vitest';
+import { createChecker, type CheckInput, type ViolationName } from './check.ts';
+import type { Acknowledgement, ProviderCall } from './ledger.ts';
+import type { MessageRecord } from './records.ts';
+
+const START = 1_750_000_000_000;
+const TENANT = 'tenant';
+
+const promise = (overrides: Partial<Acknowledgement> = {}): Acknowledgement => ({
+  id: 'm1',
+  tenantId: TENANT,
+  key: 'k1',
+  token: 't1',
+  credential: 'c1',
+  guarantee: 'at_least_once',
+  firstAskedAt: START,
+  askedAt: START,
+  at: START + 10,
+  ...overrides,
+});
+
+const call = (overrides: Partial<ProviderCall> = {}): ProviderCall => ({
+  token: 't1',
+  worker: 'worker-1',
+  at: START + 50,
+  answer: 'accepted',
+  ...overrides,
+});
+
+const record = (overrides: Partial<MessageRecord> = {}): MessageRecord => ({
+  id: 'm1',
+  tenantId: TENANT,
+  token: 't1',
+  status: 'sent',
+  reason: null,
+  isTimed: false,
+  failure: null,
+  duplicateRisk: false,
+  guarantee: 'at_least_once',
+  attempts: [1],
+  outcomes: ['accepted'],
+  events: ['sent'],
+  ...overrides,
+});
+
+type World = Partial<CheckInput> & { readonly records?: readonly MessageRecord[] };
+
+function violationsOf({ records = [record()], ...input }: World): ViolationName[] {
+  const checker = createChecker({
+    acknowledgements: [promise()],
+    calls: [call()],
+    limits: {
+      daily: { tenantId: 'limited', max: 2 },
+      days: 1,
+      perMinute: { tenantId: 'slow', max: 2 },
+    },
+    revocations: [],
+    suspensions: [],
+    ...input,
+  });
+  for (const one of records) checker.visit(one);
+  return [...new Set(checker.conclude().violations.map(({ name }) => name))];
+}
+
+const twice = [call(), call({ at: START + 90, worker: 'worker-2' })];
+const attempted = { attempts: [1, 2], outcomes: ['ambiguous', 'accepted'], events: ['deferred', 'sent'] };
+
+test.each<[string, World]>([
+  ['one that was promised, called once and recorded', {}],
+  ['one that was stored, though its client never heard of it', { acknowledgements: [] }],
+  [
+    'one whose second answer was a replay of the first',
+    { acknowledgements: [promise(), promise({ at: START + 500 })] },
+  ],
+  [
+    'one called twice that says so',
+    { calls: twice, records: [record({ ...attempted, duplicateRisk: true })] },
+  ],
+  [
+    'one called again because its provider had refused it',
+    {
+      calls: [call({ answer: 'unavailable' }), call()],
+      records: [record({ ...attempted, outcomes: ['rejected_transient', 'accepted'] })],
+    },
+  ],
+  [
+    'one nobody can tell about',
+    {
+      calls: [call({ answer: 'hang' })],
+      records: [record({ status: 'unknown', outcomes: ['ambiguous'], events: ['unknown'] })],
+    },
+  ],
+  [
+    'one that its provider wants later',
+    {
+      calls: [],
+      records: [
+        record({ status: 'deferred', isTimed: true, outcomes: ['rejected_transient'], events: ['deferred'] }),
+      ],
+    },
+  ],
+])('%s is as it should be', (_case, world) => {
+  expect(violationsOf(world)).toEqual([]);
+});
+
+test.each<[string, World, ViolationName[]]>([
+  ['was promised and is not stored', { records: [], calls: [] }, ['lost']],
+  [
+    'waits for ever',
+    { calls: [], records: [record({ status: 'queued', attempts: [], outcomes: [], events: [] })] },
+    ['lost'],
+  ],
+  [
+    'failed',
+    { calls: [], records: [record({ status: 'failed', outcomes: ['accepted'], events: ['failed'] })] },
+    ['failed'],
+  ],
+  ['was sent and never stored', { calls: [call(), call({ token: 't2' })] }, ['ghost']],
+  ['was called twice without a word', { calls: twice, records: [record({ ...attempted })] }, ['duplicate']],
+  [
+    'was called twice although once at most was promised',
+    { calls: twice, records: [record({ ...attempted, guarantee: 'at_most_once', duplicateRisk: true })] },
+    ['at_most_once'],
+  ],
+  [
+    'was called more often than attempted',
+    { calls: twice, records: [record({ duplicateRisk: true })] },
+    ['unrecorded'],
+  ],
+  ['is sent and nobody was called', { calls: [] }, ['answers']],
+  ['has two ids for one key', { acknowledgements: [promise(), promise({ id: 'm2' })] }, ['idempotency']],
+  ['is stored twice', { records: [record(), record({ id: 'm2' })] }, ['idempotency']],
+  ['went back', { records: [record({ events: ['sent', 'deferred', 'sent'] })] }, ['moves']],
+  [
+    'says another state than its last event',
+    { records: [record({ events: ['sent', 'delivered'] })] },
+    ['moves'],
+  ],
+  ['has a gap in its attempts', { records: [record({ attempts: [2] })] }, ['attempts']],
+  ['has an attempt that nobody closed', { records: [record({ outcomes: ['started'] })] }, ['attempts']],
+])('a message that %s is noticed', (_case, world, expected) => {
+  expect(violationsOf(world)).toEqual(expect.arrayContaining(expected));
+});
+
+const of = (n: number, overrides: Partial<Acknowledgement> = {}) =>
+  Array.from({ length: n }, (_, i) => promise({ id: `m${i}`, token: `t${i}`, ...overrides }));
+const recordsOf = (n: number, overrides: Partial<MessageRecord> = {}) =>
+  Array.from({ length: n }, (_, i) => record({ id: `m${i}`, token: `t${i}`, ...overrides }));
+const callsOf = (n: number) => Array.from({ length: n }, (_, i) => call({ token: `t${i}` }));
+
+test('a daily limit holds for what is stored, for each day', () => {
+  const world = (n: number, days: number): World => ({
+    acknowledgements: of(n, { tenantId: 'limited' }),
+    calls: callsOf(n),
+    records: recordsOf(n, { tenantId: 'limited' }),
+    limits: {
+      daily: { tenantId: 'limited', max: 2 },
+      days,
+      perMinute: { tenantId: 'slow', max: 2 },
+    },
+  });
+  expect(violationsOf(world(2, 1))).toEqual([]);
+  expect(violationsOf(world(3, 1))).toEqual(['quota']);
+  expect(violationsOf(world(3, 2))).toEqual([]);
+});
+
+test('a limit a minute holds for what was certainly asked and answered within one', () => {
+  const world = (at: number): World => ({
+    acknowledgements: of(3, { tenantId: 'slow' }).map((one, i) => (i === 2 ? { ...one, at } : one)),
+    calls: callsOf(3),
+    records: recordsOf(3),
+  });
+  expect(violationsOf(world(START + 59_000))).toEqual(['rate']);
+  expect(violationsOf(world(START + 61_000))).toEqual([]);
+});
+
+test('a key is refused five seconds after it was revoked', () => {
+  const asked = (firstAskedAt: number): World => ({
+    acknowledgements: [promise({ firstAskedAt, at: firstAskedAt + 10 })],
+    revocations: [{ credential: 'c1', at: START }],
+  });
+  expect(violationsOf(asked(START + 5_000))).toEqual([]);
+  expect(violationsOf(asked(START + 6_000))).toEqual(['revocation']);
+});
+
+test('a suspended tenant is neither taken from nor sent for', () => {
+  const suspensions = [{ tenantId: TENANT, from: START, to: START + 20_000 }];
+  const asked = (ms: number) => [promise({ firstAskedAt: START + ms, at: START + ms + 10 })];
+  expect(violationsOf({ suspensions, acknowledgements: asked(4_000) })).toEqual([]);
+  expect(violationsOf({ suspensions, acknowledgements: asked(8_000) })).toEqual(['suspension']);
+  expect(violationsOf({ suspensions, calls: [call({ at: START + 9_000 })] })).toEqual(['suspension']);
+});
