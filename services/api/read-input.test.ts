@@ -24,6 +24,32 @@ test('thirty-two levels pass and thirty-three do not', () => {
   expect(() => read(nested(33))).toThrow(expect.objectContaining({ code: 'validation_failed' }));
 });
 
+test('thirty thousand values pass and one more does not, wherever they are', () => {
+  const array = (count: number) => `[${Array.from({ length: count }, () => '0').join()}]`;
+  const object = (count: number) => `{${Array.from({ length: count }, (_, i) => `"a${i}":"b"`).join()}}`;
+  for (const make of [array, object, (count: number) => `{"a":[${array(count - 2)}]}`]) {
+    expect(read(make(29_999))).toBeTypeOf('object');
+    expect(() => read(make(30_000))).toThrow(
+      expect.objectContaining({
+        details: [{ field: 'body', rule: 'size', message: 'Must have at most 30000 values' }],
+      }),
+    );
+  }
+});
+
+test('what is at fault is named by its place', () => {
+  for (const [text, field] of [
+    ['{"data":{"a":[1,{"b":"\\u0000"}]}}', 'data.a.1.b'],
+    ['["\\ud800"]', '0'],
+    ['"\\ud800"', 'body'],
+    ['{"data":{"a\\u0000":1}}', 'data'],
+  ] as const) {
+    expect(() => read(text)).toThrow(
+      expect.objectContaining({ details: [expect.objectContaining({ field, rule: 'characters' })] }),
+    );
+  }
+});
+
 test('a body with countless faults is answered with the first hundred', () => {
   const validate = inputCompiler({
     schema: z.object({ map: z.record(z.string(), z.string()), name: z.string() }),

@@ -5,6 +5,8 @@ import { AppError, notFound, validationFailed, type ErrorDetail } from '#core/do
 import { respell, spellingOf } from './spelling.ts';
 
 const DEPTH_MAX = 32;
+/** Of all kinds and levels: what a body costs goes with them, and a megabyte has room for half a million. */
+const VALUES_MAX = 30_000;
 /** A small body can hold faults without number; the answer to it stays small too. */
 const DETAILS_MAX = 100;
 /** Only an escape can bring NUL or half a surrogate pair into a JSON text that is valid UTF-8. */
@@ -13,7 +15,7 @@ const SUSPECT_ESCAPE = /\\u(?:0000|[dD][89a-fA-F])/;
 /**
  * Reads a JSON body.
  * @returns undefined for an empty one.
- * @throws AppError for bytes that are no UTF-8, no JSON, nested too deeply or no Unicode text.
+ * @throws AppError for bytes that are no UTF-8, no JSON, nested too deeply, of too many values or no Unicode text.
  */
 export function readJson(bytes: Buffer): unknown {
   if (bytes.length === 0) return undefined;
@@ -25,31 +27,58 @@ export function readJson(bytes: Buffer): unknown {
   } catch {
     throw new AppError('malformed_json');
   }
-  inspect(value, 'body', 1, SUSPECT_ESCAPE.test(text));
+  new Inspection(SUSPECT_ESCAPE.test(text)).visit(value);
   return value;
 }
 
-function inspect(value: unknown, path: string, depth: number, inspectTexts: boolean): void {
-  if (typeof value === 'string') {
-    if (inspectTexts) assertText(value, path);
-    return;
+/** Looks at every value once. Where a value lies is only put into words when it is at fault. */
+class Inspection {
+  readonly #inspectTexts: boolean;
+  readonly #trail: (string | number)[] = [];
+  #values = 0;
+
+  /** @param inspectTexts False where the texts are known to be fine. */
+  constructor(inspectTexts: boolean) {
+    this.#inspectTexts = inspectTexts;
   }
-  if (typeof value !== 'object' || value === null) return;
-  if (depth > DEPTH_MAX) {
-    throw validationFailed({
-      field: 'body',
-      rule: 'depth',
-      message: `Must have at most ${DEPTH_MAX} levels`,
-    });
-  }
-  for (const [name, inner] of Object.entries(value)) {
-    if (inspectTexts) assertText(name, path);
-    // Copying an object would lose it without a word, or worse.
-    if (name === '__proto__') {
-      throw validationFailed({ field: path, rule: 'name', message: 'Must not have a field named __proto__' });
+
+  visit(value: unknown): void {
+    this.#values += 1;
+    if (this.#values > VALUES_MAX) throw tooMuch('size', `Must have at most ${VALUES_MAX} values`);
+    if (typeof value === 'string') {
+      if (this.#inspectTexts) assertText(value, this.#path());
+      return;
     }
-    inspect(inner, path === 'body' ? name : `${path}.${name}`, depth + 1, inspectTexts);
+    if (typeof value !== 'object' || value === null) return;
+    if (this.#trail.length >= DEPTH_MAX) throw tooMuch('depth', `Must have at most ${DEPTH_MAX} levels`);
+    if (Array.isArray(value)) {
+      for (let i = 0; i < value.length; i += 1) this.#visitAt(i, value[i]);
+      return;
+    }
+    for (const name of Object.keys(value)) {
+      if (this.#inspectTexts) assertText(name, this.#path());
+      // Copying an object would lose it without a word, or worse.
+      if (name === '__proto__') {
+        const message = 'Must not have a field named __proto__';
+        throw validationFailed({ field: this.#path(), rule: 'name', message });
+      }
+      this.#visitAt(name, (value as Record<string, unknown>)[name]);
+    }
   }
+
+  #visitAt(place: string | number, value: unknown): void {
+    this.#trail.push(place);
+    this.visit(value);
+    this.#trail.pop();
+  }
+
+  #path(): string {
+    return this.#trail.length === 0 ? 'body' : this.#trail.join('.');
+  }
+}
+
+function tooMuch(rule: string, message: string): AppError {
+  return validationFailed({ field: 'body', rule, message });
 }
 
 function assertText(text: string, field: string): void {
