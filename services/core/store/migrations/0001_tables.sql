@@ -272,7 +272,7 @@ create view events with (security_invoker) as
   from attempt_log where message_status <> 'queued';
 
 create table messages_default partition of messages default;
-create table message_states_default partition of message_states default with (fillfactor = 75);
+create table message_states_default partition of message_states default with (fillfactor = 50);
 create table attempt_log_default partition of attempt_log default;
 create table event_log_default partition of event_log default;
 

@@ -344,23 +344,25 @@ begin
   end loop;
 
   if 'accepted' = any (verdicts) then
-    with stored as (
-      insert into messages (id, purge_on, tenant_id, api_key_id, channel, recipient, address, sender, content,
+    with numbered as materialized (
+      select nextval('message_seq') as seq, purge_day(r.enqueued_at, r.retention_days) as purge_on, r.*
+      from unnest(rows) r where verdicts[r.ord] = 'accepted'
+    ), stored as (
+      insert into messages (seq, id, purge_on, tenant_id, api_key_id, channel, recipient, address, sender, content,
         external_id, category, priority, test, pinned_provider_id, segments, encoding, delivery_guarantee,
         content_retention, metadata, tags, traceparent, enqueued_at)
-      select r.id, purge_day(r.enqueued_at, r.retention_days), r.tenant_id, r.api_key_id, r.channel, r.recipient,
-        r.address, r.sender, r.content, r.external_id, r.category, r.priority, r.test, r.pinned_provider_id, r.segments,
-        r.encoding, r.delivery_guarantee, r.content_retention, r.metadata, r.tags, r.traceparent, r.enqueued_at
-      from unnest(rows) r where verdicts[r.ord] = 'accepted' order by r.ord
-      returning messages.id, messages.purge_on, messages.tenant_id, messages.seq, messages.enqueued_at
+      select n.seq, n.id, n.purge_on, n.tenant_id, n.api_key_id, n.channel, n.recipient, n.address, n.sender, n.content,
+        n.external_id, n.category, n.priority, n.test, n.pinned_provider_id, n.segments, n.encoding, n.delivery_guarantee,
+        n.content_retention, n.metadata, n.tags, n.traceparent, n.enqueued_at
+      from numbered n
     ), states as (
       insert into message_states (id, purge_on, tenant_id, seq, status, expires_at, updated_at)
-      select s.id, s.purge_on, s.tenant_id, s.seq, 'queued',
-        coalesce(now() + make_interval(secs => r.lifetime_ms / 1000.0), r.expires_at), s.enqueued_at
-      from stored s join unnest(rows) r on r.id = s.id
+      select n.id, n.purge_on, n.tenant_id, n.seq, 'queued',
+        coalesce(now() + make_interval(secs => n.lifetime_ms / 1000.0), n.expires_at), n.enqueued_at
+      from numbered n
     )
     insert into due (seq, message_id, purge_on, tenant_id, due_at)
-    select s.seq, s.id, s.purge_on, s.tenant_id, now() + make_interval(secs => sweep_after_ms / 1000.0) from stored s;
+    select n.seq, n.id, n.purge_on, n.tenant_id, now() + make_interval(secs => sweep_after_ms / 1000.0) from numbered n;
   end if;
 
   return query

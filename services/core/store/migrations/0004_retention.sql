@@ -1,7 +1,7 @@
 -- Retention: partitions are made ahead, whole partitions are dropped. Run by one worker at a time.
 
 create function partition_names() returns table (parent text, options text) language sql immutable as $$
-  values ('messages', ''), ('message_states', ' with (fillfactor = 75)'), ('attempt_log', ''), ('event_log', '')
+  values ('messages', ''), ('message_states', ' with (fillfactor = 50)'), ('attempt_log', ''), ('event_log', '')
 $$;
 
 -- Makes the weekly partition of `parent` that ends retention on `monday`, unless it exists. Rows that already sit in
