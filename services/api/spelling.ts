@@ -4,9 +4,9 @@ import { canonicalJson } from './idempotency.ts';
 
 /** Known fields of an object, and how to go on below them. Null: the value is the caller's own, keys and all. */
 export type Spelling = ObjectSpelling | { readonly items: Spelling } | null;
-type ObjectSpelling = {
-  readonly fields: readonly { readonly name: string; readonly snake: string; readonly below: Spelling }[];
-};
+type ObjectSpelling = { readonly fields: ReadonlyMap<string, Field> };
+/** Under each of its spellings. */
+type Field = { readonly name: string; readonly below: Spelling };
 
 type Def = {
   readonly type: string;
@@ -21,12 +21,7 @@ type Def = {
 export function spellingOf(schema: z.ZodType): Spelling {
   const def = schema.def as unknown as Def;
   if (def.shape !== undefined) {
-    const fields = Object.entries(def.shape).map(([name, inner]) => ({
-      name,
-      snake: snakeCase(name),
-      below: spellingOf(inner),
-    }));
-    return { fields };
+    return fieldsOf(Object.entries(def.shape).map(([name, inner]) => ({ name, below: spellingOf(inner) })));
   }
   if (def.element !== undefined) {
     const items = spellingOf(def.element);
@@ -39,14 +34,25 @@ export function spellingOf(schema: z.ZodType): Spelling {
 
 /** A union knows the fields of all its members. */
 function merged(spellings: readonly Spelling[]): Spelling {
-  const fields = new Map<string, ObjectSpelling['fields'][number]>();
+  const fields = new Map<string, Field>();
   for (const spelling of spellings) {
     if (spelling === null || !('fields' in spelling)) continue;
-    for (const field of spelling.fields) {
+    for (const field of spelling.fields.values()) {
       if (fields.get(field.name)?.below == null) fields.set(field.name, field);
     }
   }
-  return fields.size === 0 ? null : { fields: [...fields.values()] };
+  return fields.size === 0 ? null : fieldsOf([...fields.values()]);
+}
+
+function fieldsOf(fields: readonly Field[]): ObjectSpelling {
+  return {
+    fields: new Map(
+      fields.flatMap((field) => [
+        [field.name, field],
+        [snakeCase(field.name), field],
+      ]),
+    ),
+  };
 }
 
 /**
@@ -68,19 +74,15 @@ function walk(spelling: Spelling, value: unknown, path: string, conflicts: Error
       : value;
   }
   if (Array.isArray(value)) return value;
-  const sent = value as Record<string, unknown>;
   const known: Record<string, unknown> = {};
-  for (const { name, snake, below } of spelling.fields) {
-    const camel = Object.hasOwn(sent, name) ? sent[name] : undefined;
-    const other = snake !== name && Object.hasOwn(sent, snake) ? sent[snake] : undefined;
-    if (camel === undefined && other === undefined) continue;
-    const one = walk(below, camel === undefined ? other : camel, `${path}${name}.`, conflicts);
-    if (camel !== undefined && other !== undefined) {
-      const two = walk(below, other, `${path}${name}.`, conflicts);
-      if (canonicalJson(one) !== canonicalJson(two)) {
-        const message = 'Both spellings of the field are present with different values';
-        conflicts.push({ field: path + name, rule: 'conflict', message });
-      }
+  for (const [sentName, inner] of Object.entries(value)) {
+    const field = spelling.fields.get(sentName);
+    if (field === undefined || inner === undefined) continue;
+    const { name, below } = field;
+    const one = walk(below, inner, `${path}${name}.`, conflicts);
+    if (Object.hasOwn(known, name) && canonicalJson(one) !== canonicalJson(known[name])) {
+      const message = 'Both spellings of the field are present with different values';
+      conflicts.push({ field: path + name, rule: 'conflict', message });
     }
     known[name] = one;
   }

@@ -1,5 +1,6 @@
 import { parsePhoneNumberFromString, type MetadataJson } from 'libphonenumber-js/core';
 import metadata from 'libphonenumber-js/min/metadata';
+import { LRUCache } from 'lru-cache';
 
 const E164 = /^\+[1-9]\d{1,14}$/;
 
@@ -14,12 +15,20 @@ const MAIN_COUNTRIES: MetadataJson = {
   ),
 };
 
+/** A number is looked at twice within a request, and recipients come back. Null: not a number that could exist. */
+const recent = new LRUCache<string, { readonly normal: string | null }>({ max: 10_000 });
+
 /**
  * The normal form of an E.164 number that could exist. Whether it does exist is not asked: numbers made for tests and
  * fiction do not.
  */
 export function normalNumber(text: string): string | undefined {
   if (!E164.test(text)) return undefined;
-  const number = parsePhoneNumberFromString(text, MAIN_COUNTRIES);
-  return number?.isPossible() === true ? number.number : undefined;
+  let known = recent.get(text);
+  if (known === undefined) {
+    const number = parsePhoneNumberFromString(text, MAIN_COUNTRIES);
+    known = { normal: number?.isPossible() === true ? number.number : null };
+    recent.set(text, known);
+  }
+  return known.normal ?? undefined;
 }
