@@ -58,6 +58,10 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const { queue, store, breakers } = deps;
   /** Messages that this process holds right now, so that it does not meet itself in the database. */
   const held = new Set<string>();
+  /** Attempts that ended and could not be recorded: whatever the database shows, they are not to be begun again. */
+  const unrecorded = new Set<string>();
+  /** Tenants of claims whose answer was lost: what they claimed is ours, and nobody has begun with it. */
+  const doubtful = new Set<string>();
   let claiming = 0;
   let pausedUntil = 0;
   let gathering: NodeJS.Timeout | undefined;
@@ -74,7 +78,9 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   });
 
   function pump(): void {
-    if (stopping || claiming >= CLAIMS_AT_ONCE || !queue.hasWork()) return;
+    // In doubt one claim at a time: only then is what the database shows as ours, and is not in hand, a lost answer.
+    const claimsMax = doubtful.size > 0 ? 1 : CLAIMS_AT_ONCE;
+    if (stopping || claiming >= claimsMax || !queue.hasWork()) return;
     const free = Math.min(deps.inFlightMax - queue.inFlight, CLAIM_MAX);
     if (free < 1) return;
     // A busy worker gathers places for a while: one claim of many costs the database far less than many of one.
@@ -118,6 +124,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       for (const wake of wakes) {
         queue.release(wake.tenantId);
         queue.markDue(wake.tenantId, true);
+        doubtful.add(wake.tenantId);
       }
       return;
     }
@@ -134,14 +141,17 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
 
   async function claimDue(look: { tenantId: string; places: number; ahead: boolean }): Promise<void> {
     let found: { messages: ClaimedMessage[]; more: boolean };
+    const again = claiming === 1 && doubtful.has(look.tenantId);
     try {
-      found = await store.claimDue(look.tenantId, look.places, look.ahead ? AHEAD_MS : 0, terms());
+      found = await store.claimDue(look.tenantId, look.places, look.ahead ? AHEAD_MS : 0, terms(), again);
     } catch (error) {
       pause(error);
       queue.release(look.tenantId, look.places);
       queue.looked(look.tenantId, true);
+      doubtful.add(look.tenantId);
       return;
     }
+    if (again) doubtful.delete(look.tenantId);
     queue.release(look.tenantId, look.places - found.messages.length);
     queue.looked(look.tenantId, found.more);
     for (const message of found.messages) start(message, look.tenantId);
@@ -153,14 +163,18 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   }
 
   function start(message: ClaimedMessage, placeOf: string): void {
-    // Our own attempt, still being recorded while the database came back: it settles itself.
-    if (message.action === 'lost' && held.has(message.id)) {
+    // Our own attempt, under way or still being recorded while the database came back: it settles itself.
+    if (held.has(message.id) || (message.action === 'send' && unrecorded.has(attemptOf(message)))) {
       queue.release(placeOf);
       return;
     }
     held.add(message.id);
+    unrecorded.delete(attemptOf(message));
     void withSpan('process message', processSpan(message), () => finish(message))
-      .catch((error: unknown) => deps.events.recordLost(message, error))
+      .catch((error: unknown) => {
+        unrecorded.add(attemptOf(message));
+        deps.events.recordLost(message, error);
+      })
       .finally(() => {
         held.delete(message.id);
         queue.release(placeOf);
@@ -203,6 +217,8 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     },
   };
 }
+
+const attemptOf = ({ id, attempt }: ClaimedMessage): string => `${id} ${attempt}`;
 
 /** The process that held the attempt is gone; whether bytes had left nobody knows. */
 const WORKER_LOST: AttemptOutcome = { kind: 'ambiguous', failure: { class: 'unknown', code: 'worker_lost' } };

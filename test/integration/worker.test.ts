@@ -54,10 +54,10 @@ async function setup(settings: Partial<WorkerSettings> = {}) {
   await broker.ensureStream();
   let workers = 0;
 
-  function startWorker(overrides: Partial<WorkerSettings> = {}): Worker {
+  function startWorker(overrides: Partial<WorkerSettings> = {}, store = stores.store): Worker {
     const consuming = new AbortController();
     const worker = buildWorker({
-      store: stores.store,
+      store,
       credentials,
       contextOf: createProviderContexts({
         http,
@@ -375,6 +375,27 @@ describe('stopping', () => {
     b.startWorker();
     await expect.poll(b.statuses, POLL).toEqual({ sent: 200 });
     expect(b.twilio.received).toHaveLength(200);
+  });
+
+  test('claims whose answer was lost are begun without waiting for their lease, once', async () => {
+    await using b = await setup();
+    let lost = 0;
+    const loseFirst = <T>(claim: Promise<T>): Promise<T> =>
+      lost++ < 3 ? claim.then(() => Promise.reject(new Error('the answer was lost'))) : claim;
+    b.startWorker(
+      {},
+      {
+        ...b.store,
+        claim: (...terms) => loseFirst(b.store.claim(...terms)),
+        claimDue: (...terms) => loseFirst(b.store.claimDue(...terms)),
+      },
+    );
+    await b.send(30);
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 30 });
+    expect(b.twilio.received).toHaveLength(30);
+    const [states] =
+      await b.admin`select bool_or(duplicate_risk) as risk, max(attempt) as attempts from despatch.message_states`;
+    expect(states).toEqual({ risk: false, attempts: 1 });
   });
 
   test('messages of a lost worker are taken over after its lease', async () => {

@@ -101,18 +101,22 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
       );
       return rows.map(toClaimed);
     },
-    /** `more`: the look stopped at its limit, so there may be more to find. */
+    /**
+     * `more`: the look stopped at its limit, so there may be more to find.
+     * @param again Also what this worker has claimed before and not settled, under the same attempt.
+     */
     async claimDue(
       tenantId: string,
       most: number,
       aheadMs: number,
       terms: ClaimTerms,
+      again = false,
     ): Promise<{ messages: ClaimedMessage[]; more: boolean }> {
       const rows = await bounded(
         sql<
           (ClaimedRow | { action: 'more' })[]
         >`select * from claim_due(${tenantId}, ${most}, ${aheadMs}, ${terms.worker}, ${terms.leaseMs},
-          ${[...terms.blocked]}::uuid[])`,
+          ${[...terms.blocked]}::uuid[], ${again})`,
       );
       const messages = rows.filter((row): row is ClaimedRow => row.action !== 'more');
       return { messages: messages.map(toClaimed), more: messages.length < rows.length };

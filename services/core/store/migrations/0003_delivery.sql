@@ -46,6 +46,7 @@ create type candidate as (
   ambiguous smallint,
   provider_waits smallint,
   duplicate_risk boolean,
+  worker text,
   lease_until timestamptz,
   next_attempt_at timestamptz,
   expires_at timestamptz,
@@ -170,7 +171,7 @@ begin
   for day in select distinct p from unnest(purges) as p order by p loop
     found := found || array(
       select row(s.id, s.purge_on, s.seq, s.tenant_id, s.status, s.attempt, s.retries, s.ambiguous, s.provider_waits,
-        s.duplicate_risk, s.lease_until, s.next_attempt_at, s.expires_at, s.provider_id, s.provider,
+        s.duplicate_risk, s.worker, s.lease_until, s.next_attempt_at, s.expires_at, s.provider_id, s.provider,
         m.channel, m.address, m.sender, m.content, m.priority, m.test, m.segments, m.delivery_guarantee,
         m.content_retention = 'discard', m.pinned_provider_id, m.enqueued_at, m.traceparent,
         null, null, null, null, null, null, null)::candidate
@@ -197,7 +198,7 @@ declare
 begin
   decided := array(
     select row(c.id, c.purge_on, c.seq, c.tenant_id, c.status, c.attempt, c.retries, c.ambiguous, c.provider_waits,
-      c.duplicate_risk, c.lease_until, c.next_attempt_at, c.expires_at, c.bound_provider_id, c.bound_provider,
+      c.duplicate_risk, c.worker, c.lease_until, c.next_attempt_at, c.expires_at, c.bound_provider_id, c.bound_provider,
       c.channel, c.address, c.sender, c.content, c.priority, c.test, c.segments, c.delivery_guarantee,
       c.discard, c.pinned_provider_id, c.enqueued_at, c.traceparent,
       case when d.decision = 'send' and row_number() over (partition by d.decision order by c.priority, c.seq) > most
@@ -274,8 +275,10 @@ begin
 end $$;
 
 -- Claims a tenant's messages that are due, or will be within `ahead_ms`: the way back from lost wake-ups, retry
--- timers, lost workers, receipts that never came, and from a queue that outgrew a worker's memory.
-create function claim_due(for_tenant uuid, most integer, ahead_ms integer, by_worker text, lease_ms integer, blocked uuid[])
+-- timers, lost workers, receipts that never came, and from a queue that outgrew a worker's memory. With `again` also
+-- what this worker has claimed and has not settled: its last claim may have been committed and its answer lost.
+create function claim_due(for_tenant uuid, most integer, ahead_ms integer, by_worker text, lease_ms integer, blocked uuid[],
+  again boolean)
 returns setof claimed_message
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
@@ -330,6 +333,15 @@ begin
         c.enqueued_at, c.expires_at, c.traceparent, c.bound_provider_id, c.bound_provider, null::text, null::integer,
         c.discard
       from unnest(found) c where c.status = 'sending' and c.lease_until <= at_now;
+    if again then
+      return query
+        select 'send', c.id, c.purge_on, c.seq, c.tenant_id, c.attempt, c.retries, c.ambiguous, c.provider_waits,
+          c.duplicate_risk, c.channel, c.address, c.sender, c.content, c.test, c.segments, c.delivery_guarantee,
+          c.enqueued_at, c.expires_at, c.traceparent, c.bound_provider_id, c.bound_provider, p.status, p.version,
+          c.discard
+        from unnest(found) c left join providers p on p.id = c.bound_provider_id
+        where c.status = 'sending' and c.worker = by_worker and c.lease_until > at_now + make_interval(secs => lease_ms / 2000.0);
+    end if;
   end if;
   return query select * from start_attempts(waiting, most, by_worker, lease_ms, blocked);
 end $$;

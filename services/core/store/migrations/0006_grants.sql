@@ -18,7 +18,7 @@ to despatch_api;
 
 grant execute on function
   claim(uuid[], date[], text, integer, uuid[]),
-  claim_due(uuid, integer, integer, text, integer, uuid[]),
+  claim_due(uuid, integer, integer, text, integer, uuid[], boolean),
   complete(json), apply_receipts(integer), due_tenants(),
   hold_tenant(uuid, integer), release_tenant(uuid, integer),
   load_providers(uuid[]), note_provider_result(uuid, boolean), note_provider_health(uuid, text),
