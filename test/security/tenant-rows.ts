@@ -47,3 +47,35 @@ export async function rowsOf(admin: Sql, tenantId: string): Promise<Record<strin
   ];
   return rows;
 }
+
+export type MessageFate = {
+  readonly status: string;
+  readonly reason: string | null;
+  readonly retries: number;
+  /** Of attempts that have ended, in order. */
+  readonly codes: readonly (string | null)[];
+};
+
+/** What has become of a message so far. */
+export async function fateOf(admin: Sql, messageId: string): Promise<MessageFate> {
+  const [row] = await admin<MessageFate[]>`
+    select s.status, s.reason, s.retries::integer as retries, array(
+      select a.failure ->> 'code' from attempt_log a where a.message_id = s.id order by a.number) as codes
+    from message_states s where s.id = ${messageId}`;
+  if (row === undefined) throw new Error('no such message');
+  return row;
+}
+
+/** Everything that the database holds, as text. */
+export async function everythingIn(admin: Sql): Promise<string> {
+  const tables = await admin<{ name: string }[]>`
+    select relname as name from pg_class
+    where relnamespace = 'despatch'::regnamespace and relkind in ('r', 'p') and not relispartition`;
+  const texts: string[] = [];
+  for (const { name } of tables) {
+    const [row] = await admin<{ text: string | null }[]>`
+      select string_agg(to_jsonb(t)::text, ' ') as text from ${admin(name)} t`;
+    texts.push(row?.text ?? '');
+  }
+  return texts.join('\n');
+}

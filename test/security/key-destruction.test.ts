@@ -1,0 +1,280 @@
+import { randomBytes } from 'node:crypto';
+import postgres from 'postgres';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { bindingText, providerSecretBinding } from '#core/domain/binding.ts';
+import type { TenantId } from '#core/domain/ids.ts';
+import { secret } from '#core/domain/secret.ts';
+import { createEgressGuard } from '#core/platform/egress-guard.ts';
+import { createHttpClient } from '#core/platform/http.ts';
+import type { Keyring } from '#core/platform/keyring.ts';
+import { createLogger } from '#core/platform/logger.ts';
+import { createWorkerMetrics } from '#core/platform/metrics.ts';
+import { openPostgres, type Sql } from '#core/platform/postgres.ts';
+import { openVaultKeyring } from '#core/platform/vault-keyring.ts';
+import { deliveryStore } from '#core/store/deliveries.ts';
+import { createProviderContexts } from '#providers/context.ts';
+import type { StandIn } from '#providers/stand-in.ts';
+import { startTwilioStandIn } from '#providers/twilio/stand-in.ts';
+import { acceptBatch, acceptRow, seedProvider, seedTenant, type SeededTenant } from '#test/support/seed.ts';
+import { testDatabase, testVault, type TestVault } from '#test/support/servers.ts';
+import { configureVault, type AppRoleCredentials } from '../../deploy/vault/setup.ts';
+import { buildWorker } from '../../services/worker/build-worker.ts';
+import { createCredentials } from '../../services/worker/credentials.ts';
+import { createEvents } from '../../services/worker/events.ts';
+import { everythingIn, fateOf, type MessageFate } from './tenant-rows.ts';
+
+type Account = SeededTenant & { readonly id: string; readonly authToken: string };
+
+/** How long the worker uses a secret without asking Vault again. */
+const SECRET_TTL_MS = 300;
+const POLL = { timeout: 15_000, interval: 50 };
+const WAITS = { status: 'deferred', reason: 'provider_not_ready', retries: 0 };
+
+let stack: AsyncDisposableStack;
+let vault: TestVault;
+let roles: Record<'api' | 'worker' | 'controller', AppRoleCredentials>;
+let admin: Sql;
+let apiSql: Sql;
+let twilio: StandIn;
+let api: Keyring;
+let worker: Keyring;
+let metrics: ReturnType<typeof createWorkerMetrics>;
+const logLines: string[] = [];
+const plaintexts: string[] = [];
+
+beforeAll(async () => {
+  stack = new AsyncDisposableStack();
+  vault = stack.use(await testVault());
+  roles = await configureVault({
+    address: vault.address,
+    rootToken: vault.rootToken,
+    transitMount: vault.mount,
+    namePrefix: `${vault.mount}-`,
+  });
+  const database = stack.use(await testDatabase());
+  admin = postgres(database.superuserUrl, {
+    max: 2,
+    onnotice: () => {},
+    connection: { search_path: 'despatch' },
+  });
+  stack.defer(() => admin.end());
+  const open = (url: string): Sql =>
+    stack.use(
+      openPostgres({ url: secret(url), poolMax: 4, statementTimeoutMs: 10_000, applicationName: 'erase' }),
+    ).sql;
+  apiSql = open(database.apiUrl);
+  twilio = stack.use(await startTwilioStandIn());
+  [api, worker] = [keyringOf(roles.api), keyringOf(roles.worker)];
+  metrics = createWorkerMetrics();
+  startWorker(open(database.workerUrl));
+});
+afterAll(() => stack.disposeAsync());
+
+const log = createLogger({
+  level: 'debug',
+  component: 'worker',
+  destination: { write: (line) => void logLines.push(line) },
+});
+
+function keyringOf({ roleId, secretId }: AppRoleCredentials): Keyring {
+  const auth = { method: 'approle', mount: 'approle', roleId, secretId: secret(secretId) } as const;
+  const { address, mount: transitMount } = vault;
+  return stack.use(
+    openVaultKeyring({ config: { address, transitMount, keyPrefix: 'despatch-', auth }, log }),
+  );
+}
+
+function startWorker(sql: Sql): void {
+  const http = stack.use(createHttpClient());
+  const running = buildWorker({
+    store: deliveryStore(sql, 10_000),
+    credentials: createCredentials({ decrypter: worker, entriesMax: 100, ttlMs: SECRET_TTL_MS }),
+    contextOf: createProviderContexts({
+      http,
+      resolve: createEgressGuard({ allowCidrs: [], ports: [25], resolveHost: async () => [] }).resolve,
+      baseUrls: { twilio: twilio.origin },
+    }),
+    events: createEvents(log, metrics, Date.now),
+    settings: {
+      worker: 'w1',
+      inFlightMax: 64,
+      queuedPerTenantMax: 100,
+      queuedMax: 1_000,
+      deadlineMs: 2_000,
+      leaseMs: 60_000,
+      sweepMs: 100,
+    },
+  });
+  stack.defer(() => running.stop());
+}
+
+const keyPath = ({ tenantId }: SeededTenant, path = ''): string =>
+  `${vault.mount}/keys/despatch-${tenantId}${path}`;
+
+/** A call to Vault with the rights of the controller. */
+async function asController(method: string, path: string, body?: unknown): Promise<unknown> {
+  const { roleId: role_id, secretId: secret_id } = roles.controller;
+  const login = await vault.request('POST', 'auth/approle/login', { role_id, secret_id });
+  const { client_token: token } = (login.body as { auth: { client_token: string } }).auth;
+  const response = await fetch(`${vault.address}/v1/${path}`, {
+    method,
+    headers: { 'x-vault-token': token },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  expect([path, response.status < 300]).toEqual([path, true]);
+  return text === '' ? null : (JSON.parse(text) as unknown);
+}
+
+async function destroyKey(of: SeededTenant): Promise<void> {
+  await asController('POST', keyPath(of, '/config'), { deletion_allowed: true });
+  await asController('DELETE', keyPath(of));
+}
+
+/** An account whose secret the api encrypted with Vault. */
+async function account(of?: SeededTenant): Promise<Account> {
+  const tenant = of ?? (await seedTenant(admin));
+  const authToken = randomBytes(16).toString('hex');
+  plaintexts.push(authToken, Buffer.from(authToken).toString('base64'));
+  const config = { accountSid: `AC${randomBytes(16).toString('hex')}`, from: '+15005550006' };
+  const id = await seedProvider(admin, tenant.tenantId, { provider: 'twilio', config });
+  const stored = { ...tenant, id, authToken };
+  await api.ensureKey(tenant.tenantId as TenantId);
+  await putCiphertext(id, await encrypt(stored));
+  return stored;
+}
+
+const bindingOf = ({ tenantId, id }: Account) => providerSecretBinding(tenantId as TenantId, id);
+const encrypt = (of: Account): Promise<string> =>
+  api.encrypt(bindingOf(of), Buffer.from(JSON.stringify({ authToken: of.authToken })));
+
+async function putCiphertext(id: string, ciphertext: string): Promise<void> {
+  await admin`update providers set ciphertext = ${ciphertext}, version = version + 1,
+    secret_version = secret_version + 1 where id = ${id}`;
+  await admin`select wake_deferred(${id})`;
+}
+
+async function ciphertextOf({ id }: Account): Promise<string> {
+  const [row] = await admin<{ ciphertext: string }[]>`select ciphertext from providers where id = ${id}`;
+  return row?.ciphertext ?? '';
+}
+
+/** One message over this very account. */
+async function send(over: Account): Promise<string> {
+  const row = acceptRow(over, { pinned_provider_id: over.id });
+  const [verdict] = await acceptBatch(apiSql, [row], 0);
+  expect(verdict?.verdict).toBe('accepted');
+  return row['id'] as string;
+}
+
+/** How often the vendor was called with this account's secret. */
+const callsWith = ({ authToken }: Account): number =>
+  twilio.received.filter(({ headers }) =>
+    Buffer.from((headers['authorization'] ?? '').replace('Basic ', ''), 'base64')
+      .toString()
+      .endsWith(`:${authToken}`),
+  ).length;
+
+async function expectFate(id: string, fate: Partial<MessageFate>): Promise<void> {
+  await expect.poll(() => fateOf(admin, id), POLL).toMatchObject(fate);
+}
+
+/** Longer than any copy of a secret is fresh. */
+async function cachesRunOut(): Promise<void> {
+  const until = performance.now() + SECRET_TTL_MS * 1.5;
+  await expect.poll(() => performance.now(), POLL).toBeGreaterThan(until);
+}
+
+async function expectNoPlaintext(): Promise<void> {
+  const places = {
+    database: await everythingIn(admin),
+    log: logLines.join('\n'),
+    metrics: await metrics.registry.metrics(),
+  };
+  expect(places.log.length).toBeGreaterThan(0);
+  for (const plaintext of plaintexts) {
+    for (const [place, text] of Object.entries(places)) {
+      expect([place, text.includes(plaintext)]).toEqual([place, false]);
+    }
+  }
+}
+
+beforeEach(() => {
+  logLines.length = 0;
+});
+
+describe("when a tenant's key is destroyed", () => {
+  test('nothing of it decrypts any more, its messages wait without using a retry, and others go on', async () => {
+    const [erased, other] = [await account(), await account()];
+    await expectFate(await send(erased), { status: 'sent' });
+    const before = callsWith(erased);
+    expect(before).toBe(1);
+    const ciphertext = await ciphertextOf(erased);
+
+    await destroyKey(erased);
+    await cachesRunOut();
+    const waiting = await send(erased);
+    await expectFate(waiting, { ...WAITS, codes: ['credentials_unreadable'] });
+    await expectFate(await send(other), { status: 'sent' });
+
+    expect(callsWith(erased)).toBe(before);
+    await expect(worker.decrypt(bindingOf(erased), ciphertext)).rejects.toMatchObject({
+      code: 'key_missing',
+    });
+    // Nor can whoever may do everything: a key of the same name is another key.
+    await api.ensureKey(erased.tenantId as TenantId);
+    const root = await vault.request('POST', `${vault.mount}/decrypt/despatch-${erased.tenantId}`, {
+      ciphertext,
+      context: Buffer.from(bindingText(bindingOf(erased))).toString('base64'),
+    });
+    expect(root.status).toBe(400);
+    await expectNoPlaintext();
+
+    await putCiphertext(erased.id, await encrypt(erased));
+    await expectFate(waiting, { status: 'sent' });
+  });
+});
+
+describe('while a key is rotated', () => {
+  test('old and rewrapped secrets go on; what was not rewrapped ends with the old version', async () => {
+    const [moved, left] = await account().then(async (first) => [first, await account(first)] as const);
+    const old = await ciphertextOf(moved);
+    expect(old).toMatch(/^vault:v1:/);
+    await asController('POST', keyPath(moved, '/rotate'), {});
+    await cachesRunOut();
+    await expectFate(await send(moved), { status: 'sent' });
+
+    const context = Buffer.from(bindingText(bindingOf(moved))).toString('base64');
+    const rewrapped = (await asController('POST', `${vault.mount}/rewrap/despatch-${moved.tenantId}`, {
+      ciphertext: old,
+      context,
+    })) as { data: { ciphertext: string } };
+    expect(rewrapped.data.ciphertext).toMatch(/^vault:v2:/);
+    expect(JSON.stringify(rewrapped)).not.toContain(moved.authToken);
+    await putCiphertext(moved.id, rewrapped.data.ciphertext);
+    await asController('POST', keyPath(moved, '/config'), { min_decryption_version: 2 });
+    await cachesRunOut();
+
+    await expectFate(await send(moved), { status: 'sent' });
+    expect(callsWith(moved)).toBe(2);
+    await expectFate(await send(left), WAITS);
+    await expect(worker.decrypt(bindingOf(moved), old)).rejects.toMatchObject({ code: 'corrupt' });
+    await expectNoPlaintext();
+  });
+});
+
+describe('a ciphertext in the wrong row', () => {
+  test.each([
+    ["another tenant's", false],
+    ['another account of the same tenant', true],
+  ])('%s: is of no use, no provider is called with it, and the message waits', async (_, isSameTenant) => {
+    const victim = await account();
+    const thief = await account(isSameTenant ? victim : undefined);
+    await putCiphertext(thief.id, await ciphertextOf(victim));
+    const id = await send(thief);
+    await expectFate(id, { ...WAITS, codes: ['credentials_unreadable'] });
+    expect([callsWith(victim), callsWith(thief)]).toEqual([0, 0]);
+    await expectFate(await send(victim), { status: 'sent' });
+    await expectNoPlaintext();
+  });
+});
