@@ -27,6 +27,13 @@ export const VIOLATIONS = {
 export type ViolationName = keyof typeof VIOLATIONS;
 export type Violation = { readonly name: ViolationName; readonly detail: string };
 
+/** A message as the public api shows it. */
+export type ShownMessage = {
+  readonly status: string;
+  readonly attemptCount: number;
+  readonly duplicateRisk: boolean;
+};
+
 export type CheckInput = {
   readonly acknowledgements: readonly Acknowledgement[];
   readonly calls: readonly ProviderCall[];
@@ -36,6 +43,8 @@ export type CheckInput = {
     readonly days: number;
     readonly perMinute: { readonly tenantId: string; readonly max: number };
   };
+  /** Some messages as the public api showed them in the end, by their ids. */
+  readonly shown: ReadonlyMap<string, ShownMessage>;
   readonly revocations: readonly { readonly credential: string; readonly at: number }[];
   readonly suspensions: readonly { readonly tenantId: string; readonly from: number; readonly to: number }[];
 };
@@ -126,6 +135,16 @@ export function createChecker(input: CheckInput): Checker {
     }
   }
 
+  function checkShown({ id, status, attempts, duplicateRisk }: MessageRecord): void {
+    const shown = input.shown.get(id);
+    if (shown === undefined) return;
+    const isTrue =
+      shown.status === status &&
+      shown.attemptCount === attempts.length &&
+      shown.duplicateRisk === duplicateRisk;
+    if (!isTrue) violate('answers', `message ${id} is shown as ${JSON.stringify(shown)}, and is ${status}`);
+  }
+
   function checkPromises(): void {
     for (const [token, entries] of promised) {
       const ids = new Set(entries.map(({ id }) => id));
@@ -190,6 +209,7 @@ export function createChecker(input: CheckInput): Checker {
       checkOutcome(record);
       checkCalls(record);
       checkHistory(record);
+      checkShown(record);
     },
     conclude() {
       checkPromises();

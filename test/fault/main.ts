@@ -40,6 +40,10 @@ function mutantLine({ name, expected, isCaught, said }: MutantResult): string {
   return `${isCaught ? 'caught' : 'MISSED'}  ${name}: expected ${expected}, found ${said}`;
 }
 
+// What was started is on a leash and ends with us.
+process.once('SIGINT', () => process.exit(130));
+process.once('SIGTERM', () => process.exit(143));
+
 const options = parseOptions(process.argv.slice(2));
 if (options === 'help') process.stdout.write(HELP);
 else if (options === 'list') print(FAULT_NAMES.join('\n'));

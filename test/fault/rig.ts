@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -53,7 +53,8 @@ export type Rig = AsyncDisposable & {
   readonly traces: TraceCollector;
   /** Asks the database as its superuser, over a connection that no earlier fault has touched. */
   readonly ask: <T>(work: (sql: Sql) => Promise<T>) => Promise<T>;
-  readonly client: ApiClient;
+  /** Calls the public api through whichever process answers, for as long as it takes. */
+  readonly insist: <T>(work: (client: ApiClient) => Promise<T>) => Promise<T>;
   readonly platformToken: string;
   readonly tenants: TenantSet;
   /** Credentials of the services' own. */
@@ -71,11 +72,14 @@ const ADMIN_OPTIONS = {
 };
 const CLOCK = fileURLToPath(new URL('shifted-clock.ts', import.meta.url));
 const TRACED = 0.02;
+const START_MS_MAX = 90_000;
+const INSIST_TURNS_MAX = 80;
 const WATCHED = ['accept', 'claim', 'claim_due', 'complete'];
 
 export async function openRig(tenantCount: number, log: (line: string) => void): Promise<Rig> {
   await using stack = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), 'despatch-fault-'));
+  stack.defer(() => rm(folder, { recursive: true, force: true }));
   const passwords = { api: randomText(), worker: randomText(), controller: randomText() };
   const natsAdmin = { user: 'test_admin', password: randomText() };
   const oidc = stack.use(await startOidcIssuer());
@@ -177,8 +181,19 @@ export async function openRig(tenantCount: number, log: (line: string) => void):
     Promise.all([openNode('api', 1), openNode('api', 2)]),
     Promise.all([openNode('worker', 1), openNode('worker', 2)]),
   ]);
-  await untilAllReady([...apis, ...workers], 60_000);
-  const client = createApiClient(apis[0]?.service.origin ?? '', () => {});
+  if (!(await untilAllReady([...apis, ...workers], START_MS_MAX)))
+    throw new Error('not all processes started');
+  const clients = apis.map(({ service }) => createApiClient(service.origin, () => {}));
+  const insist: Rig['insist'] = async (work) => {
+    for (let turn = 0; ; turn++) {
+      try {
+        return await work(clients[turn % clients.length] as ApiClient);
+      } catch (error) {
+        if (turn === INSIST_TURNS_MAX) throw error;
+        await new Promise((resolve) => setTimeout(resolve, 250));
+      }
+    }
+  };
   const mint = (sub: string): Promise<string> =>
     oidc.mint({
       sub,
@@ -209,7 +224,7 @@ export async function openRig(tenantCount: number, log: (line: string) => void):
     providerLedger,
     traces,
     ask,
-    client,
+    insist,
     platformToken,
     tenants,
     secrets: [

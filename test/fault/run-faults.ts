@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { cp, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { searchForCanaries, type Canary, type CanarySearch } from '../support/canaries.ts';
-import { createChecker, type Checked, type Violation } from './check.ts';
+import { createChecker, type Checked, type CheckInput, type ShownMessage, type Violation } from './check.ts';
 import type { Notes } from './faults/fault.ts';
 import { startHelper } from './helper-process.ts';
 import { readLedger, type Acknowledgement, type ProviderCall } from './ledger.ts';
@@ -89,13 +89,14 @@ export async function runFaults(options: RunOptions, log: (line: string) => void
   }
   const waiting = await drain(rig);
   const drainedAt = Date.now();
+  const shown = await readSample(rig, ledger);
   await outputs[Symbol.asyncDispose]();
   for (const { service } of nodes) {
     const how = await service.end();
     if (how !== 'exit code 0') violations.push({ name: 'end', detail: `${service.name}: ${how}` });
   }
 
-  const checked = await check(rig, { ledger, begunAt, notes });
+  const checked = await check(rig, { ledger, begunAt, notes, shown });
   violations.push(...checked.violations);
   for (const detail of totals.unexpected) violations.push({ name: 'answers', detail });
   if (totals.undecided > 0) {
@@ -136,9 +137,30 @@ async function drain({ ask }: Rig): Promise<number> {
   }
 }
 
+type Shown = CheckInput['shown'];
+
+const SAMPLE_MAX = 200;
+
+/** What the public api says of some of the messages that it has promised. */
+async function readSample({ insist, tenants }: Rig, ledger: string): Promise<Shown> {
+  const promises = await readLedger<Acknowledgement>(ledger);
+  const step = Math.max(1, Math.floor(promises.length / SAMPLE_MAX));
+  const keys = new Map(tenants.all.map(({ id, credentials }) => [id, credentials[0]?.key ?? '']));
+  const shown = new Map<string, ShownMessage>();
+  for (const { id, tenantId } of promises.filter((_, i) => i % step === 0)) {
+    const caller = { serviceKey: keys.get(tenantId) ?? '' };
+    // The suspended tenant may be one that nobody has resumed yet.
+    if (tenantId === tenants.suspended.id) continue;
+    const message = await insist((client) => client.call<ShownMessage>(caller, 'GET', `/v1/messages/${id}`));
+    // One that waits for its time may have come to its end by when the database is asked.
+    if (message.status !== 'deferred') shown.set(id, message);
+  }
+  return shown;
+}
+
 async function check(
   { ask, providerLedger, tenants }: Rig,
-  { ledger, begunAt, notes }: { ledger: string; begunAt: number; notes: Notes },
+  { ledger, begunAt, notes, shown }: { ledger: string; begunAt: number; notes: Notes; shown: Shown },
 ): Promise<Checked> {
   const checker = createChecker({
     acknowledgements: await readLedger<Acknowledgement>(ledger),
@@ -148,6 +170,7 @@ async function check(
       days: Math.floor(Date.now() / DAY_MS) - Math.floor(begunAt / DAY_MS) + 1,
       perMinute: { tenantId: tenants.slow.id, max: tenants.perMinute },
     },
+    shown,
     ...notes,
   });
   await ask((sql) => eachRecord(sql, checker.visit));

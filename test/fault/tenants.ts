@@ -12,7 +12,6 @@ import type { Rig } from './rig.ts';
 export type RigTenant = LoadTenant & { readonly slug: string; readonly ownerToken: string };
 
 export type TenantSet = {
-  /** Of those below the others, to be read in the load. */
   readonly all: readonly RigTenant[];
   /** Has a small limit of messages a day and several keys, so that acceptances for it run side by side. */
   readonly limited: RigTenant;
@@ -24,7 +23,6 @@ export type TenantSet = {
   readonly rotating: RigTenant;
   /** That is suspended in the course of a run. */
   readonly suspended: RigTenant;
-  /** Its credentials are cached by no worker that has just started. */
   readonly canaries: readonly Canary[];
 };
 
@@ -37,7 +35,7 @@ export type TenantInput = {
 };
 
 const CHANNELS: readonly Channel[] = ['sms', 'sms', 'email', 'push', 'whatsapp'];
-const PER_DAY = 150;
+const PER_DAY = 300;
 /** An even number: a key is then always used with the same process, and the two do not wait for each other's keys. */
 const BURST = 8;
 const PER_MINUTE = 60;
@@ -50,7 +48,7 @@ export async function makeTenants(input: TenantInput): Promise<TenantSet> {
   const pem = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string;
   const canaries: Canary[] = [
     { name: 'the private key of a push account', secret: pem.split('\n')[5] ?? pem },
-    { name: 'a sign-in token of the platform', secret: input.platformToken },
+    { name: 'a sign-in token of the platform', secret: signatureOf(input.platformToken) },
   ];
 
   async function make(options: {
@@ -75,7 +73,7 @@ export async function makeTenants(input: TenantInput): Promise<TenantSet> {
       { name: `${slug} 0`, key: serviceKey },
       ...(await Promise.all(more)).map(({ key }, i) => ({ name: `${slug} ${i + 1}`, key })),
     ];
-    canaries.push({ name: 'a sign-in token', secret: ownerToken });
+    canaries.push({ name: 'a sign-in token', secret: signatureOf(ownerToken) });
     for (const { key } of credentials) canaries.push({ name: 'a service key', secret: secretOf(key) });
     return { id, slug, ownerToken, credentials, channels, weight, burst, expects };
   }
@@ -114,6 +112,11 @@ export async function makeKey(
 /** The part of a service key that nobody may show; the rest names it in lists and logs. */
 export function secretOf(serviceKey: string): string {
   return serviceKey.split('_')[3] ?? serviceKey;
+}
+
+/** Without it a token is worth nothing. */
+function signatureOf(token: string): string {
+  return token.split('.')[2] ?? token;
 }
 
 function accountsOf(pem: string, canaries: Canary[]): ProviderAccount[] {

@@ -1,5 +1,5 @@
-import { chown, mkdtemp, rm, stat, statfs, symlink } from 'node:fs/promises';
-import { open } from 'node:fs/promises';
+import { spawnSync } from 'node:child_process';
+import { chown, mkdtemp, open, rm, stat, statfs, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { PostgresServer } from '../../deploy/servers/postgres.ts';
@@ -33,6 +33,9 @@ export async function openWalDisk(server: PostgresServer): Promise<WalDisk | nul
     await rm(mountPoint, { recursive: true });
     return null;
   }
+  // A mount outlives every process: however this one ends, it goes.
+  const unmount = (): void => void spawnSync('umount', ['-l', mountPoint]);
+  process.once('exit', unmount);
   const log = join(server.dir, 'data', 'pg_wal');
   const moved = join(mountPoint, 'pg_wal');
   const filler = join(mountPoint, 'filler');
@@ -61,7 +64,8 @@ export async function openWalDisk(server: PostgresServer): Promise<WalDisk | nul
     free: () => rm(filler, { force: true }),
     async [Symbol.asyncDispose]() {
       await server.stop('immediate');
-      await runProgram('umount', ['-l', mountPoint]);
+      process.off('exit', unmount);
+      unmount();
       await rm(mountPoint, { recursive: true, force: true });
     },
   };

@@ -41,7 +41,9 @@ async function hold(
   { rig, random }: FaultContext,
   point: Point,
 ): Promise<{ node: Node; held: Held } | undefined> {
-  const node = random.pick(rig[`${point.kind}s`]);
+  const drawn = random.pick(rig[`${point.kind}s`]);
+  // One that is still starting has no moments.
+  const node = (await drawn.service.isReady()) ? drawn : otherThan(drawn, rig[`${point.kind}s`]);
   const held = point.hold(rig, node);
   const isReached = await Promise.race([
     held.reached.then(() => true),
@@ -50,6 +52,10 @@ async function hold(
   if (isReached) return { node, held };
   held.release('pass');
   return undefined;
+}
+
+function otherThan(drawn: Node, nodes: readonly Node[]): Node {
+  return nodes.find((node) => node !== drawn) ?? drawn;
 }
 
 const MISSED = { notRun: 'the moment did not come' };

@@ -7,32 +7,34 @@ const OVER_MEMORY_MS = 7_500;
 export const TENANT_FAULTS: readonly Fault[] = [
   {
     name: 'key-revoked',
-    async inject({ rig: { client, tenants }, load, notes }) {
+    async inject({ rig: { insist, tenants }, load, notes }) {
       const { rotating } = tenants;
       const caller = { token: rotating.ownerToken, tenantSlug: rotating.slug };
       const name = `rotated ${notes.revocations.length}`;
-      const { id, key } = await makeKey(client, rotating, name);
+      const { id, key } = await insist((client) => makeKey(client, rotating, name));
       notes.secrets.push({ name: 'a service key', secret: secretOf(key) });
       load.tell({ kind: 'credential', tenantId: rotating.id, credential: { name, key } });
       await new Promise((resolve) => setTimeout(resolve, 1_500));
-      await client.call(caller, 'DELETE', `/v1/admin/api-keys/${id}`);
+      await insist((client) => client.call(caller, 'DELETE', `/v1/admin/api-keys/${id}`));
       notes.revocations.push({ credential: name, at: Date.now() });
       return { target: rotating.slug, holdMs: OVER_MEMORY_MS, heal: healsItself };
     },
   },
   {
     name: 'tenant-suspended',
-    async inject({ rig: { client, tenants, platformToken }, notes }) {
+    async inject({ rig: { insist, tenants, platformToken }, notes }) {
       const { id, slug } = tenants.suspended;
       const caller = { token: platformToken };
-      await client.call(caller, 'POST', `/v1/admin/tenants/${id}/suspend`, { reason: 'abuse' });
+      await insist((client) =>
+        client.call(caller, 'POST', `/v1/admin/tenants/${id}/suspend`, { reason: 'abuse' }),
+      );
       const from = Date.now();
       return {
         target: slug,
         holdMs: OVER_MEMORY_MS,
         async heal() {
           notes.suspensions.push({ tenantId: id, from, to: Date.now() });
-          await client.call(caller, 'POST', `/v1/admin/tenants/${id}/resume`);
+          await insist((client) => client.call(caller, 'POST', `/v1/admin/tenants/${id}/resume`));
         },
       };
     },
