@@ -11,11 +11,15 @@ export function tool(name: string): string {
   return join(projectRoot, 'node_modules', '.bin', name);
 }
 
-/** Runs a program at the project's root; shows its output as it comes, or gathers it. */
-export function runCommand(command: readonly string[], output: 'show' | 'gather'): Promise<CommandResult> {
+/** Runs a program at the project's root, or another one; shows its output as it comes, or gathers it. */
+export function runCommand(
+  command: readonly string[],
+  output: 'show' | 'gather',
+  root: string = projectRoot,
+): Promise<CommandResult> {
   const [program = '', ...args] = command;
   const child = spawn(program, args, {
-    cwd: projectRoot,
+    cwd: root,
     stdio: output === 'show' ? 'inherit' : ['ignore', 'pipe', 'pipe'],
     // The tools are scripts for `node`: let them find the Node that runs us, not an older one.
     env: { ...process.env, PATH: `${join(process.execPath, '..')}:${process.env['PATH'] ?? ''}` },

@@ -9,7 +9,7 @@ export type VitestReport = {
   readonly numFailedTests: number;
   readonly testResults: readonly {
     readonly status: string;
-    readonly assertionResults: readonly { readonly status: string }[];
+    readonly assertionResults: readonly { readonly status: string; readonly fullName?: string }[];
   }[];
 };
 
@@ -18,13 +18,24 @@ export type VitestOptions = {
   readonly filters?: readonly string[];
   /** Shows the progress as it comes; else the output is gathered. Default true. */
   readonly show?: boolean;
+  /** Only the tests whose name this expression finds. */
+  readonly names?: string;
+  /** Another tree of the project to run in. Default: this one. */
+  readonly root?: string;
+};
+
+export type VitestRun = {
+  readonly tally: Tally;
+  readonly output: string;
+  /** Full names of the tests that failed by themselves, not with their file. */
+  readonly failed: readonly string[];
 };
 
 /** Runs one project of the tests and counts its tests. */
 export async function runVitest(
   project: 'unit' | 'integration',
-  { filters = [], show = true }: VitestOptions = {},
-): Promise<{ tally: Tally; output: string }> {
+  { filters = [], show = true, names, root }: VitestOptions = {},
+): Promise<VitestRun> {
   const folder = await mkdtemp(join(tmpdir(), 'despatch-vitest-'));
   const report = join(folder, 'report.json');
   const args = [
@@ -34,15 +45,22 @@ export async function runVitest(
     `--reporter=${show ? 'default' : 'dot'}`,
     '--reporter=json',
     `--outputFile.json=${report}`,
+    ...(names === undefined ? [] : ['--testNamePattern', names]),
   ];
   try {
     const { code, output } = await runCommand(
       [tool('vitest'), ...args, ...filters],
       show ? 'show' : 'gather',
+      root,
     );
     const text = await readFile(report, 'utf8').catch(() => undefined);
-    if (text === undefined) return { tally: { passed: 0, failed: code === 0 ? 0 : 1 }, output };
-    return { tally: countTests(JSON.parse(text) as VitestReport, code), output };
+    if (text === undefined) return { tally: { passed: 0, failed: code === 0 ? 0 : 1 }, output, failed: [] };
+    const parsed = JSON.parse(text) as VitestReport;
+    const failed = parsed.testResults
+      .flatMap(({ assertionResults }) => assertionResults)
+      .filter(({ status }) => status === 'failed')
+      .map(({ fullName = '' }) => fullName);
+    return { tally: countTests(parsed, code), output, failed };
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
