@@ -94,10 +94,9 @@ describe('connections that take their time', () => {
     const before = await target.memoryMib();
     const sockets = await openMany(50);
     for (const { socket } of sockets) socket.pause();
-    {
-      using _asking = drip(sockets, DOCUMENT.repeat(4));
-      expect(await serveFor(3_000)).toEqual([202]);
-    }
+    const asking = drip(sockets, DOCUMENT.repeat(4));
+    expect(await serveFor(3_000)).toEqual([202]);
+    asking[Symbol.dispose]();
     // All that was asked for is more than a gigabyte.
     expect((await target.memoryMib()) - before).toBeLessThan(300);
     for (const { socket } of sockets) socket.resume();

@@ -1,7 +1,11 @@
 import MailComposer from 'nodemailer/lib/mail-composer';
+import { encodeWord } from 'nodemailer/lib/mime-funcs';
 import type { EmailContent, OutboundFor } from '#core/domain/content.ts';
 import { senderOf } from '../mailbox.ts';
 import type { Account } from './account.ts';
+
+/** Characters between the marks of one encoded word; with the marks at most 75 (RFC 2047). */
+const ENCODED_WORD_MAX = 52;
 
 export type Mail = {
   readonly envelope: { readonly from: string; readonly to: readonly string[] };
@@ -19,11 +23,10 @@ export async function composeMail(message: OutboundFor<'email'>, config: Account
     from: mailbox(from),
     to: mailbox({ address: to }),
     ...(replyTo === undefined ? {} : { replyTo: mailbox(replyTo) }),
-    subject: content.subject,
     // A mail of neither kind is an empty text.
     text: content.text ?? (content.html === undefined ? '' : undefined),
     html: content.html,
-    headers: { ...content.headers },
+    headers: headersOf(content),
     attachments: (content.attachments ?? []).map(attachment),
     messageId,
     disableFileAccess: true,
@@ -32,6 +35,16 @@ export async function composeMail(message: OutboundFor<'email'>, config: Account
     .compile()
     .build();
   return { envelope: { from: from.address, to: [to] }, messageId, raw };
+}
+
+/** Text that looks encoded is encoded once more: a reader would decode it to what nobody sent, line breaks included. */
+function headersOf({ subject, headers = {} }: EmailContent) {
+  return Object.entries({ ...headers, Subject: subject }).map(([key, value]) => ({
+    key,
+    value: value.includes('=?')
+      ? { prepared: true, foldLines: true, value: encodeWord(value, 'Q', ENCODED_WORD_MAX) }
+      : value,
+  }));
 }
 
 function mailbox({ name, address }: EmailContent['from']) {
