@@ -7,7 +7,7 @@ import { createProviderContexts } from '#providers/context.ts';
 import type { AnyProvider, ProviderContext, Verification } from '#providers/provider.ts';
 import { secretStrings } from '#providers/redact.ts';
 import { describeProvider, parseAccount } from '#providers/registry.ts';
-import type { Received, Reply, StandIn } from '#providers/stand-in.ts';
+import { startStandIn, type Received, type Reply, type StandIn } from '#providers/stand-in.ts';
 
 export type SentAccount = {
   readonly publicConfig: Readonly<Record<string, unknown>>;
@@ -77,6 +77,9 @@ export function httpProviderSuite(subject: HttpProviderCase): void {
 
   const send = (client = http, origin = standIn.origin) => sendTo(subject, client, origin);
   const verify = (client = http) => verifyAt(subject, client, standIn.origin);
+  const assertNoSecret = (results: readonly (Outcome | Verification)[]): void => {
+    for (const secret of secrets) expect(JSON.stringify(results)).not.toContain(secret);
+  };
 
   describe('a message', () => {
     test('reaches the provider as one complete request and is accepted with its id', async () => {
@@ -190,6 +193,50 @@ export function httpProviderSuite(subject: HttpProviderCase): void {
     ])('with a success status and %s is never counted as refused', async (_, body) => {
       standIn.fail({ kind: 'reply', status: 200, headers: { 'content-type': 'text/html' }, body }, sendPath);
       expect((await send()).kind).toBe('ambiguous');
+    });
+
+    test.each([301, 302, 303, 307, 308])('answered with %i is not carried anywhere else', async (status) => {
+      await using elsewhere = await startStandIn(() => ({ status: 200, body: {} }));
+      const headers = { location: `${elsewhere.origin}/elsewhere` };
+      standIn.fail({ kind: 'reply', status, headers, body: '' }, sendPath);
+      expect((await send()).kind).not.toBe('accepted');
+      standIn.fail({ kind: 'reply', status, headers, body: '' }, verifyPath);
+      expect((await verify()).kind).not.toBe('valid');
+      expect(elsewhere.received).toEqual([]);
+    });
+
+    test.each([400, 401, 429, 500, 302])(
+      'answered with %i and every secret in its headers shows none of them',
+      async (status) => {
+        const echoed = secrets.join(' ');
+        const names = ['retry-after', 'location', 'www-authenticate', 'x-request-id', 'server'];
+        const headers = Object.fromEntries(names.map((name) => [name, echoed]));
+        for (const path of [sendPath, sendPath, verifyPath]) {
+          standIn.fail({ kind: 'reply', status, headers, body: subject.errorBody(echoed) }, path);
+        }
+        assertNoSecret([await send(), await verify()]);
+      },
+    );
+
+    test.each<[name: string, origin: (port: string) => string]>([
+      ['a malformed origin', () => 'http://[::broken'],
+      ['an origin of another scheme', () => 'ftp://127.0.0.1'],
+      ['a server that speaks no TLS', (port) => `https://127.0.0.1:${port}`],
+      ['a port that is closed', () => 'http://127.0.0.1:1'],
+      ['a name that nobody knows', () => 'http://unknown.invalid'],
+    ])('for %s was not sent, and the failure shows no secret', async (_, origin) => {
+      await using nameless = createHttpClient({
+        connectTimeoutMs: DEADLINE_MS,
+        totalDeadlineMs: DEADLINE_MS,
+        lookup: (_host, _options, done) =>
+          done(Object.assign(new Error('unknown'), { code: 'ENOTFOUND' }), ''),
+      });
+      const at = origin(new URL(standIn.origin).port);
+      const outcome = await send(nameless, at);
+      const verification = await verifyAt(subject, nameless, at);
+      expect([outcome.kind, verification.kind]).toEqual(['rejected_transient', 'unknown']);
+      assertNoSecret([outcome, verification]);
+      expect(standIn.received).toEqual([]);
     });
 
     test('whose refusal repeats every secret, the recipient and control characters shows none of them', async () => {
