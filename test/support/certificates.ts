@@ -3,9 +3,9 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** An authority with a certificate for 127.0.0.1 and one for a client, and an authority nobody trusts. */
-export function makeCertificates(dir: string): void {
+export function makeCertificates(dir: string, program = 'openssl'): void {
   const openssl = (...args: string[]): void => {
-    execFileSync('openssl', args, { cwd: dir, stdio: 'pipe' });
+    execFileSync(program, args, { cwd: dir, stdio: 'pipe' });
   };
   const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-days', '2'];
   for (const ca of ['ca', 'other-ca']) {
