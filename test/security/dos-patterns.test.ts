@@ -1,0 +1,112 @@
+import { describe, expect, test } from 'vitest';
+import { normalAddress, parseMailbox } from '#core/domain/mailbox.ts';
+import { normalNumber } from '#core/domain/phone-number.ts';
+import { parseServiceKey } from '#core/domain/service-key.ts';
+import { createEgressGuard } from '#core/platform/egress-guard.ts';
+import { scrub } from '#core/platform/scrub.ts';
+import { redact } from '#providers/redact.ts';
+import { parseAccount } from '#providers/registry.ts';
+import { PROVIDERS } from '#providers/registry.gen.ts';
+import { idempotencyKeyOf } from '../../services/api/idempotency.ts';
+import { inputCompiler, readJson } from '../../services/api/read-input.ts';
+import { SendMessage } from '../../services/api/send-message-schema.ts';
+
+/** Texts that make a pattern with two ways to read them try all of them. */
+const TEXTS: Readonly<Record<string, (length: number) => string>> = {
+  letters: (n) => 'a'.repeat(n),
+  digits: (n) => `+${'1'.repeat(n)}x`,
+  spaces: (n) => `a${' '.repeat(n)}!`,
+  dots: (n) => `${'a.'.repeat(n / 2)}!`,
+  hyphens: (n) => `a@${'a-'.repeat(n / 2)}!`,
+  ats: (n) => 'a@'.repeat(n / 2),
+  labels: (n) => `a@${'a.'.repeat(n / 2)}!`,
+  'open quotes': (n) => `"${'a'.repeat(n)}`,
+  backslashes: (n) => `"${'\\'.repeat(n)}`,
+  'open brackets': (n) => '('.repeat(n),
+  brackets: (n) => '()'.repeat(n / 2),
+  angles: (n) => '<'.repeat(n),
+  words: (n) => `${'a '.repeat(n / 2)}<`,
+  folds: (n) => `a${' \t'.repeat(n / 2)}@b.example`,
+  parameters: (n) => '; a=b'.repeat(n / 5),
+  'line ends': (n) => '\r\n'.repeat(n / 2),
+  colons: (n) => '0:'.repeat(n / 2),
+  slashes: (n) => `https://${'/a'.repeat(n / 2)}`,
+  keys: (n) => 'dsp_live_'.repeat(n / 9),
+  tokens: (n) => 'eyJa.'.repeat(n / 5),
+  bearers: (n) => 'Bearer '.repeat(n / 7),
+  addresses: (n) => `${'a'.repeat(60)}@`.repeat(n / 61),
+};
+
+const validate = inputCompiler({ schema: SendMessage, method: 'POST', url: '/', httpPart: 'body' });
+const email = { channel: 'email', to: 'a@b.example', from: 'a@b.example', subject: 'a' };
+const whatsapp = { channel: 'whatsapp', to: '+15550000001' };
+const attachment = { filename: 'a', contentType: 'a/b', content: '' };
+const guard = createEgressGuard({ allowCidrs: [], ports: [], resolveHost: async () => [] });
+const smtp = PROVIDERS.get('smtp');
+const twilio = PROVIDERS.get('twilio');
+if (smtp === undefined || twilio === undefined) throw new Error('The catalog lacks a provider');
+
+/** Everything that looks at a text before anybody has bounded it, or at a text that others send. */
+const READERS: Readonly<Record<string, (text: string) => unknown>> = {
+  'a body': (text) => readJson(Buffer.from(JSON.stringify({ text }))),
+  'the recipient of a mail': (text) => validate({ ...email, to: text }),
+  'the sender of a mail': (text) => validate({ ...email, from: text }),
+  'the name of a header': (text) => validate({ ...email, headers: { [`X-${text}`]: 'a' } }),
+  'the type of an attachment': (text) =>
+    validate({ ...email, attachments: [{ ...attachment, contentType: `a/b${text}` }] }),
+  'an attachment': (text) => validate({ ...email, attachments: [{ ...attachment, content: text }] }),
+  'a number': (text) => validate({ channel: 'sms', to: text, body: 'a' }),
+  'a time': (text) =>
+    validate({ channel: 'sms', to: '+15550000001', body: 'a', expiresAt: `2026-01-01T00:00:00${text}` }),
+  'an id': (text) => validate({ channel: 'sms', to: '+15550000001', body: 'a', providerId: text }),
+  'a media URL': (text) => validate({ ...whatsapp, media: { url: `https://a.example/${text}` } }),
+  'a media host': (text) => validate({ ...whatsapp, media: { url: `https://${text}` } }),
+  'a language': (text) => validate({ ...whatsapp, template: { name: 'a', language: `en${text}` } }),
+  'a service key': (text) => parseServiceKey(text),
+  'an idempotency key': (text) => {
+    try {
+      return idempotencyKeyOf(text, undefined);
+    } catch {
+      return undefined;
+    }
+  },
+  'a mail host': (text) => guard.resolve(text, 25),
+  'an SMTP account': (text) =>
+    parseAccount(smtp, { host: text, from: text, fromName: text, oauthTenant: text }, {}),
+  'a Twilio account': (text) =>
+    parseAccount(twilio, { accountSid: text, from: text, region: text }, { authToken: text }),
+  "a provider's message": (text) => redact(text, ['secret-of-the-account', '+15550000001']),
+  'a line of the log': (text) => scrub(text),
+};
+
+describe.each(Object.entries(READERS))('%s', (_, read) => {
+  test('takes time in proportion to its length, whatever the text', () => {
+    const slow = Object.entries(TEXTS).flatMap(([kind, make]) => {
+      const [short, long] = [cpuMs(read, make(8_000)), cpuMs(read, make(80_000))];
+      // Ten times for ten times the length, and as much again for a busy machine; quadratic is a hundred times.
+      return long > 20 * Math.max(short, FLOOR_MS) ? [`${kind}: ${short} ms, ${long} ms`] : [];
+    });
+    expect(slow).toEqual([]);
+  });
+});
+
+test.each([
+  ['a mailbox', (text: string) => parseMailbox(text)],
+  ['an address', (text: string) => normalAddress(text)],
+  ['a phone number', (text: string) => normalNumber(text)],
+])('%s as long as the api lets it be is read at once, whatever the text', (_, read) => {
+  for (const make of Object.values(TEXTS)) expect(cpuMs(read, make(320))).toBeLessThan(100);
+});
+
+const FLOOR_MS = 2;
+
+/** The least of three measurements. */
+function cpuMs(read: (text: string) => unknown, text: string): number {
+  const once = (): number => {
+    const before = process.cpuUsage();
+    read(text);
+    const { user, system } = process.cpuUsage(before);
+    return (user + system) / 1_000;
+  };
+  return Math.min(once(), once(), once());
+}
