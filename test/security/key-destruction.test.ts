@@ -203,7 +203,7 @@ beforeEach(() => {
   logLines.length = 0;
 });
 
-describe("when a tenant's key is destroyed", () => {
+describe("when a tenant's key is destroyed", { timeout: 60_000 }, () => {
   test('nothing of it decrypts any more, its messages wait without using a retry, and others go on', async () => {
     const [erased, other] = [await account(), await account()];
     await expectFate(await send(erased), { status: 'sent' });
@@ -235,7 +235,7 @@ describe("when a tenant's key is destroyed", () => {
   });
 });
 
-describe('while a key is rotated', () => {
+describe('while a key is rotated', { timeout: 60_000 }, () => {
   test('old and rewrapped secrets go on; what was not rewrapped ends with the old version', async () => {
     const [moved, left] = await account().then(async (first) => [first, await account(first)] as const);
     const old = await ciphertextOf(moved);
@@ -263,7 +263,7 @@ describe('while a key is rotated', () => {
   });
 });
 
-describe('a ciphertext in the wrong row', () => {
+describe('a ciphertext in the wrong row', { timeout: 60_000 }, () => {
   test.each([
     ["another tenant's", false],
     ['another account of the same tenant', true],
