@@ -11,6 +11,9 @@ import { layoutPage, layoutReport } from './report/page.ts';
 import { figureOf, ledgerOfResult, spreadOver, type BenchResult } from './report/result.ts';
 import { openStack } from './stack/stack.ts';
 
+/** Growth's load, where the run did not find out what the service keeps up with. */
+const MODEST_PER_SECOND = 500;
+
 const log = (line: string): void => void process.stderr.write(`${line}\n`);
 
 try {
@@ -34,34 +37,43 @@ async function measure(options: BenchOptions): Promise<BenchResult> {
   const bench: Bench = { options, stack, helpers: await startHelpers(resources) };
   const machine = await describeMachine(stack);
   const takenAt = new Date().toISOString();
+  const step = (line: string): void => {
+    ending.signal.throwIfAborted();
+    log(line);
+  };
   const rounds: Round[] = [];
   for (let number = 1; number <= options.rounds; number++) {
-    const round = await measureRound(bench, number, (name) => {
-      ending.signal.throwIfAborted();
-      log(`round ${number} of ${options.rounds}: ${name}`);
-    });
-    rounds.push(round);
+    rounds.push(
+      await measureRound(bench, number, (name) => step(`round ${number} of ${options.rounds}: ${name}`)),
+    );
+    // What took so long is kept, whatever comes later.
+    await keep({ takenAt, machine, options, rounds, growth: null });
   }
-  const growth = options.measuresGrowth ? await grow(bench, rounds) : null;
-  return { takenAt, machine, options, rounds, growth };
+  const growth = options.measuresGrowth ? await grow(bench, rounds, step) : null;
+  const result = { takenAt, machine, options, rounds, growth };
+  await keep(result);
+  return result;
 }
 
-/** Where the run did not find out what the service keeps up with. */
-const MODEST_PER_SECOND = 500;
-
-function grow(bench: Bench, rounds: readonly Round[]): Promise<Growth> {
+function grow(bench: Bench, rounds: readonly Round[], step: (line: string) => void): Promise<Growth> {
   const { median } = spreadOver(rounds, (round) => figureOf(round, 'running/sustainedPerSecond'));
-  return measureGrowth(bench, Number.isNaN(median) ? MODEST_PER_SECOND : median / 2, log);
+  return measureGrowth(bench, Number.isNaN(median) ? MODEST_PER_SECOND : median / 2, step);
+}
+
+function textOf(result: BenchResult): string {
+  return `${JSON.stringify(result, null, 2)}\n`;
+}
+
+async function keep(result: BenchResult): Promise<void> {
+  await mkdir(join(projectRoot, '.despatch'), { recursive: true });
+  await writeFile(join(projectRoot, '.despatch', 'bench.json'), textOf(result));
 }
 
 async function report(result: BenchResult): Promise<void> {
-  const text = `${JSON.stringify(result, null, 2)}\n`;
-  await mkdir(join(projectRoot, '.despatch'), { recursive: true });
-  await writeFile(join(projectRoot, '.despatch', 'bench.json'), text);
   if (result.options.writesPage) {
     await writeFile(join(projectRoot, 'services', 'PERFORMANCE.md'), layoutPage(result));
   }
-  process.stdout.write(result.options.printsJson ? text : layoutReport(result));
+  process.stdout.write(result.options.printsJson ? textOf(result) : layoutReport(result));
   const { lost, repeated } = ledgerOfResult(result);
   if (lost + repeated > 0) throw new TypeError(`${lost} messages were lost, ${repeated} were sent twice`);
 }

@@ -38,7 +38,7 @@ export async function openBenchKeyring(
         kind,
         address: vault.address,
         transitMount: 'transit',
-        keyPrefix: 'tenant-',
+        keyPrefix: 'despatch-',
         auth: { method: 'approle', mount: 'approle', roleId, secretId: secret(secretId) },
       },
       options,

@@ -15,43 +15,69 @@ export type BenchTenant = {
   readonly key: string;
 };
 
-export type SeedOptions = {
-  readonly count: number;
-  readonly keyring: KeyEncrypter;
-  readonly pepper: string;
+type TenantRecord = BenchTenant & {
+  readonly keyId: string;
+  readonly secretHash: string;
+  readonly providerId: string;
+  readonly ciphertext: string;
 };
 
-const AT_ONCE = 8;
+/** Tenants with a key in the keyring; the same ones in each database, since making them takes the keyring long. */
+export type TenantPool = {
+  /** Writes the tenants `from` to before `until`, made where they do not exist yet, to a database. */
+  readonly writeTo: (admin: Sql, from: number, until: number) => Promise<BenchTenant[]>;
+};
 
-/** Tenants of the enterprise plan, each with an sms provider and a key whose limit no load of one process reaches. */
-export async function seedTenants(admin: Sql, options: SeedOptions): Promise<BenchTenant[]> {
-  const { count, keyring, pepper } = options;
+const AT_ONCE = 16;
+
+export function createTenantPool(keyring: KeyEncrypter, pepper: string): TenantPool {
   const subkeys = deriveSubkeys(secret(pepper));
-  const tenants: BenchTenant[] = [];
-  const seed = async (): Promise<void> => {
+  const made: TenantRecord[] = [];
+
+  async function make(): Promise<TenantRecord> {
     const tenantId = randomUUID() as TenantId;
     const [apiKeyId, providerId, keyId] = [randomUUID(), randomUUID(), newKeyId()];
     const keySecret = deriveKeySecret(subkeys['key-secret'], apiKeyId, randomBytes(16));
-    const slug = `bench-${tenantId}`;
-    tenants.push({ tenantId, apiKeyId, key: formatServiceKey({ mode: 'live', keyId, secret: keySecret }) });
     await keyring.ensureKey(tenantId);
     const ciphertext = await keyring.encrypt(
       providerSecretBinding(tenantId, providerId),
       Buffer.from(JSON.stringify({ authToken: '1'.repeat(32) })),
     );
-    await admin`select despatch.create_tenant(${tenantId}, ${slug}, ${slug}, 'enterprise',
-      ${admin.json({ ...PLANS.enterprise })}, null)`;
-    await admin`insert into despatch.api_keys (id, tenant_id, key_id, name, mode, scopes, rate_limit_rpm, secret_hash)
-      values (${apiKeyId}, ${tenantId}, ${keyId}, 'bench', 'live', ${['messages:send', 'messages:read']}, 60000,
-        ${hashKeySecret(subkeys['key-hash'], keySecret)})`;
-    await admin`insert into despatch.providers (id, tenant_id, provider, channel, label, status, config_public, ciphertext)
-      values (${providerId}, ${tenantId}, 'twilio', 'sms', 'bench', 'active',
-        ${admin.json({ accountSid: `AC${'0'.repeat(32)}`, from: '+15550009999' })}, ${ciphertext})`;
+    const key = formatServiceKey({ mode: 'live', keyId, secret: keySecret });
+    const secretHash = hashKeySecret(subkeys['key-hash'], keySecret).toString('hex');
+    return { tenantId, apiKeyId, key, keyId, secretHash, providerId, ciphertext };
+  }
+
+  return {
+    async writeTo(admin, from, until) {
+      while (made.length < until) {
+        const few = Math.min(AT_ONCE, until - made.length);
+        made.push(...(await Promise.all(Array.from({ length: few }, make))));
+      }
+      const tenants = made.slice(from, until);
+      await insertTenants(admin, tenants);
+      return tenants;
+    },
   };
-  await Promise.all(
-    Array.from({ length: AT_ONCE }, async () => {
-      while (tenants.length < count) await seed();
-    }),
-  );
-  return tenants;
+}
+
+/** Of the enterprise plan, each with an sms provider and a key whose limit no load of one process reaches. */
+async function insertTenants(admin: Sql, tenants: readonly TenantRecord[]): Promise<void> {
+  const column = (name: keyof TenantRecord): string[] => tenants.map((tenant) => tenant[name]);
+  await admin.begin(async (tx) => {
+    await tx`
+      select count(*) from unnest(${column('tenantId')}::uuid[]) u (id),
+        despatch.create_tenant(u.id, 'bench-' || u.id, 'bench', 'enterprise', ${tx.json({ ...PLANS.enterprise })}, null)`;
+    await tx`
+      insert into despatch.api_keys (id, tenant_id, key_id, name, mode, scopes, rate_limit_rpm, secret_hash)
+      select u.id, u.tenant, u.key_id, 'bench', 'live', '{messages:send,messages:read}', 60000, decode(u.hash, 'hex')
+      from unnest(${column('apiKeyId')}::uuid[], ${column('tenantId')}::uuid[], ${column('keyId')}::text[],
+        ${column('secretHash')}::text[]) u (id, tenant, key_id, hash)`;
+    await tx`
+      insert into despatch.providers (id, tenant_id, provider, channel, label, status, config_public, ciphertext)
+      select u.id, u.tenant, 'twilio', 'sms', 'bench', 'active',
+        ${tx.json({ accountSid: `AC${'0'.repeat(32)}`, from: '+15550009999' })}, u.ciphertext
+      from unnest(${column('providerId')}::uuid[], ${column('tenantId')}::uuid[], ${column('ciphertext')}::text[])
+        u (id, tenant, ciphertext)`;
+  });
 }

@@ -12,7 +12,7 @@ import { startPostgres } from '../../../deploy/servers/postgres.ts';
 import { migrate } from '../../../services/migrate/migrate.ts';
 import { openBenchKeyring } from './keyring.ts';
 import { createPlainTable } from './layout.ts';
-import { seedTenants, type BenchTenant } from './seed.ts';
+import { createTenantPool, type BenchTenant } from './seed.ts';
 
 /** Servers of the whole run. */
 export type BenchStack = AsyncDisposable & {
@@ -89,11 +89,12 @@ export async function openStack({ tenants: count, keyring: kind, log }: StackOpt
     passwords,
   });
   const keys = stack.use(await openBenchKeyring(kind, join(folder, 'keyring'), log));
+  const pool = createTenantPool(keys.keyring, pepper);
   const tenants = await (async () => {
     await using template = open(TEMPLATE);
     await template.sql`create extension pg_stat_statements`;
     await createPlainTable(template.sql);
-    return await seedTenants(template.sql, { count, keyring: keys.keyring, pepper });
+    return await pool.writeTo(template.sql, 0, count);
   })();
   const settings = await sql<{ name: string; setting: string }[]>`
     select name, current_setting(name) as setting from pg_settings where name = any (${SHOWN_SETTINGS})`;
@@ -159,7 +160,7 @@ export async function openStack({ tenants: count, keyring: kind, log }: StackOpt
     folder,
     settings: Object.fromEntries(settings.map(({ name, setting }) => [name, setting])),
     world,
-    addTenants: ({ admin }, count) => seedTenants(admin, { count, keyring: keys.keyring, pepper }),
+    addTenants: ({ admin }, more) => pool.writeTo(admin, count, count + more),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }
