@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
-import { createChecker, type CheckInput, type ViolationName } from './check.ts';
+import { createChecker, type CheckInput } from './check.ts';
 import type { Acknowledgement, ProviderCall } from './ledger.ts';
 import type { MessageRecord } from './records.ts';
+import type { ViolationName } from './violations.ts';
 
 const START = 1_750_000_000_000;
 const TENANT = 'tenant';

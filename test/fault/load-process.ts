@@ -61,7 +61,8 @@ type Start = Extract<LoadCommand, { kind: 'start' }>;
 
 const WAITING_MAX = 4_000;
 const ANSWER_MS_MAX = 10_000;
-const RETRY_MS = 150;
+/** Between two tries of one request: doubled each time, and spread, so that clients do not come back in step. */
+const RETRY_MS = { first: 100, max: 2_000 };
 /** How long the last messages are tried for after the load has ended. */
 const PATIENCE_MS = 30_000;
 const UNEXPECTED_MAX = 20;
@@ -211,7 +212,8 @@ async function sendUntilAnswered(
       totals.undecided++;
       return;
     }
-    await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+    const delayMs = Math.min(RETRY_MS.first * 2 ** (turn - first), RETRY_MS.max);
+    await new Promise((resolve) => setTimeout(resolve, delayMs * (0.5 + Math.random())));
   }
 }
 

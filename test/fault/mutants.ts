@@ -1,5 +1,5 @@
 import type { Mutant } from '../support/mutant-tree.ts';
-import type { ViolationName } from './check.ts';
+import type { ViolationName } from './violations.ts';
 
 /** A broken variant of the service, and what must be noticed of it. */
 export type FaultMutant = {
@@ -8,6 +8,8 @@ export type FaultMutant = {
   /** The fault that brings it to light. */
   readonly fault: string;
   readonly expected: ViolationName;
+  /** Mutants of one number share a tree and a run: each has a violation of its own, and none hides another. */
+  readonly tree: number;
 };
 
 const ACCEPT = 'services/core/store/migrations/0002_accept.sql';
@@ -28,6 +30,7 @@ export const MUTANTS: readonly FaultMutant[] = [
     ],
     fault: 'kill-api-before-accept',
     expected: 'lost',
+    tree: 1,
   },
   {
     name: 'a claim without compare-and-set',
@@ -40,6 +43,7 @@ export const MUTANTS: readonly FaultMutant[] = [
     ],
     fault: 'stop-worker-over-sweep',
     expected: 'duplicate',
+    tree: 2,
   },
   {
     name: 'no sweep',
@@ -52,6 +56,7 @@ export const MUTANTS: readonly FaultMutant[] = [
     ],
     fault: 'nats-store-lost',
     expected: 'lost',
+    tree: 3,
   },
   {
     name: 'calls of a dead worker queued again',
@@ -64,6 +69,7 @@ export const MUTANTS: readonly FaultMutant[] = [
     ],
     fault: 'kill-worker-bytes-left',
     expected: 'duplicate',
+    tree: 4,
   },
   {
     name: 'a quota that is read and then written',
@@ -72,6 +78,7 @@ export const MUTANTS: readonly FaultMutant[] = [
     ],
     fault: 'nats-connections-reset',
     expected: 'quota',
+    tree: 4,
   },
   {
     name: 'keys remembered for ever',
@@ -89,6 +96,7 @@ export const MUTANTS: readonly FaultMutant[] = [
     ],
     fault: 'key-revoked',
     expected: 'revocation',
+    tree: 2,
   },
   {
     name: 'idempotency keys forgotten',
@@ -101,6 +109,7 @@ export const MUTANTS: readonly FaultMutant[] = [
     ],
     fault: 'nats-connections-reset',
     expected: 'idempotency',
+    tree: 5,
   },
   {
     name: 'a text in the log',
@@ -113,5 +122,6 @@ export const MUTANTS: readonly FaultMutant[] = [
     ],
     fault: 'nats-connections-reset',
     expected: 'canary',
+    tree: 3,
   },
 ];

@@ -1,7 +1,8 @@
 import { FAULTS } from './faults/all.ts';
 import type { FaultContext, Injection } from './faults/fault.ts';
+
+import { untilAllReady } from './node.ts';
 import { seededRandom } from './random.ts';
-import { untilAllReady } from './rig.ts';
 
 /** One fault as it happened. Times are milliseconds since the epoch. */
 export type Trial = {

@@ -1,4 +1,4 @@
-import { VIOLATIONS, type ViolationName } from './check.ts';
+import { VIOLATIONS, type ViolationName } from './violations.ts';
 import type { RunResult } from './run-faults.ts';
 
 const SHOWN_MAX = 5;

@@ -2,14 +2,16 @@ import { randomBytes } from 'node:crypto';
 import { cp, mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { searchForCanaries, type Canary, type CanarySearch } from '../support/canaries.ts';
-import { createChecker, type Checked, type CheckInput, type ShownMessage, type Violation } from './check.ts';
+import type { Checked } from './check.ts';
+import { compareLedgers } from './compare-ledgers.ts';
+import { drain } from './drain.ts';
 import type { Notes } from './faults/fault.ts';
-import { startHelper } from './helper-process.ts';
-import { readLedger, type Acknowledgement, type ProviderCall } from './ledger.ts';
+import { startHelper, type HelperProcess } from './helper-process.ts';
 import type { LoadCommand, LoadReport, LoadTotals } from './load-process.ts';
 import { runNemesis, type NemesisOptions, type Trial } from './nemesis.ts';
-import { eachRecord, unfinished } from './records.ts';
-import { openRig, untilAllReady, type Rig } from './rig.ts';
+import { untilAllReady } from './node.ts';
+import { openRig, type Rig } from './rig.ts';
+import type { Violation } from './violations.ts';
 import { watchOutputs } from './watch-outputs.ts';
 
 export type RunOptions = NemesisOptions & {
@@ -32,149 +34,118 @@ export type RunResult = {
   /** Processes that ended by themselves: started again, and nothing may come of it. */
   readonly crashes: readonly string[];
   readonly searchedBytes: number;
-  /** Kept where something was violated. */
+  /** Folder of ledgers and logs, kept where something was violated. */
   readonly evidence: string | null;
 };
 
-const DRAIN_MS_MAX = 150_000;
-/** Nothing has been finished for this long although it was due. */
-const STUCK_MS = 8_000;
+type Log = (line: string) => void;
+
 const WARM_MS = 1_000;
-const DAY_MS = 86_400_000;
+const READY_MS_MAX = 30_000;
 
 /** One continuous load, faults one after the other, a drain, and the comparison of all ledgers. */
-export async function runFaults(options: RunOptions, log: (line: string) => void): Promise<RunResult> {
-  const { seed, trials, only } = options;
+export async function runFaults(options: RunOptions, log: Log): Promise<RunResult> {
   await using rig = await openRig(options.tenants, log);
-  const bodyCanary: Canary = {
+  const body: Canary = {
     name: 'the body of a message',
     secret: `body${randomBytes(16).toString('hex')}`,
     legal: ['table messages.content'],
   };
   const notes: Notes = { revocations: [], suspensions: [], secrets: [] };
-  const known = [
-    bodyCanary,
-    ...rig.tenants.canaries,
-    ...rig.secrets.map((secret) => ({ name: 'a credential of the services', secret })),
-  ];
-  const passing = searchForCanaries(known);
+  const services = rig.secrets.map((secret) => ({ name: 'a credential of the services', secret }));
+  const canaries = [body, ...rig.tenants.canaries, ...services];
+  const passing = searchForCanaries(canaries);
   const ledger = join(rig.folder, 'acknowledged.ndjson');
-  await using load = startHelper<LoadCommand, LoadReport>('load-process.ts');
-  const outputs = await watchOutputs(rig, passing);
+
   const begunAt = Date.now();
+  const watch = await watchOutputs(rig, passing);
+  const { load, trials } = await breakUnderLoad(rig, { ...options, notes, ledger, canary: body.secret }, log);
+  const loadedAt = Date.now();
+  log(`${load.acknowledged} acknowledged in ${Math.round((loadedAt - begunAt) / 1_000)} s; draining`);
+  const isReady = await untilAllReady([...rig.apis, ...rig.workers], READY_MS_MAX);
+  const waiting = await drain(rig.ask);
+  const drainedAt = Date.now();
+  const { checked, endings } = await compareLedgers(rig, { ledger, begunAt, notes }, async () => {
+    await watch[Symbol.asyncDispose]();
+    return endAll(rig);
+  });
+
+  const written = searchForCanaries([...canaries, ...notes.secrets]);
+  await searchOutputs(rig, written);
+  const violations = [
+    ...checked.violations,
+    ...endings,
+    ...unanswered(load),
+    ...unready(trials, isReady),
+    ...[...passing.hits(), ...written.hits()].map(({ canary, place, form }): Violation => ({
+      name: 'canary',
+      detail: `${canary} in ${place} (${form})`,
+    })),
+  ];
+  return {
+    seed: options.seed,
+    trials,
+    load,
+    checked,
+    violations,
+    waiting,
+    loadSeconds: (loadedAt - begunAt) / 1_000,
+    drainSeconds: (drainedAt - loadedAt) / 1_000,
+    crashes: [...rig.apis, ...rig.workers].flatMap(({ service: { name, crashes } }) =>
+      crashes.map((how) => `${name}: ${how}`),
+    ),
+    searchedBytes: passing.bytesSeen() + written.bytesSeen(),
+    evidence: violations.length === 0 ? null : await keep(rig, options.keepIn, options.seed),
+  };
+}
+
+type UnderLoad = RunOptions & { readonly notes: Notes; readonly ledger: string; readonly canary: string };
+
+async function breakUnderLoad(
+  rig: Rig,
+  options: UnderLoad,
+  log: Log,
+): Promise<{ load: LoadTotals; trials: Trial[] }> {
+  const { seed, notes, ledger, canary, ratePerSecond } = options;
+  await using load: HelperProcess<LoadCommand, LoadReport> = startHelper('load-process.ts');
   const stopped = load.next('stopped');
   load.tell({
     kind: 'start',
     origins: rig.apis.map(({ service }) => service.origin),
     tenants: rig.tenants.all,
-    ratePerSecond: options.ratePerSecond,
+    ratePerSecond,
     seed,
     ledger,
-    canary: bodyCanary.secret,
+    canary,
   });
-  await new Promise((resolve) => setTimeout(resolve, WARM_MS));
-  const done = await runNemesis({ rig, load, notes }, { trials, only, seed }, (trial) => log(lineOf(trial)));
-  await new Promise((resolve) => setTimeout(resolve, WARM_MS));
+  await sleep(WARM_MS);
+  const trials = await runNemesis({ rig, load, notes }, options, (trial) => log(lineOf(trial)));
+  await sleep(WARM_MS);
   load.tell({ kind: 'stop' });
   const { totals } = await stopped;
-  const loadEndedAt = Date.now();
-  log(`${totals.acknowledged} acknowledged in ${seconds(loadEndedAt - begunAt)} s; draining`);
+  return { load: totals, trials };
+}
 
+async function endAll({ apis, workers }: Rig): Promise<Violation[]> {
   const violations: Violation[] = [];
-  const nodes = [...rig.apis, ...rig.workers];
-  if (!(await untilAllReady(nodes, 30_000)))
-    violations.push({ name: 'recovery', detail: 'not all are ready' });
-  for (const { number, name, readyMs } of done) {
-    if (readyMs === null) violations.push({ name: 'recovery', detail: `fault ${number} (${name})` });
-  }
-  const waiting = await drain(rig);
-  const drainedAt = Date.now();
-  const shown = await readSample(rig, ledger);
-  await outputs[Symbol.asyncDispose]();
-  for (const { service } of nodes) {
+  for (const { service } of [...apis, ...workers]) {
     const how = await service.end();
     if (how !== 'exit code 0') violations.push({ name: 'end', detail: `${service.name}: ${how}` });
   }
-
-  const checked = await check(rig, { ledger, begunAt, notes, shown });
-  violations.push(...checked.violations);
-  for (const detail of totals.unexpected) violations.push({ name: 'answers', detail });
-  if (totals.undecided > 0) {
-    violations.push({ name: 'recovery', detail: `${totals.undecided} requests were never answered` });
-  }
-  const written = searchForCanaries([...known, ...notes.secrets]);
-  await searchOutputs(rig, written);
-  for (const hit of [...passing.hits(), ...written.hits()]) {
-    violations.push({ name: 'canary', detail: `${hit.canary} in ${hit.place} (${hit.form})` });
-  }
-  const evidence = violations.length === 0 ? null : await keep(rig, options.keepIn, seed);
-  return {
-    seed,
-    trials: done,
-    load: totals,
-    checked,
-    violations,
-    waiting,
-    loadSeconds: (loadEndedAt - begunAt) / 1_000,
-    drainSeconds: (drainedAt - loadEndedAt) / 1_000,
-    crashes: nodes.flatMap(({ service }) => service.crashes.map((how) => `${service.name}: ${how}`)),
-    searchedBytes: passing.bytesSeen() + written.bytesSeen(),
-    evidence,
-  };
+  return violations;
 }
 
-/** Waits until nothing is left to do, or what is left does not move any more. @returns how many still wait for their time. */
-async function drain({ ask }: Rig): Promise<number> {
-  const deadline = Date.now() + DRAIN_MS_MAX;
-  let least = Number.POSITIVE_INFINITY;
-  let leastAt = Date.now();
-  for (;;) {
-    const { open, waiting, overdue } = await ask(unfinished);
-    if (open < least) [least, leastAt] = [open, Date.now()];
-    const isStuck = overdue > 0 && Date.now() - leastAt > STUCK_MS;
-    if (open === 0 || isStuck || Date.now() > deadline) return waiting;
-    await new Promise((resolve) => setTimeout(resolve, 500));
-  }
+function unanswered({ unexpected, undecided }: LoadTotals): Violation[] {
+  const late = { name: 'recovery', detail: `${undecided} requests were never answered` } as const;
+  const wrong = unexpected.map((detail): Violation => ({ name: 'answers', detail }));
+  return undecided === 0 ? wrong : [...wrong, late];
 }
 
-type Shown = CheckInput['shown'];
-
-const SAMPLE_MAX = 200;
-
-/** What the public api says of some of the messages that it has promised. */
-async function readSample({ insist, tenants }: Rig, ledger: string): Promise<Shown> {
-  const promises = await readLedger<Acknowledgement>(ledger);
-  const step = Math.max(1, Math.floor(promises.length / SAMPLE_MAX));
-  const keys = new Map(tenants.all.map(({ id, credentials }) => [id, credentials[0]?.key ?? '']));
-  const shown = new Map<string, ShownMessage>();
-  for (const { id, tenantId } of promises.filter((_, i) => i % step === 0)) {
-    const caller = { serviceKey: keys.get(tenantId) ?? '' };
-    // The suspended tenant may be one that nobody has resumed yet.
-    if (tenantId === tenants.suspended.id) continue;
-    const message = await insist((client) => client.call<ShownMessage>(caller, 'GET', `/v1/messages/${id}`));
-    // One that waits for its time may have come to its end by when the database is asked.
-    if (message.status !== 'deferred') shown.set(id, message);
-  }
-  return shown;
-}
-
-async function check(
-  { ask, providerLedger, tenants }: Rig,
-  { ledger, begunAt, notes, shown }: { ledger: string; begunAt: number; notes: Notes; shown: Shown },
-): Promise<Checked> {
-  const checker = createChecker({
-    acknowledgements: await readLedger<Acknowledgement>(ledger),
-    calls: await readLedger<ProviderCall>(providerLedger),
-    limits: {
-      daily: { tenantId: tenants.limited.id, max: tenants.perDay },
-      days: Math.floor(Date.now() / DAY_MS) - Math.floor(begunAt / DAY_MS) + 1,
-      perMinute: { tenantId: tenants.slow.id, max: tenants.perMinute },
-    },
-    shown,
-    ...notes,
-  });
-  await ask((sql) => eachRecord(sql, checker.visit));
-  return checker.conclude();
+function unready(trials: readonly Trial[], isReady: boolean): Violation[] {
+  const never = trials.filter(({ readyMs }) => readyMs === null);
+  const details = never.map(({ number, name }) => `not all were ready after fault ${number} (${name})`);
+  if (!isReady) details.push('not all were ready in the end');
+  return details.map((detail) => ({ name: 'recovery', detail }));
 }
 
 async function searchOutputs(rig: Rig, search: CanarySearch): Promise<void> {
@@ -202,6 +173,6 @@ function lineOf({ number, name, target, seed, offsetMs, notRun, readyMs }: Trial
   return `${String(number).padStart(4)}  ${name}  ${what}  seed ${seed}  offset ${offsetMs} ms  ${ready}`;
 }
 
-function seconds(ms: number): string {
-  return (ms / 1_000).toFixed(1);
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
 }

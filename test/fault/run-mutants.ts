@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { plantMutants } from '../support/mutant-tree.ts';
-import type { ViolationName } from './check.ts';
 import { MUTANTS, type FaultMutant } from './mutants.ts';
+import type { ViolationName } from './violations.ts';
 
 export type MutantResult = {
   readonly name: string;
@@ -20,65 +20,77 @@ const RATE = '80';
 const AT_ONCE = 2;
 const RUN_MS_MAX = 240_000;
 
-/** Runs the suite in a tree of its own for each mutant, and once in a tree without any: only the latter may pass. */
+/** Runs the suite in broken copies of the tree, and once in a copy without a mutant: only the latter may pass. */
 export async function runMutants(
   seed: number,
   note: (result: MutantResult) => void,
 ): Promise<MutantResult[]> {
-  const faults = [...new Set(MUTANTS.map(({ fault }) => fault))];
-  const control = (): Promise<MutantResult> => runOne(null, faults, seed);
-  const waiting = [control, ...MUTANTS.map((mutant) => () => runOne(mutant, [mutant.fault], seed))];
+  const trees = Map.groupBy(MUTANTS, ({ tree }) => tree);
+  const waiting = [
+    () => runControl(seed),
+    ...[...trees.values()].map((mutants) => () => runTree(mutants, seed)),
+  ];
   const results: MutantResult[] = [];
   async function work(): Promise<void> {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-      const result = await next();
-      results.push(result);
-      note(result);
+      const some = await next();
+      results.push(...some);
+      some.forEach(note);
     }
   }
   await Promise.all(Array.from({ length: AT_ONCE }, work));
   return results;
 }
 
-async function runOne(
-  mutant: FaultMutant | null,
-  faults: readonly string[],
-  seed: number,
-): Promise<MutantResult> {
-  const name = mutant?.name ?? 'control, without a mutant';
-  const expected = mutant?.expected ?? null;
-  await using tree = await plantMutants((mutant?.patches ?? []).map((patch) => ({ name, ...patch })));
-  const args = ['--seed', String(seed), '--rate', RATE, '--tenants', '2', '--trials', String(faults.length)];
-  const outcome = await runIn(tree.root, [
-    ...args,
-    ...faults.flatMap((fault) => ['--only', fault]),
-    '--json',
-  ]);
-  if (typeof outcome === 'string') return { name, expected, isCaught: false, said: outcome };
-  const { violations } = outcome;
-  const isCaught =
-    expected === null ? violations.length === 0 : violations.some((violation) => violation.name === expected);
-  const names = [...new Set(violations.map((violation) => violation.name))];
-  const first = violations[0]?.detail ?? '';
-  return {
+async function runControl(seed: number): Promise<MutantResult[]> {
+  await using tree = await plantMutants([]);
+  const outcome = await runIn(tree.root, faultsOf(MUTANTS), seed);
+  const isCaught = typeof outcome !== 'string' && outcome.violations.length === 0;
+  return [{ name: 'control, without a mutant', expected: null, isCaught, said: wordsOf(outcome) }];
+}
+
+async function runTree(mutants: readonly FaultMutant[], seed: number): Promise<MutantResult[]> {
+  const patches = mutants.flatMap(({ name, patches }) => patches.map((patch) => ({ name, ...patch })));
+  await using tree = await plantMutants(patches);
+  const outcome = await runIn(tree.root, faultsOf(mutants), seed);
+  const violated = typeof outcome === 'string' ? [] : outcome.violations.map(({ name }) => name);
+  return mutants.map(({ name, expected }) => ({
     name,
     expected,
-    isCaught,
-    said: names.length === 0 ? 'nothing' : `${names.join(', ')} (${first})`,
-  };
+    isCaught: violated.includes(expected),
+    said: wordsOf(outcome, expected),
+  }));
+}
+
+function faultsOf(mutants: readonly FaultMutant[]): string[] {
+  return [...new Set(mutants.map(({ fault }) => fault))];
+}
+
+/** @param first the violation to give an example of. */
+function wordsOf(outcome: Outcome | string, first?: ViolationName): string {
+  if (typeof outcome === 'string') return outcome;
+  const { violations } = outcome;
+  const names = [...new Set(violations.map(({ name }) => name))];
+  const example = violations.find(({ name }) => name === first) ?? violations[0];
+  return example === undefined ? 'nothing' : `${names.join(', ')} (${example.name}: ${example.detail})`;
 }
 
 /** @returns the result, or how the run ended without one. */
-async function runIn(root: string, args: readonly string[]): Promise<Outcome | string> {
+async function runIn(root: string, faults: readonly string[], seed: number): Promise<Outcome | string> {
+  const size = ['--seed', String(seed), '--rate', RATE, '--tenants', '2', '--trials', String(faults.length)];
+  const args = [...size, ...faults.flatMap((fault) => ['--only', fault]), '--json'];
   const child = spawn(process.execPath, [join('test', 'fault', 'main.ts'), ...args], {
     cwd: root,
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: RUN_MS_MAX,
   });
+  const abort = (): void => void child.kill('SIGTERM');
+  process.once('exit', abort);
   const [output, errors]: [Buffer[], Buffer[]] = [[], []];
   child.stdout.on('data', (chunk: Buffer) => void output.push(chunk));
   child.stderr.on('data', (chunk: Buffer) => void errors.push(chunk));
   const [code] = (await once(child, 'close')) as [number | null];
+  process.off('exit', abort);
   try {
     return JSON.parse(Buffer.concat(output).toString()) as Outcome;
   } catch {

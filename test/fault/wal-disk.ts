@@ -34,7 +34,7 @@ export async function openWalDisk(server: PostgresServer): Promise<WalDisk | nul
     return null;
   }
   // A mount outlives every process: however this one ends, it goes.
-  const unmount = (): void => void spawnSync('umount', ['-l', mountPoint]);
+  const unmount = (): void => void spawnSync('/bin/umount', ['-l', mountPoint]);
   process.once('exit', unmount);
   const log = join(server.dir, 'data', 'pg_wal');
   const moved = join(mountPoint, 'pg_wal');

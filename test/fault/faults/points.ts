@@ -1,4 +1,5 @@
-import { LEASE_MS, type Node, type Rig } from '../rig.ts';
+import { LEASE_MS, type Node } from '../node.ts';
+import type { Rig } from '../rig.ts';
 import type { Fault, FaultContext } from './fault.ts';
 
 type Held = { readonly reached: Promise<void>; readonly release: (how: 'pass' | 'cut') => void };

@@ -1,4 +1,4 @@
-import { LEASE_MS } from '../rig.ts';
+import { LEASE_MS } from '../node.ts';
 import { healsItself, type Fault } from './fault.ts';
 
 const RESTART_MS = 1_500;

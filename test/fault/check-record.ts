@@ -1,0 +1,125 @@
+import { canMove, type MessageState } from '#core/domain/message-state.ts';
+import { REFUSALS, type Acknowledgement, type ProviderCall } from './ledger.ts';
+import type { MessageRecord } from './records.ts';
+import type { Violation, ViolationName } from './violations.ts';
+
+/** A message as the public api shows it. */
+export type ShownMessage = {
+  readonly status: string;
+  readonly attemptCount: number;
+  readonly duplicateRisk: boolean;
+};
+
+/** One message in all accounts. */
+export type Case = {
+  readonly record: MessageRecord;
+  readonly promises: readonly Acknowledgement[];
+  readonly calls: readonly ProviderCall[];
+  /** Of some messages only. */
+  readonly shown: ShownMessage | undefined;
+};
+
+export type Repeats = {
+  readonly duplicateRisk: number;
+  readonly askedFor: number;
+  readonly unexplained: number;
+};
+
+const ENDS: ReadonlySet<string> = new Set(['sent', 'delivered', 'undelivered', 'unknown']);
+const CHECKS = [checkPromises, checkOutcome, checkCalls, checkHistory, checkShown];
+
+/** Everything that must hold of one message, whatever became of the others. */
+export function checkRecord(one: Case): Violation[] {
+  return CHECKS.flatMap((check) => check(one));
+}
+
+/** Second calls of a message, by what explains them. */
+export function repeatsOf({ record, calls }: Case): Repeats {
+  const extra = Math.max(0, calls.length - 1);
+  const none = { duplicateRisk: 0, askedFor: 0, unexplained: 0 };
+  if (takenOf(calls).length <= 1) return { ...none, askedFor: extra };
+  return record.duplicateRisk ? { ...none, duplicateRisk: extra } : { ...none, unexplained: extra };
+}
+
+/** Calls after which the message may be on its way. */
+function takenOf(calls: readonly ProviderCall[]): ProviderCall[] {
+  return calls.filter(({ answer }) => !REFUSALS.has(answer));
+}
+
+function found(name: ViolationName, isFound: boolean, detail: string): Violation[] {
+  return isFound ? [{ name, detail }] : [];
+}
+
+function checkPromises({ record: { id, token }, promises }: Case): Violation[] {
+  const other = promises.find((promise) => promise.id !== id);
+  return found('idempotency', other !== undefined, `${token} is ${id}, answered with ${other?.id}`);
+}
+
+function checkOutcome({ record: { id, status, reason, failure, isTimed } }: Case): Violation[] {
+  const why = failure === null ? (reason ?? 'no reason') : `${failure.class} ${failure.code}`;
+  const name = status === 'failed' || status === 'expired' ? 'failed' : 'lost';
+  return found(name, !ENDS.has(status) && !isTimed, `message ${id} is ${status} (${why})`);
+}
+
+function checkCalls(one: Case): Violation[] {
+  const { record, calls } = one;
+  const { id, status, duplicateRisk, guarantee, attempts, outcomes, events } = record;
+  const started = outcomes.filter((outcome) => outcome !== 'not_started').length;
+  const taken = takenOf(calls).length;
+  const how = calls.map(({ worker, answer, at }) => `${worker} ${answer} ${new Date(at).toISOString()}`);
+  // A late answer is proof of a call that had been given up: it comes as a receipt.
+  const isSettled = duplicateRisk || status === 'unknown' || events.includes('sent') || !ENDS.has(status);
+  return [
+    ...found(
+      'unrecorded',
+      calls.length > started,
+      `message ${id}: ${calls.length} calls, ${started} attempts`,
+    ),
+    ...found(
+      'duplicate',
+      repeatsOf(one).unexplained > 0,
+      `message ${id} (${status}, attempts ${attempts.join()}): ${how.join('; ')}`,
+    ),
+    ...found(
+      'at_most_once',
+      guarantee === 'at_most_once' && taken > 1,
+      `message ${id} was called ${taken} times`,
+    ),
+    ...found('ambiguous', outcomes.at(-1) === 'ambiguous' && !isSettled, `message ${id} is ${status}`),
+    ...found('answers', status === 'sent' && taken === 0, `message ${id} is sent, and nobody was called`),
+  ];
+}
+
+function checkHistory({ record: { id, attempts, outcomes, events, status } }: Case): Violation[] {
+  const isContiguous = attempts.every((number, i) => number === i + 1);
+  const isOpen = outcomes.includes('started') && status !== 'sending';
+  const last = events.filter((event) => event !== 'released').at(-1);
+  const isOther = last !== undefined && last !== status && ENDS.has(status);
+  return [
+    ...found('attempts', !isContiguous || isOpen, `message ${id}: ${attempts.join()} ${outcomes.join()}`),
+    ...found('moves', !isHistory(events), `message ${id}: ${events.join(' ')}`),
+    ...found('moves', isOther, `message ${id} is ${status}, its last event ${last}`),
+  ];
+}
+
+function checkShown({ record: { id, status, attempts, duplicateRisk }, shown }: Case): Violation[] {
+  if (shown === undefined) return [];
+  const isTrue =
+    shown.status === status &&
+    shown.attemptCount === attempts.length &&
+    shown.duplicateRisk === duplicateRisk;
+  return found('answers', !isTrue, `message ${id} is shown as ${JSON.stringify(shown)}, and is ${status}`);
+}
+
+/** Whether events follow each other as states may; between two of them a message is `queued` or `sending` unseen. */
+function isHistory(events: readonly string[]): boolean {
+  let state: MessageState = 'queued';
+  for (const event of events) {
+    const next = event === 'released' ? 'queued' : (event as MessageState);
+    const isDirect = event === 'released' || canMove(state, next);
+    const isByAttempt = canMove(state, 'sending') && canMove('sending', next);
+    if (!isDirect && !isByAttempt) return false;
+    state = next;
+  }
+  return true;
+}

@@ -1,0 +1,57 @@
+import { createChecker, type Checked, type CheckInput } from './check.ts';
+import type { ShownMessage } from './check-record.ts';
+import type { Notes } from './faults/fault.ts';
+import { readLedger, type Acknowledgement, type ProviderCall } from './ledger.ts';
+import { eachRecord } from './records.ts';
+import type { Rig } from './rig.ts';
+import type { Violation } from './violations.ts';
+
+export type Comparison = { readonly checked: Checked; readonly endings: readonly Violation[] };
+
+const DAY_MS = 86_400_000;
+const SAMPLE_MAX = 200;
+
+/**
+ * Asks the public api while it is there, ends all processes, and compares what they have left behind.
+ * @param end ends them and says what went wrong with that.
+ */
+export async function compareLedgers(
+  rig: Rig,
+  { ledger, begunAt, notes }: { readonly ledger: string; readonly begunAt: number; readonly notes: Notes },
+  end: () => Promise<Violation[]>,
+): Promise<Comparison> {
+  const { ask, providerLedger, tenants } = rig;
+  const acknowledgements = await readLedger<Acknowledgement>(ledger);
+  const shown = await readSample(rig, acknowledgements);
+  const endings = await end();
+  const checker = createChecker({
+    acknowledgements,
+    calls: await readLedger<ProviderCall>(providerLedger),
+    limits: {
+      daily: { tenantId: tenants.limited.id, max: tenants.perDay },
+      days: Math.floor(Date.now() / DAY_MS) - Math.floor(begunAt / DAY_MS) + 1,
+      perMinute: { tenantId: tenants.slow.id, max: tenants.perMinute },
+    },
+    shown,
+    ...notes,
+  });
+  await ask((sql) => eachRecord(sql, checker.visit));
+  return { checked: checker.conclude(), endings };
+}
+
+/** What the public api says of some of the messages that it has promised. */
+async function readSample(
+  { insist, tenants }: Rig,
+  acknowledgements: readonly Acknowledgement[],
+): Promise<CheckInput['shown']> {
+  const step = Math.max(1, Math.floor(acknowledgements.length / SAMPLE_MAX));
+  const keys = new Map(tenants.all.map(({ id, credentials }) => [id, credentials[0]?.key ?? '']));
+  const shown = new Map<string, ShownMessage>();
+  for (const { id, tenantId } of acknowledgements.filter((_, i) => i % step === 0)) {
+    const caller = { serviceKey: keys.get(tenantId) ?? '' };
+    const message = await insist((client) => client.call<ShownMessage>(caller, 'GET', `/v1/messages/${id}`));
+    // One that waits for its time may have come to its end by when the database is asked.
+    if (message.status !== 'deferred') shown.set(id, message);
+  }
+  return shown;
+}

@@ -1,0 +1,22 @@
+import { unfinished } from './records.ts';
+import type { Servers } from './servers.ts';
+
+/** The longest wait that a provider's refusals cause in a run, and the sweep after it. */
+const DRAIN_MS_MAX = 150_000;
+/** Nothing has been finished for this long although it was due. */
+const STUCK_MS = 8_000;
+const LOOK_MS = 500;
+
+/** Waits until nothing is left to do, or what is left does not move any more. @returns how many still wait for their time. */
+export async function drain(ask: Servers['ask']): Promise<number> {
+  const deadline = Date.now() + DRAIN_MS_MAX;
+  let least = Number.POSITIVE_INFINITY;
+  let leastAt = Date.now();
+  for (;;) {
+    const { open, waiting, overdue } = await ask(unfinished);
+    if (open < least) [least, leastAt] = [open, Date.now()];
+    const isStuck = overdue > 0 && Date.now() - leastAt > STUCK_MS;
+    if (open === 0 || isStuck || Date.now() > deadline) return waiting;
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+  }
+}

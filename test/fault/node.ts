@@ -1,0 +1,121 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { apiEnvironment, workerEnvironment } from '../../deploy/quickstart/environments.ts';
+import { choosePorts, type Ports } from '../../deploy/quickstart/ports.ts';
+import { postgresMoments } from '../support/postgres-moments.ts';
+import type { Environment } from '../support/service-process.ts';
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
+import type { Servers } from './servers.ts';
+import { superviseService, type SupervisedService } from './supervised-service.ts';
+
+/** One service process and the proxies that it reaches its servers through. */
+export type Node = {
+  readonly service: SupervisedService;
+  readonly database: TcpProxy;
+  readonly broker: TcpProxy;
+  /** Moves its wall clock. */
+  readonly setClock: (offsetMs: number) => Promise<void>;
+};
+
+export const LEASE_MS = 3_000;
+
+const DEADLINE_MS = 1_500;
+const STATEMENT_MS = 3_000;
+const TRACED = 0.02;
+const CLOCK = fileURLToPath(new URL('shifted-clock.ts', import.meta.url));
+/** Functions of the schema whose calls are moments. */
+const WATCHED = ['accept', 'claim', 'complete'];
+
+/** @param stack owns what is started. */
+export async function openNode(
+  kind: 'api' | 'worker',
+  name: string,
+  servers: Servers,
+  folder: string,
+  stack: AsyncDisposableStack,
+): Promise<Node> {
+  const [database, broker, ports] = await Promise.all([
+    startTcpProxy(servers.postgres.port, () => postgresMoments(WATCHED)),
+    startTcpProxy(servers.nats.port, () => natsMoments),
+    choosePorts(true),
+  ]);
+  stack.use(database);
+  stack.use(broker);
+  const clock = join(folder, `${name}.clock`);
+  const metricsOrigin = `http://127.0.0.1:${kind === 'api' ? ports.apiMetrics : ports.workerMetrics}`;
+  const service = await superviseService({
+    kind,
+    name,
+    folder,
+    metricsOrigin,
+    origin: kind === 'api' ? `http://127.0.0.1:${ports.api}` : metricsOrigin,
+    environment: {
+      ...environmentOf(kind, name, servers, { ports, database: database.port, broker: broker.port }),
+      // Processes that start every few seconds need not compile the same code each time.
+      NODE_COMPILE_CACHE: join(folder, 'compiled'),
+      NODE_OPTIONS: `--import=${CLOCK}`,
+      CLOCK_FILE: clock,
+    },
+  });
+  stack.use(service);
+  return { service, database, broker, setClock: (offsetMs) => writeFile(clock, String(offsetMs)) };
+}
+
+/** @returns whether all were ready in time. */
+export async function untilAllReady(nodes: readonly Node[], timeoutMs: number): Promise<boolean> {
+  const deadline = Date.now() + timeoutMs;
+  for (;;) {
+    const ready = await Promise.all(nodes.map(({ service }) => service.isReady()));
+    if (ready.every(Boolean)) return true;
+    if (Date.now() > deadline) return false;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+type Reached = { readonly ports: Ports; readonly database: number; readonly broker: number };
+
+function environmentOf(
+  kind: Node['service']['kind'],
+  name: string,
+  servers: Servers,
+  at: Reached,
+): Environment {
+  const { postgres, state, oidc, keyring, mailCertificateFile, providerUrls, traces } = servers;
+  const url = new URL(postgres.superuserUrl());
+  url.port = String(at.database);
+  const input = {
+    ports: at.ports,
+    state,
+    databaseUrl: url.href,
+    natsUrl: `nats://127.0.0.1:${at.broker}`,
+    jwksUrl: oidc.jwksUrl,
+    keyring,
+    providerUrls: providerUrls[name] ?? ({} as Servers['providerUrls'][string]),
+    mailCertificateFile,
+  };
+  return {
+    ...(kind === 'api' ? apiEnvironment(input) : { ...workerEnvironment(input), ...WORKER_SETTINGS }),
+    WORKER_NAME: name,
+    LOG_LEVEL: 'debug',
+    DATABASE_STATEMENT_TIMEOUT_MS: String(STATEMENT_MS),
+    OTEL_EXPORTER_OTLP_ENDPOINT: traces.origin,
+    OTEL_TRACES_SAMPLE_RATIO: String(TRACED),
+  };
+}
+
+const WORKER_SETTINGS = {
+  PROVIDER_DEADLINE_MS: String(DEADLINE_MS),
+  LEASE_MS: String(LEASE_MS),
+  SWEEP_INTERVAL_MS: '500',
+  SHUTDOWN_GRACE_MS: '10000',
+};
+
+/** `ack.before` with a worker's acknowledgement of a wake-up, `publish.before` with an api's wake-up. */
+function natsMoments(direction: 'up' | 'down', bytes: Buffer): string[] {
+  if (direction === 'down') return [];
+  return [
+    ...(bytes.includes('$JS.ACK.') ? ['ack.before'] : []),
+    ...(bytes.includes('PUB despatch.wake.') ? ['publish.before'] : []),
+  ];
+}

@@ -1,0 +1,24 @@
+/** Each is one guarantee; `VIOLATIONS` says it in words. */
+export const VIOLATIONS = {
+  lost: 'every acknowledged message is stored and has come to an end that its record explains',
+  failed: 'no message fails because of an outage of ours',
+  ghost: 'nothing is sent that was not stored',
+  duplicate: 'a second call only with duplicateRisk, or after the provider asked for it',
+  unrecorded: 'every call has an attempt that was committed before it',
+  at_most_once: 'an at_most_once message is called once at most',
+  ambiguous: 'a message whose one call got no answer is unknown, or marked with duplicateRisk',
+  idempotency: 'an idempotency key stands for one message',
+  moves: 'a message moves along the states that are allowed, and never back',
+  attempts: 'attempt numbers have no gap, and every attempt is closed',
+  quota: 'exactly the daily limit is accepted',
+  rate: 'no more requests a minute than the limit',
+  revocation: 'a revoked key is refused within five seconds',
+  suspension: 'a suspended tenant is refused and not delivered for',
+  answers: 'a client is only told what is true',
+  canary: 'no secret is anywhere but where it belongs',
+  end: 'a process that is told to end does so with exit code 0',
+  recovery: 'everything is ready again by itself',
+} as const;
+
+export type ViolationName = keyof typeof VIOLATIONS;
+export type Violation = { readonly name: ViolationName; readonly detail: string };
