@@ -3,7 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { projectRoot } from '../support/command.ts';
 import { startHelpers, type Bench } from './measure/bench.ts';
-import { measureGrowth, type Growth } from './measure/growth.ts';
+import { measureGrowth, requireSpace, type Growth } from './measure/growth.ts';
 import { describeMachine } from './measure/machine.ts';
 import { measureRound, type Round } from './measure/round.ts';
 import { HELP, parseOptions, type BenchOptions } from './options.ts';
@@ -35,6 +35,7 @@ async function measure(options: BenchOptions): Promise<BenchResult> {
     });
   const stack = resources.use(await openStack({ ...options, log }));
   const bench: Bench = { options, stack, helpers: await startHelpers(resources) };
+  if (options.measuresGrowth) await requireSpace(bench);
   const machine = await describeMachine(stack);
   const takenAt = new Date().toISOString();
   const step = (line: string): void => {

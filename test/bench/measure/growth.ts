@@ -1,3 +1,4 @@
+import { statfs } from 'node:fs/promises';
 import { secret } from '#core/domain/secret.ts';
 import { deriveSubkeys } from '#core/domain/subkeys.ts';
 import { createCursors } from '../../../services/api/cursor.ts';
@@ -74,6 +75,21 @@ export async function measureGrowth(
     byTenants: points.slice(byMessages.length),
     ledger: sumLedgers(ledgers),
   };
+}
+
+/** With its indexes and the log of its writing. */
+const BYTES_PER_MESSAGE = 3_000;
+
+/** @throws TypeError where the largest database would not fit. */
+export async function requireSpace({ stack, options }: Bench): Promise<void> {
+  const { bavail, bsize } = await statfs(stack.folder);
+  const [free, wanted] = [bavail * bsize, options.growTo * BYTES_PER_MESSAGE].map((bytes) =>
+    Math.ceil(bytes / 1e9),
+  );
+  if (free === undefined || wanted === undefined || free >= wanted) return;
+  throw new TypeError(
+    `--full needs ${wanted} GB in ${stack.folder}, where ${free} GB are free; see --grow-to`,
+  );
 }
 
 type Visitable = {
