@@ -61,7 +61,7 @@ function flood(key: string, perSecond: number): { stop: () => Promise<Answer[]> 
 }
 
 const statusesOf = (answers: readonly Answer[]): number[] =>
-  [...new Set(answers.map(({ status }) => status))].toSorted();
+  [...new Set(answers.map(({ status }) => status))].toSorted((a, b) => a - b);
 /** What nine of ten calls take at most. */
 const p90 = (answers: readonly Answer[]): number =>
   answers.map(({ tookMs }) => tookMs).toSorted((a, b) => a - b)[Math.floor(answers.length * 0.9)] ?? 0;
@@ -95,7 +95,7 @@ describe('a tenant far beyond its limit', { retry: 1 }, () => {
   });
 });
 
-describe('ten times of what the database takes', { retry: 1, timeout: 60_000 }, () => {
+describe('ten times of what the database takes', { timeout: 60_000 }, () => {
   /** The api gives the database two batches of 128 at once. */
   const COMMIT_S = 1;
   const CAPACITY = (2 * 128) / COMMIT_S;
@@ -117,7 +117,7 @@ describe('ten times of what the database takes', { retry: 1, timeout: 60_000 }, 
         return status;
       }),
     );
-    const during = (await Promise.all([serve(quiet, 1), serve(quiet, 1)])).flat();
+    const during = (await Promise.all(Array.from({ length: 20 }, () => serve(quiet, 1)))).flat();
     const peak = await target.memoryMib();
     const answers = await Promise.all(burst);
     await slowCommits(0);

@@ -41,7 +41,7 @@ const TEXTS = {
   'other letters that look alike': 'раураl аpple',
   'combining marks': `a${'\u0301\u0323'.repeat(50)}`,
   'a family of emoji': '👨‍👩‍👧‍👦🏳️‍🌈',
-  'quotes and brackets': `"'<>\`{}[]();,\\ %0d%0a&#10; ${'$'}{7*7}`,
+  'quotes and brackets': `"'<>\`{}[]();,\\ %0d%0a&#10; \${7*7}`,
   'form syntax': 'a&To=+15550009999&From=x;Body=y=z+%2B%26',
   'JSON syntax': '"},"to":"injected","x":{"y":"\\u0000\\"',
   'an encoded word': '=?utf-8?q?a=0D=0AX-Injected:=20b?=',
