@@ -28,7 +28,7 @@ const CHECK_EVERY_MS = 1_000;
 /** Longer than the idle limits of common load balancers, which must be the first to close. */
 const KEEP_ALIVE_MS = 72_000;
 /** Requests of one connection that wait for their turn to be answered. */
-const PIPELINED_MAX = 8;
+const PIPELINED_MAX = 32;
 
 /** Makes the server of the api: everything that it bounds by itself, before there is a request to speak of. */
 export function serverFactory(limits: HttpLimits): (handler: RequestListener) => Server {
