@@ -27,6 +27,7 @@ async function acceptAlone(
   const meter = meterOf({ bench, world, services: { api }, asksVault: isOurs });
   const { result, cost } = await offer(bench, api, meter, connections === undefined ? {} : { connections });
   const { ratePerSecond, p50Ms, p99Ms, p999Ms, accepted, refused } = result;
+  if (accepted === 0) throw new Error(`nothing was accepted: ${JSON.stringify(refused)}`);
   const figures = { ratePerSecond, p50Ms, p99Ms, p999Ms };
   if (stored === undefined) return { figures, cost, refused };
   return { figures, cost, refused, ledger: storedLedger(accepted, await stored(world), refused['0'] ?? 0) };

@@ -212,7 +212,7 @@ export async function insertPlainWithJob(sql: Sql, { to, body, externalId }: Pla
       values (${id}, now()::date + 90, ${PLAIN_TENANT}, 'sms', ${to}, ${to}, ${sql.json({ body })}, ${externalId},
         'transactional', 1, false, 1, 'GSM-7', 'at_least_once', 'retain', '{"region": "eu-central"}', '{parcel}', now())
     )
-    select id from graphile_worker.add_job('send', ${sql.json({ id, to, body })})`;
+    select id from graphile_worker.add_job('send', ${sql.json({ id, to, body })}::json)`;
   return id;
 }
 
