@@ -1,4 +1,5 @@
 // All checks and tests. Arguments narrow the run to the test files whose path contains one of them.
+import { runShortSuite } from './fault/short-suite.ts';
 import { runStaticChecks } from './support/static-checks.ts';
 import { runVitest } from './support/run-vitest.ts';
 import { conclude } from './support/tally.ts';
@@ -6,4 +7,5 @@ import { conclude } from './support/tally.ts';
 const filters = process.argv.slice(2);
 const first = filters.length === 0 ? await runStaticChecks() : (await runVitest('unit', { filters })).tally;
 const { tally } = await runVitest('integration', { filters });
-conclude([first, tally]);
+const faults = filters.length === 0 ? [await runShortSuite()] : [];
+conclude([first, tally, ...faults]);

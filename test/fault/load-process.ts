@@ -1,27 +1,11 @@
 // Process that sends messages at a constant rate, whatever becomes of them, as a careful client would: each with an
 // idempotency key, tried again until the service has said yes or no. What it was promised goes to the ledger.
-import { randomUUID } from 'node:crypto';
 import { Agent, request } from 'undici';
-import type { Channel } from '#core/domain/channel.ts';
 import { serveHelper } from './helper-process.ts';
 import { openLedger } from './ledger-file.ts';
 import type { Acknowledgement } from './ledger.ts';
-import { seededRandom, type Random } from './random.ts';
-import { newToken } from './token.ts';
-
-export type Credential = { readonly name: string; readonly key: string };
-
-export type LoadTenant = {
-  readonly id: string;
-  readonly credentials: readonly Credential[];
-  readonly channels: readonly Channel[];
-  /** Share of the load, relative to the others. */
-  readonly weight: number;
-  /** How many messages are sent at once, each with the next credential and to the next process. */
-  readonly burst: number;
-  /** Refusals that this tenant is there for. */
-  readonly expects: readonly string[];
-};
+import { newMessage, type Credential, type LoadMessage, type LoadTenant } from './load-message.ts';
+import { seededRandom } from './random.ts';
 
 export type LoadCommand =
   | {
@@ -117,7 +101,7 @@ async function run(start: Start): Promise<void> {
         }
         const tenant = random.pick(lots);
         for (let i = 0; i < tenant.burst; i++) {
-          const message = newMessage(start, tenant, random, i);
+          const message = newMessage(withAdded(tenant), random, i, start.canary);
           void send(start, message, random.next() < TWINS, ledger.append);
         }
       }
@@ -130,57 +114,14 @@ async function run(start: Start): Promise<void> {
   await agent.destroy();
 }
 
-type Message = Omit<Acknowledgement, 'id' | 'askedAt' | 'at' | 'credential'> & {
-  readonly credential: Credential;
-  readonly tenant: LoadTenant;
-  readonly body: string;
-  readonly to: number;
-};
-
-function newMessage(start: Start, tenant: LoadTenant, random: Random, place: number): Message {
-  const credentials = [...tenant.credentials, ...(added.get(tenant.id) ?? [])];
-  const credential =
-    tenant.burst === 1 ? random.pick(credentials) : (credentials[place % credentials.length] as Credential);
-  const channel = random.pick(tenant.channels);
-  const guarantee = random.next() < 0.3 ? 'at_most_once' : 'at_least_once';
-  const token = newToken();
-  return {
-    tenantId: tenant.id,
-    tenant,
-    key: randomUUID(),
-    token,
-    credential,
-    guarantee,
-    firstAskedAt: Date.now(),
-    to: tenant.burst === 1 ? random.whole(0, start.origins.length - 1) : place,
-    body: JSON.stringify({
-      channel,
-      ...FIELDS[channel](`${token} ${start.canary}`),
-      externalId: token,
-      deliveryGuarantee: guarantee,
-      // A lifetime that a clock an hour off would eat up.
-      category: random.next() < 0.2 ? 'otp' : 'transactional',
-      priority: random.pick(['high', 'normal', 'normal', 'bulk']),
-      metadata: { order: token.slice(0, 8) },
-    }),
-  };
+function withAdded(tenant: LoadTenant): LoadTenant {
+  const more = added.get(tenant.id);
+  return more === undefined ? tenant : { ...tenant, credentials: [...tenant.credentials, ...more] };
 }
-
-const FIELDS: Readonly<Record<Channel, (text: string) => object>> = {
-  sms: (text) => ({ to: '+14155550100', body: text }),
-  email: (text) => ({
-    to: 'ada@example.com',
-    from: 'Acme <hello@acme.example>',
-    subject: 'Hello',
-    bodyText: text,
-  }),
-  push: (text) => ({ to: 'device-token-of-ada', title: 'Hello', body: text }),
-  whatsapp: (text) => ({ to: '+14155550100', body: text }),
-};
 
 type Append = (entry: Acknowledgement) => void;
 
-async function send(start: Start, message: Message, isTwin: boolean, append: Append): Promise<void> {
+async function send(start: Start, message: LoadMessage, isTwin: boolean, append: Append): Promise<void> {
   waiting++;
   const apis = isTwin ? [message.to, message.to + 1] : [message.to];
   await Promise.all(apis.map((first) => sendUntilAnswered(start, message, first, append)));
@@ -189,7 +130,7 @@ async function send(start: Start, message: Message, isTwin: boolean, append: App
 
 async function sendUntilAnswered(
   start: Start,
-  message: Message,
+  message: LoadMessage,
   first: number,
   append: Append,
 ): Promise<void> {
@@ -217,7 +158,7 @@ async function sendUntilAnswered(
   }
 }
 
-function refuse(message: Message, status: number, code: string): void {
+function refuse(message: LoadMessage, status: number, code: string): void {
   const reason = `${status} ${code}`;
   totals.refused[reason] = (totals.refused[reason] ?? 0) + 1;
   if (message.tenant.expects.includes(code)) return;
@@ -230,7 +171,7 @@ type Answer =
   | { readonly kind: 'silence' }
   | { readonly kind: 'refusal'; readonly status: number; readonly code: string };
 
-async function ask(origin: string, { credential, key, body }: Message): Promise<Answer> {
+async function ask(origin: string, { credential, key, body }: LoadMessage): Promise<Answer> {
   try {
     const answer = await request(`${origin}/v1/messages`, {
       method: 'POST',

@@ -76,9 +76,9 @@ export const MUTANTS: readonly FaultMutant[] = [
     patches: [
       { file: ACCEPT, find: 'order by x.tenant_id for update of x', replace: 'order by x.tenant_id' },
     ],
-    fault: 'nats-connections-reset',
+    fault: 'key-revoked',
     expected: 'quota',
-    tree: 4,
+    tree: 2,
   },
   {
     name: 'keys remembered for ever',
@@ -117,7 +117,8 @@ export const MUTANTS: readonly FaultMutant[] = [
       {
         file: 'services/worker/events.ts',
         find: '        messageId: message.id,\n        providerId',
-        replace: '        messageId: message.id,\n        content: message.content,\n        providerId',
+        replace:
+          '        messageId: message.id,\n        note: JSON.stringify(message.content),\n        providerId',
       },
     ],
     fault: 'nats-connections-reset',

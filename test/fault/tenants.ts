@@ -5,7 +5,7 @@ import type { ProviderAccount } from '../../deploy/quickstart/accounts.ts';
 import { createApiClient, type ApiClient } from '../../deploy/quickstart/api-client.ts';
 import { ensureTenant } from '../../deploy/quickstart/tenants.ts';
 import type { Canary } from '../support/canaries.ts';
-import type { LoadTenant } from './load-process.ts';
+import type { LoadTenant } from './load-message.ts';
 import { setLimits } from './records.ts';
 import type { Rig } from './rig.ts';
 
@@ -35,9 +35,9 @@ export type TenantInput = {
 };
 
 const CHANNELS: readonly Channel[] = ['sms', 'sms', 'email', 'push', 'whatsapp'];
-const PER_DAY = 300;
-/** An even number: a key is then always used with the same process, and the two do not wait for each other's keys. */
-const BURST = 8;
+const PER_DAY = 200;
+/** One message for each process, each with a key of its own, so that the two acceptances do not wait for a key. */
+const BURST = 2;
 const PER_MINUTE = 60;
 const WEIGHT = 4;
 
@@ -81,7 +81,7 @@ export async function makeTenants(input: TenantInput): Promise<TenantSet> {
   const ordinary = Array.from({ length: input.count }, () => make({ weight: WEIGHT }));
   const [limited, slow, rotating, suspended] = await Promise.all([
     make({
-      weight: 1,
+      weight: WEIGHT,
       keys: BURST,
       burst: BURST,
       channels: ['sms'],

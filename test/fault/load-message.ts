@@ -1,0 +1,73 @@
+import { randomUUID } from 'node:crypto';
+import type { Channel } from '#core/domain/channel.ts';
+import type { Acknowledgement } from './ledger.ts';
+import type { Random } from './random.ts';
+import { newToken } from './token.ts';
+
+export type Credential = { readonly name: string; readonly key: string };
+
+export type LoadTenant = {
+  readonly id: string;
+  readonly credentials: readonly Credential[];
+  readonly channels: readonly Channel[];
+  /** Share of the load, relative to the others. */
+  readonly weight: number;
+  /** How many messages are sent at once, each with the next credential and to the next process. */
+  readonly burst: number;
+  /** Refusals that this tenant is there for. */
+  readonly expects: readonly string[];
+};
+
+/** One message of the load and how it is asked for. */
+export type LoadMessage = Omit<Acknowledgement, 'id' | 'askedAt' | 'at' | 'credential'> & {
+  readonly credential: Credential;
+  readonly tenant: LoadTenant;
+  readonly body: string;
+  /** Which process is asked first; beyond their number they are counted again. */
+  readonly to: number;
+};
+
+/**
+ * @param place among the messages of one burst.
+ * @param canary text that every body holds.
+ */
+export function newMessage(tenant: LoadTenant, random: Random, place: number, canary: string): LoadMessage {
+  const { credentials } = tenant;
+  const credential =
+    tenant.burst === 1 ? random.pick(credentials) : (credentials[place % credentials.length] as Credential);
+  const channel = random.pick(tenant.channels);
+  const guarantee = random.next() < 0.3 ? 'at_most_once' : 'at_least_once';
+  const token = newToken();
+  return {
+    tenantId: tenant.id,
+    tenant,
+    key: randomUUID(),
+    token,
+    credential,
+    guarantee,
+    firstAskedAt: Date.now(),
+    to: tenant.burst === 1 ? random.whole(0, 1) : place,
+    body: JSON.stringify({
+      channel,
+      ...FIELDS[channel](`${token} ${canary}`),
+      externalId: token,
+      deliveryGuarantee: guarantee,
+      // A lifetime that a clock an hour off would eat up.
+      category: random.next() < 0.2 ? 'otp' : 'transactional',
+      priority: random.pick(['high', 'normal', 'normal', 'bulk']),
+      metadata: { order: token.slice(0, 8) },
+    }),
+  };
+}
+
+const FIELDS: Readonly<Record<Channel, (text: string) => object>> = {
+  sms: (text) => ({ to: '+14155550100', body: text }),
+  email: (text) => ({
+    to: 'ada@example.com',
+    from: 'Acme <hello@acme.example>',
+    subject: 'Hello',
+    bodyText: text,
+  }),
+  push: (text) => ({ to: 'device-token-of-ada', title: 'Hello', body: text }),
+  whatsapp: (text) => ({ to: '+14155550100', body: text }),
+};

@@ -1,0 +1,78 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { projectRoot } from '../support/command.ts';
+import type { Tally } from '../support/tally.ts';
+import { VIOLATIONS, type ViolationName } from './violations.ts';
+import type { RunResult } from './run-faults.ts';
+import type { MutantResult } from './run-mutants.ts';
+
+/** About a minute of faults: one of every place that can break, the same in every run. */
+const FAULTS = [
+  'kill-api-accept-committed',
+  'kill-worker-bytes-left',
+  'kill-worker-before-record',
+  'stop-worker-before-call',
+  'stop-api-accept-committed',
+  'cut-api-accept-committed',
+  'end-api',
+  'end-worker',
+  'postgres-crash',
+  'disk-full',
+  'nats-store-lost',
+  'nats-consumer-deleted',
+  'vault-sealed',
+  'vault-tokens-revoked',
+  'provider-reset',
+  'provider-unavailable',
+  'clock-api-back',
+  'clock-worker-ahead',
+];
+const SEED = '1';
+
+/** The part of the fault suite that belongs to every test run: each guarantee and each mutant counts as one test. */
+export async function runShortSuite(): Promise<Tally> {
+  const only = FAULTS.flatMap((fault) => ['--only', fault]);
+  const trials = ['--trials', String(FAULTS.length), '--seed', SEED, '--rate', '100'];
+  const [faults, mutants] = await runFaultSuite([...trials, ...only, '--mutants', '--json']);
+  const results = [...guaranteesOf(faults), ...(mutants ?? []).map(resultOf)];
+  for (const { isPassed, line } of results) {
+    process.stdout.write(`${isPassed ? 'passed' : 'FAILED'}  ${line}\n`);
+  }
+  const passed = results.filter(({ isPassed }) => isPassed).length;
+  return { passed, failed: results.length - passed + (mutants === undefined ? 1 : 0) };
+}
+
+type Result = { readonly isPassed: boolean; readonly line: string };
+
+function guaranteesOf(run: RunResult | undefined): Result[] {
+  if (run === undefined) return [{ isPassed: false, line: 'faults: the suite ended without a result' }];
+  return Object.entries(VIOLATIONS).map(([name, guarantee]) => {
+    const violated = run.violations.filter((violation) => violation.name === (name as ViolationName));
+    const why = violated.length === 0 ? '' : `: ${violated[0]?.detail} (${violated.length}; ${run.evidence})`;
+    return { isPassed: violated.length === 0, line: `under faults ${guarantee}${why}` };
+  });
+}
+
+function resultOf({ name, isCaught, said }: MutantResult): Result {
+  return { isPassed: isCaught, line: `mutant "${name}": the suite found ${said}` };
+}
+
+/** In a process of its own, as a terminal would run it. */
+async function runFaultSuite(args: readonly string[]): Promise<[RunResult?, MutantResult[]?]> {
+  const child = spawn(process.execPath, [join('test', 'fault', 'main.ts'), ...args], {
+    cwd: projectRoot,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const output: Buffer[] = [];
+  child.stdout.on('data', (chunk: Buffer) => void output.push(chunk));
+  const abort = (): void => void child.kill('SIGTERM');
+  process.once('SIGTERM', abort);
+  await once(child, 'close');
+  process.off('SIGTERM', abort);
+  const lines = Buffer.concat(output)
+    .toString()
+    .split('\n')
+    .filter((line) => line !== '');
+  return lines.map((line) => JSON.parse(line) as unknown) as [RunResult?, MutantResult[]?];
+}
