@@ -81,7 +81,8 @@ export async function acceptMessages(
 ): Promise<Verdict[]> {
   const batch = asJson(
     sql,
-    rows.map((row, i) => ({ ord: i + 1, ...row })),
+    // Only who repeats a key is answered from what was stored.
+    rows.map((row, i) => ({ ...row, ord: i + 1, response: row.scope === null ? undefined : row.response })),
   );
   const verdicts = await withDeadline(
     sql<VerdictRow[]>`select verdict, response, retry_after, remaining, purge_on
