@@ -1,3 +1,4 @@
+import { chunks } from '#core/domain/chunks.ts';
 import { encodeWakes, WAKES_PER_MESSAGE_MAX } from '#core/domain/wake.ts';
 import { LANES, type Nats, type WakePublication } from '#core/platform/broker.ts';
 import { createMicroBatch, QueueFullError } from '#core/platform/micro-batch.ts';
@@ -126,12 +127,6 @@ function publication(group: readonly AcceptedRow[]): WakePublication {
     ),
     traceparent: row.traceparent ?? undefined,
   };
-}
-
-function chunks<T>(items: readonly T[], size: number): T[][] {
-  return Array.from({ length: Math.ceil(items.length / size) }, (_, i) =>
-    items.slice(i * size, (i + 1) * size),
-  );
 }
 
 function verdictOf(settled: Settled | undefined): Verdict | undefined {

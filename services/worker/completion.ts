@@ -12,7 +12,7 @@ export function toCompletion(
   next: Settlement,
   now: number,
 ): Completion {
-  const failure = 'failure' in outcome ? outcome.failure : null;
+  const failure = 'failure' in outcome ? outcome.failure : undefined;
   return {
     id: message.id,
     purge_on: message.purgeOn,
@@ -20,26 +20,26 @@ export function toCompletion(
     tenant_id: message.tenantId,
     attempt: message.attempt,
     outcome: outcome.kind,
-    outcome_reason: outcome.kind === 'not_started' ? outcome.reason : (failure?.code ?? null),
+    outcome_reason: outcome.kind === 'not_started' ? outcome.reason : failure?.code,
     failure,
     http_status: httpStatusOf(outcome),
-    provider_message_id: outcome.kind === 'accepted' ? outcome.providerMessageId : null,
+    provider_message_id: outcome.kind === 'accepted' ? (outcome.providerMessageId ?? undefined) : undefined,
     status: next.status,
-    reason: next.reason,
-    failure_shown: next.failure,
-    next_attempt_ms: next.nextAttemptAt === null ? null : Math.max(0, next.nextAttemptAt - now),
+    reason: next.reason ?? undefined,
+    failure_shown: next.failure ?? undefined,
+    next_attempt_ms: next.nextAttemptAt === null ? undefined : Math.max(0, next.nextAttemptAt - now),
     retries: next.retries,
     ambiguous: next.ambiguous,
     provider_waits: next.providerWaits,
     duplicate_risk: next.duplicateRisk,
     final: next.final,
-    await_ms: next.awaitUntil === null ? null : next.awaitUntil - now,
-    receipts: next.receipts.length === 0 ? null : next.receipts,
+    await_ms: next.awaitUntil === null ? undefined : next.awaitUntil - now,
+    receipts: next.receipts.length === 0 ? undefined : next.receipts,
     discard: message.discard,
   };
 }
 
-function httpStatusOf(outcome: AttemptOutcome): number | null {
-  if (outcome.kind === 'not_started') return null;
-  return (outcome.kind === 'accepted' ? outcome.httpStatus : outcome.failure.httpStatus) ?? null;
+function httpStatusOf(outcome: AttemptOutcome): number | undefined {
+  if (outcome.kind === 'not_started') return undefined;
+  return outcome.kind === 'accepted' ? outcome.httpStatus : outcome.failure.httpStatus;
 }

@@ -39,7 +39,7 @@ export function createRecorder(deps: RecorderDeps): Recorder {
     itemsMax: BATCH_MAX,
     flushesMax: 2,
     // Nobody waits for the record of a call but its place; larger batches cost the database much less.
-    lingerMs: 5,
+    lingerMs: 10,
     queuedMax: Number.POSITIVE_INFINITY,
   });
 

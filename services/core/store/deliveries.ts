@@ -34,7 +34,7 @@ export type ClaimedMessage = {
   readonly discard: boolean;
 };
 
-/** How an attempt ended and what follows; see `completion` in the schema. */
+/** How an attempt ended and what follows; see `completion` in the schema. What is undefined does not travel. */
 export type Completion = {
   readonly id: string;
   readonly purge_on: string;
@@ -42,21 +42,21 @@ export type Completion = {
   readonly tenant_id: string;
   readonly attempt: number;
   readonly outcome: string;
-  readonly outcome_reason: string | null;
-  readonly failure: Json;
-  readonly http_status: number | null;
-  readonly provider_message_id: string | null;
+  readonly outcome_reason: string | undefined;
+  readonly failure: Json | undefined;
+  readonly http_status: number | undefined;
+  readonly provider_message_id: string | undefined;
   readonly status: string;
-  readonly reason: string | null;
-  readonly failure_shown: Json;
-  readonly next_attempt_ms: number | null;
+  readonly reason: string | undefined;
+  readonly failure_shown: Json | undefined;
+  readonly next_attempt_ms: number | undefined;
   readonly retries: number;
   readonly ambiguous: number;
   readonly provider_waits: number;
   readonly duplicate_risk: boolean;
   readonly final: boolean;
-  readonly await_ms: number | null;
-  readonly receipts: Json;
+  readonly await_ms: number | undefined;
+  readonly receipts: Json | undefined;
   readonly discard: boolean;
 };
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { chunks } from '#core/domain/chunks.ts';
 import { PLANS } from '#core/domain/plan.ts';
-import { encodeWakes } from '#core/domain/wake.ts';
+import { encodeWakes, WAKES_PER_MESSAGE_MAX } from '#core/domain/wake.ts';
 import { acceptMessages, type AcceptRow } from '#core/store/acceptance.ts';
 import { messageText } from '../load/request-text.ts';
 import type { BenchTenant } from './seed.ts';
@@ -21,12 +22,17 @@ export async function fillBacklog(
       row(tenants[(from + i) % tenants.length] as BenchTenant, firstNumber + from + i),
     );
     const verdicts = await acceptMessages(world.admin, rows, 5_000, 60_000);
+    const wakes = rows.map(({ id, tenant_id: tenantId }, i) => {
+      const verdict = verdicts[i];
+      if (verdict?.verdict !== 'accepted') throw new Error(`the backlog was refused: ${verdict?.verdict}`);
+      return { id, purgeOn: verdict.purgeOn, tenantId };
+    });
     const { failed } = await world.nats.publishWakes(
-      rows.map(({ id, tenant_id: tenantId }, i) => {
-        const verdict = verdicts[i];
-        if (verdict?.verdict !== 'accepted') throw new Error(`the backlog was refused: ${verdict?.verdict}`);
-        return { lane: 'normal', id, payload: encodeWakes([{ id, purgeOn: verdict.purgeOn, tenantId }]) };
-      }),
+      chunks(wakes, WAKES_PER_MESSAGE_MAX).map((group) => ({
+        lane: 'normal',
+        id: (group[0] as { id: string }).id,
+        payload: encodeWakes(group),
+      })),
     );
     if (failed.length > 0) throw new Error(`${failed.length} wake-ups were not taken`);
   }
