@@ -28,7 +28,7 @@ export type AcceptRow = {
   readonly traceparent: string | null;
   readonly enqueued_at: string;
   readonly expires_at: string;
-  /** Counted from the commit by the database's clock, and goes before `expires_at`; null where the sender named an instant. */
+  /** Goes before `expires_at`, from the commit on, where this process's clock is wrong; null where the sender named an instant. */
   readonly lifetime_ms?: number | null;
   readonly retention_days: number;
   readonly rate_per_minute: number;

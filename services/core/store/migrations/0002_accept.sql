@@ -357,8 +357,10 @@ begin
       from numbered n
     ), states as (
       insert into message_states (id, purge_on, tenant_id, seq, status, expires_at, updated_at)
+      -- A lifetime counts from the moment that the 202 tells, unless the clock that told it is wrong.
       select n.id, n.purge_on, n.tenant_id, n.seq, 'queued',
-        coalesce(now() + make_interval(secs => n.lifetime_ms / 1000.0), n.expires_at), n.enqueued_at
+        case when n.lifetime_ms is null or abs(extract(epoch from now() - n.enqueued_at)) < 5 then n.expires_at
+          else now() + make_interval(secs => n.lifetime_ms / 1000.0) end, n.enqueued_at
       from numbered n
     )
     insert into due (seq, message_id, purge_on, tenant_id, due_at)
