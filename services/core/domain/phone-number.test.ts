@@ -1,7 +1,8 @@
-import { assert, integer, property, stringMatching } from 'fast-check';
+import { assert, constantFrom, integer, property, stringMatching } from 'fast-check';
 import { parsePhoneNumberFromString } from 'libphonenumber-js/min';
+import metadata from 'libphonenumber-js/min/metadata';
 import { expect, test } from 'vitest';
-import { normalNumber } from './phone-number.ts';
+import { normalNumber, parsedNumber } from './phone-number.ts';
 
 test.each([
   ['+15550000001', '+15550000001'],
@@ -35,4 +36,21 @@ test('no number that the library finds possible in its own country is refused', 
     }),
     { numRuns: 2_000 },
   );
+});
+
+test('the look at the length says what the parser says, for every calling code', () => {
+  const codes = [...Object.keys(metadata.country_calling_codes), '800', '870', '883', '979', '210', '999'];
+  for (const code of codes) {
+    assert(
+      property(
+        constantFrom('', '0', '00', '1', '8', '01', '15', '9'),
+        stringMatching(/^\d{1,12}$/),
+        (prefix, rest) => {
+          const text = `+${code}${prefix}${rest}`;
+          if (text.length <= 16) expect([text, normalNumber(text)]).toEqual([text, parsedNumber(text)]);
+        },
+      ),
+      { numRuns: 100 },
+    );
+  }
 });
