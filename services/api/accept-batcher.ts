@@ -35,7 +35,7 @@ const SWEEP_AFTER_MS = 5_000;
 /** Gathers the requests of all connections into few commits, and wakes the workers after each. */
 export function createAcceptBatcher(options: AcceptBatcherOptions): AcceptBatcher {
   const { acceptMessages, isRowFault, wakes } = options;
-  const { rowsMax = 128, flushesMax = 2, queuedMax = 2_000, queuedBytesMax = 64 * 1024 * 1024 } = options;
+  const { rowsMax = 128, flushesMax = 1, queuedMax = 2_000, queuedBytesMax = 64 * 1024 * 1024 } = options;
   const all: Share = { rows: 0, bytes: 0 };
   const shares = new Map<string, Share>();
 

@@ -201,6 +201,8 @@ declare
   i integer;
   n integer;
   free integer;
+  left_over integer;
+  has_keys boolean;
   now_at timestamptz;
 begin
   rows := array(select r from json_populate_recordset(null::accept_request, batch) r);
@@ -211,7 +213,8 @@ begin
   window_of := array_fill(null::integer, array[cardinality(rows)]);
 
   -- 1. Idempotency winners. A key that stands twice in one batch is won by its first request.
-  if exists (select from unnest(rows) r where r.scope is not null) then
+  has_keys := exists (select from unnest(rows) r where r.scope is not null);
+  if has_keys then
     for k in
       with firsts as (
         select distinct on (r.scope) r.scope, r.tenant_id, r.fingerprint, r.response, r.ord
@@ -237,77 +240,90 @@ begin
   end if;
 
   -- 2. Requests per minute, a window per key. What passes is counted in step 4, when it is known to be accepted.
-  insert into rate_windows (subject)
-  select distinct r.api_key_id from unnest(rows) r
-  where not exists (select from rate_windows x where x.subject = r.api_key_id) order by 1 on conflict do nothing;
-  for k in
-    select x as stored, g.allowed, g.ords
-    from (
-      select r.api_key_id, min(r.rate_per_minute) as allowed, array_agg(r.ord order by r.ord) as ords
-      from unnest(rows) r where verdicts[r.ord] is null group by r.api_key_id
-    ) g join rate_windows x on x.subject = g.api_key_id
-    order by x.subject for update of x
-  loop
-    w := k.stored;
-    w := rate_advance(w, greatest(w.second, extract(epoch from clock_timestamp())::bigint));
-    windows := windows || w;
-    passed := passed || 0;
-    free := greatest(0, k.allowed - w.total);
-    for n in 1 .. cardinality(k.ords) loop
-      i := k.ords[n];
-      window_of[i] := cardinality(windows);
-      if n > free then
-        verdicts[i] := 'rate_limited';
-        retry[i] := rate_retry_after(w, k.allowed);
-        remain[i] := 0;
-      else
-        remain[i] := free - n;
-      end if;
+  -- The first call of a key finds no window: it is made, and looked for again. Where a clean-up takes it away each time,
+  -- nothing has been promised yet.
+  left_over := cardinality(array_positions(verdicts, null));
+  for look in 1 .. 3 loop
+    for k in
+      select x as stored, g.allowed, g.ords
+      from (
+        select r.api_key_id, min(r.rate_per_minute) as allowed, array_agg(r.ord order by r.ord) as ords
+        from unnest(rows) r where verdicts[r.ord] is null and window_of[r.ord] is null group by r.api_key_id
+      ) g join rate_windows x on x.subject = g.api_key_id
+      order by x.subject for update of x
+    loop
+      left_over := left_over - cardinality(k.ords);
+      w := k.stored;
+      w := rate_advance(w, greatest(w.second, extract(epoch from clock_timestamp())::bigint));
+      windows := windows || w;
+      passed := passed || 0;
+      free := greatest(0, k.allowed - w.total);
+      for n in 1 .. cardinality(k.ords) loop
+        i := k.ords[n];
+        window_of[i] := cardinality(windows);
+        if n > free then
+          verdicts[i] := 'rate_limited';
+          retry[i] := rate_retry_after(w, k.allowed);
+          remain[i] := 0;
+        else
+          remain[i] := free - n;
+        end if;
+      end loop;
     end loop;
+    exit when left_over = 0;
+    insert into rate_windows (subject)
+    select distinct r.api_key_id from unnest(rows) r where verdicts[r.ord] is null and window_of[r.ord] is null
+    order by 1 on conflict do nothing;
   end loop;
+  if left_over > 0 then
+    raise exception 'a counter row went away' using errcode = 'serialization_failure';
+  end if;
 
   -- 3. Suspension, the day's quota, the backlog, a row per tenant.
-  insert into tenant_usage (tenant_id)
-  select distinct r.tenant_id from unnest(rows) r
-  where not exists (select from tenant_usage x where x.tenant_id = r.tenant_id) order by 1 on conflict do nothing;
-  for k in
-    select x as stored, t.status = 'active' as live, coalesce(p.finished, 0) as finished, g.per_day, g.backlog_max, g.ords
-    from (
-      select r.tenant_id, min(r.messages_per_day) as per_day, min(r.backlog_max) as backlog_max,
-        array_agg(r.ord order by r.ord) as ords
-      from unnest(rows) r where verdicts[r.ord] is null group by r.tenant_id
-    ) g
-    join tenant_usage x on x.tenant_id = g.tenant_id
-    join tenants t on t.id = g.tenant_id
-    left join tenant_progress p on p.tenant_id = g.tenant_id
-    order by x.tenant_id for update of x
-  loop
-    u := k.stored;
-    now_at := clock_timestamp();
-    if u.day < (now_at at time zone 'UTC')::date then
-      u.day := (now_at at time zone 'UTC')::date;
-      u.used := 0;
-    end if;
-    foreach i in array k.ords loop
-      if not k.live then
-        verdicts[i] := 'suspended';
-      elsif not rows[i].test and u.used >= k.per_day then
-        verdicts[i] := 'daily_limit_reached';
-        retry[i] := greatest(1, ceil(extract(epoch from (u.day + 1)::timestamp at time zone 'UTC' - now_at)))::integer;
-      elsif u.accepted - k.finished >= k.backlog_max then
-        verdicts[i] := 'backlog_full';
-        retry[i] := 5;
-      else
-        verdicts[i] := 'accepted';
-        u.accepted := u.accepted + 1;
-        u.used := u.used + case when rows[i].test then 0 else 1 end;
-        passed[window_of[i]] := passed[window_of[i]] + 1;
+  left_over := cardinality(array_positions(verdicts, null));
+  for look in 1 .. 3 loop
+    for k in
+      select x as stored, t.status = 'active' as live, coalesce(p.finished, 0) as finished, g.per_day, g.backlog_max, g.ords
+      from (
+        select r.tenant_id, min(r.messages_per_day) as per_day, min(r.backlog_max) as backlog_max,
+          array_agg(r.ord order by r.ord) as ords
+        from unnest(rows) r where verdicts[r.ord] is null group by r.tenant_id
+      ) g
+      join tenant_usage x on x.tenant_id = g.tenant_id
+      join tenants t on t.id = g.tenant_id
+      left join tenant_progress p on p.tenant_id = g.tenant_id
+      order by x.tenant_id for update of x
+    loop
+      left_over := left_over - cardinality(k.ords);
+      u := k.stored;
+      now_at := clock_timestamp();
+      if u.day < (now_at at time zone 'UTC')::date then
+        u.day := (now_at at time zone 'UTC')::date;
+        u.used := 0;
       end if;
+      foreach i in array k.ords loop
+        if not k.live then
+          verdicts[i] := 'suspended';
+        elsif not rows[i].test and u.used >= k.per_day then
+          verdicts[i] := 'daily_limit_reached';
+          retry[i] := greatest(1, ceil(extract(epoch from (u.day + 1)::timestamp at time zone 'UTC' - now_at)))::integer;
+        elsif u.accepted - k.finished >= k.backlog_max then
+          verdicts[i] := 'backlog_full';
+          retry[i] := 5;
+        else
+          verdicts[i] := 'accepted';
+          u.accepted := u.accepted + 1;
+          u.used := u.used + case when rows[i].test then 0 else 1 end;
+          passed[window_of[i]] := passed[window_of[i]] + 1;
+        end if;
+      end loop;
+      usages := usages || u;
     end loop;
-    usages := usages || u;
+    exit when left_over = 0;
+    insert into tenant_usage (tenant_id)
+    select distinct r.tenant_id from unnest(rows) r where verdicts[r.ord] is null order by 1 on conflict do nothing;
   end loop;
-  -- A row that a clean-up took away between the look and the lock: nothing has been promised yet.
-  if array_position(verdicts, null) is not null then
+  if left_over > 0 then
     raise exception 'a counter row went away' using errcode = 'serialization_failure';
   end if;
 
@@ -322,26 +338,28 @@ begin
     from unnest(usages) c where x.tenant_id = c.tenant_id and x.accepted <> c.accepted;
   end if;
 
-  select array_agg(decode(r.scope, 'hex')) into released from unnest(rows) r
-  where r.scope is not null and verdicts[r.ord] not in ('accepted', 'replayed', 'mismatch', 'follows');
-  if released is not null then
-    delete from idempotency_keys x where x.scope = any (released)
-      and x.generation in (idempotency_generation(clock_timestamp()), idempotency_generation(clock_timestamp()) - 7);
-  end if;
-  for k in
-    select r.ord, f.ord as winner, r.fingerprint = f.fingerprint as same, f.response
-    from unnest(rows) r
-    join lateral (select f.* from unnest(rows) f where f.scope = r.scope order by f.ord limit 1) f on true
-    where verdicts[r.ord] = 'follows'
-  loop
-    if verdicts[k.winner] = 'accepted' then
-      verdicts[k.ord] := case when k.same then 'replayed' else 'mismatch' end;
-      replies[k.ord] := k.response;
-    else
-      verdicts[k.ord] := verdicts[k.winner];
-      retry[k.ord] := retry[k.winner];
+  if has_keys then
+    select array_agg(decode(r.scope, 'hex')) into released from unnest(rows) r
+    where r.scope is not null and verdicts[r.ord] not in ('accepted', 'replayed', 'mismatch', 'follows');
+    if released is not null then
+      delete from idempotency_keys x where x.scope = any (released)
+        and x.generation in (idempotency_generation(clock_timestamp()), idempotency_generation(clock_timestamp()) - 7);
     end if;
-  end loop;
+    for k in
+      select r.ord, f.ord as winner, r.fingerprint = f.fingerprint as same, f.response
+      from unnest(rows) r
+      join lateral (select f.* from unnest(rows) f where f.scope = r.scope order by f.ord limit 1) f on true
+      where verdicts[r.ord] = 'follows'
+    loop
+      if verdicts[k.winner] = 'accepted' then
+        verdicts[k.ord] := case when k.same then 'replayed' else 'mismatch' end;
+        replies[k.ord] := k.response;
+      else
+        verdicts[k.ord] := verdicts[k.winner];
+        retry[k.ord] := retry[k.winner];
+      end if;
+    end loop;
+  end if;
 
   if 'accepted' = any (verdicts) then
     with numbered as materialized (
