@@ -32,10 +32,13 @@ type Settled = { readonly verdict: Verdict } | { readonly error: unknown };
 /** Where the wake-up has a chance to come first. */
 const SWEEP_AFTER_MS = 5_000;
 
+/** Longer than a commit takes on a database that is well. */
+const PATIENCE_MS = 50;
+
 /** Gathers the requests of all connections into few commits, and wakes the workers after each. */
 export function createAcceptBatcher(options: AcceptBatcherOptions): AcceptBatcher {
   const { acceptMessages, isRowFault, wakes } = options;
-  const { rowsMax = 128, flushesMax = 1, queuedMax = 2_000, queuedBytesMax = 64 * 1024 * 1024 } = options;
+  const { rowsMax = 128, flushesMax = 2, queuedMax = 2_000, queuedBytesMax = 64 * 1024 * 1024 } = options;
   const all: Share = { rows: 0, bytes: 0 };
   const shares = new Map<string, Share>();
 
@@ -77,6 +80,7 @@ export function createAcceptBatcher(options: AcceptBatcherOptions): AcceptBatche
   const batch = createMicroBatch<AcceptRow, Settled>({
     itemsMax: rowsMax,
     flushesMax,
+    patienceMs: PATIENCE_MS,
     queuedMax,
     async flush(rows) {
       const settled = await settle(rows);

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { createMicroBatch, QueueFullError } from './micro-batch.ts';
 
-function setup(overrides: { itemsMax?: number; flushesMax?: number; queuedMax?: number } = {}) {
+function setup(
+  overrides: { itemsMax?: number; flushesMax?: number; queuedMax?: number; patienceMs?: number } = {},
+) {
   const flushes: { items: readonly number[]; done: PromiseWithResolvers<readonly number[]> }[] = [];
   const batch = createMicroBatch<number, number>({
     itemsMax: 10,
@@ -38,6 +40,32 @@ describe('micro-batch', () => {
     expect(flushes[1]?.items).toEqual([2, 3]);
     flushes[1]?.done.resolve([2, 3]);
     await Promise.all(rest);
+  });
+
+  test('a flush that takes too long is overtaken', async () => {
+    const { batch, flushes } = setup({ flushesMax: 2, patienceMs: 20 });
+    const first = batch.add(1);
+    await expect.poll(() => flushes.length).toBe(1);
+    const second = batch.add(2);
+    await expect.poll(() => flushes.length).toBe(2);
+    flushes[1]?.done.resolve([2]);
+    expect(await second).toBe(2);
+    flushes[0]?.done.resolve([1]);
+    expect(await first).toBe(1);
+  });
+
+  test('a flush that comes back in time is followed by one that takes all, and no other', async () => {
+    const { batch, flushes } = setup({ flushesMax: 2, patienceMs: 60_000 });
+    const first = batch.add(1);
+    await expect.poll(() => flushes.length).toBe(1);
+    const rest = [batch.add(2), batch.add(3)];
+    flushes[0]?.done.resolve([1]);
+    await first;
+    await expect.poll(() => flushes.length).toBe(2);
+    expect(flushes[1]?.items).toEqual([2, 3]);
+    flushes[1]?.done.resolve([2, 3]);
+    expect(await Promise.all(rest)).toEqual([2, 3]);
+    expect(flushes).toHaveLength(2);
   });
 
   test('never more in a batch than its limit', async () => {

@@ -23,6 +23,11 @@ export type MicroBatchOptions<Item, Result> = {
    * end of the tick goes at once.
    */
   readonly lingerMs?: number;
+  /**
+   * How long the last flush has the database for itself, in milliseconds, before another may begin beside it. Default 0.
+   * Flushes one after the other are larger and cost less; one that hangs must not hold up all that come after it.
+   */
+  readonly patienceMs?: number;
 };
 
 type Waiting<Item, Result> = {
@@ -42,16 +47,22 @@ export function createMicroBatch<Item, Result>(
   let flushing = 0;
   let scheduled = false;
   let idle: PromiseWithResolvers<void> | undefined;
-  const { lingerMs = 0 } = options;
+  let begunAt = 0;
+  /** Runs while the flush under way is waited for. */
+  let overtaking: NodeJS.Timeout | undefined;
+  const { lingerMs = 0, patienceMs = 0 } = options;
 
   function schedule(): void {
     if (scheduled || flushing >= options.flushesMax || waiting.length === 0) return;
     scheduled = true;
     const flush = () => {
       scheduled = false;
+      overtaking = undefined;
       void flushOne();
     };
-    if (lingerMs > 0 && waiting.length < options.itemsMax) setTimeout(flush, lingerMs);
+    const restMs = flushing === 0 ? 0 : begunAt + patienceMs - performance.now();
+    if (restMs > 0) overtaking = setTimeout(flush, restMs);
+    else if (lingerMs > 0 && waiting.length < options.itemsMax) setTimeout(flush, lingerMs);
     else setImmediate(flush);
   }
 
@@ -60,6 +71,7 @@ export function createMicroBatch<Item, Result>(
     if (batch.length === 0) return;
     waiting = waiting.slice(batch.length);
     flushing++;
+    begunAt = performance.now();
     schedule();
     try {
       const results = await options.flush(batch.map((entry) => entry.item));
@@ -68,6 +80,11 @@ export function createMicroBatch<Item, Result>(
       for (const entry of batch) entry.reject(error);
     } finally {
       flushing--;
+      if (overtaking !== undefined) {
+        clearTimeout(overtaking);
+        overtaking = undefined;
+        scheduled = false;
+      }
       schedule();
       if (flushing === 0 && waiting.length === 0) idle?.resolve();
     }
