@@ -29,8 +29,11 @@ describe('micro-batch', () => {
     expect(await Promise.all(results)).toEqual([10, 20]);
   });
 
-  test('what comes during a flush waits for the next, which takes it all', async () => {
-    const { batch, flushes } = setup();
+  test.each([
+    ['one flush at a time', {}],
+    ['a second one in reserve', { flushesMax: 2, patienceMs: 60_000 }],
+  ])('with %s, what comes during a flush waits for the next, which takes it all', async (_, options) => {
+    const { batch, flushes } = setup(options);
     const first = batch.add(1);
     await expect.poll(() => flushes.length).toBe(1);
     const rest = [batch.add(2), batch.add(3)];
@@ -52,20 +55,6 @@ describe('micro-batch', () => {
     expect(await second).toBe(2);
     flushes[0]?.done.resolve([1]);
     expect(await first).toBe(1);
-  });
-
-  test('a flush that comes back in time is followed by one that takes all, and no other', async () => {
-    const { batch, flushes } = setup({ flushesMax: 2, patienceMs: 60_000 });
-    const first = batch.add(1);
-    await expect.poll(() => flushes.length).toBe(1);
-    const rest = [batch.add(2), batch.add(3)];
-    flushes[0]?.done.resolve([1]);
-    await first;
-    await expect.poll(() => flushes.length).toBe(2);
-    expect(flushes[1]?.items).toEqual([2, 3]);
-    flushes[1]?.done.resolve([2, 3]);
-    expect(await Promise.all(rest)).toEqual([2, 3]);
-    expect(flushes).toHaveLength(2);
   });
 
   test('never more in a batch than its limit', async () => {
