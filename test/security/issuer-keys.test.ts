@@ -62,6 +62,20 @@ const unknownKey = async ({ issuer }: Setup, n: number): Promise<string> => {
   return rawToken({ alg: 'ES256', typ: 'jwt', kid: `unknown-${n}` }, claims, signedBy(issuer.current()));
 };
 
+/** Signs in with a token made at each call by the key that is current now. */
+function signerOfNow({ issuer, answerTo }: Awaited<ReturnType<typeof setup>>) {
+  const { privateKey, kid } = issuer.current();
+  return () => {
+    const claims = {
+      iss: issuer.issuer,
+      aud: AUDIENCE,
+      sub: 'ann',
+      exp: Math.floor(Date.now() / SECOND) + 600,
+    };
+    return answerTo(rawToken({ alg: 'ES256', typ: 'jwt', kid }, claims, signedBy({ privateKey })));
+  };
+}
+
 describe('algorithms', () => {
   test('one that the key could do and the configuration does not name is refused', async () => {
     await using b = await setup({ algorithm: 'RS256', namesAlgorithm: false });
@@ -130,16 +144,7 @@ describe('rotation', () => {
   test('a retired key is refused after ten minutes even where nobody uses a new one', async () => {
     const pass = stopClock();
     await using b = await setup();
-    const { privateKey, kid } = b.issuer.current();
-    const old = () => {
-      const claims = {
-        iss: b.issuer.issuer,
-        aud: AUDIENCE,
-        sub: 'ann',
-        exp: Math.floor(Date.now() / SECOND) + 600,
-      };
-      return b.answerTo(rawToken({ alg: 'ES256', typ: 'jwt', kid }, claims, signedBy({ privateKey })));
-    };
+    const old = signerOfNow(b);
     expect(await old()).toBe('ann');
     await b.issuer.rotate();
     b.issuer.retire();
@@ -192,16 +197,7 @@ describe('questions to the issuer', () => {
   test('keys that grew old in an outage are good until it is over', async () => {
     const pass = stopClock();
     await using b = await setup();
-    const { privateKey, kid } = b.issuer.current();
-    const own = () => {
-      const claims = {
-        iss: b.issuer.issuer,
-        aud: AUDIENCE,
-        sub: 'ann',
-        exp: Math.floor(Date.now() / SECOND) + 600,
-      };
-      return b.answerTo(rawToken({ alg: 'ES256', typ: 'jwt', kid }, claims, signedBy({ privateKey })));
-    };
+    const own = signerOfNow(b);
     expect(await own()).toBe('ann');
     b.issuer.behave('refusing');
     pass(3_600 * SECOND);
