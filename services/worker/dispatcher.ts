@@ -142,6 +142,8 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   async function claimDue(look: { tenantId: string; places: number; ahead: boolean }): Promise<void> {
     let found: { messages: ClaimedMessage[]; more: boolean };
     const again = claiming === 1 && doubtful.has(look.tenantId);
+    // What is in hand as the database looks may have ended by the time that its answer is here.
+    const inHand = new Set(again ? held : []);
     try {
       found = await store.claimDue(look.tenantId, look.places, look.ahead ? AHEAD_MS : 0, terms(), again);
     } catch (error) {
@@ -152,9 +154,10 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       return;
     }
     if (again) doubtful.delete(look.tenantId);
-    queue.release(look.tenantId, look.places - found.messages.length);
+    const messages = found.messages.filter(({ id }) => !inHand.has(id));
+    queue.release(look.tenantId, look.places - messages.length);
     queue.looked(look.tenantId, found.more);
-    for (const message of found.messages) start(message, look.tenantId);
+    for (const message of messages) start(message, look.tenantId);
   }
 
   function pause(error: unknown): void {

@@ -398,6 +398,40 @@ describe('stopping', () => {
     expect(states).toEqual({ risk: false, attempts: 1 });
   });
 
+  test('a message that ends while its worker looks for lost claims is not begun again', async () => {
+    await using b = await setup();
+    const looked = Promise.withResolvers<void>();
+    let claims = 0;
+    b.startWorker(
+      {},
+      {
+        ...b.store,
+        async claim(...terms) {
+          const claimed = await b.store.claim(...terms);
+          if (++claims === 2) throw new Error('the answer was lost');
+          return claimed;
+        },
+        // The first message is still being recorded when the database is asked, and is no more when its answer arrives.
+        async complete(...terms) {
+          await looked.promise;
+          return b.store.complete(...terms);
+        },
+        async claimDue(...terms) {
+          const found = await b.store.claimDue(...terms);
+          if (terms.at(-1) !== true) return found;
+          looked.resolve();
+          await expect.poll(b.statuses, POLL).toEqual({ sent: 1, sending: 1 });
+          return found;
+        },
+      },
+    );
+    await b.send(1);
+    await expect.poll(() => b.twilio.received.length, POLL).toBe(1);
+    await b.send(1);
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 2 });
+    expect(b.twilio.received).toHaveLength(2);
+  });
+
   test('messages of a lost worker are taken over after its lease', async () => {
     await using b = await setup();
     const wakes = (await b.send(2, {}, { wake: false })).map((id) => ({ id }));
