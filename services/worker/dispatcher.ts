@@ -62,6 +62,8 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const unrecorded = new Set<string>();
   /** Tenants of claims whose answer was lost: what they claimed is ours, and nobody has begun with it. */
   const doubtful = new Set<string>();
+  /** Those of them that this turn has looked for with success. */
+  const cleared: string[] = [];
   let claiming = 0;
   let pausedUntil = 0;
   let gathering: NodeJS.Timeout | undefined;
@@ -113,6 +115,8 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     for (let i = 0; i < turn.due.length; i += LOOKS_AT_ONCE) {
       await Promise.all(turn.due.slice(i, i + LOOKS_AT_ONCE).map(claimDue));
     }
+    // Not before the turn's end: the doubt is what keeps other claims away from its looks.
+    for (const tenantId of cleared.splice(0)) doubtful.delete(tenantId);
   }
 
   async function claimWakes(wakes: readonly Wake[]): Promise<void> {
@@ -153,7 +157,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       doubtful.add(look.tenantId);
       return;
     }
-    if (again) doubtful.delete(look.tenantId);
+    if (again) cleared.push(look.tenantId);
     const messages = found.messages.filter(({ id }) => !inHand.has(id));
     queue.release(look.tenantId, look.places - messages.length);
     queue.looked(look.tenantId, found.more);
