@@ -1,8 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { startChild, type Child } from '../../deploy/servers/child.ts';
-import { projectRoot } from '../support/command.ts';
-import type { Environment } from '../support/service-process.ts';
+import type { Child } from '../../deploy/servers/child.ts';
+import { spawnService, type ServiceOptions } from '../support/service-process.ts';
 
 /** A service that is started again whenever it ends, as its cluster would do. */
 export type SupervisedService = AsyncDisposable & {
@@ -21,20 +20,11 @@ export type SupervisedService = AsyncDisposable & {
   readonly end: () => Promise<string>;
 };
 
-export type SupervisedOptions = {
-  readonly kind: 'api' | 'worker';
-  readonly name: string;
-  readonly folder: string;
-  readonly origin: string;
-  readonly metricsOrigin: string;
-  readonly environment: Environment;
-};
-
 const RESTART_MS = 200;
 const END_MS_MAX = 40_000;
 const DEADLY: ReadonlySet<NodeJS.Signals> = new Set(['SIGKILL', 'SIGTERM']);
 
-export async function superviseService(options: SupervisedOptions): Promise<SupervisedService> {
+export async function superviseService(options: ServiceOptions): Promise<SupervisedService> {
   const { kind, name, folder, origin, metricsOrigin, environment } = options;
   const logFile = join(folder, `${name}.log`);
   const crashes: string[] = [];
@@ -45,13 +35,7 @@ export async function superviseService(options: SupervisedOptions): Promise<Supe
 
   async function start(): Promise<void> {
     isExpected = false;
-    child = await startChild({
-      command: process.execPath,
-      args: [join('services', kind, 'main.ts')],
-      cwd: projectRoot,
-      logFile,
-      env: { PATH: process.env['PATH'], ...environment },
-    });
+    child = await spawnService({ kind, logFile, environment });
     void child.exited.then(async (how) => {
       if (!isExpected && !isEnding) crashes.push(`${how}: ${await lastLine(logFile)}`);
       if (!isEnding) restarting = setTimeout(() => void start(), RESTART_MS);

@@ -23,13 +23,17 @@ export type ServiceProcess = AsyncDisposable & {
   readonly readiness: () => Promise<{ readonly status: number; readonly failing: readonly string[] }>;
 };
 
-export type ServiceProcessOptions = {
+/** One process of a deployment, and where it answers. */
+export type ServiceOptions = {
   readonly kind: 'api' | 'worker';
   readonly name: string;
   readonly folder: string;
   readonly origin: string;
   readonly metricsOrigin: string;
   readonly environment: Environment;
+};
+
+export type ServiceProcessOptions = ServiceOptions & {
   /** The readiness to wait for. Default 200. */
   readonly until?: number;
 };
@@ -54,13 +58,7 @@ export async function startServiceProcess(options: ServiceProcessOptions): Promi
     );
   const start: ServiceProcess['start'] = async () => {
     if (child !== undefined && child.endedWith() === undefined) return;
-    child = await startChild({
-      command: process.execPath,
-      args: [join('services', kind, 'main.ts')],
-      cwd: projectRoot,
-      logFile,
-      env: { PATH: process.env['PATH'], ...environment },
-    });
+    child = await spawnService({ kind, logFile, environment });
     await untilReady(child, { name, logFile, isReady: isThere });
   };
   await start();
@@ -80,6 +78,21 @@ export async function startServiceProcess(options: ServiceProcessOptions): Promi
     readiness,
     [Symbol.asyncDispose]: async () => child?.stop('SIGKILL'),
   };
+}
+
+/** Starts the program and waits for nothing. */
+export function spawnService({
+  kind,
+  logFile,
+  environment,
+}: Pick<ServiceOptions, 'kind' | 'environment'> & { readonly logFile: string }): Promise<Child> {
+  return startChild({
+    command: process.execPath,
+    args: [join('services', kind, 'main.ts')],
+    cwd: projectRoot,
+    logFile,
+    env: { PATH: process.env['PATH'], ...environment },
+  });
 }
 
 /** Runs a deployment that ends by itself, and gathers what it writes. */
