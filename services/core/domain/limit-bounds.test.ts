@@ -1,0 +1,20 @@
+import { expect, test } from 'vitest';
+import { LIMIT_BOUNDS } from './limit-bounds.ts';
+import { LIMIT_NAMES, PLAN_NAMES, PLANS } from './plan.ts';
+
+test('every limit has bounds, whole numbers that JSON readers keep exactly', () => {
+  expect(Object.keys(LIMIT_BOUNDS)).toEqual(LIMIT_NAMES);
+  for (const { min, max } of Object.values(LIMIT_BOUNDS)) {
+    expect([Number.isSafeInteger(min), Number.isSafeInteger(max)]).toEqual([true, true]);
+    expect(min).toBeGreaterThanOrEqual(0);
+    expect(max).toBeGreaterThan(min);
+  }
+});
+
+test.each(PLAN_NAMES)('every limit of the built-in plan %s lies within its bounds', (name) => {
+  const outside = LIMIT_NAMES.filter((limit) => {
+    const { min, max } = LIMIT_BOUNDS[limit];
+    return PLANS[name][limit] < min || PLANS[name][limit] > max;
+  });
+  expect(outside).toEqual([]);
+});
