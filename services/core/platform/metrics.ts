@@ -1,5 +1,6 @@
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
 import { CHANNELS, type Channel } from '#core/domain/channel.ts';
+import { controllerRuntimeMetrics, type ControllerMetricsOptions } from './controller-metrics.ts';
 import type { VaultRequest } from './vault.ts';
 
 /** What a scrape gets. */
@@ -237,6 +238,13 @@ export function createWorkerMetrics({ providers = [] }: MetricsOptions = {}) {
 }
 
 export type WorkerMetrics = ReturnType<typeof createWorkerMetrics>;
+
+export function createControllerMetrics(options: ControllerMetricsOptions) {
+  const { registry, ...base } = createBaseMetrics();
+  return { ...base, registry, ...controllerRuntimeMetrics(registry, options) };
+}
+
+export type ControllerMetrics = ReturnType<typeof createControllerMetrics>;
 
 /** Adds the process's own metrics, event-loop lag among them, and which build runs. */
 export function collectProcessMetrics(
