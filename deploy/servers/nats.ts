@@ -2,14 +2,16 @@ import { writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join, relative, resolve } from 'node:path';
 import { startChild, untilReady, type Child } from './child.ts';
-import { freePort } from './ports.ts';
+import { freePort, listenAddress } from './ports.ts';
 import { findProgram } from './program.ts';
 import { serverFolder } from './server-folder.ts';
 
 export type NatsOptions = {
   /** Keeps the JetStream store here across starts. Default: a temporary folder, deleted on disposal. */
   dir?: string;
-  /** Loopback port. Default: a free one. */
+  /** Address that clients reach this machine at. Default: loopback. */
+  host?: string;
+  /** Default: a free one. */
   port?: number;
   /** A configuration file to include, such as the shipped permissions. */
   include?: string;
@@ -34,15 +36,18 @@ export type NatsServer = AsyncDisposable & {
   restart(): Promise<void>;
 };
 
-/** Starts a nats-server with JetStream on loopback. */
+/** Starts a nats-server with JetStream. */
 export async function startNats(options: NatsOptions = {}): Promise<NatsServer> {
   const command = await findProgram('nats-server', options.log === undefined ? {} : { log: options.log });
   const folder = await serverFolder('nats', options.dir);
-  const port = options.port ?? (await freePort());
+  const host = options.host ?? '127.0.0.1';
+  const port = options.port ?? (await freePort(host));
   const storeDir = join(folder.path, 'jetstream');
   const configFile = join(folder.path, 'server.conf');
   const logFile = join(folder.path, 'server.log');
-  await writeFile(configFile, configText({ port, storeDir, folder: folder.path, options }), { mode: 0o600 });
+  await writeFile(configFile, configText({ host, port, storeDir, folder: folder.path, options }), {
+    mode: 0o600,
+  });
 
   const start = async (): Promise<Child> => {
     const child = await startChild({
@@ -51,7 +56,11 @@ export async function startNats(options: NatsOptions = {}): Promise<NatsServer> 
       logFile,
       env: { PATH: process.env['PATH'], ...options.env },
     });
-    await untilReady(child, { name: 'nats-server', logFile, isReady: () => greets(port) });
+    await untilReady(child, {
+      name: 'nats-server',
+      logFile,
+      isReady: () => greets(listenAddress(host), port),
+    });
     return child;
   };
 
@@ -64,7 +73,7 @@ export async function startNats(options: NatsOptions = {}): Promise<NatsServer> 
   }
   const stop = (): Promise<void> => child.stop('SIGTERM');
   return {
-    url: `nats://127.0.0.1:${port}`,
+    url: `nats://${host}:${port}`,
     port,
     storeDir,
     get pid() {
@@ -83,16 +92,16 @@ export async function startNats(options: NatsOptions = {}): Promise<NatsServer> 
   };
 }
 
-type ConfigInput = { port: number; storeDir: string; folder: string; options: NatsOptions };
+type ConfigInput = { host: string; port: number; storeDir: string; folder: string; options: NatsOptions };
 
-function configText({ port, storeDir, folder, options }: ConfigInput): string {
+function configText({ host, port, storeDir, folder, options }: ConfigInput): string {
   // An include path is always taken relative to the including file, even one with a leading slash.
   const include =
     options.include === undefined
       ? ''
       : `include ${JSON.stringify(relative(folder, resolve(options.include)))}`;
   return [
-    'host: "127.0.0.1"',
+    `host: ${JSON.stringify(listenAddress(host))}`,
     `port: ${port}`,
     `jetstream { store_dir: ${JSON.stringify(storeDir)} }`,
     include,
@@ -102,9 +111,9 @@ function configText({ port, storeDir, folder, options }: ConfigInput): string {
 }
 
 /** The server greets with INFO only after JetStream has recovered its store. */
-function greets(port: number): Promise<boolean> {
+function greets(host: string, port: number): Promise<boolean> {
   return new Promise((resolvePromise) => {
-    const socket = connect({ host: '127.0.0.1', port });
+    const socket = connect({ host, port });
     const settle = (ready: boolean): void => {
       socket.destroy();
       resolvePromise(ready);

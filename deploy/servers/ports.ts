@@ -1,32 +1,43 @@
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
+import { networkInterfaces } from 'node:os';
 
 // Below every system's ephemeral range: an outgoing connection can then never sit on a port that a
 // server is about to bind, nor take it while that server restarts.
 const PORT_MIN = 20_000;
 const PORT_MAX = 32_000;
 const TRIES_MAX = 200;
+const LOOPBACK = '127.0.0.1';
 
-/** A loopback TCP port that nothing listens on, from 20000 to 31999. Throws when none is found. */
-export async function freePort(): Promise<number> {
+/** A TCP port of `host`, as `listenAddress` takes it, that nothing listens on, from 20000 to 31999. Throws when none is found. */
+export async function freePort(host = LOOPBACK): Promise<number> {
   for (let tries = 0; tries < TRIES_MAX; tries++) {
     const port = randomInt(PORT_MIN, PORT_MAX);
-    if (await isFree(port)) return port;
+    if (await isFree(port, host)) return port;
   }
-  throw new Error(`no free port between ${PORT_MIN} and ${PORT_MAX} on 127.0.0.1`);
+  throw new Error(`no free port between ${PORT_MIN} and ${PORT_MAX} on ${host}`);
+}
+
+/**
+ * The address to listen on for those who know this machine as `host`: that one where it is the machine's own, else all,
+ * as a name that only others know, such as that of a laptop inside its container engine, cannot be bound.
+ */
+export function listenAddress(host: string): string {
+  const own = Object.values(networkInterfaces()).flatMap((addresses = []) => addresses);
+  return host === LOOPBACK || own.some(({ address }) => address === host) ? host : '0.0.0.0';
 }
 
 /** `preferred` when nothing listens on it, else a free port. */
 export async function portOrFree(preferred: number): Promise<number> {
-  return (await isFree(preferred)) ? preferred : freePort();
+  return (await isFree(preferred, LOOPBACK)) ? preferred : freePort();
 }
 
-async function isFree(port: number): Promise<boolean> {
+async function isFree(port: number, host: string): Promise<boolean> {
   const server = createServer();
   const bound = await new Promise<boolean>((resolve) => {
     server.once('error', () => resolve(false));
-    server.listen({ host: '127.0.0.1', port, exclusive: true }, () => resolve(true));
+    server.listen({ host: listenAddress(host), port, exclusive: true }, () => resolve(true));
   });
   if (bound) {
     const closed = once(server, 'close');

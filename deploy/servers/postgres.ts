@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { chmod, chown, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { chmod, chown, copyFile, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { startChild, untilReady, type Child } from './child.ts';
-import { freePort } from './ports.ts';
+import { freePort, listenAddress } from './ports.ts';
 import { postgresBinaries } from './postgres-binaries.ts';
 import { runProgram } from './run-program.ts';
 import { serverFolder, type ServerFolder } from './server-folder.ts';
@@ -12,8 +12,10 @@ import { unprivilegedUser, type ServerUser } from './unprivileged-user.ts';
 export type PostgresOptions = {
   /** Keeps the data here across starts. Default: a temporary folder, deleted when the server is disposed. */
   dir?: string;
-  /** Loopback port. Default: a free one. */
+  /** Default: a free one. */
   port?: number;
+  /** Listens for clients that reach this machine at `host` too; from there only with TLS. */
+  tls?: { host: string; certFile: string; keyFile: string };
   /** `false` turns fsync off: a crash of the machine loses data, a crash of the server does not. Default true. */
   durable?: boolean;
   /** Further server settings, as `-c name=value`. */
@@ -34,9 +36,10 @@ export type PostgresServer = AsyncDisposable & {
 };
 
 const SUPERUSER = 'postgres';
+const HOST_RULES = 'host all all 127.0.0.1/32 scram-sha-256\nhostssl all all all scram-sha-256\n';
 const STOP_SIGNAL = { fast: 'SIGINT', immediate: 'SIGQUIT' } as const;
 
-/** Starts a Postgres of the embedded binaries on loopback, with password authentication (SCRAM). */
+/** Starts a Postgres of the embedded binaries, with password authentication (SCRAM). */
 export async function startPostgres(options: PostgresOptions = {}): Promise<PostgresServer> {
   const user = await unprivilegedUser();
   const binaries = await postgresBinaries(user);
@@ -61,9 +64,10 @@ async function runServer({ options, user, binaries, folder }: Setup): Promise<Po
   const data = join(folder.path, 'data');
   const logFile = join(folder.path, 'server.log');
   const password = await initialise({ folder: folder.path, data, binaries, user, durable, log: options.log });
-  const port = options.port ?? (await freePort());
+  const port = options.port ?? (await freePort(options.tls?.host));
   const settings: Record<string, string> = {
     listen_addresses: '127.0.0.1',
+    ...(options.tls === undefined ? {} : await tlsSettings(options.tls, folder.path, user)),
     port: String(port),
     unix_socket_directories: '',
     shared_buffers: '128MB',
@@ -116,6 +120,35 @@ async function runServer({ options, user, binaries, folder }: Setup): Promise<Po
       await stop(folder.temporary ? 'immediate' : 'fast');
       await folder.remove();
     },
+  };
+}
+
+/** Postgres takes only a key that is its own user's alone, and strangers only where its rules name them. */
+async function tlsSettings(
+  { host, certFile, keyFile }: NonNullable<PostgresOptions['tls']>,
+  folder: string,
+  user: ServerUser | undefined,
+): Promise<Record<string, string>> {
+  const files = {
+    cert: join(folder, 'server.pem'),
+    key: join(folder, 'server.key'),
+    hba: join(folder, 'hba.conf'),
+  };
+  await copyFile(certFile, files.cert);
+  await copyFile(keyFile, files.key);
+  await writeFile(files.hba, HOST_RULES);
+  for (const path of Object.values(files)) {
+    await chmod(path, 0o600);
+    if (user !== undefined) await chown(path, user.uid, user.gid);
+  }
+  const address = listenAddress(host);
+  return {
+    // All addresses hold loopback too.
+    listen_addresses: address === '0.0.0.0' ? address : `127.0.0.1,${address}`,
+    ssl: 'on',
+    ssl_cert_file: files.cert,
+    ssl_key_file: files.key,
+    hba_file: files.hba,
   };
 }
 

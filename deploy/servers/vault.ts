@@ -2,7 +2,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { startChild, untilReady, type Child } from './child.ts';
-import { freePort } from './ports.ts';
+import { freePort, listenAddress } from './ports.ts';
 import { findProgram } from './program.ts';
 import { serverFolder } from './server-folder.ts';
 
@@ -11,8 +11,10 @@ export type VaultOptions = {
   dir?: string;
   /** Loopback port. Default: a free one. */
   port?: number;
-  /** Listens with TLS too, on a port of its own. */
-  tls?: { certFile: string; keyFile: string };
+  /** Listens with TLS too, on a port of its own, for clients that reach this machine at `host`. Default: loopback. */
+  tls?: { certFile: string; keyFile: string; host?: string };
+  /** The program to run, such as one with more plugins. Default: as `findProgram` finds it. */
+  program?: string;
   log?: (line: string) => void;
 };
 
@@ -25,7 +27,7 @@ export type VaultAnswer = {
 export type VaultServer = AsyncDisposable & {
   /** `http://127.0.0.1:<port>`. */
   readonly address: string;
-  /** `https://127.0.0.1:<port>`; undefined without `tls`. */
+  /** `https://<host>:<port>`; undefined without `tls`. */
   readonly tlsAddress: string | undefined;
   readonly port: number;
   readonly pid: number;
@@ -44,11 +46,14 @@ type Keys = { rootToken: string; unsealKey: string };
 
 /** Starts an initialised, unsealed Vault on loopback with `transit` and `approle` enabled. */
 export async function startVault(options: VaultOptions = {}): Promise<VaultServer> {
-  const command = await findProgram('vault', options.log === undefined ? {} : { log: options.log });
+  const command =
+    options.program ?? (await findProgram('vault', options.log === undefined ? {} : { log: options.log }));
   const folder = await serverFolder('vault', options.dir);
   const port = options.port ?? (await freePort());
   const address = `http://127.0.0.1:${port}`;
-  const tlsPort = options.tls === undefined ? undefined : await freePort();
+  const tlsHost = options.tls?.host ?? '127.0.0.1';
+  const tlsPort = options.tls === undefined ? undefined : await freePort(tlsHost);
+  const tlsAddress = tlsPort === undefined ? undefined : `https://${tlsHost}:${tlsPort}`;
   const clusterAddress = `127.0.0.1:${await freePort()}`;
   const configFile = join(folder.path, 'server.json');
   const storage = join(folder.path, 'storage');
@@ -65,7 +70,7 @@ export async function startVault(options: VaultOptions = {}): Promise<VaultServe
         : [
             {
               tcp: {
-                address: `127.0.0.1:${tlsPort}`,
+                address: `${listenAddress(tlsHost)}:${tlsPort}`,
                 cluster_address: `127.0.0.1:${await freePort()}`,
                 tls_cert_file: options.tls.certFile,
                 tls_key_file: options.tls.keyFile,
@@ -103,7 +108,7 @@ export async function startVault(options: VaultOptions = {}): Promise<VaultServe
     await unseal(address, keys);
     await enable(address, keys, 'sys/mounts/transit', 'transit');
     await enable(address, keys, 'sys/auth/approle', 'approle');
-    return handle({ address, tlsPort, port, keys, folder, start, child });
+    return handle({ address, tlsAddress, port, keys, folder, start, child });
   } catch (error) {
     await child?.stop('SIGKILL');
     await folder.remove();
@@ -113,7 +118,7 @@ export async function startVault(options: VaultOptions = {}): Promise<VaultServe
 
 type HandleInput = {
   address: string;
-  tlsPort: number | undefined;
+  tlsAddress: string | undefined;
   port: number;
   keys: Keys;
   folder: Awaited<ReturnType<typeof serverFolder>>;
@@ -121,12 +126,12 @@ type HandleInput = {
   child: Child;
 };
 
-function handle({ address, tlsPort, port, keys, folder, start, child: first }: HandleInput): VaultServer {
+function handle({ address, tlsAddress, port, keys, folder, start, child: first }: HandleInput): VaultServer {
   let child = first;
   const stop = (): Promise<void> => child.stop('SIGTERM');
   return {
     address,
-    tlsAddress: tlsPort === undefined ? undefined : `https://127.0.0.1:${tlsPort}`,
+    tlsAddress,
     port,
     ...keys,
     get pid() {

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { listenAddress } from '../../deploy/servers/ports.ts';
 
 /** One request as a stand-in took it. */
 export type Received = {
@@ -39,6 +40,8 @@ export type StandIn = AsyncDisposable & {
 };
 
 export type StandInOptions = {
+  /** Address that clients reach this machine at. Default: loopback. */
+  readonly host?: string;
   /** Default: a free port. */
   readonly port?: number;
   /** How many requests are remembered. Default 1000. */
@@ -49,10 +52,10 @@ export type StandInOptions = {
   readonly interfere?: (request: Received) => Promise<Fault | undefined>;
 };
 
-/** Starts a stand-in on loopback; `answer` gives the vendor's usual reply, undefined is the vendor's 404. */
+/** Starts a stand-in; `answer` gives the vendor's usual reply, undefined is the vendor's 404. */
 export async function startStandIn(
   answer: (request: Received) => Reply | undefined,
-  { port = 0, keep = 1_000, page, interfere }: StandInOptions = {},
+  { host = '127.0.0.1', port = 0, keep = 1_000, page, interfere }: StandInOptions = {},
 ): Promise<StandIn> {
   const received: Received[] = [];
   const faults: { readonly fault: Fault; readonly path: RegExp }[] = [];
@@ -75,10 +78,10 @@ export async function startStandIn(
     serve(request, response).catch(() => request.destroy());
   });
   await new Promise<void>((resolve, reject) => {
-    server.once('error', reject).listen(port, '127.0.0.1', resolve);
+    server.once('error', reject).listen(port, listenAddress(host), resolve);
   });
   return {
-    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    origin: `http://${host}:${(server.address() as AddressInfo).port}`,
     received,
     fail: (fault, path = /^/) => void faults.push({ fault, path }),
     [Symbol.asyncDispose]: async () => {

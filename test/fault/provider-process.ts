@@ -23,7 +23,7 @@ export type ProviderReport =
     }
   | { readonly kind: 'held' };
 
-const [ledgerPath = '', ...workers] = process.argv.slice(2);
+const [ledgerPath = '', host = '', ...workers] = process.argv.slice(2);
 const ledger = openLedger(ledgerPath);
 let trouble: ProviderTrouble | 'none' = 'none';
 let lateMs = 0;
@@ -77,7 +77,7 @@ const STAND_INS = {
 const origins = await Promise.all(
   workers.map(async (worker) => {
     const started = Object.entries(STAND_INS).map(async ([id, start]) => {
-      const { origin } = await start({ keep: 1, interfere: interfere(worker) });
+      const { origin } = await start({ host, keep: 1, interfere: interfere(worker) });
       return [id, origin] as const;
     });
     return [worker, Object.fromEntries(await Promise.all(started))] as const;

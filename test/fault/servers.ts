@@ -110,7 +110,11 @@ async function startProviders(
 ): Promise<Pick<Servers, 'providers' | 'providerLedger' | 'providerUrls'>> {
   const providerLedger = join(folder, 'provider-calls.ndjson');
   const providers = stack.use(
-    startHelper<ProviderCommand, ProviderReport>('provider-process.ts', [providerLedger, ...WORKERS]),
+    startHelper<ProviderCommand, ProviderReport>('provider-process.ts', [
+      providerLedger,
+      '127.0.0.1',
+      ...WORKERS,
+    ]),
   );
   const { origins } = await providers.next('listening');
   return { providers, providerLedger, providerUrls: origins };

@@ -7,10 +7,13 @@ import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import postgres from 'postgres';
 import { describe, expect, test } from 'vitest';
+import { secret } from '#core/domain/secret.ts';
+import { openPostgres } from '#core/platform/postgres.ts';
 import { startNats } from '../../deploy/servers/nats.ts';
 import { freePort, portOrFree } from '../../deploy/servers/ports.ts';
 import { startPostgres } from '../../deploy/servers/postgres.ts';
 import { startVault } from '../../deploy/servers/vault.ts';
+import { makeCertificates } from '#test/support/certificates.ts';
 import { projectRoot } from '#test/support/command.ts';
 import { testDatabase, testNats, testVault } from '#test/support/servers.ts';
 
@@ -56,6 +59,35 @@ describe('Postgres', () => {
     expect(isRunning(pid)).toBe(false);
     await expect(access(dir)).rejects.toThrow('ENOENT');
   });
+
+  // All of 127.0.0.0/8 is this machine on Linux; elsewhere there is no address to be a stranger from.
+  test.skipIf(process.platform !== 'linux')(
+    'another address than loopback gets in with TLS only',
+    async () => {
+      await using folder = await temporaryFolder();
+      const file = (name: string): string => join(folder.path, name);
+      const host = '127.0.0.2';
+      makeCertificates(folder.path, 'openssl', host);
+      const tls = { host, certFile: file('server.pem'), keyFile: file('server.key') };
+      await using server = await startPostgres({ durable: false, tls });
+      const url = server.superuserUrl().replace('127.0.0.1', host);
+      const ask = (caFile?: string): Promise<unknown> => {
+        const options = {
+          url: secret(url),
+          poolMax: 1,
+          statementTimeoutMs: 5_000,
+          caFile,
+          applicationName: 'a',
+        };
+        const database = openPostgres(options);
+        return database.sql`select 7 as id`.finally(() => database[Symbol.asyncDispose]());
+      };
+      expect(await ask(file('ca.pem'))).toMatchObject([{ id: 7 }]);
+      await expect(ask(file('other-ca.pem'))).rejects.toThrow('certificate');
+      await expect(ask()).rejects.toThrow('no encryption');
+      expect(await query(server.superuserUrl(), 'select 7 as id')).toEqual([{ id: 7 }]);
+    },
+  );
 
   test('data, password and fsync hold across starts in a given folder, even below a private one', async () => {
     await using home = await temporaryFolder();

@@ -1,9 +1,13 @@
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
+import { isIP } from 'node:net';
 import { join } from 'node:path';
 
-/** An authority with a certificate for 127.0.0.1 and one for a client, and an authority nobody trusts. */
-export function makeCertificates(dir: string, program = 'openssl'): void {
+/**
+ * An authority with a server's certificate and one for a client, and an authority nobody trusts.
+ * @param host address that the server's certificate is for, beside 127.0.0.1 and localhost.
+ */
+export function makeCertificates(dir: string, program = 'openssl', host?: string): void {
   const openssl = (...args: string[]): void => {
     execFileSync(program, args, { cwd: dir, stdio: 'pipe' });
   };
@@ -11,7 +15,8 @@ export function makeCertificates(dir: string, program = 'openssl'): void {
   for (const ca of ['ca', 'other-ca']) {
     openssl('req', '-x509', ...key, '-keyout', `${ca}.key`, '-out', `${ca}.pem`, '-subj', `/CN=${ca}`);
   }
-  writeFileSync(join(dir, 'names.cnf'), 'subjectAltName=IP:127.0.0.1,DNS:localhost\n');
+  const more = host === undefined ? '' : `,${isIP(host) === 0 ? 'DNS' : 'IP'}:${host}`;
+  writeFileSync(join(dir, 'names.cnf'), `subjectAltName=IP:127.0.0.1,DNS:localhost${more}\n`);
   for (const name of ['server', 'client']) {
     openssl(
       'req',

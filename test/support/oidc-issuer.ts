@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { listenAddress } from '../../deploy/servers/ports.ts';
 import { exportJWK, generateKeyPair, SignJWT, type JWK } from 'jose';
 
 export type TokenClaims = {
@@ -46,15 +47,17 @@ export type SigningKey = {
 type Behaviour = 'well' | 'refusing' | 'nonsense' | 'silent';
 
 export type IssuerOptions = {
+  /** Address that clients reach this machine at. Default: loopback. */
+  readonly host?: string;
   readonly port?: number;
   readonly algorithm?: 'ES256' | 'RS256';
   /** Whether each published key says for which algorithm it is. Default true. */
   readonly namesAlgorithm?: boolean;
 };
 
-/** A small OpenID Connect issuer on loopback: real keys, discovery document, JWKS. */
+/** A small OpenID Connect issuer: real keys, discovery document, JWKS. */
 export async function startOidcIssuer(options: IssuerOptions = {}): Promise<OidcIssuer> {
-  const { port = 0, algorithm = 'ES256', namesAlgorithm = true } = options;
+  const { host = '127.0.0.1', port = 0, algorithm = 'ES256', namesAlgorithm = true } = options;
   const newKey = (number: number): Promise<SigningKey> => generateKey(number, algorithm, namesAlgorithm);
   let behaviour: Behaviour = 'well';
   let asked = 0;
@@ -73,9 +76,9 @@ export async function startOidcIssuer(options: IssuerOptions = {}): Promise<Oidc
     response.writeHead(document === undefined ? 404 : 200, { 'content-type': 'application/json' });
     response.end(JSON.stringify(document ?? {}));
   });
-  server.listen(port, '127.0.0.1');
+  server.listen(port, listenAddress(host));
   await once(server, 'listening');
-  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const issuer = `http://${host}:${(server.address() as AddressInfo).port}`;
   const jwksUrl = `${issuer}/jwks.json`;
 
   function documents(): Record<string, unknown> {

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { EnvironmentInput } from '../../deploy/quickstart/environments.ts';
-import { startNats, type NatsServer } from '../../deploy/servers/nats.ts';
+import { startNats, type NatsOptions, type NatsServer } from '../../deploy/servers/nats.ts';
 import type { configureVault } from '../../deploy/vault/setup.ts';
 import { projectRoot } from './command.ts';
 
@@ -10,6 +10,7 @@ export async function startAdministeredNats(
   folder: string,
   passwords: EnvironmentInput['state']['natsPasswords'],
   admin: { readonly user: string; readonly password: string },
+  options: Pick<NatsOptions, 'host' | 'config'> = {},
 ): Promise<NatsServer> {
   const shipped = await readFile(join(projectRoot, 'deploy/nats/permissions.conf'), 'utf8');
   const include = join(folder, 'permissions.conf');
@@ -18,6 +19,7 @@ export async function startAdministeredNats(
     shipped.replace('users: [', `users: [ { user: ${admin.user}, password: $ADMIN_PASSWORD }`),
   );
   return startNats({
+    ...options,
     include,
     env: {
       ADMIN_PASSWORD: admin.password,
