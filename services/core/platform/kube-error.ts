@@ -1,0 +1,63 @@
+/** The part of a `Status` object that tells what went wrong. */
+export type KubeStatus = {
+  readonly message?: string;
+  readonly reason?: string;
+  readonly code?: number;
+  readonly details?: {
+    readonly retryAfterSeconds?: number;
+    readonly causes?: readonly { readonly field?: string; readonly message?: string }[];
+  };
+};
+
+/** Reasons of ours, for calls that ended without an answer that can be read. */
+export type KubeFault =
+  /** No connection, or it broke. Whether a write took effect is unknown. */
+  | 'Network'
+  /** The call's deadline passed. Whether a write took effect is unknown. */
+  | 'Timeout'
+  /** The caller's signal was aborted. */
+  | 'Aborted'
+  /** An answer that is no JSON, or a watch line that is none. */
+  | 'Unreadable'
+  /** The credentials could not be read. */
+  | 'Credentials'
+  /** Refused by this process: it does not lead, or no longer. */
+  | 'NotLeading';
+
+/**
+ * Every failed call to the API server. `reason` is the server's (`NotFound`, `AlreadyExists`, `Conflict`, `Expired`,
+ * `Invalid`, `TooManyRequests`, …) or a `KubeFault`. The message repeats the server's text, which may name objects and
+ * fields, never their values from us.
+ */
+export class KubeError extends Error {
+  override readonly name = 'KubeError';
+  /** HTTP status; 0 without an answer. */
+  readonly code: number;
+  readonly reason: string;
+  /** How long the server asks to wait. */
+  readonly retryAfterMs: number | undefined;
+  /** What the server said, where it was a `Status`. */
+  readonly status: KubeStatus | undefined;
+
+  constructor(
+    about: {
+      readonly code: number;
+      readonly reason: string;
+      readonly message: string;
+      readonly retryAfterMs?: number | undefined;
+      readonly status?: KubeStatus | undefined;
+    },
+    options?: ErrorOptions,
+  ) {
+    super(about.message, options);
+    this.code = about.code;
+    this.reason = about.reason;
+    this.retryAfterMs = about.retryAfterMs;
+    this.status = about.status;
+  }
+}
+
+/** Whether a call failed with this HTTP status. */
+export function isKubeError(error: unknown, code: number): error is KubeError {
+  return error instanceof KubeError && error.code === code;
+}
