@@ -1,0 +1,20 @@
+import { PLAN_NAMES, PLANS, type PlanName } from '#core/domain/plan.ts';
+import { GROUP_VERSION } from '../resources/api-group.ts';
+import type { NewPlanResource } from '../resources/plan-resource.ts';
+
+const DISPLAY_NAMES: Readonly<Record<PlanName, string>> = {
+  free: 'Free',
+  starter: 'Starter',
+  growth: 'Growth',
+  enterprise: 'Enterprise',
+};
+
+/** The plans that are made where a cluster lacks them. */
+export function builtInPlans(): NewPlanResource[] {
+  return PLAN_NAMES.map((name) => ({
+    apiVersion: GROUP_VERSION,
+    kind: 'Plan',
+    metadata: { name },
+    spec: { displayName: DISPLAY_NAMES[name], limits: { ...PLANS[name] } },
+  }));
+}

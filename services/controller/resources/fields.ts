@@ -1,0 +1,47 @@
+import { z } from 'zod';
+
+/** A DNS label, as most names in a cluster are. */
+export const DNS_LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
+/** One line: no control characters. */
+export const ONE_LINE = /^\P{Cc}*$/u;
+
+type TextField = {
+  readonly description: string;
+  readonly min?: number;
+  readonly max: number;
+  /** Read by JavaScript and by Go's RE2: no look-around, no back-references, no flag but `u`. */
+  readonly pattern?: RegExp;
+};
+
+/** Text of `min` (default 1) to `max` Unicode code points, which is how the API server counts. */
+export function text({ description, min = 1, max, pattern }: TextField): z.ZodString {
+  const bounded = z.string().refine((value) => {
+    const { length } = Array.from(value);
+    return length >= min && length <= max;
+  }, `Must have ${min} to ${max} characters`);
+  return (pattern === undefined ? bounded : bounded.regex(pattern)).meta({
+    description,
+    minLength: min,
+    maxLength: max,
+  });
+}
+
+type NumberField = { readonly description: string; readonly min: number; readonly max: number };
+
+/** A whole number from `min` to `max`, both allowed. */
+export function wholeNumber({ description, min, max }: NumberField): z.ZodInt {
+  return z.int().min(min).max(max).meta({ description, format: 'int64' });
+}
+
+/** A generation of some object. */
+export function generation(description: string): z.ZodInt {
+  return wholeNumber({ description, min: 0, max: Number.MAX_SAFE_INTEGER });
+}
+
+/** A moment in RFC 3339. */
+export function timestamp(description: string): z.ZodString {
+  return z
+    .string()
+    .refine((value) => !Number.isNaN(Date.parse(value)), 'Must be a time in RFC 3339')
+    .meta({ description, format: 'date-time', maxLength: 40 });
+}

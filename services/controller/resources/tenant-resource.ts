@@ -1,0 +1,284 @@
+import { z } from 'zod';
+import { RESERVED_SLUGS, SLUG } from '#core/domain/slug.ts';
+import { SUSPENSION_REASONS } from '#core/store/tenants.ts';
+import { GROUP_VERSION } from './api-group.ts';
+import { conditions } from './condition.ts';
+import type { CustomResource } from './custom-resource.ts';
+import { DNS_LABEL, generation, ONE_LINE, text, timestamp, wholeNumber } from './fields.ts';
+import { SomeLimits } from './limit-fields.ts';
+import { ObjectMeta, type NewObjectMeta } from './object-meta.ts';
+import { celList, withRules, type Rule } from './with-rules.ts';
+
+// Spec -----------------------------------------------------------------------------------------------------------
+
+const isReserved = (slug: string): boolean => RESERVED_SLUGS.includes(slug);
+
+const Slug = withRules(
+  text({
+    description:
+      "The tenant's name in headers and URLs, unique over all clusters that share a database. Default: the name of the resource. It can be neither changed, nor added, nor removed later.",
+    max: 63,
+    pattern: SLUG,
+  }),
+  [
+    { rule: 'self == oldSelf', message: 'slug cannot be changed' },
+    {
+      rule: `!(self in ${celList(RESERVED_SLUGS)})`,
+      message: 'slug is reserved for the platform',
+      holds: (slug) => !isReserved(slug),
+    },
+  ],
+);
+
+const PlanRef = z
+  .object({
+    name: text({
+      description: 'Name of a Plan, a resource of the cluster.',
+      max: 63,
+      pattern: DNS_LABEL,
+    }).default('free'),
+  })
+  .meta({ description: 'The plan that sets the limits.', 'x-kubernetes-map-type': 'atomic' });
+
+const Owner = withRules(
+  z
+    .object({
+      // What an invitation through the API takes, in the syntax that RE2 reads.
+      email: text({
+        description:
+          'E-mail address. Whoever first signs in with this address, verified by the issuer, takes the place.',
+        max: 254,
+        pattern: /^[A-Za-z0-9_'+-]+(\.[A-Za-z0-9_'+-]+)*@([A-Za-z0-9][A-Za-z0-9-]*\.)+[A-Za-z]{2,}$/,
+      }).exactOptional(),
+      subject: text({
+        description: 'Subject (`sub`) that the issuer gives the user.',
+        max: 255,
+        pattern: ONE_LINE,
+      }).exactOptional(),
+    })
+    .meta({
+      description: 'A user, named by exactly one of e-mail address and subject.',
+      'x-kubernetes-map-type': 'atomic',
+    }),
+  [
+    {
+      rule: 'has(self.email) != has(self.subject)',
+      message: 'exactly one of email and subject must be set',
+      holds: ({ email, subject }) => (email === undefined) !== (subject === undefined),
+    },
+  ],
+);
+type Owner = z.output<typeof Owner>;
+
+/** Addresses are told apart as sign-in tells them apart: without regard to case. */
+const ownerKey = ({ email, subject }: Owner): string => `${email?.toLowerCase() ?? ''} ${subject ?? ''}`;
+
+const Owners = withRules(
+  z.array(Owner).max(20).meta({
+    description: 'Users who are given the role of an owner. Further members are managed through the API.',
+    'x-kubernetes-list-type': 'atomic',
+  }),
+  [
+    {
+      rule: 'self.all(a, !has(a.email) || self.exists_one(b, has(b.email) && b.email.lowerAscii() == a.email.lowerAscii())) && self.all(a, !has(a.subject) || self.exists_one(b, has(b.subject) && b.subject == a.subject))',
+      message: 'every owner may be named once',
+      holds: (owners) => new Set(owners.map(ownerKey)).size === owners.length,
+    },
+  ],
+);
+
+const Encryption = z
+  .object({
+    keyRotationPeriodDays: wholeNumber({
+      description:
+        "Days after which the tenant's encryption key gets a new version. Older versions still decrypt. 0: never.",
+      min: 0,
+      max: 3_650,
+    }).default(90),
+  })
+  .meta({ description: "The key that encrypts the credentials of the tenant's provider accounts." });
+
+export const TenantSpec = withRules(
+  z
+    .object({
+      slug: Slug.exactOptional(),
+      displayName: text({
+        description: 'Name for people. Default: the slug.',
+        min: 2,
+        max: 80,
+        pattern: ONE_LINE,
+      }).exactOptional(),
+      planRef: PlanRef.prefault({}),
+      limits: SomeLimits.meta({
+        description:
+          'Limits that hold for this tenant instead of those of its plan. What is not set follows the plan.',
+      }).exactOptional(),
+      state: z
+        .enum(['Active', 'Suspended'])
+        .meta({
+          description:
+            'Suspended: no call with a key and no change through the API is accepted, queued messages wait, nothing is lost.',
+        })
+        .default('Active'),
+      suspendReason: z
+        .enum(SUSPENSION_REASONS)
+        .meta({ description: 'Why the tenant is suspended. Only with state Suspended; absent: manual.' })
+        .exactOptional(),
+      owners: Owners.exactOptional(),
+      encryption: Encryption.prefault({}),
+      deletionPolicy: z
+        .enum(['Retain', 'Purge'])
+        .meta({
+          description:
+            'What deleting this resource does. Retain: the tenant is suspended and keeps its data and its key; a resource of the same namespace and name takes it back. Purge: accepted messages end, then all data and the key are destroyed, for good. May be changed at any time before the deletion.',
+        })
+        .default('Retain'),
+    })
+    .meta({ description: 'The tenant as it is wanted.' }),
+  [
+    {
+      rule: 'has(self.slug) == has(oldSelf.slug)',
+      message: 'slug can be neither added nor removed after creation',
+    },
+    {
+      rule: "!has(self.suspendReason) || self.state == 'Suspended'",
+      message: 'suspendReason may be set only while state is Suspended',
+      fieldPath: '.suspendReason',
+      holds: ({ suspendReason, state }) => suspendReason === undefined || state === 'Suspended',
+    },
+  ],
+);
+export type TenantSpec = z.output<typeof TenantSpec>;
+
+// Status ---------------------------------------------------------------------------------------------------------
+
+export const TenantStatus = z
+  .object({
+    observedGeneration: generation('Generation of the spec that this status speaks of.').exactOptional(),
+    tenantId: text({
+      description: 'Identifier of the tenant in the API and in the database.',
+      max: 36,
+      pattern: /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/,
+    }).exactOptional(),
+    slug: text({
+      description: "The tenant's name in headers and URLs.",
+      max: 63,
+      pattern: SLUG,
+    }).exactOptional(),
+    plan: z
+      .object({
+        name: text({ description: 'Name of the plan.', max: 63, pattern: DNS_LABEL }),
+        generation: generation('Generation of the plan that was applied.'),
+      })
+      .meta({ description: 'The plan whose limits are in force.', 'x-kubernetes-map-type': 'atomic' })
+      .exactOptional(),
+    effectiveLimits: SomeLimits.meta({
+      description: 'The limits in force: the overrides of the spec, else those of the plan.',
+    }).exactOptional(),
+    encryption: z
+      .object({
+        keyName: text({
+          description: 'Name of the key in the transit engine.',
+          max: 253,
+          pattern: ONE_LINE,
+        }).exactOptional(),
+        latestVersion: wholeNumber({
+          description: 'Version of the key that encrypts.',
+          min: 0,
+          max: 2_147_483_647,
+        }).exactOptional(),
+        lastRotationTime: timestamp('When that version was made.').exactOptional(),
+      })
+      .meta({ description: "Facts about the tenant's encryption key. Never key material." })
+      .exactOptional(),
+    conditions: conditions(
+      'Ready (all of the below hold), PlanResolved (the plan exists), KeyProvisioned (the encryption key exists), Applied (the data plane has this generation), Suspended (no calls are accepted).',
+    ).exactOptional(),
+  })
+  .meta({ description: 'The tenant as the controller last saw it.' });
+export type TenantStatus = z.output<typeof TenantStatus>;
+
+// Object ---------------------------------------------------------------------------------------------------------
+
+type Named = { readonly metadata: { readonly name: string }; readonly spec: { readonly slug?: string } };
+
+const RULES: readonly Rule<Named>[] = [
+  {
+    rule: `has(self.spec.slug) || self.metadata.name.matches('${SLUG.source}')`,
+    message:
+      'metadata.name must be 1 to 63 lower-case letters, digits and inner hyphens, or spec.slug must be set',
+    holds: ({ metadata, spec }) => spec.slug !== undefined || SLUG.test(metadata.name),
+  },
+  {
+    rule: `has(self.spec.slug) || !(self.metadata.name in ${celList(RESERVED_SLUGS)})`,
+    message: 'metadata.name is reserved for the platform: choose another, or set spec.slug',
+    holds: ({ metadata, spec }) => spec.slug !== undefined || !isReserved(metadata.name),
+  },
+];
+
+export const TenantResource = withRules(
+  z
+    .object({
+      apiVersion: z.literal(GROUP_VERSION),
+      kind: z.literal('Tenant'),
+      metadata: ObjectMeta,
+      spec: TenantSpec.prefault({}),
+      status: TenantStatus.exactOptional(),
+    })
+    .meta({
+      description:
+        'A tenant of the messaging platform. This resource owns its plan, limits, suspension, encryption and deletion; members, provider accounts, keys and endpoints belong to the API.',
+    }),
+  RULES,
+);
+/** A Tenant as it is read: with what the API server fills in. */
+export type TenantResource = z.output<typeof TenantResource>;
+/** A Tenant as it is written. */
+export type NewTenantResource = Pick<z.input<typeof TenantResource>, 'apiVersion' | 'kind' | 'spec'> & {
+  readonly metadata: NewObjectMeta;
+};
+
+export const TENANT: CustomResource = {
+  kind: 'Tenant',
+  plural: 'tenants',
+  singular: 'tenant',
+  shortNames: ['mtn'],
+  categories: ['messaging'],
+  scope: 'Namespaced',
+  schema: TenantResource,
+  columns: [
+    {
+      name: 'Slug',
+      type: 'string',
+      description: "The tenant's name in headers and URLs.",
+      jsonPath: '.status.slug',
+    },
+    {
+      name: 'Plan',
+      type: 'string',
+      description: 'The plan that sets the limits.',
+      jsonPath: '.spec.planRef.name',
+    },
+    { name: 'State', type: 'string', description: 'The state that is wanted.', jsonPath: '.spec.state' },
+    {
+      name: 'Ready',
+      type: 'string',
+      description: 'Whether the tenant is as the spec says.',
+      jsonPath: '.status.conditions[?(@.type=="Ready")].status',
+    },
+    {
+      name: 'Reason',
+      type: 'string',
+      description: 'Why it is ready or not.',
+      jsonPath: '.status.conditions[?(@.type=="Ready")].reason',
+      priority: 1,
+    },
+    {
+      name: 'Age',
+      type: 'date',
+      description: 'Time since the resource was made.',
+      jsonPath: '.metadata.creationTimestamp',
+    },
+  ],
+  selectableFields: ['.spec.planRef.name', '.spec.state', '.spec.slug'],
+};
