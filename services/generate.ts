@@ -1,22 +1,28 @@
 // Writes what is generated from code; `--check` only says what is stale.
-import { readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { configTable } from '#core/platform/config-table.ts';
 import { readDeployments } from './configuration.ts';
+import { generateCrds } from './controller/generate-crds.ts';
 import { generateRegistry } from './providers/generate.ts';
 
 const here = new URL('./', import.meta.url);
 const { values } = parseArgs({ options: { check: { type: 'boolean', default: false } } });
 
 // In this order: the configuration is read from deployments that import the registry.
-await put('providers/registry.gen.ts', await generateRegistry(new URL('providers/', here)));
-await put('CONFIGURATION.md', configTable(await readDeployments(here)));
+await put('services/providers/registry.gen.ts', await generateRegistry(new URL('providers/', here)));
+await put('services/CONFIGURATION.md', configTable(await readDeployments(here)));
+for (const { path, text } of generateCrds()) await put(path, text);
 
+/** Brings a file, named from the project's root, up to date. */
 async function put(file: string, wanted: string): Promise<void> {
-  const target = new URL(file, here);
+  const target = new URL(`../${file}`, here);
   const found = await readFile(target, 'utf8').catch(() => '');
   if (found === wanted) return;
-  if (!values.check) return writeFile(target, wanted);
-  process.stderr.write(`services/${file} is stale: run \`npm run gen\`.\n`);
+  if (!values.check) {
+    await mkdir(new URL('./', target), { recursive: true });
+    return writeFile(target, wanted);
+  }
+  process.stderr.write(`${file} is stale: run \`npm run gen\`.\n`);
   process.exitCode = 1;
 }

@@ -1,0 +1,67 @@
+import { expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { z } from 'zod';
+import { generateCrds } from './generate-crds.ts';
+import type { CustomResource } from './resources/custom-resource.ts';
+import { CUSTOM_RESOURCES } from './resources/custom-resources.ts';
+
+/** What Helm makes of a template whose values are the defaults. */
+function rendered(text: string): unknown {
+  return parse(
+    text
+      .split('\n')
+      .filter((line) => !/^\s*\{\{-? /.test(line))
+      .join('\n')
+      .replaceAll('{{ "{{" }}', '{{'),
+  );
+}
+
+test('every kind has a manifest, and a template of the chart that says the same', () => {
+  const files = new Map(generateCrds().map(({ path, text }) => [path, text]));
+  expect(files.size).toBe(2 * CUSTOM_RESOURCES.length);
+  for (const { kind, plural } of CUSTOM_RESOURCES) {
+    const plain = parse(files.get(`crds/despatch.dev_${plural}.yaml`) ?? '') as { spec: unknown };
+    const template = files.get(`charts/despatch/templates/crds/${plural}.yaml`) ?? '';
+    expect(plain).toMatchObject({
+      apiVersion: 'apiextensions.k8s.io/v1',
+      kind: 'CustomResourceDefinition',
+      metadata: { name: `${plural}.despatch.dev` },
+      spec: { group: 'despatch.dev', names: { kind }, versions: [{ name: 'v1alpha1' }] },
+    });
+    expect(rendered(template)).toMatchObject({
+      apiVersion: 'apiextensions.k8s.io/v1',
+      kind: 'CustomResourceDefinition',
+      metadata: { name: `${plural}.despatch.dev` },
+      spec: plain.spec,
+    });
+    expect(template).toContain('{{- if .Values.crds.enabled }}');
+    expect(template).toContain('helm.sh/resource-policy: keep');
+  }
+});
+
+const withSpec = (spec: z.ZodType): CustomResource => {
+  const [resource] = CUSTOM_RESOURCES;
+  if (resource === undefined) throw new Error('there is no kind');
+  const schema = z
+    .object({ spec, status: z.object({}).meta({ description: 'As it is.' }) })
+    .meta({ description: 'A thing.' });
+  return { ...resource, schema };
+};
+
+test('braces in a schema reach the API server as they are', () => {
+  const description = 'Written as {{ name }} in templates.';
+  const [plain, template] = generateCrds([withSpec(z.object({}).meta({ description }))]);
+  expect(plain?.text).toContain(description);
+  expect(template?.text).not.toContain(description);
+  expect(rendered(template?.text ?? '')).toEqual({
+    ...parse(plain?.text ?? ''),
+    metadata: expect.anything(),
+  });
+});
+
+test('a schema with a field without bounds is not written', () => {
+  const spec = z
+    .object({ name: z.string().meta({ description: 'A name.' }) })
+    .meta({ description: 'Wanted.' });
+  expect(() => generateCrds([withSpec(spec)])).toThrow('.spec.name: has no maxLength');
+});

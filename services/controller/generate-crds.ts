@@ -1,0 +1,65 @@
+import { stringify } from 'yaml';
+import { API_GROUP } from './resources/api-group.ts';
+import type { CustomResource } from './resources/custom-resource.ts';
+import { CUSTOM_RESOURCES } from './resources/custom-resources.ts';
+import { definitionOf, type Definition } from './resources/definition-of.ts';
+import { schemaGaps } from './resources/schema-gaps.ts';
+
+export type GeneratedFile = {
+  /** From the project's root. */
+  readonly path: string;
+  readonly text: string;
+};
+
+const NOTICE = '# Written by `npm run gen` from services/controller/resources; do not edit.\n';
+
+/**
+ * The CustomResourceDefinitions, once as plain manifests and once as templates of the chart.
+ * @throws when a schema leaves a field unbounded or undescribed.
+ */
+export function generateCrds(resources: readonly CustomResource[] = CUSTOM_RESOURCES): GeneratedFile[] {
+  return resources.flatMap((resource) => {
+    const definition = definitionOf(resource);
+    const gaps = schemaGaps(definition.spec.versions[0].schema.openAPIV3Schema);
+    if (gaps.length > 0) throw new Error(`the schema of ${resource.kind} is open:\n${gaps.join('\n')}`);
+    return [
+      { path: `crds/${API_GROUP}_${resource.plural}.yaml`, text: manifest(definition) },
+      { path: `charts/despatch/templates/crds/${resource.plural}.yaml`, text: template(definition) },
+    ];
+  });
+}
+
+function manifest(definition: Definition): string {
+  const metadata = { ...definition.metadata, labels: { 'app.kubernetes.io/name': 'despatch' } };
+  return NOTICE + yaml({ ...definition, metadata });
+}
+
+/** The same for Helm, which is to install it, may keep it on uninstall, and labels it as all else of the release. */
+function template({ apiVersion, kind, metadata, spec }: Definition): string {
+  return `{{- /* Written by \`npm run gen\` from services/controller/resources; do not edit. */}}
+{{- if .Values.crds.enabled }}
+${escape(yaml({ apiVersion, kind }))}metadata:
+  name: ${metadata.name}
+  labels:
+    {{- include "despatch.labels" . | nindent 4 }}
+  {{- if or .Values.crds.keep .Values.crds.annotations }}
+  annotations:
+    {{- if .Values.crds.keep }}
+    helm.sh/resource-policy: keep
+    {{- end }}
+    {{- with .Values.crds.annotations }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  {{- end }}
+${escape(yaml({ spec }))}{{- end }}
+`;
+}
+
+/** Helm reads two braces as an action, wherever they stand. */
+function escape(text: string): string {
+  return text.replaceAll('{{', '{{ "{{" }}');
+}
+
+function yaml(value: unknown): string {
+  return stringify(value, { sortMapEntries: true, lineWidth: 120, aliasDuplicateObjects: false });
+}
