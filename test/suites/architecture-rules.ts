@@ -102,10 +102,11 @@ const VENDORS: Readonly<Record<string, RegExp>> = {
   '@nats-io/*': /^services\/core\/platform\/nats\.ts$/,
   'node-vault': /^services\/core\/platform\/vault(-[a-z]+)?\.ts$/,
   '@kubernetes/client-node': /^services\/core\/platform\/kube(-[a-z]+)?\.ts$/,
-  'prom-client': /^services\/core\/platform\/(controller-)?metrics\.ts$/,
+  'prom-client': /^services\/core\/platform\/([a-z]+-)?metrics\.ts$/,
   pino: /^services\/core\/platform\/logger\.ts$/,
   '@opentelemetry/*': /^services\/core\/platform\/telemetry\.ts$/,
-  undici: /^services\/core\/platform\/http\.ts$/,
+  // The Kubernetes client's own dispatchers are made anew for each call, so its credentials file makes them itself.
+  undici: /^services\/core\/platform\/(http|kube-credentials)\.ts$/,
   'ipaddr.js': /^services\/core\/platform\/egress-guard\.ts$/,
   fastify: /^services\/api\//,
   '@fastify/*': /^services\/api\//,

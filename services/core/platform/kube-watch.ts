@@ -1,0 +1,56 @@
+import { StringDecoder } from 'node:string_decoder';
+import type { KubeStatus } from './kube-error.ts';
+import { KubeError } from './kube-error.ts';
+import { parseJson, statusError } from './kube-exchange.ts';
+import type { KubeObject, KubeWatchEvent } from './kube-object.ts';
+
+/**
+ * Reads a watch to its end: one JSON object a line. Nothing is passed over: a line that cannot be read would be a change
+ * that nobody ever hears of.
+ * @throws KubeError what the server reports, above all 410 for a version it no longer has; `Unreadable`.
+ */
+export async function readWatch<T extends KubeObject>(
+  chunks: AsyncIterable<Uint8Array>,
+  onEvent: (event: KubeWatchEvent<T>) => void,
+): Promise<void> {
+  for await (const line of linesOf(chunks)) onEvent(toEvent<T>(parseJson(line)));
+}
+
+async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new StringDecoder('utf8');
+  let parts: string[] = [];
+  for await (const chunk of chunks) {
+    const text = decoder.write(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength));
+    let start = 0;
+    for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', start)) {
+      const line = parts.join('') + text.slice(start, at);
+      parts = [];
+      start = at + 1;
+      if (line.trim() !== '') yield line;
+    }
+    // Kept in parts: a large object comes in many chunks, and each concatenation would copy all of it.
+    if (start < text.length) parts.push(text.slice(start));
+  }
+  // A server that closes in good order ends with a whole line.
+  if (parts.join('').trim() !== '')
+    throw unreadable('The API server ended a watch in the middle of an event');
+}
+
+function toEvent<T extends KubeObject>(line: unknown): KubeWatchEvent<T> {
+  const { type, object } = (line ?? {}) as { readonly type?: unknown; readonly object?: unknown };
+  if (typeof object !== 'object' || object === null) throw unreadable('An event of a watch has no object');
+  if (type === 'ERROR') {
+    const status = object as KubeStatus;
+    throw statusError(status, status.code ?? 500);
+  }
+  const known = object as T;
+  if (typeof known.metadata?.resourceVersion !== 'string')
+    throw unreadable('An event of a watch has no version');
+  if (type === 'BOOKMARK') return { type, resourceVersion: known.metadata.resourceVersion };
+  if (type === 'ADDED' || type === 'MODIFIED' || type === 'DELETED') return { type, object: known };
+  throw unreadable('An event of a watch has an unknown type');
+}
+
+function unreadable(message: string): KubeError {
+  return new KubeError({ code: 0, reason: 'Unreadable', message });
+}
