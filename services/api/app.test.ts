@@ -19,7 +19,7 @@ async function setup() {
     {
       authenticate: () => Promise.resolve({ caller: null }),
       log: silentLogger,
-      metrics: { requestStarted: () => {}, requestFinished: () => {} },
+      metrics: { routeKnown: () => {}, requestStarted: () => {}, requestFinished: () => {} },
       fingerprintKey: Buffer.alloc(32),
       trustProxy: false,
       publicBaseUrl: 'http://api.test',

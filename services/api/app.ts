@@ -146,6 +146,10 @@ function knownMethods(app: FastifyInstance): (url: string) => string[] | undefin
 }
 
 function observeRequests(app: FastifyInstance, { log, metrics }: AppDeps): void {
+  app.addHook('onRoute', ({ method, url, config }) => {
+    if (config?.docs === undefined || typeof method !== 'string' || method === 'HEAD') return;
+    metrics.routeKnown({ method, route: url, codes: [config.docs.status, 500, 503] });
+  });
   app.addHook('onRequest', (request, reply, done) => {
     metrics.requestStarted();
     reply.headers({ 'x-request-id': request.id, 'cache-control': 'no-store' });
@@ -167,6 +171,7 @@ function observeRequests(app: FastifyInstance, { log, metrics }: AppDeps): void 
   });
   app.addHook('onResponse', (request, reply, done) => {
     const route = routeOf(request);
+    const tenantId = request.caller !== null && 'tenant' in request.caller ? request.caller.tenant.id : null;
     request.span?.set({ 'http.response.status_code': reply.statusCode });
     if (reply.statusCode >= 500) request.span?.fail(`http_${reply.statusCode}`);
     request.span?.end();
@@ -175,6 +180,7 @@ function observeRequests(app: FastifyInstance, { log, metrics }: AppDeps): void 
       route,
       statusCode: reply.statusCode,
       seconds: reply.elapsedTime / 1000,
+      tenantId,
     });
     log.info(
       {
@@ -184,9 +190,7 @@ function observeRequests(app: FastifyInstance, { log, metrics }: AppDeps): void 
         route,
         statusCode: reply.statusCode,
         durationMs: Math.round(reply.elapsedTime * 10) / 10,
-        ...(request.caller !== null && 'tenant' in request.caller
-          ? { tenantId: request.caller.tenant.id }
-          : {}),
+        ...(tenantId === null ? {} : { tenantId }),
         ...(request.appName === null ? {} : { appName: request.appName }),
       },
       'Request',

@@ -6,7 +6,8 @@ import type { KeyEncrypter } from '#core/platform/keyring.ts';
 import type { Logger } from '#core/platform/logger.ts';
 import type { ApiMetrics } from '#core/platform/metrics.ts';
 import type { Sql } from '#core/platform/postgres.ts';
-import { acceptMessages, isRowFault } from '#core/store/acceptance.ts';
+import { timedStore } from '#core/platform/timed-store.ts';
+import { acceptMessages, isRowFault, type AcceptRow } from '#core/store/acceptance.ts';
 import { directoryStore } from '#core/store/directory.ts';
 import type { Sender } from '#core/store/messages.ts';
 import { createAcceptBatcher } from './accept-batcher.ts';
@@ -17,6 +18,7 @@ import { createTokenVerifier, type OidcConfig } from './bearer.ts';
 import { createCursors } from './cursor.ts';
 import { createFreshCache } from './fresh-cache.ts';
 import type { HttpLimits } from './http-limits.ts';
+import type { HttpMetrics } from './http-metrics.ts';
 import { NOTICE_KINDS, type Notice, type NoticeKind, type PublishNotice } from './notices.ts';
 import { createRateMemory } from './rate-memory.ts';
 import { readMessageRoutes } from './routes/read-messages.ts';
@@ -61,7 +63,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
   const { sql, nats, metrics, log, settings } = deps;
   const subkeys = deriveSubkeys(settings.pepper);
   const cursors = createCursors(subkeys.cursor);
-  const directory = directoryStore(sql);
+  const directory = timedStore(directoryStore(sql), metrics.database);
   const serviceKeys = createServiceKeys(directory, subkeys['key-hash']);
   const senders = createFreshCache<readonly Sender[]>(TENANTS_MAX);
   const { authenticate, onNotice } = createAuthentication({
@@ -70,8 +72,14 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
     verifyToken: createTokenVerifier(settings.oidc),
     platformAdmins: new Set(settings.platformAdmins),
   });
+  const acceptance = timedStore(
+    {
+      accept: (rows: readonly AcceptRow[], sweepAfterMs: number) => acceptMessages(sql, rows, sweepAfterMs),
+    },
+    metrics.database,
+  );
   const batcher = createAcceptBatcher({
-    acceptMessages: (rows, sweepAfterMs) => timed('accept', acceptMessages(sql, rows, sweepAfterMs)),
+    acceptMessages: acceptance.accept,
     isRowFault,
     wakes: {
       isConnected: nats.isConnected,
@@ -84,18 +92,6 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
       },
     },
   });
-
-  async function timed<T>(op: string, work: Promise<T>): Promise<T> {
-    const end = metrics.databaseSeconds.startTimer({ op });
-    try {
-      return await work;
-    } catch (error) {
-      metrics.databaseErrors.inc({ op });
-      throw error;
-    } finally {
-      end();
-    }
-  }
 
   function forget(kind: NoticeKind, notice: Notice): void {
     onNotice(kind, notice);
@@ -171,13 +167,14 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
 }
 
 /** Sends that never reached the accept path. */
-function withValidationRejections(metrics: ApiMetrics) {
+function withValidationRejections(metrics: ApiMetrics): HttpMetrics {
   return {
+    routeKnown: metrics.routeKnown,
     requestStarted: metrics.requestStarted,
-    requestFinished(request: Parameters<ApiMetrics['requestFinished']>[0]): void {
+    requestFinished(request: Parameters<HttpMetrics['requestFinished']>[0]): void {
       metrics.requestFinished(request);
       if (request.statusCode === 400 && request.method === 'POST' && request.route === '/v1/messages') {
-        metrics.rejected('validation');
+        metrics.rejected('validation', request.tenantId);
       }
     },
   };

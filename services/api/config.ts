@@ -17,6 +17,7 @@ import {
   observabilityEnv,
   postgresEnv,
   runtimeEnv,
+  tenantMetricsEnv,
 } from '#core/platform/environment.ts';
 import { DEFAULT_HTTP_LIMITS, type HttpLimits } from './http-limits.ts';
 
@@ -149,6 +150,7 @@ export const apiEnvironment = {
   nats: natsEnv,
   keyring: keyringEnv,
   observability: observabilityEnv,
+  tenantMetrics: tenantMetricsEnv,
 };
 
 export type ApiConfig = ConfigOf<typeof apiEnvironment>;

@@ -24,8 +24,8 @@ await using stack = new AsyncDisposableStack();
 const watch = stack.use(watchForEnd(log));
 stack.use(await startTelemetry({ ...observability.telemetry, serviceName: 'despatch-api' }));
 
-const metrics = createApiMetrics();
-collectProcessMetrics(metrics, { version: VERSION });
+const metrics = createApiMetrics(config.tenantMetrics);
+collectProcessMetrics(metrics, { component: 'api', version: VERSION });
 const { sql } = stack.use(openPostgres({ ...config.postgres, applicationName: 'despatch-api' }));
 metrics.poolConnections.from(() => connectionStates(sql));
 const nats = stack.use(await openNats({ config: config.nats, log, name: 'despatch-api' }));

@@ -14,6 +14,7 @@ import {
   observabilityEnv,
   postgresEnv,
   runtimeEnv,
+  tenantMetricsEnv,
 } from '#core/platform/environment.ts';
 import { isCidr } from '#core/platform/egress-guard.ts';
 import { isNameServer } from '#core/platform/host-resolver.ts';
@@ -120,6 +121,7 @@ export const workerEnvironment = {
   delivery: deliveryEnv,
   egress: egressEnv,
   observability: observabilityEnv,
+  tenantMetrics: tenantMetricsEnv,
 };
 
 export type WorkerConfig = ConfigOf<typeof workerEnvironment>;

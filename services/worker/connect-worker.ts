@@ -2,6 +2,7 @@ import type { Nats } from '#core/platform/broker.ts';
 import type { Logger } from '#core/platform/logger.ts';
 import type { WorkerMetrics } from '#core/platform/metrics.ts';
 import type { Worker } from './build-worker.ts';
+import { shareRunning } from './share-running.ts';
 
 export type ConnectWorkerDeps = {
   readonly worker: Worker;
@@ -34,8 +35,9 @@ export function connectWorker({ worker, nats, metrics, log, inFlightMax }: Conne
     if (notice === null) log.warn({ kind }, 'Dropped a notice that could not be read');
     else worker.notice(kind, notice);
   });
-  metrics.consumerPending.from(async () => (await nats.consumerLag())?.pending ?? null);
-  metrics.consumerAckPending.from(async () => (await nats.consumerLag())?.ackPending ?? null);
+  const lag = shareRunning(nats.consumerLag);
+  metrics.consumerPending.from(async () => (await lag())?.pending ?? null);
+  metrics.consumerAckPending.from(async () => (await lag())?.ackPending ?? null);
   return {
     async stop() {
       unsubscribe();

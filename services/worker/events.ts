@@ -3,7 +3,7 @@ import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import type { Settlement } from '#core/domain/settle.ts';
 import type { ClaimedMessage } from '#core/store/deliveries.ts';
 import type { Logger } from '#core/platform/logger.ts';
-import type { WorkerMetrics } from '#core/platform/metrics.ts';
+import type { GivenUpReason, WorkerMetrics } from '#core/platform/metrics.ts';
 import type { Delivered } from './deliver.ts';
 
 type Health = Breaker['health'];
@@ -14,15 +14,17 @@ export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => num
     attemptFinished(message: ClaimedMessage, delivered: Delivered, settlement: Settlement | null): void {
       const { outcome } = delivered;
       const labels = { channel: message.channel, provider: message.provider };
-      metrics.attempts.inc({ ...labels, outcome: outcome.kind });
+      metrics.attempted({ ...labels, outcome: outcome.kind, tenantId: message.tenantId });
       const ageSeconds = (now() - message.enqueuedAt.getTime()) / 1_000;
       if (delivered.callMs !== undefined) {
         const callSeconds = delivered.callMs / 1_000;
         metrics.providerSeconds.observe({ provider: message.provider }, callSeconds);
-        if (message.attempt === 1) metrics.firstAttemptSeconds.observe(Math.max(0, ageSeconds - callSeconds));
+        if (isFirstCall(message)) metrics.firstAttemptSeconds.observe(Math.max(0, ageSeconds - callSeconds));
       }
       if (settlement !== null && settlement.nextAttemptAt === null) {
         metrics.endToEndSeconds.observe({ channel: message.channel }, ageSeconds);
+        const reason = givenUpBecause(settlement);
+        if (reason !== null) metrics.givenUp(reason);
       }
       const line = {
         tenantId: message.tenantId,
@@ -39,11 +41,9 @@ export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => num
       else log.info(line, 'Attempt finished');
     },
     claimFailed(error: unknown): void {
-      metrics.databaseErrors.inc({ op: 'claim' });
       log.error({ err: error }, 'Claim failed');
     },
     recordDelayed(error: unknown, rows: number): void {
-      metrics.databaseErrors.inc({ op: 'complete' });
       log.error({ rows, err: error }, 'Recording delayed');
     },
     recordLost(message: ClaimedMessage, error: unknown): void {
@@ -53,7 +53,6 @@ export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => num
       log.error({ provider, err: error }, 'Provider adapter threw');
     },
     taskFailed(task: string, error: unknown): void {
-      metrics.databaseErrors.inc({ op: task });
       log.error({ task, err: error }, 'Task failed');
     },
     accountMoved(accountId: string, tenantId: string, status: string): void {
@@ -81,4 +80,16 @@ export type WorkerEvents = ReturnType<typeof createEvents>;
 function reasonOf(outcome: AttemptOutcome): { reason?: string; failureClass?: string } {
   if (outcome.kind === 'not_started') return { reason: outcome.reason };
   return 'failure' in outcome ? { reason: outcome.failure.code, failureClass: outcome.failure.class } : {};
+}
+
+/** Attempts that never reached the provider, such as those that Vault or a shutdown stopped, came before it at most. */
+function isFirstCall({ retries, ambiguous, providerWaits }: ClaimedMessage): boolean {
+  return retries + ambiguous + providerWaits === 0;
+}
+
+/** Null for a message that the provider took. */
+function givenUpBecause({ status, failure }: Settlement): GivenUpReason | null {
+  if (failure === null || status === 'sent') return null;
+  if (status !== 'unknown') return failure.class;
+  return failure.code === 'worker_lost' || failure.code === 'adapter_fault' ? failure.code : 'no_answer';
 }

@@ -9,6 +9,7 @@ import { openKeyring } from '#core/platform/open-keyring.ts';
 import { connectionStates, openPostgres } from '#core/platform/postgres.ts';
 import { drain, watchForEnd } from '#core/platform/shutdown.ts';
 import { startTelemetry, traceFields } from '#core/platform/telemetry.ts';
+import { timedStore } from '#core/platform/timed-store.ts';
 import { VERSION } from '#core/platform/version.ts';
 import { deliveryStore } from '#core/store/deliveries.ts';
 import { requiredSchemaVersion } from '#core/store/migration-files.ts';
@@ -20,7 +21,7 @@ import { workerConfig } from './config.ts';
 import { connectWorker } from './connect-worker.ts';
 import { createCredentials } from './credentials.ts';
 import { createEvents } from './events.ts';
-import { timedStore } from './timed-store.ts';
+import { shareRunning } from './share-running.ts';
 
 /** Ports that mail is submitted on; the operator's own ranges are open on all. */
 const SUBMISSION_PORTS = [25, 465, 587, 2525];
@@ -31,12 +32,13 @@ using end = watchForEnd(log);
 await using stack = new AsyncDisposableStack();
 stack.use(await startTelemetry({ ...config.observability.telemetry, serviceName: 'despatch-worker' }));
 
-const metrics = createWorkerMetrics({ providers: [...PROVIDERS.values()] });
-collectProcessMetrics(metrics, { version: VERSION });
+const metrics = createWorkerMetrics({
+  providers: [...PROVIDERS.values()],
+  tenantsMax: config.tenantMetrics.tenantsMax,
+});
+collectProcessMetrics(metrics, { component: 'worker', version: VERSION });
 const { sql } = stack.use(openPostgres({ ...config.postgres, applicationName: 'despatch-worker' }));
-const store = timedStore(deliveryStore(sql, config.postgres.statementTimeoutMs + 1_000), (op, seconds) =>
-  metrics.databaseSeconds.observe({ op }, seconds),
-);
+const store = timedStore(deliveryStore(sql, config.postgres.statementTimeoutMs + 1_000), metrics.database);
 const keyring = stack.use(
   await openKeyring(config.keyring, {
     log,
@@ -70,7 +72,9 @@ const consumer = connectWorker({
 metrics.poolConnections.from(() => connectionStates(sql));
 metrics.inFlight.from(() => worker.dispatcher.inFlight);
 metrics.credentialsAutonomy.from(credentials.autonomySeconds);
-metrics.backlog.from(async () => (await store.backlogTotals()).backlog);
+const totals = shareRunning(store.backlogTotals);
+metrics.backlog.from(async () => (await totals()).backlog);
+metrics.oldestDue.from(async () => (await totals()).oldestDueSeconds);
 
 const schema = schemaReadiness(sql, requiredSchemaVersion());
 stack.use(

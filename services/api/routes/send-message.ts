@@ -17,8 +17,8 @@ import { defineRoute, type Answer, type RouteContext, type RouteModule } from '.
 import { SendMessage } from '../send-message-schema.ts';
 
 export type AcceptMetrics = {
-  readonly accepted: (channel: Channel) => void;
-  readonly rejected: (reason: 'quota' | 'rate' | 'suspended' | 'dependency') => void;
+  readonly accepted: (channel: Channel, tenantId: TenantId) => void;
+  readonly rejected: (reason: 'quota' | 'rate' | 'suspended' | 'dependency', tenantId: TenantId) => void;
   readonly replayed: () => void;
 };
 
@@ -79,7 +79,7 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
     const limit = sendsPerMinute(caller);
     const retryAfter = rateMemory.retryAfter(caller.key.id, limit);
     if (retryAfter === undefined) return;
-    metrics.rejected('rate');
+    metrics.rejected('rate', caller.tenant.id);
     const headers = rateHeaders({ limit, remaining: 0, passed: false, retryAfter });
     throw new AppError('rate_limited', { retryAfter, headers });
   }
@@ -98,7 +98,7 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
       return earlier;
     }
     const verdict = await batcher.accept(row, sizeOf(context)).catch((error: unknown) => {
-      metrics.rejected('dependency');
+      metrics.rejected('dependency', caller.tenant.id);
       throw error;
     });
     return answerFor(verdict, row.response, caller, row.rate_per_minute);
@@ -115,7 +115,7 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
     const retryAfter = verdict.retryAfter ?? 1;
     switch (verdict.verdict) {
       case 'accepted':
-        metrics.accepted(accepted.channel);
+        metrics.accepted(accepted.channel, caller.tenant.id);
         return { body: accepted, headers: rate(true) };
       case 'replayed':
         metrics.replayed();
@@ -125,19 +125,19 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
       case 'mismatch':
         throw new AppError('idempotency_mismatch');
       case 'suspended':
-        metrics.rejected('suspended');
+        metrics.rejected('suspended', caller.tenant.id);
         throw new AppError('tenant_suspended');
       case 'rate_limited':
-        metrics.rejected('rate');
+        metrics.rejected('rate', caller.tenant.id);
         rateMemory.refused(caller.key.id, limit, retryAfter);
         throw new AppError('rate_limited', { retryAfter, headers: rate(false) });
       case 'daily_limit_reached': {
-        metrics.rejected('quota');
+        metrics.rejected('quota', caller.tenant.id);
         const message = `Daily limit of ${caller.tenant.limits.messagesPerDay} messages is reached`;
         throw new AppError('daily_limit_reached', { retryAfter, message });
       }
       case 'backlog_full':
-        metrics.rejected('quota');
+        metrics.rejected('quota', caller.tenant.id);
         throw new AppError('backlog_full', { retryAfter });
     }
   }

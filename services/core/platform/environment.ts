@@ -211,6 +211,18 @@ function vaultAuth(e: VaultVariables, { fault, fileOf }: BuildContext): VaultAut
   }
 }
 
+/** Of the services that work for tenants. */
+export const tenantMetricsEnv = defineEnvGroup({
+  title: 'Tenant metrics',
+  shape: {
+    METRICS_TENANTS_MAX: whole(
+      'Tenants that metrics show by their id, in each process; the others share the label `other`. A new one takes the place of one that was idle for an hour. 0: no metric names a tenant.',
+      { min: 0, max: 1_000, default: 0 },
+    ),
+  },
+  build: (e) => ({ tenantsMax: e.METRICS_TENANTS_MAX }),
+});
+
 export const observabilityEnv = defineEnvGroup({
   title: 'Observability',
   shape: {

@@ -1,6 +1,12 @@
 import { expect, test } from 'vitest';
 import { openHealthServer, type HealthOptions } from './health.ts';
-import { ATTEMPT_OUTCOMES, collectProcessMetrics, createApiMetrics, createWorkerMetrics } from './metrics.ts';
+import {
+  ATTEMPT_OUTCOMES,
+  collectProcessMetrics,
+  createApiMetrics,
+  createWorkerMetrics,
+  GIVEN_UP_REASONS,
+} from './metrics.ts';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
 
 async function setup(options: Partial<HealthOptions> = {}) {
@@ -72,13 +78,15 @@ test('metrics that fail are a 500 without the reason', async () => {
 
 test('the api exposes its metrics, bounded series from 0', async () => {
   const metrics = createApiMetrics();
-  collectProcessMetrics(metrics, { version: '1.2.3' });
+  collectProcessMetrics(metrics, { component: 'api', version: '1.2.3' });
   await using b = await setup({ metrics });
   metrics.requestStarted();
   metrics.requestStarted();
   metrics.requestFinished({ method: 'POST', route: '/v1/messages', statusCode: 202, seconds: 0.004 });
-  metrics.accepted('sms');
-  metrics.rejected('quota');
+  metrics.accepted('sms', 'tenant-1');
+  metrics.rejected('quota', 'tenant-1');
+  metrics.routeKnown({ method: 'GET', route: '/v1/me', codes: [200, 500] });
+  metrics.database.known('accept');
   metrics.natsConnection(true);
   metrics.vaultTokenExpires(1_700_000_000);
   metrics.vaultRequest({ op: 'encrypt', code: '200', seconds: 0.002 });
@@ -98,7 +106,13 @@ test('the api exposes its metrics, bounded series from 0', async () => {
     'despatch_nats_connected 1',
     'despatch_vault_token_expiry_timestamp_seconds 1700000000',
     'despatch_vault_requests_total{op="encrypt",code="200"} 1',
-    `despatch_build_info{version="1.2.3",node="${process.version}"} 1`,
+    'despatch_vault_requests_total{op="encrypt",code="network"} 0',
+    'despatch_vault_requests_total{op="login",code="403"} 0',
+    'despatch_http_requests_total{method="GET",route="/v1/me",code="500"} 0',
+    'despatch_http_request_duration_seconds_count{route="/v1/me"} 0',
+    'despatch_db_errors_total{op="accept"} 0',
+    'despatch_db_query_duration_seconds_count{op="accept"} 0',
+    `despatch_build_info{component="api",version="1.2.3",node="${process.version}"} 1`,
   ]) {
     expect(lines).toContain(line);
   }
@@ -117,6 +131,9 @@ test('the worker begins the series of every provider of the catalog at 0', async
   expect(lines).toContain('despatch_provider_request_duration_seconds_count{provider="twilio"} 0');
   expect(lines).toContain('despatch_circuit_state{provider="twilio",state="open"} 0');
   expect(lines).toContain('despatch_message_end_to_end_seconds_count{channel="push"} 0');
+  for (const reason of GIVEN_UP_REASONS) {
+    expect(lines).toContain(`despatch_dead_letters_total{reason="${reason}"} 0`);
+  }
 });
 
 test('a sampled gauge is asked at each scrape and shows nothing while it cannot be known', async () => {

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Exposition } from './metrics.ts';
+import type { Exposition } from './base-metrics.ts';
 
 /** Names of the checks that fail now, for example `database`; empty means ready. */
 export type Readiness = { readonly failing: readonly string[] };

@@ -1,21 +1,11 @@
-import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
+import { Counter, Gauge, Histogram, collectDefaultMetrics, type Registry } from 'prom-client';
 import { CHANNELS, type Channel } from '#core/domain/channel.ts';
+import { FAILURE_CLASSES } from '#core/domain/failure.ts';
+import { createBaseMetrics, SECONDS } from './base-metrics.ts';
 import { controllerRuntimeMetrics, type ControllerMetricsOptions } from './controller-metrics.ts';
-import type { VaultRequest } from './vault.ts';
+import { sampled } from './sampled-metrics.ts';
+import { tenantCounters } from './tenant-metrics.ts';
 
-/** What a scrape gets. */
-export type Exposition = { readonly contentType: string; readonly text: string };
-
-/** A gauge whose value is asked for at each scrape; null or a failure shows nothing. */
-export type Sampled = { readonly from: (read: () => number | null | Promise<number | null>) => void };
-
-/** The same for counts by state. */
-export type SampledStates = {
-  readonly from: (read: () => Promise<Readonly<Record<string, number>>>) => void;
-};
-
-/** Provider calls and accept batches share it: a millisecond to the longest provider deadline. */
-const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 /** From a first attempt at once to a retry schedule of a day. */
 const DELIVERY_SECONDS = [
   0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800, 7_200, 28_800, 86_400,
@@ -33,87 +23,25 @@ export const ATTEMPT_OUTCOMES = [
   'not_started',
 ] as const;
 
-export type MetricsOptions = {
+/**
+ * Why a message was given up. A class of failure tells whose fault that was; without an answer to the last call nobody
+ * knows what became of it; `worker_lost` and `adapter_fault` are ours.
+ */
+export const GIVEN_UP_REASONS = [...FAILURE_CLASSES, 'no_answer', 'worker_lost', 'adapter_fault'] as const;
+export type GivenUpReason = (typeof GIVEN_UP_REASONS)[number];
+
+export type TenantMetricsOptions = {
+  /** Tenants with series of their own. Default 0: no metric names a tenant. */
+  readonly tenantsMax?: number;
+};
+
+export type WorkerMetricsOptions = TenantMetricsOptions & {
   /** Ids of the catalog with their channel, whose series begin at 0. */
   readonly providers?: readonly { readonly id: string; readonly channel: Channel }[];
 };
 
-/**
- * What every deployment says of itself and of what it depends on. Labels are bounded words: never a tenant, a recipient
- * or an id.
- */
-function createBaseMetrics() {
-  const registry = new Registry();
-  const on = [registry];
-  const vaultRequests = new Counter({
-    name: 'despatch_vault_requests_total',
-    help: 'Calls to Vault by operation and HTTP status, or the reason for having none.',
-    labelNames: ['op', 'code'],
-    registers: on,
-  });
-  const vaultSeconds = new Histogram({
-    name: 'despatch_vault_request_duration_seconds',
-    help: 'Time of a call to Vault.',
-    labelNames: ['op'],
-    buckets: SECONDS,
-    registers: on,
-  });
-  const vaultTokenExpiry = new Gauge({
-    name: 'despatch_vault_token_expiry_timestamp_seconds',
-    help: 'When the Vault token ends unless it is renewed.',
-    registers: on,
-  });
-  const natsConnected = new Gauge({
-    name: 'despatch_nats_connected',
-    help: '1 while connected to NATS.',
-    registers: on,
-  });
-  return {
-    registry,
-    vaultRequest({ op, code, seconds }: VaultRequest): void {
-      vaultRequests.inc({ op, code });
-      vaultSeconds.observe({ op }, seconds);
-    },
-    vaultTokenExpires: (epochSeconds: number): void => vaultTokenExpiry.set(epochSeconds),
-    natsConnection: (isConnected: boolean): void => natsConnected.set(isConnected ? 1 : 0),
-    databaseSeconds: new Histogram({
-      name: 'despatch_db_query_duration_seconds',
-      help: 'Time of a database operation, the wait for a connection included.',
-      labelNames: ['op'],
-      buckets: SECONDS,
-      registers: on,
-    }),
-    databaseErrors: new Counter({
-      name: 'despatch_db_errors_total',
-      help: 'Database operations that failed.',
-      labelNames: ['op'],
-      registers: on,
-    }),
-    poolConnections: sampledStates(
-      registry,
-      'despatch_db_pool_connections',
-      "This process's database connections by state, as the server sees them.",
-    ),
-    publishSeconds: new Histogram({
-      name: 'despatch_publish_duration_seconds',
-      help: 'Time until JetStream acknowledged a batch of wake-ups.',
-      buckets: SECONDS,
-      registers: on,
-    }),
-    publishErrors: new Counter({
-      name: 'despatch_publish_errors_total',
-      help: 'Wake-ups without an acknowledgement; the sweep finds their messages.',
-      registers: on,
-    }),
-    expose: async (): Promise<Exposition> => ({
-      contentType: registry.contentType,
-      text: await registry.metrics(),
-    }),
-  };
-}
-
-export function createApiMetrics() {
-  const { registry, ...base } = createBaseMetrics();
+export function createApiMetrics({ tenantsMax = 0 }: TenantMetricsOptions = {}) {
+  const { registry, ...base } = createBaseMetrics(['encrypt', 'create_key']);
   const on = [registry];
   const requests = new Counter({
     name: 'despatch_http_requests_total',
@@ -147,17 +75,41 @@ export function createApiMetrics() {
   });
   for (const channel of CHANNELS) accepted.inc({ channel }, 0);
   for (const reason of REJECTION_REASONS) rejected.inc({ reason }, 0);
+  const tenants = tenantCounters(registry, tenantsMax, {
+    accepted: {
+      name: 'despatch_tenant_messages_accepted_total',
+      help: 'Messages that were stored and answered with 202, by tenant.',
+    },
+    rejected: {
+      name: 'despatch_tenant_messages_rejected_total',
+      help: 'Messages that were refused, by tenant.',
+      label: { name: 'reason', words: REJECTION_REASONS },
+    },
+  });
   return {
     ...base,
     registry,
+    /** Begins a route's series, so that its first fault is seen. */
+    routeKnown(known: { method: string; route: string; codes: readonly number[] }): void {
+      const { method, route } = known;
+      for (const code of known.codes) requests.inc({ method, route, code: String(code) }, 0);
+      seconds.zero({ route });
+    },
     requestStarted: (): void => inFlight.inc(),
     requestFinished(request: { method: string; route: string; statusCode: number; seconds: number }): void {
       inFlight.dec();
       requests.inc({ method: request.method, route: request.route, code: String(request.statusCode) });
       seconds.observe({ route: request.route }, request.seconds);
     },
-    accepted: (channel: Channel): void => accepted.inc({ channel }),
-    rejected: (reason: RejectionReason): void => rejected.inc({ reason }),
+    accepted(channel: Channel, tenantId: string): void {
+      accepted.inc({ channel });
+      tenants.accepted(tenantId);
+    },
+    /** @param tenantId null where it is not known who was refused. */
+    rejected(reason: RejectionReason, tenantId: string | null): void {
+      rejected.inc({ reason });
+      if (tenantId !== null) tenants.rejected(tenantId, reason);
+    },
     idempotencyReplays: new Counter({
       name: 'despatch_idempotency_replays_total',
       help: 'Requests answered from a stored answer.',
@@ -168,8 +120,15 @@ export function createApiMetrics() {
 
 export type ApiMetrics = ReturnType<typeof createApiMetrics>;
 
-export function createWorkerMetrics({ providers = [] }: MetricsOptions = {}) {
-  const { registry, ...base } = createBaseMetrics();
+type AttemptLabels = {
+  readonly channel: Channel;
+  readonly provider: string;
+  readonly outcome: (typeof ATTEMPT_OUTCOMES)[number];
+  readonly tenantId: string;
+};
+
+export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMetricsOptions = {}) {
+  const { registry, ...base } = createBaseMetrics(['decrypt']);
   const on = [registry];
   const attempts = new Counter({
     name: 'despatch_delivery_attempts_total',
@@ -203,10 +162,29 @@ export function createWorkerMetrics({ providers = [] }: MetricsOptions = {}) {
     providerSeconds.zero({ provider: id });
   }
   for (const channel of CHANNELS) endToEndSeconds.zero({ channel });
+  const givenUp = new Counter({
+    name: 'despatch_dead_letters_total',
+    help: 'Messages that a worker gave up after a call to the provider, by the reason.',
+    labelNames: ['reason'],
+    registers: on,
+  });
+  for (const reason of GIVEN_UP_REASONS) givenUp.inc({ reason }, 0);
+  const tenants = tenantCounters(registry, tenantsMax, {
+    attempted: {
+      name: 'despatch_tenant_attempts_total',
+      help: 'Attempts by their outcome, by tenant.',
+      label: { name: 'outcome', words: ATTEMPT_OUTCOMES },
+    },
+  });
   return {
     ...base,
     registry,
-    attempts,
+    attempted(message: AttemptLabels): void {
+      const { channel, provider, outcome } = message;
+      attempts.inc({ channel, provider, outcome });
+      tenants.attempted(message.tenantId, outcome);
+    },
+    givenUp: (reason: GivenUpReason): void => givenUp.inc({ reason }),
     providerSeconds,
     endToEndSeconds,
     circuitState,
@@ -227,6 +205,11 @@ export function createWorkerMetrics({ providers = [] }: MetricsOptions = {}) {
       'despatch_backlog_messages',
       'Messages accepted and not finished, of all tenants; every worker shows the same.',
     ),
+    oldestDue: sampled(
+      registry,
+      'despatch_oldest_due_seconds',
+      'For how long the message that waits longest could have been worked on; every worker shows the same.',
+    ),
     consumerPending: sampled(registry, 'despatch_consumer_pending', 'Wake-ups that no worker has.'),
     consumerAckPending: sampled(registry, 'despatch_consumer_ack_pending', 'Wake-ups that workers hold.'),
     credentialsAutonomy: sampled(
@@ -240,7 +223,7 @@ export function createWorkerMetrics({ providers = [] }: MetricsOptions = {}) {
 export type WorkerMetrics = ReturnType<typeof createWorkerMetrics>;
 
 export function createControllerMetrics(options: ControllerMetricsOptions) {
-  const { registry, ...base } = createBaseMetrics();
+  const { registry, ...base } = createBaseMetrics([]);
   return { ...base, registry, ...controllerRuntimeMetrics(registry, options) };
 }
 
@@ -249,55 +232,14 @@ export type ControllerMetrics = ReturnType<typeof createControllerMetrics>;
 /** Adds the process's own metrics, event-loop lag among them, and which build runs. */
 export function collectProcessMetrics(
   metrics: { readonly registry: Registry },
-  build: { readonly version: string },
+  build: { readonly component: 'api' | 'worker' | 'controller'; readonly version: string },
 ): void {
   collectDefaultMetrics({ register: metrics.registry });
   new Gauge({
     name: 'despatch_build_info',
     help: 'Always 1; the labels name the build.',
-    labelNames: ['version', 'node'],
+    // The component tells our processes from others that name their metrics as every controller does.
+    labelNames: ['component', 'version', 'node'],
     registers: [metrics.registry],
-  }).set({ version: build.version, node: process.version }, 1);
-}
-
-/** A gauge with a series for each state that is there at a scrape. */
-function sampledStates(registry: Registry, name: string, help: string): SampledStates {
-  let read: () => Promise<Readonly<Record<string, number>>> = () => Promise.resolve({});
-  const gauge: Gauge<'state'> = new Gauge({
-    name,
-    help,
-    labelNames: ['state'],
-    registers: [registry],
-    async collect() {
-      const states = await read().catch(() => ({}));
-      gauge.reset();
-      for (const [state, count] of Object.entries(states)) gauge.set({ state }, count);
-    },
-  });
-  return {
-    from(source) {
-      read = source;
-    },
-  };
-}
-
-function sampled(registry: Registry, name: string, help: string): Sampled {
-  let read: () => number | null | Promise<number | null> = () => null;
-  const gauge: Gauge = new Gauge({
-    name,
-    help,
-    registers: [registry],
-    async collect() {
-      const value = await Promise.resolve()
-        .then(read)
-        .catch(() => null);
-      if (value === null) gauge.remove();
-      else gauge.set(value);
-    },
-  });
-  return {
-    from(source) {
-      read = source;
-    },
-  };
+  }).set({ component: build.component, version: build.version, node: process.version }, 1);
 }

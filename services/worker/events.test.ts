@@ -1,0 +1,107 @@
+import { expect, test } from 'vitest';
+import type { AttemptOutcome } from '#core/domain/outcome.ts';
+import { settle } from '#core/domain/settle.ts';
+import { silentLogger } from '#core/platform/logger.ts';
+import { createWorkerMetrics } from '#core/platform/metrics.ts';
+import type { ClaimedMessage } from '#core/store/deliveries.ts';
+import { createEvents } from './events.ts';
+
+const NOW = Date.parse('2026-01-01T00:00:00Z');
+const HOUR_MS = 3_600_000;
+
+const MESSAGE = {
+  action: 'send',
+  id: 'm1',
+  purgeOn: '2026-02-01',
+  seq: 1,
+  tenantId: 't1',
+  attempt: 1,
+  retries: 0,
+  ambiguous: 0,
+  providerWaits: 0,
+  duplicateRisk: false,
+  channel: 'sms',
+  address: '+15550000001',
+  sender: null,
+  content: { body: 'Hello' },
+  test: false,
+  segments: 1,
+  deliveryGuarantee: 'at_most_once',
+  enqueuedAt: new Date(NOW - 2_000),
+  expiresAt: new Date(NOW + HOUR_MS),
+  traceparent: null,
+  providerId: 'p1',
+  provider: 'twilio',
+  providerStatus: 'active',
+  providerVersion: 1,
+  discard: false,
+} satisfies ClaimedMessage;
+
+/** What is counted of one attempt that ended now after a call of a second. */
+async function counted(outcome: AttemptOutcome, message: Partial<ClaimedMessage> = {}): Promise<string[]> {
+  const metrics = createWorkerMetrics({ providers: [{ id: 'twilio', channel: 'sms' }] });
+  const claimed: ClaimedMessage = { ...MESSAGE, ...message };
+  const isCall = outcome.kind !== 'not_started' && claimed.action === 'send';
+  const facts = { dedupe: 'none', receiptsExpected: false, expiresAt: claimed.expiresAt.getTime() } as const;
+  createEvents(silentLogger, metrics, () => NOW).attemptFinished(
+    claimed,
+    { outcome, provider: undefined, ...(isCall ? { callMs: 1_000 } : {}) },
+    settle(outcome, { ...claimed, ...facts }, NOW, 0),
+  );
+  const { text } = await metrics.expose();
+  return text
+    .split('\n')
+    .filter((line) => /^despatch_(dead_letters|time_to_first_attempt|message_end)/.test(line));
+}
+
+const given = (reason: string): string => `despatch_dead_letters_total{reason="${reason}"} 1`;
+const BEGUN = 'despatch_time_to_first_attempt_seconds_count 1';
+const ENDED = 'despatch_message_end_to_end_seconds_count{channel="sms"} 1';
+
+test('a message that the provider takes is no dead letter', async () => {
+  const lines = await counted({ kind: 'accepted', providerMessageId: '1' });
+  expect(lines).toContain(ENDED);
+  expect(lines).toContain('despatch_time_to_first_attempt_seconds_sum 1');
+  expect(lines.filter((line) => line.startsWith('despatch_dead') && !line.endsWith(' 0'))).toEqual([]);
+});
+
+test.each<[reason: string, outcome: AttemptOutcome, message?: Partial<ClaimedMessage>]>([
+  [
+    'invalid_recipient',
+    { kind: 'rejected_permanent', failure: { class: 'invalid_recipient', code: 'unknown_recipient' } },
+  ],
+  [
+    'provider_unavailable',
+    { kind: 'rejected_transient', failure: { class: 'provider_unavailable', code: 'http_503' } },
+    { expiresAt: new Date(NOW) },
+  ],
+  ['no_answer', { kind: 'ambiguous', failure: { class: 'unknown', code: 'timeout' } }],
+  ['adapter_fault', { kind: 'ambiguous', failure: { class: 'unknown', code: 'adapter_fault' } }],
+  [
+    'worker_lost',
+    { kind: 'ambiguous', failure: { class: 'unknown', code: 'worker_lost' } },
+    { action: 'lost' },
+  ],
+])('a message that is given up is a dead letter: %s', async (reason, outcome, message) => {
+  const lines = await counted(outcome, message);
+  expect(lines).toContain(given(reason));
+  expect(lines).toContain(ENDED);
+});
+
+test('a message that waits for another attempt is none, and has not ended', async () => {
+  const lines = await counted({
+    kind: 'rejected_transient',
+    failure: { class: 'provider_unavailable', code: 'http_503' },
+  });
+  expect(lines.filter((line) => line.includes('dead_letters') && !line.endsWith(' 0'))).toEqual([]);
+  expect(lines).not.toContain(ENDED);
+});
+
+test('the first call is the one that counts, after however many attempts without one', async () => {
+  expect(await counted({ kind: 'not_started', reason: 'credentials_unavailable' })).not.toContain(BEGUN);
+  const accepted: AttemptOutcome = { kind: 'accepted', providerMessageId: '1' };
+  expect(await counted(accepted, { attempt: 3 })).toContain(BEGUN);
+  expect(await counted(accepted, { attempt: 2, retries: 1 })).not.toContain(BEGUN);
+  expect(await counted(accepted, { attempt: 2, ambiguous: 1 })).not.toContain(BEGUN);
+  expect(await counted(accepted, { attempt: 2, providerWaits: 1 })).not.toContain(BEGUN);
+});
