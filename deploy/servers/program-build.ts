@@ -49,13 +49,13 @@ export async function buildProgram(program: Program, { log, env, target }: Build
 }
 
 function buildArgs(program: Program, output: string): string[] {
-  const { tags, package: name } = program.source;
+  const { tags, ldflags, package: name } = program.source;
   return [
     'build',
     ...(tags === undefined ? [] : ['-tags', tags]),
     '-trimpath',
     '-ldflags',
-    '-s -w',
+    ldflags === undefined ? '-s -w' : `-s -w ${ldflags}`,
     '-o',
     output,
     name,

@@ -127,6 +127,28 @@ test('another program of the same name on the PATH is passed over', async () => 
   expect(await locateProgram(GREETER, bin.options)).toBe(cached);
 });
 
+test('the programs of a local test cluster are used before anything is built', async () => {
+  await using bin = await machine();
+  await bin.put('bin/go', FAKE_GO);
+  const ofCluster = await bin.put('cache/bare-cluster/bin/greeter', script('greeter 2.1.0'));
+  expect(await locateProgram(GREETER, bin.options)).toBe(ofCluster);
+  const named = await bin.put('cluster/greeter', script('greeter 2.2.0'));
+  bin.options.env['CLUSTER_BIN'] = join(bin.path, 'cluster');
+  expect(await locateProgram(GREETER, bin.options)).toBe(named);
+  await bin.put('cluster/greeter', script('a photo greeter 1.0'));
+  expect(await locateProgram(GREETER, bin.options)).toBe(join(bin.cache, 'greeter-2.0.0'));
+});
+
+test('the linker is given what a program needs to know its version', async () => {
+  await using bin = await machine();
+  await bin.put('bin/go', FAKE_GO);
+  const source = { ...GREETER.source, ldflags: '-X main.version=2.0.0' };
+  await locateProgram({ ...GREETER, source }, bin.options);
+  expect(await readFile(join(bin.path, 'go-calls'), 'utf8')).toContain(
+    '-ldflags -s -w -X main.version=2.0.0 -o',
+  );
+});
+
 test('where Go is installed the program is built from the pinned module, once for all who ask', async () => {
   await using bin = await machine();
   await bin.put('bin/go', FAKE_GO);

@@ -15,8 +15,9 @@ export type FindOptions = {
 };
 
 /**
- * Path of a server program: the one its variable names, else the PATH, else the user's cache, else
- * built once from the pinned Go module, else the vendor's archive. Throws one line saying what to install.
+ * Path of a server program: the one its variable names, else the PATH, else the user's cache, else the programs of a
+ * local test cluster, else built once from the pinned Go module, else the vendor's archive. Throws one line saying what
+ * to install.
  */
 export function findProgram(name: ProgramName, options: FindOptions = {}): Promise<string> {
   return locateProgram(PROGRAMS[name], options);
@@ -83,11 +84,21 @@ async function findCached(program: Program, env: NodeJS.ProcessEnv): Promise<str
     const path = join(cacheFolder(env), `${program.name}-${version}`);
     if (await isProgram(program, path)) return path;
   }
-  return undefined;
+  const path = join(clusterFolder(env), program.name);
+  return (await isProgram(program, path)) ? path : undefined;
 }
 
 function cacheFolder(env: NodeJS.ProcessEnv): string {
-  return join(env['XDG_CACHE_HOME'] || join(env['HOME'] || homedir(), '.cache'), 'despatch', 'bin');
+  return join(userCache(env), 'despatch', 'bin');
+}
+
+/** Where the tool that runs the end-to-end tests' cluster keeps its programs: what it has built is not built again. */
+function clusterFolder(env: NodeJS.ProcessEnv): string {
+  return env['CLUSTER_BIN'] || join(userCache(env), 'bare-cluster', 'bin');
+}
+
+function userCache(env: NodeJS.ProcessEnv): string {
+  return env['XDG_CACHE_HOME'] || join(env['HOME'] || homedir(), '.cache');
 }
 
 async function isProgram(program: Program, path: string): Promise<boolean> {

@@ -15,6 +15,8 @@ export type Program = {
     readonly module: string;
     readonly package: string;
     readonly tags?: string;
+    /** Further flags for the linker, such as a version stamp. */
+    readonly ldflags?: string;
     /** Roughly how long a first build takes on two cores. */
     readonly duration: string;
   };
@@ -32,6 +34,16 @@ export type Archive = {
   /** SHA-256 of the archive as published by the vendor, by platform. */
   readonly sha256: Readonly<Record<Platform, string>>;
 };
+
+const KUBERNETES = { version: '1.36.3', major: '1', minor: '36' } as const;
+const KUBERNETES_STAMP = Object.entries({
+  gitVersion: `v${KUBERNETES.version}`,
+  gitMajor: KUBERNETES.major,
+  gitMinor: KUBERNETES.minor,
+  gitTreeState: 'clean',
+})
+  .map(([name, value]) => `-X k8s.io/component-base/version.${name}=${value}`)
+  .join(' ');
 
 export const PROGRAMS = {
   'nats-server': {
@@ -79,6 +91,29 @@ export const PROGRAMS = {
         'darwin-x64': '2e00e327be8141751f7bcc840aad93c8a5428908a4131f17d02d22eab444bcf2',
         'darwin-arm64': 'fd1b26fcbc78c04c2d76d35a13a9564d450074f2547871b2046ddb95bbd7ea9c',
       },
+    },
+  },
+  etcd: {
+    name: 'etcd',
+    version: '3.6.5',
+    binVariable: 'ETCD_BIN',
+    versionArgs: ['--version'],
+    versionPattern: /^etcd Version: 3\.([6-9]|\d\d)\./,
+    source: { module: 'etcd', package: 'go.etcd.io/etcd/server/v3', duration: '1 minute' },
+  },
+  'kube-apiserver': {
+    name: 'kube-apiserver',
+    version: KUBERNETES.version,
+    binVariable: 'KUBE_APISERVER_BIN',
+    versionArgs: ['--version'],
+    // The first version whose custom resources have selectable fields for good.
+    versionPattern: /^Kubernetes v1\.(3[2-9]|[4-9]\d)\./,
+    // Without the stamp it takes itself for v0.0.0, and features by version are off.
+    source: {
+      module: 'kube-apiserver',
+      package: 'k8s.io/kubernetes/cmd/kube-apiserver',
+      ldflags: KUBERNETES_STAMP,
+      duration: '6 minutes',
     },
   },
 } as const satisfies Record<string, Program>;
