@@ -95,7 +95,7 @@ test('the api exposes its metrics, bounded series from 0', async () => {
   const lines = (await answer.text()).split('\n');
   for (const line of [
     'despatch_http_requests_total{method="POST",route="/v1/messages",code="202"} 1',
-    'despatch_http_request_duration_seconds_bucket{le="0.005",route="/v1/messages"} 1',
+    'despatch_http_request_duration_seconds_bucket{le="0.005",method="POST",route="/v1/messages"} 1',
     'despatch_http_requests_in_flight 1',
     'despatch_messages_accepted_total{channel="sms"} 1',
     'despatch_messages_accepted_total{channel="whatsapp"} 0',
@@ -109,7 +109,7 @@ test('the api exposes its metrics, bounded series from 0', async () => {
     'despatch_vault_requests_total{op="encrypt",code="network"} 0',
     'despatch_vault_requests_total{op="login",code="403"} 0',
     'despatch_http_requests_total{method="GET",route="/v1/me",code="500"} 0',
-    'despatch_http_request_duration_seconds_count{route="/v1/me"} 0',
+    'despatch_http_request_duration_seconds_count{method="GET",route="/v1/me"} 0',
     'despatch_db_errors_total{op="accept"} 0',
     'despatch_db_query_duration_seconds_count{op="accept"} 0',
     `despatch_build_info{component="api",version="1.2.3",node="${process.version}"} 1`,

@@ -5,6 +5,7 @@ import { createBaseMetrics, SECONDS } from './base-metrics.ts';
 import { controllerRuntimeMetrics, type ControllerMetricsOptions } from './controller-metrics.ts';
 import { sampled } from './sampled-metrics.ts';
 import { tenantCounters } from './tenant-metrics.ts';
+import type { VaultOperation } from './vault.ts';
 
 /** From a first attempt at once to a retry schedule of a day. */
 const DELIVERY_SECONDS = [
@@ -52,7 +53,7 @@ export function createApiMetrics({ tenantsMax = 0 }: TenantMetricsOptions = {}) 
   const seconds = new Histogram({
     name: 'despatch_http_request_duration_seconds',
     help: 'Time from the request line to the last byte of the answer.',
-    labelNames: ['route'],
+    labelNames: ['method', 'route'],
     buckets: SECONDS,
     registers: on,
   });
@@ -93,13 +94,14 @@ export function createApiMetrics({ tenantsMax = 0 }: TenantMetricsOptions = {}) 
     routeKnown(known: { method: string; route: string; codes: readonly number[] }): void {
       const { method, route } = known;
       for (const code of known.codes) requests.inc({ method, route, code: String(code) }, 0);
-      seconds.zero({ route });
+      seconds.zero({ method, route });
     },
     requestStarted: (): void => inFlight.inc(),
     requestFinished(request: { method: string; route: string; statusCode: number; seconds: number }): void {
+      const { method, route } = request;
       inFlight.dec();
-      requests.inc({ method: request.method, route: request.route, code: String(request.statusCode) });
-      seconds.observe({ route: request.route }, request.seconds);
+      requests.inc({ method, route, code: String(request.statusCode) });
+      seconds.observe({ method, route }, request.seconds);
     },
     accepted(channel: Channel, tenantId: string): void {
       accepted.inc({ channel });
@@ -222,8 +224,16 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
 
 export type WorkerMetrics = ReturnType<typeof createWorkerMetrics>;
 
+const KEY_KEEPING: readonly VaultOperation[] = [
+  'read_key',
+  'create_key',
+  'rotate_key',
+  'rewrap',
+  'delete_key',
+];
+
 export function createControllerMetrics(options: ControllerMetricsOptions) {
-  const { registry, ...base } = createBaseMetrics([]);
+  const { registry, ...base } = createBaseMetrics(KEY_KEEPING);
   return { ...base, registry, ...controllerRuntimeMetrics(registry, options) };
 }
 

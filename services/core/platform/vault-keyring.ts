@@ -81,13 +81,17 @@ function contextOf(text: string): string {
   return Buffer.from(text).toString('base64');
 }
 
-function toKeyringError(op: VaultOperation, { status, error }: VaultAnswer): KeyringError {
+/** What Vault's refusal means for the one who asked. */
+export function toKeyringError(op: VaultOperation, { status, error }: VaultAnswer): KeyringError {
   if (status === 403) return new KeyringError('refused', `Vault refused to ${op}`);
   if (status === 400 && error.includes('key not found'))
     return new KeyringError('key_missing', 'the tenant has no key');
   // Vault answers 400 to everything that is wrong with a ciphertext: damage, another context, a version cut off.
   if (status === 400)
-    return new KeyringError(op === 'decrypt' ? 'corrupt' : 'refused', `Vault could not ${op}`);
+    return new KeyringError(
+      op === 'decrypt' || op === 'rewrap' ? 'corrupt' : 'refused',
+      `Vault could not ${op}`,
+    );
   return new KeyringError(
     'unavailable',
     status === 0 ? `Vault gave no answer: ${error}` : `Vault answered ${status}`,

@@ -4,14 +4,24 @@ import { z } from 'zod';
 import type { VaultConfig } from './keyring.ts';
 
 /** Bounded words for metrics. */
-export type VaultOperation = 'encrypt' | 'decrypt' | 'create_key' | 'login' | 'renew' | 'lookup';
+export type VaultOperation =
+  | 'encrypt'
+  | 'decrypt'
+  | 'rewrap'
+  | 'create_key'
+  | 'read_key'
+  | 'rotate_key'
+  | 'delete_key'
+  | 'login'
+  | 'renew'
+  | 'lookup';
 
 /** What a call came to. `code` is the HTTP status, or says why there is none. */
 export type VaultRequest = { readonly op: VaultOperation; readonly code: string; readonly seconds: number };
 
 export type VaultCall = {
   readonly op: VaultOperation;
-  readonly method: 'GET' | 'POST';
+  readonly method: 'GET' | 'POST' | 'DELETE';
   /** Below `/v1/`. */
   readonly path: string;
   readonly body?: Readonly<Record<string, unknown>>;
@@ -66,7 +76,11 @@ export function createVaultTransport({
       );
     });
     const options = { timeout: timeoutMs, headers: token === undefined ? {} : { 'X-Vault-Token': token } };
-    const sent = method === 'GET' ? client.read(path, options) : client.write(path, body ?? {}, options);
+    const sent = {
+      GET: () => client.read(path, options),
+      POST: () => client.write(path, body ?? {}, options),
+      DELETE: () => client.delete(path, options),
+    }[method]();
     const answered = sent.then(
       (answer: unknown): Attempt => ({ status: 200, body: answer, error: '', code: '200' }),
       toAttempt,

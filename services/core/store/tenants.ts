@@ -73,7 +73,7 @@ export async function lockTenant(tenantId: TenantId, tx: TransactionSql): Promis
   const [row] = await tx<
     { status: TenantStatus; managed: boolean; limits: StatedLimits | null; overrides: StatedLimits | null }[]
   >`
-    select t.status, t.owner_uid is not null or t.owner_ref is not null as managed, l.limits, l.overrides
+    select t.status, t.owner_uid is not null as managed, l.limits, l.overrides
     from tenants t left join tenant_limits l on l.tenant_id = t.id
     where t.id = ${tenantId} for no key update of t`;
   if (row === undefined) return undefined;

@@ -1,0 +1,148 @@
+import { hostname } from 'node:os';
+import {
+  defineEnvGroup,
+  flag,
+  list,
+  optional,
+  parseEnvironment,
+  text,
+  whole,
+  type ConfigOf,
+} from '#core/platform/config.ts';
+import {
+  keyringEnv,
+  natsEnv,
+  observabilityEnv,
+  postgresEnv,
+  runtimeEnv,
+} from '#core/platform/environment.ts';
+
+const LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
+const SUBDOMAIN = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/;
+
+const clusterEnv = defineEnvGroup({
+  title: 'Cluster',
+  shape: {
+    KUBECONFIG: optional(
+      text("File that says how to reach the cluster. Absent: the pod's own service account.", {
+        pattern: /^\/[^\0\r\n]*$/,
+        rule: 'must be an absolute path',
+        type: 'path',
+      }),
+    ),
+    WATCH_NAMESPACES: list('Namespaces whose Tenants are reconciled. Empty: all.', {
+      item: (name) => LABEL.test(name),
+      rule: 'must be a list of namespaces',
+    }),
+    CONTROLLER_NAME: text('Tells the releases of one cluster apart; stands in the finalizers of plans.', {
+      pattern: /^[a-z0-9]([a-z0-9.-]{0,48}[a-z0-9])?$/,
+      rule: 'must be 1 to 50 of a-z, 0-9, `.` and `-`, letters or digits at both ends',
+      default: 'despatch',
+    }),
+    POD_NAMESPACE: text('Namespace of the lease.', {
+      pattern: LABEL,
+      rule: 'must be a namespace',
+      default: 'default',
+    }),
+    POD_NAME: optional(text('Names this process in the lease. Absent: the host name, in a cluster the pod.')),
+    OIDC_ISSUER: text('Issuer whose people the owners of Tenants are, the same as that of the api.', {
+      pattern: /^https?:\/\/\S+$/,
+      rule: 'must be an http or https URL',
+      type: 'URL',
+    }),
+  },
+  build: (e) => ({
+    kubeconfig: e.KUBECONFIG,
+    watchNamespaces: [...new Set(e.WATCH_NAMESPACES)],
+    controllerName: e.CONTROLLER_NAME,
+    namespace: e.POD_NAMESPACE,
+    identity: e.POD_NAME ?? hostname(),
+    issuer: e.OIDC_ISSUER,
+  }),
+});
+
+const reconcilingEnv = defineEnvGroup({
+  title: 'Reconciling',
+  shape: {
+    LEADER_ELECTION: flag('Whether several processes take turns. Without it there may be one only.', true),
+    LEASE_NAME: text('Name of the lease.', {
+      pattern: SUBDOMAIN,
+      rule: 'must be a name of a resource',
+      default: 'despatch-controller',
+    }),
+    LEASE_DURATION_SECONDS: whole('How long others wait for a leader that is silent.', {
+      min: 2,
+      max: 3_600,
+      default: 15,
+    }),
+    LEASE_RENEW_DEADLINE_SECONDS: whole(
+      'How long a leader that cannot renew its lease goes on. Then it exits.',
+      {
+        min: 1,
+        max: 3_600,
+        default: 10,
+      },
+    ),
+    LEASE_RETRY_PERIOD_SECONDS: whole('Between two tries to get or to renew the lease.', {
+      min: 1,
+      max: 600,
+      default: 2,
+    }),
+    RECONCILE_CONCURRENCY: whole('Tenants that are reconciled at once.', { min: 1, max: 100, default: 4 }),
+    RESYNC_SECONDS: whole('Between two looks at an unchanged resource, give or take a fifth.', {
+      min: 5,
+      max: 86_400,
+      default: 300,
+    }),
+    SHUTDOWN_GRACE_MS: whole('How long a pass under way may take at the end, in milliseconds.', {
+      min: 0,
+      max: 600_000,
+      default: 25_000,
+    }),
+  },
+  build(e, { fault }) {
+    if (e.LEASE_RENEW_DEADLINE_SECONDS >= e.LEASE_DURATION_SECONDS)
+      fault('LEASE_RENEW_DEADLINE_SECONDS', 'must be less than LEASE_DURATION_SECONDS');
+    if (e.LEASE_RETRY_PERIOD_SECONDS * 1.2 >= e.LEASE_RENEW_DEADLINE_SECONDS)
+      fault('LEASE_RETRY_PERIOD_SECONDS', 'must be well below LEASE_RENEW_DEADLINE_SECONDS');
+    return {
+      election: {
+        isOn: e.LEADER_ELECTION,
+        leaseName: e.LEASE_NAME,
+        durationMs: e.LEASE_DURATION_SECONDS * 1_000,
+        renewDeadlineMs: e.LEASE_RENEW_DEADLINE_SECONDS * 1_000,
+        retryPeriodMs: e.LEASE_RETRY_PERIOD_SECONDS * 1_000,
+      },
+      concurrency: e.RECONCILE_CONCURRENCY,
+      resyncMs: e.RESYNC_SECONDS * 1_000,
+      shutdownGraceMs: e.SHUTDOWN_GRACE_MS,
+    };
+  },
+});
+
+/** Keys live in Vault alone: there is nothing for a controller to do with a local keyring. */
+const vaultEnv = defineEnvGroup({
+  ...keyringEnv,
+  build(e, context) {
+    const keyring = keyringEnv.build(e, context);
+    if (keyring.kind === 'local') context.fault('KEYRING', 'must be vault for the controller');
+    return keyring;
+  },
+});
+
+export const controllerEnvironment = {
+  runtime: runtimeEnv,
+  postgres: postgresEnv,
+  nats: natsEnv,
+  keyring: vaultEnv,
+  cluster: clusterEnv,
+  reconciling: reconcilingEnv,
+  observability: observabilityEnv,
+};
+
+export type ControllerConfig = ConfigOf<typeof controllerEnvironment>;
+
+/** @throws ConfigurationError naming every fault at once. */
+export function controllerConfig(env: NodeJS.ProcessEnv): ControllerConfig {
+  return parseEnvironment(controllerEnvironment, env);
+}

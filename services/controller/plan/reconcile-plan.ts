@@ -1,0 +1,60 @@
+import { isDeepStrictEqual } from 'node:util';
+import { conditionsOf, type Finding } from '../conditions.ts';
+import type { PlanResource, PlanStatus } from '../resources/plan-resource.ts';
+import type { Reconcile } from '../runtime/controller-loop.ts';
+import type { PlanDeps } from './plan-deps.ts';
+
+/** Every release that has tenants of a plan puts its own finalizer on it, this and its name. */
+const FINALIZER_PREFIX = 'plan.despatch.dev/';
+
+/**
+ * Keeps a plan from being deleted while tenants are bound to it. Several releases may share a plan: whether it is in use
+ * is read off its finalizers, which all see alike, so that no two controllers ever contradict each other in the status.
+ */
+export function createPlanReconciler(deps: PlanDeps): Reconcile {
+  const finalizer = `${FINALIZER_PREFIX}${deps.controllerName}`;
+  return async (key, signal) => {
+    const plan = deps.plans.get(key);
+    if (plan === undefined) return {};
+    const { finalizers = [], deletionTimestamp } = plan.metadata;
+    const bound = deps.countBoundTenants(plan.metadata.name);
+    const isHeld = finalizers.includes(finalizer);
+    // Nothing can be added to what is being deleted.
+    if (bound > 0 && !isHeld && deletionTimestamp === undefined)
+      await deps.resources.addFinalizer(plan, finalizer, signal);
+    const isReleased = bound === 0 && isHeld;
+    if (isReleased) await deps.resources.removeFinalizer(plan, finalizer, signal);
+    const others = finalizers.filter((name) => name.startsWith(FINALIZER_PREFIX) && name !== finalizer);
+    const holders = [...others, ...(bound > 0 ? [finalizer] : [])];
+    // Gone with its last finalizer.
+    if (deletionTimestamp !== undefined && finalizers.length === (isReleased ? 1 : 0)) return {};
+    if (deletionTimestamp !== undefined && bound > 0)
+      deps.warning(plan, 'InUse', 'The plan goes when no tenant is bound to it any more');
+    await writeStatus(deps, plan, holders, signal);
+    return {};
+  };
+}
+
+async function writeStatus(
+  { resources, now }: PlanDeps,
+  plan: PlanResource,
+  holders: readonly string[],
+  signal: AbortSignal,
+): Promise<void> {
+  const { generation } = plan.metadata;
+  const status: PlanStatus = {
+    observedGeneration: generation,
+    conditions: conditionsOf(planFindings(holders), plan.status?.conditions, generation, now()),
+  };
+  if (!isDeepStrictEqual(status, plan.status)) await resources.applyStatus(plan, status, signal);
+}
+
+function planFindings(holders: readonly string[]): Finding[] {
+  const names = holders.map((holder) => holder.slice(FINALIZER_PREFIX.length)).toSorted();
+  return [
+    { type: 'Ready', status: 'True', reason: 'Accepted', message: 'Tenants may use the plan' },
+    names.length === 0
+      ? { type: 'InUse', status: 'False', reason: 'NoTenants', message: 'No tenant is bound to the plan' }
+      : { type: 'InUse', status: 'True', reason: 'TenantsBound', message: `Tenants of: ${names.join(', ')}` },
+  ];
+}

@@ -1,0 +1,84 @@
+import { providerSecretBinding } from '#core/domain/binding.ts';
+import type { TenantId } from '#core/domain/ids.ts';
+import { KeyringError } from '#core/platform/keyring.ts';
+import type { KeyFacts } from '#core/platform/vault-keys.ts';
+import type { TenantResource } from '../resources/tenant-resource.ts';
+import { nextRotation } from './key-rotation.ts';
+import type { TenantDeps } from './tenant-deps.ts';
+import type { Verdict } from './tenant-findings.ts';
+
+/** Ciphertexts that are rewrapped side by side. */
+const REWRAPPED_AT_ONCE = 20;
+
+export type KeptKey = {
+  readonly verdict: Verdict;
+  /** Absent where Vault did not tell. */
+  readonly key?: KeyFacts;
+  /** Why it has to be tried again. */
+  readonly fault?: unknown;
+};
+
+/** The tenant's key: there, not older than its period, and all ciphertexts under its latest version. */
+export async function keepKey(
+  deps: TenantDeps,
+  tenant: TenantResource,
+  tenantId: TenantId,
+): Promise<KeptKey> {
+  const { keys, events, log, now } = deps;
+  try {
+    const { made, ...found } = await keys.ensure(tenantId);
+    if (made && tenant.status?.encryption !== undefined)
+      events.warning(tenant, 'KeyMissing', 'The key was gone from Vault; a new one reads nothing of the old');
+    const due = nextRotation(found.rotatedAt, tenant.spec.encryption.keyRotationPeriodDays);
+    const isDue = due !== undefined && due <= now();
+    const key = isDue ? await keys.rotate(tenantId) : found;
+    if (isDue) events.normal(tenant, 'KeyRotated', `The key's version is now ${key.latestVersion}`);
+    const unreadable = key.latestVersion > 1 ? await rewrapAll(deps, tenantId, key.latestVersion) : 0;
+    if (unreadable > 0)
+      events.warning(
+        tenant,
+        'RewrapFailed',
+        `${unreadable} credentials could not be moved to the new version`,
+      );
+    return { key, verdict: { ok: true, reason: 'KeyReady', message: `The key is ${key.name}` } };
+  } catch (fault) {
+    if (!(fault instanceof KeyringError)) throw fault;
+    log.warn({ err: fault, tenantId }, "Could not keep a tenant's key");
+    return { fault, verdict: keyVerdict(fault) };
+  }
+}
+
+/** How many are damaged, and stay as they are. */
+async function rewrapAll(
+  { keys, store }: TenantDeps,
+  tenantId: TenantId,
+  latestVersion: number,
+): Promise<number> {
+  for (;;) {
+    const outdated = await store.outdatedCiphertexts(tenantId, latestVersion, REWRAPPED_AT_ONCE);
+    const moved = await Promise.all(
+      outdated.map(async ({ providerId, ciphertext }) => {
+        try {
+          const rewrapped = await keys.rewrap(providerSecretBinding(tenantId, providerId), ciphertext);
+          await store.replaceCiphertext(tenantId, providerId, { old: ciphertext, new: rewrapped });
+          return true;
+        } catch (error) {
+          if (error instanceof KeyringError && error.code === 'corrupt') return false;
+          throw error;
+        }
+      }),
+    );
+    // What was replaced by somebody else in the meantime counts as moved: it is no longer found.
+    if (!moved.includes(true)) return moved.length;
+  }
+}
+
+function keyVerdict({ code }: KeyringError): Verdict {
+  return code === 'refused'
+    ? {
+        ok: false,
+        reason: 'VaultRefused',
+        message: 'Vault refuses; the policy of the controller does not allow it',
+      }
+    : { ok: false, reason: 'VaultUnavailable', message: 'Vault gave no answer; it is tried again' };
+}

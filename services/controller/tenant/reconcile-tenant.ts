@@ -1,0 +1,196 @@
+import type { TenantId } from '#core/domain/ids.ts';
+import type { Limits } from '#core/domain/plan.ts';
+import type { StoredTenant } from '#core/store/managed-tenants.ts';
+import type { PlanResource } from '../resources/plan-resource.ts';
+import type { TenantResource } from '../resources/tenant-resource.ts';
+import type { Reconcile, ReconcileResult } from '../runtime/controller-loop.ts';
+import { finalizeTenant, purgeRest } from './finalize-tenant.ts';
+import { nextRotation } from './key-rotation.ts';
+import { keepKey } from './keep-key.ts';
+import { PAUSE_ANNOTATION, TENANT_FINALIZER, type TenantDeps } from './tenant-deps.ts';
+import { notReady, tenantFindings, type Verdict } from './tenant-findings.ts';
+import {
+  differences,
+  lastKnownPlan,
+  refOf,
+  slugOf,
+  suspensionOf,
+  wantedTenant,
+  type PlanRevision,
+} from './wanted-tenant.ts';
+import { writeNotReady, writeStatus } from './write-status.ts';
+
+/** A slug may become free at any time, and nothing tells. */
+const CONFLICT_RECHECK_MS = 60_000;
+
+/**
+ * Makes a tenant what its resource says: in Postgres first, since suspension and limits must not wait for Vault, then
+ * its key. Each step is idempotent, and an unchanged resource causes reads only. Steps that fail are said in the status
+ * and thrown, to be tried again.
+ */
+export function createTenantReconciler(deps: TenantDeps): Reconcile {
+  return async (key, signal): Promise<ReconcileResult> => {
+    const tenant = deps.tenants.get(key);
+    if (tenant === undefined) return {};
+    if (tenant.metadata.annotations?.[PAUSE_ANNOTATION] === 'true') {
+      const ready = notReady('Paused', `Paused by the annotation ${PAUSE_ANNOTATION}`);
+      await writeNotReady(deps, tenant, ready, signal);
+      return {};
+    }
+    if (tenant.metadata.deletionTimestamp !== undefined) return finalizeTenant(deps, tenant, signal);
+    if (!tenant.metadata.finalizers?.includes(TENANT_FINALIZER))
+      await deps.resources.addFinalizer(tenant, signal);
+
+    const planName = tenant.spec.planRef.name;
+    const plan = deps.plans.get(planName);
+    const applied = await applyTenant(deps, tenant, plan);
+    const kept = applied.id === null ? null : await keepKey(deps, tenant, applied.id);
+    const suspension = suspensionOf(tenant);
+
+    await writeStatus(
+      deps,
+      tenant,
+      {
+        facts: {
+          slug: slugOf(tenant),
+          ...(applied.id === null ? {} : { tenantId: applied.id }),
+          ...(applied.limits === null ? {} : { effectiveLimits: applied.limits }),
+          ...(applied.plan === null
+            ? {}
+            : { plan: { name: applied.plan.name, generation: applied.plan.generation } }),
+          ...encryptionFacts(tenant, kept?.key),
+        },
+        findings: tenantFindings({
+          plan: planVerdict(planName, plan),
+          applied: applied.verdict,
+          key: kept?.verdict ?? null,
+          suspension:
+            applied.id === null
+              ? null
+              : {
+                  isSuspended: suspension !== null,
+                  message: suspension === null ? 'The tenant is active' : `Suspended: ${suspension}`,
+                },
+        }),
+      },
+      signal,
+    );
+    const fault = applied.fault ?? kept?.fault;
+    if (fault !== undefined) throw fault;
+    if (applied.verdict.reason === 'Purging') return { requeueAfterMs: 1_000 };
+    if (!applied.verdict.ok) return { requeueAfterMs: CONFLICT_RECHECK_MS };
+    return { requeueAfterMs: nextLookMs(deps, tenant, kept?.key?.rotatedAt) };
+  };
+}
+
+type Applied = {
+  readonly verdict: Verdict;
+  /** Null where the resource speaks for no tenant. */
+  readonly id: TenantId | null;
+  readonly limits: Limits | null;
+  readonly plan: PlanRevision | null;
+  readonly fault?: unknown;
+};
+
+const NOTHING = { id: null, limits: null, plan: null } as const;
+
+async function applyTenant(
+  deps: TenantDeps,
+  tenant: TenantResource,
+  plan: PlanResource | undefined,
+): Promise<Applied> {
+  try {
+    const stored = await deps.store.find(slugOf(tenant));
+    if (stored !== undefined && stored.ownerRef !== refOf(tenant)) return slugConflict(tenant, stored);
+    if (stored?.status === 'deleting') return await awaitPurge(deps, tenant, stored);
+    const revision = planRevision(plan) ?? (stored && lastKnownPlan(stored));
+    if (revision === undefined)
+      return { ...NOTHING, verdict: failed('PlanNotFound', 'There is no plan to take limits from') };
+    return await apply(deps, tenant, stored, revision);
+  } catch (fault) {
+    deps.log.error({ err: fault, tenant: refOf(tenant) }, 'Could not apply a tenant');
+    const verdict = failed('DatabaseUnavailable', 'The database did not take the tenant; it is tried again');
+    return { ...NOTHING, verdict, fault };
+  }
+}
+
+async function apply(
+  { store, notify, events }: TenantDeps,
+  tenant: TenantResource,
+  stored: StoredTenant | undefined,
+  revision: PlanRevision,
+): Promise<Applied> {
+  const wanted = wantedTenant(tenant, revision);
+  const { fields, isDrift } = differences(stored, wanted);
+  const done = (id: TenantId): Applied => ({
+    verdict: { ok: true, reason: 'Applied', message: 'Limits, suspension and owners are in force' },
+    id,
+    limits: wanted.limits,
+    plan: revision,
+  });
+  if (stored !== undefined && fields.length === 0) return done(stored.id);
+
+  const { outcome, id } = await store.apply(wanted);
+  switch (outcome) {
+    case 'applied': {
+      if (id === null) throw new Error('a tenant without an id was applied');
+      notify(id);
+      if (isDrift) events.driftRepaired(tenant, fields);
+      else if (stored === undefined) events.normal(tenant, 'Created', `Tenant ${id} was created`);
+      return done(id);
+    }
+    case 'taken':
+      return { ...NOTHING, verdict: failed('SlugConflict', `The slug ${wanted.slug} is taken`) };
+    case 'purging':
+      return { ...NOTHING, verdict: failed('Purging', 'An earlier tenant of this slug is being purged') };
+    case 'stale':
+      // The cache is behind; the event that brings it up to date is on its way.
+      return { ...NOTHING, verdict: failed('Stale', 'A newer revision has been applied') };
+  }
+}
+
+function slugConflict(tenant: TenantResource, { ownerRef }: StoredTenant): Applied {
+  const holder = ownerRef === null ? 'was created through the API' : `belongs to ${ownerRef}`;
+  return {
+    ...NOTHING,
+    verdict: failed('SlugConflict', `The tenant with the slug ${slugOf(tenant)} ${holder}`),
+  };
+}
+
+/** The resource that asked for the purge went before it had ended; this one cannot begin before that. */
+async function awaitPurge(deps: TenantDeps, tenant: TenantResource, stored: StoredTenant): Promise<Applied> {
+  await purgeRest(deps, { slug: slugOf(tenant), uid: stored.ownerUid ?? '' }, stored.id);
+  return { ...NOTHING, verdict: failed('Purging', 'An earlier tenant of this slug is being purged') };
+}
+
+function planRevision(plan: PlanResource | undefined): PlanRevision | undefined {
+  if (plan === undefined) return undefined;
+  const { name, uid, generation } = plan.metadata;
+  return { name, uid, generation, limits: plan.spec.limits };
+}
+
+function planVerdict(name: string, plan: PlanResource | undefined): Verdict {
+  return plan === undefined
+    ? failed('PlanNotFound', `There is no plan '${name}'; the last known limits stay in force`)
+    : { ok: true, reason: 'PlanFound', message: `Limits come from the plan '${name}'` };
+}
+
+function failed(reason: string, message: string): Verdict {
+  return { ok: false, reason, message };
+}
+
+type KeyShown = { readonly name: string; readonly latestVersion: number; readonly rotatedAt: Date };
+
+/** While Vault is away, what was known of the key stays. */
+function encryptionFacts(tenant: TenantResource, key: KeyShown | undefined) {
+  const known = tenant.status?.encryption;
+  if (key === undefined) return known === undefined ? {} : { encryption: known };
+  const lastRotationTime = key.rotatedAt.toISOString().replace(/\.\d{3}Z$/, 'Z');
+  return { encryption: { keyName: key.name, latestVersion: key.latestVersion, lastRotationTime } };
+}
+
+function nextLookMs({ resyncMs, random, now }: TenantDeps, tenant: TenantResource, rotatedAt?: Date): number {
+  const resync = resyncMs * (0.8 + 0.4 * random());
+  const due = rotatedAt && nextRotation(rotatedAt, tenant.spec.encryption.keyRotationPeriodDays);
+  return due === undefined ? resync : Math.max(1_000, Math.min(resync, due.getTime() - now().getTime()));
+}

@@ -1,0 +1,141 @@
+import { describe, expect, test } from 'vitest';
+import { PLANS } from '#core/domain/plan.ts';
+import type { StoredTenant, WantedTenant } from '#core/store/managed-tenants.ts';
+import { TenantResource } from '../resources/tenant-resource.ts';
+import { differences, lastKnownPlan, suspensionOf, wantedTenant } from './wanted-tenant.ts';
+
+const UID = '0b0f9d3c-3f0e-4b51-9c0e-3c1c0f6a7d10';
+const PLAN = { name: 'growth', uid: 'plan-uid', generation: 3, limits: PLANS.growth };
+
+function resource(spec: object = {}, metadata: object = {}): TenantResource {
+  return TenantResource.parse({
+    apiVersion: 'despatch.dev/v1alpha1',
+    kind: 'Tenant',
+    metadata: {
+      name: 'acme',
+      namespace: 'team-a',
+      uid: UID,
+      generation: 2,
+      resourceVersion: '1',
+      creationTimestamp: '2026-01-01T00:00:00Z',
+      ...metadata,
+    },
+    spec,
+  });
+}
+
+function storedAs(wanted: WantedTenant): StoredTenant {
+  return {
+    id: wanted.id,
+    plan: wanted.plan,
+    status: wanted.suspension === null ? 'active' : 'suspended',
+    suspensionReason: wanted.suspension,
+    suspendedBy: null,
+    ownerUid: wanted.uid,
+    ownerRef: wanted.ref,
+    ownerCreatedAt: new Date(wanted.createdAt),
+    ownerGeneration: wanted.generation,
+    planUid: wanted.planUid,
+    planGeneration: wanted.planGeneration,
+    limits: wanted.limits,
+    overrides: wanted.overrides,
+    displayName: wanted.name,
+    namedOwners: wanted.owners,
+  };
+}
+
+describe('what a resource asks for', () => {
+  test('a bare resource is an active tenant named after itself, with the limits of its plan', () => {
+    expect(wantedTenant(resource(), PLAN)).toMatchObject({
+      id: UID,
+      slug: 'acme',
+      name: 'acme',
+      plan: 'growth',
+      limits: PLANS.growth,
+      overrides: {},
+      suspension: null,
+      ref: 'team-a/acme',
+      generation: 2,
+      planGeneration: 3,
+      owners: [],
+    });
+  });
+
+  test('an override holds before the plan, and a plan that lacks a limit gives the free one', () => {
+    const wanted = wantedTenant(resource({ limits: { messagesPerDay: 7 } }), {
+      ...PLAN,
+      limits: { inFlightMax: 9 },
+    });
+    expect(wanted.limits).toEqual({ ...PLANS.free, inFlightMax: 9, messagesPerDay: 7 });
+    expect(wanted.overrides).toEqual({ messagesPerDay: 7 });
+  });
+
+  test.each([
+    [{}, null],
+    [{ state: 'Suspended' }, 'manual'],
+    [{ state: 'Suspended', suspendReason: 'abuse' }, 'abuse'],
+  ])('%o is the suspension %s', (spec, expected) => {
+    expect(suspensionOf(resource(spec))).toBe(expected);
+  });
+});
+
+describe('what differs', () => {
+  const wanted = wantedTenant(
+    resource({ owners: [{ email: 'ann@example.org' }], limits: { apiKeysMax: 3 } }),
+    PLAN,
+  );
+
+  test('nothing where everything is as wanted, in whatever order names are stored', () => {
+    const reversed = Object.fromEntries(Object.entries(wanted.limits).toReversed());
+    expect(differences({ ...storedAs(wanted), limits: reversed }, wanted)).toEqual({
+      fields: [],
+      isDrift: false,
+    });
+  });
+
+  test('all of it where nothing is stored', () => {
+    expect(differences(undefined, wanted)).toEqual({ fields: ['tenant'], isDrift: false });
+  });
+
+  test.each<[string, Partial<StoredTenant>, string[], boolean]>([
+    ['a plan that somebody moved', { plan: 'free' }, ['plan'], true],
+    ['a limit that somebody changed', { limits: { ...wanted.limits, inFlightMax: 1 } }, ['limits'], true],
+    ['a limit that nobody knows', { limits: { ...wanted.limits, extra: 1 } }, ['limits'], true],
+    ['limits that are gone', { limits: null }, ['limits'], true],
+    ['an override that is gone', { overrides: {} }, ['overrides'], true],
+    [
+      'a suspension that nobody declared',
+      { status: 'suspended', suspensionReason: 'billing' },
+      ['suspension'],
+      true,
+    ],
+    ['an older generation', { ownerGeneration: 1, plan: 'free' }, ['plan', 'revision'], false],
+    ['an older plan', { planGeneration: 2, limits: PLANS.free }, ['limits', 'revision'], false],
+    ['a plan of another UID', { planUid: 'other' }, ['revision'], false],
+    [
+      'a resource of another UID',
+      { ownerUid: 'other', status: 'suspended', suspensionReason: 'manual' },
+      ['suspension', 'revision'],
+      false,
+    ],
+    [
+      'a retained tenant',
+      { ownerUid: null, status: 'suspended', suspensionReason: 'manual' },
+      ['suspension', 'revision'],
+      false,
+    ],
+    ['another display name', { displayName: 'Acme' }, ['displayName'], false],
+    ['an owner not named before', { namedOwners: [] }, ['owners'], false],
+  ])('%s', (_what, stored, fields, isDrift) => {
+    expect(differences({ ...storedAs(wanted), ...stored }, wanted)).toEqual({ fields, isDrift });
+  });
+
+  test('nothing while the plan is missing: the last known one goes on', () => {
+    const stored = storedAs(wanted);
+    const goesOn = wantedTenant(
+      resource({ owners: [{ email: 'ann@example.org' }], limits: { apiKeysMax: 3 } }),
+      lastKnownPlan(stored),
+    );
+    expect(differences(stored, goesOn).fields).toEqual([]);
+  });
+});

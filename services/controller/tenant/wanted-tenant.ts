@@ -1,0 +1,116 @@
+import { isUuid, newId, type TenantId } from '#core/domain/ids.ts';
+import { effectiveLimits, type Limits, type StatedLimits } from '#core/domain/plan.ts';
+import type { NamedOwner, StoredTenant, WantedTenant } from '#core/store/managed-tenants.ts';
+import type { SuspensionReason } from '#core/store/tenants.ts';
+import type { TenantResource } from '../resources/tenant-resource.ts';
+
+/** The revision of a plan that a tenant gets its limits from. */
+export type PlanRevision = {
+  readonly name: string;
+  readonly uid: string;
+  readonly generation: number;
+  readonly limits: StatedLimits;
+};
+
+export function slugOf(tenant: TenantResource): string {
+  return tenant.spec.slug ?? tenant.metadata.name;
+}
+
+/** "namespace/name": who a tenant's owner is to people. */
+export function refOf(tenant: TenantResource): string {
+  return `${tenant.metadata.namespace}/${tenant.metadata.name}`;
+}
+
+export function suspensionOf({ spec }: TenantResource): SuspensionReason | null {
+  return spec.state === 'Suspended' ? (spec.suspendReason ?? 'manual') : null;
+}
+
+/** What a resource asks for, under this revision of its plan. */
+export function wantedTenant(tenant: TenantResource, plan: PlanRevision): WantedTenant & { limits: Limits } {
+  const { metadata, spec } = tenant;
+  const slug = slugOf(tenant);
+  return {
+    id: idFor(metadata.uid),
+    slug,
+    name: spec.displayName ?? slug,
+    plan: plan.name,
+    limits: effectiveLimits(plan.limits, spec.limits),
+    overrides: { ...spec.limits },
+    suspension: suspensionOf(tenant),
+    uid: metadata.uid,
+    ref: refOf(tenant),
+    createdAt: metadata.creationTimestamp,
+    generation: metadata.generation,
+    planUid: plan.uid,
+    planGeneration: plan.generation,
+    owners: (spec.owners ?? []).map(toNamedOwner),
+  };
+}
+
+/**
+ * The plan that a stored tenant has, where its resource names one that does not exist (yet, or any more): a wrong name
+ * changes no limit, and suspension goes on working.
+ */
+export function lastKnownPlan(stored: StoredTenant): PlanRevision {
+  return {
+    name: stored.plan,
+    uid: stored.planUid ?? '',
+    generation: stored.planGeneration ?? 0,
+    limits: stored.limits ?? {},
+  };
+}
+
+export type Differences = {
+  /** Names of what is not as the resource wants it; empty: nothing is to be written. */
+  readonly fields: readonly string[];
+  /** The resource and its plan have said this before: somebody else has changed it since. */
+  readonly isDrift: boolean;
+};
+
+/** How the stored tenant differs from what is wanted. */
+export function differences(stored: StoredTenant | undefined, wanted: WantedTenant): Differences {
+  if (stored === undefined) return { fields: ['tenant'], isDrift: false };
+  const isKnown =
+    stored.ownerUid === wanted.uid &&
+    stored.ownerGeneration === wanted.generation &&
+    stored.planUid === wanted.planUid &&
+    stored.planGeneration === wanted.planGeneration;
+  const settings = [
+    ['plan', stored.plan === wanted.plan],
+    ['limits', equalLimits(stored.limits, wanted.limits)],
+    ['overrides', equalLimits(stored.overrides, wanted.overrides)],
+    [
+      'suspension',
+      stored.status === (wanted.suspension === null ? 'active' : 'suspended') &&
+        stored.suspensionReason === wanted.suspension,
+    ],
+  ] as const;
+  const moved = settings.filter(([, isEqual]) => !isEqual).map(([name]) => name);
+  const said = [
+    ['displayName', stored.displayName === wanted.name],
+    ['owners', JSON.stringify(stored.namedOwners) === JSON.stringify(wanted.owners)],
+    ['revision', isKnown],
+  ] as const;
+  const named = said.filter(([, isEqual]) => !isEqual).map(([name]) => name);
+  return { fields: [...moved, ...named], isDrift: isKnown && moved.length > 0 };
+}
+
+/**
+ * A tenant that is new gets its resource's UID for an id, so that a second try after a crash finds the key that the
+ * first one made.
+ */
+function idFor(uid: string): TenantId {
+  return isUuid(uid) ? (uid as TenantId) : newId<TenantId>();
+}
+
+function toNamedOwner(owner: {
+  readonly email?: string | undefined;
+  readonly subject?: string | undefined;
+}): NamedOwner {
+  return owner.email === undefined ? { subject: owner.subject ?? '' } : { email: owner.email };
+}
+
+function equalLimits(a: StatedLimits | null, b: StatedLimits): boolean {
+  const names = new Set([...Object.keys(a ?? {}), ...Object.keys(b)]);
+  return a !== null && [...names].every((name) => a[name] === b[name]);
+}

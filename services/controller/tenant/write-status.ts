@@ -1,0 +1,40 @@
+import { isDeepStrictEqual } from 'node:util';
+import { conditionsOf, type Finding } from '../conditions.ts';
+import type { TenantResource, TenantStatus } from '../resources/tenant-resource.ts';
+import type { TenantDeps } from './tenant-deps.ts';
+
+type Facts = Omit<TenantStatus, 'conditions' | 'observedGeneration'>;
+
+/** Writes the status if it says anything new. */
+export async function writeStatus(
+  { resources, now }: Pick<TenantDeps, 'resources' | 'now'>,
+  tenant: TenantResource,
+  found: { readonly facts: Facts; readonly findings: readonly Finding[] },
+  signal: AbortSignal,
+): Promise<void> {
+  const { generation } = tenant.metadata;
+  const status: TenantStatus = {
+    ...found.facts,
+    observedGeneration: generation,
+    conditions: conditionsOf(found.findings, tenant.status?.conditions, generation, now()),
+  };
+  if (!isDeepStrictEqual(plain(status), plain(tenant.status ?? {})))
+    await resources.applyStatus(tenant, status, signal);
+}
+
+/** Changes `Ready` alone: what else is known stays known. */
+export async function writeNotReady(
+  deps: Pick<TenantDeps, 'resources' | 'now'>,
+  tenant: TenantResource,
+  ready: Finding,
+  signal: AbortSignal,
+): Promise<void> {
+  const { conditions = [], observedGeneration: _, ...facts } = tenant.status ?? {};
+  const others = conditions.filter(({ type }) => type !== ready.type);
+  await writeStatus(deps, tenant, { facts, findings: [ready, ...others] }, signal);
+}
+
+/** As it travels: without names that have no value. */
+function plain(status: object): unknown {
+  return JSON.parse(JSON.stringify(status));
+}

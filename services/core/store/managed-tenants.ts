@@ -1,0 +1,180 @@
+import type { ProviderAccountId, TenantId } from '#core/domain/ids.ts';
+import type { StatedLimits } from '#core/domain/plan.ts';
+import type { Json, Sql } from '#core/platform/postgres.ts';
+import type { TenantStatus } from './directory.ts';
+import type { SuspensionReason } from './tenants.ts';
+
+/** A person that a resource names as owner. */
+export type NamedOwner = { readonly email: string } | { readonly subject: string };
+
+/** What is stored of a tenant that a resource asks about. */
+export type StoredTenant = {
+  readonly id: TenantId;
+  readonly plan: string;
+  readonly status: TenantStatus;
+  readonly suspensionReason: SuspensionReason | null;
+  readonly suspendedBy: string | null;
+  /** The resource that owns it now; null for the API's, and for one that was retained when its resource went. */
+  readonly ownerUid: string | null;
+  /** "namespace/name" of the resource that declared it, also when that is gone; null for the API's. */
+  readonly ownerRef: string | null;
+  readonly ownerCreatedAt: Date | null;
+  readonly ownerGeneration: number | null;
+  readonly planUid: string | null;
+  readonly planGeneration: number | null;
+  readonly limits: StatedLimits | null;
+  readonly overrides: StatedLimits | null;
+  /** What the resource last named; the api may have given the tenant another name and other members since. */
+  readonly displayName: string | null;
+  readonly namedOwners: readonly NamedOwner[];
+};
+
+/** What a tenant is to be, and the word of which resource that is. */
+export type WantedTenant = {
+  /** Names the tenant if it is new. */
+  readonly id: TenantId;
+  readonly slug: string;
+  readonly name: string;
+  readonly plan: string;
+  readonly limits: StatedLimits;
+  readonly overrides: StatedLimits;
+  readonly suspension: SuspensionReason | null;
+  readonly uid: string;
+  /** "namespace/name". */
+  readonly ref: string;
+  readonly createdAt: string;
+  readonly generation: number;
+  readonly planUid: string;
+  readonly planGeneration: number;
+  readonly owners: readonly NamedOwner[];
+};
+
+/**
+ * - `taken`: the slug is another's.
+ * - `stale`: a newer resource, or a newer generation of it or of its plan, has spoken.
+ * - `purging`: its rows are being deleted.
+ */
+export type ApplyOutcome = 'applied' | 'taken' | 'stale' | 'purging';
+
+/**
+ * - `deleted`: there may be more. - `draining`: provider calls under way are left.
+ * - `empty`: only the tenant's own rows are left. - `absent`: no purge of this resource is under way.
+ */
+export type PurgeOutcome = 'deleted' | 'draining' | 'empty' | 'absent';
+
+type Row = {
+  readonly id: TenantId;
+  readonly plan: string;
+  readonly status: TenantStatus;
+  readonly suspension_reason: SuspensionReason | null;
+  readonly suspended_by: string | null;
+  readonly owner_uid: string | null;
+  readonly owner_ref: string | null;
+  readonly owner_created_at: Date | null;
+  readonly owner_generation: number | null;
+  readonly owner_plan_uid: string | null;
+  readonly owner_plan_generation: number | null;
+  readonly limits: StatedLimits | null;
+  readonly overrides: StatedLimits | null;
+  readonly owner_display_name: string | null;
+  readonly owner_named_owners: readonly NamedOwner[];
+};
+
+/** A tenant and its resource, by the slug and the resource's UID. */
+export type OwnedSlug = { readonly slug: string; readonly uid: string };
+
+/**
+ * Tenants that cluster resources declare. Every change is one transaction, fenced in the database by the resource's
+ * identity and generation, so that a controller with an old view of the cluster changes nothing.
+ * @param issuer Whose people the named owners are.
+ */
+export function managedTenantStore(sql: Sql, issuer: string) {
+  return {
+    async find(slug: string): Promise<StoredTenant | undefined> {
+      const [row] = await sql<Row[]>`select * from managed_tenant(${slug})`;
+      return row && toStoredTenant(row);
+    },
+
+    /** The id is null where the slug was taken by nobody that can be named. */
+    async apply(
+      wanted: WantedTenant,
+    ): Promise<{ readonly outcome: ApplyOutcome; readonly id: TenantId | null }> {
+      const [row] = await sql<{ outcome: ApplyOutcome; id: TenantId | null }[]>`
+        select outcome, id from apply_tenant(${sql.json({ ...wanted, issuer } as unknown as Json)})`;
+      if (row === undefined) throw new Error('apply_tenant returned no row');
+      return row;
+    },
+
+    /** The tenant that was let go of; undefined where the resource owned none. */
+    async retain({ slug, uid }: OwnedSlug): Promise<TenantId | undefined> {
+      const [row] = await sql<{ id: TenantId | null }[]>`select retain_tenant(${slug}, ${uid}) as id`;
+      return row?.id ?? undefined;
+    },
+
+    /** The tenant whose intake and delivery have ended; undefined where the resource owns none. */
+    async beginPurge({ slug, uid }: OwnedSlug): Promise<TenantId | undefined> {
+      const [row] = await sql<{ id: TenantId | null }[]>`select begin_purge(${slug}, ${uid}) as id`;
+      return row?.id ?? undefined;
+    },
+
+    /** @param most Messages, or other rows, of one transaction. */
+    async purgeSome(
+      { slug, uid }: OwnedSlug,
+      most: number,
+    ): Promise<{ readonly outcome: PurgeOutcome; readonly deleted: number }> {
+      const [row] = await sql<{ outcome: PurgeOutcome; deleted: number }[]>`
+        select outcome, deleted from purge_some(${slug}, ${uid}, ${most})`;
+      if (row === undefined) throw new Error('purge_some returned no row');
+      return row;
+    },
+
+    /** False where messages have come in the meantime. */
+    async endPurge({ slug, uid }: OwnedSlug): Promise<boolean> {
+      const [row] = await sql<{ done: boolean }[]>`select end_purge(${slug}, ${uid}) as done`;
+      return row?.done ?? false;
+    },
+
+    async outdatedCiphertexts(
+      tenantId: TenantId,
+      latestVersion: number,
+      most: number,
+    ): Promise<{ readonly providerId: ProviderAccountId; readonly ciphertext: string }[]> {
+      const rows = await sql<{ provider_id: ProviderAccountId; ciphertext: string }[]>`
+        select provider_id, ciphertext from outdated_ciphertexts(${tenantId}, ${latestVersion}, ${most})`;
+      return rows.map((row) => ({ providerId: row.provider_id, ciphertext: row.ciphertext }));
+    },
+
+    /** False where the old one has been replaced or removed since. */
+    async replaceCiphertext(
+      tenantId: TenantId,
+      providerId: ProviderAccountId,
+      replacement: { readonly old: string; readonly new: string },
+    ): Promise<boolean> {
+      const [row] = await sql<{ moved: boolean }[]>`
+        select replace_ciphertext(${tenantId}, ${providerId}, ${replacement.old}, ${replacement.new}) as moved`;
+      return row?.moved ?? false;
+    },
+  };
+}
+
+export type ManagedTenantStore = ReturnType<typeof managedTenantStore>;
+
+function toStoredTenant(row: Row): StoredTenant {
+  return {
+    id: row.id,
+    plan: row.plan,
+    status: row.status,
+    suspensionReason: row.suspension_reason,
+    suspendedBy: row.suspended_by,
+    ownerUid: row.owner_uid,
+    ownerRef: row.owner_ref,
+    ownerCreatedAt: row.owner_created_at,
+    ownerGeneration: row.owner_generation,
+    planUid: row.owner_plan_uid,
+    planGeneration: row.owner_plan_generation,
+    limits: row.limits,
+    overrides: row.overrides,
+    displayName: row.owner_display_name,
+    namedOwners: row.owner_named_owners,
+  };
+}

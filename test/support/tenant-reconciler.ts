@@ -1,0 +1,185 @@
+import { randomUUID } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import { newId, type TenantId } from '#core/domain/ids.ts';
+import { PLANS } from '#core/domain/plan.ts';
+import { secret } from '#core/domain/secret.ts';
+import { createLogger } from '#core/platform/logger.ts';
+import { openPostgres } from '#core/platform/postgres.ts';
+import { openVaultKeyring } from '#core/platform/vault-keyring.ts';
+import { openVaultKeys } from '#core/platform/vault-keys.ts';
+import { managedTenantStore } from '#core/store/managed-tenants.ts';
+import { configureVault } from '../../deploy/vault/setup.ts';
+import { PlanResource } from '../../services/controller/resources/plan-resource.ts';
+import { TenantResource, type TenantStatus } from '../../services/controller/resources/tenant-resource.ts';
+import { createTenantReconciler } from '../../services/controller/tenant/reconcile-tenant.ts';
+import { TENANT_FINALIZER, type TenantDeps } from '../../services/controller/tenant/tenant-deps.ts';
+import { testDatabase, testVault } from './servers.ts';
+
+export const ISSUER = 'https://issuer.test';
+
+/** What a reconciler wrote, in order: "finalizer+", "status", "event Reason", … */
+export type Write = string;
+
+/**
+ * A tenant reconciler on a real Postgres and a real Vault, as the database role and the Vault policy of the controller.
+ * The cluster is a few objects in memory: what a real API server makes of them is proven elsewhere.
+ */
+export async function setupTenantReconciler() {
+  const stack = new AsyncDisposableStack();
+  const database = stack.use(await testDatabase());
+  const open = (url: string) =>
+    stack.use(
+      openPostgres({ url: secret(url), poolMax: 6, statementTimeoutMs: 10_000, applicationName: 'test' }),
+    ).sql;
+  const [admin, api, worker] = [open(database.superuserUrl), open(database.apiUrl), open(database.workerUrl)];
+  const vault = stack.use(await testVault());
+  const roles = await configureVault({
+    address: vault.address,
+    rootToken: vault.rootToken,
+    transitMount: vault.mount,
+    namePrefix: `${vault.mount}-`,
+  });
+  const log = createLogger({ level: 'error', component: 'test', destination: { write: () => undefined } });
+  const vaultAs = (service: keyof typeof roles) => ({
+    config: {
+      address: vault.address,
+      transitMount: vault.mount,
+      keyPrefix: 'despatch-',
+      auth: {
+        method: 'approle' as const,
+        mount: 'approle',
+        roleId: roles[service].roleId,
+        secretId: secret(roles[service].secretId),
+      },
+    },
+    log,
+  });
+  const keys = stack.use(openVaultKeys(vaultAs('controller')));
+  const encrypter = stack.use(openVaultKeyring(vaultAs('api')));
+  const decrypter = stack.use(openVaultKeyring(vaultAs('worker')));
+
+  const tenants = new Map<string, TenantResource>();
+  const plans = new Map<string, PlanResource>();
+  const writes: Write[] = [];
+  let clock = () => new Date();
+  const update = (tenant: TenantResource, change: Partial<TenantResource>): void => {
+    const key = `${tenant.metadata.namespace}/${tenant.metadata.name}`;
+    const now = tenants.get(key);
+    if (now?.metadata.uid !== tenant.metadata.uid) return;
+    const next = { ...now, ...change };
+    const isGone = next.metadata.deletionTimestamp !== undefined && next.metadata.finalizers?.length === 0;
+    if (isGone) tenants.delete(key);
+    else tenants.set(key, next);
+  };
+  const store = managedTenantStore(open(database.controllerUrl), ISSUER);
+  const deps: TenantDeps = {
+    tenants,
+    plans,
+    store,
+    keys,
+    resources: {
+      async addFinalizer(tenant) {
+        writes.push('finalizer+');
+        const finalizers = [...(tenant.metadata.finalizers ?? []), TENANT_FINALIZER];
+        update(tenant, { metadata: { ...tenant.metadata, finalizers } });
+      },
+      async removeFinalizer(tenant) {
+        writes.push('finalizer-');
+        const finalizers = (tenant.metadata.finalizers ?? []).filter((name) => name !== TENANT_FINALIZER);
+        update(tenant, { metadata: { ...tenant.metadata, finalizers } });
+      },
+      async applyStatus(tenant, status: TenantStatus) {
+        writes.push('status');
+        if (isDeepStrictEqual(tenant.status, status)) throw new Error('an equal status was written');
+        update(tenant, { status });
+      },
+    },
+    notify: (tenantId) => void writes.push(`notice ${tenantId}`),
+    events: {
+      normal: (_about, reason) => void writes.push(`event ${reason}`),
+      warning: (_about, reason) => void writes.push(`warning ${reason}`),
+      driftRepaired: (_about, fields) => void writes.push(`drift ${fields.join(',')}`),
+    },
+    log,
+    now: () => clock(),
+    random: () => 0.5,
+    resyncMs: 300_000,
+  };
+
+  return {
+    admin,
+    api,
+    worker,
+    vault,
+    store,
+    keys,
+    encrypter,
+    decrypter,
+    tenants,
+    plans,
+    deps,
+    setClock: (next: () => Date): void => void (clock = next),
+    /** With other parts than the real ones in some places. */
+    reconcilerWith: (parts: Partial<TenantDeps>) => createTenantReconciler({ ...deps, ...parts }),
+    /** One pass; returns what it wrote to cluster, NATS and events. */
+    async reconcile(key: string, reconciler = createTenantReconciler(deps)): Promise<Write[]> {
+      writes.length = 0;
+      await reconciler(key, AbortSignal.timeout(20_000), log);
+      return [...writes];
+    },
+    /** Declares a plan; changing it counts up its generation. */
+    putPlan(name: string, limits: Record<string, number> = {}): void {
+      const before = plans.get(name)?.metadata;
+      plans.set(
+        name,
+        PlanResource.parse({
+          apiVersion: 'despatch.dev/v1alpha1',
+          kind: 'Plan',
+          metadata: {
+            name,
+            uid: before?.uid ?? randomUUID(),
+            generation: (before?.generation ?? 0) + 1,
+            resourceVersion: '1',
+            creationTimestamp: '2026-01-01T00:00:00Z',
+          },
+          spec: { displayName: name, limits: { ...PLANS.free, ...limits } },
+        }),
+      );
+    },
+    /** Declares a tenant under a name of its own, or changes it. Returns its key. */
+    putTenant(spec: object = {}, at: { key?: string; uid?: string; createdAt?: string } = {}): string {
+      const key = at.key ?? `team/t-${newId<TenantId>().slice(0, 8)}`;
+      const [namespace = '', name = ''] = key.split('/');
+      const before = at.uid === undefined ? tenants.get(key) : undefined;
+      tenants.set(
+        key,
+        TenantResource.parse({
+          apiVersion: 'despatch.dev/v1alpha1',
+          kind: 'Tenant',
+          metadata: {
+            ...before?.metadata,
+            name,
+            namespace,
+            uid: before?.metadata.uid ?? at.uid ?? randomUUID(),
+            generation: (before?.metadata.generation ?? 0) + 1,
+            resourceVersion: '1',
+            creationTimestamp: before?.metadata.creationTimestamp ?? at.createdAt ?? '2026-01-01T00:00:00Z',
+          },
+          spec,
+          ...(before?.status === undefined ? {} : { status: before.status }),
+        }),
+      );
+      return key;
+    },
+    /** Asks for deletion, as the API server does where a finalizer stands in the way. */
+    remove(key: string): void {
+      const tenant = tenants.get(key);
+      if (tenant === undefined) throw new Error(`no tenant ${key}`);
+      const deletionTimestamp = '2026-02-01T00:00:00Z';
+      tenants.set(key, { ...tenant, metadata: { ...tenant.metadata, deletionTimestamp } });
+    },
+    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+  };
+}
+
+export type TenantReconciling = Awaited<ReturnType<typeof setupTenantReconciler>>;
