@@ -1,0 +1,257 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { createLogger, silentLogger } from '#core/platform/logger.ts';
+import {
+  createControllerLoop,
+  TerminalError,
+  type ControllerLoop,
+  type ControllerLoopOptions,
+  type ReconcileMetrics,
+} from './controller-loop.ts';
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+type Setup = { readonly loop: ControllerLoop; readonly end: AbortController; readonly passes: string[] };
+
+/** A loop that has been started; `passes` holds the keys in the order in which they were reconciled. */
+function setup(options: Partial<ControllerLoopOptions>): Setup {
+  const passes: string[] = [];
+  const loop = createControllerLoop({
+    name: 'tenant',
+    keys: () => [],
+    log: silentLogger,
+    ...options,
+    async reconcile(key, signal, log) {
+      passes.push(key);
+      return (await options.reconcile?.(key, signal, log)) ?? {};
+    },
+  });
+  const end = new AbortController();
+  loop.start(end.signal);
+  return { loop, end, passes };
+}
+
+test('the start takes in all objects, and what was asked for before it is not kept', async () => {
+  const passes: string[] = [];
+  const loop = createControllerLoop({
+    name: 'tenant',
+    keys: () => ['a/x', 'a/y'],
+    log: silentLogger,
+    async reconcile(key) {
+      passes.push(key);
+      return {};
+    },
+  });
+  loop.enqueue('a/gone');
+  loop.start(new AbortController().signal);
+  await vi.runAllTimersAsync();
+  expect(passes).toEqual(['a/x', 'a/y']);
+  await loop.stop();
+});
+
+test('no more passes than workers are under way, and none of them twice for one key', async () => {
+  const held = Promise.withResolvers<void>();
+  let active = 0;
+  let activeMax = 0;
+  const { loop, passes } = setup({
+    workers: 2,
+    async reconcile() {
+      activeMax = Math.max(activeMax, ++active);
+      await held.promise;
+      active -= 1;
+      return {};
+    },
+  });
+  for (const key of ['a', 'b', 'c', 'a']) loop.enqueue(key);
+  await vi.advanceTimersByTimeAsync(10);
+  loop.enqueue('a');
+  expect(passes).toEqual(['a', 'b']);
+  held.resolve();
+  await vi.advanceTimersByTimeAsync(10);
+  expect(activeMax).toBe(2);
+  expect(passes.toSorted()).toEqual(['a', 'a', 'b', 'c']);
+  await loop.stop();
+});
+
+test('a thrown error ends nothing: the object is tried again with a growing delay, others go on', async () => {
+  let failures = 0;
+  const { loop, passes } = setup({
+    async reconcile(key) {
+      if (key === 'bad' && ++failures <= 3) throw new Error('no');
+      return {};
+    },
+  });
+  loop.enqueue('bad');
+  loop.enqueue('good');
+  await vi.advanceTimersByTimeAsync(0);
+  expect(passes).toEqual(['bad', 'good']);
+  await vi.advanceTimersByTimeAsync(200 + 400 + 800);
+  expect(passes).toEqual(['bad', 'good', 'bad', 'bad', 'bad']);
+  await vi.advanceTimersByTimeAsync(600_000);
+  expect(passes).toHaveLength(5);
+  await loop.stop();
+});
+
+test('an error that is thrown before the first await ends nothing either', async () => {
+  const { loop, passes } = setup({
+    reconcile() {
+      throw new TypeError('not a function');
+    },
+  });
+  loop.enqueue('a');
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(passes.length).toBeGreaterThan(1);
+  await loop.stop();
+});
+
+test('a terminal error is not tried again until the object changes', async () => {
+  const { loop, passes } = setup({
+    async reconcile() {
+      throw new TerminalError('The slug is taken');
+    },
+  });
+  loop.enqueue('a');
+  await vi.advanceTimersByTimeAsync(3_600_000);
+  expect(passes).toEqual(['a']);
+  loop.enqueue('a');
+  await vi.advanceTimersByTimeAsync(0);
+  expect(passes).toEqual(['a', 'a']);
+  await loop.stop();
+});
+
+test.each([
+  ['a result', async () => ({ requeueAfterMs: 300_000 })],
+  [
+    'a terminal error',
+    async () => {
+      throw new TerminalError('The slug is taken', { requeueAfterMs: 300_000 });
+    },
+  ],
+])('%s that asks for it brings the object back after the time', async (_what, reconcile) => {
+  const { loop, passes } = setup({ reconcile });
+  loop.enqueue('a');
+  await vi.advanceTimersByTimeAsync(299_999);
+  expect(passes).toHaveLength(1);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(passes).toHaveLength(2);
+  await loop.stop();
+});
+
+test('a pass that takes too long is ended by its signal, and tried again', async () => {
+  const reasons: string[] = [];
+  const { loop, passes } = setup({
+    timeoutMs: 5_000,
+    reconcile: (_key, signal) =>
+      new Promise((_resolve, reject) => {
+        signal.addEventListener('abort', () => {
+          reasons.push(String(signal.reason));
+          reject(new Error('ended'));
+        });
+      }),
+  });
+  loop.enqueue('a');
+  await vi.advanceTimersByTimeAsync(4_999);
+  expect(reasons).toEqual([]);
+  await vi.advanceTimersByTimeAsync(300);
+  expect(reasons).toEqual(['Error: The reconcile took longer than 5000 ms']);
+  expect(passes).toEqual(['a', 'a']);
+  loop.stop().catch(() => undefined);
+});
+
+test('a stop waits for the pass under way and begins no other', async () => {
+  const held = Promise.withResolvers<void>();
+  const { loop, passes } = setup({
+    workers: 1,
+    async reconcile() {
+      await held.promise;
+      return { requeueAfterMs: 10 };
+    },
+  });
+  loop.enqueue('a');
+  loop.enqueue('b');
+  await vi.advanceTimersByTimeAsync(0);
+  let isStopped = false;
+  const stopped = loop.stop().then(() => {
+    isStopped = true;
+  });
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(isStopped).toBe(false);
+  held.resolve();
+  await stopped;
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(passes).toEqual(['a']);
+});
+
+test('the end reaches the pass under way, and nothing is tried again after it', async () => {
+  const { loop, end, passes } = setup({
+    reconcile: (_key, signal) =>
+      new Promise((_resolve, reject) => {
+        signal.addEventListener('abort', () => reject(new Error('ended')));
+      }),
+  });
+  loop.enqueue('a');
+  await vi.advanceTimersByTimeAsync(0);
+  end.abort(new Error('The lease was lost'));
+  loop.enqueue('b');
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(passes).toEqual(['a']);
+  await loop.stop();
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+test('whoever leads no longer begins no pass', async () => {
+  let isLeading = true;
+  const { loop, passes } = setup({ isLeading: () => isLeading });
+  loop.enqueue('a');
+  await vi.advanceTimersByTimeAsync(0);
+  isLeading = false;
+  loop.enqueue('b');
+  await vi.advanceTimersByTimeAsync(0);
+  expect(passes).toEqual(['a']);
+  await loop.stop();
+});
+
+test('its log names the controller, the object and the pass; its metrics tell how each pass ended', async () => {
+  const lines: Record<string, unknown>[] = [];
+  const log = createLogger({
+    level: 'info',
+    component: 'controller',
+    destination: { write: (line) => void lines.push(JSON.parse(line) as Record<string, unknown>) },
+  });
+  const ends: string[] = [];
+  let active = 0;
+  const metrics: ReconcileMetrics = {
+    concurrency: (controller, workers) => ends.push(`${controller} ${workers}`),
+    started: () => void (active += 1),
+    finished(_controller, { result, isTerminal }) {
+      active -= 1;
+      ends.push(isTerminal ? `${result} terminal` : result);
+    },
+  };
+  const results = [{}, { requeueAfterMs: 1e6 }, new Error('no'), new TerminalError('never')];
+  const { loop } = setup({
+    log,
+    metrics,
+    async reconcile() {
+      const result = results.shift() ?? {};
+      if (result instanceof Error) throw result;
+      return result;
+    },
+  });
+  for (const key of ['acme/a', 'acme/b', 'acme/c', 'acme/d']) loop.enqueue(key);
+  await vi.advanceTimersByTimeAsync(0);
+  expect(ends).toEqual(['tenant 4', 'success', 'requeue_after', 'error', 'error terminal']);
+  expect(active).toBe(0);
+  expect(
+    lines.map(({ level, msg, controller, namespace, name }) => [level, msg, controller, namespace, name]),
+  ).toEqual([
+    ['warn', 'Could not reconcile, and will retry', 'tenant', 'acme', 'c'],
+    ['error', 'Could not reconcile, and will not retry', 'tenant', 'acme', 'd'],
+  ]);
+  expect(new Set(lines.map(({ reconcileId }) => reconcileId)).size).toBe(2);
+  await loop.stop();
+});

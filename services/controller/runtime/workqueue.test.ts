@@ -1,0 +1,184 @@
+import fc from 'fast-check';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { createWorkqueue, type Workqueue, type WorkqueueMetrics } from './workqueue.ts';
+
+/** The next key if there is one now. */
+async function next(queue: Workqueue): Promise<string | undefined> {
+  return queue.depth() === 0 ? undefined : queue.get();
+}
+
+describe('a key', () => {
+  test('that is added many times waits once', async () => {
+    const queue = createWorkqueue();
+    for (const key of ['a', 'a', 'b', 'a']) queue.add(key);
+    expect(queue.depth()).toBe(2);
+    expect([await queue.get(), await queue.get()]).toEqual(['a', 'b']);
+    expect(queue.depth()).toBe(0);
+  });
+
+  test('that is added while a worker has it waits again, once, when the worker is done', async () => {
+    const queue = createWorkqueue();
+    queue.add('a');
+    await queue.get();
+    queue.add('a');
+    queue.add('a');
+    expect(queue.depth()).toBe(0);
+    queue.done('a');
+    expect(queue.depth()).toBe(1);
+    expect(await queue.get()).toBe('a');
+    queue.done('a');
+    expect(queue.depth()).toBe(0);
+  });
+
+  test('goes to the worker that has waited longest', async () => {
+    const queue = createWorkqueue();
+    const workers = [queue.get(), queue.get()];
+    queue.add('a');
+    queue.add('b');
+    expect(await Promise.all(workers)).toEqual(['a', 'b']);
+  });
+});
+
+test('a shutdown frees the workers that wait, drops what waits and takes nothing more', async () => {
+  const queue = createWorkqueue();
+  const worker = queue.get();
+  queue.add('a');
+  expect(await worker).toBe('a');
+  queue.add('b');
+  const freed = [queue.get(), queue.get()];
+  queue.shutdown();
+  expect(await freed[1]).toBeUndefined();
+  queue.add('c');
+  queue.addAfter('d', 0);
+  queue.done('a');
+  expect(await queue.get()).toBeUndefined();
+});
+
+describe('delays', () => {
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  test('a key with several delays comes after the shortest, once', async () => {
+    const queue = createWorkqueue();
+    queue.addAfter('a', 5_000);
+    queue.addAfter('a', 1_000);
+    queue.addAfter('a', 9_000);
+    await vi.advanceTimersByTimeAsync(999);
+    expect(queue.depth()).toBe(0);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(await queue.get()).toBe('a');
+    queue.done('a');
+    await vi.advanceTimersByTimeAsync(20_000);
+    expect(queue.depth()).toBe(0);
+  });
+
+  test('a delay of months does not end at once', async () => {
+    const queue = createWorkqueue();
+    queue.addAfter('a', 90 * 86_400_000);
+    await vi.advanceTimersByTimeAsync(86_400_000);
+    expect(queue.depth()).toBe(0);
+  });
+
+  test('a failing key waits twice as long each time, at most five minutes, and starts over after a success', () => {
+    const queue = createWorkqueue({ random: () => 1 });
+    const delays = Array.from({ length: 13 }, () => queue.addRateLimited('a'));
+    expect(delays.slice(0, 4)).toEqual([200, 400, 800, 1_600]);
+    expect(delays.slice(-2)).toEqual([300_000, 300_000]);
+    expect(queue.addRateLimited('b')).toBe(200);
+    queue.forget('a');
+    expect(queue.addRateLimited('a')).toBe(200);
+  });
+
+  test('retries of all keys together keep to a rate, and other adds are not held back by it', () => {
+    const queue = createWorkqueue({ retries: { burst: 2, perSecond: 1 }, random: () => 1 });
+    const delays = ['a', 'b', 'c', 'd'].map((key) => queue.addRateLimited(key));
+    expect(delays).toEqual([200, 200, 1_000, 2_000]);
+    queue.add('e');
+    expect(queue.depth()).toBe(1);
+    vi.advanceTimersByTime(10_000);
+    expect(queue.addRateLimited('f')).toBe(200);
+  });
+
+  test('after a shutdown no timer is left', () => {
+    const queue = createWorkqueue();
+    queue.addAfter('a', 1_000);
+    queue.addRateLimited('b');
+    queue.shutdown();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test('its metrics tell the wait, the work, the retries, and the work that does not end', async () => {
+    const told: Record<string, number[]> = {};
+    const note = (name: string) => (value?: number) => void (told[name] ??= []).push(value ?? 1);
+    let running: (() => { unfinished: number; longest: number }) | undefined;
+    const metrics: WorkqueueMetrics = {
+      depth: note('depth'),
+      added: note('added'),
+      retried: note('retried'),
+      waited: note('waited'),
+      worked: note('worked'),
+      running: (read) => {
+        running = read;
+      },
+    };
+    const queue = createWorkqueue({ metrics, random: () => 1 });
+    queue.add('a');
+    queue.add('a');
+    vi.advanceTimersByTime(2_000);
+    await queue.get();
+    queue.add('b');
+    vi.advanceTimersByTime(1_000);
+    await queue.get();
+    vi.advanceTimersByTime(3_000);
+    expect(running?.()).toEqual({ unfinished: 7, longest: 4 });
+    queue.done('a');
+    queue.addRateLimited('a');
+    expect(told).toEqual({ depth: [1, 0, 1, 0], added: [1, 1], retried: [1], waited: [2, 1], worked: [4] });
+  });
+});
+
+type Step = { readonly kind: 'add' | 'get' | 'done'; readonly key: string };
+
+test('whatever happens, no key is worked on twice at once and no add during the work is lost', async () => {
+  const steps = fc.array(
+    fc.record<Step>({ kind: fc.constantFrom('add', 'get', 'done'), key: fc.constantFrom('a', 'b', 'c') }),
+    { maxLength: 60 },
+  );
+  await fc.assert(
+    fc.asyncProperty(steps, async (script) => {
+      const queue = createWorkqueue();
+      const working = new Set<string>();
+      /** Keys whose last add no worker has begun after. */
+      const owed = new Set<string>();
+      const take = async (): Promise<void> => {
+        const key = await next(queue);
+        if (key === undefined) return;
+        expect(working.has(key)).toBe(false);
+        expect(owed.has(key)).toBe(true);
+        working.add(key);
+        owed.delete(key);
+      };
+      const finish = (key: string): void => {
+        if (working.delete(key)) queue.done(key);
+      };
+      for (const { kind, key } of script) {
+        if (kind === 'add') {
+          queue.add(key);
+          owed.add(key);
+        } else if (kind === 'get') await take();
+        else finish(key);
+      }
+      for (let left = 10; left > 0; left -= 1) {
+        for (const key of working) finish(key);
+        await take();
+      }
+      expect([...owed]).toEqual([]);
+      expect(queue.depth()).toBe(0);
+    }),
+    { numRuns: 500 },
+  );
+});
