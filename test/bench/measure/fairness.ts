@@ -18,7 +18,8 @@ const BACKLOG_FROM = 500_000_000;
 
 /**
  * Nine quiet tenants send ten messages a second each: alone, beside a tenant that offers a hundred times as much, and while
- * that tenant's backlog is drained.
+ * that tenant's backlog is drained. As a control the ten share the same total evenly: what the quiet ones wait longer
+ * there than alone is the load of the machine, and no neighbour's doing.
  */
 export async function fairness(bench: Bench): Promise<Measured> {
   const { stack, helpers, options } = bench;
@@ -28,11 +29,11 @@ export async function fairness(bench: Bench): Promise<Measured> {
   await using world = await stack.world();
   await using api = await startService(bench, world, 'api');
 
-  const phase = async (noise: number, waiting = 0): Promise<Phase> => {
+  const phase = async (noise: number, waiting = 0, isEven = false): Promise<Phase> => {
     if (waiting === 0) await helpers.provider.run('reset');
     const result = await offerUnmetered(bench, api, {
       keys,
-      weights: [noise, ...others.map(() => 1)],
+      weights: isEven ? keys.map(() => 1) : [noise, ...others.map(() => 1)],
       rate: QUIET_PER_SECOND * (QUIET_TENANTS + noise),
       measureMs: Math.max(options.measureMs, MEASURE_MS_MIN),
       // A backlog does not wait for the warm-up to end.
@@ -49,7 +50,9 @@ export async function fairness(bench: Bench): Promise<Measured> {
     return await work();
   };
 
-  const [alone, beside] = await withWorker(async () => [await phase(0), await phase(NOISY_TIMES)] as const);
+  const [alone, beside, even] = await withWorker(
+    async () => [await phase(0), await phase(NOISY_TIMES), await phase(NOISY_TIMES, 0, true)] as const,
+  );
   await helpers.provider.run('reset');
   await fillBacklog(world, [noisy], options.backlog, BACKLOG_FROM);
   const behind = await withWorker(() => phase(0, options.backlog));
@@ -59,13 +62,14 @@ export async function fairness(bench: Bench): Promise<Measured> {
     figures: {
       ...prefixed('alone', quietLatencies(alone)),
       ...prefixed('beside', quietLatencies(beside)),
+      ...prefixed('even', quietLatencies(even)),
       ...prefixed(
         'behind',
         quietLatencies(behind, ({ meantAt }) => meantAt < drainedAt),
       ),
       besideJain: servedEvenly(beside, keys.length),
     },
-    ledger: sumLedgers([alone, beside, behind].map(({ ledger }) => ledger)),
+    ledger: sumLedgers([alone, beside, even, behind].map(({ ledger }) => ledger)),
   };
 }
 

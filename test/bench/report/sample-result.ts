@@ -88,6 +88,8 @@ const FAIRNESS: Measured = {
     aloneP99Ms: 10,
     besideP50Ms: 4,
     besideP99Ms: 20,
+    evenP50Ms: 4,
+    evenP99Ms: 18,
     behindP50Ms: 5,
     behindP99Ms: 30,
     besideJain: 0.999,

@@ -151,6 +151,7 @@ function fairnessLines(rounds: readonly Round[]): string[] {
       [
         ['alone', of('aloneP50Ms'), of('aloneP99Ms')],
         ['beside one that offers 100 times as much', of('besideP50Ms'), of('besideP99Ms')],
+        ['control: the ten share that total evenly', of('evenP50Ms'), of('evenP99Ms')],
         ["while that one's backlog drains", of('behindP50Ms'), of('behindP99Ms')],
       ],
     ),
