@@ -1,11 +1,211 @@
-import type { KubeObject } from '#core/platform/kube-object.ts';
-import type { ResourceCache } from './resource-cache.ts';
+import type { KubeClient } from '#core/platform/kube-client.ts';
+import { isKubeError, KubeError } from '#core/platform/kube-error.ts';
+import type { KubeList, KubeObject, KubeResource } from '#core/platform/kube-object.ts';
+import type { Logger } from '#core/platform/logger.ts';
+import { pause } from '#core/platform/pause.ts';
+import { createResourceCache, type CacheWriter, type IndexOf, type ResourceCache } from './resource-cache.ts';
 
 /** Keeps a cache equal to the API server. */
 export type Reflector<T extends KubeObject = KubeObject> = {
   readonly cache: ResourceCache<T>;
-  /** Lists and watches until the signal; resolves then, and never before. */
+  /** Lists and watches until the signal; resolves then, and never before. Call it once. */
   readonly run: (signal: AbortSignal) => Promise<void>;
   /** When the server last said anything, in milliseconds since the epoch; of several namespaces the most silent one. */
   readonly lastContactAt: () => number;
 };
+
+/** What a reflector tells its metrics. */
+export type ReflectorMetrics = {
+  readonly watchRestarted: (kind: string, reason: 'ended' | 'expired' | 'stalled' | 'error') => void;
+  readonly watchContact: (kind: string, epochSeconds: number) => void;
+  readonly relisted: (kind: string) => void;
+};
+
+export type ReflectorOptions<T extends KubeObject> = {
+  readonly client: Pick<KubeClient, 'list' | 'watch'>;
+  readonly resource: KubeResource;
+  /** Empty: all namespaces. Ignored for kinds without namespaces. */
+  readonly namespaces?: readonly string[];
+  readonly indexes?: Readonly<Record<string, IndexOf<T>>>;
+  readonly log: Logger;
+  readonly metrics?: ReflectorMetrics;
+  /** Objects of a page. Default 500. */
+  readonly pageSize?: number;
+  /** A watch that says nothing for so long is opened anew, in milliseconds. Bookmarks come about every minute. Default 120,000. */
+  readonly silenceMsMax?: number;
+};
+
+const BACK_OFF_MS_MIN = 800;
+const BACK_OFF_MS_MAX = 30_000;
+/** A watch that lasted so long was a good one, even if nothing happened. */
+const GOOD_WATCH_MS = 10_000;
+
+export function createReflector<T extends KubeObject>(options: ReflectorOptions<T>): Reflector<T> {
+  const { resource, metrics, log } = options;
+  const kind = resource.kind;
+  const writer = createResourceCache<T>({
+    kind,
+    log,
+    ...(options.indexes === undefined ? {} : { indexes: options.indexes }),
+  });
+  const namespaces =
+    resource.namespaced && options.namespaces !== undefined && options.namespaces.length > 0
+      ? [...new Set(options.namespaces)]
+      : [undefined];
+  const contacts = new Map<string | undefined, number>(
+    namespaces.map((namespace) => [namespace, Date.now()]),
+  );
+  const unlisted = new Set(namespaces);
+  const lastContactAt = (): number => Math.min(...contacts.values());
+
+  const reflect = (namespace: string | undefined, signal: AbortSignal): Promise<void> =>
+    keepEqual({
+      ...options,
+      namespace,
+      signal,
+      writer,
+      onContact() {
+        contacts.set(namespace, Date.now());
+        metrics?.watchContact(kind, lastContactAt() / 1_000);
+      },
+      onListed() {
+        if (!unlisted.delete(namespace)) metrics?.relisted(kind);
+        if (unlisted.size === 0) writer.markSynced();
+      },
+    });
+
+  return {
+    cache: writer.cache,
+    lastContactAt,
+    run: async (signal) => {
+      await Promise.all(namespaces.map((namespace) => reflect(namespace, signal)));
+    },
+  };
+}
+
+type Scope<T extends KubeObject> = ReflectorOptions<T> & {
+  readonly namespace: string | undefined;
+  readonly signal: AbortSignal;
+  readonly writer: CacheWriter<T>;
+  readonly onContact: () => void;
+  readonly onListed: () => void;
+};
+
+/** One list or one watch, and what comes after it. */
+type Turn = {
+  /** Where the next watch begins; undefined: only a new list helps. */
+  readonly version: string | undefined;
+  /** The next turn begins at once. */
+  readonly goesOn: boolean;
+  /** The server is well: a watch brought something, or lasted. */
+  readonly isHealthy: boolean;
+  readonly error?: unknown;
+};
+
+/** One turn after the other: list, watch, watch again from where it ended, list again where that is no longer possible. */
+async function keepEqual<T extends KubeObject>(scope: Scope<T>): Promise<void> {
+  const { signal, resource, namespace } = scope;
+  const log = scope.log.child({ kind: resource.kind, ...(namespace === undefined ? {} : { namespace }) });
+  let version: string | undefined;
+  let failures = 0;
+  while (!signal.aborted) {
+    const turn: Turn = version === undefined ? await listTurn(scope) : await watchTurn(scope, version);
+    if (signal.aborted) return;
+    version = turn.version;
+    if (turn.isHealthy) failures = 0;
+    if (turn.goesOn) continue;
+    failures += 1;
+    const delayMs = Math.round(backOffMs(failures, turn.error));
+    log.warn({ err: turn.error, failures, delayMs }, 'Lost touch with the API server');
+    await pause(delayMs, signal);
+  }
+}
+
+async function listTurn<T extends KubeObject>(scope: Scope<T>): Promise<Turn> {
+  try {
+    // A list alone proves nothing: were it to reset the back-off, a watch that is always refused would spin.
+    return { version: await listAll(scope), goesOn: true, isHealthy: false };
+  } catch (error) {
+    return { version: undefined, goesOn: false, isHealthy: false, error };
+  }
+}
+
+/** @returns the version of the list. @throws KubeError; 410 when the pages took too long, and all are needed again. */
+async function listAll<T extends KubeObject>(scope: Scope<T>): Promise<string> {
+  const { client, resource, namespace, signal, pageSize = 500 } = scope;
+  const items: T[] = [];
+  let next: string | undefined;
+  let version: string;
+  do {
+    const page: KubeList<T> = await client.list<T>(resource, {
+      signal,
+      namespace,
+      limit: pageSize,
+      continue: next,
+      // A page of a large list takes the server longer than one object does.
+      attemptMs: 30_000,
+      deadlineMs: 60_000,
+    });
+    scope.onContact();
+    items.push(...page.items);
+    version = page.metadata.resourceVersion;
+    next = page.metadata.continue === '' ? undefined : page.metadata.continue;
+  } while (next !== undefined);
+  scope.writer.replace(items, namespace);
+  scope.onListed();
+  return version;
+}
+
+async function watchTurn<T extends KubeObject>(scope: Scope<T>, from: string): Promise<Turn> {
+  const { client, resource, namespace, signal, writer, metrics, silenceMsMax = 120_000 } = scope;
+  const startedAt = performance.now();
+  const end = new AbortController();
+  const follow = (): void => end.abort(signal.reason);
+  signal.addEventListener('abort', follow);
+  const silence = new KubeError({ code: 0, reason: 'Timeout', message: 'A watch said nothing for too long' });
+  const watchdog = setTimeout(() => end.abort(silence), silenceMsMax);
+  let version = from;
+  let hasEvents = false;
+  let error: unknown;
+  try {
+    await client.watch<T>(resource, {
+      signal: end.signal,
+      namespace,
+      resourceVersion: from,
+      onEvent(event) {
+        // After the end nothing counts: the next watch tells it again.
+        if (end.signal.aborted) return;
+        hasEvents = true;
+        watchdog.refresh();
+        version = event.type === 'BOOKMARK' ? event.resourceVersion : event.object.metadata.resourceVersion;
+        if (event.type === 'DELETED') writer.remove(event.object);
+        else if (event.type !== 'BOOKMARK') writer.put(event.object);
+        scope.onContact();
+      },
+    });
+    // An end in good order is a sign of life as well.
+    scope.onContact();
+  } catch (thrown) {
+    error = thrown;
+  } finally {
+    clearTimeout(watchdog);
+    signal.removeEventListener('abort', follow);
+  }
+  const isHealthy = hasEvents || performance.now() - startedAt >= GOOD_WATCH_MS;
+  const isExpired = isKubeError(error, 410);
+  if (!signal.aborted) {
+    const reason =
+      error === undefined ? 'ended' : isExpired ? 'expired' : end.signal.aborted ? 'stalled' : 'error';
+    metrics?.watchRestarted(resource.kind, reason);
+  }
+  // A server that ends watches as soon as they begin is not asked without a pause.
+  const goesOn = error === undefined && isHealthy;
+  return { version: isExpired ? undefined : version, goesOn, isHealthy, error };
+}
+
+/** 0.8 s, then random up to a ceiling that doubles to 30 s; never sooner than the server asks. */
+function backOffMs(failures: number, error?: unknown): number {
+  const ceiling = Math.min(BACK_OFF_MS_MAX, BACK_OFF_MS_MIN * 2 ** Math.min(failures, 10));
+  const delay = BACK_OFF_MS_MIN + Math.random() * (ceiling - BACK_OFF_MS_MIN);
+  return error instanceof KubeError ? Math.max(delay, error.retryAfterMs ?? 0) : delay;
+}

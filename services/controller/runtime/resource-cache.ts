@@ -1,4 +1,5 @@
-import type { KubeObject } from '#core/platform/kube-object.ts';
+import { keyOf, type KubeObject } from '#core/platform/kube-object.ts';
+import type { Logger } from '#core/platform/logger.ts';
 
 export type ResourceChange<T> =
   | { readonly type: 'added'; readonly key: string; readonly object: T }
@@ -10,7 +11,7 @@ export type ResourceChange<T> =
 export type IndexOf<T> = (object: T) => readonly string[];
 
 /** What is known of all objects of a kind. Read only: objects are shared with every reader. */
-export type ResourceCache<T extends KubeObject> = {
+export type ResourceCache<T extends KubeObject = KubeObject> = {
   readonly kind: string;
   /** `namespace/name`, or `name` for kinds without namespaces. */
   readonly get: (key: string) => T | undefined;
@@ -24,3 +25,121 @@ export type ResourceCache<T extends KubeObject> = {
   readonly synced: Promise<void>;
   readonly isSynced: () => boolean;
 };
+
+/** The writing side, for the reflector alone. */
+export type CacheWriter<T extends KubeObject> = {
+  readonly cache: ResourceCache<T>;
+  readonly put: (object: T) => void;
+  readonly remove: (object: T) => void;
+  /** Makes the cache equal to a list of one namespace, or of all where none is given. */
+  readonly replace: (items: readonly T[], namespace: string | undefined) => void;
+  readonly markSynced: () => void;
+};
+
+export type ResourceCacheOptions<T> = {
+  readonly kind: string;
+  readonly log: Logger;
+  readonly indexes?: Readonly<Record<string, IndexOf<T>>>;
+};
+
+/**
+ * Objects by key, each with its `uid`: what was deleted and made anew under one name while nobody watched is a deletion
+ * and an addition, never an update.
+ */
+export function createResourceCache<T extends KubeObject>({
+  kind,
+  log,
+  indexes = {},
+}: ResourceCacheOptions<T>): CacheWriter<T> {
+  const objects = new Map<string, T>();
+  const entries = new Map(Object.keys(indexes).map((name) => [name, new Map<string, Set<string>>()]));
+  const subscribers: ((change: ResourceChange<T>) => void)[] = [];
+  const synced = Promise.withResolvers<void>();
+  let isSynced = false;
+
+  const tell = (change: ResourceChange<T>): void => {
+    for (const onChange of subscribers) {
+      try {
+        onChange(change);
+      } catch (error) {
+        log.error({ err: error, kind }, 'A subscriber of a cache failed');
+      }
+    }
+  };
+
+  const index = (key: string, object: T, isAdded: boolean): void => {
+    for (const [name, valuesOf] of Object.entries(indexes)) {
+      const keysByValue = entries.get(name) ?? new Map<string, Set<string>>();
+      for (const value of valuesOf(object)) {
+        const keys = keysByValue.get(value) ?? new Set();
+        if (isAdded) keysByValue.set(value, keys.add(key));
+        else if (keys.delete(key) && keys.size === 0) keysByValue.delete(value);
+      }
+    }
+  };
+
+  const put = (received: T): void => {
+    const object = slim(received);
+    const key = keyOf(object);
+    const before = objects.get(key);
+    if (before !== undefined && before.metadata.uid === object.metadata.uid) {
+      if (before.metadata.resourceVersion === object.metadata.resourceVersion) return;
+      index(key, before, false);
+      objects.set(key, object);
+      index(key, object, true);
+      tell({ type: 'updated', key, object, before });
+      return;
+    }
+    if (before !== undefined) drop(key, before);
+    objects.set(key, object);
+    index(key, object, true);
+    tell({ type: 'added', key, object });
+  };
+
+  const drop = (key: string, last: T): void => {
+    const known = objects.get(key);
+    if (known === undefined) return;
+    index(key, known, false);
+    objects.delete(key);
+    tell({ type: 'deleted', key, object: last });
+  };
+
+  return {
+    cache: {
+      kind,
+      get: (key) => objects.get(key),
+      all: () => objects.values(),
+      keys: () => objects.keys(),
+      byIndex(name, value) {
+        const keysByValue = entries.get(name);
+        if (keysByValue === undefined) throw new RangeError(`The cache of ${kind} has no index ${name}`);
+        return [...(keysByValue.get(value) ?? [])].flatMap((key) => objects.get(key) ?? []);
+      },
+      subscribe: (onChange) => void subscribers.push(onChange),
+      synced: synced.promise,
+      isSynced: () => isSynced,
+    },
+    put,
+    remove: (object) => drop(keyOf(object), slim(object)),
+    replace(items, namespace) {
+      const present = new Set(items.map(keyOf));
+      for (const [key, object] of objects) {
+        const isMeant = namespace === undefined || object.metadata.namespace === namespace;
+        if (isMeant && !present.has(key)) drop(key, object);
+      }
+      for (const object of items) put(object);
+    },
+    markSynced() {
+      isSynced = true;
+      synced.resolve();
+    },
+  };
+}
+
+/** Who manages which field is half of an object's size, and nobody reads it. */
+function slim<T extends KubeObject>(object: T): T {
+  const { managedFields: _, ...metadata } = object.metadata as T['metadata'] & {
+    readonly managedFields?: unknown;
+  };
+  return { ...object, metadata };
+}

@@ -1,0 +1,343 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { KubeError } from '#core/platform/kube-error.ts';
+import type { KubeObject, KubeResource } from '#core/platform/kube-object.ts';
+import { silentLogger } from '#core/platform/logger.ts';
+import { createMemoryKube, type MemoryKube, type OpenWatch } from '#test/support/memory-kube.ts';
+import { createReflector, type Reflector, type ReflectorOptions } from './reflector.ts';
+
+const TENANTS: KubeResource = {
+  group: 'despatch.dev',
+  version: 'v1alpha1',
+  plural: 'tenants',
+  kind: 'Tenant',
+  namespaced: true,
+};
+type Tenant = KubeObject & { readonly spec?: { readonly plan: string } };
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const tenant = (key: string, plan = 'free') => {
+  const [namespace = '', name = ''] = key.split('/');
+  return { metadata: { namespace, name }, spec: { plan } };
+};
+
+type Setup = {
+  readonly kube: MemoryKube;
+  readonly reflector: Reflector<Tenant>;
+  /** What subscribers were told, for example `added a/x`. */
+  readonly told: string[];
+  /** What the metrics were told. */
+  readonly metrics: string[];
+  readonly end: AbortController;
+  readonly done: Promise<void>;
+};
+
+async function setup(
+  options: Partial<ReflectorOptions<Tenant>> = {},
+  prepare: (kube: MemoryKube) => void = () => undefined,
+): Promise<Setup> {
+  const kube = createMemoryKube();
+  prepare(kube);
+  const told: string[] = [];
+  const metrics: string[] = [];
+  const reflector = createReflector<Tenant>({
+    client: kube.client,
+    resource: TENANTS,
+    log: silentLogger,
+    metrics: {
+      watchRestarted: (kind, reason) => metrics.push(`${kind} ${reason}`),
+      watchContact: () => undefined,
+      relisted: (kind) => metrics.push(`${kind} relisted`),
+    },
+    ...options,
+  });
+  reflector.cache.subscribe(({ type, key }) => told.push(`${type} ${key}`));
+  const end = new AbortController();
+  const done = reflector.run(end.signal);
+  await vi.advanceTimersByTimeAsync(0);
+  return { kube, reflector, told, metrics, end, done };
+}
+
+function onlyWatch(kube: MemoryKube): OpenWatch {
+  expect(kube.watches.size).toBe(1);
+  return [...kube.watches][0] as OpenWatch;
+}
+
+const network = new KubeError({ code: 0, reason: 'Network', message: 'reset' });
+const expired = new KubeError({ code: 410, reason: 'Expired', message: 'too old' });
+
+test('what was there and what happens is told once each, and the cache has it before', async () => {
+  const { kube, reflector, told } = await setup({}, (kube) => kube.put(TENANTS, tenant('a/x')));
+  expect(reflector.cache.isSynced()).toBe(true);
+  let plan: string | undefined;
+  reflector.cache.subscribe(({ key }) => {
+    plan = reflector.cache.get(key)?.spec?.plan;
+  });
+  kube.put(TENANTS, tenant('a/y'));
+  kube.put(TENANTS, tenant('a/x', 'growth'));
+  expect(plan).toBe('growth');
+  kube.remove(TENANTS, 'a/y');
+  expect(told).toEqual(['added a/x', 'added a/y', 'updated a/x', 'deleted a/y']);
+  expect([...reflector.cache.keys()]).toEqual(['a/x']);
+});
+
+test('a list in pages is taken in whole', async () => {
+  const keys = Array.from({ length: 7 }, (_, index) => `a/t${index}`);
+  const { kube, reflector } = await setup({ pageSize: 3 }, (kube) => {
+    for (const key of keys) kube.put(TENANTS, tenant(key));
+  });
+  expect(kube.calls).toEqual(['list tenants', 'list tenants', 'list tenants', 'watch tenants']);
+  expect([...reflector.cache.keys()]).toEqual(keys);
+});
+
+test('a watch that ended in good order goes on from where it was, without a list', async () => {
+  const { kube, told, metrics } = await setup();
+  kube.put(TENANTS, tenant('a/x'));
+  onlyWatch(kube).end();
+  kube.put(TENANTS, tenant('a/y'));
+  await vi.advanceTimersByTimeAsync(0);
+  expect(told).toEqual(['added a/x', 'added a/y']);
+  expect(kube.calls.filter((call) => call === 'list tenants')).toHaveLength(1);
+  expect(metrics).toEqual(['Tenant ended']);
+});
+
+test('a bookmark is where the next watch begins', async () => {
+  const { kube } = await setup();
+  const before = onlyWatch(kube);
+  kube.put({ ...TENANTS, plural: 'plans' }, tenant('a/x'));
+  before.bookmark();
+  before.end();
+  await vi.advanceTimersByTimeAsync(0);
+  expect(Number(onlyWatch(kube).from)).toBeGreaterThan(Number(before.from));
+});
+
+test('a watch that is cut goes on after a pause, and what happened meanwhile is told', async () => {
+  const { kube, told, metrics } = await setup();
+  onlyWatch(kube).end(network);
+  await vi.advanceTimersByTimeAsync(799);
+  expect(kube.watches.size).toBe(0);
+  kube.put(TENANTS, tenant('a/x'));
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(told).toEqual(['added a/x']);
+  expect(metrics).toEqual(['Tenant error']);
+});
+
+test('a version that is too old leads to a new list, from which all that was missed is told', async () => {
+  const { kube, reflector, told, metrics } = await setup({}, (kube) => {
+    for (const key of ['a/changed', 'a/deleted', 'a/same']) kube.put(TENANTS, tenant(key));
+  });
+  told.length = 0;
+  onlyWatch(kube).end(expired);
+  kube.put(TENANTS, tenant('a/changed', 'growth'));
+  kube.remove(TENANTS, 'a/deleted');
+  kube.put(TENANTS, tenant('a/new'));
+  kube.compact();
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(told.toSorted()).toEqual(['added a/new', 'deleted a/deleted', 'updated a/changed']);
+  expect([...reflector.cache.keys()].toSorted()).toEqual(['a/changed', 'a/new', 'a/same']);
+  expect(metrics).toEqual(['Tenant expired', 'Tenant relisted']);
+  onlyWatch(kube);
+});
+
+test('a watch that was refused as too old leads to a new list as well', async () => {
+  const { kube, metrics } = await setup();
+  onlyWatch(kube).end(network);
+  await vi.advanceTimersByTimeAsync(0);
+  kube.put(TENANTS, tenant('a/x'));
+  kube.compact();
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(metrics).toEqual(['Tenant error', 'Tenant expired', 'Tenant relisted']);
+  onlyWatch(kube);
+});
+
+test('an object made anew under its old name while nobody watched is a deletion and an addition', async () => {
+  const { kube, reflector, told } = await setup({}, (kube) => kube.put(TENANTS, tenant('a/x')));
+  const uid = reflector.cache.get('a/x')?.metadata.uid;
+  told.length = 0;
+  onlyWatch(kube).end(expired);
+  kube.remove(TENANTS, 'a/x');
+  kube.put(TENANTS, tenant('a/x'));
+  kube.compact();
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(told).toEqual(['deleted a/x', 'added a/x']);
+  expect(reflector.cache.get('a/x')?.metadata.uid).not.toBe(uid);
+});
+
+test('a watch that says nothing for two minutes is opened anew; bookmarks keep it', async () => {
+  const { kube, metrics } = await setup();
+  const first = onlyWatch(kube);
+  for (let minute = 0; minute < 5; minute += 1) {
+    await vi.advanceTimersByTimeAsync(60_000);
+    first.bookmark();
+  }
+  expect(onlyWatch(kube)).toBe(first);
+  await vi.advanceTimersByTimeAsync(119_999);
+  expect(onlyWatch(kube)).toBe(first);
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(onlyWatch(kube)).not.toBe(first);
+  expect(metrics).toEqual(['Tenant stalled']);
+});
+
+test('what a watch tells after its end counts no more', async () => {
+  const { kube, reflector, end } = await setup();
+  const { bookmark } = onlyWatch(kube);
+  const before = reflector.lastContactAt();
+  end.abort();
+  await vi.advanceTimersByTimeAsync(1_000);
+  bookmark();
+  expect(reflector.lastContactAt()).toBe(before);
+});
+
+test('a server that is away is asked again and again, ever less often, and synced only when it answered', async () => {
+  const { kube, reflector } = await setup({}, (kube) => {
+    for (let times = 0; times < 12; times += 1) {
+      kube.next('list', () => {
+        throw network;
+      });
+    }
+  });
+  await vi.advanceTimersByTimeAsync(1_600);
+  expect(kube.calls).toHaveLength(2);
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(reflector.cache.isSynced()).toBe(false);
+  const asked = kube.calls.length;
+  expect(asked).toBeLessThan(12);
+  await vi.advanceTimersByTimeAsync(400_000);
+  await reflector.cache.synced;
+  onlyWatch(kube);
+});
+
+test('a server that asks for time gets it', async () => {
+  const tooMany = new KubeError({
+    code: 429,
+    reason: 'TooManyRequests',
+    message: 'later',
+    retryAfterMs: 45_000,
+  });
+  const { kube, reflector } = await setup({}, (kube) =>
+    kube.next('list', () => {
+      throw tooMany;
+    }),
+  );
+  await vi.advanceTimersByTimeAsync(44_999);
+  expect(kube.calls).toEqual(['list tenants']);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(reflector.cache.isSynced()).toBe(true);
+});
+
+test('a server that ends watches at once is not asked in a loop', async () => {
+  const { kube } = await setup();
+  for (let second = 0; second < 60; second += 1) {
+    for (const watch of kube.watches) watch.end();
+    await vi.advanceTimersByTimeAsync(1_000);
+  }
+  expect(kube.calls.length).toBeLessThan(15);
+});
+
+test('a watch that is always refused as too old does not list in a loop', async () => {
+  const { kube } = await setup({}, (kube) => {
+    for (let times = 0; times < 50; times += 1) {
+      kube.next('watch', () => {
+        throw expired;
+      });
+    }
+  });
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(kube.calls.length).toBeLessThan(25);
+});
+
+test('of several namespaces only those are seen, all of them make it synced, and each has one watch', async () => {
+  const held = Promise.withResolvers<void>();
+  const { kube, reflector } = await setup({ namespaces: ['a', 'b'] }, (kube) => {
+    for (const key of ['a/x', 'b/x', 'c/x']) kube.put(TENANTS, tenant(key));
+    kube.next('list', () => held.promise);
+  });
+  expect(reflector.cache.isSynced()).toBe(false);
+  held.resolve();
+  await vi.advanceTimersByTimeAsync(0);
+  expect(reflector.cache.isSynced()).toBe(true);
+  expect([...reflector.cache.keys()].toSorted()).toEqual(['a/x', 'b/x']);
+  expect(
+    [...kube.watches].map(({ namespace = '' }) => namespace).toSorted((a, b) => a.localeCompare(b)),
+  ).toEqual(['a', 'b']);
+  kube.put(TENANTS, tenant('c/y'));
+  kube.put(TENANTS, tenant('b/y'));
+  expect(reflector.cache.get('b/y')).toBeDefined();
+  expect(reflector.cache.get('c/y')).toBeUndefined();
+});
+
+test('a new list of one namespace leaves the objects of the others alone', async () => {
+  const { kube, reflector } = await setup({ namespaces: ['a', 'b'] }, (kube) => {
+    for (const key of ['a/x', 'b/x']) kube.put(TENANTS, tenant(key));
+  });
+  for (const watch of kube.watches) if (watch.namespace === 'a') watch.end(expired);
+  kube.remove(TENANTS, 'a/x');
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect([...reflector.cache.keys()]).toEqual(['b/x']);
+});
+
+test('an index finds objects by what they refer to, now', async () => {
+  const { kube, reflector } = await setup(
+    { indexes: { plan: ({ spec }) => (spec === undefined ? [] : [spec.plan]) } },
+    (kube) => kube.put(TENANTS, tenant('a/x', 'free')),
+  );
+  const of = (plan: string) => reflector.cache.byIndex('plan', plan).map(({ metadata }) => metadata.name);
+  kube.put(TENANTS, tenant('a/y', 'free'));
+  expect(of('free')).toEqual(['x', 'y']);
+  kube.put(TENANTS, tenant('a/x', 'growth'));
+  expect([of('free'), of('growth')]).toEqual([['y'], ['x']]);
+  kube.remove(TENANTS, 'a/y');
+  expect(of('free')).toEqual([]);
+  expect(() => reflector.cache.byIndex('slug', 'x')).toThrow(RangeError);
+});
+
+test('a subscriber that throws ends neither the watch nor what others are told', async () => {
+  const { kube, reflector, told } = await setup();
+  const late: string[] = [];
+  reflector.cache.subscribe(() => {
+    throw new Error('no');
+  });
+  reflector.cache.subscribe(({ key }) => late.push(key));
+  kube.put(TENANTS, tenant('a/x'));
+  expect(told).toEqual(['added a/x']);
+  expect(late).toEqual(['a/x']);
+  onlyWatch(kube);
+});
+
+test('who manages which field is not kept', async () => {
+  const { kube, reflector } = await setup();
+  kube.put(TENANTS, { metadata: { ...tenant('a/x').metadata, managedFields: [{}] } } as never);
+  expect(reflector.cache.get('a/x')?.metadata).not.toHaveProperty('managedFields');
+});
+
+test.each([
+  ['in the middle of a watch', async () => undefined],
+  ['during a pause', async ({ kube }: Setup) => onlyWatch(kube).end(network)],
+  [
+    'in the middle of a list',
+    async ({ kube }: Setup) => {
+      kube.next(
+        'list',
+        (signal) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(network))),
+      );
+      onlyWatch(kube).end(expired);
+      await vi.advanceTimersByTimeAsync(2_000);
+    },
+  ],
+])('%s, its signal ends it and leaves nothing behind', async (_when, bring) => {
+  const parts = await setup();
+  await bring(parts);
+  await vi.advanceTimersByTimeAsync(0);
+  parts.end.abort();
+  await parts.done;
+  expect(vi.getTimerCount()).toBe(0);
+  expect(parts.kube.watches.size).toBe(0);
+  const calls = parts.kube.calls.length;
+  await vi.advanceTimersByTimeAsync(100_000);
+  expect(parts.kube.calls).toHaveLength(calls);
+});
