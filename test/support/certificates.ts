@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
 
@@ -41,4 +42,29 @@ export function makeCertificates(dir: string, program = 'openssl', host?: string
     ];
     openssl('x509', '-req', '-in', `${name}.csr`, ...signing, '-out', `${name}.pem`);
   }
+}
+
+/** PEM texts. */
+export type ClientCertificate = { readonly certificate: string; readonly key: string };
+
+/**
+ * A client's certificate from the authority in `dir`. Kubernetes reads the common name as the user's and the
+ * organizations as the groups.
+ */
+export function signClient(dir: string, name: string, groups: readonly string[] = []): ClientCertificate {
+  // Several processes may ask the same authority at once.
+  const file = `client-${randomUUID()}`;
+  const openssl = (...args: string[]): void => {
+    execFileSync('openssl', args, { cwd: dir, stdio: 'pipe' });
+  };
+  const subject = [...groups.map((group) => ['O', group]), ['CN', name]]
+    .map(([type, value]) => `/${type}=${value?.replace(/[/+\\]/g, '\\$&')}`)
+    .join('');
+  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'];
+  openssl('req', ...key, '-keyout', `${file}.key`, '-out', `${file}.csr`, '-subj', subject);
+  const serial = ['-set_serial', `0x${randomUUID().replaceAll('-', '')}`];
+  const signing = ['-CA', 'ca.pem', '-CAkey', 'ca.key', ...serial, '-days', '2'];
+  openssl('x509', '-req', '-in', `${file}.csr`, ...signing, '-out', `${file}.pem`);
+  const read = (suffix: string): string => readFileSync(join(dir, `${file}.${suffix}`), 'utf8');
+  return { certificate: read('pem'), key: read('key') };
 }
