@@ -8,8 +8,12 @@ export type Definition = {
   readonly kind: 'CustomResourceDefinition';
   readonly metadata: { readonly name: string };
   readonly spec: Readonly<Record<string, unknown>> & {
-    readonly versions: readonly [{ readonly schema: { readonly openAPIV3Schema: StructuralSchema } }];
+    readonly versions: readonly [Version];
   };
+};
+
+type Version = Readonly<Record<string, unknown>> & {
+  readonly schema: { readonly openAPIV3Schema: StructuralSchema };
 };
 
 export function definitionOf(resource: CustomResource): Definition {

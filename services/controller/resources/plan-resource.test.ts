@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest';
+import { CONDITION_ROWS, PLAN_ROWS } from '#test/suites/custom-resource-rows.ts';
+import { PLANS } from '#core/domain/plan.ts';
+import { builtInPlans } from '../plan/built-in-plans.ts';
+import { PlanResource } from './plan-resource.ts';
+
+/** What the API server adds to every object. */
+const META = { uid: 'u', generation: 1, resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' };
+
+const plan = (fields: object = {}): unknown => ({
+  apiVersion: 'despatch.dev/v1alpha1',
+  kind: 'Plan',
+  metadata: { name: 'gold', ...META },
+  spec: { displayName: 'Gold', limits: PLANS.growth },
+  ...fields,
+});
+
+// The same rows go to a real API server in test/integration/crds.test.ts.
+test.each(PLAN_ROWS)('code and cluster agree on $what', ({ name = 'gold', spec, refused }) => {
+  const parsed = PlanResource.safeParse(plan({ metadata: { name, ...META }, spec }));
+  expect(parsed.success).toBe(refused === undefined);
+});
+
+test.each(CONDITION_ROWS)('code and cluster agree on a status with $what', ({ status, refused }) => {
+  if (refused?.includes('Duplicate') === true) return;
+  expect(PlanResource.safeParse(plan({ status })).success).toBe(refused === undefined);
+});
+
+test('the built-in plans are objects of their kind, with the limits that hold without a cluster', () => {
+  const plans = builtInPlans().map((one) =>
+    PlanResource.parse({ ...one, metadata: { ...META, ...one.metadata } }),
+  );
+  expect(Object.fromEntries(plans.map(({ metadata, spec }) => [metadata.name, spec.limits]))).toEqual(PLANS);
+});

@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest';
+import { CONDITION_ROWS, TENANT_ROWS, TENANT_STATUS_ROWS } from '#test/suites/custom-resource-rows.ts';
+import { TenantResource, type NewTenantResource } from './tenant-resource.ts';
+
+/** What the API server adds to every object. */
+const META = { uid: 'u', generation: 1, resourceVersion: '1', creationTimestamp: '2026-01-01T00:00:00Z' };
+
+const tenant = (fields: object = {}): unknown => ({
+  apiVersion: 'despatch.dev/v1alpha1',
+  kind: 'Tenant',
+  metadata: { name: 'acme', ...META },
+  ...fields,
+});
+
+// The same rows go to a real API server in test/integration/crds.test.ts.
+test.each(TENANT_ROWS)('code and cluster agree on $what', ({ name = 'acme', spec, refused }) => {
+  const parsed = TenantResource.safeParse(tenant({ metadata: { name, ...META }, spec }));
+  expect(parsed.success).toBe(refused === undefined);
+});
+
+test.each([...CONDITION_ROWS, ...TENANT_STATUS_ROWS])(
+  'code and cluster agree on a status with $what',
+  ({ status, refused }) => {
+    // Keys of a map list are unique by themselves, which only the API server looks at.
+    if (refused?.includes('Duplicate') === true) return;
+    expect(TenantResource.safeParse(tenant({ status })).success).toBe(refused === undefined);
+  },
+);
+
+test('what is left out is filled in as the API server does', () => {
+  expect(TenantResource.parse(tenant()).spec).toEqual({
+    planRef: { name: 'free' },
+    state: 'Active',
+    encryption: { keyRotationPeriodDays: 90 },
+    deletionPolicy: 'Retain',
+  });
+});
+
+test('an object of another kind or version is not taken for a tenant', () => {
+  expect(TenantResource.safeParse(tenant({ kind: 'Plan' })).success).toBe(false);
+  expect(TenantResource.safeParse(tenant({ apiVersion: 'despatch.dev/v1' })).success).toBe(false);
+});
+
+test('the type of a tenant to be written asks for no more than the cluster does', () => {
+  const least: NewTenantResource = {
+    apiVersion: 'despatch.dev/v1alpha1',
+    kind: 'Tenant',
+    metadata: { name: 'acme', namespace: 'customers' },
+  };
+  expect(TenantResource.safeParse({ ...least, metadata: { ...least.metadata, ...META } }).success).toBe(true);
+});
