@@ -50,6 +50,11 @@ export type ApiDeps = {
 
 export type Api = {
   readonly app: FastifyInstance;
+  /**
+   * From now on every answer ends its connection. Requests are taken as before: a client that reuses a connection would
+   * otherwise send its next one into the moment in which it is closed.
+   */
+  readonly endConnections: () => void;
   /** Answers all requests that were taken in, takes no more, and writes down what is still only in memory. */
   readonly stop: () => Promise<void>;
 };
@@ -136,10 +141,10 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
       }),
     ],
   );
-  let isStopping = false;
+  let isEnding = false;
   app.addHook('onSend', (_request, reply, _payload, done) => {
     // A client that keeps its connection keeps this process too.
-    if (isStopping) reply.header('connection', 'close');
+    if (isEnding) reply.header('connection', 'close');
     done();
   });
   await app.ready();
@@ -153,8 +158,11 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
 
   return {
     app,
+    endConnections() {
+      isEnding = true;
+    },
     async stop() {
-      isStopping = true;
+      isEnding = true;
       clearInterval(touching);
       await app.close();
       await batcher.drain();

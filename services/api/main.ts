@@ -63,6 +63,7 @@ await api.app.listen({ ...http.listen });
 log.info({ port: (api.app.server.address() as AddressInfo).port, metricsPort: health.port }, 'Listening');
 
 const ending = await watch.ended;
+api.endConnections();
 // Load balancers go on sending until they have seen that this process is not ready.
 if (ending.kind === 'signal') await sleep(http.shutdownDelayMs);
 await drain('requests', api.stop(), DRAIN_MS, log);

@@ -147,6 +147,15 @@ describe('headers', () => {
     for (const { headers } of answers) expect(headers['cache-control']).toBe('no-store');
   });
 
+  test('a process that is about to end answers as before and ends the connection with it', async () => {
+    const instance = await api.instance();
+    expect((await send(instance, tenant.key, LEAST.sms)).headers['connection']).not.toBe('close');
+    instance.endConnections();
+    const reply = await send(instance, tenant.key, LEAST.sms);
+    expect(reply.status).toBe(202);
+    expect(reply.headers['connection']).toBe('close');
+  });
+
   test('an app name is cut and cleaned, and never a reason to refuse', async () => {
     const { status } = await post(LEAST.sms, { 'x-app-name': `console\u0001${'x'.repeat(100)}` });
     expect(status).toBe(202);

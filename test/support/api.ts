@@ -43,6 +43,7 @@ export type Instance = {
   readonly wakes: WakePublication[];
   /** Hands in a change notice as if another process had sent it. */
   readonly notice: (kind: string, payload: object) => void;
+  readonly endConnections: () => void;
   readonly stop: () => Promise<void>;
 };
 
@@ -145,6 +146,7 @@ export async function startTestApi(): Promise<TestApi> {
       notice: (kind, payload) => {
         for (const handler of handlers) handler(kind, JSON.stringify(payload));
       },
+      endConnections: api.endConnections,
       stop: api.stop,
     };
   };
