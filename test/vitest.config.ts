@@ -21,6 +21,7 @@ export default defineConfig({
             'test/support/**/*.test.ts',
             'test/bench/**/*.test.ts',
             'test/fault/**/*.test.ts',
+            'test/e2e/**/*.test.ts',
           ],
           testTimeout: 10_000,
         },

@@ -1,0 +1,45 @@
+import type { Sql } from '#core/platform/postgres.ts';
+import { createChecker, type Checked } from '../fault/check.ts';
+import { drain } from '../fault/drain.ts';
+import { readLedger, type Acknowledgement, type ProviderCall } from '../fault/ledger.ts';
+import { eachRecord } from '../fault/records.ts';
+
+export type AccountsInput = {
+  readonly ask: <T>(work: (sql: Sql) => Promise<T>) => Promise<T>;
+  /** Acknowledgements of all loads of this run. */
+  readonly ledger: string;
+  readonly providerLedger: string;
+  /** Texts that were sent outside of the load. */
+  readonly aside: ReadonlySet<string>;
+  /** Who may send how much. */
+  readonly daily: { readonly tenantId: string; readonly max: number };
+  readonly perMinute: { readonly tenantId: string; readonly max: number };
+  readonly begunAt: number;
+};
+
+const DAY_MS = 86_400_000;
+
+/** Waits until nothing is left to do and compares what was promised, what was sent and what is stored, of all loads so far. */
+export async function compareAccounts(input: AccountsInput): Promise<Checked> {
+  const { ask, ledger, providerLedger, aside, daily, perMinute, begunAt } = input;
+  await drain(ask);
+  const checker = createChecker({
+    acknowledgements: await readLedger<Acknowledgement>(ledger),
+    calls: (await readLedger<ProviderCall>(providerLedger)).filter(({ token }) => !aside.has(token)),
+    limits: {
+      daily,
+      perMinute,
+      days: Math.floor(Date.now() / DAY_MS) - Math.floor(begunAt / DAY_MS) + 1,
+    },
+    shown: new Map(),
+    revocations: [],
+    suspensions: [],
+  });
+  await ask((sql) => eachRecord(sql, checker.visit));
+  return checker.conclude();
+}
+
+/** Nothing lost, nothing doubled, no limit passed. @throws AssertionError naming what was violated. */
+export function violationsOf({ violations }: Checked): string[] {
+  return violations.slice(0, 10).map(({ name, detail }) => `${name}: ${detail}`);
+}

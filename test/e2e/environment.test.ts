@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest';
+import { readEnvironment } from './environment.ts';
+
+const COMPLETE = {
+  KUBECONFIG: '/k',
+  E2E_LOAD_IMAGE: 'load',
+  E2E_NODE_ADDRESS: '203.0.113.2',
+  E2E_HOST_ADDRESS: '203.0.113.1',
+  E2E_VAULT: '/vault',
+};
+
+test('a base image and an audit log may be missing', () => {
+  expect(readEnvironment({ ...COMPLETE, E2E_NODE_IMAGE: '' })).toMatchObject({
+    kubeconfig: '/k',
+    nodeImage: undefined,
+    auditLog: undefined,
+  });
+});
+
+test('all that is missing is said at once', () => {
+  expect(() => readEnvironment({ ...COMPLETE, KUBECONFIG: '', E2E_VAULT: undefined })).toThrow(
+    'KUBECONFIG, E2E_VAULT',
+  );
+});

@@ -1,0 +1,105 @@
+import type { Backends, ReleaseBackends } from './backends.ts';
+import { REPOSITORY } from './cluster/image.ts';
+import { SIGN_IN_AUDIENCE } from './tenant.ts';
+
+/** Names of what a release finds in its namespace when it is installed. */
+const SECRETS = {
+  database: 'despatch-postgres',
+  rolePasswords: 'despatch-role-passwords',
+  nats: 'despatch-nats',
+  pepper: 'despatch-pepper',
+  authority: 'backends-ca',
+} as const;
+
+const PLATFORM_SUBJECT = 'end-to-end-platform';
+
+/** Secrets as an operator of the platform would make them, from what the servers were set up with. */
+export function releaseSecrets(
+  namespace: string,
+  pepper: string,
+  { ca, passwords }: Pick<Backends, 'ca' | 'passwords'>,
+  { ownerUrl, urlOf, natsPasswords }: Pick<ReleaseBackends, 'ownerUrl' | 'urlOf' | 'natsPasswords'>,
+): object[] {
+  const secret = (name: string, stringData: Readonly<Record<string, string>>): object => ({
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name, namespace },
+    stringData,
+  });
+  return [
+    secret(SECRETS.database, {
+      'api-uri': urlOf('api'),
+      'worker-uri': urlOf('worker'),
+      'controller-uri': urlOf('controller'),
+      'migrate-uri': ownerUrl,
+    }),
+    secret(SECRETS.rolePasswords, byService(passwords)),
+    secret(SECRETS.nats, byService(natsPasswords)),
+    secret(SECRETS.pepper, { 'key-pepper': pepper }),
+    secret(SECRETS.authority, { 'ca.crt': ca }),
+  ];
+}
+
+function byService({ api, worker, controller }: ReleaseBackends['natsPasswords']): Record<string, string> {
+  return { 'api-password': api, 'worker-password': worker, 'controller-password': controller };
+}
+
+export type ValuesInput = {
+  readonly backends: Pick<Backends, 'host' | 'postgres' | 'vault' | 'oidc' | 'providerUrls'>;
+  readonly own: Pick<ReleaseBackends, 'natsUrl'>;
+  /** First part of the names of the release's Vault roles. */
+  readonly vaultRolePrefix: string;
+  readonly tag: string;
+  readonly nodeAddress: string;
+  readonly ownsDefinitions: boolean;
+  readonly watchNamespaces: readonly string[];
+};
+
+/** Of the order of what one machine has to share among two releases, the servers and the load. */
+const SMALL = { resources: { requests: { cpu: '10m', memory: '64Mi' } } };
+
+/** Values of a release as for production, but for a smaller machine and the stand-ins of providers and issuer. */
+export function releaseValues(input: ValuesInput): object {
+  const { backends, own, vaultRolePrefix, tag, nodeAddress, ownsDefinitions, watchNamespaces } = input;
+  const role = (service: string): string => `${vaultRolePrefix}${service}`;
+  return {
+    image: { repository: REPOSITORY, tag, pullPolicy: 'Never' },
+    crds: { enabled: ownsDefinitions },
+    postgres: {
+      existingSecret: SECRETS.database,
+      ssl: { caSecret: SECRETS.authority },
+      pool: { max: 6 },
+    },
+    nats: {
+      urls: [own.natsUrl],
+      auth: { existingSecret: SECRETS.nats },
+      tls: { caSecret: SECRETS.authority },
+    },
+    vault: {
+      address: backends.vault.tlsAddress,
+      caSecret: SECRETS.authority,
+      auth: {
+        kubernetes: { roles: { api: role('api'), worker: role('worker'), controller: role('controller') } },
+      },
+    },
+    migrations: { rolePasswords: { existingSecret: SECRETS.rolePasswords }, ...SMALL },
+    api: {
+      ...SMALL,
+      publicBaseUrl: `http://${nodeAddress}`,
+      oidc: { issuer: backends.oidc.issuer, audience: SIGN_IN_AUDIENCE },
+      platformAdmins: [PLATFORM_SUBJECT],
+      keyPepper: { existingSecret: SECRETS.pepper },
+      service: { type: 'NodePort' },
+    },
+    worker: {
+      ...SMALL,
+      // A run sees leases end, and does not wait a minute for each.
+      providerDeadlineMs: 4_000,
+      leaseMs: 10_000,
+      egress: { providerBaseUrls: backends.providerUrls },
+      networkPolicy: { egress: [{ to: [{ ipBlock: { cidr: `${backends.host}/32` } }] }] },
+    },
+    controller: { ...SMALL, watchNamespaces },
+    networkPolicy: { postgres: { ports: [backends.postgres.port] } },
+  };
+}
