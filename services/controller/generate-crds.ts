@@ -39,18 +39,9 @@ function template({ apiVersion, kind, metadata, spec }: Definition): string {
   return `{{- /* Written by \`npm run gen\` from services/controller/resources; do not edit. */}}
 {{- if .Values.crds.enabled }}
 ${escape(yaml({ apiVersion, kind }))}metadata:
-  name: ${metadata.name}
-  labels:
-    {{- include "despatch.labels" . | nindent 4 }}
-  {{- if or .Values.crds.keep .Values.crds.annotations }}
-  annotations:
-    {{- if .Values.crds.keep }}
-    helm.sh/resource-policy: keep
-    {{- end }}
-    {{- with .Values.crds.annotations }}
-    {{- toYaml . | nindent 4 }}
-    {{- end }}
-  {{- end }}
+  {{- $keep := .Values.crds.keep | ternary (dict "helm.sh/resource-policy" "keep") (dict) }}
+  {{- $annotations := merge $keep .Values.crds.annotations }}
+  {{- include "despatch.metadata" (dict "root" . "name" "${metadata.name}" "cluster" true "annotations" $annotations) | nindent 2 }}
 ${escape(yaml({ spec }))}{{- end }}
 `;
 }

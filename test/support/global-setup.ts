@@ -7,8 +7,10 @@ import type { TestProject } from 'vitest/node';
 import { startNats } from '../../deploy/servers/nats.ts';
 import { startPostgres, type PostgresServer } from '../../deploy/servers/postgres.ts';
 import { findProgram } from '../../deploy/servers/program.ts';
-import { startVault, type VaultServer } from '../../deploy/servers/vault.ts';
+import { startVault } from '../../deploy/servers/vault.ts';
 import { migrate } from '../../services/migrate/migrate.ts';
+import { startKubeApiServer } from './kube-apiserver.ts';
+import type { KubeAccess } from './kube-connection.ts';
 import { TEMPLATE_DATABASE, type RolePasswords, type SharedVault } from './servers.ts';
 
 const log = (line: string): void => void process.stderr.write(`${line}\n`);
@@ -17,9 +19,11 @@ const log = (line: string): void => void process.stderr.write(`${line}\n`);
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const stack = new AsyncDisposableStack();
   try {
-    // Built here, where progress can be seen and no test's deadline runs. A missing Vault fails only
-    // the tests that ask for one.
-    await findProgram('vault', { log }).catch((error: unknown) => log(String(error)));
+    // Built here, where progress can be seen and no test's deadline runs. A missing one fails only the tests that
+    // ask for it.
+    for (const name of ['vault'] as const) {
+      await findProgram(name, { log }).catch((error: unknown) => log(String(error)));
+    }
     const [database, nats] = await Promise.all([
       startPostgres({ durable: false }).then((server) => stack.use(server)),
       startNats({ log }).then((server) => stack.use(server)),
@@ -27,7 +31,21 @@ export default async function setup(project: TestProject): Promise<() => Promise
     const passwords = await createTemplate(database);
     project.provide('postgres', { superuserUrl: database.superuserUrl(), passwords });
     project.provide('nats', { url: nats.url });
-    project.provide('vaultDesk', await openVaultDesk(stack));
+    project.provide(
+      'vaultDesk',
+      await openDesk<SharedVault>(stack, async () => {
+        const { address, rootToken } = stack.use(await startVault());
+        return { address, rootToken };
+      }),
+    );
+    project.provide(
+      'kubeDesk',
+      await openDesk<KubeAccess>(stack, async () => {
+        const server = stack.use(await startKubeApiServer());
+        await server.applyCrds();
+        return server.access;
+      }),
+    );
   } catch (error) {
     await stack.disposeAsync();
     throw error;
@@ -45,18 +63,18 @@ async function createTemplate(server: PostgresServer): Promise<RolePasswords> {
   return passwords;
 }
 
-/** Test files run in other processes: the first one that asks at this address makes us start the Vault. */
-async function openVaultDesk(stack: AsyncDisposableStack): Promise<string> {
-  let starting: Promise<VaultServer> | undefined;
+/** Test files run in other processes: the first one that asks at this address makes us start the server. */
+async function openDesk<Shared>(stack: AsyncDisposableStack, start: () => Promise<Shared>): Promise<string> {
+  let starting: Promise<Shared> | undefined;
   const path = `/${randomUUID()}`;
   const desk = createServer((request, response) => {
     if (request.url !== path) {
       response.writeHead(404).end();
       return;
     }
-    starting ??= startVault().then((server) => stack.use(server));
+    starting ??= start();
     starting.then(
-      ({ address, rootToken }) => response.end(JSON.stringify({ address, rootToken } satisfies SharedVault)),
+      (shared) => response.end(JSON.stringify(shared)),
       (error: unknown) => response.writeHead(503).end(String(error)),
     );
   });

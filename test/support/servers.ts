@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import postgres from 'postgres';
 import { inject } from 'vitest';
+import { connectKube, type KubeAccess, type KubeConnection } from './kube-connection.ts';
 
 export const TEMPLATE_DATABASE = 'despatch_template';
 
@@ -13,6 +14,8 @@ declare module 'vitest' {
     nats: { url: string };
     /** Answers with the shared Vault, which it starts at the first call. */
     vaultDesk: string;
+    /** Answers with the shared Kubernetes API server, which it starts at the first call. */
+    kubeDesk: string;
   }
 }
 
@@ -92,6 +95,17 @@ export async function testVault(): Promise<TestVault> {
       await request('DELETE', `sys/mounts/${mount}`);
     },
   };
+}
+
+/**
+ * The shared Kubernetes API server with the custom resources installed. What lies in a namespace is the caller's own
+ * when the namespace is; a test that needs cluster-scoped objects to itself, or stops the server, starts its own with
+ * `startKubeApiServer`.
+ */
+export async function testKube(): Promise<KubeConnection> {
+  const answer = await fetch(inject('kubeDesk'));
+  if (!answer.ok) throw new Error(await answer.text());
+  return connectKube((await answer.json()) as KubeAccess);
 }
 
 async function administer(url: string, work: (sql: postgres.Sql) => Promise<unknown>): Promise<void> {
