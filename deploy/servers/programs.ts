@@ -93,6 +93,15 @@ export const PROGRAMS = {
       },
     },
   },
+  helm: {
+    name: 'helm',
+    version: '4.3.1',
+    binVariable: 'HELM_BIN',
+    versionArgs: ['version', '--short'],
+    // The chart is for both.
+    versionPattern: /^v[34]\.\d/,
+    source: { module: 'helm', package: 'helm.sh/helm/v4/cmd/helm', duration: '3 minutes' },
+  },
   etcd: {
     name: 'etcd',
     version: '3.6.5',
