@@ -2,6 +2,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { configTable } from '#core/platform/config-table.ts';
+import { generateChart } from '../deploy/chart/generate-chart.ts';
 import { readDeployments } from './configuration.ts';
 import { generateCrds } from './controller/generate-crds.ts';
 import { generateRegistry } from './providers/generate.ts';
@@ -13,6 +14,9 @@ const { values } = parseArgs({ options: { check: { type: 'boolean', default: fal
 await put('services/providers/registry.gen.ts', await generateRegistry(new URL('providers/', here)));
 await put('services/CONFIGURATION.md', configTable(await readDeployments(here)));
 for (const { path, text } of generateCrds()) await put(path, text);
+const chart = await generateChart(new URL('../charts/despatch/', here));
+await put('charts/despatch/values.schema.json', chart.schema);
+await put('charts/despatch/README.md', chart.readme);
 
 /** Brings a file, named from the project's root, up to date. */
 async function put(file: string, wanted: string): Promise<void> {

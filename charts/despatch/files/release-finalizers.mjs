@@ -1,0 +1,84 @@
+// Takes the controller's finalizers off Tenants and Plans before the release goes, so that they can be deleted without
+// it. First the controller is stopped, as it would put them back. Plain JavaScript of Node's own modules.
+import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const { API_SERVER, TOKEN_FILE, NAMESPACE, DEPLOYMENT, WATCH_NAMESPACES = '', PLAN_FINALIZER } = process.env;
+const TENANT_FINALIZER = 'tenant.despatch.dev/finalizer';
+const GROUP = '/apis/despatch.dev/v1alpha1';
+const PAGE = 200;
+
+async function call(method, path, body, contentType = 'application/merge-patch+json') {
+  const answer = await fetch(`${API_SERVER}${path}`, {
+    method,
+    headers: {
+      authorization: `Bearer ${readFileSync(TOKEN_FILE, 'utf8').trim()}`,
+      accept: 'application/json',
+      ...(body === undefined ? {} : { 'content-type': contentType }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    signal: AbortSignal.timeout(20_000),
+  });
+  return { status: answer.status, body: await answer.json() };
+}
+
+function refuse(action, { status, body }) {
+  throw new Error(`${action}: the API server answered ${status}: ${body.message ?? ''}`);
+}
+
+async function stopController() {
+  const path = `/apis/apps/v1/namespaces/${NAMESPACE}/deployments/${DEPLOYMENT}`;
+  const scaled = await call('PATCH', `${path}/scale`, { spec: { replicas: 0 } });
+  if (scaled.status === 404) return;
+  if (scaled.status !== 200) refuse('stopping the controller', scaled);
+  for (;;) {
+    const found = await call('GET', path);
+    if (found.status === 404) return;
+    if (found.status !== 200) refuse('watching the controller end', found);
+    const { metadata, status = {} } = found.body;
+    const isSeen = (status.observedGeneration ?? 0) >= metadata.generation;
+    if (isSeen && (status.replicas ?? 0) === 0 && (status.terminatingReplicas ?? 0) === 0) return;
+    await sleep(500);
+  }
+}
+
+async function* listed(path) {
+  let token = '';
+  do {
+    const page = await call('GET', `${path}?limit=${PAGE}&continue=${encodeURIComponent(token)}`);
+    // Without the definition there is nothing to release.
+    if (page.status === 404) return;
+    if (page.status !== 200) refuse(`listing ${path}`, page);
+    yield* page.body.items;
+    token = page.body.metadata.continue ?? '';
+  } while (token !== '');
+}
+
+/** Removes one finalizer and no other; a change in between makes it look again. */
+async function release(path, finalizer) {
+  for (;;) {
+    const found = await call('GET', path);
+    if (found.status === 404) return false;
+    if (found.status !== 200) refuse(`reading ${path}`, found);
+    const { resourceVersion, finalizers = [] } = found.body.metadata;
+    if (!finalizers.includes(finalizer)) return false;
+    const metadata = { resourceVersion, finalizers: finalizers.filter((one) => one !== finalizer) };
+    const patched = await call('PATCH', path, { metadata });
+    if (patched.status === 200) return true;
+    if (patched.status !== 409 && patched.status !== 404) refuse(`releasing ${path}`, patched);
+  }
+}
+
+let released = 0;
+const namespaces = WATCH_NAMESPACES.split(',').filter((name) => name !== '');
+await stopController();
+for (const list of namespaces.length === 0 ? [`${GROUP}/tenants`] : namespaces.map((name) => `${GROUP}/namespaces/${name}/tenants`)) {
+  for await (const { metadata } of listed(list)) {
+    const path = `${GROUP}/namespaces/${metadata.namespace}/tenants/${metadata.name}`;
+    if (await release(path, TENANT_FINALIZER)) released += 1;
+  }
+}
+for await (const { metadata } of listed(`${GROUP}/plans`)) {
+  if (await release(`${GROUP}/plans/${metadata.name}`, PLAN_FINALIZER)) released += 1;
+}
+console.log(`Released ${released} resources`);

@@ -1,0 +1,119 @@
+{{- define "despatch.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{/* Prefix of all names. 48 characters leave room for `-controller-metrics` and the hash of a migration. */}}
+{{- define "despatch.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 44 | trimSuffix "-" -}}
+{{- else if contains (include "despatch.name" .) .Release.Name -}}
+{{- .Release.Name | trunc 44 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name (include "despatch.name" .) | trunc 44 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "despatch.namespace" -}}
+{{- default .Release.Namespace .Values.namespaceOverride -}}
+{{- end -}}
+
+{{/* Prefix of cluster-scoped names: a namespace holds no dot, so no two releases share it. */}}
+{{- define "despatch.clusterName" -}}
+{{- printf "%s.%s" (include "despatch.namespace" .) (include "despatch.fullname" .) -}}
+{{- end -}}
+
+{{/* Marks the Plans that this release uses. At most 50 characters, and different for every release of a cluster. */}}
+{{- define "despatch.controllerName" -}}
+{{- $name := include "despatch.clusterName" . -}}
+{{- if .Values.controller.name -}}
+{{- .Values.controller.name -}}
+{{- else if le (len $name) 50 -}}
+{{- $name -}}
+{{- else -}}
+{{- printf "%s-%s" ($name | trunc 41) ($name | sha256sum | trunc 8) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Labels of every object of the release. */}}
+{{- define "despatch.labels" -}}
+{{- $own := dict
+    "helm.sh/chart" (printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-")
+    "app.kubernetes.io/name" (include "despatch.name" .)
+    "app.kubernetes.io/instance" .Release.Name
+    "app.kubernetes.io/version" (.Chart.AppVersion | replace "+" "_" | trunc 63)
+    "app.kubernetes.io/managed-by" .Release.Service
+    "app.kubernetes.io/part-of" "despatch" -}}
+{{- merge $own (deepCopy .Values.commonLabels) (deepCopy .Values.global.commonLabels) | toYaml -}}
+{{- end -}}
+
+{{/* Labels that select a component's pods. Takes `root` and `component`. */}}
+{{- define "despatch.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "despatch.name" .root }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .component }}
+{{- end -}}
+
+{{/*
+Metadata of an object. Takes `root` and `name`, and may take `component`, `labels`, `annotations`, `namespace`, `cluster`
+(true: it has no namespace) and `makesPods` (true: scanners are told what is meant; takes `image` and `mountsToken` too).
+*/}}
+{{- define "despatch.metadata" -}}
+{{- $labels := fromYaml (include "despatch.labels" .root) -}}
+{{- with .component }}{{ $_ := set $labels "app.kubernetes.io/component" . }}{{ end -}}
+{{- $annotations := merge (dict) (default (dict) .annotations) .root.Values.commonAnnotations -}}
+name: {{ .name }}
+{{- if not .cluster }}
+namespace: {{ default (include "despatch.namespace" .root) .namespace }}
+{{- end }}
+labels:
+  {{- toYaml (merge $labels (default (dict) .labels)) | nindent 2 }}
+{{- if or $annotations .makesPods }}
+annotations:
+  {{- if .makesPods }}
+  {{- include "despatch.scannerAnnotations" . | nindent 2 }}
+  {{- end }}
+  {{- with $annotations }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* Name of a component's service account. Takes `root`, `component` and `account`, its values. */}}
+{{- define "despatch.serviceAccountName" -}}
+{{- $made := printf "%s-%s" (include "despatch.fullname" .root) .component -}}
+{{- .account.create | ternary (default $made .account.name) (default "default" .account.name) -}}
+{{- end -}}
+
+{{/* Name of an existing Secret, or of the one that `dev` makes. Takes `root` and `name`. */}}
+{{- define "despatch.secretName" -}}
+{{- if .name -}}
+{{- .name -}}
+{{- else if .root.Values.dev.enabled -}}
+{{- include "despatch.fullname" .root }}-dev
+{{- end -}}
+{{- end -}}
+
+{{/* Image reference. Takes `root` and `image`, which replaces parts of the shared one. */}}
+{{- define "despatch.image" -}}
+{{- $image := merge (dict) (default (dict) .image) .root.Values.image -}}
+{{- $registry := default $image.registry .root.Values.global.imageRegistry -}}
+{{- with $registry }}{{ . }}/{{ end -}}
+{{- $image.repository -}}
+:{{ default .root.Chart.AppVersion $image.tag -}}
+{{- with $image.digest }}@{{ . }}{{ end -}}
+{{- end -}}
+
+{{- define "despatch.imagePullPolicy" -}}
+{{- (merge (dict) (default (dict) .image) .root.Values.image).pullPolicy -}}
+{{- end -}}
+
+{{/* Pull secrets as a list of `{name}`, whichever way they were given. */}}
+{{- define "despatch.imagePullSecrets" -}}
+{{- $names := list -}}
+{{- range concat .Values.global.imagePullSecrets .Values.imagePullSecrets -}}
+{{- if kindIs "map" . }}{{ $names = append $names .name }}{{ else }}{{ $names = append $names . }}{{ end -}}
+{{- end -}}
+{{- range uniq $names }}
+- name: {{ . }}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,154 @@
+{{/* Port of an address: its own, or the scheme's. Takes `url` and `default`. */}}
+{{- define "despatch.portOf" -}}
+{{- $host := get (urlParse .url) "host" -}}
+{{- $port := regexFind ":[0-9]+$" $host | trimPrefix ":" -}}
+{{- default .default $port -}}
+{{- end -}}
+
+{{- define "despatch.httpPortOf" -}}
+{{- include "despatch.portOf" (dict "url" . "default" (hasPrefix "https:" . | ternary "443" "80")) -}}
+{{- end -}}
+
+{{/* One egress rule. Takes `ports`, a list, and `to`, empty for anywhere. */}}
+{{- define "despatch.egressRule" -}}
+- ports:
+    {{- range .ports }}
+    - {protocol: TCP, port: {{ . }}}
+    {{- end }}
+  {{- with .to }}
+  to:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end -}}
+
+{{- define "despatch.egress.dns" -}}
+- ports:
+    - {protocol: UDP, port: 53}
+    - {protocol: TCP, port: 53}
+  {{- with .root.Values.networkPolicy.dnsTo }}
+  to:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end -}}
+
+{{- define "despatch.egress.postgres" -}}
+{{- with .root.Values.networkPolicy.postgres -}}
+{{- include "despatch.egressRule" (dict "ports" .ports "to" .to) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What a service stands on: name servers, Postgres, NATS, Vault, the collector of traces. */}}
+{{- define "despatch.egress.common" -}}
+{{- $v := .root.Values -}}
+{{ include "despatch.egress.dns" . }}
+{{ include "despatch.egress.postgres" . }}
+{{- $ports := list -}}
+{{- range $v.nats.urls }}{{ $ports = append $ports (include "despatch.portOf" (dict "url" . "default" "4222")) }}{{ end }}
+{{- if $ports }}
+{{ include "despatch.egressRule" (dict "ports" (uniq $ports) "to" $v.networkPolicy.nats.to) }}
+{{- end }}
+{{- with $v.vault.address }}
+{{ include "despatch.egressRule" (dict "ports" (list (include "despatch.httpPortOf" .)) "to" $v.networkPolicy.vault.to) }}
+{{- end }}
+{{- with $v.tracing.otlpEndpoint }}
+{{ include "despatch.egressRule" (dict "ports" (list (include "despatch.httpPortOf" .)) "to" $v.networkPolicy.otlp.to) }}
+{{- end }}
+{{- end -}}
+
+{{- define "despatch.egress.api" -}}
+{{ include "despatch.egress.common" . }}
+{{- $oidc := .root.Values.api.oidc -}}
+{{- $ports := list -}}
+{{- range compact (list $oidc.issuer $oidc.jwksUrl) }}{{ $ports = append $ports (include "despatch.httpPortOf" .) }}{{ end }}
+{{- if $ports }}
+{{ include "despatch.egressRule" (dict "ports" (uniq $ports) "to" .root.Values.networkPolicy.oidc.to) }}
+{{- end }}
+{{- end -}}
+
+{{- define "despatch.egress.worker" -}}
+{{- $egress := .root.Values.worker.egress -}}
+{{ include "despatch.egress.common" . }}
+{{- $except4 := list -}}
+{{- $except6 := list -}}
+{{- range $egress.exceptCidrs -}}
+{{- if contains ":" . }}{{ $except6 = append $except6 . }}{{ else }}{{ $except4 = append $except4 . }}{{ end -}}
+{{- end }}
+# Providers: the internet, and nothing that an address of it could hide.
+- ports:
+    {{- range $egress.ports }}
+    - {protocol: TCP, port: {{ . | int64 }}}
+    {{- end }}
+  to:
+    - ipBlock:
+        cidr: 0.0.0.0/0
+        {{- with $except4 }}
+        except:
+          {{- toYaml . | nindent 10 }}
+        {{- end }}
+    - ipBlock:
+        cidr: ::/0
+        {{- with $except6 }}
+        except:
+          {{- toYaml . | nindent 10 }}
+        {{- end }}
+{{- with $egress.allowCidrs }}
+- to:
+    {{- range . }}
+    - ipBlock: {cidr: {{ . | quote }}}
+    {{- end }}
+{{- end }}
+{{- range $egress.dnsServers }}
+- ports:
+    {{- $port := regexFind "(\\]|^[^:]*):[0-9]+$" . | regexFind "[0-9]+$" | default "53" }}
+    - {protocol: UDP, port: {{ $port }}}
+    - {protocol: TCP, port: {{ $port }}}
+{{- end }}
+{{- end -}}
+
+{{- define "despatch.egress.controller" -}}
+{{- $kubernetes := .root.Values.networkPolicy.kubernetes -}}
+{{ include "despatch.egress.common" . }}
+{{ include "despatch.egressRule" (dict "ports" $kubernetes.ports "to" $kubernetes.to) }}
+{{- end -}}
+
+{{- define "despatch.egress.migrate" -}}
+{{ include "despatch.egress.dns" . }}
+{{ include "despatch.egress.postgres" . }}
+{{- end -}}
+
+{{/* A component's NetworkPolicy. Takes `root` and `component`. */}}
+{{- define "despatch.networkPolicy" -}}
+{{- $own := index .root.Values .component -}}
+{{- if and $own.enabled .root.Values.networkPolicy.enabled -}}
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata:
+  {{- include "despatch.metadata" (dict "root" .root "component" .component "name" (printf "%s-%s" (include "despatch.fullname" .root) .component)) | nindent 2 }}
+spec:
+  podSelector:
+    matchLabels:
+      {{- include "despatch.selectorLabels" . | nindent 6 }}
+  policyTypes: [Ingress, Egress]
+  ingress:
+    {{- if eq .component "api" }}
+    - ports:
+        - {protocol: TCP, port: http}
+      {{- with .root.Values.networkPolicy.apiFrom }}
+      from:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+    {{- end }}
+    - ports:
+        - {protocol: TCP, port: metrics}
+      from:
+        {{- default (list (dict "namespaceSelector" (dict))) .root.Values.networkPolicy.metricsFrom | toYaml | nindent 8 }}
+    {{- with $own.networkPolicy.ingress }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  egress:
+    {{- include (printf "despatch.egress.%s" .component) . | nindent 4 }}
+    {{- with $own.networkPolicy.egress }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,42 @@
+import { readFile } from 'node:fs/promises';
+import { readValueTree } from './value-tree.ts';
+import { valuesSchema } from './values-schema.ts';
+import { valuesTable } from './values-table.ts';
+
+const BEGIN = '<!-- values: written by `npm run gen` from values.yaml -->';
+const END = '<!-- end of values -->';
+
+export type ChartFiles = {
+  /** Text of `values.schema.json`. */
+  readonly schema: string;
+  /** Text of `README.md`, its own words kept. */
+  readonly readme: string;
+};
+
+/** What is written from the chart's `values.yaml`. `chart` is the chart's folder, with a slash at its end. */
+export async function generateChart(chart: URL): Promise<ChartFiles> {
+  const read = (file: string): Promise<string> => readFile(new URL(file, chart), 'utf8');
+  const values = readValueTree(await read('values.yaml'));
+  const refused = readRefusedValues(await read('templates/_deprecations.tpl'));
+  return {
+    schema: `${JSON.stringify(valuesSchema(values, { refused }), null, 2)}\n`,
+    readme: replaceBetween(await read('README.md'), `\n\n${valuesTable(values)}\n\n`),
+  };
+}
+
+/** The keys and texts of `despatch.movedValues`, so that the schema lets through what the templates refuse. */
+function readRefusedValues(template: string): Record<string, string> {
+  const body = /define "despatch\.movedValues" -}}\n([\s\S]*?)\n{{- end/.exec(template)?.[1] ?? '';
+  return Object.fromEntries(
+    body.split('\n').map((line) => {
+      const at = line.indexOf(': ');
+      return [line.slice(0, at), line.slice(at + 2)];
+    }),
+  );
+}
+
+function replaceBetween(text: string, inner: string): string {
+  const [from, to] = [text.indexOf(BEGIN), text.indexOf(END)];
+  if (from === -1 || to === -1) throw new Error(`The chart's README lacks the lines ${BEGIN} and ${END}`);
+  return text.slice(0, from + BEGIN.length) + inner + text.slice(to);
+}

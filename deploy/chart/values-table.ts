@@ -1,0 +1,31 @@
+import type { ChartValue } from './value-tree.ts';
+
+/** The values as Markdown: a table per heading, a row per value that may be set. */
+export function valuesTable(values: readonly ChartValue[]): string {
+  const lines: string[] = [];
+  for (const value of values) {
+    if (value.section !== undefined) {
+      if (lines.length > 0) lines.push('');
+      lines.push(`### ${value.section}`, '', '| value | default | description |', '|---|---|---|');
+    }
+    lines.push(...rowsOf(value));
+  }
+  return lines.join('\n');
+}
+
+function rowsOf(value: ChartValue): string[] {
+  const { children } = value;
+  // What is the same for all children is said once, at the map.
+  const isOneRow = children === undefined || children.every((child) => child.description === '');
+  if (isOneRow) return [row(value)];
+  const own = value.description === '' ? [] : [`| \`${value.path}\` | | ${cell(value.description)} |`];
+  return [...own, ...children.flatMap(rowsOf)];
+}
+
+function row({ path, default: preset, description }: ChartValue): string {
+  return `| \`${path}\` | \`${cell(JSON.stringify(preset))}\` | ${cell(description)} |`;
+}
+
+function cell(text: string): string {
+  return text.replaceAll('|', String.raw`\|`);
+}
