@@ -24,7 +24,9 @@ const RESTART_MS = 200;
 const END_MS_MAX = 40_000;
 const DEADLY: ReadonlySet<NodeJS.Signals> = new Set(['SIGKILL', 'SIGTERM']);
 
-export async function superviseService(options: ServiceOptions): Promise<SupervisedService> {
+export async function superviseService(
+  options: ServiceOptions & Pick<SupervisedService, 'kind'>,
+): Promise<SupervisedService> {
   const { kind, name, folder, origin, metricsOrigin, environment } = options;
   const logFile = join(folder, `${name}.log`);
   const crashes: string[] = [];

@@ -51,10 +51,18 @@ const CALLABLE: Readonly<Record<string, readonly RoleName[]>> = {
   make_partitions: ['worker'],
   purge: ['worker'],
   forget_replaced_secrets: ['worker'],
+  managed_tenant: ['controller'],
+  apply_tenant: ['controller'],
+  retain_tenant: ['controller'],
+  begin_purge: ['controller'],
+  purge_some: ['controller'],
+  end_purge: ['controller'],
+  outdated_ciphertexts: ['controller'],
+  replace_ciphertext: ['controller'],
 };
 /** What only the function named here gives out, and only to whom it is for. */
 const SENSITIVE: Readonly<Record<string, readonly string[]>> = {
-  ciphertext: ['load_providers'],
+  ciphertext: ['load_providers', 'outdated_ciphertexts'],
   previous_ciphertext: [],
   secret_hash: ['find_api_key'],
   previous_secret_hash: ['find_api_key'],

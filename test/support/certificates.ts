@@ -51,11 +51,16 @@ export type ClientCertificate = { readonly certificate: string; readonly key: st
  * A client's certificate from the authority in `dir`. Kubernetes reads the common name as the user's and the
  * organizations as the groups.
  */
-export function signClient(dir: string, name: string, groups: readonly string[] = []): ClientCertificate {
+export function signClient(
+  dir: string,
+  name: string,
+  groups: readonly string[] = [],
+  program = 'openssl',
+): ClientCertificate {
   // Several processes may ask the same authority at once.
   const file = `client-${randomUUID()}`;
   const openssl = (...args: string[]): void => {
-    execFileSync('openssl', args, { cwd: dir, stdio: 'pipe' });
+    execFileSync(program, args, { cwd: dir, stdio: 'pipe' });
   };
   const subject = [...groups.map((group) => ['O', group]), ['CN', name]]
     .map(([type, value]) => `/${type}=${value?.replace(/[/+\\]/g, '\\$&')}`)

@@ -202,7 +202,7 @@ async function applyCrds(admin: KubeUser): Promise<void> {
 }
 
 /** Applies a definition and waits until its kind is served. @throws when the server refuses it. */
-export async function installCrd(admin: KubeUser, manifest: KubeObject): Promise<void> {
+async function installCrd(admin: KubeUser, manifest: KubeObject): Promise<void> {
   const { status, body } = await admin.apply(manifest);
   if (status >= 300) throw new Error(`${manifest.metadata.name}: ${JSON.stringify(body)}`);
   const { group, names, versions } = manifest['spec'] as {

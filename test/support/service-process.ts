@@ -9,7 +9,7 @@ export type Environment = Readonly<Record<string, string>>;
 
 export type ServiceProcess = AsyncDisposable & {
   readonly name: string;
-  /** Where the api listens; for a worker the same as `metricsOrigin`. */
+  /** Where the api listens; for the others the same as `metricsOrigin`. */
   readonly origin: string;
   readonly metricsOrigin: string;
   /** Starts it again after its end; returns once it is ready. */
@@ -25,7 +25,7 @@ export type ServiceProcess = AsyncDisposable & {
 
 /** One process of a deployment, and where it answers. */
 export type ServiceOptions = {
-  readonly kind: 'api' | 'worker';
+  readonly kind: 'api' | 'worker' | 'controller';
   readonly name: string;
   readonly folder: string;
   readonly origin: string;
@@ -97,7 +97,7 @@ export function spawnService({
 
 /** Runs a deployment that ends by itself, and gathers what it writes. */
 export async function runService(
-  kind: 'api' | 'worker' | 'migrate',
+  kind: 'api' | 'worker' | 'controller' | 'migrate',
   environment: Environment,
 ): Promise<{ readonly code: number | null; readonly output: string }> {
   const child = spawn(process.execPath, [join('services', kind, 'main.ts')], {

@@ -55,6 +55,10 @@ export type ServiceStack = AsyncDisposable & {
   /** Credentials of the services' own, which no output may hold. */
   readonly secrets: readonly string[];
   readonly platformToken: string;
+  /** A sign-in token of this subject with the verified address `<subject>@example.org`. */
+  readonly mint: (subject: string) => Promise<string>;
+  /** Variables of a controller on the same servers; where its cluster is is to be added. */
+  readonly controllerEnvironment: Environment;
   readonly twilio: StandIn;
   readonly fcm: StandIn;
   readonly whatsapp: StandIn;
@@ -76,7 +80,7 @@ export type StackOptions = { readonly api?: Environment; readonly worker?: Envir
 type Backends = {
   readonly databaseUrl: string;
   readonly passwords: EnvironmentInput['state']['databasePasswords'];
-  readonly keyring: EnvironmentInput['keyring'];
+  readonly keyring: ReturnType<typeof vaultEnvironments>;
 };
 
 /** On the run's shared Postgres and Vault, with parts of its own of each. */
@@ -193,6 +197,17 @@ async function assemble(
       ...Object.values(keyring).map((variables) => variables['VAULT_SECRET_ID'] ?? ''),
     ],
     platformToken,
+    mint,
+    controllerEnvironment: {
+      DESPATCH_ENV: 'development',
+      DATABASE_URL: databaseUrlOf('controller', databaseUrl, passwords.controller),
+      NATS_URL: nats.url,
+      NATS_USER: 'despatch_controller',
+      NATS_PASSWORD: state.natsPasswords.controller,
+      METRICS_HOST: '127.0.0.1',
+      OIDC_ISSUER: state.issuer,
+      ...keyring.controller,
+    },
     twilio,
     fcm,
     whatsapp,
@@ -213,6 +228,13 @@ async function assemble(
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
+}
+
+function databaseUrlOf(service: string, databaseUrl: string, password: string): string {
+  const url = new URL(databaseUrl);
+  url.username = `despatch_${service}`;
+  url.password = password;
+  return url.href;
 }
 
 function randomText(): string {

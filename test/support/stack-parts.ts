@@ -30,12 +30,12 @@ export async function startAdministeredNats(
   });
 }
 
-/** How api and worker log in to a Vault. */
+/** How each service logs in to a Vault. */
 export function vaultEnvironments(
   address: string,
   mount: string,
   roles: Awaited<ReturnType<typeof configureVault>>,
-): EnvironmentInput['keyring'] {
+): EnvironmentInput['keyring'] & { readonly controller: Readonly<Record<string, string>> } {
   const variables = ({ roleId, secretId }: { roleId: string; secretId: string }) => ({
     KEYRING: 'vault',
     VAULT_ADDR: address,
@@ -44,5 +44,9 @@ export function vaultEnvironments(
     VAULT_ROLE_ID: roleId,
     VAULT_SECRET_ID: secretId,
   });
-  return { api: variables(roles.api), worker: variables(roles.worker) };
+  return {
+    api: variables(roles.api),
+    worker: variables(roles.worker),
+    controller: variables(roles.controller),
+  };
 }

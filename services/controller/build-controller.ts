@@ -1,0 +1,167 @@
+import type { TenantId } from '#core/domain/ids.ts';
+import type { Nats } from '#core/platform/broker.ts';
+import type { KubeClient } from '#core/platform/kube-client.ts';
+import type { Logger } from '#core/platform/logger.ts';
+import type { ControllerMetrics } from '#core/platform/metrics.ts';
+import type { KeyKeeper } from '#core/platform/vault-keys.ts';
+import type { ManagedTenantStore } from '#core/store/managed-tenants.ts';
+import { ensureBuiltInPlans } from './plan/ensure-built-in-plans.ts';
+import { createPlanReconciler } from './plan/reconcile-plan.ts';
+import { createResourceWriter } from './resource-writer.ts';
+import { PLANS, TENANTS } from './resources/kube-resources.ts';
+import type { PlanResource, PlanStatus } from './resources/plan-resource.ts';
+import type { TenantResource, TenantStatus } from './resources/tenant-resource.ts';
+import { createControllerLoop, type ControllerLoop } from './runtime/controller-loop.ts';
+import type { EventRecorder } from './runtime/event-recorder.ts';
+import { createReflector, type Reflector } from './runtime/reflector.ts';
+import { createTenantReconciler } from './tenant/reconcile-tenant.ts';
+import { TENANT_FINALIZER } from './tenant/tenant-deps.ts';
+import { isWorthALook } from './worth-a-look.ts';
+
+export type ControllerDeps = {
+  readonly kube: KubeClient;
+  readonly store: ManagedTenantStore;
+  readonly keys: KeyKeeper;
+  readonly nats: Pick<Nats, 'publishNotice'>;
+  readonly events: EventRecorder;
+  readonly metrics: ControllerMetrics;
+  readonly log: Logger;
+  /** Asked before each pass. */
+  readonly isLeading: () => boolean;
+  readonly settings: {
+    /** Empty: all. */
+    readonly watchNamespaces: readonly string[];
+    readonly controllerName: string;
+    readonly concurrency: number;
+    readonly resyncMs: number;
+  };
+};
+
+/** What a manager runs. */
+export type Controller = {
+  readonly reflectors: readonly Reflector[];
+  readonly loops: readonly ControllerLoop[];
+  /** What the leader does at its start. */
+  readonly begin: (signal: AbortSignal) => Promise<void>;
+};
+
+/** Names of the controllers in logs and metrics, and of the condition types by kind. */
+export const CONTROLLERS = ['tenant', 'plan'] as const;
+export const CONDITION_TYPES = {
+  Tenant: ['Ready', 'PlanResolved', 'Applied', 'KeyProvisioned', 'Suspended'],
+  Plan: ['Ready', 'InUse'],
+} as const;
+
+const BY_PLAN = 'plan';
+/** A purge of a large tenant is cut in slices well below it. */
+const PASS_MS = 60_000;
+
+/** Puts the parts together and opens nothing itself. */
+export function buildController(deps: ControllerDeps): Controller {
+  const { kube, events, metrics, log, isLeading } = deps;
+  const { watchNamespaces, controllerName, concurrency, resyncMs } = deps.settings;
+  const watching = { client: kube, namespaces: watchNamespaces, log, metrics };
+  const tenantReflector = createReflector<TenantResource>({
+    ...watching,
+    resource: TENANTS,
+    indexes: { [BY_PLAN]: (tenant) => [tenant.spec.planRef.name] },
+  });
+  const planReflector = createReflector<PlanResource>({ ...watching, resource: PLANS });
+  const [tenants, plans] = [tenantReflector.cache, planReflector.cache];
+  const tenantWriter = createResourceWriter<TenantResource, TenantStatus>(
+    kube,
+    TENANTS,
+    'despatch-controller',
+  );
+  // Each release speaks for itself: two of them may keep one plan.
+  const planWriter = createResourceWriter<PlanResource, PlanStatus>(
+    kube,
+    PLANS,
+    `despatch-controller-${controllerName}`,
+  );
+
+  const loop = { log, isLeading, metrics: metrics.reconciles, timeoutMs: PASS_MS };
+  const tenantLoop = createControllerLoop({
+    ...loop,
+    name: 'tenant',
+    keys: () => tenants.keys(),
+    workers: concurrency,
+    queueMetrics: metrics.workqueue('tenant'),
+    reconcile: createTenantReconciler({
+      tenants,
+      plans,
+      store: deps.store,
+      keys: deps.keys,
+      resources: {
+        addFinalizer: (tenant, signal) => tenantWriter.addFinalizer(tenant, TENANT_FINALIZER, signal),
+        removeFinalizer: (tenant, signal) => tenantWriter.removeFinalizer(tenant, TENANT_FINALIZER, signal),
+        applyStatus: tenantWriter.applyStatus,
+      },
+      notify: (tenantId: TenantId) => deps.nats.publishNotice('tenant', JSON.stringify({ tenantId })),
+      events: {
+        normal: (about, reason, note) => events.record(about, 'Normal', reason, note),
+        warning: (about, reason, note) => events.record(about, 'Warning', reason, note),
+        driftRepaired(about, fields) {
+          metrics.driftRepaired('Tenant');
+          events.record(
+            about,
+            'Warning',
+            'DriftRepaired',
+            `Set right what somebody had changed: ${fields.join(', ')}`,
+          );
+        },
+      },
+      log,
+      now: () => new Date(),
+      random: Math.random,
+      resyncMs,
+    }),
+  });
+  const planLoop = createControllerLoop({
+    ...loop,
+    name: 'plan',
+    keys: () => plans.keys(),
+    workers: 1,
+    queueMetrics: metrics.workqueue('plan'),
+    reconcile: createPlanReconciler({
+      plans,
+      countBoundTenants: (name) => tenants.byIndex(BY_PLAN, name).length,
+      resources: planWriter,
+      warning: (about, reason, note) => events.record(about, 'Warning', reason, note),
+      controllerName,
+      now: () => new Date(),
+    }),
+  });
+
+  tenants.subscribe((change) => {
+    if (change.type !== 'updated') {
+      tenantLoop.enqueue(change.key);
+      planLoop.enqueue(change.object.spec.planRef.name);
+      return;
+    }
+    if (!isWorthALook(change.before, change.object)) return;
+    tenantLoop.enqueue(change.key);
+    const [was, is] = [change.before.spec.planRef.name, change.object.spec.planRef.name];
+    if (was !== is) for (const name of [was, is]) planLoop.enqueue(name);
+  });
+  plans.subscribe((change) => {
+    if (change.type === 'updated' && !isWorthALook(change.before, change.object)) return;
+    planLoop.enqueue(change.key);
+    // Whoever keeps a plan changes nothing about its limits.
+    if (change.type === 'updated' && change.before.metadata.generation === change.object.metadata.generation)
+      return;
+    for (const { metadata } of tenants.byIndex(BY_PLAN, change.key))
+      tenantLoop.enqueue(`${metadata.namespace}/${metadata.name}`);
+  });
+  metrics.resourceConditions.from('Tenant', () => tenants.all());
+  metrics.resourceConditions.from('Plan', () => plans.all());
+
+  return {
+    reflectors: [tenantReflector, planReflector],
+    loops: [tenantLoop, planLoop],
+    async begin(signal) {
+      const made = await ensureBuiltInPlans(kube, signal);
+      if (made.length > 0) log.info({ plans: made }, 'Created built-in plans');
+    },
+  };
+}

@@ -1,0 +1,23 @@
+import type { KubeClient } from '#core/platform/kube-client.ts';
+import { isKubeError } from '#core/platform/kube-error.ts';
+import { PLANS } from '../resources/kube-resources.ts';
+import { builtInPlans } from './built-in-plans.ts';
+
+/** Creates the built-in plans where they are absent; what is there is the platform team's. Returns the names of the new ones. */
+export async function ensureBuiltInPlans(
+  kube: Pick<KubeClient, 'create' | 'get'>,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const made: string[] = [];
+  for (const plan of builtInPlans()) {
+    if ((await kube.get(PLANS, plan.metadata, { signal })) !== undefined) continue;
+    try {
+      await kube.create(PLANS, plan, { signal });
+      made.push(plan.metadata.name);
+    } catch (error) {
+      // Another release was quicker.
+      if (!isKubeError(error, 409)) throw error;
+    }
+  }
+  return made;
+}

@@ -1,0 +1,117 @@
+import { describe, expect, test } from 'vitest';
+import { PLANS } from '#core/domain/plan.ts';
+import { createLogger } from '#core/platform/logger.ts';
+import { PlanResource } from '../resources/plan-resource.ts';
+import { createPlanReconciler } from './reconcile-plan.ts';
+
+const OURS = 'plan.despatch.dev/one';
+const THEIRS = 'plan.despatch.dev/two';
+const log = createLogger({ level: 'error', component: 'test', destination: { write: () => undefined } });
+
+/** A plan in memory, and a reconciler for each release that shares it. */
+function setup(metadata: object = {}) {
+  let plan: PlanResource | undefined = PlanResource.parse({
+    apiVersion: 'despatch.dev/v1alpha1',
+    kind: 'Plan',
+    metadata: {
+      name: 'growth',
+      uid: 'u',
+      generation: 1,
+      resourceVersion: '1',
+      creationTimestamp: '2026-01-01T00:00:00Z',
+      ...metadata,
+    },
+    spec: { displayName: 'Growth', limits: PLANS.growth },
+  });
+  const writes: string[] = [];
+  const setFinalizers = (change: (finalizers: string[]) => string[]): void => {
+    if (plan === undefined) return;
+    const finalizers = change(plan.metadata.finalizers ?? []);
+    const isGone = plan.metadata.deletionTimestamp !== undefined && finalizers.length === 0;
+    plan = isGone ? undefined : { ...plan, metadata: { ...plan.metadata, finalizers } };
+  };
+  const release = (controllerName: string, bound: () => number) => {
+    const reconcile = createPlanReconciler({
+      plans: { get: () => plan },
+      countBoundTenants: bound,
+      controllerName,
+      now: () => new Date(),
+      warning: (_plan, reason) => void writes.push(`${controllerName} warns ${reason}`),
+      resources: {
+        async addFinalizer(_plan, finalizer) {
+          writes.push(`${controllerName} holds`);
+          setFinalizers((finalizers) => [...finalizers, finalizer]);
+        },
+        async removeFinalizer(_plan, finalizer) {
+          writes.push(`${controllerName} lets go`);
+          setFinalizers((finalizers) => finalizers.filter((name) => name !== finalizer));
+        },
+        async applyStatus(_plan, status) {
+          writes.push(`${controllerName} says`);
+          if (plan !== undefined) plan = { ...plan, status };
+        },
+      },
+    });
+    return async (): Promise<string[]> => {
+      writes.length = 0;
+      await reconcile('growth', AbortSignal.timeout(1_000), log);
+      return [...writes];
+    };
+  };
+  const inUse = (): string | undefined =>
+    plan?.status?.conditions?.find(({ type }) => type === 'InUse')?.message;
+  return { release, inUse, get: () => plan };
+}
+
+describe('a plan', () => {
+  test('that nobody has is free to go', async () => {
+    const s = setup();
+    const one = s.release('one', () => 0);
+    expect(await one()).toEqual(['one says']);
+    expect(s.inUse()).toBe('No tenant is bound to the plan');
+    expect(await one()).toEqual([]);
+  });
+
+  test('is held while tenants are bound to it, and let go with the last of them', async () => {
+    const s = setup();
+    let bound = 2;
+    const one = s.release('one', () => bound);
+    expect(await one()).toEqual(['one holds', 'one says']);
+    expect(s.get()?.metadata.finalizers).toEqual([OURS]);
+    expect(await one()).toEqual([]);
+    bound = 0;
+    expect(await one()).toEqual(['one lets go', 'one says']);
+    expect(s.get()?.metadata.finalizers).toEqual([]);
+  });
+
+  test('that is being deleted says that it is in use, and goes with its last holder', async () => {
+    const s = setup({ deletionTimestamp: '2026-02-01T00:00:00Z', finalizers: [OURS] });
+    let bound = 1;
+    const one = s.release('one', () => bound);
+    expect(await one()).toEqual(['one warns InUse', 'one says']);
+    bound = 0;
+    expect(await one()).toEqual(['one lets go']);
+    expect(s.get()).toBeUndefined();
+  });
+
+  test('that is being deleted is not held by those who come late', async () => {
+    const s = setup({ deletionTimestamp: '2026-02-01T00:00:00Z', finalizers: [THEIRS] });
+    expect(await s.release('one', () => 1)()).toEqual(['one warns InUse', 'one says']);
+    expect(s.get()?.metadata.finalizers).toEqual([THEIRS]);
+  });
+});
+
+test('two releases that share a plan agree about it and stop writing', async () => {
+  const s = setup();
+  const [one, two] = [s.release('one', () => 1), s.release('two', () => 0)];
+  const counts: number[] = [];
+  for (let round = 0; round < 4; round += 1) counts.push((await one()).length + (await two()).length);
+  expect(counts.slice(1)).toEqual([0, 0, 0]);
+  expect(s.inUse()).toBe('Tenants of: one');
+
+  const busy = s.release('two', () => 3);
+  await busy();
+  await one();
+  expect(s.inUse()).toBe('Tenants of: one, two');
+  expect([await one(), await busy()]).toEqual([[], []]);
+});

@@ -1,0 +1,38 @@
+import type { KubeClient } from '#core/platform/kube-client.ts';
+import { isKubeError } from '#core/platform/kube-error.ts';
+import type { KubeObject, KubeResource } from '#core/platform/kube-object.ts';
+
+/** What a reconciler may change about an object of a kind: its finalizers and its status. */
+export type ResourceWriter<T, Status> = {
+  readonly addFinalizer: (object: T, finalizer: string, signal: AbortSignal) => Promise<void>;
+  readonly removeFinalizer: (object: T, finalizer: string, signal: AbortSignal) => Promise<void>;
+  /** All of the status that is ours. */
+  readonly applyStatus: (object: T, status: Status, signal: AbortSignal) => Promise<void>;
+};
+
+/**
+ * Writes to one kind as one field manager. An object that is gone, or another one by now, is left alone: its event is on
+ * its way.
+ */
+export function createResourceWriter<T extends KubeObject, Status extends object>(
+  kube: Pick<KubeClient, 'patchFinalizers' | 'applyStatus'>,
+  resource: KubeResource,
+  fieldManager: string,
+): ResourceWriter<T, Status> {
+  const patch = async (object: T, change: { add?: string; remove?: string }, signal: AbortSignal) => {
+    await kube.patchFinalizers(resource, object, change, { signal });
+  };
+  return {
+    addFinalizer: (object, add, signal) => patch(object, { add }, signal),
+    removeFinalizer: (object, remove, signal) => patch(object, { remove }, signal),
+    async applyStatus(object, status, signal) {
+      const { name, namespace, uid } = object.metadata;
+      const ref = { name, uid, ...(namespace === undefined ? {} : { namespace }) };
+      try {
+        await kube.applyStatus(resource, ref, status, { fieldManager, signal });
+      } catch (error) {
+        if (!isKubeError(error, 404) && !isKubeError(error, 409)) throw error;
+      }
+    },
+  };
+}

@@ -1,0 +1,295 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startController } from '#test/support/controller-process.ts';
+import { startKubeApiServer, type KubeApiServer } from '#test/support/kube-apiserver.ts';
+import type { ServiceProcess } from '#test/support/service-process.ts';
+import { startServiceStack, type ServiceStack } from '#test/support/service-stack.ts';
+
+let stack: ServiceStack;
+let kube: KubeApiServer;
+let namespace: string;
+let controller: ServiceProcess;
+let environment: Record<string, string>;
+
+beforeAll(async () => {
+  [stack, kube] = await Promise.all([startServiceStack(), startKubeApiServer()]);
+  await kube.applyCrds();
+  namespace = await kube.createNamespace();
+  environment = {
+    ...stack.controllerEnvironment,
+    KUBECONFIG: kube.kubeconfigPath,
+    POD_NAMESPACE: namespace,
+    WATCH_NAMESPACES: namespace,
+    LEASE_DURATION_SECONDS: '4',
+    LEASE_RENEW_DEADLINE_SECONDS: '3',
+    LEASE_RETRY_PERIOD_SECONDS: '1',
+  };
+  controller = await startController('controller-1', environment);
+}, 180_000);
+
+afterAll(async () => {
+  await controller?.[Symbol.asyncDispose]();
+  await kube?.[Symbol.asyncDispose]();
+  await stack?.[Symbol.asyncDispose]();
+});
+
+type Tenant = {
+  metadata: { name: string; uid: string; generation: number; resourceVersion: string; finalizers?: string[] };
+  status?: { tenantId?: string; conditions?: { type: string; status: string; reason: string }[] };
+};
+
+const pathOf = (name: string): string =>
+  `/apis/despatch.dev/v1alpha1/namespaces/${namespace}/tenants/${name}`;
+
+async function declare(spec: object = {}, name = `t-${randomUUID().slice(0, 8)}`): Promise<string> {
+  const answer = await kube.apply({
+    apiVersion: 'despatch.dev/v1alpha1',
+    kind: 'Tenant',
+    metadata: { name, namespace },
+    spec,
+  });
+  expect(answer.status, JSON.stringify(answer.body)).toBeLessThan(300);
+  return name;
+}
+
+async function read(name: string): Promise<Tenant | undefined> {
+  const { status, body } = await kube.request('GET', pathOf(name));
+  return status === 200 ? (body as Tenant) : undefined;
+}
+
+async function condition(name: string, type = 'Ready'): Promise<string> {
+  const found = (await read(name))?.status?.conditions?.find((one) => one.type === type);
+  return found === undefined ? 'absent' : `${found.status} ${found.reason}`;
+}
+
+async function untilReady(name: string): Promise<string> {
+  await expect.poll(() => condition(name), { timeout: 20_000 }).toBe('True Reconciled');
+  return (await read(name))?.status?.tenantId ?? '';
+}
+
+/** A declared tenant with an account at the provider and a key, made by its owner. */
+async function sendingTenant(
+  spec: object = {},
+): Promise<{ name: string; id: string; key: string; token: string }> {
+  const owner = `owner-${randomUUID().slice(0, 8)}`;
+  const name = await declare({ owners: [{ email: `${owner}@example.org` }], ...spec });
+  const id = await untilReady(name);
+  const token = await stack.mint(owner);
+  const admin = (method: string, path: string, body: object) =>
+    call(method, path, body, { authorization: `Bearer ${token}`, 'x-tenant-slug': name });
+  const account = await admin('POST', '/v1/admin/providers', {
+    provider: 'simulator-sms',
+    label: 'simulator',
+    secretConfig: {},
+  });
+  expect(account.status, JSON.stringify(account.body)).toBe(201);
+  const key = await admin('POST', '/v1/admin/api-keys', { name: 'test key' });
+  expect(key.status, JSON.stringify(key.body)).toBe(201);
+  return { name, id, token, key: String(key.body['key']) };
+}
+
+type Answer = { status: number; body: Record<string, unknown> };
+
+async function call(
+  method: string,
+  path: string,
+  body: object | undefined,
+  headers: object,
+): Promise<Answer> {
+  const response = await fetch(`${stack.apis[0].origin}${path}`, {
+    method,
+    headers: { 'content-type': 'application/json', ...headers },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+}
+
+const send = (key: string, to = '+15550000001'): Promise<Answer> =>
+  call('POST', '/v1/messages', { channel: 'sms', to, body: 'Hello' }, { 'x-service-key': key });
+
+const messageStatus = async (key: string, id: unknown): Promise<unknown> =>
+  (await call('GET', `/v1/messages/${String(id)}`, undefined, { 'x-service-key': key })).body['status'];
+
+describe('a declared tenant', () => {
+  test('signs in its owner by e-mail, sends, and is held and released by its resource within a second', async () => {
+    const { name, key } = await sendingTenant();
+    const first = await send(key);
+    expect(first.status).toBe(202);
+    await expect.poll(() => messageStatus(key, first.body['id'])).toBe('delivered');
+
+    const suspendedAt = performance.now();
+    await declare({ state: 'Suspended', suspendReason: 'billing' }, name);
+    await expect.poll(async () => (await send(key)).status, { interval: 20 }).toBe(403);
+    expect(performance.now() - suspendedAt).toBeLessThan(1_000);
+    await expect.poll(() => condition(name, 'Suspended')).toBe('True SuspendedBySpec');
+
+    await declare({}, name);
+    await expect.poll(async () => (await send(key)).status, { interval: 20 }).toBe(202);
+  });
+
+  test("is not the API's to suspend, to move or to resume, while its name and members are", async () => {
+    const { name, id, token } = await sendingTenant();
+    const platform = { authorization: `Bearer ${stack.platformToken}` };
+    for (const [method, path, body] of [
+      ['POST', `/v1/admin/tenants/${id}/suspend`, { reason: 'manual' }],
+      ['POST', `/v1/admin/tenants/${id}/resume`, {}],
+      ['PATCH', `/v1/admin/tenants/${id}`, { plan: 'growth' }],
+    ] as const) {
+      expect(await call(method, path, body, platform)).toMatchObject({
+        status: 409,
+        body: { code: 'managed_by_cluster' },
+      });
+    }
+    const owner = { authorization: `Bearer ${token}`, 'x-tenant-slug': name };
+    expect(await call('PATCH', `/v1/admin/tenants/${id}`, { name: 'Mine' }, owner)).toMatchObject({
+      status: 200,
+      body: { name: 'Mine', managedBy: `${namespace}/${name}` },
+    });
+  });
+
+  test('is held with what it has queued, and lets it go when it is resumed', async () => {
+    const { name, key, id } = await sendingTenant();
+    // A breaker's worth of patience: the worker cannot take it before the suspension, as its time is in the future.
+    const later = await send(key, '+15550000003');
+    await declare({ state: 'Suspended' }, name);
+    await expect.poll(() => condition(name, 'Suspended')).toBe('True SuspendedBySpec');
+    const states = async (): Promise<string[]> => Object.keys(await stack.states(id));
+    await expect.poll(states).not.toContain('queued');
+    await declare({}, name);
+    await expect.poll(() => messageStatus(key, later.body['id']), { timeout: 30_000 }).toBe('delivered');
+  });
+
+  test('that is deleted with Purge leaves no row and no key of Vault', async () => {
+    const { name, id, key } = await sendingTenant({ deletionPolicy: 'Purge' });
+    await Promise.all(Array.from({ length: 20 }, () => send(key)));
+    await kube.request('DELETE', pathOf(name));
+    await expect.poll(() => read(name), { timeout: 20_000 }).toBeUndefined();
+    const [left] = await stack.admin`
+      select (select count(*) from tenants where id = ${id})::integer + (select count(*) from messages where tenant_id = ${id})::integer as n`;
+    expect(left?.['n']).toBe(0);
+    await expect.poll(async () => (await send(key)).status).toBe(401);
+  });
+});
+
+describe('plans', () => {
+  test('the built-in ones are there, and in use while a tenant is bound', async () => {
+    const name = await declare({ planRef: { name: 'enterprise' } });
+    await untilReady(name);
+    const plan = async (): Promise<string> => {
+      const { body } = await kube.request('GET', '/apis/despatch.dev/v1alpha1/plans/enterprise');
+      const held = body.status?.conditions?.find((one: { type: string }) => one.type === 'InUse');
+      return `${held?.status} ${String(body.metadata.deletionTimestamp !== undefined)}`;
+    };
+    await expect.poll(plan).toBe('True false');
+    await kube.request('DELETE', '/apis/despatch.dev/v1alpha1/plans/enterprise');
+    await expect.poll(plan).toBe('True true');
+    await declare({ planRef: { name: 'free' } }, name);
+    const status = async () =>
+      (await kube.request('GET', '/apis/despatch.dev/v1alpha1/plans/enterprise')).status;
+    await expect.poll(status).toBe(404);
+  });
+
+  test('a change reaches every tenant of the plan, once', async () => {
+    const plan = `p-${randomUUID().slice(0, 8)}`;
+    const limits = async (messagesPerDay: number) => {
+      const { body } = await kube.request('GET', '/apis/despatch.dev/v1alpha1/plans/free');
+      await kube.apply({
+        apiVersion: 'despatch.dev/v1alpha1',
+        kind: 'Plan',
+        metadata: { name: plan },
+        spec: { displayName: 'Own', limits: { ...body.spec.limits, messagesPerDay } },
+      });
+    };
+    await limits(5);
+    const names = await Promise.all(Array.from({ length: 5 }, () => declare({ planRef: { name: plan } })));
+    const ids = await Promise.all(names.map(untilReady));
+    await limits(6);
+    const stored = async () =>
+      (
+        await stack.admin<{ day: number; generation: number }[]>`
+          select (limits ->> 'messagesPerDay')::integer as day, generation from tenant_limits where tenant_id = any (${ids}::uuid[])`
+      ).map(({ day, generation }) => `${day} ${generation}`);
+    await expect.poll(stored).toEqual(ids.map(() => '6 2'));
+  });
+});
+
+test('an unchanged cluster is looked at and not written to', async () => {
+  const name = await declare({ owners: [{ subject: 'someone' }] });
+  const id = await untilReady(name);
+  const writes = () =>
+    kube
+      .auditLog()
+      .filter(
+        ({ verb, objectRef }) =>
+          ['create', 'update', 'patch', 'delete'].includes(verb) && objectRef?.resource !== 'leases',
+      )
+      .filter(
+        ({ objectRef }) => objectRef?.apiGroup === 'despatch.dev' || objectRef?.apiGroup === 'events.k8s.io',
+      ).length;
+  const rows = async () =>
+    (await stack.admin<{ x: string }[]>`select xmin || ' ' || xmax as x from tenants where id = ${id}`)[0]?.x;
+  const version = (await read(name))?.metadata.resourceVersion;
+  const before = [writes(), await rows()];
+  // A look at everything, as after a restart.
+  await controller.end();
+  await controller.start();
+  const passes = async () =>
+    /controller_runtime_reconcile_total\{controller="tenant",result="requeue_after"\} (\d+)/.exec(
+      await controller.metrics(),
+    )?.[1];
+  await expect.poll(async () => Number(await passes()), { timeout: 20_000 }).toBeGreaterThan(0);
+  expect([writes(), await rows()]).toEqual(before);
+  expect((await read(name))?.metadata.resourceVersion).toBe(version);
+});
+
+test('a tenant deleted and declared anew while no controller runs goes on as one', async () => {
+  const name = await declare();
+  const id = await untilReady(name);
+  await controller.end();
+  await kube.request('DELETE', pathOf(name));
+  await kube.request(
+    'PATCH',
+    pathOf(name),
+    { metadata: { finalizers: null } },
+    { contentType: 'application/merge-patch+json' },
+  );
+  await expect.poll(() => read(name)).toBeUndefined();
+  await declare({ displayName: 'Anew' }, name);
+  await controller.start();
+  expect(await untilReady(name)).toBe(id);
+});
+
+test('what happens while one controller takes over from another is not lost', async () => {
+  await using second = await startController('controller-2', environment);
+  const leads = async (one: ServiceProcess) =>
+    /leader_election_master_status\{[^}]*\} (\d)/.exec(await one.metrics())?.[1];
+  expect([await leads(controller), await leads(second)]).toEqual(['1', '0']);
+  expect((await second.readiness()).status).toBe(200);
+  await controller.kill();
+  const name = await declare();
+  await untilReady(name);
+  expect(await leads(second)).toBe('1');
+  await controller.start();
+  expect(await leads(controller)).toBe('0');
+  // A clean end gives the lease up at once: the other need not wait for its end.
+  expect(await second.end()).toBe('exit code 0');
+  await expect.poll(() => leads(controller), { timeout: 3_000 }).toBe('1');
+});
+
+test('a bad configuration stops it at the start with every fault named', async () => {
+  const { runService } = await import('#test/support/service-process.ts');
+  const { code, output } = await runService('controller', {
+    LEASE_RENEW_DEADLINE_SECONDS: '20',
+    WATCH_NAMESPACES: 'A_b',
+  });
+  expect(code).toBe(1);
+  for (const variable of [
+    'DATABASE_URL',
+    'NATS_URL',
+    'VAULT_ADDR',
+    'OIDC_ISSUER',
+    'LEASE_RENEW_DEADLINE_SECONDS',
+    'WATCH_NAMESPACES',
+  ])
+    expect(output).toContain(variable);
+});
