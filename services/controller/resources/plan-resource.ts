@@ -7,7 +7,7 @@ import { AllLimits } from './limit-fields.ts';
 import { ObjectMeta, type NewObjectMeta } from './object-meta.ts';
 import { withRules } from './with-rules.ts';
 
-export const PlanSpec = z
+const Spec = z
   .object({
     displayName: text({ description: 'Name for people.', min: 2, max: 80, pattern: ONE_LINE }),
     limits: AllLimits.meta({
@@ -16,9 +16,8 @@ export const PlanSpec = z
     }),
   })
   .meta({ description: 'The plan as it is wanted.' });
-export type PlanSpec = z.output<typeof PlanSpec>;
 
-export const PlanStatus = z
+const Status = z
   .object({
     observedGeneration: generation('Generation of the spec that this status speaks of.').exactOptional(),
     conditions: conditions(
@@ -26,7 +25,7 @@ export const PlanStatus = z
     ).exactOptional(),
   })
   .meta({ description: 'The plan as the controllers last saw it.' });
-export type PlanStatus = z.output<typeof PlanStatus>;
+export type PlanStatus = z.output<typeof Status>;
 
 export const PlanResource = withRules(
   z
@@ -34,8 +33,8 @@ export const PlanResource = withRules(
       apiVersion: z.literal(GROUP_VERSION),
       kind: z.literal('Plan'),
       metadata: ObjectMeta,
-      spec: PlanSpec,
-      status: PlanStatus.exactOptional(),
+      spec: Spec,
+      status: Status.exactOptional(),
     })
     .meta({
       description:

@@ -98,7 +98,7 @@ const Encryption = z
   })
   .meta({ description: "The key that encrypts the credentials of the tenant's provider accounts." });
 
-export const TenantSpec = withRules(
+const Spec = withRules(
   z
     .object({
       slug: Slug.exactOptional(),
@@ -148,11 +148,10 @@ export const TenantSpec = withRules(
     },
   ],
 );
-export type TenantSpec = z.output<typeof TenantSpec>;
 
 // Status ---------------------------------------------------------------------------------------------------------
 
-export const TenantStatus = z
+const Status = z
   .object({
     observedGeneration: generation('Generation of the spec that this status speaks of.').exactOptional(),
     tenantId: text({
@@ -196,7 +195,7 @@ export const TenantStatus = z
     ).exactOptional(),
   })
   .meta({ description: 'The tenant as the controller last saw it.' });
-export type TenantStatus = z.output<typeof TenantStatus>;
+export type TenantStatus = z.output<typeof Status>;
 
 // Object ---------------------------------------------------------------------------------------------------------
 
@@ -222,8 +221,8 @@ export const TenantResource = withRules(
       apiVersion: z.literal(GROUP_VERSION),
       kind: z.literal('Tenant'),
       metadata: ObjectMeta,
-      spec: TenantSpec.prefault({}),
-      status: TenantStatus.exactOptional(),
+      spec: Spec.prefault({}),
+      status: Status.exactOptional(),
     })
     .meta({
       description:
