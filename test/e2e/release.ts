@@ -119,7 +119,7 @@ export async function prepareRelease(options: ReleaseOptions): Promise<Release> 
       // Rules of the node's proxy follow the endpoints a moment later.
       await until('an answer through the NodePort', async () => (await fetch(origin)).status);
     },
-    test: () => helm(['test', 'despatch', '--logs', ...here, `--timeout=${READY_SECONDS}s`], READY_SECONDS),
+    test: () => helm(['test', 'despatch', ...here, `--timeout=${READY_SECONDS}s`], READY_SECONDS),
     uninstall: async () => {
       await helm(['uninstall', 'despatch', '--wait', ...here, `--timeout=${READY_SECONDS}s`], READY_SECONDS);
     },
