@@ -110,4 +110,5 @@ export type KubeClient = AsyncDisposable & {
 /** What `create` is given: the server fills in the rest. */
 export type KubeDraft = {
   readonly metadata: { readonly name: string; readonly namespace?: string };
+  readonly [field: string]: unknown;
 };

@@ -1,0 +1,357 @@
+import * as fc from 'fast-check';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { KubeError } from '#core/platform/kube-error.ts';
+import { silentLogger } from '#core/platform/logger.ts';
+import { createMemoryKube, type MemoryKube } from '#test/support/memory-kube.ts';
+import { createElector, type Elector } from './leader.ts';
+import { LEASES, type Lease, type LeaseSpec } from './lease.ts';
+
+const KEY = 'system/despatch-controller';
+const network = new KubeError({ code: 0, reason: 'Network', message: 'reset' });
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+type Candidate = {
+  readonly elector: Elector;
+  readonly end: AbortController;
+  readonly ended: Promise<'stopped' | 'lost'>;
+  /** What `leader_election_master_status` would show, in order. */
+  readonly shown: boolean[];
+  /** How `run` ended. */
+  readonly result: () => string | undefined;
+};
+
+function candidate(kube: MemoryKube, name = 'pod-a'): Candidate {
+  const shown: boolean[] = [];
+  const elector = createElector({
+    client: kube.client,
+    namespace: 'system',
+    leaseName: 'despatch-controller',
+    name,
+    log: silentLogger,
+    onChange: (isLeading) => shown.push(isLeading),
+  });
+  const end = new AbortController();
+  let result: string | undefined;
+  const ended = elector.run(end.signal).then((how) => {
+    result = how;
+    return how;
+  });
+  return { elector, end, ended, shown, result: () => result };
+}
+
+const leaseOf = (kube: MemoryKube): LeaseSpec => (kube.read(LEASES, KEY) as Lease).spec ?? {};
+const steal = (kube: MemoryKube, spec: LeaseSpec = {}) =>
+  kube.put(LEASES, {
+    metadata: { namespace: 'system', name: 'despatch-controller' },
+    spec: { holderIdentity: 'thief', leaseDurationSeconds: 15, ...spec },
+  } as never);
+
+test('the first one leads, and its record has times with six digits of a second', async () => {
+  const kube = createMemoryKube();
+  const { elector, shown } = candidate(kube);
+  await elector.elected;
+  expect(elector.isLeading()).toBe(true);
+  expect(shown).toEqual([true]);
+  expect(leaseOf(kube)).toEqual({
+    holderIdentity: elector.identity,
+    leaseDurationSeconds: 15,
+    acquireTime: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/) as string,
+    renewTime: expect.stringMatching(/\.\d{6}Z$/) as string,
+    leaseTransitions: 0,
+  });
+});
+
+test('a process that was started again under its old name is another one', () => {
+  const kube = createMemoryKube();
+  expect(candidate(kube).elector.identity).not.toBe(candidate(kube).elector.identity);
+});
+
+test('a leader keeps the lease by renewing it, and the other waits', async () => {
+  const kube = createMemoryKube();
+  const a = candidate(kube, 'pod-a');
+  await a.elector.elected;
+  const b = candidate(kube, 'pod-b');
+  const acquired = leaseOf(kube).acquireTime;
+  await vi.advanceTimersByTimeAsync(120_000);
+  expect([a.elector.isLeading(), b.elector.isLeading()]).toEqual([true, false]);
+  expect(leaseOf(kube)).toMatchObject({ acquireTime: acquired, leaseTransitions: 0 });
+  expect(b.shown).toEqual([]);
+});
+
+test('the lease of a leader that is gone is taken after its duration, not before', async () => {
+  const kube = createMemoryKube();
+  steal(kube, { leaseTransitions: 4 });
+  const { elector } = candidate(kube);
+  await vi.advanceTimersByTimeAsync(14_900);
+  expect(elector.isLeading()).toBe(false);
+  await vi.advanceTimersByTimeAsync(3_000);
+  expect(elector.isLeading()).toBe(true);
+  expect(leaseOf(kube).leaseTransitions).toBe(5);
+});
+
+test.each([
+  ['years ago', '2001-01-01T00:00:00.000000Z'],
+  ['years ahead', '2101-01-01T00:00:00.000000Z'],
+])('a holder whose clock is %s is waited for just as long', async (_what, renewTime) => {
+  const kube = createMemoryKube();
+  steal(kube, { renewTime });
+  const { elector } = candidate(kube);
+  await vi.advanceTimersByTimeAsync(14_900);
+  expect(elector.isLeading()).toBe(false);
+  await vi.advanceTimersByTimeAsync(3_000);
+  expect(elector.isLeading()).toBe(true);
+});
+
+test('whoever labels the lease again and again does not keep it held', async () => {
+  const kube = createMemoryKube();
+  steal(kube, { renewTime: 'same' });
+  const { elector } = candidate(kube);
+  for (let second = 0; second < 18; second += 1) {
+    await vi.advanceTimersByTimeAsync(1_000);
+    if (!elector.isLeading()) steal(kube, { renewTime: 'same' });
+  }
+  expect(elector.isLeading()).toBe(true);
+});
+
+test('a leader that cannot renew gives up at its deadline, before anyone else may begin', async () => {
+  const kube = createMemoryKube();
+  const { elector, result, shown } = candidate(kube);
+  await elector.elected;
+  for (let times = 0; times < 20; times += 1) {
+    kube.next('replace', () => {
+      throw network;
+    });
+  }
+  await vi.advanceTimersByTimeAsync(9_999);
+  expect(elector.isLeading()).toBe(true);
+  expect(result()).toBeUndefined();
+  await vi.advanceTimersByTimeAsync(1);
+  expect(elector.isLeading()).toBe(false);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(result()).toBe('lost');
+  expect(shown).toEqual([true, false]);
+});
+
+test('a renewal counts from when it was sent, not from when its answer came', async () => {
+  const kube = createMemoryKube();
+  const { elector } = candidate(kube);
+  await elector.elected;
+  kube.next('replace', async () => {
+    const lease = kube.read(LEASES, KEY) as Lease;
+    kube.put(LEASES, { ...lease, spec: { ...lease.spec, renewTime: 'written' } } as never);
+    await new Promise((resolve) => setTimeout(resolve, 3_000));
+    return kube.read(LEASES, KEY);
+  });
+  await vi.advanceTimersByTimeAsync(5_000);
+  for (let times = 0; times < 20; times += 1) {
+    kube.next('replace', () => {
+      throw network;
+    });
+  }
+  // Sent after two seconds, answered after five.
+  await vi.advanceTimersByTimeAsync(6_999);
+  expect(elector.isLeading()).toBe(true);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(elector.isLeading()).toBe(false);
+});
+
+test('a leader whose renewals fail for a while goes on', async () => {
+  const kube = createMemoryKube();
+  const { elector, shown } = candidate(kube);
+  await elector.elected;
+  for (let times = 0; times < 3; times += 1) {
+    kube.next('replace', () => {
+      throw network;
+    });
+  }
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(elector.isLeading()).toBe(true);
+  expect(shown).toEqual([true]);
+});
+
+test('a leader knows by the clock alone that its time is over, even when nothing else runs', async () => {
+  const kube = createMemoryKube();
+  const { elector } = candidate(kube);
+  await elector.elected;
+  // Never answers, and does not listen to its signal.
+  kube.next('replace', () => new Promise(() => undefined));
+  await vi.advanceTimersByTimeAsync(10_001);
+  expect(elector.isLeading()).toBe(false);
+  expect(elector.isOverdue()).toBe(false);
+  await vi.advanceTimersByTimeAsync(25_000);
+  expect(elector.isOverdue()).toBe(true);
+});
+
+test('a leader whose lease was stolen stops at its next look and takes nothing back', async () => {
+  const kube = createMemoryKube();
+  const { elector, result } = candidate(kube);
+  await elector.elected;
+  steal(kube);
+  await vi.advanceTimersByTimeAsync(2_001);
+  expect(result()).toBe('lost');
+  expect(elector.isLeading()).toBe(false);
+  await elector.release();
+  expect(leaseOf(kube).holderIdentity).toBe('thief');
+});
+
+test('a leader whose renewal was written although its answer was lost goes on', async () => {
+  const kube = createMemoryKube();
+  const { elector, shown } = candidate(kube);
+  await elector.elected;
+  kube.next('replace', () => {
+    const lease = kube.read(LEASES, KEY) as Lease;
+    kube.put(LEASES, { ...lease, spec: { ...lease.spec, renewTime: 'written' } } as never);
+    throw network;
+  });
+  await vi.advanceTimersByTimeAsync(30_000);
+  expect(elector.isLeading()).toBe(true);
+  expect(shown).toEqual([true]);
+});
+
+test('a leader whose lease was deleted makes it again, if nobody was quicker', async () => {
+  const kube = createMemoryKube();
+  const { elector, result } = candidate(kube);
+  await elector.elected;
+  kube.remove(LEASES, KEY);
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(leaseOf(kube).holderIdentity).toBe(elector.identity);
+  kube.remove(LEASES, KEY);
+  steal(kube);
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(result()).toBe('lost');
+});
+
+test('a lease that is given up is taken at the next try', async () => {
+  const kube = createMemoryKube();
+  const a = candidate(kube, 'pod-a');
+  await a.elector.elected;
+  const b = candidate(kube, 'pod-b');
+  await vi.advanceTimersByTimeAsync(5_000);
+  a.end.abort();
+  expect(await a.ended).toBe('stopped');
+  expect(a.elector.isLeading()).toBe(false);
+  await a.elector.release();
+  expect(leaseOf(kube)).toMatchObject({ holderIdentity: '', leaseDurationSeconds: 1 });
+  await vi.advanceTimersByTimeAsync(2_500);
+  expect(b.elector.isLeading()).toBe(true);
+});
+
+test('a renewal that was cut off after it was written does not hinder giving up', async () => {
+  const kube = createMemoryKube();
+  const { elector, end, ended } = candidate(kube);
+  await elector.elected;
+  const written = Promise.withResolvers<void>();
+  kube.next('replace', async (signal) => {
+    const lease = kube.read(LEASES, KEY) as Lease;
+    kube.put(LEASES, { ...lease, spec: { ...lease.spec, renewTime: 'written' } } as never);
+    written.resolve();
+    await new Promise((resolve) => signal.addEventListener('abort', resolve));
+    throw network;
+  });
+  await vi.advanceTimersByTimeAsync(2_001);
+  await written.promise;
+  end.abort();
+  await ended;
+  await elector.release();
+  expect(leaseOf(kube).holderIdentity).toBe('');
+});
+
+test('a candidate that is told to stop stops, and leaves no timer behind', async () => {
+  const kube = createMemoryKube();
+  steal(kube);
+  const { elector, end, ended, shown } = candidate(kube);
+  await vi.advanceTimersByTimeAsync(3_000);
+  end.abort();
+  expect(await ended).toBe('stopped');
+  expect(vi.getTimerCount()).toBe(0);
+  expect([elector.isLeading(), shown]).toEqual([false, []]);
+});
+
+type Fault = {
+  readonly op: 'get' | 'replace' | 'create';
+  readonly kind: 'lost' | 'lost answer' | 'slow';
+  /** Calls of this kind that go well before it. */
+  readonly after: number;
+  readonly ms: number;
+};
+
+test('whatever becomes of their requests, two processes never lead at once', async () => {
+  const fault = fc.record<Fault>({
+    op: fc.constantFrom('get', 'replace', 'create'),
+    kind: fc.constantFrom('lost', 'lost answer', 'slow'),
+    after: fc.integer({ min: 0, max: 3 }),
+    ms: fc.integer({ min: 1, max: 20_000 }),
+  });
+  let handovers = 0;
+  await fc.assert(
+    fc.asyncProperty(fc.array(fault, { minLength: 5, maxLength: 40 }), async (faults) => {
+      const kube = createMemoryKube();
+      const client = faulty(kube, faults);
+      const both = ['pod-a', 'pod-b'].map((name) => candidate({ ...kube, client }, name));
+      let last: boolean[] = [];
+      for (let tick = 0; tick < 600; tick += 1) {
+        await vi.advanceTimersByTimeAsync(200);
+        const leading = both.map(({ elector }) => elector.isLeading());
+        expect(leading).not.toEqual([true, true]);
+        if (leading.includes(true) && String(leading) !== String(last)) handovers += 1;
+        if (leading.includes(true)) last = leading;
+      }
+      for (const { end } of both) end.abort();
+      await vi.advanceTimersByTimeAsync(30_000);
+    }),
+    { numRuns: 25 },
+  );
+  // Were nothing ever to change hands, nothing would have been shown.
+  expect(handovers).toBeGreaterThan(25);
+}, 60_000);
+
+/** A client some of whose calls are lost on the way there, on the way back, or arrive late. */
+function faulty({ client }: MemoryKube, faults: readonly Fault[]): MemoryKube['client'] {
+  const left = [...faults];
+  let passed = 0;
+  const wait = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+  const meddle = async (
+    op: Fault['op'],
+    deadlineMs: number,
+    act: () => Promise<unknown>,
+  ): Promise<unknown> => {
+    const isDue = left[0]?.op === op && left[0].after <= passed++;
+    const fault = isDue ? left.shift() : undefined;
+    if (isDue) passed = 0;
+    if (fault === undefined) return act();
+    if (fault.kind === 'lost') throw network;
+    if (fault.kind === 'lost answer') {
+      await act();
+      throw network;
+    }
+    // The request may well arrive after its sender gave up on it.
+    const late = wait(fault.ms).then(act);
+    late.catch(() => undefined);
+    return Promise.race([
+      late,
+      wait(deadlineMs).then(() => {
+        throw network;
+      }),
+    ]);
+  };
+  return {
+    ...client,
+    get: (resource, ref, call) =>
+      meddle('get', call.deadlineMs ?? 0, () => client.get(resource, ref, unbound(call))) as never,
+    create: (resource, draft, call) =>
+      meddle('create', call.deadlineMs ?? 0, () => client.create(resource, draft, unbound(call))) as never,
+    replace: (resource, object, call) =>
+      meddle('replace', call.deadlineMs ?? 0, () => client.replace(resource, object, unbound(call))) as never,
+  };
+}
+
+/** What was sent cannot be called back. */
+function unbound<T extends { readonly signal: AbortSignal }>(call: T): T {
+  return { ...call, signal: new AbortController().signal };
+}
