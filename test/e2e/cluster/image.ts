@@ -64,7 +64,7 @@ async function findBuilder(): Promise<Builder> {
     if ((await tryTool(name, ['--version']).catch(() => ({ code: 1 }))).code !== 0) continue;
     const isBuildah = name === 'buildah';
     // Without a daemon, and in containers too, only a chroot needs nothing of the kernel that might be missing.
-    const verb = isBuildah ? ['bud', '--isolation', 'chroot'] : ['build'];
+    const verb = isBuildah ? ['bud', '--isolation', 'chroot', '--layers'] : ['build'];
     return {
       name,
       build: (args, cwd) => runTool(name, [...verb, ...args], { cwd, timeoutMs: BUILD_SECONDS_MAX * 1_000 }),
