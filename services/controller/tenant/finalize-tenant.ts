@@ -7,7 +7,7 @@ import { notReady } from './tenant-findings.ts';
 import { refOf, slugOf } from './wanted-tenant.ts';
 import { writeNotReady } from './write-status.ts';
 
-/** Messages, or other rows, of one transaction of a purge. */
+/** Messages of one transaction of a purge. */
 const PURGED_AT_ONCE = 500;
 /** A purge yields its worker after this, so that others' changes do not wait for a large tenant. */
 const PURGE_SLICE_MS = 5_000;

@@ -80,6 +80,9 @@ type Row = {
   readonly owner_named_owners: readonly NamedOwner[];
 };
 
+/** Some tables have no index by tenant and are read as a whole, which in a large installation takes a while. */
+const PURGE_STATEMENT_MS = 300_000;
+
 /** A tenant and its resource, by the slug and the resource's UID. */
 export type OwnedSlug = { readonly slug: string; readonly uid: string };
 
@@ -117,15 +120,18 @@ export function managedTenantStore(sql: Sql, issuer: string) {
       return row?.id ?? undefined;
     },
 
-    /** @param most Messages, or other rows, of one transaction. */
+    /** @param most Messages of one transaction. */
     async purgeSome(
       { slug, uid }: OwnedSlug,
       most: number,
     ): Promise<{ readonly outcome: PurgeOutcome; readonly deleted: number }> {
-      const [row] = await sql<{ outcome: PurgeOutcome; deleted: number }[]>`
-        select outcome, deleted from purge_some(${slug}, ${uid}, ${most})`;
-      if (row === undefined) throw new Error('purge_some returned no row');
-      return row;
+      return sql.begin(async (tx) => {
+        await tx`select set_config('statement_timeout', ${String(PURGE_STATEMENT_MS)}, true)`;
+        const [row] = await tx<{ outcome: PurgeOutcome; deleted: number }[]>`
+          select outcome, deleted from purge_some(${slug}, ${uid}, ${most})`;
+        if (row === undefined) throw new Error('purge_some returned no row');
+        return row;
+      });
     },
 
     /** False where messages have come in the meantime. */
