@@ -38,8 +38,17 @@ export function ciValues(): string[] {
   return readdirSync(join(CHART, 'ci')).map((file) => file.replace(/-values\.yaml$/, ''));
 }
 
-/** What the chart makes of these values. @throws with Helm's text when it refuses. */
-export async function renderChart(options: RenderOptions = {}): Promise<ChartObject[]> {
+const rendered = new Map<string, Promise<ChartObject[]>>();
+
+/** What the chart makes of these values; the same objects for the same values. @throws with Helm's text when it refuses. */
+export function renderChart(options: RenderOptions = {}): Promise<ChartObject[]> {
+  const key = JSON.stringify(options);
+  const known = rendered.get(key) ?? render(options);
+  rendered.set(key, known);
+  return known;
+}
+
+async function render(options: RenderOptions): Promise<ChartObject[]> {
   const text = await helm(['template', ...installArgs(options)]);
   // As the API server's clients read it.
   return parseAllDocuments(text, { version: '1.1' }).flatMap((document) => {

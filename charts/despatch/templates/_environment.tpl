@@ -4,6 +4,10 @@ that restarts on its own during an upgrade comes back as it was. Secrets are fil
 */}}
 {{- define "despatch.credentialsFolder" -}}/etc/despatch{{- end -}}
 
+{{- define "despatch.env.tenantMetrics" -}}
+METRICS_TENANTS_MAX: {{ .root.Values.monitoring.tenantsMax | int64 | quote }}
+{{- end -}}
+
 {{/* Variables of every service, as a map. */}}
 {{- define "despatch.env.common" -}}
 DESPATCH_ENV: {{ ternary "development" "production" .root.Values.dev.enabled }}
@@ -76,6 +80,7 @@ VAULT_TOKEN_FILE: {{ $folder }}/vault-token
 {{- define "despatch.env.api" -}}
 {{- $api := .root.Values.api -}}
 {{ include "despatch.env.common" . }}
+{{ include "despatch.env.tenantMetrics" . }}
 {{ include "despatch.env.postgres" . }}
 {{ include "despatch.env.nats" . }}
 {{ include "despatch.env.vault" . }}
@@ -103,6 +108,7 @@ SELF_SERVE_TENANTS_MAX: {{ $api.selfServeTenants.maxPerUser | int64 | quote }}
 {{- $baseUrls := list -}}
 {{- range $id, $origin := $worker.egress.providerBaseUrls }}{{ $baseUrls = append $baseUrls (printf "%s=%s" $id $origin) }}{{ end -}}
 {{ include "despatch.env.common" . }}
+{{ include "despatch.env.tenantMetrics" . }}
 {{ include "despatch.env.postgres" . }}
 {{ include "despatch.env.nats" . }}
 {{ include "despatch.env.vault" . }}

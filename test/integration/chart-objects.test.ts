@@ -1,0 +1,364 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { CHART, ciValues, pick, renderChart, type ChartObject } from '#test/support/chart.ts';
+
+const CLUSTER_SCOPED = new Set(['CustomResourceDefinition', 'ClusterRole', 'ClusterRoleBinding', 'Plan']);
+const identity = ({ kind, metadata }: ChartObject): string =>
+  `${kind} ${metadata.namespace ?? '-'}/${metadata.name}`;
+const isHook = ({ metadata }: ChartObject): boolean => metadata.annotations?.['helm.sh/hook'] !== undefined;
+
+describe('what the controller may do', () => {
+  const PLANS = [
+    { apiGroups: ['despatch.dev'], resources: ['plans'], verbs: ['get', 'list', 'watch', 'create', 'patch'] },
+    { apiGroups: ['despatch.dev'], resources: ['plans/status'], verbs: ['patch'] },
+  ];
+  const TENANTS = [
+    { apiGroups: ['despatch.dev'], resources: ['tenants'], verbs: ['get', 'list', 'watch', 'patch'] },
+    { apiGroups: ['despatch.dev'], resources: ['tenants/status'], verbs: ['patch'] },
+    { apiGroups: ['events.k8s.io'], resources: ['events'], verbs: ['create', 'patch'] },
+  ];
+  const LEASES = [
+    { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['create'] },
+    {
+      apiGroups: ['coordination.k8s.io'],
+      resources: ['leases'],
+      resourceNames: ['despatch-controller'],
+      verbs: ['get', 'update'],
+    },
+  ];
+  const grants = (objects: readonly ChartObject[]) =>
+    objects
+      .filter(({ kind, metadata }) => kind.endsWith('Role') && metadata.name.endsWith('controller'))
+      .map((role) => [identity(role), role['rules']]);
+
+  test('is this, in all namespaces', async () => {
+    expect(grants(await renderChart())).toEqual([
+      ['ClusterRole -/despatch.despatch-controller', [...PLANS, ...TENANTS]],
+      ['Role despatch/despatch-controller', LEASES],
+    ]);
+  });
+
+  test('is this, in the namespaces that are named', async () => {
+    const objects = await renderChart({ values: 'watch-namespaces' });
+    expect(grants(objects)).toEqual([
+      ['ClusterRole -/despatch.despatch-controller', PLANS],
+      ['Role despatch/despatch-controller', LEASES],
+      ['Role team-a/despatch.despatch-controller', TENANTS],
+      ['Role team-b/despatch.despatch-controller', TENANTS],
+    ]);
+  });
+
+  test.each(ciValues())('is bound to its service account and to nobody else with ci/%s', async (values) => {
+    const objects = await renderChart({ values });
+    const [deployment] = objects.filter(
+      ({ kind, metadata }) => kind === 'Deployment' && metadata.name.endsWith('-controller'),
+    );
+    const bindings = objects.filter((object) => object.kind.endsWith('Binding') && !isHook(object));
+    expect(bindings.length).toBeGreaterThan(1);
+    for (const binding of bindings) {
+      expect(binding['subjects']).toEqual([
+        {
+          kind: 'ServiceAccount',
+          name: deployment?.spec.template.spec.serviceAccountName,
+          namespace: deployment?.metadata.namespace,
+        },
+      ]);
+    }
+  });
+
+  test.each(ciValues())('is never everything of a kind with ci/%s', async (values) => {
+    const rules = (await renderChart({ values })).flatMap((object) => (object['rules'] ?? []) as object[]);
+    expect(JSON.stringify(rules)).not.toContain('*');
+    expect(JSON.stringify(rules)).not.toContain('secrets');
+  });
+});
+
+describe('two releases in one cluster', () => {
+  const both = async (namespaces: readonly [string, string], releases: readonly [string, string]) => [
+    ...(await renderChart({ values: 'two-releases-first', namespace: namespaces[0], release: releases[0] })),
+    ...(await renderChart({ values: 'two-releases-second', namespace: namespaces[1], release: releases[1] })),
+  ];
+
+  test.each([
+    [
+      ['team-a', 'team-b'],
+      ['despatch', 'despatch'],
+    ],
+    [
+      ['messaging', 'messaging'],
+      ['despatch', 'staging'],
+    ],
+    [
+      ['a-b', 'a'],
+      ['c', 'b-c'],
+    ],
+  ] as const)('in %o as %o make nothing twice', async (namespaces, releases) => {
+    const names = (await both(namespaces, releases)).map(identity);
+    expect(names.toSorted()).toEqual([...new Set(names)].toSorted());
+  });
+
+  test('mark the Plans that they use by different names, of at most 50 characters', async () => {
+    const long = 'a'.repeat(53);
+    for (const [namespace, release] of [
+      ['b'.repeat(63), long],
+      ['x', 'y'],
+    ] as const) {
+      const objects = [
+        ...(await renderChart({ namespace, release })),
+        ...(await renderChart({ namespace: `${namespace.slice(1)}c`, release })),
+      ];
+      const names = objects
+        .filter(({ kind, metadata }) => kind === 'Deployment' && metadata.name.endsWith('-controller'))
+        .flatMap(({ spec }) => spec.template.spec.containers[0].env)
+        .filter(({ name }: { name: string }) => name === 'CONTROLLER_NAME')
+        .map(({ value }: { value: string }) => value);
+      expect(new Set(names).size).toBe(2);
+      for (const name of names) expect(name).toMatch(/^[a-z0-9]([a-z0-9.-]{0,48}[a-z0-9])?$/);
+    }
+  });
+
+  test('share the definitions, which the first brings', async () => {
+    const kinds = async (values: string) =>
+      (await renderChart({ values })).filter(({ kind }) => kind === 'CustomResourceDefinition');
+    expect((await kinds('two-releases-first')).map(({ metadata }) => metadata.name)).toEqual([
+      'plans.despatch.dev',
+      'tenants.despatch.dev',
+    ]);
+    expect(await kinds('two-releases-second')).toEqual([]);
+  });
+});
+
+describe.each(ciValues())('with the values of ci/%s', (values) => {
+  test('names and labels fit, and every object says whose it is', async () => {
+    const objects = await renderChart({
+      values,
+      release: 'a'.repeat(53),
+      apiVersions: ['despatch.dev/v1alpha1/Plan'],
+    });
+    for (const object of objects.filter(({ metadata }) => metadata.labels !== undefined)) {
+      const { kind, metadata } = object;
+      // Names of roles and bindings may be longer than a label.
+      if (!/Role|Binding/.test(kind) && !CLUSTER_SCOPED.has(kind)) {
+        expect(metadata.name).toMatch(/^.{1,63}$/);
+      }
+      expect(object).toMatchObject({
+        kind,
+        metadata: {
+          labels: { 'app.kubernetes.io/instance': 'a'.repeat(53), 'app.kubernetes.io/part-of': 'despatch' },
+        },
+      });
+      const isClusterScoped = metadata.namespace === undefined;
+      expect([identity(object), isClusterScoped]).toEqual([identity(object), CLUSTER_SCOPED.has(kind)]);
+    }
+  });
+});
+
+test('an object goes where, and is called and marked as, the values say', async () => {
+  const objects = (await renderChart({ values: 'all-options' })).filter(
+    ({ metadata }) => metadata.labels !== undefined,
+  );
+  for (const object of objects) {
+    expect(object).toMatchObject({ metadata: { labels: { team: 'messaging', platform: 'one' } } });
+    if (object.kind === 'CustomResourceDefinition') continue;
+    expect(object).toMatchObject({ metadata: { annotations: { 'example.com/owner': 'platform' } } });
+    expect(object.metadata.namespace ?? 'elsewhere').toBe('elsewhere');
+    expect(object.metadata.name).toMatch(/^(elsewhere\.)?messaging|^(api|worker|controller)$/);
+  }
+  const api = pick(objects, 'Deployment', 'messaging-api').spec.template.spec;
+  expect(api).toMatchObject({
+    serviceAccountName: 'api',
+    imagePullSecrets: [{ name: 'global-pull' }, { name: 'pull' }],
+    priorityClassName: 'messaging',
+    runtimeClassName: 'gvisor',
+  });
+  expect(api.containers[0].args).toEqual(['--max-old-space-size=256', 'services/api/main.ts']);
+  expect(api.containers[0].env).toContainEqual({ name: 'LOG_LEVEL', value: 'warn' });
+  expect(api.containers[0].env.map(({ name }: { name: string }) => name)).not.toContain('DATABASE_URL_FILE');
+});
+
+describe('the migration', () => {
+  const jobs = (objects: readonly ChartObject[]) =>
+    objects.filter(({ kind, metadata }) => kind === 'Job' && metadata.name.includes('migrate'));
+
+  test('as a hook needs nothing of the release but what comes before it', async () => {
+    const objects = await renderChart();
+    const [job] = jobs(objects);
+    expect(job?.metadata.annotations).toMatchObject({ 'helm.sh/hook': 'pre-install,pre-upgrade' });
+    const weight = (object: ChartObject) => Number(object.metadata.annotations?.['helm.sh/hook-weight']);
+    const before = objects.filter((object) => isHook(object) && weight(object) < weight(job as ChartObject));
+    expect(before.map(identity)).toContain(
+      `ServiceAccount despatch/${job?.spec.template.spec.serviceAccountName}`,
+    );
+    expect(before.map(identity)).toContain('NetworkPolicy despatch/despatch-migrate');
+  });
+
+  test('as a Job has another name for another template, and the same for the same', async () => {
+    const nameWith = async (set: object, release = 'despatch') =>
+      jobs(await renderChart({ values: 'migrations-job', set, release }))[0]?.metadata.name;
+    const name = await nameWith({});
+    expect(name).toMatch(/^despatch-migrate-[0-9a-f]{8}$/);
+    expect(await nameWith({ 'api.replicas': 5 })).toBe(name);
+    expect(await nameWith({ 'image.tag': 'next' })).not.toBe(name);
+    const [job] = jobs(await renderChart({ values: 'migrations-job' }));
+    expect(isHook(job as ChartObject)).toBe(false);
+    expect(Object.keys(job?.spec)).not.toContain('ttlSecondsAfterFinished');
+  });
+
+  test('may be left to somebody else', async () => {
+    const objects = await renderChart({ values: 'migrations-none' });
+    expect(objects.filter(({ metadata }) => metadata.name.includes('migrate'))).toEqual([]);
+  });
+
+  test('sees the Secret of a throwaway cluster before it runs', async () => {
+    const secret = pick(await renderChart({ values: 'dev' }), 'Secret', 'despatch-dev');
+    expect(secret.metadata.annotations).toMatchObject({ 'helm.sh/hook-weight': '-20' });
+  });
+});
+
+test('the network policies open the ports of what the values name', async () => {
+  const ports = async (component: string, set: object) => {
+    const policy = pick(await renderChart({ set }), 'NetworkPolicy', `despatch-${component}`);
+    type Rule = { ports?: { port: number }[] };
+    return (policy.spec.egress as Rule[]).flatMap(({ ports: all = [] }) => all.map(({ port }) => port));
+  };
+  expect(await ports('api', {})).toEqual([53, 53, 5432, 4222, 8200, 443]);
+  const set = {
+    'nats.urls': ['tls://a.example.com', 'tls://b.example.com:4333'],
+    'vault.address': 'https://vault.example.com',
+    'api.oidc.jwksUrl': 'http://keys.example.com/jwks',
+    'tracing.otlpEndpoint': 'http://otel:4318',
+    'networkPolicy.postgres.ports': [6432],
+  };
+  expect(await ports('api', set)).toEqual([53, 53, 6432, 4222, 4333, 443, 4318, 443, 80]);
+  expect(await ports('migrate', set)).toEqual([53, 53, 6432]);
+  expect(await ports('controller', {})).toEqual([53, 53, 5432, 4222, 8200, 443, 6443]);
+});
+
+test('the worker reaches providers on the internet, the operator’s own ranges, and nothing private else', async () => {
+  const { spec } = pick(await renderChart({ values: 'all-options' }), 'NetworkPolicy', 'messaging-worker');
+  type Rule = { ports?: { port: number }[]; to?: { ipBlock?: { cidr: string; except?: string[] } }[] };
+  const rules = spec.egress as Rule[];
+  const internet = rules.find(({ to }) => to?.some(({ ipBlock }) => ipBlock?.cidr === '0.0.0.0/0'));
+  expect(internet?.ports?.map(({ port }) => port)).toEqual([443, 25, 465, 587, 2525]);
+  expect(internet?.to?.[0]?.ipBlock?.except).toEqual(
+    expect.arrayContaining(['10.0.0.0/8', '169.254.0.0/16']),
+  );
+  expect(internet?.to?.[1]?.ipBlock?.except).toContain('fc00::/7');
+  expect(rules).toContainEqual({
+    to: [{ ipBlock: { cidr: '10.20.0.0/16' } }, { ipBlock: { cidr: 'fd00:20::/64' } }],
+  });
+  const dns = rules
+    .flatMap(({ ports = [] }) => ports.map(({ port }) => port))
+    .filter((port) => port > 5_000 && port < 5_400);
+  expect(new Set(dns)).toEqual(new Set([5353, 5300]));
+});
+
+describe('what is watched', () => {
+  test('a ServiceMonitor finds the metrics of all three, and nothing else', async () => {
+    const objects = await renderChart({ values: 'production' });
+    const { selector, endpoints } = pick(objects, 'ServiceMonitor', 'despatch').spec;
+    const services = objects.filter(
+      ({ kind, metadata }) =>
+        kind === 'Service' &&
+        Object.entries(selector.matchLabels).every(([label, value]) => metadata.labels[label] === value),
+    );
+    expect(services.map(({ metadata }) => metadata.name).toSorted()).toEqual([
+      'despatch-api-metrics',
+      'despatch-controller-metrics',
+      'despatch-worker-metrics',
+    ]);
+    expect(endpoints).toEqual([{ port: 'metrics', path: '/metrics' }]);
+  });
+
+  test('an alert can be left out, marked and linked to its runbook', async () => {
+    const alerts = async (
+      set: object,
+    ): Promise<{ alert?: string; labels: object; annotations: { runbook_url?: string } }[]> =>
+      pick(
+        await renderChart({ set: { 'monitoring.prometheusRule.enabled': true, ...set } }),
+        'PrometheusRule',
+        'despatch',
+      )
+        .spec.groups.flatMap(({ rules }: { rules: { alert?: string }[] }) => rules)
+        .filter(({ alert }: { alert?: string }) => alert !== undefined);
+    const all = await alerts({});
+    expect(all.length).toBeGreaterThan(5);
+    expect(all.filter(({ annotations }) => 'runbook_url' in annotations)).toEqual([]);
+    const [left] = all;
+    const some = await alerts({
+      'monitoring.prometheusRule.disabledAlerts': [left?.alert],
+      'monitoring.prometheusRule.additionalRuleLabels': { team: 'messaging' },
+      'monitoring.prometheusRule.runbookBaseUrl': 'https://runbooks.example.com/',
+    });
+    expect(some.map(({ alert }) => alert)).not.toContain(left?.alert);
+    for (const { labels, annotations } of some) {
+      expect(labels).toMatchObject({ team: 'messaging' });
+      expect(annotations.runbook_url).toMatch(/^https:\/\/runbooks\.example\.com\/\w+\.md$/);
+    }
+  });
+
+  test('the rules of the chart are those of its files, unchanged', async () => {
+    const set = { 'monitoring.prometheusRule.enabled': true };
+    const { groups } = pick(await renderChart({ set }), 'PrometheusRule', 'despatch').spec;
+    type Group = { name: string; rules: { expr: string }[] };
+    for (const { name, rules } of groups as Group[]) {
+      const file = /^despatch-(\w+)/.exec(name)?.[1];
+      expect(file).toBeDefined();
+      expect(rules.length).toBeGreaterThan(0);
+    }
+    const text = await readFile(join(CHART, 'rules/controller.yaml'), 'utf8');
+    const [first] = (parse(text) as { groups: Group[] }).groups;
+    const rendered = (groups as Group[]).find(({ name }) => name === first?.name);
+    expect(rendered?.rules.map(({ expr }) => expr)).toEqual(first?.rules.map(({ expr }) => expr));
+  });
+
+  test('a dashboard arrives as it is', async () => {
+    const set = { 'monitoring.dashboards.enabled': true };
+    const config = pick(await renderChart({ set }), 'ConfigMap', 'despatch-dashboard-overview');
+    expect(config.metadata.labels).toMatchObject({ grafana_dashboard: '1' });
+    const text = (config['data'] as Record<string, string>)['despatch-overview.json'] ?? '';
+    const file = await readFile(join(CHART, 'dashboards/overview.json'), 'utf8');
+    expect(JSON.parse(text)).toEqual(JSON.parse(file));
+  });
+});
+
+describe('how clients come in', () => {
+  test('without a host named, it is the one that clients are told', async () => {
+    const set = {
+      'api.ingress.enabled': true,
+      'api.httpRoute.enabled': true,
+      'api.httpRoute.parentRefs': [{ name: 'g' }],
+    };
+    const objects = await renderChart({ set });
+    expect(pick(objects, 'Ingress', 'despatch-api').spec.rules[0]).toEqual({
+      host: 'messaging.example.com',
+      http: {
+        paths: [
+          {
+            path: '/',
+            pathType: 'Prefix',
+            backend: { service: { name: 'despatch-api', port: { number: 80 } } },
+          },
+        ],
+      },
+    });
+    expect(pick(objects, 'HTTPRoute', 'despatch-api').spec).toMatchObject({
+      hostnames: ['messaging.example.com'],
+      rules: [{ backendRefs: [{ name: 'despatch-api', port: 80 }] }],
+    });
+  });
+
+  test('no ingress leads to the port of health and metrics', async () => {
+    for (const values of ['ingress', 'gateway', 'production']) {
+      const objects = await renderChart({ values });
+      const entries = objects.filter(({ kind }) => kind === 'Ingress' || kind === 'HTTPRoute');
+      expect(entries.length).toBe(1);
+      expect(JSON.stringify(entries)).not.toMatch(/metrics|9090/);
+      expect(
+        pick(objects, 'Service', 'despatch-api').spec.ports.map(({ name }: { name: string }) => name),
+      ).toEqual(['http']);
+    }
+  });
+});

@@ -1,0 +1,270 @@
+import { describe, expect, test } from 'vitest';
+import {
+  ciValues,
+  environmentOf,
+  pick,
+  podTemplates,
+  renderChart,
+  type ChartObject,
+  type PodTemplate,
+} from '#test/support/chart.ts';
+
+const COMPONENTS = ['api', 'worker', 'controller'] as const;
+
+/** Containers that the chart itself makes. */
+const ownContainers = (pod: PodTemplate) =>
+  (pod.spec.containers as { name: string }[]).filter(({ name }) => name !== 'beside') as never[];
+
+describe.each(ciValues())('with the values of ci/%s', (values) => {
+  test('every pod is hardened', async () => {
+    const pods = podTemplates(await renderChart({ values }));
+    expect(pods.length).toBeGreaterThan(3);
+    for (const pod of pods) {
+      const isCallingKubernetes = /controller|messaging-release-finalizers|release-finalizers$/.test(
+        pod.owner,
+      );
+      expect(pod).toMatchObject({
+        owner: pod.owner,
+        spec: {
+          automountServiceAccountToken: isCallingKubernetes,
+          enableServiceLinks: false,
+          securityContext: {
+            runAsNonRoot: true,
+            runAsUser: 10001,
+            runAsGroup: 10001,
+            seccompProfile: { type: 'RuntimeDefault' },
+          },
+        },
+      });
+      expect(Object.keys(pod.spec)).not.toContain('hostNetwork');
+      for (const container of ownContainers(pod)) {
+        expect(container).toMatchObject({
+          securityContext: {
+            allowPrivilegeEscalation: false,
+            privileged: false,
+            readOnlyRootFilesystem: true,
+            capabilities: { drop: ['ALL'] },
+          },
+          resources: {
+            requests: {
+              cpu: expect.anything(),
+              memory: expect.anything(),
+              'ephemeral-storage': expect.anything(),
+            },
+            limits: { memory: expect.anything(), 'ephemeral-storage': expect.anything() },
+          },
+        });
+        expect(Object.keys((container as { resources: { limits: object } }).resources.limits)).not.toContain(
+          'cpu',
+        );
+      }
+    }
+  });
+
+  test('a pod is given its own credentials, as files, and no secret in its environment', async () => {
+    const pods = podTemplates(await renderChart({ values }));
+    for (const component of [...COMPONENTS, 'migrate']) {
+      const pod = pods.find(({ spec }) =>
+        spec.containers.some(({ name }: { name: string }) => name === component),
+      );
+      if (pod === undefined) continue;
+      const others = [...COMPONENTS, 'migrate'].filter((other) => other !== component);
+      const keys = keysOf(pod);
+      expect(keys.length).toBeGreaterThan(0);
+      // The migration sets the passwords of all; that is what it is for.
+      const foreign = keys.filter((key) => others.some((other) => key.startsWith(other)));
+      if (component !== 'migrate') expect([component, foreign]).toEqual([component, []]);
+      expect([component, keys.includes('key-pepper')]).toEqual([component, component === 'api']);
+      const { env } = pod.spec.containers[0];
+      const fromSecrets = env.filter(
+        ({ name, valueFrom }: { name: string; valueFrom?: object }) =>
+          valueFrom !== undefined && 'secretKeyRef' in valueFrom && name !== 'DATABASE_URL',
+      );
+      expect([component, fromSecrets]).toEqual([component, []]);
+    }
+  });
+
+  test('every pod has a policy for both directions, and each policy its pods', async () => {
+    const objects = await renderChart({ values });
+    const policies = objects.filter(({ kind }) => kind === 'NetworkPolicy');
+    if (values === 'dev') {
+      expect(policies).toEqual([]);
+      return;
+    }
+    const pods = podTemplates(objects);
+    for (const pod of pods) {
+      const matching = policies.filter((policy) =>
+        selects(policy.spec.podSelector.matchLabels, pod.metadata.labels),
+      );
+      expect([pod.owner, ...matching.map(({ spec }) => spec.policyTypes)]).toEqual([
+        pod.owner,
+        ['Ingress', 'Egress'],
+      ]);
+    }
+    for (const policy of policies) {
+      const matched = pods.filter((pod) => selects(policy.spec.podSelector.matchLabels, pod.metadata.labels));
+      expect([policy.metadata.name, matched.length]).toEqual([policy.metadata.name, 1]);
+    }
+  });
+
+  test('no variable is given twice, as server-side apply would refuse it', async () => {
+    for (const pod of podTemplates(await renderChart({ values }))) {
+      for (const container of ownContainers(pod) as { env: { name: string }[] }[]) {
+        const names = container.env.map(({ name }) => name);
+        expect([pod.owner, ...names.toSorted()]).toEqual([pod.owner, ...[...new Set(names)].toSorted()]);
+      }
+    }
+  });
+});
+
+test('a rollout takes no pod away before a new one is ready, and gives the old one time to end', async () => {
+  const objects = await renderChart();
+  for (const component of COMPONENTS) {
+    const { spec } = pick(objects, 'Deployment', `despatch-${component}`);
+    expect(spec.strategy).toEqual({
+      type: 'RollingUpdate',
+      rollingUpdate: { maxUnavailable: 0, maxSurge: 1 },
+    });
+  }
+  const api = pick(objects, 'Deployment', 'despatch-api').spec.template.spec;
+  expect(api.containers[0].lifecycle).toEqual({ preStop: { sleep: { seconds: 5 } } });
+  const delaySeconds = Number(environmentOf(api.containers[0])['SHUTDOWN_DELAY_MS']) / 1_000;
+  expect(api.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(5 + delaySeconds + 25);
+  for (const component of ['worker', 'controller']) {
+    const { spec } = pick(objects, 'Deployment', `despatch-${component}`).spec.template;
+    expect(spec.containers[0].lifecycle).toBeUndefined();
+    const graceSeconds = Number(environmentOf(spec.containers[0])['SHUTDOWN_GRACE_MS']) / 1_000;
+    expect(spec.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(graceSeconds + 10);
+  }
+});
+
+test('probes ask the health port: readiness what traffic depends on, the others only the process', async () => {
+  const objects = await renderChart();
+  for (const component of COMPONENTS) {
+    const [container] = pick(objects, 'Deployment', `despatch-${component}`).spec.template.spec.containers;
+    expect(container).toMatchObject({
+      startupProbe: { httpGet: { path: '/healthz', port: 'metrics' } },
+      livenessProbe: { httpGet: { path: '/healthz', port: 'metrics' } },
+      readinessProbe: { httpGet: { path: '/readyz', port: 'metrics' } },
+    });
+    expect(container.ports).toContainEqual({ name: 'metrics', containerPort: 9090, protocol: 'TCP' });
+  }
+});
+
+test('pods of a kind spread over zones and nodes, each version for itself', async () => {
+  const { spec } = pick(await renderChart(), 'Deployment', 'despatch-worker');
+  const { topologySpreadConstraints, affinity } = spec.template.spec;
+  expect(topologySpreadConstraints.map(({ topologyKey }: { topologyKey: string }) => topologyKey)).toEqual([
+    'topology.kubernetes.io/zone',
+    'kubernetes.io/hostname',
+  ]);
+  for (const constraint of topologySpreadConstraints) {
+    expect(constraint).toMatchObject({
+      matchLabelKeys: ['pod-template-hash'],
+      labelSelector: { matchLabels: spec.selector.matchLabels },
+    });
+  }
+  const [preferred] = affinity.podAntiAffinity.preferredDuringSchedulingIgnoredDuringExecution;
+  expect(preferred.podAffinityTerm.labelSelector.matchLabels).toEqual(spec.selector.matchLabels);
+});
+
+describe('the number of pods', () => {
+  test('is the chart’s alone to say unless something else scales', async () => {
+    const objects = await renderChart();
+    for (const component of COMPONENTS)
+      expect(pick(objects, 'Deployment', `despatch-${component}`).spec.replicas).toBe(2);
+    expect(objects.filter(({ kind }) => kind === 'HorizontalPodAutoscaler')).toEqual([]);
+  });
+
+  test('is left to an autoscaler where there is one', async () => {
+    const objects = await renderChart({ values: 'autoscaling' });
+    for (const component of ['api', 'worker']) {
+      expect(Object.keys(pick(objects, 'Deployment', `despatch-${component}`).spec)).not.toContain(
+        'replicas',
+      );
+      expect(pick(objects, 'HorizontalPodAutoscaler', `despatch-${component}`).spec.scaleTargetRef).toEqual({
+        apiVersion: 'apps/v1',
+        kind: 'Deployment',
+        name: `despatch-${component}`,
+      });
+    }
+    const { metrics } = pick(objects, 'HorizontalPodAutoscaler', 'despatch-worker').spec;
+    expect(metrics.map(({ type }: { type: string }) => type)).toEqual(['Pods']);
+  });
+
+  test.each([
+    ['keda-prometheus', 'prometheus', { query: 'max(despatch_backlog_messages{namespace="despatch"})' }],
+    ['keda-jetstream', 'nats-jetstream', { stream: 'DESPATCH_WAKE', consumer: 'DESPATCH_DELIVERY' }],
+  ])('is left to KEDA with %s', async (values, type, metadata) => {
+    const objects = await renderChart({ values });
+    expect(Object.keys(pick(objects, 'Deployment', 'despatch-worker').spec)).not.toContain('replicas');
+    const { spec } = pick(objects, 'ScaledObject', 'despatch-worker');
+    expect(spec.triggers).toEqual([
+      expect.objectContaining({ type, metadata: expect.objectContaining(metadata) }),
+    ]);
+  });
+
+  test('is kept up by a disruption budget where there is more than one', async () => {
+    const names = async (set: object) =>
+      (await renderChart({ set }))
+        .filter(({ kind }) => kind === 'PodDisruptionBudget')
+        .map(({ metadata }) => metadata.name)
+        .toSorted();
+    expect(await names({})).toEqual(['despatch-api', 'despatch-controller', 'despatch-worker']);
+    expect(await names({ 'api.replicas': 1, 'controller.replicas': 1 })).toEqual(['despatch-worker']);
+    expect(await names({ 'api.replicas': 1, 'api.autoscaling.enabled': true })).toContain('despatch-api');
+    expect(await names({ 'worker.pdb.enabled': false })).not.toContain('despatch-worker');
+    const [budget] = (await renderChart()).filter(({ kind }) => kind === 'PodDisruptionBudget');
+    expect(budget?.spec).toMatchObject({ maxUnavailable: 1, unhealthyPodEvictionPolicy: 'AlwaysAllow' });
+  });
+});
+
+test.each([
+  [{}, 'registry.example.com/despatch:0.1.0'],
+  [{ 'image.tag': '9.9.9' }, 'registry.example.com/despatch:9.9.9'],
+  [{ 'image.registry': 'r.example.com' }, 'r.example.com/registry.example.com/despatch:0.1.0'],
+  [
+    { 'image.registry': 'r.example.com', 'image.repository': 'a/b', 'global.imageRegistry': 'm.example.com' },
+    'm.example.com/a/b:0.1.0',
+  ],
+  [
+    { 'image.digest': `sha256:${'a'.repeat(64)}` },
+    `registry.example.com/despatch:0.1.0@sha256:${'a'.repeat(64)}`,
+  ],
+])('the image with %o is %s, in every pod', async (set, image) => {
+  const pods = podTemplates(await renderChart({ set }));
+  expect(new Set(pods.flatMap(ownContainers).map(({ image: one }: { image: string }) => one))).toEqual(
+    new Set([image]),
+  );
+});
+
+test('a component may run another build', async () => {
+  const objects = await renderChart({ set: { 'worker.image.tag': 'next' } });
+  const imageOf = (name: string) => pick(objects, 'Deployment', name).spec.template.spec.containers[0].image;
+  expect(imageOf('despatch-worker')).toBe('registry.example.com/despatch:next');
+  expect(imageOf('despatch-api')).toBe('registry.example.com/despatch:0.1.0');
+});
+
+test('false replaces true in a security context', async () => {
+  const set = { 'worker.securityContext.readOnlyRootFilesystem': false };
+  const { spec } = pick(await renderChart({ set }), 'Deployment', 'despatch-worker').spec.template;
+  expect(spec.containers[0].securityContext).toMatchObject({
+    readOnlyRootFilesystem: false,
+    privileged: false,
+  });
+});
+
+function keysOf(pod: PodTemplate): string[] {
+  type Source = { secret?: { items: { key: string }[] } };
+  const { volumes } = pod.spec as { volumes: { projected?: { sources: Source[] } }[] };
+  return volumes.flatMap(({ projected }) =>
+    (projected?.sources ?? []).flatMap(({ secret }) => (secret?.items ?? []).map(({ key }) => key)),
+  );
+}
+
+function selects(
+  selector: ChartObject['metadata']['labels'],
+  labels: ChartObject['metadata']['labels'],
+): boolean {
+  return Object.entries(selector).every(([name, value]) => labels[name] === value);
+}
