@@ -185,10 +185,7 @@ describe('a tenant', () => {
     'with the unknown field %s is stored without it otherwise, and says so',
     async (path, spec) => {
       const loose = await kube.request('POST', `${tenants}?fieldValidation=Warn`, tenant(freshName(), spec));
-      expect([loose.status, loose.warnings]).toEqual([
-        201,
-        [expect.stringContaining(`unknown field "${path}"`)],
-      ]);
+      expect([loose.status, loose.warnings]).toEqual([201, [`unknown field "${path}"`]]);
       const { body } = await kube.request('GET', `${tenants}/${loose.body.metadata.name}`);
       expect(JSON.stringify(body.spec)).not.toContain(path.split('.').at(-1));
     },
@@ -366,7 +363,10 @@ describe("a tenant's status", () => {
     expect(types(both)).toEqual(['Ready=True', 'Applied=True', 'Suspended=False']);
 
     const clash = await report('two', [condition('Ready', 'False', 'Paused')]);
-    expect([clash.status, clash.body.message]).toEqual([409, expect.stringContaining('conflict with "one"')]);
+    expect([clash.status, clash.body.message]).toEqual([
+      409,
+      expect.stringContaining('conflicts with "one"'),
+    ]);
     const less = await report('one', [condition('Ready', 'True', 'Reconciled')]);
     expect(types(less)).toEqual(['Ready=True', 'Suspended=False']);
     const taken = await report('two', [condition('Ready', 'False', 'Paused')], true);

@@ -34,7 +34,7 @@ function limitRows(around: (limits: Record<string, unknown>) => unknown): Writte
       row(min - 1, `${min - 1}: `),
       row(max + 1, `${max + 1}: `),
       row(`${max}`, '"string": '),
-      row(min + 0.5, `"number": `),
+      row(min + 0.5, `"float64": `),
     ];
   });
 }

@@ -147,7 +147,7 @@ function client(
       signal: AbortSignal.timeout(HANGS_MS),
     });
     const text = await answer.body.text();
-    const warnings = [answer.headers['warning'] ?? []].flat();
+    const warnings = [answer.headers['warning'] ?? []].flat().map(warningText);
     return { status: answer.statusCode, body: parseJson(text), warnings };
   };
   return {
@@ -167,6 +167,11 @@ function client(
       });
     },
   };
+}
+
+/** The text of a header such as `299 - "unknown field"`. */
+function warningText(header: string): string {
+  return JSON.parse(header.slice(header.indexOf('"'))) as string;
 }
 
 /** Some answers, such as that of `/readyz`, are plain text. */
