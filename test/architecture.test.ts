@@ -122,6 +122,11 @@ const PLANTED: readonly (readonly [rule: string, path: string, text: string])[] 
   ],
   [
     'a vendor is imported where its adapter is',
+    'services/core/platform/kube-exchange.ts',
+    `import { Agent } from 'undici';`,
+  ],
+  [
+    'a vendor is imported where its adapter is',
     'services/worker/x.ts',
     `import mail from 'nodemailer/lib/mail-composer';`,
   ],
@@ -148,7 +153,12 @@ const PLANTED: readonly (readonly [rule: string, path: string, text: string])[] 
   ['process.env is read in main.ts', 'services/api/x.ts', `export const a = process.env['A'];`],
   ['process.env is read in main.ts', 'services/core/platform/x.ts', `const { env } = process;`],
   ['process.env is read in main.ts', 'services/worker/x.ts', `import { env } from 'node:process';`],
-  ['process.exit is called nowhere', 'services/worker/main.ts', `process.exit(1);`],
+  ['process.exit is for a leader that lost its lease', 'services/worker/main.ts', `process.exit(1);`],
+  [
+    'process.exit is for a leader that lost its lease',
+    'services/controller/runtime/x.ts',
+    `import { exit } from 'node:process';`,
+  ],
   [
     'what production imports can be read',
     'services/api/x.ts',

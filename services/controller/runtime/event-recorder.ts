@@ -1,3 +1,13 @@
+import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
+import { LRUCache } from 'lru-cache';
+import type { KubeClient } from '#core/platform/kube-client.ts';
+import type { KubeResource } from '#core/platform/kube-object.ts';
+import { microTime } from '#core/platform/kube-time.ts';
+import type { Logger } from '#core/platform/logger.ts';
+import { pause } from '#core/platform/pause.ts';
+import { scrub } from '#core/platform/scrub.ts';
+
 /** What an event is about: an object as the API server sent it. */
 export type EventSubject = {
   readonly apiVersion: string;
@@ -15,7 +25,176 @@ export type EventRecorder = {
    * Tells whoever looks at the object. Never waits, never fails. The same reason and note for the same object within ten
    * minutes is one event with a growing count.
    * @param reason one CamelCase word, at most 128 characters.
-   * @param note a sentence without secrets, cut at 1,024 characters.
+   * @param note a sentence without secrets, cut at 1,024 bytes.
    */
   readonly record: (about: EventSubject, type: 'Normal' | 'Warning', reason: string, note: string) => void;
 };
+
+export type EventRecorderOptions = {
+  readonly client: Pick<KubeClient, 'apply'>;
+  readonly log: Logger;
+  /** Names the process. Default: the host name, in a cluster the pod. */
+  readonly instance?: string;
+  /** Writes of all events together: `burst` at once, then `perSecond`. Default 50 and 5. */
+  readonly rate?: { readonly burst: number; readonly perSecond: number };
+};
+
+const EVENTS: KubeResource = {
+  group: 'events.k8s.io',
+  version: 'v1',
+  plural: 'events',
+  kind: 'Event',
+  namespaced: true,
+};
+
+/** Reports as this, and owns the fields. */
+const CONTROLLER = 'despatch.dev/controller';
+const FIELD_MANAGER = 'despatch-controller';
+const WINDOW_MS = 600_000;
+/** Different events that are remembered, so that a repetition is known. */
+const REMEMBERED_MAX = 4_096;
+/** Events that wait for their turn; more are dropped: whoever has so many reads metrics. */
+const WAITING_MAX = 1_000;
+const NOTE_BYTES_MAX = 1_024;
+const WRITE_MS = 10_000;
+/** How long the end waits for what was not written yet. */
+const FLUSH_MS = 2_000;
+
+type Entry = {
+  readonly namespace: string;
+  readonly name: string;
+  /** Everything but the series is fixed once it is written. */
+  readonly fields: object;
+  readonly subject: string;
+  count: number;
+  lastAt: number;
+};
+
+/** Writes one after the other, in the background. An event that cannot be written is logged and forgotten. */
+export function createEventRecorder(options: EventRecorderOptions): EventRecorder & AsyncDisposable {
+  const { client, log, instance = hostname(), rate = { burst: 50, perSecond: 5 } } = options;
+  const known = new LRUCache<string, Entry>({ max: REMEMBERED_MAX });
+  /** Entries with something to write; a repetition of one that waits joins it. */
+  const waiting = new Set<Entry>();
+  const end = new AbortController();
+  const turn = createTurns(rate);
+  let writing: Promise<void> | undefined;
+  let dropped = 0;
+
+  const write = async (entry: Entry): Promise<void> => {
+    const { namespace, name, fields, count, lastAt } = entry;
+    const series = count === 1 ? {} : { series: { count, lastObservedTime: microTime(lastAt) } };
+    try {
+      // Applied and not created: the same call makes it, counts on, and may be repeated.
+      await client.apply(
+        EVENTS,
+        { namespace, name },
+        { ...fields, ...series },
+        { fieldManager: FIELD_MANAGER, signal: end.signal, deadlineMs: WRITE_MS },
+      );
+    } catch (error) {
+      log.warn({ err: error, about: entry.subject }, 'Could not write an event');
+    }
+  };
+
+  const writeAll = async (): Promise<void> => {
+    while (!end.signal.aborted) {
+      const [entry] = waiting;
+      if (entry === undefined) break;
+      await turn(end.signal);
+      waiting.delete(entry);
+      await write(entry);
+    }
+    if (dropped > 0) log.warn({ dropped }, 'Dropped events: there were too many');
+    dropped = 0;
+    writing = undefined;
+  };
+
+  return {
+    record(about, type, reason, note) {
+      if (end.signal.aborted) return;
+      const text = cut(scrub(note));
+      const now = Date.now();
+      const key = [about.metadata.uid, type, reason, text].join(' ');
+      let entry = known.get(key);
+      if (entry === undefined || now - entry.lastAt > WINDOW_MS) {
+        entry = makeEntry(
+          about,
+          { type, reason, note: text, reportingInstance: instance.slice(0, 128) },
+          now,
+        );
+        known.set(key, entry);
+      } else {
+        entry.count += 1;
+        entry.lastAt = now;
+      }
+      if (!waiting.has(entry) && waiting.size >= WAITING_MAX) {
+        dropped += 1;
+        return;
+      }
+      waiting.add(entry);
+      writing ??= Promise.resolve().then(writeAll);
+    },
+    async [Symbol.asyncDispose]() {
+      const timer = setTimeout(() => end.abort(), FLUSH_MS);
+      await writing;
+      clearTimeout(timer);
+      end.abort();
+    },
+  };
+}
+
+type EventText = {
+  readonly type: 'Normal' | 'Warning';
+  readonly reason: string;
+  readonly note: string;
+  readonly reportingInstance: string;
+};
+
+function makeEntry({ apiVersion, kind, metadata }: EventSubject, event: EventText, now: number): Entry {
+  const { name, namespace, uid, resourceVersion } = metadata;
+  return {
+    // Where the API server wants events about objects that have no namespace.
+    namespace: namespace ?? 'default',
+    name: `${name.slice(0, 200)}.${randomBytes(8).toString('hex')}`,
+    subject: `${kind} ${namespace === undefined ? name : `${namespace}/${name}`}`,
+    fields: {
+      ...event,
+      eventTime: microTime(now),
+      action: 'Reconcile',
+      reportingController: CONTROLLER,
+      regarding: {
+        apiVersion,
+        kind,
+        name,
+        uid,
+        resourceVersion,
+        ...(namespace === undefined ? {} : { namespace }),
+      },
+    },
+    count: 1,
+    lastAt: now,
+  };
+}
+
+/** The API server counts bytes. */
+function cut(note: string): string {
+  const bytes = Buffer.from(note);
+  if (bytes.length <= NOTE_BYTES_MAX) return note;
+  const ellipsis = '…';
+  const kept = bytes.subarray(0, NOTE_BYTES_MAX - Buffer.byteLength(ellipsis)).toString();
+  // A character that was cut in two decodes to a mark of three bytes.
+  return kept.replace(/\uFFFD+$/, '') + ellipsis;
+}
+
+/** Waits until the next write is due. */
+function createTurns({ burst, perSecond }: { readonly burst: number; readonly perSecond: number }) {
+  let tokens = burst;
+  let filledAt = performance.now();
+  return async (signal: AbortSignal): Promise<void> => {
+    const now = performance.now();
+    tokens = Math.min(burst, tokens + ((now - filledAt) / 1_000) * perSecond) - 1;
+    filledAt = now;
+    if (tokens < 0) await pause((-tokens / perSecond) * 1_000, signal);
+  };
+}

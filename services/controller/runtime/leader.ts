@@ -170,6 +170,7 @@ export function createElector(options: ElectorOptions): Elector {
       return end;
     },
     async release() {
+      if (seen?.lease.spec?.holderIdentity !== identity) return;
       const call = { signal: AbortSignal.timeout(RELEASE_MS) };
       try {
         // The last renewal may have been cut off after it was written.

@@ -1,20 +1,17 @@
 import type { Readiness } from '#core/platform/health.ts';
 import type { Logger } from '#core/platform/logger.ts';
-import type { EndWatch } from '#core/platform/shutdown.ts';
+import { pause, retryDelayMs } from '#core/platform/pause.ts';
+import { drain, type EndWatch } from '#core/platform/shutdown.ts';
 import type { ControllerLoop } from './controller-loop.ts';
+import { exitNow } from './exit-now.ts';
+import { createHealthChecks, type HealthChecks } from './health-checks.ts';
 import type { Elector } from './leader.ts';
 import type { Reflector } from './reflector.ts';
-
-/** What the probes ask. */
-export type HealthChecks = {
-  readonly ready: () => Promise<Readiness>;
-  readonly live: () => boolean;
-};
 
 export type ManagerOptions = {
   readonly log: Logger;
   readonly end: EndWatch;
-  readonly reflectors: readonly Reflector[];
+  readonly reflectors: readonly Pick<Reflector, 'cache' | 'run' | 'lastContactAt'>[];
   readonly controllers: readonly ControllerLoop[];
   /** Absent: this process leads from the start, and must be the only one. */
   readonly elector?: Elector | undefined;
@@ -31,4 +28,93 @@ export type ManagerOptions = {
   readonly shutdownGraceMs: number;
   /** How long the caches may take at the start. Default 120,000. */
   readonly syncTimeoutMs?: number;
+  /** Ends the process when the lease is lost. */
+  readonly exit?: (code: number) => void;
 };
+
+/** After the grace: for passes that listen to their signal to come to their end. */
+const ABORT_MS = 2_000;
+
+/**
+ * Runs a controller from its start to its end: probes, caches, election, reconciling; and in the end no new passes, those
+ * under way, the lease, the rest. The lease is held until the last pass has ended, and left to run out where one has not.
+ * A lost lease ends the process on the spot.
+ * @throws Error when the caches cannot be filled in time.
+ */
+export async function runManager(options: ManagerOptions): Promise<void> {
+  const { log, end, reflectors, elector } = options;
+  await using stack = new AsyncDisposableStack();
+  stack.use(await options.openHealth(createHealthChecks({ ...options, isEnding: end.isEnding })));
+
+  const watching = new AbortController();
+  const reflecting = Promise.all(reflectors.map((reflector) => reflector.run(watching.signal)));
+  stack.defer(async () => {
+    watching.abort();
+    await reflecting;
+  });
+  if (!(await synced(options))) return;
+
+  const electing = new AbortController();
+  const working = new AbortController();
+  const reign = elector?.run(electing.signal).then((how) => {
+    if (how !== 'lost') return;
+    working.abort(new Error('The lease was lost'));
+    log.error('Lost the lease, and so exited');
+    (options.exit ?? exitNow)(1);
+  });
+  let isIdle = true;
+  stack.defer(async () => {
+    electing.abort();
+    await reign;
+    if (isIdle) await elector?.release();
+  });
+  await Promise.race([elector?.elected, end.ended]);
+  if (!end.isEnding()) isIdle = await lead(options, working);
+}
+
+/** Waits for the caches. @returns false when the process is to end. */
+async function synced({ reflectors, end, log, syncTimeoutMs = 120_000 }: ManagerOptions): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<'late'>((resolve) => {
+    timer = setTimeout(() => resolve('late'), syncTimeoutMs);
+  });
+  const all = Promise.all(reflectors.map(({ cache }) => cache.synced));
+  const first = await Promise.race([all, end.ended, late]);
+  clearTimeout(timer);
+  if (first === 'late') {
+    const kinds = reflectors.filter(({ cache }) => !cache.isSynced()).map(({ cache }) => cache.kind);
+    throw new Error(`The API server did not list ${kinds.join(', ')} within ${syncTimeoutMs} ms`);
+  }
+  if (end.isEnding()) return false;
+  log.info({ objects: reflectors.map(({ cache }) => [...cache.keys()].length) }, 'Filled the caches');
+  return true;
+}
+
+/** Reconciles until the end. @returns whether all work has ended, so that another process may begin. */
+async function lead(options: ManagerOptions, working: AbortController): Promise<boolean> {
+  const { controllers, end, log, shutdownGraceMs } = options;
+  const leading = new AbortController();
+  const besides = repeatUntilDone(options, AbortSignal.any([leading.signal, working.signal]));
+  for (const controller of controllers) controller.start(working.signal);
+
+  await end.ended;
+  leading.abort();
+  const stopped = Promise.all([besides, ...controllers.map((controller) => controller.stop())]);
+  if (await drain('reconciles', stopped, shutdownGraceMs, log)) return true;
+  working.abort(new Error('The process ends'));
+  return drain('aborted reconciles', stopped, ABORT_MS, log);
+}
+
+async function repeatUntilDone({ whileLeading, log }: ManagerOptions, signal: AbortSignal): Promise<void> {
+  if (whileLeading === undefined) return;
+  for (let attempt = 1; !signal.aborted; attempt += 1) {
+    try {
+      await whileLeading(signal);
+      return;
+    } catch (error) {
+      if (signal.aborted) return;
+      log.warn({ err: error }, 'Work of the leader failed, and will be tried again');
+      await pause(retryDelayMs(attempt), signal);
+    }
+  }
+}

@@ -1,0 +1,191 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { KubeError } from '#core/platform/kube-error.ts';
+import type { KubeRef } from '#core/platform/kube-object.ts';
+import { createLogger, silentLogger } from '#core/platform/logger.ts';
+import { createEventRecorder, type EventRecorderOptions, type EventSubject } from './event-recorder.ts';
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+type Written = {
+  readonly ref: KubeRef;
+  readonly note: string;
+  readonly eventTime: string;
+  readonly series?: { readonly count: number; readonly lastObservedTime: string };
+  readonly [field: string]: unknown;
+};
+
+const tenant: EventSubject = {
+  apiVersion: 'despatch.dev/v1alpha1',
+  kind: 'Tenant',
+  metadata: { namespace: 'acme', name: 'shop', uid: 'uid-1', resourceVersion: '7' },
+};
+
+function setup(options: Partial<EventRecorderOptions> = {}) {
+  const written: Written[] = [];
+  const recorder = createEventRecorder({
+    client: {
+      apply: async (_resource, ref, fields) => {
+        written.push({ ref, ...fields } as Written);
+        return undefined as never;
+      },
+    },
+    log: silentLogger,
+    instance: 'pod-a',
+    ...options,
+  });
+  return { recorder, written };
+}
+
+test('an event says what about which object, when and by whom, with six digits of a second', async () => {
+  const { recorder, written } = setup();
+  recorder.record(tenant, 'Normal', 'Reconciled', 'The tenant is ready');
+  await vi.advanceTimersByTimeAsync(0);
+  expect(written).toEqual([
+    {
+      ref: { namespace: 'acme', name: expect.stringMatching(/^shop\.[0-9a-f]{16}$/) as string },
+      type: 'Normal',
+      reason: 'Reconciled',
+      note: 'The tenant is ready',
+      action: 'Reconcile',
+      eventTime: expect.stringMatching(/\.\d{6}Z$/) as string,
+      reportingController: 'despatch.dev/controller',
+      reportingInstance: 'pod-a',
+      regarding: {
+        apiVersion: 'despatch.dev/v1alpha1',
+        kind: 'Tenant',
+        namespace: 'acme',
+        name: 'shop',
+        uid: 'uid-1',
+        resourceVersion: '7',
+      },
+    },
+  ]);
+});
+
+test('what repeats within ten minutes is one event that counts, and begins anew after them', async () => {
+  const { recorder, written } = setup();
+  const record = () => recorder.record(tenant, 'Warning', 'VaultUnavailable', 'Vault did not answer');
+  for (let times = 0; times < 3; times += 1) {
+    record();
+    await vi.advanceTimersByTimeAsync(500_000);
+  }
+  expect(written.map(({ series }) => series?.count)).toEqual([undefined, 2, 3]);
+  expect(new Set(written.map(({ ref }) => ref.name)).size).toBe(1);
+  expect(new Set(written.map(({ eventTime }) => eventTime)).size).toBe(1);
+  expect(written[2]?.series?.lastObservedTime).toMatch(/\.\d{6}Z$/);
+  await vi.advanceTimersByTimeAsync(100_001);
+  record();
+  await vi.advanceTimersByTimeAsync(0);
+  expect(written[3]?.ref.name).not.toBe(written[0]?.ref.name);
+  expect(written[3]?.series).toBeUndefined();
+});
+
+test.each([
+  [
+    'another object',
+    { ...tenant, metadata: { ...tenant.metadata, uid: 'uid-2' } },
+    'Normal',
+    'Reconciled',
+    'Done',
+  ],
+  ['another type', tenant, 'Warning', 'Reconciled', 'Done'],
+  ['another reason', tenant, 'Normal', 'Suspended', 'Done'],
+  ['another note', tenant, 'Normal', 'Reconciled', 'Done again'],
+] as const)('%s is another event', async (_what, about, type, reason, note) => {
+  const { recorder, written } = setup();
+  recorder.record(tenant, 'Normal', 'Reconciled', 'Done');
+  recorder.record(about, type, reason, note);
+  await vi.advanceTimersByTimeAsync(0);
+  expect(written.map(({ series }) => series)).toEqual([undefined, undefined]);
+});
+
+test('a thousand repetitions in a moment are few writes, and none is forgotten', async () => {
+  const { recorder, written } = setup();
+  for (let times = 0; times < 1_000; times += 1) recorder.record(tenant, 'Warning', 'Conflict', 'Again');
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(written.length).toBeLessThanOrEqual(2);
+  expect(written.at(-1)?.series?.count).toBe(1_000);
+});
+
+test('writes keep to a rate, and a flood is cut', async () => {
+  const { recorder, written } = setup({ rate: { burst: 10, perSecond: 2 } });
+  for (let index = 0; index < 5_000; index += 1)
+    recorder.record(tenant, 'Normal', 'Reconciled', `Note ${index}`);
+  await vi.advanceTimersByTimeAsync(0);
+  expect(written).toHaveLength(10);
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(written).toHaveLength(20);
+  await vi.advanceTimersByTimeAsync(3_600_000);
+  expect(written).toHaveLength(1_000);
+});
+
+test('an event about an object without a namespace goes where the API server wants it', async () => {
+  const { recorder, written } = setup();
+  const plan = { ...tenant, kind: 'Plan', metadata: { name: 'free', uid: 'uid-3', resourceVersion: '9' } };
+  recorder.record(plan, 'Normal', 'InUse', 'Bound');
+  await vi.advanceTimersByTimeAsync(0);
+  expect(written[0]?.ref.namespace).toBe('default');
+  expect(written[0]?.['regarding']).not.toHaveProperty('namespace');
+});
+
+test('a note is cut at 1,024 bytes between characters, and what looks like a credential is taken out', async () => {
+  const { recorder, written } = setup();
+  recorder.record(tenant, 'Normal', 'Long', 'é'.repeat(2_000));
+  recorder.record(tenant, 'Normal', 'Leaky', `Vault refused hvs.${'a'.repeat(30)}`);
+  await vi.advanceTimersByTimeAsync(0);
+  const [long = '', leaky = ''] = written.map(({ note }) => note);
+  expect(Buffer.byteLength(long)).toBeLessThanOrEqual(1_024);
+  expect(long).toMatch(/^é{500,}…$/);
+  expect(leaky).toBe('Vault refused [redacted]');
+});
+
+test('an event that cannot be written is logged and dropped, and those after it are written', async () => {
+  const lines: string[] = [];
+  const log = createLogger({
+    level: 'info',
+    component: 'controller',
+    destination: { write: (line) => void lines.push(line) },
+  });
+  const reasons: unknown[] = [];
+  const { recorder } = setup({
+    log,
+    client: {
+      apply: async (_resource, _ref, fields) => {
+        const { reason } = fields as Written;
+        if (reason === 'First') throw new KubeError({ code: 403, reason: 'Forbidden', message: 'no' });
+        reasons.push(reason);
+        return undefined as never;
+      },
+    },
+  });
+  recorder.record(tenant, 'Normal', 'First', 'One');
+  recorder.record(tenant, 'Normal', 'Second', 'Two');
+  await vi.advanceTimersByTimeAsync(0);
+  expect(reasons).toEqual(['Second']);
+  expect(lines).toHaveLength(1);
+  expect(lines[0]).toContain('Could not write an event');
+});
+
+test('the end waits for what is not written yet, but not long', async () => {
+  const quick = setup();
+  quick.recorder.record(tenant, 'Normal', 'Last', 'Bye');
+  await quick.recorder[Symbol.asyncDispose]();
+  expect(quick.written).toHaveLength(1);
+
+  const stuck = setup({
+    client: {
+      apply: (_resource, _ref, _fields, { signal }) =>
+        new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(new Error('ended')))),
+    },
+  });
+  stuck.recorder.record(tenant, 'Normal', 'Last', 'Bye');
+  const disposed = stuck.recorder[Symbol.asyncDispose]();
+  await vi.advanceTimersByTimeAsync(2_000);
+  await disposed;
+  expect(vi.getTimerCount()).toBe(0);
+});

@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest';
+import { createHealthChecks, type HealthCheckOptions } from './health-checks.ts';
+
+const MINUTE_MS = 60_000;
+
+const reflector = (kind: string, isSynced = true, silentMs = 0) => ({
+  cache: { kind, isSynced: () => isSynced } as HealthCheckOptions['reflectors'][number]['cache'],
+  lastContactAt: () => Date.now() - silentMs,
+});
+
+function checks(options: Partial<HealthCheckOptions>) {
+  return createHealthChecks({ reflectors: [], isEnding: () => false, ...options });
+}
+
+test('it is ready when all caches are filled, whether it leads or not', async () => {
+  const { ready } = checks({ reflectors: [reflector('Tenant'), reflector('Plan')] });
+  expect(await ready()).toEqual({ failing: [] });
+});
+
+test('what is missing is named: caches, checks of its own, the end', async () => {
+  const reflectors = [reflector('Tenant', false), reflector('Plan')];
+  const ready = () => ({ failing: ['schema'] });
+  expect(await checks({ reflectors, ready }).ready()).toEqual({ failing: ['cache_tenant', 'schema'] });
+  expect(await checks({ reflectors, isEnding: () => true }).ready()).toEqual({ failing: ['ending'] });
+});
+
+test.each([
+  ['a cache heard something lately', [reflector('Tenant', true, 9 * MINUTE_MS)], false, true],
+  [
+    'a cache has heard nothing for ten minutes',
+    [reflector('Plan'), reflector('Tenant', true, 11 * MINUTE_MS)],
+    false,
+    false,
+  ],
+  ['a leader did not end although its lease ran out', [reflector('Tenant')], true, false],
+])('when %s, it asks for a restart or not', (_what, reflectors, isOverdue, isLive) => {
+  expect(checks({ reflectors, elector: { isOverdue: () => isOverdue } }).live()).toBe(isLive);
+});

@@ -1,0 +1,325 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { KubeError } from '#core/platform/kube-error.ts';
+import type { KubeResource } from '#core/platform/kube-object.ts';
+import { silentLogger } from '#core/platform/logger.ts';
+import type { EndWatch, Ending } from '#core/platform/shutdown.ts';
+import { createMemoryKube, type MemoryKube } from '#test/support/memory-kube.ts';
+import { createControllerLoop, type Reconcile } from './controller-loop.ts';
+import type { HealthChecks } from './health-checks.ts';
+import { createElector } from './leader.ts';
+import { LEASES, type Lease } from './lease.ts';
+import { runManager, type ManagerOptions } from './manager.ts';
+import { createReflector } from './reflector.ts';
+
+const TENANTS: KubeResource = {
+  group: 'despatch.dev',
+  version: 'v1alpha1',
+  plural: 'tenants',
+  kind: 'Tenant',
+  namespaced: true,
+};
+const LEASE_KEY = 'system/despatch-controller';
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+type Process = {
+  /** What happened, in order. */
+  readonly told: string[];
+  readonly passes: string[];
+  readonly exits: number[];
+  readonly health: () => HealthChecks;
+  /** As SIGTERM would. */
+  readonly terminate: () => void;
+  readonly done: Promise<void>;
+};
+
+type ProcessOptions = Partial<Pick<ManagerOptions, 'whileLeading' | 'shutdownGraceMs' | 'ready'>> & {
+  readonly reconcile?: Reconcile;
+  readonly hasElection?: boolean;
+};
+
+/** A controller process without the process. */
+function start(kube: MemoryKube, name: string, options: ProcessOptions = {}): Process {
+  const told: string[] = [];
+  const passes: string[] = [];
+  const exits: number[] = [];
+  const ended = Promise.withResolvers<Ending>();
+  let isEnding = false;
+  const end: EndWatch = { ended: ended.promise, isEnding: () => isEnding, [Symbol.dispose]: () => undefined };
+  const { client } = kube;
+  const reflector = createReflector({ client, resource: TENANTS, log: silentLogger });
+  const elector =
+    options.hasElection === false
+      ? undefined
+      : createElector({
+          client,
+          namespace: 'system',
+          leaseName: 'despatch-controller',
+          name,
+          log: silentLogger,
+        });
+  const loop = createControllerLoop({
+    name: 'tenant',
+    keys: () => reflector.cache.keys(),
+    log: silentLogger,
+    isLeading: elector?.isLeading ?? (() => true),
+    async reconcile(key, signal, log) {
+      passes.push(key);
+      told.push(`begin ${key}`);
+      const result = (await options.reconcile?.(key, signal, log)) ?? {};
+      told.push(`end ${key}`);
+      return result;
+    },
+  });
+  reflector.cache.subscribe(({ key }) => loop.enqueue(key));
+  let health: HealthChecks | undefined;
+  const done = runManager({
+    log: silentLogger,
+    end,
+    reflectors: [reflector],
+    controllers: [loop],
+    elector,
+    async openHealth(checks) {
+      health = checks;
+      told.push('health open');
+      return {
+        async [Symbol.asyncDispose]() {
+          told.push('health closed');
+        },
+      };
+    },
+    shutdownGraceMs: 25_000,
+    ...options,
+    exit(code) {
+      exits.push(code);
+      told.push('exit');
+    },
+  });
+  done.catch(() => undefined);
+  return {
+    told,
+    passes,
+    exits,
+    health: () => health as HealthChecks,
+    terminate() {
+      isEnding = true;
+      ended.resolve({ kind: 'signal', signal: 'SIGTERM' });
+    },
+    done,
+  };
+}
+
+const tenant = (name: string) => ({ metadata: { namespace: 'a', name } });
+const leaseOf = (kube: MemoryKube): Lease | undefined => kube.read(LEASES, LEASE_KEY);
+const holderOf = (kube: MemoryKube) => leaseOf(kube)?.spec?.holderIdentity;
+const steal = (kube: MemoryKube) =>
+  kube.put(LEASES, {
+    metadata: { namespace: 'system', name: 'despatch-controller' },
+    spec: { holderIdentity: 'thief', leaseDurationSeconds: 15 },
+  } as never);
+const wait = (ms: number) => vi.advanceTimersByTimeAsync(ms);
+
+test('probes come first, then the caches, then the lease, then the passes', async () => {
+  const kube = createMemoryKube();
+  kube.put(TENANTS, tenant('x'));
+  const held = Promise.withResolvers<void>();
+  kube.next('list', () => held.promise);
+  const one = start(kube, 'pod-a');
+  await wait(1_000);
+  expect(one.told).toEqual(['health open']);
+  expect(await one.health().ready()).toEqual({ failing: ['cache_tenant'] });
+  expect(holderOf(kube)).toBeUndefined();
+  held.resolve();
+  await wait(0);
+  expect(await one.health().ready()).toEqual({ failing: [] });
+  expect(holderOf(kube)).toMatch(/^pod-a_/);
+  expect(one.told).toEqual(['health open', 'begin a/x', 'end a/x']);
+  one.terminate();
+  await one.done;
+});
+
+test('a process that does not lead is ready, keeps its cache warm and reconciles nothing', async () => {
+  const kube = createMemoryKube();
+  steal(kube);
+  const one = start(kube, 'pod-a');
+  await wait(2_000);
+  kube.put(TENANTS, tenant('x'));
+  await wait(2_000);
+  expect(await one.health().ready()).toEqual({ failing: [] });
+  expect(one.passes).toEqual([]);
+  await wait(20_000);
+  expect(one.passes).toEqual(['a/x']);
+  one.terminate();
+  await one.done;
+});
+
+test('at the end the pass under way ends first, then the lease is given up, then the rest closes', async () => {
+  const kube = createMemoryKube();
+  kube.put(TENANTS, tenant('x'));
+  const held = Promise.withResolvers<void>();
+  const one = start(kube, 'pod-a', {
+    async reconcile() {
+      await held.promise;
+      return {};
+    },
+  });
+  await wait(0);
+  one.terminate();
+  await wait(0);
+  kube.put(TENANTS, tenant('late'));
+  // Longer than the lease: it is renewed to the last.
+  await wait(20_000);
+  expect(holderOf(kube)).toMatch(/^pod-a_/);
+  expect(one.told).toEqual(['health open', 'begin a/x']);
+  expect(await one.health().ready()).toEqual({ failing: ['ending'] });
+  held.resolve();
+  await one.done;
+  expect(holderOf(kube)).toBe('');
+  expect(one.told).toEqual(['health open', 'begin a/x', 'end a/x', 'health closed']);
+  expect(one.exits).toEqual([]);
+  expect(kube.watches.size).toBe(0);
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+test('a pass that outlasts the grace is ended by its signal before the lease is given up', async () => {
+  const kube = createMemoryKube();
+  kube.put(TENANTS, tenant('x'));
+  const one = start(kube, 'pod-a', {
+    shutdownGraceMs: 5_000,
+    reconcile: (_key, signal) =>
+      new Promise((_resolve, reject) =>
+        signal.addEventListener('abort', () => reject(new Error(`ended while ${holderOf(kube)} led`))),
+      ),
+  });
+  await wait(0);
+  one.terminate();
+  await wait(5_000);
+  await one.done;
+  expect(holderOf(kube)).toBe('');
+});
+
+test('the lease is left to run out when a pass will not end: nobody else may begin yet', async () => {
+  const kube = createMemoryKube();
+  kube.put(TENANTS, tenant('x'));
+  const one = start(kube, 'pod-a', { shutdownGraceMs: 5_000, reconcile: () => new Promise(() => undefined) });
+  await wait(0);
+  one.terminate();
+  await wait(10_000);
+  await one.done;
+  expect(holderOf(kube)).toMatch(/^pod-a_/);
+});
+
+test('a leader whose lease was stolen ends on the spot: passes under way are aborted, none begins, nothing is written', async () => {
+  const kube = createMemoryKube();
+  kube.put(TENANTS, tenant('x'));
+  let aborted: unknown;
+  const one = start(kube, 'pod-a', {
+    reconcile: (_key, signal) =>
+      new Promise(() => signal.addEventListener('abort', () => (aborted = signal.reason as unknown))),
+  });
+  await wait(0);
+  steal(kube);
+  await wait(2_001);
+  expect(one.exits).toEqual([1]);
+  expect(String(aborted)).toBe('Error: The lease was lost');
+  kube.put(TENANTS, tenant('y'));
+  await wait(10_000);
+  expect(one.passes).toEqual(['a/x']);
+  expect(one.told.at(-1)).toBe('exit');
+  expect(holderOf(kube)).toBe('thief');
+});
+
+test('a lease that is lost while the last pass ends is not waited over', async () => {
+  const kube = createMemoryKube();
+  kube.put(TENANTS, tenant('x'));
+  const one = start(kube, 'pod-a', { reconcile: () => new Promise(() => undefined) });
+  await wait(0);
+  one.terminate();
+  await wait(1_000);
+  steal(kube);
+  await wait(3_000);
+  expect(one.exits).toEqual([1]);
+});
+
+test('of two processes one leads, and the other takes over soon after it has ended', async () => {
+  const kube = createMemoryKube();
+  kube.put(TENANTS, tenant('x'));
+  const a = start(kube, 'pod-a');
+  await wait(0);
+  const b = start(kube, 'pod-b');
+  await wait(30_000);
+  expect([a.passes, b.passes]).toEqual([['a/x'], []]);
+  a.terminate();
+  await a.done;
+  await wait(3_000);
+  expect(b.passes).toEqual(['a/x']);
+  b.terminate();
+  await b.done;
+});
+
+test('caches that cannot be filled in time end the process', async () => {
+  const kube = createMemoryKube();
+  for (let times = 0; times < 100; times += 1) {
+    kube.next('list', () => {
+      throw new KubeError({ code: 403, reason: 'Forbidden', message: 'no' });
+    });
+  }
+  const one = start(kube, 'pod-a');
+  await wait(119_000);
+  expect(one.told).toEqual(['health open']);
+  await wait(1_000);
+  await expect(one.done).rejects.toThrow('The API server did not list Tenant within 120000 ms');
+  expect(one.told).toEqual(['health open', 'health closed']);
+});
+
+test.each([
+  ['before its caches are filled', 0],
+  ['while it waits for the lease', 5_000],
+])('a process that is told to end %s ends', async (_when, ms) => {
+  const kube = createMemoryKube();
+  steal(kube);
+  if (ms === 0)
+    kube.next('list', (signal) => new Promise((_, reject) => signal.addEventListener('abort', reject)));
+  const one = start(kube, 'pod-a');
+  await wait(ms);
+  one.terminate();
+  await one.done;
+  expect(one.told).toEqual(['health open', 'health closed']);
+  expect(vi.getTimerCount()).toBe(0);
+});
+
+test('without an election it begins when its caches are filled', async () => {
+  const kube = createMemoryKube();
+  kube.put(TENANTS, tenant('x'));
+  const one = start(kube, 'pod-a', { hasElection: false });
+  await wait(0);
+  expect(one.passes).toEqual(['a/x']);
+  one.terminate();
+  await one.done;
+});
+
+test('work of the leader begins when it leads, is tried again when it fails, and is waited for', async () => {
+  const kube = createMemoryKube();
+  steal(kube);
+  const told: string[] = [];
+  const one = start(kube, 'pod-a', {
+    async whileLeading(signal) {
+      told.push('begun');
+      if (told.length === 1) throw new Error('no');
+      await new Promise((resolve) => signal.addEventListener('abort', resolve));
+      told.push('ended');
+    },
+  });
+  await wait(10_000);
+  expect(told).toEqual([]);
+  await wait(20_000);
+  expect(told).toEqual(['begun', 'begun']);
+  one.terminate();
+  await one.done;
+  expect(told).toEqual(['begun', 'begun', 'ended']);
+});
