@@ -1,0 +1,221 @@
+import { describe, expect, test } from 'vitest';
+import {
+  collectProcessMetrics,
+  createApiMetrics,
+  createControllerMetrics,
+  createWorkerMetrics,
+} from '#core/platform/metrics.ts';
+import { timedStore } from '#core/platform/timed-store.ts';
+import { deliveryStore } from '#core/store/deliveries.ts';
+import { directoryStore } from '#core/store/directory.ts';
+import { PROVIDERS } from '#providers/registry.gen.ts';
+import { CONDITION_TYPES, CONTROLLERS } from '../services/controller/build-controller.ts';
+import { catalogOf, queryFaults, type MetricCatalog } from './suites/metric-catalog.ts';
+import {
+  alertsOf,
+  readAlertCases,
+  readDashboards,
+  readRules,
+  readRunbooks,
+  runbookQueries,
+  variableQuery,
+  type Panel,
+} from './suites/monitoring-files.ts';
+import { queryFacts, withoutMacros } from './suites/promql.ts';
+
+const rules = readRules();
+const alerts = alertsOf(rules);
+const dashboards = readDashboards();
+const runbooks = readRunbooks();
+const exposed = await exposedMetrics();
+const catalog = withOthers(exposed);
+
+/** What the three services expose before anything has happened. */
+async function exposedMetrics(): Promise<MetricCatalog> {
+  const api = createApiMetrics({ tenantsMax: 1 });
+  api.routeKnown({ method: 'POST', route: '/v1/messages', codes: [202, 500, 503] });
+  timedStore({ accept: () => Promise.resolve() }, api.database);
+  const worker = createWorkerMetrics({ providers: [...PROVIDERS.values()], tenantsMax: 1 });
+  const controller = createControllerMetrics({
+    controllers: CONTROLLERS,
+    conditions: CONDITION_TYPES,
+    leaseName: 'despatch-controller',
+  });
+  // The stores are only asked for the names of their operations.
+  timedStore(directoryStore(undefined as never), api.database);
+  timedStore(deliveryStore(undefined as never, 0), worker.database);
+  collectProcessMetrics(api, { component: 'api', version: '1' });
+  collectProcessMetrics(worker, { component: 'worker', version: '1' });
+  collectProcessMetrics(controller, { component: 'controller', version: '1' });
+  return catalogOf([api.registry, worker.registry, controller.registry]);
+}
+
+/** And what is recorded by the rules, made by Prometheus itself, or exposed by kube-state-metrics. */
+function withOthers(own: MetricCatalog): MetricCatalog {
+  const free = (...labels: readonly string[]) => new Map(labels.map((label) => [label, new Set<string>()]));
+  const slos = new Set(rules.flatMap(({ labels }) => labels?.['slo'] ?? []));
+  return new Map([
+    ...own,
+    ...rules.flatMap(({ record }) =>
+      record === undefined ? [] : ([[record, new Map([['slo', slos]])]] as const),
+    ),
+    ['ALERTS', free('alertname', 'alertstate', 'severity')],
+    ['kube_job_failed', free('job_name', 'condition')],
+  ]);
+}
+
+const faultsIn = (queries: readonly string[]): string[] =>
+  queries.flatMap((query) => queryFaults(query, catalog));
+
+const panelsOf = (panels: readonly Panel[]): Panel[] =>
+  panels.filter(({ type }) => type !== 'row' && type !== 'text');
+
+const queriesOf = (dashboard: (typeof dashboards)[number]): string[] => [
+  ...panelsOf(dashboard.panels).flatMap(({ targets = [] }) => targets.map(({ expr }) => expr)),
+  ...dashboard.templating.list.flatMap((variable) => variableQuery(variable)?.selector ?? []),
+];
+
+describe('every metric, label and value that is asked for is exposed by the code:', () => {
+  test.each(rules.map(({ record, alert = record, expr }) => [alert, expr]))('%s', (_name, expr) => {
+    expect(faultsIn([expr ?? ''])).toEqual([]);
+  });
+
+  test.each(dashboards.map((dashboard) => [dashboard.title, dashboard] as const))(
+    'dashboard %s',
+    (_title, dashboard) => {
+      expect(faultsIn(queriesOf(dashboard))).toEqual([]);
+    },
+  );
+
+  test.each([...runbooks])('runbook %s', (_alert, text) => {
+    expect(runbookQueries(text)).not.toEqual([]);
+    expect(faultsIn(runbookQueries(text))).toEqual([]);
+  });
+
+  test.each([
+    ['a metric that is gone', 'sum(rate(despatch_messages_lost_total[5m]))', /nothing exposes/],
+    ['a histogram without its suffix', 'rate(despatch_time_to_first_attempt_seconds[5m])', /nothing exposes/],
+    ['a metric behind another one', 'up and despatch_nats_conected == 0', /despatch_nats_conected/],
+    ['a label', 'despatch_circuit_state{account="a"}', /no label account/],
+    [
+      'a label of a grouping',
+      'sum by (tenant) (despatch_circuit_state)',
+      /no series here has a label tenant/,
+    ],
+    ['a value', 'despatch_dead_letters_total{reason="lost"}', /never seen with reason/],
+    [
+      'one value of several',
+      'despatch_dead_letters_total{reason!~"no_answer|invalid_recipent"}',
+      /invalid_recipent/,
+    ],
+    ['a bound between two buckets', 'despatch_time_to_first_attempt_seconds_bucket{le="20"}', /never seen/],
+    ['a metric by a label', '{__name__="despatch_nats_connected"}', /without a name/],
+  ])('notices %s that does not exist', (_what, query, fault) => {
+    expect(faultsIn([query])).toContainEqual(expect.stringMatching(fault));
+  });
+
+  test('notices what is no PromQL', () => {
+    expect(() => faultsIn(['sum(rate(despatch_nats_connected[5m])'])).toThrow('not PromQL');
+  });
+
+  test('and whatever we expose under our name is looked at by a rule or a dashboard', () => {
+    const queries = [...rules.map(({ expr }) => expr), ...dashboards.flatMap(queriesOf)];
+    const seen = new Set(
+      queries.flatMap((query) =>
+        queryFacts(withoutMacros(query)).selectors.map(({ metric }) =>
+          metric.replace(/_(?:bucket|sum|count)$/, ''),
+        ),
+      ),
+    );
+    const own = [...exposed.keys()]
+      .filter((name) => name.startsWith('despatch_'))
+      .map((name) => name.replace(/_(?:bucket|sum|count)$/, ''));
+    expect([...new Set(own)].filter((name) => !seen.has(name))).toEqual([]);
+  });
+});
+
+describe('every alert', () => {
+  const names = [...new Set(alerts.map(({ alert }) => alert))];
+  const cases = readAlertCases();
+
+  test.each(alerts.map((alert) => [alert.alert, alert] as const))(
+    '%s says what it means, how bad it is and where its runbook is',
+    (name, { labels, annotations }) => {
+      expect(name).toMatch(/^Despatch[A-Z][A-Za-z]+$/);
+      expect(['critical', 'warning', 'info']).toContain(labels?.['severity']);
+      expect(annotations).toEqual({
+        summary: expect.stringMatching(/^[A-Z].+\.$/),
+        description: expect.stringContaining('{{ $labels.namespace }}'),
+        runbook_url: `RUNBOOK_BASE_URL/${name}.md`,
+      });
+    },
+  );
+
+  test('has a runbook, and every runbook an alert', () => {
+    expect([...runbooks.keys()]).toEqual(names.toSorted());
+  });
+
+  test.each([...runbooks])('%s: the runbook tells what it means and what to do', (alert, text) => {
+    expect(text.startsWith(`# ${alert}\n`)).toBe(true);
+    for (const part of [
+      '**Meaning.**',
+      '**Impact.**',
+      '## Diagnose\n',
+      '## Mitigate\n',
+      '## Escalate\n',
+      '```',
+    ]) {
+      expect(text).toContain(part);
+    }
+    const linked = [...text.matchAll(/\]\(([A-Za-z]+)\.md\)/g)].map(([, name]) => name);
+    expect(linked.filter((name) => !runbooks.has(name ?? ''))).toEqual([]);
+  });
+
+  test.each(names)('%s is shown to fire and to be quiet', (name) => {
+    const own = cases.filter(({ alertname }) => alertname === name);
+    const fired = own.flatMap(({ exp_alerts: fired = [] }) => fired.map(({ exp_labels }) => exp_labels));
+    expect(own.some(({ exp_alerts: fired = [] }) => fired.length === 0)).toBe(true);
+    for (const { labels = {} } of alerts.filter(({ alert }) => alert === name)) {
+      expect(fired).toContainEqual(expect.objectContaining(labels));
+    }
+  });
+});
+
+describe('dashboards', () => {
+  test('are one for the objectives, one for each deployment and one for a tenant, each with its own id', () => {
+    expect(dashboards.map(({ file }) => file)).toEqual(
+      ['api', 'controller', 'overview', 'tenant', 'worker'].map((name) => `${name}.json`),
+    );
+    expect(dashboards.map(({ uid }) => uid)).toEqual(
+      dashboards.map(({ file }) => `despatch-${file.replace('.json', '')}`),
+    );
+  });
+
+  test.each(dashboards.map((dashboard) => [dashboard.title, dashboard] as const))(
+    '%s: can be pointed at any Prometheus, namespace and job, and every panel says what it shows',
+    (_title, { schemaVersion, templating, panels }) => {
+      expect(schemaVersion).toBeGreaterThanOrEqual(39);
+      expect(templating.list.map(({ name }) => name)).toEqual(
+        expect.arrayContaining(['datasource', 'namespace', 'job']),
+      );
+      expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
+      expect(panels.filter((panel, i) => panels.slice(i + 1).some((other) => overlap(panel, other)))).toEqual(
+        [],
+      );
+      for (const panel of panelsOf(panels)) {
+        expect(panel).toMatchObject({
+          title: expect.stringMatching(/\S/),
+          description: expect.stringMatching(/^[A-Z0-9`].+\.$/),
+          datasource: { uid: '${datasource}' },
+          fieldConfig: { defaults: { unit: expect.stringMatching(/\S/) } },
+        });
+        expect(panel.targets?.map(({ expr }) => expr)).not.toEqual([]);
+        for (const { expr } of panel.targets ?? []) expect(expr).toContain('namespace="$namespace"');
+      }
+    },
+  );
+});
+
+function overlap({ gridPos: a }: Panel, { gridPos: b }: Panel): boolean {
+  return a.x < b.x + b.w && b.x < a.x + a.w && a.y < b.y + b.h && b.y < a.y + a.h;
+}

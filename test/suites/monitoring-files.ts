@@ -1,0 +1,93 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { parse } from 'yaml';
+import { projectRoot } from '../support/command.ts';
+
+export type Rule = {
+  readonly record?: string;
+  readonly alert?: string;
+  readonly expr: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
+};
+export type Alert = Rule & { readonly alert: string };
+
+type AlertCase = {
+  readonly alertname: string;
+  readonly exp_alerts?: readonly { readonly exp_labels: Readonly<Record<string, string>> }[];
+};
+
+export type Panel = {
+  readonly id: number;
+  readonly type: string;
+  readonly title: string;
+  readonly description?: string;
+  readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
+  readonly datasource?: { readonly uid: string };
+  readonly fieldConfig?: { readonly defaults: { readonly unit?: string } };
+  readonly targets?: readonly { readonly refId: string; readonly expr: string }[];
+};
+export type Variable = {
+  readonly name: string;
+  readonly type: string;
+  readonly query: string | { readonly query: string };
+};
+export type Dashboard = {
+  readonly file: string;
+  readonly uid: string;
+  readonly title: string;
+  readonly schemaVersion: number;
+  readonly panels: readonly Panel[];
+  readonly templating: { readonly list: readonly Variable[] };
+};
+
+export const RULE_FOLDER = 'charts/despatch/rules';
+const RUNBOOK_FOLDER = 'deploy/runbooks';
+
+const filesOf = (folder: string): { readonly file: string; readonly text: string }[] =>
+  readdirSync(join(projectRoot, folder))
+    .toSorted()
+    .map((file) => ({ file, text: readFileSync(join(projectRoot, folder, file), 'utf8') }));
+
+export function readRules(): Rule[] {
+  return filesOf(RULE_FOLDER).flatMap(({ text }) =>
+    (parse(text) as { groups: { rules: Rule[] }[] }).groups.flatMap(({ rules }) => rules),
+  );
+}
+
+export function alertsOf(rules: readonly Rule[]): Alert[] {
+  return rules.filter((rule): rule is Alert => rule.alert !== undefined);
+}
+
+/** What `promtool test rules` expects of each alert. */
+export function readAlertCases(): AlertCase[] {
+  type Tests = { tests: { alert_rule_test?: AlertCase[] }[] };
+  return filesOf('test/rules').flatMap(({ text }) =>
+    (parse(text) as Tests).tests.flatMap(({ alert_rule_test: cases = [] }) => cases),
+  );
+}
+
+export function readDashboards(): Dashboard[] {
+  return filesOf('charts/despatch/dashboards').map(({ file, text }) => ({
+    ...(JSON.parse(text) as Omit<Dashboard, 'file'>),
+    file,
+  }));
+}
+
+/** By the alert that they are for. */
+export function readRunbooks(): Map<string, string> {
+  return new Map(filesOf(RUNBOOK_FOLDER).map(({ file, text }) => [basename(file, '.md'), text]));
+}
+
+/** Queries of a runbook: a line each. */
+export function runbookQueries(text: string): string[] {
+  return [...text.matchAll(/^```promql\n(.*?)^```/gms)].flatMap(([, block = '']) =>
+    block.split('\n').filter((line) => line.trim() !== ''),
+  );
+}
+
+/** The metric, and where given the label, that a variable lists values of. */
+export function variableQuery({ query }: Variable): { selector: string; label: string } | undefined {
+  const found = /^label_values\((.+), *([a-z_]+)\)$/.exec(typeof query === 'string' ? query : query.query);
+  return found === null ? undefined : { selector: found[1] ?? '', label: found[2] ?? '' };
+}
