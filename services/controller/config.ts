@@ -16,6 +16,7 @@ import {
   postgresEnv,
   runtimeEnv,
 } from '#core/platform/environment.ts';
+import type { VaultConfig } from '#core/platform/keyring.ts';
 
 const LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 const SUBDOMAIN = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/;
@@ -123,10 +124,11 @@ const reconcilingEnv = defineEnvGroup({
 /** Keys live in Vault alone: there is nothing for a controller to do with a local keyring. */
 const vaultEnv = defineEnvGroup({
   ...keyringEnv,
-  build(e, context) {
+  build(e, context): VaultConfig {
     const keyring = keyringEnv.build(e, context);
     if (keyring.kind === 'local') context.fault('KEYRING', 'must be vault for the controller');
-    return keyring;
+    // With a fault no configuration is given out.
+    return keyring as VaultConfig;
   },
 });
 

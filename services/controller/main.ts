@@ -1,0 +1,86 @@
+import { openHealthServer } from '#core/platform/health.ts';
+import { openKube } from '#core/platform/kube.ts';
+import { createLogger } from '#core/platform/logger.ts';
+import { collectProcessMetrics, createControllerMetrics } from '#core/platform/metrics.ts';
+import { openNats } from '#core/platform/nats.ts';
+import { connectionStates, openPostgres } from '#core/platform/postgres.ts';
+import { watchForEnd } from '#core/platform/shutdown.ts';
+import { startTelemetry, traceFields } from '#core/platform/telemetry.ts';
+import { openVaultKeys } from '#core/platform/vault-keys.ts';
+import { VERSION } from '#core/platform/version.ts';
+import { managedTenantStore } from '#core/store/managed-tenants.ts';
+import { requiredSchemaVersion } from '#core/store/migration-files.ts';
+import { schemaReadiness } from '#core/store/schema-readiness.ts';
+import { buildController, CONDITION_TYPES, CONTROLLERS } from './build-controller.ts';
+import { controllerConfig } from './config.ts';
+import { createEventRecorder } from './runtime/event-recorder.ts';
+import { createElector } from './runtime/leader.ts';
+import { runManager } from './runtime/manager.ts';
+
+const config = controllerConfig(process.env);
+const { cluster, reconciling, observability } = config;
+const { election } = reconciling;
+const log = createLogger({ level: observability.logLevel, component: 'controller', context: traceFields });
+using end = watchForEnd(log);
+await using stack = new AsyncDisposableStack();
+stack.use(await startTelemetry({ ...observability.telemetry, serviceName: 'despatch-controller' }));
+
+const metrics = createControllerMetrics({
+  controllers: CONTROLLERS,
+  conditions: CONDITION_TYPES,
+  leaseName: election.leaseName,
+});
+collectProcessMetrics(metrics, { component: 'controller', version: VERSION });
+const { sql } = stack.use(openPostgres({ ...config.postgres, applicationName: 'despatch-controller' }));
+metrics.poolConnections.from(() => connectionStates(sql));
+const nats = stack.use(await openNats({ config: config.nats, log, name: 'despatch-controller' }));
+nats.onConnection(metrics.natsConnection);
+const keys = stack.use(
+  openVaultKeys({
+    config: config.keyring,
+    log,
+    onRequest: metrics.vaultRequest,
+    onTokenExpiry: metrics.vaultTokenExpires,
+  }),
+);
+const kube = stack.use(
+  openKube({
+    userAgent: `despatch-controller/${VERSION}`,
+    kubeconfig: cluster.kubeconfig,
+    onRequest: metrics.restRequest,
+  }),
+);
+
+const elector = election.isOn
+  ? createElector({
+      client: kube,
+      namespace: cluster.namespace,
+      name: cluster.identity,
+      ...election,
+      log,
+      onChange: metrics.leads,
+    })
+  : undefined;
+const controller = buildController({
+  kube,
+  store: managedTenantStore(sql, cluster.issuer),
+  keys,
+  nats,
+  events: stack.use(createEventRecorder({ client: kube, log })),
+  metrics,
+  log,
+  isLeading: elector?.isLeading ?? (() => true),
+  settings: { ...cluster, concurrency: reconciling.concurrency, resyncMs: reconciling.resyncMs },
+});
+
+await runManager({
+  log,
+  end,
+  reflectors: controller.reflectors,
+  controllers: controller.loops,
+  elector,
+  openHealth: (checks) => openHealthServer({ ...observability.metrics, metrics, ...checks }),
+  ready: schemaReadiness(sql, requiredSchemaVersion()),
+  whileLeading: controller.begin,
+  shutdownGraceMs: reconciling.shutdownGraceMs,
+});
