@@ -12,6 +12,8 @@ const BUILD_TIMEOUT_MS = 45 * 60_000;
 
 /** Builds the program from its pinned module when a Go that is new enough is installed. */
 export async function buildProgram(program: Program, { log, env, target }: BuildOptions): Promise<Obtained> {
+  const { source } = program;
+  if (source === undefined) return { kind: 'unavailable', reason: 'no source is pinned' };
   const found = await goVersion(env);
   if (found === undefined) return { kind: 'unavailable', reason: 'Go is not installed' };
   if (found.minor < GO_MINOR_MIN)
@@ -19,13 +21,13 @@ export async function buildProgram(program: Program, { log, env, target }: Build
 
   const label = `${program.name} ${program.version}`;
   const started = Date.now();
-  log(`${label}: building it from source, once; about ${program.source.duration} on two cores`);
+  log(`${label}: building it from source, once; about ${source.duration} on two cores`);
   const ticker = setInterval(() => log(`${label}: still building after ${duration(started)}`), 60_000);
   // Written beside the target and renamed, so that a half-written program is never found.
   const partial = `${target}.${process.pid}.partial`;
   try {
-    await runProgram('go', buildArgs(program, partial), {
-      cwd: fileURLToPath(new URL(`go/${program.source.module}`, import.meta.url)),
+    await runProgram('go', buildArgs(source, partial), {
+      cwd: fileURLToPath(new URL(`go/${source.module}`, import.meta.url)),
       env: {
         ...env,
         CGO_ENABLED: '0',
@@ -48,8 +50,8 @@ export async function buildProgram(program: Program, { log, env, target }: Build
   return { kind: 'done', path: target };
 }
 
-function buildArgs(program: Program, output: string): string[] {
-  const { tags, ldflags, package: name } = program.source;
+function buildArgs(source: NonNullable<Program['source']>, output: string): string[] {
+  const { tags, ldflags, package: name } = source;
   return [
     'build',
     ...(tags === undefined ? [] : ['-tags', tags]),

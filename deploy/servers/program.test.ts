@@ -216,3 +216,63 @@ test('when nothing helps one line says what to install', async () => {
   expect(message).toContain('install Go 1.26');
   expect(message).toContain('GREETER_BIN');
 });
+
+const PACKAGED: Program = {
+  name: 'greeter',
+  version: 'debian',
+  binVariable: 'GREETER_BIN',
+  versionArgs: ['--version'],
+  versionPattern: /^greeter \d/,
+  debian: { package: 'greetings', member: 'usr/bin/greeter' },
+};
+
+/** Stands in for apt, whose index is there only after an update. */
+const FAKE_APT = `#!/bin/sh
+echo "$*" >> "$APT_CALLS"
+case "$1" in
+  update) : > "$APT_INDEX" ;;
+  download)
+    if [ ! -e "$APT_INDEX" ]; then echo "E: Unable to locate package $2" >&2; exit 100; fi
+    : > "$2_1_all.deb" ;;
+esac
+`;
+const FAKE_DPKG_DEB = `#!/bin/sh
+/bin/mkdir -p "$3/usr/bin"
+printf '#!/bin/sh\\necho "greeter 2.4.0"\\n' > "$3/usr/bin/greeter"
+`;
+
+async function debian(): Promise<Machine & { readonly calls: () => Promise<string[]> }> {
+  const bin = await machine();
+  bin.options.env['APT_CALLS'] = join(bin.path, 'apt-calls');
+  bin.options.env['APT_INDEX'] = join(bin.path, 'apt-index');
+  await bin.put('bin/apt-get', FAKE_APT);
+  await bin.put('bin/dpkg-deb', FAKE_DPKG_DEB);
+  return {
+    ...bin,
+    calls: async () => (await readFile(join(bin.path, 'apt-calls'), 'utf8')).trim().split('\n'),
+  };
+}
+
+test('a packaged program is taken out of its package once, and nothing is installed', async () => {
+  await using bin = await debian();
+  await writeFile(bin.options.env['APT_INDEX'] ?? '', '');
+  const path = join(bin.cache, 'greeter-debian');
+  expect(await locateProgram(PACKAGED, bin.options)).toBe(path);
+  expect(await locateProgram(PACKAGED, bin.options)).toBe(path);
+  expect(await bin.calls()).toEqual(['download greetings']);
+  expect(await readdir(bin.cache)).toEqual(['greeter-debian']);
+});
+
+test('a package that is not known yet is looked for in a new index', async () => {
+  await using bin = await debian();
+  await locateProgram(PACKAGED, bin.options);
+  expect(await bin.calls()).toEqual(['download greetings', 'update', 'download greetings']);
+});
+
+test('a packaged program that cannot be had is an error that says what to install', async () => {
+  await using bin = await machine();
+  await expect(locateProgram(PACKAGED, bin.options)).rejects.toThrow(
+    /^greeter not found: put it on the PATH, for example from the package greetings, or name it in GREETER_BIN \(/,
+  );
+  expect(await readdir(bin.cache)).toEqual([]);
+});

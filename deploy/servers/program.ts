@@ -3,6 +3,7 @@ import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { buildProgram } from './program-build.ts';
 import { downloadProgram } from './program-archive.ts';
+import { unpackDebianProgram } from './program-debian.ts';
 import { withFileLock } from './file-lock.ts';
 import { PROGRAMS, type Program, type ProgramName } from './programs.ts';
 import { runProgram } from './run-program.ts';
@@ -16,8 +17,8 @@ export type FindOptions = {
 
 /**
  * Path of a server program: the one its variable names, else the PATH, else the user's cache, else the programs of a
- * local test cluster, else built once from the pinned Go module, else the vendor's archive. Throws one line saying what
- * to install.
+ * local test cluster, else built once from the pinned Go module, else the vendor's archive, or the distribution's package.
+ * Throws one line saying what to install.
  */
 export function findProgram(name: ProgramName, options: FindOptions = {}): Promise<string> {
   return locateProgram(PROGRAMS[name], options);
@@ -56,10 +57,16 @@ type ObtainOptions = { log: (line: string) => void; env: NodeJS.ProcessEnv; fold
 
 async function obtain(program: Program, options: ObtainOptions): Promise<string> {
   const { folder } = options;
-  const built = await buildProgram(program, {
-    ...options,
-    target: join(folder, `${program.name}-${program.version}`),
-  });
+  const target = join(folder, `${program.name}-${program.version}`);
+  if (program.debian !== undefined) {
+    const unpacked = await unpackDebianProgram(program.name, program.debian, { ...options, target });
+    if (unpacked.kind === 'done') return unpacked.path;
+    throw new Error(
+      `${program.name} not found: put it on the PATH, for example from the package ${program.debian.package}, or name ` +
+        `it in ${program.binVariable} (${unpacked.reason})`,
+    );
+  }
+  const built = await buildProgram(program, { ...options, target });
   if (built.kind === 'done') return built.path;
   const fetched = await downloadProgram(program, { ...options, folder });
   if (fetched.kind === 'done') return fetched.path;

@@ -3,14 +3,14 @@ export type Platform = `${string}-${string}`;
 
 export type Program = {
   readonly name: string;
-  /** The version that the module builds. */
+  /** The version that the module builds; `debian` for one of whatever version the distribution has. */
   readonly version: string;
   /** Names a binary to use instead of all else. */
   readonly binVariable: string;
   readonly versionArgs: readonly string[];
   /** What the program prints about itself; tells it from another program of the same name. */
   readonly versionPattern: RegExp;
-  readonly source: {
+  readonly source?: {
     /** Folder of the pinned module, below `go/`. */
     readonly module: string;
     readonly package: string;
@@ -21,6 +21,8 @@ export type Program = {
     readonly duration: string;
   };
   readonly archive?: Archive;
+  /** The package of Debian and its relatives that holds it. */
+  readonly debian?: { readonly package: string; readonly member: string };
 };
 
 /** A vendor's release, offered only on platforms whose checksum is pinned. */
@@ -124,6 +126,23 @@ export const PROGRAMS = {
       ldflags: KUBERNETES_STAMP,
       duration: '6 minutes',
     },
+  },
+  prometheus: {
+    name: 'prometheus',
+    version: 'debian',
+    binVariable: 'PROMETHEUS_BIN',
+    versionArgs: ['--version'],
+    // Since 2.42, which Debian 12 has.
+    versionPattern: /^prometheus, version (?:2\.(?:4[2-9]|[5-9]\d)|[3-9])\./,
+    debian: { package: 'prometheus', member: 'usr/bin/prometheus' },
+  },
+  promtool: {
+    name: 'promtool',
+    version: 'debian',
+    binVariable: 'PROMTOOL_BIN',
+    versionArgs: ['--version'],
+    versionPattern: /^promtool, version (?:2\.(?:4[2-9]|[5-9]\d)|[3-9])\./,
+    debian: { package: 'prometheus', member: 'usr/bin/promtool' },
   },
 } as const satisfies Record<string, Program>;
 
