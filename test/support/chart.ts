@@ -1,4 +1,5 @@
 import { readdirSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { findProgram } from '../../deploy/servers/program.ts';
@@ -72,12 +73,17 @@ export async function refusal(options: RenderOptions = {}): Promise<string> {
   );
 }
 
-/** Runs Helm apart from the user's own settings and clusters. */
-export async function helm(args: readonly string[]): Promise<string> {
+/** Runs Helm apart from the user's own settings and clusters. `kubeconfig` names the cluster that it may reach. */
+export async function helm(args: readonly string[], kubeconfig = '/dev/null'): Promise<string> {
   const command = await findProgram('helm');
   return runProgram(command, args, {
     cwd: projectRoot,
-    env: { PATH: process.env['PATH'], HOME: '/nonexistent', KUBECONFIG: '/dev/null' },
+    env: {
+      PATH: process.env['PATH'],
+      HOME: '/nonexistent',
+      HELM_CACHE_HOME: tmpdir(),
+      KUBECONFIG: kubeconfig,
+    },
   });
 }
 
@@ -111,7 +117,8 @@ export function environmentOf(container: {
   );
 }
 
-function installArgs({
+/** The arguments after `install`, `upgrade` or `template`. */
+export function installArgs({
   values = 'minimal',
   set,
   release = 'despatch',

@@ -80,7 +80,10 @@ export type KubeConnection = AsyncDisposable &
     readonly url: string;
     /** A user with a client's certificate. Has no rights but those of `groups`, of which `system:authenticated` is one. */
     addUser(name: string, groups?: readonly string[]): KubeUser;
-    /** Installs the manifests of `crds/` and returns once their kinds are served. */
+    /**
+     * Installs the manifests of `crds/` and returns once their kinds are served. The server holds the first creation of
+     * a kind that is younger than two seconds back for as long.
+     */
     applyCrds(): Promise<void>;
     /** A namespace of its own, with the service account `default`, which nobody else would make. Returns its name. */
     createNamespace(labels?: Readonly<Record<string, string>>): Promise<string>;
@@ -207,7 +210,7 @@ async function applyCrds(admin: KubeUser): Promise<void> {
 }
 
 /** Applies a definition and waits until its kind is served. @throws when the server refuses it. */
-async function installCrd(admin: KubeUser, manifest: KubeObject): Promise<void> {
+export async function installCrd(admin: KubeUser, manifest: KubeObject): Promise<void> {
   const { status, body } = await admin.apply(manifest);
   if (status >= 300) throw new Error(`${manifest.metadata.name}: ${JSON.stringify(body)}`);
   const { group, names, versions } = manifest['spec'] as {

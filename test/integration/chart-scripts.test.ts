@@ -1,0 +1,224 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { environmentOf, pick, renderChart, type ChartObject } from '#test/support/chart.ts';
+import { call } from '#test/support/http-call.ts';
+import { startKubeApiServer, type KubeApiServer } from '#test/support/kube-apiserver.ts';
+import type { KubeObject } from '#test/support/kube-connection.ts';
+import { startServiceStack, type ServiceStack } from '#test/support/service-stack.ts';
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'despatch-chart-scripts-'));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+type Run = { readonly code: number; readonly output: string };
+
+/** Runs the container of a Job as it is rendered, but for these variables. */
+function runJob(job: ChartObject, variables: Readonly<Record<string, string>>): Promise<Run> {
+  const [container] = job.spec.template.spec.containers;
+  const args = [...container.command.slice(1), ...container.args];
+  const env = { PATH: process.env['PATH'], ...environmentOf(container), ...variables };
+  return new Promise((resolve) => {
+    execFile(process.execPath, args, { env, timeout: 60_000 }, (error, stdout, stderr) =>
+      resolve({ code: error === null ? 0 : 1, output: stdout + stderr }),
+    );
+  });
+}
+
+describe('helm test', () => {
+  test('asks every component, the api by its Service, and a canary only where one is wanted', async () => {
+    const variables = async (values: string) =>
+      environmentOf(
+        pick(await renderChart({ values }), 'Job', 'despatch-test').spec.template.spec.containers[0],
+      );
+    expect(await variables('minimal')).toEqual({
+      HEALTH_HOSTS: ['api', 'worker', 'controller']
+        .map((name) => `despatch-${name}-metrics.despatch.svc`)
+        .join(','),
+      API_URL: 'http://despatch-api.despatch.svc:80',
+      TIMEOUT_SECONDS: '120',
+    });
+    expect(await variables('single-pods')).toMatchObject({
+      CANARY_KEY_FILE: '/etc/despatch/service-key',
+      CANARY_CHANNEL: 'sms',
+      CANARY_TO: '+15550000001',
+    });
+  });
+
+  test(
+    'ends well when all is well, and has then seen a message delivered',
+    { timeout: 120_000 },
+    async () => {
+      await using stack = await startServiceStack();
+      const keyFile = join(folder, 'service-key');
+      await writeFile(keyFile, `${await testKey(stack)}\n`);
+      const job = pick(await renderChart({ values: 'single-pods' }), 'Job', 'despatch-test');
+      const { origin, metricsOrigin } = stack.apis[0];
+      const { code, output } = await runJob(job, {
+        HEALTH_HOSTS: '127.0.0.1',
+        HEALTH_PORT: new URL(metricsOrigin).port,
+        API_URL: origin,
+        CANARY_KEY_FILE: keyFile,
+        TIMEOUT_SECONDS: '30',
+      });
+      expect({ code, lines: output.trim().split('\n') }).toEqual({
+        code: 0,
+        lines: [
+          'passed  every pod of 127.0.0.1 is ready',
+          'passed  the api answers through its Service',
+          'passed  a message is accepted',
+          'passed  the message is delivered',
+        ],
+      });
+    },
+  );
+
+  test('fails, and says why, when a pod lacks its schema or the api is somebody else', async () => {
+    await using server = await answering((path) =>
+      path === '/readyz' ? [503, { status: 'not_ready', failing: ['schema'] }] : [200, {}],
+    );
+    const job = pick(await renderChart(), 'Job', 'despatch-test');
+    const where = {
+      HEALTH_PORT: server.port,
+      TIMEOUT_SECONDS: '1',
+      API_URL: `http://127.0.0.1:${server.port}`,
+    };
+    const notReady = await runJob(job, { ...where, HEALTH_HOSTS: '127.0.0.1' });
+    expect(notReady).toEqual({ code: 1, output: expect.stringContaining('"failing":["schema"]') });
+    const another = await runJob(job, { ...where, HEALTH_HOSTS: '' });
+    expect(another).toEqual({ code: 1, output: expect.stringContaining('something else than OpenAPI') });
+  });
+
+  async function testKey(stack: ServiceStack): Promise<string> {
+    const { slug, token } = await stack.tenant();
+    const { status, body } = await call(stack.apis[0].origin, 'POST', '/v1/admin/api-keys', {
+      token,
+      slug,
+      body: { name: 'helm test', mode: 'test' },
+    });
+    expect(status).toBe(201);
+    return body.key as string;
+  }
+});
+
+describe('releasing finalizers before an uninstallation', () => {
+  const TENANTS = '/apis/despatch.dev/v1alpha1';
+  const OURS = 'tenant.despatch.dev/finalizer';
+  let kube: KubeApiServer;
+
+  beforeAll(async () => {
+    kube = await startKubeApiServer();
+    await kube.applyCrds();
+    for (const name of ['despatch', 'team-a', 'team-b']) {
+      await kube.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
+    }
+  }, 120_000);
+  afterAll(() => kube[Symbol.asyncDispose]());
+
+  /** With the rights that the chart gives it, and nobody else's. */
+  async function release(objects: readonly ChartObject[]): Promise<Run> {
+    for (const object of objects.filter(isNeeded)) {
+      const { status, body } = await kube.apply(object);
+      expect([status < 300, body.message]).toEqual([true, undefined]);
+    }
+    const job = pick(objects, 'Job', 'despatch-release-finalizers');
+    const account = job.spec.template.spec.serviceAccountName as string;
+    const { body } = await kube.request(
+      'POST',
+      `/api/v1/namespaces/despatch/serviceaccounts/${account}/token`,
+      {
+        apiVersion: 'authentication.k8s.io/v1',
+        kind: 'TokenRequest',
+        spec: { expirationSeconds: 600 },
+      },
+    );
+    const tokenFile = join(folder, 'token');
+    await writeFile(tokenFile, body.status.token as string);
+    const run = runJob(job, {
+      API_SERVER: kube.url,
+      TOKEN_FILE: tokenFile,
+      NODE_EXTRA_CA_CERTS: join(kube.access.tlsDir, 'ca.pem'),
+    });
+    await endOfController();
+    return run;
+  }
+
+  /** What the controllers of the cluster, which this one lacks, do about a Deployment of no pods. */
+  async function endOfController(): Promise<void> {
+    const path = '/apis/apps/v1/namespaces/despatch/deployments/despatch-controller';
+    await expect
+      .poll(async () => (await kube.request('GET', path)).body.spec.replicas, { timeout: 20_000 })
+      .toBe(0);
+    const { generation } = (await kube.request('GET', path)).body.metadata;
+    const status = { status: { observedGeneration: generation, replicas: 0 } };
+    await kube.request('PATCH', `${path}/status`, status, { contentType: 'application/merge-patch+json' });
+  }
+
+  const finalizersOf = async (path: string) =>
+    (await kube.request('GET', `${TENANTS}/${path}`)).body.metadata.finalizers;
+  const make = async (kind: string, name: string, namespace: string | undefined, finalizers: string[]) => {
+    const limits = (
+      await renderChart({ values: 'all-options', apiVersions: ['despatch.dev/v1alpha1/Plan'] })
+    ).find((object) => object.kind === 'Plan')?.spec.limits;
+    const spec = kind === 'Plan' ? { displayName: 'A plan', limits } : {};
+    const metadata = { name, finalizers, ...(namespace === undefined ? {} : { namespace }) };
+    const object: KubeObject = { apiVersion: 'despatch.dev/v1alpha1', kind, metadata, spec };
+    const { status, body } = await kube.apply(object);
+    expect([status < 300, body.message]).toEqual([true, undefined]);
+  };
+
+  test('takes its own off what it watched, and leaves all others', { timeout: 60_000 }, async () => {
+    await make('Tenant', 'one', 'team-a', [OURS, 'example.com/other']);
+    await make('Tenant', 'two', 'team-b', [OURS]);
+    await make('Plan', 'shared', undefined, [
+      'plan.despatch.dev/despatch.despatch',
+      'plan.despatch.dev/other.despatch',
+    ]);
+    const set = { 'controller.watchNamespaces': ['team-a'] };
+    const { code, output } = await release(await renderChart({ values: 'single-pods', set }));
+    expect({ code, output }).toEqual({ code: 0, output: 'Released 2 resources\n' });
+    expect(await finalizersOf('namespaces/team-a/tenants/one')).toEqual(['example.com/other']);
+    expect(await finalizersOf('namespaces/team-b/tenants/two')).toEqual([OURS]);
+    expect(await finalizersOf('plans/shared')).toEqual(['plan.despatch.dev/other.despatch']);
+  });
+
+  test('takes them off everywhere when it watched all', { timeout: 60_000 }, async () => {
+    await make('Tenant', 'two', 'team-b', [OURS]);
+    const { code } = await release(await renderChart({ values: 'single-pods' }));
+    expect(code).toBe(0);
+    expect(await finalizersOf('namespaces/team-b/tenants/two')).toBeUndefined();
+  });
+
+  function isNeeded({ kind, metadata }: ChartObject): boolean {
+    const isItsOwn = metadata.name.endsWith('release-finalizers') && kind !== 'Job';
+    return isItsOwn || (kind === 'Deployment' && metadata.name === 'despatch-controller');
+  }
+});
+
+type Answer = readonly [status: number, body: unknown];
+
+async function answering(
+  answer: (path: string) => Answer,
+): Promise<AsyncDisposable & { readonly port: string }> {
+  const server = createServer((request, response) => {
+    const [status, body] = answer(request.url ?? '');
+    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    port: String((server.address() as AddressInfo).port),
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
