@@ -70,6 +70,7 @@ async function untilReady(name: string): Promise<string> {
 /** A declared tenant with an account at the provider and a key, made by its owner. */
 async function sendingTenant(
   spec: object = {},
+  account: object = {},
 ): Promise<{ name: string; id: string; key: string; token: string }> {
   const owner = `owner-${randomUUID().slice(0, 8)}`;
   const name = await declare({ owners: [{ email: `${owner}@example.org` }], ...spec });
