@@ -13,6 +13,7 @@ import type { PlanResource, PlanStatus } from './resources/plan-resource.ts';
 import type { TenantResource, TenantStatus } from './resources/tenant-resource.ts';
 import { createControllerLoop, type ControllerLoop } from './runtime/controller-loop.ts';
 import type { EventRecorder } from './runtime/event-recorder.ts';
+import { fenceWrites } from './runtime/fence-writes.ts';
 import { createReflector, type Reflector } from './runtime/reflector.ts';
 import { createTenantReconciler } from './tenant/reconcile-tenant.ts';
 import { TENANT_FINALIZER } from './tenant/tenant-deps.ts';
@@ -58,7 +59,8 @@ const PASS_MS = 60_000;
 
 /** Puts the parts together and opens nothing itself. */
 export function buildController(deps: ControllerDeps): Controller {
-  const { kube, events, metrics, log, isLeading } = deps;
+  const { events, metrics, log, isLeading } = deps;
+  const kube = fenceWrites(deps.kube, isLeading);
   const { watchNamespaces, controllerName, concurrency, resyncMs } = deps.settings;
   const watching = { client: kube, namespaces: watchNamespaces, log, metrics };
   const tenantReflector = createReflector<TenantResource>({

@@ -38,14 +38,16 @@ export function openKube({ userAgent, onRequest = () => undefined, ...options }:
   const sendOnce = async (request: KubeRequest, signal: AbortSignal): Promise<KubeAnswer> =>
     exchange(request, { connection: await credentials.connection(), userAgent, signal, onRequest });
 
-  /** A token may have been rotated since it was read: a refusal is believed when new ones are refused as well. */
+  /** A token may have been rotated since it was read: a refusal is believed when a new one is refused as well. */
   const send = async (request: KubeRequest, signal: AbortSignal): Promise<KubeAnswer> => {
-    try {
-      return await sendOnce(request, signal);
-    } catch (error) {
-      if (!isKubeError(error, 401)) throw error;
-      credentials.refused();
-      return sendOnce(request, signal);
+    for (let isReread = false; ; isReread = true) {
+      try {
+        return await sendOnce(request, signal);
+      } catch (error) {
+        if (!isKubeError(error, 401)) throw error;
+        credentials.refused();
+        if (isReread) throw error;
+      }
     }
   };
 

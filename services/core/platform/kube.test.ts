@@ -1,0 +1,302 @@
+import { rm, writeFile } from 'node:fs/promises';
+import { expect, test } from 'vitest';
+import {
+  BASE,
+  call,
+  cut,
+  failure,
+  found,
+  ONE,
+  refuse,
+  silent,
+  stage,
+  tenant,
+  TENANTS,
+  type Answer,
+  type Call,
+} from '#test/support/scripted-kube.ts';
+import type { KubeClient } from './kube-client.ts';
+import { openKube } from './kube.ts';
+
+test.each<[string, (kube: KubeClient) => Promise<unknown>, Partial<Call>]>([
+  [
+    'a page of a list',
+    (kube) => kube.list(TENANTS, { ...call(), namespace: 'acme', limit: 500, continue: 'x&y' }),
+    { method: 'GET', path: `${BASE}/namespaces/acme/tenants`, query: { limit: '500', continue: 'x&y' } },
+  ],
+  [
+    'a list of all namespaces',
+    (kube) => kube.list(TENANTS, call()),
+    { method: 'GET', path: `${BASE}/tenants`, query: {} },
+  ],
+  [
+    'an object of the core group',
+    (kube) => kube.get({ ...TENANTS, group: '', version: 'v1', plural: 'secrets' }, ONE, call()),
+    { method: 'GET', path: '/api/v1/namespaces/acme/secrets/shop' },
+  ],
+  [
+    'a new object',
+    (kube) => kube.create(TENANTS, { metadata: ONE, spec: { slug: 'shop' } }, call()),
+    {
+      method: 'POST',
+      path: `${BASE}/namespaces/acme/tenants`,
+      query: { fieldValidation: 'Strict' },
+      body: { apiVersion: 'despatch.dev/v1alpha1', kind: 'Tenant', metadata: ONE, spec: { slug: 'shop' } },
+    },
+  ],
+  [
+    'a replaced object',
+    (kube) => kube.replace(TENANTS, tenant('7'), call()),
+    { method: 'PUT', path: `${BASE}/namespaces/acme/tenants/shop`, type: 'application/json' },
+  ],
+  [
+    'an applied object',
+    (kube) => kube.apply(TENANTS, ONE, { spec: {} }, { ...call(), fieldManager: 'me' }),
+    {
+      method: 'PATCH',
+      path: `${BASE}/namespaces/acme/tenants/shop`,
+      query: { fieldManager: 'me', force: 'true', fieldValidation: 'Strict' },
+      type: 'application/apply-patch+yaml',
+      body: { apiVersion: 'despatch.dev/v1alpha1', kind: 'Tenant', metadata: ONE, spec: {} },
+    },
+  ],
+  [
+    'an applied status',
+    (kube) =>
+      kube.applyStatus(
+        TENANTS,
+        { ...ONE, uid: 'u' },
+        { slug: 'x' },
+        { ...call(), fieldManager: 'me', force: false },
+      ),
+    {
+      method: 'PATCH',
+      path: `${BASE}/namespaces/acme/tenants/shop/status`,
+      query: { fieldManager: 'me', force: 'false' },
+      type: 'application/apply-patch+yaml',
+      body: {
+        apiVersion: 'despatch.dev/v1alpha1',
+        kind: 'Tenant',
+        metadata: { ...ONE, uid: 'u' },
+        status: { slug: 'x' },
+      },
+    },
+  ],
+  [
+    'a deletion',
+    (kube) => kube.delete(TENANTS, { ...ONE, uid: 'u' }, call()),
+    { method: 'DELETE', body: { kind: 'DeleteOptions', apiVersion: 'v1', preconditions: { uid: 'u' } } },
+  ],
+])('%s is asked for as the API server wants it', async (_what, act, expected) => {
+  await using parts = await stage(found('8'));
+  await act(parts.kube);
+  expect(parts.calls[0]).toMatchObject(expected);
+  if (expected.query !== undefined) expect(parts.calls[0]?.query).toEqual(expected.query);
+});
+
+test('a failure tells code, reason and the wait that the server asks for', async () => {
+  await using parts = await stage(refuse(422, 'Invalid'));
+  const error = await failure(parts.kube.create(TENANTS, { metadata: ONE }, call()));
+  expect(error).toMatchObject({
+    code: 422,
+    reason: 'Invalid',
+    message: 'It is Invalid',
+    retryAfterMs: undefined,
+  });
+  expect(error.status?.code).toBe(422);
+});
+
+test('a failure without a Status, from a proxy for example, is one all the same', async () => {
+  await using parts = await stage((response) => void response.writeHead(403).end('<html>no</html>'));
+  expect(await failure(parts.kube.create(TENANTS, { metadata: ONE }, call()))).toMatchObject({
+    code: 403,
+    reason: 'Forbidden',
+  });
+});
+
+test('an object that is not there is undefined, and deleting it is no failure', async () => {
+  await using parts = await stage(refuse(404, 'NotFound'));
+  expect(await parts.kube.get(TENANTS, ONE, call())).toBeUndefined();
+  expect(await parts.kube.delete(TENANTS, ONE, call())).toBe(false);
+  expect((await failure(parts.kube.list(TENANTS, call()))).code).toBe(404);
+});
+
+test('an object of the same name that is another one is not deleted', async () => {
+  await using parts = await stage(refuse(409, 'Conflict'));
+  expect(await parts.kube.delete(TENANTS, { ...ONE, uid: 'old' }, call())).toBe(false);
+});
+
+test('whoever is told to wait waits, and then asks again', async () => {
+  await using parts = await stage(refuse(429, 'TooManyRequests', { 'retry-after': '1' }), found('8'));
+  await parts.kube.get(TENANTS, ONE, call());
+  const [first, second] = parts.calls;
+  expect((second?.at ?? 0) - (first?.at ?? 0)).toBeGreaterThanOrEqual(1_000);
+  expect(parts.counted).toEqual(['GET 429', 'GET 200']);
+});
+
+test('a wait beyond the deadline is not begun, and handed to the caller', async () => {
+  await using parts = await stage(refuse(429, 'TooManyRequests', { 'retry-after': '30' }));
+  const started = performance.now();
+  const error = await failure(parts.kube.get(TENANTS, ONE, call(5_000)));
+  expect(error).toMatchObject({ code: 429, retryAfterMs: 30_000 });
+  expect(performance.now() - started).toBeLessThan(4_000);
+});
+
+type Act = (kube: KubeClient) => Promise<unknown>;
+const get: Act = (kube) => kube.get(TENANTS, ONE, call());
+const applied: Act = (kube) => kube.apply(TENANTS, ONE, {}, { ...call(), fieldManager: 'me' });
+const created: Act = (kube) => kube.create(TENANTS, { metadata: ONE }, call());
+const replaced: Act = (kube) => kube.replace(TENANTS, tenant('7'), call());
+const deleted: Act = (kube) => kube.delete(TENANTS, ONE, call());
+const wait = { 'retry-after': '0' };
+
+test.each<[string, string, Act, Answer, number]>([
+  ['a read', 'a server fault', get, refuse(500, 'InternalError'), 2],
+  ['a read', 'a cut connection', get, cut, 2],
+  ['an apply', 'a cut connection', applied, cut, 2],
+  ['an apply', 'a server fault', applied, refuse(503, 'ServiceUnavailable'), 2],
+  ['a creation', 'a cut connection', created, cut, 1],
+  ['a creation', 'a server fault', created, refuse(500, 'InternalError'), 1],
+  ['a creation', 'a server fault that asks for it', created, refuse(503, 'ServiceUnavailable', wait), 2],
+  ['a creation', 'too many requests', created, refuse(429, 'TooManyRequests', wait), 2],
+  ['a replacement', 'a cut connection', replaced, cut, 1],
+  ['a replacement', 'a conflict', replaced, refuse(409, 'Conflict'), 1],
+  ['a deletion by name', 'a cut connection', deleted, cut, 1],
+  ['a read', 'a refusal', get, refuse(403, 'Forbidden'), 1],
+])('%s after %s is sent again only where that does no harm', async (_what, _fault, act, fault, times) => {
+  await using parts = await stage(fault, found('8'));
+  await act(parts.kube).catch(() => undefined);
+  expect(parts.calls).toHaveLength(times);
+});
+
+test('a server that is down gets no more than a few tries a call, and a trickle from all calls together', async () => {
+  await using parts = await stage(refuse(503, 'ServiceUnavailable'));
+  const calls = Array.from({ length: 20 }, () => failure(parts.kube.get(TENANTS, ONE, call(2_000))));
+  await Promise.all(calls);
+  // Twenty first tries are free; repeats come from one bucket of twenty and two a second.
+  expect(parts.calls.length).toBeLessThanOrEqual(20 + 20 + 2 * 3);
+  expect(parts.calls.length).toBeGreaterThan(30);
+});
+
+test('a call that gets no answer ends at its deadline, whatever it was tried', async () => {
+  await using parts = await stage(silent);
+  const started = performance.now();
+  const error = await failure(parts.kube.get(TENANTS, ONE, { ...call(700), attemptMs: 200 }));
+  expect(error.reason).toBe('Timeout');
+  expect(performance.now() - started).toBeLessThan(1_500);
+  expect(parts.counted).toContain('GET <error>');
+});
+
+test('a signal ends a call at once', async () => {
+  await using parts = await stage(silent);
+  const end = new AbortController();
+  const failed = failure(parts.kube.get(TENANTS, ONE, { signal: end.signal }));
+  await expect.poll(() => parts.calls.length).toBe(1);
+  end.abort(new Error('enough'));
+  expect(await failed).toMatchObject({ code: 0, reason: 'Aborted' });
+  expect(await failure(parts.kube.get(TENANTS, ONE, { signal: end.signal }))).toMatchObject({
+    reason: 'Aborted',
+  });
+  expect(parts.calls).toHaveLength(1);
+});
+
+test('an answer that is no JSON is a failure', async () => {
+  await using parts = await stage((response) => void response.writeHead(200).end('{"metadata":'));
+  expect((await failure(get(parts.kube))).reason).toBe('Unreadable');
+});
+
+test('calls that follow each other share connections', async () => {
+  await using parts = await stage(found('8'));
+  for (let times = 0; times < 20; times += 1) await get(parts.kube);
+  expect(parts.calls).toHaveLength(20);
+  // The second one begins before the first is told that the answer is over.
+  expect(parts.sockets()).toBeLessThanOrEqual(2);
+});
+
+test('a token that was rotated is read when the old one is refused', async () => {
+  let accepted = 'first';
+  await using parts = await stage((response, one) =>
+    (one.token === `Bearer ${accepted}` ? found('8') : refuse(401, 'Unauthorized'))(response, one),
+  );
+  await get(parts.kube);
+  await writeFile(parts.tokenFile, 'second\n');
+  await get(parts.kube);
+  accepted = 'second';
+  await created(parts.kube);
+  expect(parts.calls.map(({ token }) => token)).toEqual([
+    'Bearer first',
+    'Bearer first',
+    'Bearer first',
+    'Bearer second',
+  ]);
+});
+
+test('a token that is refused is read again once, and then the refusal is believed', async () => {
+  await using parts = await stage(refuse(401, 'Unauthorized'));
+  await failure(get(parts.kube));
+  const tokens = parts.calls.map(({ token }) => token);
+  await writeFile(parts.tokenFile, 'second\n');
+  await failure(get(parts.kube));
+  expect(tokens).toEqual(['Bearer first', 'Bearer first']);
+  expect(parts.calls.slice(2).map(({ token }) => token)).toEqual(['Bearer second', 'Bearer second']);
+});
+
+test('a token that cannot be read is a failure of its own', async () => {
+  await using parts = await stage(found('8'));
+  await rm(parts.tokenFile);
+  expect((await failure(get(parts.kube))).reason).toBe('Credentials');
+  await writeFile(parts.tokenFile, 'first\n');
+  await get(parts.kube);
+});
+
+test.each([
+  ['a missing file', '/nowhere/kubeconfig', 'ENOENT'],
+  ['no service account', undefined, 'There is no service account'],
+])('without credentials it does not start: %s', (_what, kubeconfig, message) => {
+  expect(() => openKube({ kubeconfig, userAgent: 'test' })).toThrow(message);
+});
+
+test('a finalizer is added to those that others added at the same time', async () => {
+  await using parts = await stage(
+    refuse(409, 'Conflict'),
+    found('8', ['theirs']),
+    found('9', ['theirs', 'mine']),
+  );
+  const change = { add: 'mine' };
+  const after = await parts.kube.patchFinalizers(TENANTS, tenant('7'), change, call());
+  expect(after?.metadata.resourceVersion).toBe('9');
+  expect(parts.calls.map(({ method, body }) => [method, body?.metadata])).toEqual([
+    ['PATCH', { uid: 'uid-1', resourceVersion: '7', finalizers: ['mine'] }],
+    ['GET', undefined],
+    ['PATCH', { uid: 'uid-1', resourceVersion: '8', finalizers: ['theirs', 'mine'] }],
+  ]);
+  expect(parts.calls[0]?.type).toBe('application/merge-patch+json');
+});
+
+test.each<[string, { add?: string; remove?: string }, Answer[], number, string | undefined]>([
+  ['is there already', { add: 'a' }, [], 0, '7'],
+  ['is not there to be removed', { remove: 'b' }, [], 0, '7'],
+  ['belongs to an object that is gone', { remove: 'a' }, [refuse(404, 'NotFound')], 1, undefined],
+  [
+    'belongs to an object that was made anew',
+    { remove: 'a' },
+    [refuse(409, 'Conflict'), found('9', ['a'], 'uid-2')],
+    2,
+    undefined,
+  ],
+])('a finalizer that %s costs no write too many', async (_what, change, answers, calls, version) => {
+  await using parts = await stage(...answers, silent);
+  const after = await parts.kube.patchFinalizers(TENANTS, tenant('7', ['a']), change, call());
+  expect(after?.metadata.resourceVersion).toBe(version);
+  expect(parts.calls).toHaveLength(calls);
+});
+
+test('a change of finalizers that always meets another one gives up', async () => {
+  const conflicts = Array.from({ length: 5 }, (_, round) => [
+    refuse(409, 'Conflict'),
+    found(`${round + 8}`, []),
+  ]);
+  await using parts = await stage(...conflicts.flat(), refuse(409, 'Conflict'));
+  const patched = parts.kube.patchFinalizers(TENANTS, tenant('7'), { add: 'mine' }, call());
+  expect((await failure(patched)).code).toBe(409);
+});
