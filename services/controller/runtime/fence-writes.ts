@@ -6,14 +6,15 @@ import { KubeError } from '#core/platform/kube-error.ts';
  * process that was stopped in the middle of a pass writes nothing when it goes on, before it was told anything.
  */
 export function fenceWrites(client: KubeClient, isLeading: () => boolean): KubeClient {
-  const fenced =
-    <Args extends unknown[], Result>(write: (...args: Args) => Promise<Result>) =>
-    (...args: Args): Promise<Result> =>
+  const fenced = <Write extends (...args: never[]) => Promise<unknown>>(write: Write): Write => {
+    const guarded = (...args: Parameters<Write>): Promise<unknown> =>
       isLeading()
         ? write(...args)
         : Promise.reject(
             new KubeError({ code: 0, reason: 'NotLeading', message: 'This process leads no longer' }),
           );
+    return guarded as Write;
+  };
   return {
     ...client,
     create: fenced(client.create),
