@@ -28,6 +28,8 @@ machine. Prints the time and the controller's own CPU time per tenant for each s
 type Pass = { readonly tenants: number; readonly seconds: number; readonly cpuSeconds: number };
 type Figures = { readonly size: number; readonly cold: Pass; readonly again: Pass };
 
+const DECLARED_AT_ONCE = 16;
+
 const log = (line: string): void => void process.stderr.write(`${line}\n`);
 const { values } = parseArgs({
   options: {
@@ -92,8 +94,6 @@ async function run(sizes: readonly number[], concurrency: string): Promise<void>
   }
   process.stdout.write(values.json ? `${JSON.stringify(figures, null, 2)}\n` : layout(figures));
 }
-
-const DECLARED_AT_ONCE = 16;
 
 async function declare(kube: KubeApiServer, namespace: string, from: number, to: number): Promise<void> {
   let next = from;
