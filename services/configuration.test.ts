@@ -5,9 +5,9 @@ import { readDeployments } from './configuration.ts';
 test('the reference covers every deployment, and describes every variable', async () => {
   const deployments = await readDeployments(new URL('./', import.meta.url));
   expect(deployments.map(({ deployment }) => deployment)).toEqual(
-    expect.arrayContaining(['api', 'migrate', 'worker']),
+    expect.arrayContaining(['api', 'controller', 'migrate', 'worker']),
   );
   const table = configTable(deployments);
-  expect(table).toContain('| `DATABASE_URL` † | api, migrate, worker |');
+  expect(table).toContain('| `DATABASE_URL` † | api, controller, migrate, worker |');
   expect(table.split('\n').filter((line) => /\|\s+\|$/.test(line))).toEqual([]);
 });
