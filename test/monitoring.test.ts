@@ -171,6 +171,45 @@ describe('every alert', () => {
     expect(linked.filter((name) => !runbooks.has(name ?? ''))).toEqual([]);
   });
 
+  test('on a budget burns over the same windows as those of the other objectives', () => {
+    const objectives = new Map(
+      rules.flatMap(({ record, labels, expr }) =>
+        record === 'despatch_slo:objective'
+          ? [[labels?.['slo'] ?? '', Number(/[\d.]+/.exec(expr)?.[0])]]
+          : [],
+      ),
+    );
+    expect([...objectives.keys()]).toEqual([
+      'api-availability',
+      'accept-latency',
+      'first-attempt',
+      'delivery',
+      'convergence',
+    ]);
+    for (const [slo, objective] of objectives) {
+      const budget = (1 - objective).toFixed(3).replace(/0+$/, '');
+      const ratio = (window: string, factor: string): string =>
+        `despatch_slo:error_ratio:rate${window}{slo="${slo}"} > ${factor} * ${budget}`;
+      const burns = ([factor, long, short, pending, severity]: readonly string[]) => ({
+        expr: `${ratio(long ?? '', factor ?? '')} and ${ratio(short ?? '', factor ?? '')} and despatch_slo:events:increase${long}{slo="${slo}"} >= 100`,
+        for: pending,
+        labels: { severity, long_window: long, short_window: short },
+      });
+      expect(
+        alerts
+          .filter(({ expr }) => expr.includes(`slo="${slo}"`))
+          .map(({ expr, for: pending, labels }) => ({ expr, for: pending, labels })),
+      ).toEqual(
+        [
+          ['14.4', '1h', '5m', '2m', 'critical'],
+          ['6', '6h', '30m', '15m', 'critical'],
+          ['3', '1d', '2h', '1h', 'warning'],
+          ['1', '3d', '6h', '3h', 'warning'],
+        ].map(burns),
+      );
+    }
+  });
+
   test.each(names)('%s is shown to fire and to be quiet', (name) => {
     const own = cases.filter(({ alertname }) => alertname === name);
     const fired = own.flatMap(({ exp_alerts: fired = [] }) => fired.map(({ exp_labels }) => exp_labels));

@@ -6,6 +6,7 @@ import { openNats } from '#core/platform/nats.ts';
 import { connectionStates, openPostgres } from '#core/platform/postgres.ts';
 import { watchForEnd } from '#core/platform/shutdown.ts';
 import { startTelemetry, traceFields } from '#core/platform/telemetry.ts';
+import { timedStore } from '#core/platform/timed-store.ts';
 import { openVaultKeys } from '#core/platform/vault-keys.ts';
 import { VERSION } from '#core/platform/version.ts';
 import { managedTenantStore } from '#core/store/managed-tenants.ts';
@@ -61,9 +62,11 @@ const elector = election.isOn
       onChange: metrics.leads,
     })
   : undefined;
+// Without an election this process leads from the start.
+if (elector === undefined) metrics.leads(true);
 const controller = buildController({
   kube,
-  store: managedTenantStore(sql, cluster.issuer),
+  store: timedStore(managedTenantStore(sql, cluster.issuer), metrics.database),
   keys,
   nats,
   events: stack.use(createEventRecorder({ client: kube, log })),

@@ -7,6 +7,7 @@ export type Rule = {
   readonly record?: string;
   readonly alert?: string;
   readonly expr: string;
+  readonly for?: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
 };
