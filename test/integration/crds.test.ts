@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { GROUP_VERSION } from '../../services/controller/resources/api-group.ts';
 import { builtInPlans } from '../../services/controller/plan/built-in-plans.ts';
-import { startKubeApiServer, type KubeApiServer } from '#test/support/kube-apiserver.ts';
-import type { KubeAnswer } from '#test/support/kube-connection.ts';
+import type { KubeAnswer, KubeConnection } from '#test/support/kube-connection.ts';
+import { testKube } from '#test/support/servers.ts';
 import {
   CONDITION_ROWS,
   PLAN_ROWS,
@@ -17,14 +17,16 @@ const MERGE = { contentType: 'application/merge-patch+json' };
 const APPLY = { contentType: 'application/apply-patch+yaml' };
 const AS_TABLE = { accept: 'application/json;as=Table;v=v1;g=meta.k8s.io' };
 
-let kube: KubeApiServer;
+let kube: KubeConnection;
 /** Path of the tenants of this file's namespace. */
 let tenants: string;
+/** Plans have no namespace: those that are stored here begin with this. */
+let ownPrefix: string;
 
 beforeAll(async () => {
-  kube = await startKubeApiServer();
-  await kube.applyCrds();
-  tenants = `${ROOT}/namespaces/${await kube.createNamespace()}/tenants`;
+  kube = await testKube();
+  ownPrefix = await kube.createNamespace();
+  tenants = `${ROOT}/namespaces/${ownPrefix}/tenants`;
 }, 120_000);
 afterAll(() => kube[Symbol.asyncDispose]());
 
@@ -390,19 +392,21 @@ describe('a plan', () => {
 
   test.each(CONDITION_ROWS)('has a status that is judged rightly: $what', async ({ status, refused }) => {
     const [first] = PLAN_ROWS;
-    await kube.request('POST', plans, object({ ...first, name: 'with-status' }));
+    const name = `${ownPrefix}-with-status`;
+    await kube.request('POST', plans, object({ ...first, name }));
     const patch = { apiVersion: GROUP_VERSION, kind: 'Plan', status };
-    const path = `${plans}/with-status/status?dryRun=All&fieldValidation=Strict`;
+    const path = `${plans}/${name}/status?dryRun=All&fieldValidation=Strict`;
     expect(said(await kube.request('PATCH', path, patch, MERGE))).toEqual(verdict(200, refused));
   });
 
   test('of the built-in ones can be made, and is shown with its limits and use', async () => {
-    for (const plan of builtInPlans()) {
+    for (const builtIn of builtInPlans()) {
+      const plan = { ...builtIn, metadata: { name: `${ownPrefix}-${builtIn.metadata.name}` } };
       expect(said(await kube.request('POST', `${plans}?fieldValidation=Strict`, plan))).toEqual(verdict(201));
     }
     const conditions = [condition('Ready', 'True', 'Reconciled'), condition('InUse', 'False', 'NoTenants')];
-    await kube.request('PATCH', `${plans}/starter/status`, { status: { conditions } }, MERGE);
-    const { body } = await kube.request('GET', `${plans}/starter`, undefined, AS_TABLE);
+    await kube.request('PATCH', `${plans}/${ownPrefix}-starter/status`, { status: { conditions } }, MERGE);
+    const { body } = await kube.request('GET', `${plans}/${ownPrefix}-starter`, undefined, AS_TABLE);
     const columns = body.columnDefinitions as { name: string }[];
     expect(columns.map(({ name }) => name)).toEqual([
       'Name',
@@ -413,7 +417,7 @@ describe('a plan', () => {
       'Age',
     ]);
     expect(body.rows[0].cells).toEqual([
-      'starter',
+      `${ownPrefix}-starter`,
       'Starter',
       50_000,
       'False',

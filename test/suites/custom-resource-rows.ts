@@ -306,14 +306,16 @@ export const CONDITION_ROWS: readonly StatusRow[] = [
       ['type', text(65, 'A')],
       ['status', 'true'],
       ['observedGeneration', -1],
+      ['observedGeneration', 2 ** 53],
       ['lastTransitionTime', 'yesterday'],
+      ['lastTransitionTime', `2026-01-01T00:00:00.${text(20, '0')}Z`],
       ['reason', ''],
       ['reason', 'no words'],
       ['reason', text(65, 'A')],
       ['message', text(2_049)],
     ] as const
   ).map(([name, value]) => ({
-    what: `a condition whose ${name} is ${String(value).slice(0, 20)}`,
+    what: `a condition whose ${name} is ${String(value).slice(0, 30)}`,
     status: { conditions: [condition({ [name]: value })] },
     refused: `status.conditions[0].${name}`,
   })),
@@ -325,6 +327,12 @@ export const CONDITION_ROWS: readonly StatusRow[] = [
     what: 'a negative generation',
     status: { observedGeneration: -1 },
     refused: 'status.observedGeneration: Invalid value: -1',
+  },
+  { what: 'the largest generation', status: { observedGeneration: Number.MAX_SAFE_INTEGER } },
+  {
+    what: 'a generation that JSON readers round',
+    status: { observedGeneration: 2 ** 53 },
+    refused: 'status.observedGeneration: Invalid value',
   },
 ];
 
@@ -354,6 +362,16 @@ export const TENANT_STATUS_ROWS: readonly StatusRow[] = [
     status: { plan: { name: 'free' } },
     refused: 'status.plan.generation',
   },
+  { what: 'a plan without a name', status: { plan: { generation: 1 } }, refused: 'status.plan.name' },
+  ...[
+    { name: 'Free', generation: 1 },
+    { name: 'free', generation: -1 },
+    { name: 'free', generation: 2 ** 53 },
+  ].map((plan) => ({
+    what: `the plan ${JSON.stringify(plan)}`,
+    status: { plan },
+    refused: 'status.plan.',
+  })),
   {
     what: 'a limit beyond its bound',
     status: { effectiveLimits: { retentionDays: 366 } },
@@ -369,6 +387,21 @@ export const TENANT_STATUS_ROWS: readonly StatusRow[] = [
     status: { encryption: { lastRotationTime: 'yesterday' } },
     refused: 'status.encryption.lastRotationTime',
   },
+  {
+    what: 'a key version beyond 31 bits',
+    status: { encryption: { latestVersion: 2 ** 31 } },
+    refused: 'status.encryption.latestVersion',
+  },
+  {
+    what: 'a time of rotation in yoctoseconds',
+    status: { encryption: { lastRotationTime: `2026-01-01T00:00:00.${text(24, '0')}Z` } },
+    refused: 'status.encryption.lastRotationTime',
+  },
+  ...['', 'a\nb'].map((keyName) => ({
+    what: `the key name ${JSON.stringify(keyName)}`,
+    status: { encryption: { keyName } },
+    refused: 'status.encryption.keyName',
+  })),
   {
     what: 'a key name of 254 characters',
     status: { encryption: { keyName: text(254) } },

@@ -21,7 +21,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   try {
     // Built here, where progress can be seen and no test's deadline runs. A missing one fails only the tests that
     // ask for it.
-    for (const name of ['vault'] as const) {
+    for (const name of ['vault', 'etcd', 'kube-apiserver', 'helm'] as const) {
       await findProgram(name, { log }).catch((error: unknown) => log(String(error)));
     }
     const [database, nats] = await Promise.all([

@@ -18,7 +18,10 @@ export type KubeApiServer = KubeConnection & {
   readonly pid: number;
   /** Ends the API server as a crash would. etcd keeps what was written. */
   kill(): Promise<void>;
-  /** Kills it if it runs and starts it on the same port and data; returns when it is ready. Watches begin anew. */
+  /**
+   * Kills it if it runs and starts it on the same port and data; returns when it is ready, which custom resources are a
+   * moment later: until then they answer 429. Watches cannot resume where they were.
+   */
   restart(): Promise<void>;
   /** Stops answering without closing a connection, until `thaw`. */
   freeze(): void;
@@ -29,7 +32,7 @@ export type KubeApiServerOptions = { readonly log?: (line: string) => void };
 
 const READY_MS = 60_000;
 
-/** Takes about four seconds of one core. */
+/** Takes about four seconds and 300 MB where two cores are free. Prefer the shared server of `testKube`. */
 export async function startKubeApiServer(options: KubeApiServerOptions = {}): Promise<KubeApiServer> {
   const [etcdCommand, command] = await Promise.all([
     findProgram('etcd', options),

@@ -21,7 +21,7 @@ export function text({ description, min = 1, max, pattern }: TextField): z.ZodSt
   }, `Must have ${min} to ${max} characters`);
   return (pattern === undefined ? bounded : bounded.regex(pattern)).meta({
     description,
-    minLength: min,
+    ...(min === 0 ? {} : { minLength: min }),
     maxLength: max,
   });
 }
@@ -42,6 +42,7 @@ export function generation(description: string): z.ZodInt {
 export function timestamp(description: string): z.ZodString {
   return z
     .string()
+    .max(40)
     .refine((value) => !Number.isNaN(Date.parse(value)), 'Must be a time in RFC 3339')
-    .meta({ description, format: 'date-time', maxLength: 40 });
+    .meta({ description, format: 'date-time' });
 }
