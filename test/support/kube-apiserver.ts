@@ -32,7 +32,7 @@ export type KubeApiServerOptions = { readonly log?: (line: string) => void };
 
 const READY_MS = 60_000;
 
-/** Takes about four seconds and 300 MB where two cores are free. Prefer the shared server of `testKube`. */
+/** Takes three seconds of one core and 300 MB. Prefer the shared server of `testKube`. */
 export async function startKubeApiServer(options: KubeApiServerOptions = {}): Promise<KubeApiServer> {
   const [etcdCommand, command] = await Promise.all([
     findProgram('etcd', options),
