@@ -75,7 +75,8 @@ const ownerKey = ({ email, subject }: Owner): string => `${email?.toLowerCase() 
 
 const Owners = withRules(
   z.array(Owner).max(20).meta({
-    description: 'Users who are given the role of an owner. Further members are managed through the API.',
+    description:
+      'Users who are given the role of an owner when they are first named here. Members are managed through the API: what it changes later stands, and taking a name off this list removes nobody.',
     'x-kubernetes-list-type': 'atomic',
   }),
   [
