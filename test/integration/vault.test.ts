@@ -6,12 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { startVault } from '../../deploy/servers/vault.ts';
-import {
-  configureVault,
-  type AppRoleCredentials,
-  type VaultService,
-  type VaultSetup,
-} from '../../deploy/vault/setup.ts';
+import type { VaultService } from '../../deploy/vault/policies.ts';
+import { configureVault, type AppRoleCredentials, type VaultSetup } from '../../deploy/vault/setup.ts';
 import { providerSecretBinding, type Binding } from '#core/domain/binding.ts';
 import { newId, type TenantId } from '#core/domain/ids.ts';
 import { secret } from '#core/domain/secret.ts';

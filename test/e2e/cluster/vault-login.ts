@@ -1,5 +1,5 @@
 import type { VaultServer } from '../../../deploy/servers/vault.ts';
-import { configureVault, VAULT_SERVICES } from '../../../deploy/vault/setup.ts';
+import { configureVaultForKubernetes } from '../../../deploy/vault/setup-kubernetes.ts';
 import { NAMESPACE_LABEL, NAMESPACE_PREFIX, namespaceManifest } from './namespaces.ts';
 import type { Kubectl } from './kubectl.ts';
 
@@ -45,17 +45,13 @@ export async function allowReleaseIntoVault(
   vault: VaultServer,
   { namespace, rolePrefix }: { readonly namespace: string; readonly rolePrefix: string },
 ): Promise<void> {
-  await configureVault({ address: vault.address, rootToken: vault.rootToken, namePrefix: rolePrefix });
-  for (const service of VAULT_SERVICES) {
-    await expectDone(vault, 'POST', `auth/kubernetes/role/${rolePrefix}${service}`, {
-      bound_service_account_names: [`despatch-${service}`],
-      bound_service_account_namespaces: [namespace],
-      audience: 'vault',
-      token_policies: [`${rolePrefix}${service}`],
-      token_ttl: 3_600,
-      token_max_ttl: 86_400,
-    });
-  }
+  await configureVaultForKubernetes({
+    address: vault.address,
+    rootToken: vault.rootToken,
+    namePrefix: rolePrefix,
+    releaseNamespace: namespace,
+    serviceAccounts: { api: 'despatch-api', worker: 'despatch-worker', controller: 'despatch-controller' },
+  });
 }
 
 async function expectDone(vault: VaultServer, method: string, path: string, body: object): Promise<void> {

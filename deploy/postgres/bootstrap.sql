@@ -1,0 +1,35 @@
+-- Prepares a database for Despatch where its migration may not make roles by itself. Run it in that database as a superuser,
+-- or as the database's owner with CREATEROLE; it may be run again. Postgres 16 or newer.
+--
+-- It sets no passwords. Afterwards, in psql: \password despatch_migrate, and so on for each role that logs in.
+
+do $$
+declare
+  role_name text;
+begin
+  -- Owns everything and cannot log in: rights over all tenants exist only inside its functions.
+  if not exists (select from pg_roles where rolname = 'despatch_definer') then
+    create role despatch_definer nologin;
+  end if;
+  foreach role_name in array array['despatch_migrate', 'despatch_api', 'despatch_worker', 'despatch_controller'] loop
+    if not exists (select from pg_roles where rolname = role_name) then
+      execute format('create role %I login', role_name);
+    end if;
+  end loop;
+end
+$$;
+
+-- The migration makes things as their owner, and reads which of them are there.
+grant despatch_definer to despatch_migrate with inherit true, set true;
+
+-- Nobody else comes into this database. The services' rights inside it are granted by the migrations.
+do $$
+declare
+  database_name text := current_database();
+begin
+  execute format('revoke all on database %I from public', database_name);
+  execute format('grant connect on database %I to despatch_migrate, despatch_api, despatch_worker, despatch_controller', database_name);
+  -- For the one schema.
+  execute format('grant create on database %I to despatch_migrate', database_name);
+end
+$$;

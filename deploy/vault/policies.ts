@@ -1,0 +1,33 @@
+import { readFile } from 'node:fs/promises';
+import type { VaultAdmin } from './vault-admin.ts';
+
+export const VAULT_SERVICES = ['api', 'worker', 'controller'] as const;
+export type VaultService = (typeof VAULT_SERVICES)[number];
+
+export type PolicyNames = {
+  /** Mount path of the transit engine. Default `transit`. */
+  readonly transitMount?: string | undefined;
+  /** Tenants' keys begin with it, as `VAULT_KEY_PREFIX` says. Default `despatch-`. */
+  readonly keyPrefix?: string | undefined;
+  /** Policies and roles are named this and the service. Default `despatch-`. */
+  readonly namePrefix?: string | undefined;
+};
+
+/** Mounts transit and writes one policy per service. Idempotent. @throws when Vault refuses a step. */
+export async function writePolicies(vault: VaultAdmin, names: PolicyNames): Promise<void> {
+  const { transitMount = 'transit', namePrefix = 'despatch-' } = names;
+  await vault.mount(`sys/mounts/${transitMount}`, 'transit');
+  for (const service of VAULT_SERVICES) {
+    const policy = await policyText(service, names);
+    await vault.done('PUT', `sys/policies/acl/${namePrefix}${service}`, { policy });
+  }
+}
+
+/** The shipped policy, for another mount or prefix written with it. */
+export async function policyText(service: VaultService, names: PolicyNames): Promise<string> {
+  const { transitMount = 'transit', keyPrefix = 'despatch-' } = names;
+  const policy = await readFile(new URL(`${service}.hcl`, import.meta.url), 'utf8');
+  return policy
+    .replaceAll('path "transit/', `path "${transitMount}/`)
+    .replaceAll('/despatch-*"', `/${keyPrefix}*"`);
+}
