@@ -26,8 +26,8 @@ export function createResourceWriter<T extends KubeObject, Status extends object
     addFinalizer: (object, add, signal) => patch(object, { add }, signal),
     removeFinalizer: (object, remove, signal) => patch(object, { remove }, signal),
     async applyStatus(object, status, signal) {
-      const { name, namespace, uid } = object.metadata;
-      const ref = { name, uid, ...(namespace === undefined ? {} : { namespace }) };
+      const { name, namespace, uid, resourceVersion } = object.metadata;
+      const ref = { name, uid, resourceVersion, ...(namespace === undefined ? {} : { namespace }) };
       try {
         await kube.applyStatus(resource, ref, status, { fieldManager, signal });
       } catch (error) {

@@ -186,8 +186,9 @@ export function createMemoryKube(): MemoryKube {
         return write(resource, { ...before, ...fields, metadata: { ...before?.metadata, ...ref } }) as never;
       }),
 
-    applyStatus: (resource, { uid, ...ref }, fields, { signal }) =>
+    applyStatus: (resource, ref, fields, { signal }) =>
       run('applyStatus', resource, signal, () => {
+        const { uid } = ref;
         const before = must(resource, keyOf({ metadata: ref }));
         if (uid !== undefined && uid !== before.metadata.uid) throw status(409, 'Conflict');
         return write(resource, { ...before, status: fields } as MemoryDraft) as never;

@@ -79,18 +79,19 @@ export type KubeClient = AsyncDisposable & {
     options: KubeApplyOptions,
   ) => Promise<T>;
   /**
-   * Server-side apply of the status alone. With `uid`, an object that was made anew under the name is left alone.
+   * Server-side apply of the status alone. With `uid`, an object that was made anew under the name is left alone; the
+   * `resourceVersion` at which that uid was seen saves a read, and need not be the newest.
    * @throws KubeError 404 where it is gone, 409 where its `uid` is another.
    */
   readonly applyStatus: <T extends KubeObject>(
     resource: KubeResource,
-    ref: KubeRef & { readonly uid?: string },
+    ref: KubeRef & { readonly uid?: string; readonly resourceVersion?: string },
     status: object,
     options: KubeApplyOptions,
   ) => Promise<T>;
   /**
-   * Adds and removes finalizers and leaves all others as they are, whoever changes them at the same time. Without a
-   * change nothing is sent.
+   * Adds and removes finalizers and leaves all others as they are, whoever changes them at the same time. What the given
+   * object shows as done already is not sent.
    * @returns the object as it is now; undefined where it is gone or another one (by `uid`) has its name.
    */
   readonly patchFinalizers: <T extends KubeObject>(

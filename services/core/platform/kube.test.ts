@@ -65,7 +65,7 @@ test.each<[string, (kube: KubeClient) => Promise<unknown>, Partial<Call>]>([
     (kube) =>
       kube.applyStatus(
         TENANTS,
-        { ...ONE, uid: 'u' },
+        { ...ONE, uid: 'u', resourceVersion: '7' },
         { slug: 'x' },
         { ...call(), fieldManager: 'me', force: false },
       ),
@@ -77,7 +77,7 @@ test.each<[string, (kube: KubeClient) => Promise<unknown>, Partial<Call>]>([
       body: {
         apiVersion: 'despatch.dev/v1alpha1',
         kind: 'Tenant',
-        metadata: { ...ONE, uid: 'u' },
+        metadata: { ...ONE, resourceVersion: '7' },
         status: { slug: 'x' },
       },
     },
@@ -254,6 +254,29 @@ test.each([
   ['no service account', undefined, 'There is no service account'],
 ])('without credentials it does not start: %s', (_what, kubeconfig, message) => {
   expect(() => openKube({ kubeconfig, userAgent: 'test' })).toThrow(message);
+});
+
+test.each([
+  [
+    'its version',
+    { resourceVersion: '7' },
+    [refuse(409, 'Conflict'), found('8'), found('9')],
+    ['7', undefined, '8'],
+  ],
+  ['its uid alone', {}, [found('8'), found('9')], [undefined, '8']],
+])('a status is bound to the object it is meant for, by %s', async (_what, bound, answers, versions) => {
+  await using parts = await stage(...answers);
+  const options = { ...call(), fieldManager: 'me' };
+  await parts.kube.applyStatus(TENANTS, { ...ONE, uid: 'uid-1', ...bound }, {}, options);
+  expect(parts.calls.map(({ body }) => body?.metadata.resourceVersion)).toEqual(versions);
+});
+
+test('a conflict over fields is not taken for one over versions', async () => {
+  await using parts = await stage(refuse(409, 'Conflict'));
+  const options = { ...call(), fieldManager: 'me', force: false };
+  const ref = { ...ONE, uid: 'uid-1', resourceVersion: '7' };
+  expect((await failure(parts.kube.applyStatus(TENANTS, ref, {}, options))).code).toBe(409);
+  expect(parts.calls).toHaveLength(1);
 });
 
 test('a finalizer is added to those that others added at the same time', async () => {

@@ -1,15 +1,9 @@
-import type { KubeCall, KubeClient, KubeDraft } from './kube-client.ts';
+import type { KubeApplyOptions, KubeCall, KubeClient, KubeDraft, KubeListOptions } from './kube-client.ts';
+import { applyStatus, APPLY, managed, patchFinalizers, typeOf } from './kube-guarded-writes.ts';
 import { openKubeCredentials, type KubeCredentialsOptions } from './kube-credentials.ts';
 import { isKubeError } from './kube-error.ts';
 import { connectionFault, exchange, type KubeAnswer, type KubeRequest } from './kube-exchange.ts';
-import {
-  apiVersionOf,
-  pathOf,
-  type KubeList,
-  type KubeObject,
-  type KubeRef,
-  type KubeResource,
-} from './kube-object.ts';
+import { pathOf, type KubeList, type KubeObject, type KubeRef, type KubeResource } from './kube-object.ts';
 import { createRetryBudget, limited, withRetries } from './kube-retry.ts';
 import { readWatch } from './kube-watch.ts';
 
@@ -24,12 +18,6 @@ const ATTEMPT_MS = 10_000;
 /** Until the first byte of a watch; the server answers at once. */
 const WATCH_HEADERS_MS = 30_000;
 const WATCH_SECONDS = 300;
-/** How often a change of finalizers is made again on top of someone else's change. */
-const CONFLICTS_MAX = 5;
-
-const APPLY = 'application/apply-patch+yaml';
-const MERGE = 'application/merge-patch+json';
-
 /** Opens no connection before the first call. @throws Error where no credentials are configured. */
 export function openKube({ userAgent, onRequest = () => undefined, ...options }: KubeOptions): KubeClient {
   const credentials = openKubeCredentials(options);
@@ -61,7 +49,7 @@ export function openKube({ userAgent, onRequest = () => undefined, ...options }:
     });
 
   const client: KubeClient = {
-    async list<T extends KubeObject>(resource: KubeResource, options: ListOptions) {
+    async list<T extends KubeObject>(resource: KubeResource, options: KubeListOptions) {
       const query = {
         limit: options.limit,
         continue: options.continue,
@@ -135,7 +123,7 @@ export function openKube({ userAgent, onRequest = () => undefined, ...options }:
       resource: KubeResource,
       ref: KubeRef,
       fields: object,
-      options: ApplyOptions,
+      options: KubeApplyOptions,
     ) {
       const { metadata, ...rest } = fields as { readonly metadata?: object };
       const request = {
@@ -148,21 +136,8 @@ export function openKube({ userAgent, onRequest = () => undefined, ...options }:
       return (await call(request, options, true)) as T;
     },
 
-    async applyStatus<T extends KubeObject>(
-      resource: KubeResource,
-      ref: KubeRef & { readonly uid?: string },
-      status: object,
-      options: ApplyOptions,
-    ) {
-      const request = {
-        method: 'PATCH',
-        path: pathOf(resource, { ...ref, subresource: 'status' }),
-        query: managed(options),
-        contentType: APPLY,
-        body: { ...typeOf(resource), metadata: { ...ref }, status },
-      } as const;
-      return (await call(request, options, true)) as T;
-    },
+    applyStatus: (resource, ref, status, options) =>
+      applyStatus({ client, call, resource, ref, status, options }),
 
     patchFinalizers: (resource, object, change, options) =>
       patchFinalizers({ client, call, resource, object, change, options }),
@@ -191,51 +166,4 @@ export function openKube({ userAgent, onRequest = () => undefined, ...options }:
     [Symbol.asyncDispose]: () => credentials[Symbol.asyncDispose](),
   };
   return client;
-}
-
-type ListOptions = Parameters<KubeClient['list']>[1];
-type ApplyOptions = Parameters<KubeClient['applyStatus']>[3];
-
-type FinalizerPatch<T extends KubeObject> = {
-  readonly client: KubeClient;
-  readonly call: (request: KubeRequest, options: KubeCall, isRepeatable: boolean) => Promise<unknown>;
-  readonly resource: KubeResource;
-  readonly object: T;
-  readonly change: { readonly add?: string; readonly remove?: string };
-  readonly options: KubeCall;
-};
-
-/** A merge patch replaces the whole list, so it is bound to the version it was computed from and computed anew. */
-async function patchFinalizers<T extends KubeObject>(patch: FinalizerPatch<T>): Promise<T | undefined> {
-  const { client, call, resource, change, options } = patch;
-  let object: T | undefined = patch.object;
-  for (let conflicts = 0; object?.metadata.uid === patch.object.metadata.uid; conflicts += 1) {
-    const { uid, resourceVersion, finalizers = [] } = object.metadata;
-    const kept = finalizers.filter((name) => name !== change.remove);
-    const wanted = change.add === undefined || kept.includes(change.add) ? kept : [...kept, change.add];
-    if (wanted.length === finalizers.length && wanted.every((name) => finalizers.includes(name)))
-      return object;
-    try {
-      const request = {
-        method: 'PATCH',
-        path: pathOf(resource, object.metadata),
-        contentType: MERGE,
-        body: { metadata: { uid, resourceVersion, finalizers: wanted } },
-      } as const;
-      return (await call(request, options, false)) as T;
-    } catch (error) {
-      if (isKubeError(error, 404)) return undefined;
-      if (!isKubeError(error, 409) || conflicts === CONFLICTS_MAX) throw error;
-      object = await client.get<T>(resource, object.metadata, options);
-    }
-  }
-  return undefined;
-}
-
-function typeOf(resource: KubeResource): { readonly apiVersion: string; readonly kind: string } {
-  return { apiVersion: apiVersionOf(resource), kind: resource.kind };
-}
-
-function managed({ fieldManager, force = true }: ApplyOptions) {
-  return { fieldManager, force };
 }

@@ -1,0 +1,103 @@
+import type { KubeApplyOptions as ApplyOptions, KubeCall, KubeClient } from './kube-client.ts';
+import { isKubeError, KubeError } from './kube-error.ts';
+import type { KubeRequest } from './kube-exchange.ts';
+import { apiVersionOf, pathOf, type KubeObject, type KubeResource } from './kube-object.ts';
+
+/** How often a write is made again on top of someone else's. */
+const CONFLICTS_MAX = 5;
+
+export const APPLY = 'application/apply-patch+yaml';
+const MERGE = 'application/merge-patch+json';
+
+type Calling = {
+  readonly client: KubeClient;
+  readonly call: (request: KubeRequest, options: KubeCall, isRepeatable: boolean) => Promise<unknown>;
+  readonly resource: KubeResource;
+};
+
+type StatusPatch = Calling & {
+  readonly ref: Parameters<KubeClient['applyStatus']>[1];
+  readonly status: object;
+  readonly options: ApplyOptions;
+};
+
+/**
+ * The API server does not compare the `uid` of a status (it takes all but the status from what is stored), so the write is
+ * bound to a version that the right object had.
+ */
+export async function applyStatus<T extends KubeObject>(patch: StatusPatch): Promise<T> {
+  const { client, call, resource, status, options } = patch;
+  const { uid, resourceVersion, ...ref } = patch.ref;
+  let version = resourceVersion;
+  for (let conflicts = 0; ; conflicts += 1) {
+    if (uid !== undefined && version === undefined) {
+      const object = await client.get(resource, ref, options);
+      if (object?.metadata.uid !== uid) throw notTheOne(object === undefined);
+      version = object.metadata.resourceVersion;
+    }
+    const bound = uid === undefined ? {} : { resourceVersion: version };
+    try {
+      const request = {
+        method: 'PATCH',
+        path: pathOf(resource, { ...ref, subresource: 'status' }),
+        query: managed(options),
+        contentType: APPLY,
+        body: { ...typeOf(resource), metadata: { ...ref, ...bound }, status },
+      } as const;
+      return (await call(request, options, true)) as T;
+    } catch (error) {
+      const isVersion = uid !== undefined && options.force !== false && isKubeError(error, 409);
+      if (!isVersion || conflicts === CONFLICTS_MAX) throw error;
+      version = undefined;
+    }
+  }
+}
+
+function notTheOne(isGone: boolean): KubeError {
+  return isGone
+    ? new KubeError({ code: 404, reason: 'NotFound', message: 'The object is gone' })
+    : new KubeError({ code: 409, reason: 'Conflict', message: 'The object was made anew' });
+}
+
+type FinalizerPatch<T extends KubeObject> = Calling & {
+  readonly object: T;
+  readonly change: { readonly add?: string; readonly remove?: string };
+  readonly options: KubeCall;
+};
+
+/** A merge patch replaces the whole list, so it is bound to the version it was computed from and computed anew. */
+export async function patchFinalizers<T extends KubeObject>(
+  patch: FinalizerPatch<T>,
+): Promise<T | undefined> {
+  const { client, call, resource, change, options } = patch;
+  let object: T | undefined = patch.object;
+  for (let conflicts = 0; object?.metadata.uid === patch.object.metadata.uid; conflicts += 1) {
+    const { uid, resourceVersion, finalizers = [] } = object.metadata;
+    const kept = finalizers.filter((name) => name !== change.remove);
+    const wanted = change.add === undefined || kept.includes(change.add) ? kept : [...kept, change.add];
+    if (wanted.length === finalizers.length && wanted.every((name) => finalizers.includes(name)))
+      return object;
+    try {
+      const request = {
+        method: 'PATCH',
+        path: pathOf(resource, object.metadata),
+        contentType: MERGE,
+        body: { metadata: { uid, resourceVersion, finalizers: wanted } },
+      } as const;
+      return (await call(request, options, false)) as T;
+    } catch (error) {
+      if (isKubeError(error, 404)) return undefined;
+      if (!isKubeError(error, 409) || conflicts === CONFLICTS_MAX) throw error;
+      object = await client.get<T>(resource, object.metadata, options);
+    }
+  }
+  return undefined;
+}
+
+export function typeOf(resource: KubeResource): { readonly apiVersion: string; readonly kind: string } {
+  return { apiVersion: apiVersionOf(resource), kind: resource.kind };
+}
+
+export function managed({ fieldManager, force = true }: ApplyOptions) {
+  return { fieldManager, force };
+}
