@@ -132,6 +132,7 @@ export function buildController(deps: ControllerDeps): Controller {
       warning: (about, reason, note) => events.record(about, 'Warning', reason, note),
       controllerName,
       now: () => new Date(),
+      resyncMs,
     }),
   });
 

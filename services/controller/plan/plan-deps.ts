@@ -15,4 +15,6 @@ export type PlanDeps = {
   /** Names this release among those of the cluster. */
   readonly controllerName: string;
   readonly now: () => Date;
+  /** Between two looks at an unchanged plan, in milliseconds. */
+  readonly resyncMs: number;
 };

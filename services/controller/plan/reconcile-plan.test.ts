@@ -36,6 +36,7 @@ function setup(metadata: object = {}) {
       countBoundTenants: bound,
       controllerName,
       now: () => new Date(),
+      resyncMs: 300_000,
       warning: (_plan, reason) => void writes.push(`${controllerName} warns ${reason}`),
       resources: {
         async addFinalizer(_plan, finalizer) {

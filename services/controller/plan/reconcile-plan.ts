@@ -31,7 +31,7 @@ export function createPlanReconciler(deps: PlanDeps): Reconcile {
     if (deletionTimestamp !== undefined && bound > 0)
       deps.warning(plan, 'InUse', 'The plan goes when no tenant is bound to it any more');
     await writeStatus(deps, plan, holders, signal);
-    return {};
+    return { requeueAfterMs: deps.resyncMs };
   };
 }
 
