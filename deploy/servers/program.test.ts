@@ -10,14 +10,14 @@ import { expect, test } from 'vitest';
 import { locateProgram } from './program.ts';
 import type { Archive, Platform, Program } from './programs.ts';
 
-const GREETER: Program = {
+const GREETER = {
   name: 'greeter',
   version: '2.0.0',
   binVariable: 'GREETER_BIN',
   versionArgs: ['--version'],
   versionPattern: /^greeter \d/,
   source: { module: 'nats-server', package: 'example.com/greeter', tags: 'tiny', duration: '1 minute' },
-};
+} satisfies Program;
 const script = (output: string): string => `#!/bin/sh\necho "${output}"\n`;
 const here: Platform = `${process.platform}-${process.arch}`;
 
