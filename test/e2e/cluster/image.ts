@@ -1,4 +1,5 @@
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { access, mkdir, rm, writeFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { projectRoot } from '../../support/command.ts';
 import type { ClusterEnvironment } from '../environment.ts';
@@ -59,15 +60,27 @@ type Builder = {
   readonly save: (image: string, archive: string) => Promise<unknown>;
 };
 
+/** What this machine has installed need not be fetched again, nor can it be where a cluster's network is in the way. */
+async function npmCache(): Promise<string[]> {
+  const folder = process.env['npm_config_cache'] ?? join(homedir(), '.npm');
+  const isThere = await access(folder).then(
+    () => true,
+    () => false,
+  );
+  return isThere ? ['--volume', `${folder}:/root/.npm`] : [];
+}
+
 async function findBuilder(): Promise<Builder> {
   for (const name of ['buildah', 'docker', 'podman'] as const) {
     if ((await tryTool(name, ['--version']).catch(() => ({ code: 1 }))).code !== 0) continue;
     const isBuildah = name === 'buildah';
     // Without a daemon, and in containers too, only a chroot needs nothing of the kernel that might be missing.
     const verb = isBuildah ? ['bud', '--isolation', 'chroot', '--layers'] : ['build'];
+    const cache = name === 'docker' ? [] : await npmCache();
     return {
       name,
-      build: (args, cwd) => runTool(name, [...verb, ...args], { cwd, timeoutMs: BUILD_SECONDS_MAX * 1_000 }),
+      build: (args, cwd) =>
+        runTool(name, [...verb, ...cache, ...args], { cwd, timeoutMs: BUILD_SECONDS_MAX * 1_000 }),
       save: (image, archive) =>
         runTool(
           name,
