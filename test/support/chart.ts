@@ -22,7 +22,7 @@ export type ChartObject = KubeObject & {
 };
 
 export type RenderOptions = {
-  /** Name of a file in `ci/`, without `-values.yaml`. Default `minimal`; `null` for none. */
+  /** Name of a file in `ci/`, without `-values.yaml`, or path of another. Default `minimal`; `null` for none. */
   readonly values?: string | null;
   /** More values, over the file's. */
   readonly set?: object;
@@ -130,7 +130,9 @@ export function installArgs({
     CHART,
     '--namespace',
     namespace,
-    ...(values === null ? [] : ['--values', join(CHART, 'ci', `${values}-values.yaml`)]),
+    ...(values === null
+      ? []
+      : ['--values', values.includes('/') ? values : join(CHART, 'ci', `${values}-values.yaml`)]),
     // JSON at the root keeps types as they are.
     ...Object.entries(set ?? {}).flatMap(([key, value]) => ['--set-json', `${key}=${JSON.stringify(value)}`]),
     ...apiVersions.flatMap((version) => ['--api-versions', version]),

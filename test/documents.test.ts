@@ -1,0 +1,39 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { expect, test } from 'vitest';
+import { projectRoot } from './support/command.ts';
+
+const documents = ['.', '.github', 'charts', 'deploy', 'services', 'test'].flatMap((folder) =>
+  readdirSync(join(projectRoot, folder), { recursive: folder !== '.', withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.md'))
+    .map((entry) => join(entry.parentPath, entry.name)),
+);
+
+test('the documents are seen', () => {
+  const seen = documents.map((path) => relative(projectRoot, path));
+  for (const path of ['README.md', 'deploy/docs/install.md', 'charts/despatch/README.md']) {
+    expect(seen).toContain(path);
+  }
+});
+
+test.each(documents.map((path) => relative(projectRoot, path)))('the links of %s lead somewhere', (path) => {
+  const text = readFileSync(join(projectRoot, path), 'utf8');
+  const links = [...text.matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = '']) => link);
+  const own = links.filter((link) => !/^(https?:|mailto:|#)/.test(link));
+  const lost = own.filter((link) => !existsSync(join(projectRoot, dirname(path), link.replace(/#.*/, ''))));
+  expect(lost).toEqual([]);
+});
+
+test.each([
+  'README.md',
+  'deploy/docs/install.md',
+  'deploy/docs/upgrade.md',
+  'deploy/docs/uninstall.md',
+  'deploy/vault/README.md',
+])('the commands of %s name files that are there', (path) => {
+  const text = readFileSync(join(projectRoot, path), 'utf8');
+  const commands = [...text.matchAll(/```sh\n([\s\S]*?)```/g)].map(([, block = '']) => block).join('\n');
+  const files = [...commands.matchAll(/(?:deploy|charts|services)\/[\w./-]*\w/g)].map(([file]) => file);
+  expect(files.length).toBeGreaterThan(0);
+  expect(files.filter((file) => !existsSync(join(projectRoot, file)))).toEqual([]);
+});
