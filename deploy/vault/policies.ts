@@ -24,7 +24,7 @@ export async function writePolicies(vault: VaultAdmin, names: PolicyNames): Prom
 }
 
 /** The shipped policy, for another mount or prefix written with it. */
-export async function policyText(service: VaultService, names: PolicyNames): Promise<string> {
+async function policyText(service: VaultService, names: PolicyNames): Promise<string> {
   const { transitMount = 'transit', keyPrefix = 'despatch-' } = names;
   const policy = await readFile(new URL(`${service}.hcl`, import.meta.url), 'utf8');
   return policy
