@@ -27,6 +27,8 @@ export type KubeGate = AsyncDisposable & {
   readonly calls: readonly GateCall[];
   /** Answers the next matching requests in the server's place: `times` of them, by default until `open`. */
   readonly refuse: (matching: RegExp, reply: GateReply, times?: number) => void;
+  /** Ends all connections at once, watches among them. */
+  readonly cut: () => void;
   /** Lets everything pass again. */
   readonly open: () => void;
 };
@@ -78,6 +80,7 @@ export async function startKubeGate(access: KubeAccess): Promise<KubeGate> {
     kubeconfigPath: adminKubeconfig(access, url),
     calls,
     refuse: (matching, reply, times = Infinity) => void refusals.push({ matching, reply, left: times }),
+    cut: () => server.closeAllConnections(),
     open: () => void refusals.splice(0),
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();

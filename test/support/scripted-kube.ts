@@ -79,7 +79,10 @@ export async function stage(...answers: readonly Answer[]): Promise<Stage> {
   const tokenFile = join(folder, 'token');
   await writeFile(tokenFile, 'first\n');
   const kubeconfig = join(folder, 'kubeconfig');
-  await writeFile(kubeconfig, kubeconfigFor((server.address() as AddressInfo).port, tokenFile));
+  await writeFile(
+    kubeconfig,
+    kubeconfigFor(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, tokenFile),
+  );
   const kube = stack.use(
     openKube({
       kubeconfig,
@@ -98,8 +101,8 @@ export async function stage(...answers: readonly Answer[]): Promise<Stage> {
   };
 }
 
-function kubeconfigFor(port: number, tokenFile: string): string {
-  const server = `http://127.0.0.1:${port}`;
+/** A kubeconfig for a user with a token file and a server whose certificate nobody looks at. */
+export function kubeconfigFor(server: string, tokenFile: string): string {
   return JSON.stringify({
     apiVersion: 'v1',
     kind: 'Config',

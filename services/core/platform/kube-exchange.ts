@@ -33,24 +33,23 @@ export type ExchangeOptions = {
 export async function exchange(request: KubeRequest, options: ExchangeOptions): Promise<KubeAnswer> {
   const { connection, signal, onRequest } = options;
   const { method } = request;
-  const answer = await connection.dispatcher
-    .request({
-      origin: connection.origin,
-      path: connection.basePath + request.path + queryOf(request.query),
-      method,
-      headers: {
-        accept: 'application/json',
-        'user-agent': options.userAgent,
-        ...(request.body === undefined ? {} : { 'content-type': request.contentType ?? 'application/json' }),
-        ...connection.headers,
-      },
-      body: request.body === undefined ? null : JSON.stringify(request.body),
-      signal,
-    })
-    .catch((error: unknown) => {
-      onRequest({ code: '<error>', method });
-      throw connectionFault(error, signal);
-    });
+  const sending = connection.dispatcher.request({
+    origin: connection.origin,
+    path: connection.basePath + request.path + queryOf(request.query),
+    method,
+    headers: {
+      accept: 'application/json',
+      'user-agent': options.userAgent,
+      ...(request.body === undefined ? {} : { 'content-type': request.contentType ?? 'application/json' }),
+      ...connection.headers,
+    },
+    body: request.body === undefined ? null : JSON.stringify(request.body),
+    signal,
+  });
+  const answer = await untilAborted(sending, signal).catch((error: unknown) => {
+    onRequest({ code: '<error>', method });
+    throw connectionFault(error, signal);
+  });
   onRequest({ code: String(answer.statusCode), method });
   const text = (): Promise<string> =>
     answer.body.text().catch((error: unknown) => {
@@ -60,6 +59,22 @@ export async function exchange(request: KubeRequest, options: ExchangeOptions): 
     throw refusal(answer.statusCode, header(answer.headers['retry-after']), await text());
   }
   return { json: async () => parseJson(await text()), chunks: answer.body };
+}
+
+/**
+ * The library looks at the signal of a request that waits for its connection only when there is one. It is not sent then;
+ * but until then nobody would be told.
+ */
+async function untilAborted<T>(sending: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = Promise.withResolvers<never>();
+  const abort = (): void => aborted.reject(signal.reason);
+  signal.addEventListener('abort', abort);
+  if (signal.aborted) abort();
+  try {
+    return await Promise.race([sending, aborted.promise]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
 }
 
 /** What a failed connection means to the caller. A signal's reason that is a `KubeError` (a deadline) is kept. */

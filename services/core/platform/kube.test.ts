@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { rm, writeFile } from 'node:fs/promises';
+import { createServer, type AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
 import {
   BASE,
@@ -6,6 +8,7 @@ import {
   cut,
   failure,
   found,
+  kubeconfigFor,
   ONE,
   refuse,
   silent,
@@ -185,6 +188,25 @@ test('a call that gets no answer ends at its deadline, whatever it was tried', a
   expect(error.reason).toBe('Timeout');
   expect(performance.now() - started).toBeLessThan(1_500);
   expect(parts.counted).toContain('GET <error>');
+});
+
+test('a call ends at its deadline and with its signal even while its connection is being made', async () => {
+  await using parts = await stage(silent);
+  // Takes connections and says nothing, so the handshake does not end.
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const kubeconfig = `${parts.tokenFile}-kubeconfig`;
+  await writeFile(kubeconfig, kubeconfigFor(`https://127.0.0.1:${port}`, parts.tokenFile));
+  await using kube = openKube({ kubeconfig, userAgent: 'test' });
+  const started = performance.now();
+  expect((await failure(kube.get(TENANTS, ONE, { ...call(600), attemptMs: 200 }))).reason).toBe('Timeout');
+  const end = new AbortController();
+  const ending = failure(kube.get(TENANTS, ONE, { signal: end.signal }));
+  setTimeout(() => end.abort(), 100);
+  expect((await ending).reason).toBe('Aborted');
+  expect(performance.now() - started).toBeLessThan(2_000);
+  server.close();
 });
 
 test('a signal ends a call at once', async () => {

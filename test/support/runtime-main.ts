@@ -1,0 +1,87 @@
+import { openHealthServer } from '#core/platform/health.ts';
+import type { KubeObject, KubeResource } from '#core/platform/kube-object.ts';
+import { refOf } from '#core/platform/kube-object.ts';
+import { openKube } from '#core/platform/kube.ts';
+import { createLogger } from '#core/platform/logger.ts';
+import { createControllerMetrics } from '#core/platform/metrics.ts';
+import { pause } from '#core/platform/pause.ts';
+import { watchForEnd } from '#core/platform/shutdown.ts';
+import { createControllerLoop } from '../../services/controller/runtime/controller-loop.ts';
+import { fenceWrites } from '../../services/controller/runtime/fence-writes.ts';
+import { createElector } from '../../services/controller/runtime/leader.ts';
+import { runManager } from '../../services/controller/runtime/manager.ts';
+import { createReflector } from '../../services/controller/runtime/reflector.ts';
+
+/*
+ * The smallest controller there is, for tests of the runtime as a process: for each ConfigMap it writes `begun`, waits
+ * until somebody writes `go`, and writes `ended`, each with its own name.
+ */
+
+const CONFIGS: KubeResource = {
+  group: '',
+  version: 'v1',
+  plural: 'configmaps',
+  kind: 'ConfigMap',
+  namespaced: true,
+};
+type Config = KubeObject & { readonly data?: Readonly<Record<string, string>> };
+
+const { KUBECONFIG: kubeconfig, NAMESPACE: namespace = '', NAME: name = '', PORT: port = '0' } = process.env;
+const log = createLogger({ level: 'debug', component: 'runtime' });
+using end = watchForEnd(log);
+await using client = openKube({ kubeconfig, userAgent: name });
+const metrics = createControllerMetrics({
+  controllers: ['config'],
+  conditions: { ConfigMap: [] },
+  leaseName: 'runtime',
+});
+const elector = createElector({
+  client,
+  namespace,
+  leaseName: 'runtime',
+  name,
+  durationMs: 3_000,
+  renewDeadlineMs: 2_000,
+  retryPeriodMs: 300,
+  log,
+  onChange: metrics.leads,
+});
+const kube = fenceWrites(client, elector.isLeading);
+const reflector = createReflector<Config>({
+  client: kube,
+  resource: CONFIGS,
+  namespaces: [namespace],
+  log,
+  metrics,
+});
+const loop = createControllerLoop({
+  name: 'config',
+  keys: () => reflector.cache.keys(),
+  log,
+  isLeading: elector.isLeading,
+  metrics: metrics.reconciles,
+  queueMetrics: metrics.workqueue('config'),
+  async reconcile(key, signal) {
+    const config = reflector.cache.get(key);
+    if (config === undefined || config.data?.['ended'] !== undefined) return {};
+    const ref = refOf(key);
+    const write = (data: object) =>
+      kube.apply(CONFIGS, ref, { data }, { signal, fieldManager: 'runtime', attemptMs: 1_000 });
+    await write({ begun: name });
+    while ((await kube.get<Config>(CONFIGS, ref, { signal }))?.data?.['go'] === undefined)
+      await pause(50, signal);
+    await write({ begun: name, ended: name });
+    return {};
+  },
+});
+reflector.cache.subscribe(({ key }) => loop.enqueue(key));
+
+await runManager({
+  log,
+  end,
+  reflectors: [reflector],
+  controllers: [loop],
+  elector,
+  openHealth: (checks) => openHealthServer({ host: '127.0.0.1', port: Number(port), metrics, ...checks }),
+  shutdownGraceMs: 25_000,
+});
