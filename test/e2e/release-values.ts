@@ -79,7 +79,9 @@ export function releaseValues(input: ValuesInput): object {
       address: backends.vault.tlsAddress,
       caSecret: SECRETS.authority,
       auth: {
-        kubernetes: { roles: { api: role('api'), worker: role('worker'), controller: role('controller') } },
+        kubernetes: {
+          roles: { api: role('api'), worker: role('worker'), controller: role('controller') },
+        },
       },
     },
     migrations: { rolePasswords: { existingSecret: SECRETS.rolePasswords }, ...SMALL },
@@ -90,12 +92,13 @@ export function releaseValues(input: ValuesInput): object {
       platformAdmins: [PLATFORM_SUBJECT],
       keyPepper: { existingSecret: SECRETS.pepper },
       service: { type: 'NodePort' },
+      // A machine that is busy with a whole cluster is no overload of one process.
+      http: { eventLoopDelayMaxMs: 0 },
     },
     worker: {
       ...SMALL,
       // A run sees leases end, and does not wait a minute for each.
-      providerDeadlineMs: 4_000,
-      leaseMs: 10_000,
+      leaseMs: 30_000,
       egress: { providerBaseUrls: backends.providerUrls },
       networkPolicy: { egress: [{ to: [{ ipBlock: { cidr: `${backends.host}/32` } }] }] },
     },

@@ -14,10 +14,11 @@ describe('what the controller may do', () => {
     { apiGroups: ['despatch.dev'], resources: ['plans'], verbs: ['get', 'list', 'watch', 'create', 'patch'] },
     { apiGroups: ['despatch.dev'], resources: ['plans/status'], verbs: ['patch'] },
   ];
+  const EVENTS = [{ apiGroups: ['events.k8s.io'], resources: ['events'], verbs: ['create', 'patch'] }];
   const TENANTS = [
     { apiGroups: ['despatch.dev'], resources: ['tenants'], verbs: ['get', 'list', 'watch', 'patch'] },
     { apiGroups: ['despatch.dev'], resources: ['tenants/status'], verbs: ['patch'] },
-    { apiGroups: ['events.k8s.io'], resources: ['events'], verbs: ['create', 'patch'] },
+    ...EVENTS,
   ];
   const LEASES = [
     { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['create'] },
@@ -45,6 +46,8 @@ describe('what the controller may do', () => {
     expect(grants(objects)).toEqual([
       ['ClusterRole -/despatch.despatch-controller', PLANS],
       ['Role despatch/despatch-controller', LEASES],
+      // Those about Plans.
+      ['Role default/despatch.despatch-controller', EVENTS],
       ['Role team-a/despatch.despatch-controller', TENANTS],
       ['Role team-b/despatch.despatch-controller', TENANTS],
     ]);

@@ -71,6 +71,13 @@ test('each verb of a rule is used by itself, and a grant everywhere by a request
   ]);
 });
 
+test('an apply that makes the object uses both rights', () => {
+  const rule = { verbs: ['create', 'patch'], apiGroups: ['despatch.dev'], resources: ['tenants/status'] };
+  const grants = grantsOf(rule, 'controller', '*');
+  expect(unusedGrants(grants, [entry({ code: 201 })])).toEqual([]);
+  expect(unusedGrants(grants, [entry()])).toHaveLength(1);
+});
+
 test('what was refused is told once', () => {
   const refused = entry({ isForbidden: true, code: 403 });
   expect(forbiddenRequests([entry(), refused, refused])).toHaveLength(1);

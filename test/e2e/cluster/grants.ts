@@ -83,11 +83,16 @@ function isCovered(entry: AuditEntry, grant: Grant): boolean {
     !entry.isForbidden &&
     entry.account === grant.account &&
     (grant.namespace === '*' || grant.namespace === entry.namespace) &&
-    grant.verb === entry.verb &&
+    verbsOf(entry).includes(grant.verb) &&
     grant.group === entry.group &&
     grant.resource === entry.resource &&
     (grant.names.length === 0 || grant.names.includes(entry.name))
   );
+}
+
+/** An apply is a patch, and one that makes the object needs the right to create it as well. */
+function verbsOf({ verb, code }: AuditEntry): string[] {
+  return verb === 'patch' && code === 201 ? ['patch', 'create'] : [verb];
 }
 
 function wordsOf({ account, namespace, verb, group, resource, names }: Grant): string {

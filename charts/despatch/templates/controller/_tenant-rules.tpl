@@ -7,6 +7,11 @@
 - apiGroups: [despatch.dev]
   resources: [tenants/status]
   verbs: [patch]
+{{ include "despatch.eventRules" . }}
+{{- end -}}
+
+{{/* What it takes to tell of events: applying one makes it, or counts on. */}}
+{{- define "despatch.eventRules" -}}
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create, patch]
