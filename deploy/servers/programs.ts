@@ -100,8 +100,7 @@ export const PROGRAMS = {
     version: '4.3.1',
     binVariable: 'HELM_BIN',
     versionArgs: ['version', '--short'],
-    // The chart is for both.
-    versionPattern: /^v[34]\.\d/,
+    versionPattern: /^v4\.\d/,
     source: { module: 'helm', package: 'helm.sh/helm/v4/cmd/helm', duration: '3 minutes' },
   },
   etcd: {
