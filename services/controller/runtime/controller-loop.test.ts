@@ -96,6 +96,25 @@ test('a thrown error ends nothing: the object is tried again with a growing dela
   await loop.stop();
 });
 
+test('a success ends the back-off: the next failure waits for as short as the first', async () => {
+  let hasFailed = 0;
+  const { loop, passes } = setup({
+    async reconcile() {
+      hasFailed += 1;
+      // Four failures, a success, and a failure.
+      if (hasFailed !== 5 && hasFailed <= 6) throw new Error('no');
+      return {};
+    },
+  });
+  loop.enqueue('a');
+  await vi.advanceTimersByTimeAsync(200 + 400 + 800 + 1_600);
+  expect(passes).toHaveLength(5);
+  loop.enqueue('a');
+  await vi.advanceTimersByTimeAsync(200);
+  expect(passes).toHaveLength(7);
+  await loop.stop();
+});
+
 test('an error that is thrown before the first await ends nothing either', async () => {
   const { loop, passes } = setup({
     reconcile() {
@@ -197,9 +216,11 @@ test('the end reaches the pass under way, and nothing is tried again after it', 
   await vi.advanceTimersByTimeAsync(0);
   end.abort(new Error('The lease was lost'));
   loop.enqueue('b');
+  await vi.advanceTimersByTimeAsync(0);
+  // The pass has ended, so the stop waits for nothing.
+  await loop.stop();
   await vi.advanceTimersByTimeAsync(60_000);
   expect(passes).toEqual(['a']);
-  await loop.stop();
   expect(vi.getTimerCount()).toBe(0);
 });
 

@@ -68,6 +68,12 @@ function onlyWatch(kube: MemoryKube): OpenWatch {
   return [...kube.watches][0] as OpenWatch;
 }
 
+/** Ends the open watch; what happens from now on is not told by it. */
+async function endWatch(kube: MemoryKube, error?: Error): Promise<void> {
+  onlyWatch(kube).end(error);
+  await vi.advanceTimersByTimeAsync(0);
+}
+
 const network = new KubeError({ code: 0, reason: 'Network', message: 'reset' });
 const expired = new KubeError({ code: 410, reason: 'Expired', message: 'too old' });
 
@@ -118,7 +124,7 @@ test('a bookmark is where the next watch begins', async () => {
 
 test('a watch that is cut goes on after a pause, and what happened meanwhile is told', async () => {
   const { kube, told, metrics } = await setup();
-  onlyWatch(kube).end(network);
+  await endWatch(kube, network);
   await vi.advanceTimersByTimeAsync(799);
   expect(kube.watches.size).toBe(0);
   kube.put(TENANTS, tenant('a/x'));
@@ -132,7 +138,7 @@ test('a version that is too old leads to a new list, from which all that was mis
     for (const key of ['a/changed', 'a/deleted', 'a/same']) kube.put(TENANTS, tenant(key));
   });
   told.length = 0;
-  onlyWatch(kube).end(expired);
+  await endWatch(kube, expired);
   kube.put(TENANTS, tenant('a/changed', 'growth'));
   kube.remove(TENANTS, 'a/deleted');
   kube.put(TENANTS, tenant('a/new'));
@@ -146,8 +152,7 @@ test('a version that is too old leads to a new list, from which all that was mis
 
 test('a watch that was refused as too old leads to a new list as well', async () => {
   const { kube, metrics } = await setup();
-  onlyWatch(kube).end(network);
-  await vi.advanceTimersByTimeAsync(0);
+  await endWatch(kube, network);
   kube.put(TENANTS, tenant('a/x'));
   kube.compact();
   await vi.advanceTimersByTimeAsync(10_000);
@@ -159,11 +164,12 @@ test('an object made anew under its old name while nobody watched is a deletion 
   const { kube, reflector, told } = await setup({}, (kube) => kube.put(TENANTS, tenant('a/x')));
   const uid = reflector.cache.get('a/x')?.metadata.uid;
   told.length = 0;
-  onlyWatch(kube).end(expired);
+  await endWatch(kube, expired);
   kube.remove(TENANTS, 'a/x');
   kube.put(TENANTS, tenant('a/x'));
   kube.compact();
   await vi.advanceTimersByTimeAsync(2_000);
+  expect(kube.calls.filter((call) => call === 'list tenants')).toHaveLength(2);
   expect(told).toEqual(['deleted a/x', 'added a/x']);
   expect(reflector.cache.get('a/x')?.metadata.uid).not.toBe(uid);
 });
@@ -276,6 +282,7 @@ test('a new list of one namespace leaves the objects of the others alone', async
     for (const key of ['a/x', 'b/x']) kube.put(TENANTS, tenant(key));
   });
   for (const watch of kube.watches) if (watch.namespace === 'a') watch.end(expired);
+  await vi.advanceTimersByTimeAsync(0);
   kube.remove(TENANTS, 'a/x');
   await vi.advanceTimersByTimeAsync(2_000);
   expect([...reflector.cache.keys()]).toEqual(['b/x']);
@@ -325,7 +332,7 @@ test.each([
         'list',
         (signal) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(network))),
       );
-      onlyWatch(kube).end(expired);
+      await endWatch(kube, expired);
       await vi.advanceTimersByTimeAsync(2_000);
     },
   ],
