@@ -1,5 +1,6 @@
 // `npm run test:e2e`; see --help and README.md.
 import { once } from 'node:events';
+import { cp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { projectRoot } from '../support/command.ts';
 import { conclude } from '../support/tally.ts';
@@ -37,7 +38,12 @@ async function main(options: EndToEndOptions): Promise<void> {
     {
       stage,
       print,
-      diagnose: (what) => diagnose(kubectl, namespaces, join(folder, what.replaceAll(/[^a-z0-9]+/gi, '-'))),
+      async diagnose(what) {
+        const place = join(folder, what.replaceAll(/[^a-z0-9]+/gi, '-').slice(0, 60));
+        const loud = await diagnose(kubectl, namespaces, place);
+        await cp(join(stage.backends.postgres.dir, 'server.log'), join(place, 'postgres.log'));
+        return loud;
+      },
     },
   );
   if (options.keeps) {

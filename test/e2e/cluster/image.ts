@@ -12,10 +12,11 @@ export const TAGS = { first: 'e2e-first', second: 'e2e-second' } as const;
 
 export const LATER_MIGRATION = '9000_e2e_upgrade.sql';
 
-/** Changes a table that every request uses, in the way that all migrations do: old code goes on beside it. */
-const LATER_MIGRATION_SQL = `alter table messages add column e2e_upgraded boolean;
-alter table tenants add column e2e_upgraded boolean not null default true;
-`;
+/**
+ * Changes a table that every request uses, in the way that all migrations do: old code goes on beside it. One such table,
+ * as two strong locks in one transaction would deadlock with the requests that take them in the other order.
+ */
+const LATER_MIGRATION_SQL = 'alter table messages add column e2e_upgraded boolean not null default true;\n';
 
 const BUILD_SECONDS_MAX = 1_500;
 
