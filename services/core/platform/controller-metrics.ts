@@ -66,8 +66,6 @@ export function controllerRuntimeMetrics(registry: Registry, options: Controller
   };
 }
 
-export type ControllerRuntimeMetrics = ReturnType<typeof controllerRuntimeMetrics>;
-
 function reconcileMetrics(registry: Registry, controllers: readonly string[]) {
   const on = [registry];
   const labelNames = ['controller'] as const;

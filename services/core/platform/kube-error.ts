@@ -10,7 +10,7 @@ export type KubeStatus = {
 };
 
 /** Reasons of ours, for calls that ended without an answer that can be read. */
-export type KubeFault =
+type KubeFault =
   /** No connection, or it broke. Whether a write took effect is unknown. */
   | 'Network'
   /** The call's deadline passed. Whether a write took effect is unknown. */
@@ -24,6 +24,9 @@ export type KubeFault =
   /** Refused by this process: it does not lead, or no longer. */
   | 'NotLeading';
 
+/** The server's word, or one of ours. */
+type KubeReason = KubeFault | (string & {});
+
 /**
  * Every failed call to the API server. `reason` is the server's (`NotFound`, `AlreadyExists`, `Conflict`, `Expired`,
  * `Invalid`, `TooManyRequests`, …) or a `KubeFault`. The message repeats the server's text, which may name objects and
@@ -33,7 +36,7 @@ export class KubeError extends Error {
   override readonly name = 'KubeError';
   /** HTTP status; 0 without an answer. */
   readonly code: number;
-  readonly reason: string;
+  readonly reason: KubeReason;
   /** How long the server asks to wait. */
   readonly retryAfterMs: number | undefined;
   /** What the server said, where it was a `Status`. */
@@ -42,7 +45,7 @@ export class KubeError extends Error {
   constructor(
     about: {
       readonly code: number;
-      readonly reason: string;
+      readonly reason: KubeReason;
       readonly message: string;
       readonly retryAfterMs?: number | undefined;
       readonly status?: KubeStatus | undefined;
