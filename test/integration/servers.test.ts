@@ -71,7 +71,7 @@ describe('Postgres', () => {
       const tls = { host, certFile: file('server.pem'), keyFile: file('server.key') };
       await using server = await startPostgres({ durable: false, tls });
       const url = server.superuserUrl().replace('127.0.0.1', host);
-      const ask = (caFile?: string): Promise<unknown> => {
+      const ask = async (caFile?: string): Promise<unknown> => {
         const options = {
           url: secret(url),
           poolMax: 1,
@@ -79,8 +79,8 @@ describe('Postgres', () => {
           caFile,
           applicationName: 'a',
         };
-        const database = openPostgres(options);
-        return database.sql`select 7 as id`.finally(() => database[Symbol.asyncDispose]());
+        await using database = openPostgres(options);
+        return await database.sql`select 7 as id`;
       };
       expect(await ask(file('ca.pem'))).toMatchObject([{ id: 7 }]);
       await expect(ask(file('other-ca.pem'))).rejects.toThrow('certificate');
