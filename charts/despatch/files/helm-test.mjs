@@ -35,7 +35,9 @@ async function allReady(host) {
 async function apiAnswers() {
   const answer = await call(`${API_URL}/v1/openapi.json`);
   if (!answer.ok) return `answered ${answer.status}`;
-  return (await answer.json()).openapi === undefined ? 'answered with something else than OpenAPI' : undefined;
+  return (await answer.json()).openapi === undefined
+    ? 'answered with something else than OpenAPI'
+    : undefined;
 }
 
 const CONTENT = {

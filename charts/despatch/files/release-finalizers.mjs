@@ -72,7 +72,9 @@ async function release(path, finalizer) {
 let released = 0;
 const namespaces = WATCH_NAMESPACES.split(',').filter((name) => name !== '');
 await stopController();
-for (const list of namespaces.length === 0 ? [`${GROUP}/tenants`] : namespaces.map((name) => `${GROUP}/namespaces/${name}/tenants`)) {
+for (const list of namespaces.length === 0
+  ? [`${GROUP}/tenants`]
+  : namespaces.map((name) => `${GROUP}/namespaces/${name}/tenants`)) {
   for await (const { metadata } of listed(list)) {
     const path = `${GROUP}/namespaces/${metadata.namespace}/tenants/${metadata.name}`;
     if (await release(path, TENANT_FINALIZER)) released += 1;
