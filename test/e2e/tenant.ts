@@ -4,7 +4,7 @@ import { accountsOf } from '../../deploy/quickstart/accounts.ts';
 import { createApiClient } from '../../deploy/quickstart/api-client.ts';
 import { conditionOf, type Kubectl, type KubeObject } from './cluster/kubectl.ts';
 
-export const API_VERSION = 'despatch.dev/v1alpha1';
+const API_VERSION = 'despatch.dev/v1alpha1';
 export const TENANTS = 'tenants.despatch.dev';
 export const PLANS = 'plans.despatch.dev';
 
