@@ -43,6 +43,11 @@ export const rights: Item<Stage> = {
       assert.deepEqual([...accounts], [...own]);
     });
 
+    await step('an upgrade takes the Lease that was made anew into the release again', async () => {
+      await release.deploy(TAGS.second);
+      const { metadata } = await kubectl.get('leases.coordination.k8s.io', LEASE, release.namespace);
+      assert.equal(metadata.annotations?.['meta.helm.sh/release-name'], 'despatch');
+    });
     await step('an uninstallation leaves the definitions, Tenants and Plans, and nothing else', async () => {
       const before = await objectsOf(kubectl, release);
       assert.ok(
