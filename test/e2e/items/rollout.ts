@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { violationsOf } from '../accounts.ts';
 import { LATER_MIGRATION, TAGS } from '../cluster/image.ts';
 import { figuresOf, untilFlowing } from '../load.ts';
+import { until } from '../poll.ts';
 import { isReady, tagOf, type Release } from '../release.ts';
 import type { Item } from '../run-items.ts';
 import type { Stage } from '../stage.ts';
@@ -39,7 +40,11 @@ export const rollout: Item<Stage> = {
           watch.mixed.has(component),
           `no moment with ready ${component} pods of both images was seen`,
         );
-        assert.deepEqual([...new Set((await release.pods(component)).map(tagOf))], [TAGS.second]);
+        // A pod of before may still be on its way out: it has been told to end, and has its grace.
+        await until(`no ${component} pod of before is left`, async () => {
+          const tags = new Set((await release.pods(component)).map(tagOf));
+          return tags.size === 1 && tags.has(TAGS.second) ? tags : undefined;
+        });
       }
     });
     await step('no request failed, and none was held back', async () => {
