@@ -4,8 +4,9 @@ import type { KubeObject, KubeResource } from '#core/platform/kube-object.ts';
 
 /** What a reconciler may change about an object of a kind: its finalizers and its status. */
 export type ResourceWriter<T, Status> = {
-  readonly addFinalizer: (object: T, finalizer: string, signal: AbortSignal) => Promise<void>;
-  readonly removeFinalizer: (object: T, finalizer: string, signal: AbortSignal) => Promise<void>;
+  /** The object as it is then; undefined where it is gone. What is written to it next is bound to that version. */
+  readonly addFinalizer: (object: T, finalizer: string, signal: AbortSignal) => Promise<T | undefined>;
+  readonly removeFinalizer: (object: T, finalizer: string, signal: AbortSignal) => Promise<T | undefined>;
   /** All of the status that is ours. */
   readonly applyStatus: (object: T, status: Status, signal: AbortSignal) => Promise<void>;
 };
@@ -19,12 +20,10 @@ export function createResourceWriter<T extends KubeObject, Status extends object
   resource: KubeResource,
   fieldManager: string,
 ): ResourceWriter<T, Status> {
-  const patch = async (object: T, change: { add?: string; remove?: string }, signal: AbortSignal) => {
-    await kube.patchFinalizers(resource, object, change, { signal });
-  };
   return {
-    addFinalizer: (object, add, signal) => patch(object, { add }, signal),
-    removeFinalizer: (object, remove, signal) => patch(object, { remove }, signal),
+    addFinalizer: (object, add, signal) => kube.patchFinalizers(resource, object, { add }, { signal }),
+    removeFinalizer: (object, remove, signal) =>
+      kube.patchFinalizers(resource, object, { remove }, { signal }),
     async applyStatus(object, status, signal) {
       const { name, namespace, uid, resourceVersion } = object.metadata;
       const ref = { name, uid, resourceVersion, ...(namespace === undefined ? {} : { namespace }) };

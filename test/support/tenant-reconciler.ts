@@ -82,6 +82,7 @@ export async function setupTenantReconciler() {
         writes.push('finalizer+');
         const finalizers = [...(tenant.metadata.finalizers ?? []), TENANT_FINALIZER];
         update(tenant, { metadata: { ...tenant.metadata, finalizers } });
+        return tenants.get(`${tenant.metadata.namespace}/${tenant.metadata.name}`);
       },
       async removeFinalizer(tenant) {
         writes.push('finalizer-');

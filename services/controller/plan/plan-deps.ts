@@ -6,8 +6,17 @@ export type PlanDeps = {
   /** Tenants of this release that name the plan. */
   readonly countBoundTenants: (planName: string) => number;
   readonly resources: {
-    readonly addFinalizer: (plan: PlanResource, finalizer: string, signal: AbortSignal) => Promise<void>;
-    readonly removeFinalizer: (plan: PlanResource, finalizer: string, signal: AbortSignal) => Promise<void>;
+    /** The plan as it is then; undefined where it is gone. */
+    readonly addFinalizer: (
+      plan: PlanResource,
+      finalizer: string,
+      signal: AbortSignal,
+    ) => Promise<PlanResource | undefined>;
+    readonly removeFinalizer: (
+      plan: PlanResource,
+      finalizer: string,
+      signal: AbortSignal,
+    ) => Promise<PlanResource | undefined>;
     readonly applyStatus: (plan: PlanResource, status: PlanStatus, signal: AbortSignal) => Promise<void>;
   };
   /** What people see with `kubectl describe`. */

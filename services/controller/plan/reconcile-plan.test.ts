@@ -42,10 +42,12 @@ function setup(metadata: object = {}) {
         async addFinalizer(_plan, finalizer) {
           writes.push(`${controllerName} holds`);
           setFinalizers((finalizers) => [...finalizers, finalizer]);
+          return plan;
         },
         async removeFinalizer(_plan, finalizer) {
           writes.push(`${controllerName} lets go`);
           setFinalizers((finalizers) => finalizers.filter((name) => name !== finalizer));
+          return plan;
         },
         async applyStatus(_plan, status) {
           writes.push(`${controllerName} says`);

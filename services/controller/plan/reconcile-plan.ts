@@ -20,17 +20,18 @@ export function createPlanReconciler(deps: PlanDeps): Reconcile {
     const bound = deps.countBoundTenants(plan.metadata.name);
     const isHeld = finalizers.includes(finalizer);
     // Nothing can be added to what is being deleted.
-    if (bound > 0 && !isHeld && deletionTimestamp === undefined)
-      await deps.resources.addFinalizer(plan, finalizer, signal);
-    const isReleased = bound === 0 && isHeld;
-    if (isReleased) await deps.resources.removeFinalizer(plan, finalizer, signal);
+    const isToBeHeld = bound > 0 && !isHeld && deletionTimestamp === undefined;
+    let current: PlanResource | undefined = plan;
+    if (isToBeHeld) current = await deps.resources.addFinalizer(plan, finalizer, signal);
+    if (bound === 0 && isHeld) current = await deps.resources.removeFinalizer(plan, finalizer, signal);
+    // Gone with its last finalizer.
+    if (current === undefined || (deletionTimestamp !== undefined && !current.metadata.finalizers?.length))
+      return {};
     const others = finalizers.filter((name) => name.startsWith(FINALIZER_PREFIX) && name !== finalizer);
     const holders = [...others, ...(bound > 0 ? [finalizer] : [])];
-    // Gone with its last finalizer.
-    if (deletionTimestamp !== undefined && finalizers.length === (isReleased ? 1 : 0)) return {};
     if (deletionTimestamp !== undefined && bound > 0)
       deps.warning(plan, 'InUse', 'The plan goes when no tenant is bound to it any more');
-    await writeStatus(deps, plan, holders, signal);
+    await writeStatus(deps, current, holders, signal);
     return { requeueAfterMs: deps.resyncMs };
   };
 }

@@ -30,16 +30,18 @@ const CONFLICT_RECHECK_MS = 60_000;
  */
 export function createTenantReconciler(deps: TenantDeps): Reconcile {
   return async (key, signal): Promise<ReconcileResult> => {
-    const tenant = deps.tenants.get(key);
-    if (tenant === undefined) return {};
-    if (tenant.metadata.annotations?.[PAUSE_ANNOTATION] === 'true') {
+    const found = deps.tenants.get(key);
+    if (found === undefined) return {};
+    if (found.metadata.annotations?.[PAUSE_ANNOTATION] === 'true') {
       const ready = notReady('Paused', `Paused by the annotation ${PAUSE_ANNOTATION}`);
-      await writeNotReady(deps, tenant, ready, signal);
+      await writeNotReady(deps, found, ready, signal);
       return {};
     }
-    if (tenant.metadata.deletionTimestamp !== undefined) return finalizeTenant(deps, tenant, signal);
-    if (!tenant.metadata.finalizers?.includes(TENANT_FINALIZER))
-      await deps.resources.addFinalizer(tenant, signal);
+    if (found.metadata.deletionTimestamp !== undefined) return finalizeTenant(deps, found, signal);
+    const tenant = found.metadata.finalizers?.includes(TENANT_FINALIZER)
+      ? found
+      : await deps.resources.addFinalizer(found, signal);
+    if (tenant === undefined) return {};
 
     const planName = tenant.spec.planRef.name;
     const plan = deps.plans.get(planName);

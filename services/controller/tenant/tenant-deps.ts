@@ -12,8 +12,12 @@ export type TenantDeps = {
   readonly store: ManagedTenantStore;
   readonly keys: Omit<KeyKeeper, keyof AsyncDisposable>;
   readonly resources: {
-    readonly addFinalizer: (tenant: TenantResource, signal: AbortSignal) => Promise<void>;
-    readonly removeFinalizer: (tenant: TenantResource, signal: AbortSignal) => Promise<void>;
+    /** The resource as it is then; undefined where it is gone. */
+    readonly addFinalizer: (
+      tenant: TenantResource,
+      signal: AbortSignal,
+    ) => Promise<TenantResource | undefined>;
+    readonly removeFinalizer: (tenant: TenantResource, signal: AbortSignal) => Promise<unknown>;
     readonly applyStatus: (
       tenant: TenantResource,
       status: TenantStatus,
