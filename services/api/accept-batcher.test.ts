@@ -141,3 +141,11 @@ test('a traced message travels alone with its trace', async () => {
   await Promise.all([row('a'), traced, row('c')].map((one) => batcher.accept(one, 100)));
   expect(woken).toEqual([['a', 'c'], ['b']]);
 });
+
+test('a tenant that floods waits for itself: another is in the next commit', async () => {
+  const { batcher, batches } = setup({ rowsMax: 10, flushesMax: 1 });
+  const flood = Array.from({ length: 200 }, (_, n) => batcher.accept(row(`noisy ${n}`, 'noisy'), 100));
+  await Promise.all([...flood, batcher.accept(row('quiet', 'quiet'), 100)]);
+  expect(batches.findIndex((batch) => batch.includes('quiet'))).toBe(0);
+  expect(batches.flat().filter((id) => id !== 'quiet')).toEqual(flood.map((_, n) => `noisy ${n}`));
+});

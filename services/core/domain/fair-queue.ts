@@ -1,3 +1,5 @@
+import { createFifo, type Fifo } from './fifo.ts';
+
 /**
  * Who is served next: weighted deficit round robin over tenants, each with a cap on what it has in flight, a bounded
  * queue in memory and, beyond that, a mark that more waits in the database. One tenant's backlog can neither fill the
@@ -35,11 +37,9 @@ export type Turn<Item> = {
   readonly due: readonly { readonly tenantId: string; readonly places: number; readonly ahead: boolean }[];
 };
 
-type Lane<Item> = { items: Item[]; head: number };
-
 type Tenant<Item> = {
   readonly id: string;
-  readonly lanes: readonly Lane<Item>[];
+  readonly lanes: readonly Fifo<Item>[];
   queued: number;
   inFlight: number;
   deficit: number;
@@ -75,7 +75,7 @@ export function createFairQueue<Item>(queuedPerTenantMax: number, queuedMax: num
     if (known === undefined) {
       known = {
         id,
-        lanes: Array.from({ length: PRIORITIES }, () => ({ items: [], head: 0 })),
+        lanes: Array.from({ length: PRIORITIES }, () => createFifo<Item>()),
         queued: 0,
         inFlight: 0,
         deficit: 0,
@@ -125,7 +125,7 @@ export function createFairQueue<Item>(queuedPerTenantMax: number, queuedMax: num
         mark(t, true);
         return false;
       }
-      t.lanes[Math.min(Math.max(priority, 0), PRIORITIES - 1)]?.items.push(item);
+      t.lanes[Math.min(Math.max(priority, 0), PRIORITIES - 1)]?.push(item);
       t.queued++;
       totals.queued++;
       list(t);
@@ -208,19 +208,7 @@ export function createFairQueue<Item>(queuedPerTenantMax: number, queuedMax: num
 function takeItems<Item>(t: Tenant<Item>, most: number, into: Item[]): number {
   let taken = 0;
   for (const lane of t.lanes) {
-    while (taken < most && lane.head < lane.items.length) {
-      into.push(lane.items[lane.head] as Item);
-      lane.head++;
-      taken++;
-    }
-    // Shifting an array is linear; compacting now and then is not.
-    if (lane.head > 512 && lane.head * 2 > lane.items.length) {
-      lane.items.splice(0, lane.head);
-      lane.head = 0;
-    } else if (lane.head === lane.items.length) {
-      lane.items.length = 0;
-      lane.head = 0;
-    }
+    for (; taken < most && lane.size > 0; taken++) into.push(lane.shift() as Item);
   }
   t.queued -= taken;
   return taken;

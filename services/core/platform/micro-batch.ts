@@ -1,3 +1,5 @@
+import { createTurnQueue } from '#core/domain/turn-queue.ts';
+
 /** Thrown by `add` when the bounded queue is full: shed the load, do not wait. */
 export class QueueFullError extends Error {
   override readonly name = 'QueueFullError';
@@ -28,6 +30,8 @@ export type MicroBatchOptions<Item, Result> = {
    * Flushes one after the other are larger and cost less; one that hangs must not hold up all that come after it.
    */
   readonly patienceMs?: number;
+  /** Whose an item is: batches take from all owners in turn. Default: all belong to one, and go as they came. */
+  readonly ownerOf?: (item: Item) => string;
 };
 
 type Waiting<Item, Result> = {
@@ -43,17 +47,17 @@ type Waiting<Item, Result> = {
 export function createMicroBatch<Item, Result>(
   options: MicroBatchOptions<Item, Result>,
 ): MicroBatch<Item, Result> {
-  let waiting: Waiting<Item, Result>[] = [];
+  const waiting = createTurnQueue<Waiting<Item, Result>>();
   let flushing = 0;
   let scheduled = false;
   let idle: PromiseWithResolvers<void> | undefined;
   let begunAt = 0;
   /** Runs while the flush under way is waited for. */
   let overtaking: NodeJS.Timeout | undefined;
-  const { lingerMs = 0, patienceMs = 0 } = options;
+  const { lingerMs = 0, patienceMs = 0, ownerOf = () => '' } = options;
 
   function schedule(): void {
-    if (scheduled || flushing >= options.flushesMax || waiting.length === 0) return;
+    if (scheduled || flushing >= options.flushesMax || waiting.size === 0) return;
     scheduled = true;
     const flush = () => {
       scheduled = false;
@@ -62,14 +66,13 @@ export function createMicroBatch<Item, Result>(
     };
     const restMs = flushing === 0 ? 0 : begunAt + patienceMs - performance.now();
     if (restMs > 0) overtaking = setTimeout(flush, restMs);
-    else if (lingerMs > 0 && waiting.length < options.itemsMax) setTimeout(flush, lingerMs);
+    else if (lingerMs > 0 && waiting.size < options.itemsMax) setTimeout(flush, lingerMs);
     else setImmediate(flush);
   }
 
   async function flushOne(): Promise<void> {
-    const batch = waiting.slice(0, options.itemsMax);
+    const batch = waiting.take(options.itemsMax);
     if (batch.length === 0) return;
-    waiting = waiting.slice(batch.length);
     flushing++;
     begunAt = performance.now();
     schedule();
@@ -86,28 +89,28 @@ export function createMicroBatch<Item, Result>(
         scheduled = false;
       }
       schedule();
-      if (flushing === 0 && waiting.length === 0) idle?.resolve();
+      if (flushing === 0 && waiting.size === 0) idle?.resolve();
     }
   }
 
   return {
     add(item) {
-      if (waiting.length >= options.queuedMax) {
+      if (waiting.size >= options.queuedMax) {
         return Promise.reject(new QueueFullError(`${options.queuedMax} items are waiting`));
       }
       return new Promise<Result>((resolve, reject) => {
-        waiting.push({ item, resolve, reject });
+        waiting.push(ownerOf(item), { item, resolve, reject });
         schedule();
       });
     },
     async drain() {
-      if (flushing === 0 && waiting.length === 0) return;
+      if (flushing === 0 && waiting.size === 0) return;
       idle ??= Promise.withResolvers<void>();
       await idle.promise;
       idle = undefined;
     },
     get queued() {
-      return waiting.length;
+      return waiting.size;
     },
   };
 }

@@ -1,0 +1,51 @@
+import { describe, expect, test } from 'vitest';
+import fc from 'fast-check';
+import { createTurnQueue } from './turn-queue.ts';
+
+describe('turn queue', () => {
+  test('each owner in turn, each in the order it came', () => {
+    const queue = createTurnQueue<string>();
+    for (const item of ['a1', 'a2', 'a3', 'b1', 'c1', 'c2']) queue.push(item.charAt(0), item);
+    expect(queue.take(4)).toEqual(['a1', 'b1', 'c1', 'a2']);
+    expect(queue.take(10)).toEqual(['c2', 'a3']);
+    expect(queue.size).toBe(0);
+  });
+
+  test('with more owners than a batch holds, all have their turn', () => {
+    const queue = createTurnQueue<string>();
+    for (const round of [1, 2]) for (const owner of 'abcde') queue.push(owner, `${owner}${round}`);
+    expect([queue.take(3), queue.take(3), queue.take(3)]).toEqual([
+      ['a1', 'b1', 'c1'],
+      ['d1', 'e1', 'a2'],
+      ['b2', 'c2', 'd2'],
+    ]);
+  });
+
+  test('one that floods delays another by no more than a turn', () => {
+    const queue = createTurnQueue<string>();
+    for (let n = 0; n < 10_000; n++) queue.push('noisy', `noisy ${n}`);
+    queue.push('quiet', 'quiet');
+    expect(queue.take(2)).toContain('quiet');
+  });
+
+  test('everything leaves once, in the order of its owner', () => {
+    fc.assert(
+      fc.property(fc.array(fc.tuple(fc.nat(5), fc.nat(4))), (steps) => {
+        const queue = createTurnQueue<[owner: number, n: number]>();
+        const out: [number, number][] = [];
+        for (const [n, [owner, most]] of steps.entries()) {
+          queue.push(`owner ${owner}`, [owner, n]);
+          out.push(...queue.take(most));
+        }
+        expect(queue.size).toBe(steps.length - out.length);
+        out.push(...queue.take(steps.length));
+        expect(out.length).toBe(steps.length);
+        for (const owner of new Set(out.map(([one]) => one))) {
+          const order = out.filter(([one]) => one === owner).map(([, n]) => n);
+          expect(order).toEqual(order.toSorted((a, b) => a - b));
+          expect(new Set(order).size).toBe(order.length);
+        }
+      }),
+    );
+  });
+});
