@@ -17,6 +17,7 @@ import { fenceWrites } from './runtime/fence-writes.ts';
 import { createReflector, type Reflector } from './runtime/reflector.ts';
 import { createTenantReconciler } from './tenant/reconcile-tenant.ts';
 import { TENANT_FINALIZER } from './tenant/tenant-deps.ts';
+import { trackConvergence } from './tenant/track-convergence.ts';
 import { isWorthALook } from './worth-a-look.ts';
 
 export type ControllerDeps = {
@@ -158,6 +159,17 @@ export function buildController(deps: ControllerDeps): Controller {
   });
   metrics.resourceConditions.from('Tenant', () => tenants.all());
   metrics.resourceConditions.from('Plan', () => plans.all());
+  const convergence = trackConvergence({
+    tenants,
+    plans,
+    tenantsOf: (plan) => tenants.byIndex(BY_PLAN, plan),
+    // All replicas see it, and one of them tells.
+    onConverged(seconds) {
+      if (isLeading()) metrics.converged(seconds);
+    },
+    now: () => performance.timeOrigin + performance.now(),
+  });
+  metrics.longestConvergence.from(convergence.longestWaitSeconds);
 
   return {
     reflectors: [tenantReflector, planReflector],

@@ -8,6 +8,8 @@ export type Finding = {
   readonly reason: string;
   /** For people. Never a secret. */
   readonly message: string;
+  /** Of what was found out earlier and is only said again. Absent: the generation that is written about. */
+  readonly observedGeneration?: number;
 };
 
 /**
@@ -20,10 +22,10 @@ export function conditionsOf(
   observedGeneration: number,
   now: Date,
 ): Condition[] {
-  return findings.map(({ type, status, reason, message }) => {
+  return findings.map(({ type, status, reason, message, observedGeneration: of = observedGeneration }) => {
     const earlier = before?.find((condition) => condition.type === type);
     const lastTransitionTime = earlier?.status === status ? earlier.lastTransitionTime : wholeSeconds(now);
-    return { type, status, observedGeneration, lastTransitionTime, reason, message };
+    return { type, status, observedGeneration: of, lastTransitionTime, reason, message };
   });
 }
 

@@ -1,3 +1,4 @@
+import { boundedStore } from '#core/platform/bounded-store.ts';
 import { openHealthServer } from '#core/platform/health.ts';
 import { openKube } from '#core/platform/kube.ts';
 import { createLogger } from '#core/platform/logger.ts';
@@ -17,6 +18,9 @@ import { controllerConfig } from './config.ts';
 import { createEventRecorder } from './runtime/event-recorder.ts';
 import { createElector } from './runtime/leader.ts';
 import { runManager } from './runtime/manager.ts';
+
+/** Some statements of a purge read whole tables and may take five minutes. */
+const PURGE_DEADLINE_MS = 301_000;
 
 const config = controllerConfig(process.env);
 const { cluster, reconciling, observability } = config;
@@ -52,6 +56,12 @@ const kube = stack.use(
   }),
 );
 
+const store = boundedStore(
+  managedTenantStore(sql, cluster.issuer),
+  config.postgres.statementTimeoutMs + 1_000,
+  { purgeSome: PURGE_DEADLINE_MS },
+);
+
 const elector = election.isOn
   ? createElector({
       client: kube,
@@ -66,7 +76,7 @@ const elector = election.isOn
 if (elector === undefined) metrics.leads(true);
 const controller = buildController({
   kube,
-  store: timedStore(managedTenantStore(sql, cluster.issuer), metrics.database),
+  store: timedStore(store, metrics.database),
   keys,
   nats,
   events: stack.use(createEventRecorder({ client: kube, log })),

@@ -70,6 +70,8 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   let gathered = false;
   /** Fewer free places than this mean that most are taken. */
   const claimMin = Math.min(CLAIM_MAX, Math.floor(deps.inFlightMax / 4));
+  /** A look for work is due at the end of this tick. */
+  let pumping = false;
   let stopping = false;
   let idle: (() => void) | undefined;
 
@@ -108,6 +110,16 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       pump();
     });
     pump();
+  }
+
+  /** What comes together, as the messages of one commit do, is claimed together. */
+  function pumpSoon(): void {
+    if (pumping) return;
+    pumping = true;
+    setImmediate(() => {
+      pumping = false;
+      pump();
+    });
   }
 
   async function runTurn(turn: ReturnType<FairQueue<Wake>['take']>): Promise<void> {
@@ -186,7 +198,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
         held.delete(message.id);
         queue.release(placeOf);
         if (isIdle()) idle?.();
-        pump();
+        pumpSoon();
       });
   }
 
@@ -210,7 +222,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   return {
     offer(wake) {
       if (!held.has(wake.id)) queue.offer(wake.tenantId, wake.priority, wake);
-      pump();
+      pumpSoon();
     },
     markDue,
     pump,

@@ -13,7 +13,7 @@ export type WorkqueueOptions = {
   readonly metrics?: WorkqueueMetrics;
   /** The delay after a key's first failure, doubled by each further one. Default 200 ms. */
   readonly retryMsMin?: number;
-  /** Default 5 minutes. */
+  /** Default 30 s: after an outage of any length a change is to be in force within a minute. */
   readonly retryMsMax?: number;
   /** Retries of all keys together: `burst` at once, then `perSecond`. Default 100 and 10. Other adds are not held back. */
   readonly retries?: { readonly burst: number; readonly perSecond: number };
@@ -47,7 +47,7 @@ export type Workqueue = {
 
 export function createWorkqueue(options: WorkqueueOptions = {}): Workqueue {
   const { metrics, random = Math.random } = options;
-  const { retryMsMin = 200, retryMsMax = 300_000, retries = { burst: 100, perSecond: 10 } } = options;
+  const { retryMsMin = 200, retryMsMax = 30_000, retries = { burst: 100, perSecond: 10 } } = options;
   /** Keys that want work, by when they began to; each waits or is under way. */
   const dirty = new Map<string, number>();
   /** Keys under way, by when a worker got them. */

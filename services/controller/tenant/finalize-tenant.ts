@@ -25,7 +25,10 @@ export async function finalizeTenant(
   if (!tenant.metadata.finalizers?.includes(TENANT_FINALIZER)) return {};
   const { store, notify, events } = deps;
   const slug = slugOf(tenant);
-  const stored = await store.find(slug);
+  const stored = await store.find(slug).catch(async (fault: unknown) => {
+    await writeNotReady(deps, tenant, DATABASE_AWAY, signal);
+    throw fault;
+  });
   // Only the resource that owns a tenant purges it. One that never came to own what another of its name left behind
   // leaves it suspended.
   const isOwner = stored?.ownerUid === tenant.metadata.uid;
@@ -53,6 +56,11 @@ export async function finalizeTenant(
   await deps.resources.removeFinalizer(tenant, signal);
   return {};
 }
+
+const DATABASE_AWAY = notReady(
+  'DatabaseUnavailable',
+  'The database gave no answer; the deletion is tried again',
+);
 
 const PROGRESS = {
   draining: 'Waiting for provider calls under way',

@@ -16,6 +16,8 @@ export type KeptKey = {
   readonly key?: KeyFacts;
   /** Why it has to be tried again. */
   readonly fault?: unknown;
+  /** Vault gave no answer, so that nothing speaks against what was known. */
+  readonly isSilent?: boolean;
 };
 
 /** The tenant's key: there, not older than its period, and all ciphertexts under its latest version. */
@@ -44,7 +46,7 @@ export async function keepKey(
   } catch (fault) {
     if (!(fault instanceof KeyringError)) throw fault;
     log.warn({ err: fault, tenantId }, "Could not keep a tenant's key");
-    return { fault, verdict: keyVerdict(fault) };
+    return { fault, verdict: keyVerdict(fault), isSilent: fault.code === 'unavailable' };
   }
 }
 

@@ -1,14 +1,15 @@
 import type { TenantId } from '#core/domain/ids.ts';
-import type { Limits } from '#core/domain/plan.ts';
 import type { StoredTenant } from '#core/store/managed-tenants.ts';
 import type { PlanResource } from '../resources/plan-resource.ts';
 import type { TenantResource } from '../resources/tenant-resource.ts';
 import type { Reconcile, ReconcileResult } from '../runtime/controller-loop.ts';
 import { finalizeTenant, purgeRest } from './finalize-tenant.ts';
+import { isReadyFor } from './is-ready-for.ts';
 import { nextRotation } from './key-rotation.ts';
 import { keepKey } from './keep-key.ts';
 import { PAUSE_ANNOTATION, TENANT_FINALIZER, type TenantDeps } from './tenant-deps.ts';
-import { notReady, tenantFindings, type Verdict } from './tenant-findings.ts';
+import { factsFound, factsKnown, type InForce } from './tenant-facts.ts';
+import { notReady, tenantFindings, withKnown, type Verdict } from './tenant-findings.ts';
 import {
   differences,
   lastKnownPlan,
@@ -27,6 +28,9 @@ const CONFLICT_RECHECK_MS = 60_000;
  * Makes a tenant what its resource says: in Postgres first, since suspension and limits must not wait for Vault, then
  * its key. Each step is idempotent, and an unchanged resource causes reads only. Steps that fail are said in the status
  * and thrown, to be tried again.
+ *
+ * An unchanged resource that is Ready stays so while nobody can be asked: nothing is known against it. It waits for its
+ * next regular look, so that after an outage the changed ones are not in a line with all others.
  */
 export function createTenantReconciler(deps: TenantDeps): Reconcile {
   return async (key, signal): Promise<ReconcileResult> => {
@@ -47,33 +51,23 @@ export function createTenantReconciler(deps: TenantDeps): Reconcile {
     const plan = deps.plans.get(planName);
     const applied = await applyTenant(deps, tenant, plan);
     const kept = applied.id === null ? null : await keepKey(deps, tenant, applied.id);
-    const suspension = suspensionOf(tenant);
+    const isSilent = applied.isSilent === true || kept?.isSilent === true;
+    if (isSilent && plan !== undefined && isReadyFor(tenant, plan))
+      return { requeueAfterMs: nextLookMs(deps, tenant) };
 
+    const findings = tenantFindings({
+      plan: planVerdict(planName, plan),
+      applied: applied.verdict,
+      key: kept?.verdict ?? null,
+      suspension: applied.id === null ? null : suspensionFound(tenant),
+    });
+    const known = tenant.status?.conditions;
     await writeStatus(
       deps,
       tenant,
       {
-        facts: {
-          slug: slugOf(tenant),
-          ...(applied.id === null ? {} : { tenantId: applied.id }),
-          ...(applied.limits === null ? {} : { effectiveLimits: applied.limits }),
-          ...(applied.plan === null
-            ? {}
-            : { plan: { name: applied.plan.name, generation: applied.plan.generation } }),
-          ...encryptionFacts(tenant, kept?.key),
-        },
-        findings: tenantFindings({
-          plan: planVerdict(planName, plan),
-          applied: applied.verdict,
-          key: kept?.verdict ?? null,
-          suspension:
-            applied.id === null
-              ? null
-              : {
-                  isSuspended: suspension !== null,
-                  message: suspension === null ? 'The tenant is active' : `Suspended: ${suspension}`,
-                },
-        }),
+        facts: applied.fault === undefined ? factsFound(tenant, applied, kept?.key) : factsKnown(tenant),
+        findings: applied.fault === undefined ? findings : withKnown(findings, known),
       },
       signal,
     );
@@ -85,13 +79,11 @@ export function createTenantReconciler(deps: TenantDeps): Reconcile {
   };
 }
 
-type Applied = {
+type Applied = InForce & {
   readonly verdict: Verdict;
-  /** Null where the resource speaks for no tenant. */
-  readonly id: TenantId | null;
-  readonly limits: Limits | null;
-  readonly plan: PlanRevision | null;
   readonly fault?: unknown;
+  /** The database did not even say what is stored. */
+  readonly isSilent?: boolean;
 };
 
 const NOTHING = { id: null, limits: null, plan: null } as const;
@@ -101,8 +93,10 @@ async function applyTenant(
   tenant: TenantResource,
   plan: PlanResource | undefined,
 ): Promise<Applied> {
+  let isSilent = true;
   try {
     const stored = await deps.store.find(slugOf(tenant));
+    isSilent = false;
     if (stored !== undefined && stored.ownerRef !== refOf(tenant)) return slugConflict(tenant, stored);
     if (stored?.status === 'deleting') return await awaitPurge(deps, tenant, stored);
     const revision = planRevision(plan) ?? (stored && lastKnownPlan(stored));
@@ -112,7 +106,7 @@ async function applyTenant(
   } catch (fault) {
     deps.log.error({ err: fault, tenant: refOf(tenant) }, 'Could not apply a tenant');
     const verdict = failed('DatabaseUnavailable', 'The database did not take the tenant; it is tried again');
-    return { ...NOTHING, verdict, fault };
+    return { ...NOTHING, verdict, fault, isSilent };
   }
 }
 
@@ -181,14 +175,12 @@ function failed(reason: string, message: string): Verdict {
   return { ok: false, reason, message };
 }
 
-type KeyShown = { readonly name: string; readonly latestVersion: number; readonly rotatedAt: Date };
-
-/** While Vault is away, what was known of the key stays. */
-function encryptionFacts(tenant: TenantResource, key: KeyShown | undefined) {
-  const known = tenant.status?.encryption;
-  if (key === undefined) return known === undefined ? {} : { encryption: known };
-  const lastRotationTime = key.rotatedAt.toISOString().replace(/\.\d{3}Z$/, 'Z');
-  return { encryption: { keyName: key.name, latestVersion: key.latestVersion, lastRotationTime } };
+function suspensionFound(tenant: TenantResource) {
+  const suspension = suspensionOf(tenant);
+  return {
+    isSuspended: suspension !== null,
+    message: suspension === null ? 'The tenant is active' : `Suspended: ${suspension}`,
+  };
 }
 
 function nextLookMs({ resyncMs, random, now }: TenantDeps, tenant: TenantResource, rotatedAt?: Date): number {

@@ -1,4 +1,5 @@
 import type { Finding } from '../conditions.ts';
+import type { Condition } from '../resources/condition.ts';
 
 export type Verdict = { readonly ok: boolean; readonly reason: string; readonly message: string };
 
@@ -51,6 +52,13 @@ export function tenantFindings({ plan, applied, key, suspension }: TenantVerdict
 /** While something keeps the resource from being looked at: what was known before stays, only `Ready` says why. */
 export function notReady(reason: string, message: string): Finding {
   return { type: 'Ready', status: 'False', reason, message };
+}
+
+/** Where nothing could be asked, what is unknown now stays as it was known, of the generation of which that was. */
+export function withKnown(findings: readonly Finding[], known: readonly Condition[] = []): Finding[] {
+  return findings.map((found) =>
+    found.status === 'Unknown' ? (known.find(({ type }) => type === found.type) ?? found) : found,
+  );
 }
 
 function finding(type: string, { ok, reason, message }: Verdict): Finding {

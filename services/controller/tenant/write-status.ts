@@ -3,7 +3,8 @@ import { conditionsOf, type Finding } from '../conditions.ts';
 import type { TenantResource, TenantStatus } from '../resources/tenant-resource.ts';
 import type { TenantDeps } from './tenant-deps.ts';
 
-type Facts = Omit<TenantStatus, 'conditions' | 'observedGeneration'>;
+/** A status without what is said of the resource as a whole. */
+export type Facts = Omit<TenantStatus, 'conditions' | 'observedGeneration'>;
 
 /** Writes the status if it says anything new. */
 export async function writeStatus(

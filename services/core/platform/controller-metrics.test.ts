@@ -46,6 +46,7 @@ describe('a controller that has done nothing yet', () => {
     'despatch_watch_restarts_total{kind="Tenant",reason="stalled"}',
     'despatch_watch_last_event_timestamp_seconds{kind="Plan"}',
     'despatch_relist_total{kind="Tenant"}',
+    'despatch_convergence_seconds_count',
   ])('shows %s as 0, so that its first increase is seen', async (series) => {
     expect((await scrape(createControllerMetrics(options))).get(series)).toBe(0);
   });
@@ -91,4 +92,14 @@ test('the work under way is asked for at each scrape', async () => {
   const series = await scrape(metrics);
   expect(series.get('workqueue_unfinished_work_seconds{name="tenant"}')).toBe(12);
   expect(series.get('workqueue_longest_running_processor_seconds{name="tenant"}')).toBe(7);
+});
+
+test('a minute is a bound of the buckets of convergence, and the longest wait is asked for at each scrape', async () => {
+  const metrics = createControllerMetrics(options);
+  for (const seconds of [0.2, 60, 60.1]) metrics.converged(seconds);
+  metrics.longestConvergence.from(() => 7);
+  const series = await scrape(metrics);
+  expect(series.get('despatch_convergence_seconds_bucket{le="60"}')).toBe(2);
+  expect(series.get('despatch_convergence_seconds_count')).toBe(3);
+  expect(series.get('despatch_convergence_wait_seconds')).toBe(7);
 });

@@ -3,6 +3,7 @@ import { CHANNELS, type Channel } from '#core/domain/channel.ts';
 import { FAILURE_CLASSES } from '#core/domain/failure.ts';
 import { createBaseMetrics, SECONDS } from './base-metrics.ts';
 import { controllerRuntimeMetrics, type ControllerMetricsOptions } from './controller-metrics.ts';
+import { convergenceMetrics } from './convergence-metrics.ts';
 import { sampled } from './sampled-metrics.ts';
 import { tenantCounters } from './tenant-metrics.ts';
 import type { VaultOperation } from './vault.ts';
@@ -234,7 +235,12 @@ const KEY_KEEPING: readonly VaultOperation[] = [
 
 export function createControllerMetrics(options: ControllerMetricsOptions) {
   const { registry, ...base } = createBaseMetrics(KEY_KEEPING);
-  return { ...base, registry, ...controllerRuntimeMetrics(registry, options) };
+  return {
+    ...base,
+    registry,
+    ...controllerRuntimeMetrics(registry, options),
+    ...convergenceMetrics(registry),
+  };
 }
 
 export type ControllerMetrics = ReturnType<typeof createControllerMetrics>;

@@ -63,11 +63,17 @@ function uniqueName(applicationName: string): string {
   return `${applicationName}@${hostname().slice(-32)}:${process.pid}`;
 }
 
+/** Well below what a scrape may take: a database that is away must not hide what the metrics say about it. */
+const STATES_DEADLINE_MS = 1_500;
+
 /** This process's connections by state (`active`, `idle`, …), its own question among the active ones. */
 export async function connectionStates(sql: Sql): Promise<Record<string, number>> {
-  const rows = await sql<{ state: string; n: number }[]>`
-    select coalesce(state, 'unknown') as state, count(*) as n from pg_stat_activity
-    where application_name = current_setting('application_name') group by 1`;
+  const rows = await withDeadline(
+    sql<{ state: string; n: number }[]>`
+      select coalesce(state, 'unknown') as state, count(*) as n from pg_stat_activity
+      where application_name = current_setting('application_name') group by 1`,
+    STATES_DEADLINE_MS,
+  );
   return Object.fromEntries(rows.map((row) => [row.state, row.n]));
 }
 

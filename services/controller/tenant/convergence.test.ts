@@ -1,0 +1,227 @@
+import { describe, expect, test } from 'vitest';
+import { PLANS } from '#core/domain/plan.ts';
+import { PlanResource } from '../resources/plan-resource.ts';
+import { TenantResource } from '../resources/tenant-resource.ts';
+import { longestWaitMs, nextProgress, type Progress, type Sight } from './convergence.ts';
+
+const START = Date.parse('2026-01-01T01:00:00Z');
+
+const plan = (generation = 1, uid = 'p'): PlanResource =>
+  PlanResource.parse({
+    apiVersion: 'despatch.dev/v1alpha1',
+    kind: 'Plan',
+    metadata: {
+      name: 'free',
+      uid,
+      generation,
+      resourceVersion: '1',
+      creationTimestamp: '2026-01-01T00:00:00Z',
+    },
+    spec: { displayName: 'Free', limits: PLANS.free },
+  });
+
+/** A tenant of this generation whose status says this: of which generation and plan, and `True` or a reason. */
+function tenant(generation: number, said?: string, of = { generation, plan: 1 }): TenantResource {
+  const ready = {
+    type: 'Ready',
+    status: said === 'True' ? 'True' : 'False',
+    reason: said === 'True' ? 'Reconciled' : said,
+    message: '',
+    observedGeneration: of.generation,
+    lastTransitionTime: '2026-01-01T00:00:00Z',
+  };
+  return TenantResource.parse({
+    apiVersion: 'despatch.dev/v1alpha1',
+    kind: 'Tenant',
+    metadata: {
+      name: 'acme',
+      namespace: 'team',
+      uid: 'u',
+      generation,
+      resourceVersion: '1',
+      creationTimestamp: '2026-01-01T00:00:00Z',
+    },
+    ...(said === undefined
+      ? {}
+      : {
+          status: {
+            observedGeneration: of.generation,
+            plan: { name: 'free', generation: of.plan },
+            conditions: [ready],
+          },
+        }),
+  });
+}
+
+const paused = (one: TenantResource): TenantResource => ({
+  ...one,
+  metadata: { ...one.metadata, annotations: { 'despatch.dev/paused': 'true' } },
+});
+
+type Seen = Partial<Omit<Sight, 'at'>> & { readonly tenant: TenantResource };
+
+/** What is told of sights a second apart, in seconds. */
+function told(...sights: readonly Seen[]): number[] {
+  let progress: Progress | undefined;
+  return sights.flatMap((sight, i) => {
+    const next = nextProgress(progress, {
+      plan: plan(),
+      isFromBefore: false,
+      ...sight,
+      at: START + i * 1_000,
+    });
+    progress = next.progress;
+    return next.tookMs === undefined ? [] : [next.tookMs / 1_000];
+  });
+}
+
+describe('a change is told once, with the time from its first sight:', () => {
+  test('a new tenant', () => {
+    expect(told({ tenant: tenant(1) }, { tenant: tenant(1) }, { tenant: tenant(1, 'True') })).toEqual([2]);
+  });
+
+  test('a new generation, through the faults of the platform on its way', () => {
+    const behind = { generation: 1, plan: 1 };
+    expect(
+      told(
+        { tenant: tenant(1, 'True') },
+        { tenant: tenant(2, 'True', behind) },
+        { tenant: tenant(2, 'DatabaseUnavailable') },
+        { tenant: tenant(2, 'VaultUnavailable') },
+        { tenant: tenant(2, 'True') },
+        { tenant: tenant(2, 'True') },
+      ),
+    ).toEqual([3]);
+  });
+
+  test('a new revision of the plan', () => {
+    expect(
+      told(
+        { tenant: tenant(1, 'True') },
+        { tenant: tenant(1, 'True'), plan: plan(2) },
+        { tenant: tenant(1, 'True', { generation: 1, plan: 2 }), plan: plan(2) },
+      ),
+    ).toEqual([1]);
+  });
+
+  test('changes that came before the first of them was in force, as one, from that first one', () => {
+    expect(
+      told(
+        { tenant: tenant(1, 'True') },
+        { tenant: tenant(2, 'True', { generation: 1, plan: 1 }) },
+        { tenant: tenant(3, 'True', { generation: 1, plan: 1 }) },
+        { tenant: tenant(3, 'True', { generation: 1, plan: 1 }), plan: plan(2) },
+        { tenant: tenant(3, 'True', { generation: 3, plan: 2 }), plan: plan(2) },
+      ),
+    ).toEqual([3]);
+  });
+});
+
+describe('nothing is told of', () => {
+  test('what is in force at the first sight, and looked at again and again', () => {
+    expect(told({ tenant: tenant(4, 'True'), isFromBefore: true }, { tenant: tenant(4, 'True') })).toEqual(
+      [],
+    );
+  });
+
+  test('a Ready that goes and comes back while nothing was changed', () => {
+    const sights = [tenant(1, 'True'), tenant(1, 'VaultRefused'), tenant(1, 'True')];
+    expect(told(...sights.map((one) => ({ tenant: one })))).toEqual([]);
+  });
+
+  test('a pause, and the return from it to what was in force before', () => {
+    expect(
+      told(
+        { tenant: tenant(1, 'True') },
+        { tenant: paused(tenant(1, 'True')) },
+        { tenant: paused(tenant(1, 'Paused')) },
+        { tenant: tenant(1, 'Paused') },
+        { tenant: tenant(1, 'True') },
+      ),
+    ).toEqual([]);
+  });
+});
+
+describe('the clock begins anew', () => {
+  test('with the end of a pause, for what was changed before and during it', () => {
+    expect(
+      told(
+        { tenant: tenant(1) },
+        { tenant: paused(tenant(2)) },
+        { tenant: paused(tenant(3, 'Paused')) },
+        { tenant: tenant(3, 'Paused') },
+        { tenant: tenant(3, 'True') },
+      ),
+    ).toEqual([1]);
+  });
+
+  test('with the plan that was missing', () => {
+    expect(
+      told(
+        { tenant: tenant(1), plan: undefined },
+        { tenant: tenant(1, 'PlanNotFound'), plan: undefined },
+        { tenant: tenant(1, 'PlanNotFound') },
+        { tenant: tenant(1, 'True') },
+      ),
+    ).toEqual([1]);
+  });
+
+  test('with a plan that was made anew after the old one was gone', () => {
+    expect(
+      told(
+        { tenant: tenant(1, 'True') },
+        { tenant: tenant(1, 'PlanNotFound'), plan: undefined },
+        { tenant: tenant(1, 'PlanNotFound'), plan: plan(1, 'other') },
+        { tenant: tenant(1, 'True'), plan: plan(1, 'other') },
+      ),
+    ).toEqual([1]);
+  });
+
+  test.each(['SlugConflict', 'Purging'])('with the change that mends %s', (reason) => {
+    expect(
+      told(
+        { tenant: tenant(1) },
+        { tenant: tenant(1, reason) },
+        { tenant: tenant(1, reason) },
+        { tenant: tenant(2, reason, { generation: 1, plan: 1 }) },
+        { tenant: tenant(2, 'True') },
+      ),
+    ).toEqual([1]);
+  });
+
+  test.each(['SlugConflict', 'Purging'])('never where %s ends by itself', (reason) => {
+    expect(told({ tenant: tenant(1) }, { tenant: tenant(1, reason) }, { tenant: tenant(1, 'True') })).toEqual(
+      [],
+    );
+  });
+});
+
+describe('what was there before this process counts', () => {
+  test('from when it was made where no controller has ever said a word of it', () => {
+    expect(told({ tenant: tenant(2), isFromBefore: true }, { tenant: tenant(2, 'True') })).toEqual([3_601]);
+  });
+
+  test('from the start where it has a status', () => {
+    expect(
+      told(
+        { tenant: tenant(2, 'True', { generation: 1, plan: 1 }), isFromBefore: true },
+        { tenant: tenant(2, 'True') },
+      ),
+    ).toEqual([1]);
+  });
+
+  test('from the start where its time lies ahead of our clock', () => {
+    const { progress } = nextProgress(undefined, {
+      tenant: tenant(1),
+      plan: plan(),
+      at: 0,
+      isFromBefore: true,
+    });
+    expect(progress.since).toBe(0);
+  });
+});
+
+test('the longest wait is that of the oldest change, and there is none where nothing waits', () => {
+  expect(longestWaitMs([{ reached: '1 p 1' }, { since: 4_000 }, { since: 1_000 }], 9_000)).toBe(8_000);
+  expect(longestWaitMs([{ reached: '1 p 1' }, {}], 9_000)).toBe(0);
+});

@@ -1,0 +1,40 @@
+import type { TenantId } from '#core/domain/ids.ts';
+import type { Limits } from '#core/domain/plan.ts';
+import type { KeyFacts } from '#core/platform/vault-keys.ts';
+import { wholeSeconds } from '../conditions.ts';
+import type { TenantResource } from '../resources/tenant-resource.ts';
+import { slugOf, type PlanRevision } from './wanted-tenant.ts';
+import type { Facts } from './write-status.ts';
+
+export type InForce = {
+  /** Null where the resource speaks for no tenant. */
+  readonly id: TenantId | null;
+  readonly limits: Limits | null;
+  readonly plan: PlanRevision | null;
+};
+
+/** @param key Absent where Vault did not tell: what was known of it stays. */
+export function factsFound(
+  tenant: TenantResource,
+  { id, limits, plan }: InForce,
+  key: KeyFacts | undefined,
+): Facts {
+  const known = tenant.status?.encryption;
+  return {
+    slug: slugOf(tenant),
+    ...(id === null ? {} : { tenantId: id }),
+    ...(limits === null ? {} : { effectiveLimits: limits }),
+    ...(plan === null ? {} : { plan: { name: plan.name, generation: plan.generation } }),
+    ...(key === undefined ? (known === undefined ? {} : { encryption: known }) : { encryption: shown(key) }),
+  };
+}
+
+/** While the database is away, what was in force stays in force. */
+export function factsKnown(tenant: TenantResource): Facts {
+  const { conditions: _conditions, observedGeneration: _generation, ...facts } = tenant.status ?? {};
+  return { ...facts, slug: slugOf(tenant) };
+}
+
+function shown({ name, latestVersion, rotatedAt }: KeyFacts): Facts['encryption'] & object {
+  return { keyName: name, latestVersion, lastRotationTime: wholeSeconds(rotatedAt) };
+}

@@ -1,0 +1,67 @@
+import { keyOf } from '#core/platform/kube-object.ts';
+import type { PlanResource } from '../resources/plan-resource.ts';
+import type { TenantResource } from '../resources/tenant-resource.ts';
+import type { ResourceCache } from '../runtime/resource-cache.ts';
+import { longestWaitMs, nextProgress, type Progress } from './convergence.ts';
+
+type Watched<T extends TenantResource | PlanResource> = Pick<
+  ResourceCache<T>,
+  'get' | 'all' | 'subscribe' | 'synced'
+>;
+
+export type ConvergenceOptions = {
+  readonly tenants: Watched<TenantResource>;
+  readonly plans: Watched<PlanResource>;
+  readonly tenantsOf: (planName: string) => readonly TenantResource[];
+  /** Told of each change of a tenant, or of its plan, that has come into force, with what that took. */
+  readonly onConverged: (seconds: number) => void;
+  /** Milliseconds since the epoch, never set back. */
+  readonly now: () => number;
+};
+
+export type ConvergenceTracking = {
+  readonly longestWaitSeconds: () => number;
+  /** An entry for each resource that lives. */
+  readonly progress: ReadonlyMap<string, Progress>;
+};
+
+/**
+ * Follows tenants through the caches alone, from the first full list on: what counts is what everybody can read in the
+ * status. So a process that waits for the lease knows as well since when a change is waited for, and goes on counting
+ * where the leader before it ended.
+ */
+export function trackConvergence(options: ConvergenceOptions): ConvergenceTracking {
+  const { tenants, plans, tenantsOf, onConverged, now } = options;
+  const progress = new Map<string, Progress>();
+  let isBegun = false;
+
+  const see = (tenant: TenantResource, isFromBefore = false): void => {
+    const key = keyOf(tenant);
+    // How long a deletion takes is up to what there is to delete.
+    if (tenant.metadata.deletionTimestamp !== undefined) {
+      progress.delete(key);
+      return;
+    }
+    const sight = { tenant, plan: plans.get(tenant.spec.planRef.name), at: now(), isFromBefore };
+    const next = nextProgress(progress.get(key), sight);
+    progress.set(key, next.progress);
+    if (next.tookMs !== undefined) onConverged(next.tookMs / 1_000);
+  };
+
+  tenants.subscribe(({ type, key, object }) => {
+    if (!isBegun) return;
+    if (type === 'deleted') progress.delete(key);
+    else see(object);
+  });
+  plans.subscribe(({ key }) => {
+    if (!isBegun) return;
+    for (const tenant of tenantsOf(key)) see(tenant);
+  });
+  // Before that a plan may be missing only because it was not listed yet.
+  void Promise.all([tenants.synced, plans.synced]).then(() => {
+    isBegun = true;
+    for (const tenant of tenants.all()) see(tenant, true);
+  });
+
+  return { progress, longestWaitSeconds: () => longestWaitMs(progress.values(), now()) / 1_000 };
+}

@@ -1,0 +1,41 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { boundedStore } from './bounded-store.ts';
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const silent = (): Promise<never> => new Promise(() => undefined);
+
+/** When the promise is rejected, in milliseconds from now. */
+async function rejectedAfter(work: Promise<unknown>): Promise<number> {
+  const startedAt = Date.now();
+  const rejected = work.then(
+    () => Number.NaN,
+    () => Date.now() - startedAt,
+  );
+  await vi.runAllTimersAsync();
+  return rejected;
+}
+
+test('an operation that gets no answer fails when its time is over, and one with a time of its own at that', async () => {
+  const store = boundedStore({ find: silent, purgeSome: silent }, 1_000, { purgeSome: 60_000 });
+  expect(await rejectedAfter(store.find())).toBe(1_000);
+  expect(await rejectedAfter(store.purgeSome())).toBe(60_000);
+});
+
+test('an operation keeps its arguments, its result and its fault', async () => {
+  const store = boundedStore(
+    {
+      find: async (slug: string, most: number) => `${slug} ${most}`,
+      apply: () => Promise.reject(new Error('refused')),
+    },
+    1_000,
+  );
+  expect(await store.find('acme', 3)).toBe('acme 3');
+  await expect(store.apply()).rejects.toThrow('refused');
+  expect(vi.getTimerCount()).toBe(0);
+});
