@@ -2,7 +2,7 @@ import { meterOf, startService, type Bench, type Measured } from './bench.ts';
 import { wallMs } from './clock.ts';
 import { openLoopFigures } from './latency.ts';
 import { ledgerOf, sumLedgers } from './ledger.ts';
-import { offer, offerUnmetered } from './offer.ts';
+import { offer } from './offer.ts';
 import { untilArrived } from './until.ts';
 
 /** In percent of what the whole service keeps up with. */
@@ -34,13 +34,19 @@ export async function running(bench: Bench): Promise<Measured> {
   for (const load of LOADS) {
     await helpers.provider.run('reset');
     const rate = (sustainedPerSecond * load) / 100;
-    const result = await offerUnmetered(bench, api, { rate });
+    const { result, cost } = await offer(bench, api, meter, { rate });
     await untilArrived(bench, result.accepted);
     const { arrivals } = await helpers.provider.run('take');
     ledgers.push(ledgerOf(result.accepted, arrivals));
     const latencies = openLoopFigures(result, arrivals);
     figures[`at${load}.offeredPerSecond`] = rate;
+    figures[`at${load}.coresBusy`] = (sum(cost.cpuUs) * rate) / 1_000_000;
     for (const [name, ms] of Object.entries(latencies)) figures[`at${load}.${name}`] = ms;
   }
   return { figures, cost: full.cost, refused, ledger: sumLedgers(ledgers) };
+}
+
+/** Not a number where there is nothing to add up. */
+function sum(cpuUs: Readonly<Record<string, number>> | null): number {
+  return cpuUs === null ? Number.NaN : Object.values(cpuUs).reduce((total, us) => total + us, 0);
 }

@@ -76,6 +76,7 @@ function running(measured: Measured, speed: number): Measured {
     );
   const loads = [25, 50, 80].flatMap((load) => [
     [`at${load}.offeredPerSecond`, 40 * load * speed] as [string, number],
+    [`at${load}.coresBusy`, load / 40] as [string, number],
     ...at(load),
   ]);
   const figures = { ...measured.figures, deliveredPerSecond: 3_000, sustainedPerSecond: 4_000 * speed };

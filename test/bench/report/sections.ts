@@ -38,6 +38,7 @@ export function sectionsOf(result: BenchResult): Section[] {
   const { rounds, growth } = result;
   return [
     { title: 'Targets', lines: targetLines(result) },
+    { title: 'What bounds them', lines: boundLines(rounds) },
     { title: 'Accepting', lines: rateLines(rounds, ACCEPTING, 'floor') },
     { title: 'Draining a backlog', lines: rateLines(rounds, DRAINING, 'drainLoop') },
     { title: 'What a message costs', lines: costLines(rounds) },
@@ -63,6 +64,39 @@ function targetLines(result: BenchResult): string[] {
       verdict,
     ]),
   );
+}
+
+/** What no queue could do better on this machine, and what is no queue's doing. */
+function boundLines(rounds: readonly Round[]): string[] {
+  const ratio = (one: FigurePath, other: FigurePath): string =>
+    showSpread(
+      spreadOver(rounds, (round) => figureOf(round, one) / figureOf(round, other)),
+      'x',
+    );
+  const drains = measuredOf(rounds, ['drainLoop', 'drainGraphile', 'drainBoss']).length === 3;
+  return [
+    ...(drains
+      ? table(
+          ['a bare undici loop, without any queue', ''],
+          [
+            ['to graphile-worker', ratio('drainLoop/ratePerSecond', 'drainGraphile/ratePerSecond')],
+            ['to pg-boss', ratio('drainLoop/ratePerSecond', 'drainBoss/ratePerSecond')],
+          ],
+        )
+      : []),
+    ...(measuredOf(rounds, ['fairness']).length > 0
+      ? [
+          '',
+          ...table(
+            ["quiet tenants' p99 beside a noisy one", ''],
+            [
+              ['to alone', ratio('fairness/besideP99Ms', 'fairness/aloneP99Ms')],
+              ['to the same load without a noisy one', ratio('fairness/besideP99Ms', 'fairness/evenP99Ms')],
+            ],
+          ),
+        ]
+      : []),
+  ];
 }
 
 function measuredOf<Name extends ContestantName>(rounds: readonly Round[], names: readonly Name[]): Name[] {
@@ -128,11 +162,12 @@ function latencyLines(rounds: readonly Round[]): string[] {
     `The whole service keeps up with ${of('running/sustainedPerSecond')} messages a second; in milliseconds at parts of that:`,
     '',
     ...table(
-      ['load', 'per second', '', 'p50', 'p99', 'p99.9'],
+      ['load', 'per second', 'cores busy', '', 'p50', 'p99', 'p99.9'],
       LOADS.flatMap((load) =>
         kinds.map(([kind, words], i) => [
           i === 0 ? `${load} %` : '',
           i === 0 ? of(`running/at${load}.offeredPerSecond`) : '',
+          i === 0 ? of(`running/at${load}.coresBusy`) : '',
           words,
           ...['P50', 'P99', 'P999'].map((p) => of(`running/at${load}.${kind}${p}Ms`)),
         ]),
