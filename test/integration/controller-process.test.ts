@@ -38,6 +38,8 @@ type Tenant = {
   status?: { tenantId?: string; conditions?: { type: string; status: string; reason: string }[] };
 };
 
+const MERGE = { contentType: 'application/merge-patch+json' };
+
 const pathOf = (name: string): string =>
   `/apis/despatch.dev/v1alpha1/namespaces/${namespace}/tenants/${name}`;
 
@@ -173,6 +175,22 @@ describe('a declared tenant', () => {
   });
 });
 
+test('each change is counted once, with the time until its status was Ready', async () => {
+  const count = async (): Promise<number> =>
+    Number(/^despatch_convergence_seconds_count (\d+)$/m.exec(await controller.metrics())?.[1]);
+  const before = await count();
+  const name = await declare();
+  await untilReady(name);
+  await expect.poll(count).toBe(before + 1);
+  await declare({ displayName: 'Changed' }, name);
+  await expect.poll(count).toBe(before + 2);
+  // Labels are no change of what is wanted, and a deletion is none that becomes Ready.
+  await kube.request('PATCH', pathOf(name), { metadata: { labels: { team: 'x' } } }, MERGE);
+  await kube.request('DELETE', pathOf(name));
+  await expect.poll(() => read(name)).toBeUndefined();
+  expect(await count()).toBe(before + 2);
+});
+
 describe('plans', () => {
   const planPath = (name: string): string => `/apis/despatch.dev/v1alpha1/plans/${name}`;
 
@@ -250,6 +268,8 @@ test('an unchanged cluster is looked at and not written to', async () => {
   await expect.poll(async () => Number(await passes()), { timeout: 20_000 }).toBeGreaterThan(0);
   expect([writes(), await rows()]).toEqual(before);
   expect((await read(name))?.metadata.resourceVersion).toBe(version);
+  // Nor is it a change that came into force.
+  expect(await controller.metrics()).toContain('despatch_convergence_seconds_count 0\n');
 });
 
 test('a tenant deleted and declared anew while no controller runs goes on as one', async () => {
@@ -257,12 +277,7 @@ test('a tenant deleted and declared anew while no controller runs goes on as one
   const id = await untilReady(name);
   await controller.end();
   await kube.request('DELETE', pathOf(name));
-  await kube.request(
-    'PATCH',
-    pathOf(name),
-    { metadata: { finalizers: null } },
-    { contentType: 'application/merge-patch+json' },
-  );
+  await kube.request('PATCH', pathOf(name), { metadata: { finalizers: null } }, MERGE);
   await expect.poll(() => read(name)).toBeUndefined();
   await declare({ displayName: 'Anew' }, name);
   await controller.start();
@@ -279,6 +294,11 @@ test('what happens while one controller takes over from another is not lost', as
   const name = await declare();
   await untilReady(name);
   expect(await leads(second)).toBe('1');
+  // It counts from when the second saw it, which was before it led.
+  const convergence = async (what: string): Promise<number> =>
+    Number(new RegExp(`^despatch_convergence_seconds_${what} (.+)$`, 'm').exec(await second.metrics())?.[1]);
+  await expect.poll(() => convergence('count')).toBe(1);
+  expect(await convergence('sum')).toBeGreaterThan(1);
   await controller.start();
   expect(await leads(controller)).toBe('0');
   // A clean end gives the lease up at once: the other need not wait for its end.

@@ -580,3 +580,88 @@ test('while the database is away the status says so without a word of SQL, and i
   await s.reconcile(key);
   expect(condition(key, 'Ready')).toMatchObject({ status: 'True' });
 });
+
+describe('a tenant that is Ready', () => {
+  const databaseAway = () =>
+    s.reconcilerWith({ store: { ...s.store, find: () => Promise.reject(new Error('no answer')) } });
+  const vaultSays = (code: 'unavailable' | 'refused') =>
+    s.reconcilerWith({
+      keys: { ...s.keys, ensure: () => Promise.reject(new KeyringError(code, 'no answer')) },
+    });
+
+  test.each([
+    ['the database', databaseAway],
+    ['Vault', () => vaultSays('unavailable')],
+  ])('stays so while %s gives no answer, and waits for its next regular look', async (_who, away) => {
+    const key = s.putTenant();
+    await s.reconcile(key);
+    const [before, pass] = [s.tenants.get(key)?.status, away()];
+    expect(await s.reconcile(key, pass)).toEqual([]);
+    expect(await pass(key, AbortSignal.timeout(20_000), s.deps.log)).toEqual({ requeueAfterMs: 300_000 });
+    expect(s.tenants.get(key)?.status).toEqual(before);
+  });
+
+  test('is so no longer when Vault refuses', async () => {
+    const key = s.putTenant();
+    await s.reconcile(key);
+    await expect(s.reconcile(key, vaultSays('refused'))).rejects.toThrow('no answer');
+    expect(condition(key, 'Ready')).toMatchObject({ status: 'False', reason: 'VaultRefused' });
+  });
+
+  test('is so no longer when somebody changed it and it cannot be set right', async () => {
+    const key = s.putTenant();
+    await s.reconcile(key);
+    await s.admin`update tenants set status = 'suspended', suspension_reason = 'abuse' where id = ${(await row(key))?.id ?? ''}`;
+    const pass = s.reconcilerWith({
+      store: { ...s.store, apply: () => Promise.reject(new Error('no answer')) },
+    });
+    await expect(s.reconcile(key, pass)).rejects.toThrow('no answer');
+    expect(condition(key, 'Ready')).toMatchObject({ status: 'False', reason: 'DatabaseUnavailable' });
+  });
+
+  test.each(['its resource', 'its plan'])(
+    'and then changed by %s while the database is away says so, and what is in force is still told',
+    async (what) => {
+      const plan = `p-${randomUUID().slice(0, 8)}`;
+      s.putPlan(plan, { messagesPerDay: 5 });
+      const key = s.putTenant({ planRef: { name: plan } });
+      await s.reconcile(key);
+      const before = s.tenants.get(key)?.status;
+      if (what === 'its plan') s.putPlan(plan, { messagesPerDay: 6 });
+      else s.putTenant({ planRef: { name: plan }, state: 'Suspended' }, { key });
+      const generation = what === 'its plan' ? 1 : 2;
+      await expect(s.reconcile(key, databaseAway())).rejects.toThrow('no answer');
+      expect(s.tenants.get(key)?.status).toMatchObject({
+        observedGeneration: generation,
+        tenantId: before?.tenantId,
+        plan: { name: plan, generation: 1 },
+        effectiveLimits: { messagesPerDay: 5 },
+        encryption: before?.encryption,
+      });
+      const said = s.tenants
+        .get(key)
+        ?.status?.conditions?.map(
+          ({ type, status, observedGeneration }) => `${type} ${status} ${observedGeneration}`,
+        );
+      expect(said).toEqual([
+        `Ready False ${generation}`,
+        `PlanResolved True ${generation}`,
+        `Applied False ${generation}`,
+        'KeyProvisioned True 1',
+        'Suspended False 1',
+      ]);
+      await s.reconcile(key);
+      expect(condition(key, 'Ready')).toMatchObject({ status: 'True', observedGeneration: generation });
+    },
+  );
+
+  test('and then deleted while the database is away says why it is still there', async () => {
+    const key = s.putTenant();
+    await s.reconcile(key);
+    s.remove(key);
+    await expect(s.reconcile(key, databaseAway())).rejects.toThrow('no answer');
+    expect(condition(key, 'Ready')).toMatchObject({ status: 'False', reason: 'DatabaseUnavailable' });
+    await s.reconcile(key);
+    expect(s.tenants.has(key)).toBe(false);
+  });
+});

@@ -15,6 +15,7 @@ test('the page names machine, versions, settings, method and every part that was
     '## How to read it',
     '## Method',
     '## Machine and run',
+    '## What bounds the targets',
     '## Accepting',
     '## Draining a backlog',
     '## What a message costs',

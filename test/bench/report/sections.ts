@@ -38,7 +38,7 @@ export function sectionsOf(result: BenchResult): Section[] {
   const { rounds, growth } = result;
   return [
     { title: 'Targets', lines: targetLines(result) },
-    { title: 'What bounds them', lines: boundLines(rounds) },
+    { title: 'What bounds the targets', lines: boundLines(rounds) },
     { title: 'Accepting', lines: rateLines(rounds, ACCEPTING, 'floor') },
     { title: 'Draining a backlog', lines: rateLines(rounds, DRAINING, 'drainLoop') },
     { title: 'What a message costs', lines: costLines(rounds) },
