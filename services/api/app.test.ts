@@ -2,9 +2,10 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { silentLogger } from '#core/platform/logger.ts';
 import { buildApp } from './app.ts';
+import { DEFAULT_HTTP_LIMITS, type HttpLimits } from './http-limits.ts';
 import { defineRoute } from './routes-kit.ts';
 
-async function setup() {
+async function setup(limits?: HttpLimits) {
   const route = defineRoute({
     method: 'POST',
     path: '/v1/things/:id',
@@ -23,6 +24,7 @@ async function setup() {
       fingerprintKey: Buffer.alloc(32),
       trustProxy: false,
       publicBaseUrl: 'http://api.test',
+      ...(limits === undefined ? {} : { limits }),
     },
     [route],
   );
@@ -45,4 +47,23 @@ test.each([
   const answer = await app.inject({ method: 'POST', url: '/v1/nothing', ...request });
   expect(answer.statusCode).toBe(404);
   expect(answer.json()).toMatchObject({ code: 'route_not_found' });
+});
+
+test('a process that is behind with its work refuses more, says when to come again, and recovers', async () => {
+  await using app = await setup({ ...DEFAULT_HTTP_LIMITS, loopDelayMaxMs: 100 });
+  const ask = () => app.inject({ method: 'POST', url: '/v1/things/1' });
+  await expect.poll(async () => (await ask()).statusCode).toBe(200);
+  const busy = setInterval(() => {
+    const until = performance.now() + 400;
+    while (performance.now() < until);
+  }, 10);
+  try {
+    await expect.poll(async () => (await ask()).statusCode, { timeout: 10_000 }).toBe(503);
+    const answer = await ask();
+    expect(answer.json()).toMatchObject({ statusCode: 503, code: 'dependency_unavailable' });
+    expect(answer.headers['retry-after']).toBe('5');
+  } finally {
+    clearInterval(busy);
+  }
+  await expect.poll(async () => (await ask()).statusCode, { timeout: 10_000 }).toBe(200);
 });
