@@ -14,6 +14,7 @@ const wake = (n: number): Wake => ({
 
 /** A dispatcher whose claims are answered by hand and start nothing. */
 function setup() {
+  const ended: string[] = [];
   const claims: { ids: string[]; answer: (claimed: ClaimedMessage[]) => void }[] = [];
   const dispatcher = createDispatcher({
     queue: createFairQueue<Wake>(1_000, 5_000),
@@ -27,10 +28,15 @@ function setup() {
     worker: 'worker',
     leaseMs: 60_000,
     inFlightMax: 512,
-    events: { attemptFinished: vi.fn(), claimFailed: vi.fn(), recordLost: vi.fn() },
+    events: {
+      attemptFinished: vi.fn(),
+      claimFailed: vi.fn(),
+      recordLost: vi.fn(),
+      endedUncalled: ({ id }, reason) => ended.push(`${id} ${reason}`),
+    },
   });
   const offer = (...numbers: number[]): void => numbers.forEach((n) => dispatcher.offer(wake(n)));
-  return { dispatcher, claims, offer };
+  return { dispatcher, claims, offer, ended };
 }
 
 test('what comes in one tick is claimed in one statement', async () => {
@@ -59,4 +65,16 @@ test('two claims at once, and what comes meanwhile shares the next', async () =>
   for (const { answer } of claims) answer([]);
   await dispatcher.stop();
   expect(dispatcher.inFlight).toBe(0);
+});
+
+test('what ended before a call is told, and gives its place back', async () => {
+  const { dispatcher, claims, offer, ended } = setup();
+  offer(1, 2);
+  await expect.poll(() => claims.length).toBe(1);
+  expect(dispatcher.inFlight).toBe(2);
+  const row = (n: number, action: ClaimedMessage['action']) =>
+    ({ ...wake(n), action }) as unknown as ClaimedMessage;
+  claims[0]?.answer([row(1, 'expired'), row(2, 'no_route')]);
+  await expect.poll(() => dispatcher.inFlight).toBe(0);
+  expect(ended.toSorted()).toEqual(['message 1 expired', 'message 2 no_route']);
 });

@@ -24,6 +24,7 @@ export type DispatcherDeps = {
     attemptFinished(message: ClaimedMessage, delivered: Delivered, settlement: Settlement | null): void;
     claimFailed(error: unknown): void;
     recordLost(message: ClaimedMessage, error: unknown): void;
+    endedUncalled(message: ClaimedMessage, reason: 'expired' | 'no_route'): void;
   };
 };
 
@@ -171,6 +172,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     }
     if (again) cleared.push(look.tenantId);
     const messages = found.messages.filter(({ id }) => !inHand.has(id));
+    // More than there were places for may have ended, so that the places that come back are fewer than none.
     queue.release(look.tenantId, look.places - messages.length);
     queue.looked(look.tenantId, found.more);
     for (const message of messages) start(message, look.tenantId);
@@ -182,6 +184,11 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   }
 
   function start(message: ClaimedMessage, placeOf: string): void {
+    if (message.action === 'expired' || message.action === 'no_route') {
+      deps.events.endedUncalled(message, message.action);
+      queue.release(placeOf);
+      return;
+    }
     // Our own attempt, under way or still being recorded while the database came back: it settles itself.
     if (held.has(message.id) || (message.action === 'send' && unrecorded.has(attemptOf(message)))) {
       queue.release(placeOf);

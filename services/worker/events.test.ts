@@ -105,3 +105,14 @@ test('the first call is the one that counts, after however many attempts without
   expect(await counted(accepted, { attempt: 2, ambiguous: 1 })).not.toContain(BEGUN);
   expect(await counted(accepted, { attempt: 2, providerWaits: 1 })).not.toContain(BEGUN);
 });
+
+test.each(['expired', 'no_route'] as const)(
+  'a message that ends without a call is one: %s',
+  async (reason) => {
+    const metrics = createWorkerMetrics({ providers: [{ id: 'twilio', channel: 'sms' }] });
+    createEvents(silentLogger, metrics, () => NOW).endedUncalled({ ...MESSAGE, action: reason }, reason);
+    const lines = (await metrics.expose()).text.split('\n');
+    expect(lines).toContain(given(reason));
+    expect(lines).toContain(ENDED);
+  },
+);

@@ -40,6 +40,13 @@ export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => num
       if (outcome.kind === 'accepted') log.debug(line, 'Attempt finished');
       else log.info(line, 'Attempt finished');
     },
+    /** A message ended before another call: its time was over, or its channel has lost its last provider. */
+    endedUncalled(message: ClaimedMessage, reason: 'expired' | 'no_route'): void {
+      const { tenantId, id: messageId, channel, attempt } = message;
+      metrics.givenUp(reason);
+      metrics.endToEndSeconds.observe({ channel }, (now() - message.enqueuedAt.getTime()) / 1_000);
+      log.info({ tenantId, messageId, channel, attempt, reason }, 'Message given up');
+    },
     claimFailed(error: unknown): void {
       log.error({ err: error }, 'Claim failed');
     },

@@ -55,6 +55,8 @@ const transient: AttemptOutcome = {
   failure: { class: 'provider_unavailable', code: 'http_503' },
 };
 
+const actionsOf = (claimed: readonly ClaimedMessage[]) => claimed.map(({ action }) => action);
+
 describe('claims', () => {
   test('a message is claimed by one of many workers that try at the same time, with its attempt row', async () => {
     await using b = await setup();
@@ -86,7 +88,7 @@ describe('claims', () => {
   test('an expired message ends as expired, and no provider is called', async () => {
     await using b = await setup();
     const wakes = await b.accept(1, { expires_at: new Date(Date.now() - 1_000).toISOString() });
-    expect(await b.store.claim(wakes, terms())).toEqual([]);
+    expect(actionsOf(await b.store.claim(wakes, terms()))).toEqual(['expired']);
     expect(await states(b)).toEqual(['expired']);
     expect(await dueCount(b)).toBe(0);
   });
@@ -95,7 +97,7 @@ describe('claims', () => {
     await using b = await setup();
     const wakes = await b.accept();
     await b.admin`update despatch.providers set status = 'disabled'`;
-    expect(await b.store.claim(wakes, terms())).toEqual([]);
+    expect(actionsOf(await b.store.claim(wakes, terms()))).toEqual(['no_route']);
     const [row] = await b.admin`select status, failure ->> 'class' as class from despatch.message_states`;
     expect(row).toEqual({ status: 'failed', class: 'no_route' });
   });

@@ -167,7 +167,7 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
   for (const channel of CHANNELS) endToEndSeconds.zero({ channel });
   const givenUp = new Counter({
     name: 'despatch_dead_letters_total',
-    help: 'Messages that a worker gave up after a call to the provider, by the reason.',
+    help: 'Messages that a worker gave up, by the reason: after a call, or as `expired` and `no_route` without another.',
     labelNames: ['reason'],
     registers: on,
   });

@@ -4,7 +4,8 @@ import { asJson, withDeadline, type Json, type Sql } from '#core/platform/postgr
 
 /** A message that a worker has to act on; see `claimed_message` in the schema. */
 export type ClaimedMessage = {
-  readonly action: 'send' | 'lost';
+  /** `expired` and `no_route`: it has ended instead of being claimed, and there is nothing to do but to tell. */
+  readonly action: 'send' | 'lost' | 'expired' | 'no_route';
   readonly id: string;
   readonly purgeOn: string;
   readonly seq: number;

@@ -187,6 +187,7 @@ end $$;
 -- Decides and starts. The caller holds the locks of the state rows; all are `queued` or `deferred`.
 -- A tenant's own rows decide: its suspension, its providers by age, the provider an ambiguous attempt bound it to.
 -- At most `most` are started; what waits for a blocked provider is put off, so that it does not stand in the way.
+-- What ended instead, as `expired` or `no_route`, is told as well.
 create function start_attempts(waiting candidate[], most integer, by_worker text, lease_ms integer, blocked uuid[])
 returns setof claimed_message
 language plpgsql set search_path = despatch, pg_temp as $$
@@ -256,11 +257,12 @@ begin
     where d.decision = 'send' and d.purge_on = day and s.id = d.id and s.purge_on = day;
   end loop;
   return query
-    select 'send', d.id, d.purge_on, d.seq, d.tenant_id, d.attempt + 1, d.retries, d.ambiguous, d.provider_waits,
+    select case d.decision when 'expire' then 'expired' else d.decision end, d.id, d.purge_on, d.seq, d.tenant_id,
+      case d.decision when 'send' then d.attempt + 1 else d.attempt end, d.retries, d.ambiguous, d.provider_waits,
       d.duplicate_risk, d.channel, d.address, d.sender, d.content, d.test, d.segments, d.delivery_guarantee,
       d.enqueued_at, d.expires_at, d.traceparent, d.provider_id, d.provider, d.provider_status, d.provider_version,
       d.discard
-    from unnest(decided) d where d.decision = 'send';
+    from unnest(decided) d where d.decision in ('send', 'expire', 'no_route');
 end $$;
 
 -- Claims the messages named by wake-ups. What another worker holds or has settled is passed over.
