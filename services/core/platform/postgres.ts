@@ -31,6 +31,7 @@ export function openPostgres(config: PostgresConfig): Postgres {
   const sql = postgres(config.url.reveal(), {
     max: config.poolMax,
     connect_timeout: 5,
+    backoff: reconnectSeconds,
     // Below the idle limits of common proxies and cloud load balancers.
     idle_timeout: 120,
     max_lifetime: 1800,
@@ -56,6 +57,14 @@ export function openPostgres(config: PostgresConfig): Postgres {
     // `end` can hang after a connection was reset (postgres#1142): never wait longer than its own timeout.
     [Symbol.asyncDispose]: () => withDeadline(sql.end({ timeout: 3 }), 5_000).catch(() => undefined),
   };
+}
+
+/**
+ * Before a connection that was lost is made anew. At most two seconds: a server that is back is found soon, and a wait
+ * that outlasts the end of the pool (3 s) would open a connection that nobody closes any more.
+ */
+function reconnectSeconds(failures: number): number {
+  return (0.5 + Math.random() / 2) * Math.min(3 ** failures / 100, 2);
 }
 
 /** Postgres cuts names at 63 bytes; in a cluster the host name is the pod's. */
