@@ -1,4 +1,4 @@
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { createFairQueue } from '#core/domain/fair-queue.ts';
 import type { Wake } from '#core/domain/wake.ts';
 import type { ClaimedMessage } from '#core/store/deliveries.ts';
@@ -12,6 +12,10 @@ const wake = (n: number): Wake => ({
   priority: 1,
 });
 
+const never = (): never => {
+  throw new Error('nothing was to be started');
+};
+
 /** A dispatcher whose claims are answered by hand and start nothing. */
 function setup() {
   const ended: string[] = [];
@@ -23,15 +27,15 @@ function setup() {
       claimDue: () => Promise.resolve({ messages: [], more: false }),
     },
     breakers: { blocked: () => [] } as unknown as Breakers,
-    deliver: vi.fn(),
-    recorder: { record: vi.fn(), drain: () => Promise.resolve() },
+    deliver: never,
+    recorder: { record: never, drain: () => Promise.resolve() },
     worker: 'worker',
     leaseMs: 60_000,
     inFlightMax: 512,
     events: {
-      attemptFinished: vi.fn(),
-      claimFailed: vi.fn(),
-      recordLost: vi.fn(),
+      attemptFinished: never,
+      claimFailed: never,
+      recordLost: never,
       endedUncalled: ({ id }, reason) => ended.push(`${id} ${reason}`),
     },
   });

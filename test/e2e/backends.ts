@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import postgres from 'postgres';
+import { postgres } from '#core/platform/postgres-driver.ts';
 import type { Sql } from '#core/platform/postgres.ts';
 import { startPostgres, type PostgresServer } from '../../deploy/servers/postgres.ts';
 import type { NatsServer } from '../../deploy/servers/nats.ts';

@@ -1,4 +1,4 @@
-import postgres from 'postgres';
+import { postgres } from '#core/platform/postgres-driver.ts';
 import { expect, test } from 'vitest';
 import { startPostgres } from '../../deploy/servers/postgres.ts';
 import { migrationFiles } from '#core/store/migration-files.ts';

@@ -1,6 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import postgres from 'postgres';
+import type { Row } from 'postgres';
+import { postgres } from '#core/platform/postgres-driver.ts';
+import type { Sql } from '#core/platform/postgres.ts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { projectRoot } from '#test/support/command.ts';
 import { startPostgres, type PostgresServer } from '../../deploy/servers/postgres.ts';
@@ -71,7 +73,7 @@ function urlOf(role: string): string {
   return url.href;
 }
 
-async function asSuperuser(database: string, work: (sql: postgres.Sql) => Promise<void>): Promise<void> {
+async function asSuperuser(database: string, work: (sql: Sql) => Promise<void>): Promise<void> {
   const sql = postgres(server.superuserUrl(database), { max: 1, onnotice: () => {} });
   try {
     await work(sql);
@@ -80,10 +82,7 @@ async function asSuperuser(database: string, work: (sql: postgres.Sql) => Promis
   }
 }
 
-async function as(
-  role: string,
-  work: (sql: postgres.Sql) => PromiseLike<postgres.Row[]>,
-): Promise<postgres.Row[]> {
+async function as(role: string, work: (sql: Sql) => PromiseLike<Row[]>): Promise<Row[]> {
   const sql = postgres(urlOf(role), { max: 1, onnotice: () => {} });
   try {
     return await work(sql);

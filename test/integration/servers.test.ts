@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
-import postgres from 'postgres';
+import { postgres } from '#core/platform/postgres-driver.ts';
 import { describe, expect, test } from 'vitest';
 import { secret } from '#core/domain/secret.ts';
 import { openPostgres } from '#core/platform/postgres.ts';

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import postgres from 'postgres';
+import { postgres } from '#core/platform/postgres-driver.ts';
 import { describe, expect, inject, test } from 'vitest';
 import { formatServiceKey, newKeyId } from '#core/domain/service-key.ts';
 import { freePort } from '../../deploy/servers/ports.ts';

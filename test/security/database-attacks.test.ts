@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import postgres from 'postgres';
+import { postgres } from '#core/platform/postgres-driver.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Sql, TransactionSql } from '#core/platform/postgres.ts';
 import { seedProvider, seedTenant, type SeededTenant } from '#test/support/seed.ts';
@@ -349,6 +349,6 @@ describe('tenants', () => {
   });
 });
 
-function disposable(sql: postgres.Sql): AsyncDisposable & { readonly sql: Sql } {
-  return { sql: sql as Sql, [Symbol.asyncDispose]: () => sql.end() };
+function disposable(sql: Sql): AsyncDisposable & { readonly sql: Sql } {
+  return { sql, [Symbol.asyncDispose]: () => sql.end() };
 }

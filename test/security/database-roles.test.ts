@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import postgres from 'postgres';
+import { postgres } from '#core/platform/postgres-driver.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ProviderAccountId, TenantId } from '#core/domain/ids.ts';
 import { secret } from '#core/domain/secret.ts';

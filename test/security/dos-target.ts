@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import postgres from 'postgres';
+import { postgres } from '#core/platform/postgres-driver.ts';
 import type { ApiKeyId } from '#core/domain/ids.ts';
 import type { Limits } from '#core/domain/plan.ts';
 import { secret } from '#core/domain/secret.ts';

@@ -98,7 +98,7 @@ const MAY_IMPORT: Partial<Record<Room, readonly Room[]>> = {
 
 /** The files that may import a package or a scope; what is not listed is imported nowhere in production. */
 const VENDORS: Readonly<Record<string, RegExp>> = {
-  postgres: /^services\/core\/platform\/postgres\.ts$/,
+  postgres: /^services\/core\/platform\/postgres(-driver)?\.ts$/,
   '@nats-io/*': /^services\/core\/platform\/nats\.ts$/,
   'node-vault': /^services\/core\/platform\/vault(-[a-z]+)?\.ts$/,
   '@kubernetes/client-node': /^services\/core\/platform\/kube(-[a-z]+)?\.ts$/,

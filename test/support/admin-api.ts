@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { FastifyInstance } from 'fastify';
-import postgres from 'postgres';
+import { postgres } from '#core/platform/postgres-driver.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import type { Limits } from '#core/domain/plan.ts';
 import { ROLES, type Role } from '#core/domain/role.ts';

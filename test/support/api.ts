@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
-import postgres from 'postgres';
+import { postgres } from '#core/platform/postgres-driver.ts';
 import type { ApiKeyId } from '#core/domain/ids.ts';
 import type { Limits } from '#core/domain/plan.ts';
 import type { Role, Scope } from '#core/domain/role.ts';

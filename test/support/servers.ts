@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import postgres from 'postgres';
+import { postgres } from '#core/platform/postgres-driver.ts';
+import type { Sql } from '#core/platform/postgres.ts';
 import { inject } from 'vitest';
 import { connectKube, type KubeAccess, type KubeConnection } from './kube-connection.ts';
 
@@ -108,7 +109,7 @@ export async function testKube(): Promise<KubeConnection> {
   return connectKube((await answer.json()) as KubeAccess);
 }
 
-async function administer(url: string, work: (sql: postgres.Sql) => Promise<unknown>): Promise<void> {
+async function administer(url: string, work: (sql: Sql) => Promise<unknown>): Promise<void> {
   const sql = postgres(url, { max: 1, onnotice: () => {} });
   try {
     await work(sql);

@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import postgres from 'postgres';
+import { postgres } from '#core/platform/postgres-driver.ts';
 import { inject } from 'vitest';
 import type { Channel } from '#core/domain/channel.ts';
 import type { Sql } from '#core/platform/postgres.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import fc from 'fast-check';
+import { array, assert, nat, property, tuple } from 'fast-check';
 import { createTurnQueue } from './turn-queue.ts';
 
 describe('turn queue', () => {
@@ -29,8 +29,8 @@ describe('turn queue', () => {
   });
 
   test('everything leaves once, in the order of its owner', () => {
-    fc.assert(
-      fc.property(fc.array(fc.tuple(fc.nat(5), fc.nat(4))), (steps) => {
+    assert(
+      property(array(tuple(nat(5), nat(4))), (steps) => {
         const queue = createTurnQueue<[owner: number, n: number]>();
         const out: [number, number][] = [];
         for (const [n, [owner, most]] of steps.entries()) {

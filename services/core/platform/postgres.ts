@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
-import postgres from 'postgres';
+import type driver from 'postgres';
 import type { Secret } from '#core/domain/secret.ts';
+import { postgres } from './postgres-driver.ts';
 
-export type Sql = postgres.Sql;
-export type TransactionSql = postgres.TransactionSql;
-export type Json = postgres.JSONValue;
+export type Sql = driver.Sql;
+export type TransactionSql = driver.TransactionSql;
+export type Json = driver.JSONValue;
 
 export type PostgresConfig = {
   readonly url: Secret;
