@@ -30,12 +30,13 @@ async function main({
     log('Mutants: the suite in broken copies of the source');
     const results = await runMutants(seed, (result) => log(mutantLine(result)));
     if (printsJson) print(JSON.stringify(results));
-    isPassed &&= results.every(({ isCaught }) => isCaught);
+    isPassed &&= results.every(({ isCaught, notRun }) => isCaught || notRun !== undefined);
   }
   process.exitCode = isPassed ? 0 : 1;
 }
 
-function mutantLine({ name, expected, isCaught, said }: MutantResult): string {
+function mutantLine({ name, expected, isCaught, said, notRun }: MutantResult): string {
+  if (notRun !== undefined) return `not run ${name}: ${notRun}`;
   if (expected === null) return `${isCaught ? 'passed' : 'FAILED'}  ${name}: ${said}`;
   return `${isCaught ? 'caught' : 'MISSED'}  ${name}: expected ${expected}, found ${said}`;
 }

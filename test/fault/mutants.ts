@@ -125,4 +125,17 @@ export const MUTANTS: readonly FaultMutant[] = [
     expected: 'canary',
     tree: 3,
   },
+  {
+    name: 'commits that nobody syncs',
+    patches: [
+      {
+        file: 'services/core/platform/postgres.ts',
+        find: "search_path: 'despatch',",
+        replace: "search_path: 'despatch',\n      synchronous_commit: 'off',",
+      },
+    ],
+    fault: 'postgres-power-lost',
+    expected: 'lost',
+    tree: 5,
+  },
 ];

@@ -12,9 +12,14 @@ export type MutantResult = {
   readonly isCaught: boolean;
   /** What it did say. */
   readonly said: string;
+  /** Why this machine does not let its fault happen, without which there is nothing to see. */
+  readonly notRun?: string | undefined;
 };
 
-type Outcome = { readonly violations: readonly { readonly name: string; readonly detail: string }[] };
+type Outcome = {
+  readonly violations: readonly { readonly name: string; readonly detail: string }[];
+  readonly trials: readonly { readonly name: string; readonly notRun?: string }[];
+};
 
 const RATE = '80';
 const AT_ONCE = 2;
@@ -53,12 +58,13 @@ async function runTree(mutants: readonly FaultMutant[], seed: number): Promise<M
   const patches = mutants.flatMap(({ name, patches }) => patches.map((patch) => ({ name, ...patch })));
   await using tree = await plantMutants(patches);
   const outcome = await runIn(tree.root, faultsOf(mutants), seed);
-  const violated = typeof outcome === 'string' ? [] : outcome.violations.map(({ name }) => name);
-  return mutants.map(({ name, expected }) => ({
+  const { violations, trials } = typeof outcome === 'string' ? { violations: [], trials: [] } : outcome;
+  return mutants.map(({ name, expected, fault }) => ({
     name,
     expected,
-    isCaught: violated.includes(expected),
+    isCaught: violations.some((violation) => violation.name === expected),
     said: wordsOf(outcome, expected),
+    notRun: trials.find((trial) => trial.name === fault)?.notRun,
   }));
 }
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import postgres from 'postgres';
+import { postgres } from '#core/platform/postgres-driver.ts';
 import type { Sql } from '#core/platform/postgres.ts';
 import { STAND_IN_CERTIFICATE } from '#providers/smtp/stand-in-certificate.ts';
 import type { EnvironmentInput } from '../../deploy/quickstart/environments.ts';
@@ -61,7 +61,7 @@ export async function openServers(
   const state = newState({}, oidc.issuer);
   const natsAdmin = { user: 'test_admin', password: randomBytes(18).toString('hex') };
   const [database, vault, nats, traces] = await Promise.all([
-    startPostgres({ durable: false, settings: POSTGRES_SETTINGS, log }).then((server) => stack.use(server)),
+    startPostgres({ settings: POSTGRES_SETTINGS, log }).then((server) => stack.use(server)),
     startVault({ log }).then((server) => stack.use(server)),
     startAdministeredNats(folder, state.natsPasswords, natsAdmin).then((server) => stack.use(server)),
     startTraceCollector().then((collector) => stack.use(collector)),

@@ -2,6 +2,7 @@ import { healsItself, type Fault } from './fault.ts';
 
 const CONNECTIONS = 'despatch-%';
 const SEGMENTS_MAX = 24;
+const NO_DISK = 'a disk can be mounted by root on Linux only';
 
 export const POSTGRES_FAULTS: readonly Fault[] = [
   {
@@ -55,9 +56,17 @@ export const POSTGRES_FAULTS: readonly Fault[] = [
     },
   },
   {
+    name: 'postgres-power-lost',
+    async inject({ rig: { walDisk }, random }) {
+      if (walDisk === null) return { notRun: NO_DISK };
+      await walDisk.losePower();
+      return { target: 'postgres', holdMs: random.whole(0, 1_500), heal: walDisk.regainPower };
+    },
+  },
+  {
     name: 'disk-full',
     async inject({ rig: { ask, postgres, walDisk } }) {
-      if (walDisk === null) return { notRun: 'a disk can be mounted by root on Linux only' };
+      if (walDisk === null) return { notRun: NO_DISK };
       await walDisk.fill();
       // Segments that were made before hold the log for a while.
       for (let i = 0; i < SEGMENTS_MAX; i++) {
