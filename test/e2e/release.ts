@@ -14,6 +14,13 @@ import { releaseSecrets, releaseValues } from './release-values.ts';
 export const COMPONENTS = ['api', 'worker', 'controller'] as const;
 export type Component = (typeof COMPONENTS)[number];
 
+export type Deployed = {
+  /** Namespaces; empty: all. Default: that of its tenants. */
+  readonly watched?: readonly string[];
+  /** Values beyond those of all releases here, as Helm's `--set` takes them. */
+  readonly set?: readonly string[];
+};
+
 /** One release of the chart in a namespace of its own, and a second namespace with its tenants. */
 export type Release = {
   readonly name: string;
@@ -23,9 +30,8 @@ export type Release = {
   /**
    * Installs it, or upgrades it where it is installed, and waits until it is ready.
    * @param tag the image's.
-   * @param watched namespaces; empty: all. Default: that of its tenants.
    */
-  readonly deploy: (tag: string, watched?: readonly string[]) => Promise<void>;
+  readonly deploy: (tag: string, deployed?: Deployed) => Promise<void>;
   readonly test: () => Promise<string>;
   readonly uninstall: () => Promise<void>;
   /** Where the api answers, from outside of the cluster. */
@@ -95,7 +101,7 @@ export async function prepareRelease(options: ReleaseOptions): Promise<Release> 
     namespace,
     tenantNamespace,
     own,
-    async deploy(tag, watchNamespaces = [tenantNamespace]) {
+    async deploy(tag, { watched: watchNamespaces = [tenantNamespace], set = [] } = {}) {
       const values = releaseValues({
         backends,
         own,
@@ -108,7 +114,8 @@ export async function prepareRelease(options: ReleaseOptions): Promise<Release> 
       const file = join(folder, `values-${name}-${tag}.json`);
       await writeFile(file, JSON.stringify(values, null, 2));
       const wait = ['--wait', '--wait-for-jobs', `--timeout=${READY_SECONDS}s`];
-      const args = ['upgrade', '--install', 'despatch', CHART, ...here, '--values', file, ...wait];
+      const beyond = set.flatMap((value) => ['--set', value]);
+      const args = ['upgrade', '--install', 'despatch', CHART, ...here, '--values', file, ...beyond, ...wait];
       await helm(args, READY_SECONDS);
       const [service] = await kubectl.list('services', '--selector', labels('api'), ...here);
       const port = (service?.spec.ports as { nodePort?: number }[] | undefined)?.find(

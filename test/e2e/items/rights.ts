@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { createApiClient } from '../../../deploy/quickstart/api-client.ts';
 import { auditPosition, readAuditLog, type AuditEntry } from '../cluster/audit-log.ts';
 import { forbiddenRequests, grantsTo, unusedGrants } from '../cluster/grants.ts';
 import type { Kubectl } from '../cluster/kubectl.ts';
@@ -64,7 +65,7 @@ export const rights: Item<Stage> = {
     await step('an installation over all namespaces picks the Tenants up again', async () => {
       // The old controller loses its rights a moment before it ends.
       const from = await auditPosition(auditLogOf(stage));
-      await release.deploy(TAGS.second, []);
+      await release.deploy(TAGS.second, { watched: [] });
       await kubectl.patch(
         TENANTS,
         kept.name,
@@ -76,8 +77,44 @@ export const rights: Item<Stage> = {
       await sendsAsBefore(stage, release, kept);
       assert.deepEqual(forbiddenRequests(await entriesOf(stage, release, from)), []);
     });
+    await step(
+      "with the migration as the release's own Job, helm test has its message delivered",
+      async () => {
+        await kubectl.apply(await canarySecret(release, kept));
+        const canary = ['tests.canary.enabled=true', `tests.canary.existingSecret=${CANARY}`];
+        await release.deploy(TAGS.second, { watched: [], set: ['migrations.mode=job', ...canary] });
+        const jobs = await kubectl.list('jobs', '--namespace', release.namespace);
+        assert.ok(
+          jobs.some(({ status }) => status.succeeded === 1),
+          'no Job has migrated',
+        );
+        await release.test();
+      },
+    );
+    await step('a release told to lets go of its Tenants, and deletes nothing of theirs', async () => {
+      await release.deploy(TAGS.second, { watched: [], set: ['uninstall.releaseFinalizers=true'] });
+      await release.uninstall();
+      const where = ['--namespace', release.tenantNamespace];
+      await kubectl.delete(TENANTS, kept.name, ...where, '--timeout=30s');
+      const status = await release.own.ask(
+        (sql) => sql<{ status: string }[]>`select status from despatch.tenants where id = ${kept.id}`,
+      );
+      assert.deepEqual(status, [{ status: 'active' }]);
+    });
   },
 };
+
+const CANARY = 'despatch-canary';
+
+/** A key that sends no message to anybody, as an operator would make it for `helm test`. */
+async function canarySecret({ origin, namespace }: Release, tenant: OnboardedTenant): Promise<object> {
+  const owner = { token: tenant.token, tenantSlug: tenant.slug };
+  const api = createApiClient(origin(), () => {});
+  const body = { name: 'canary', mode: 'test' };
+  const { key } = await api.call<{ key: string }>(owner, 'POST', '/v1/admin/api-keys', body);
+  const metadata = { name: CANARY, namespace };
+  return { apiVersion: 'v1', kind: 'Secret', metadata, stringData: { 'service-key': key } };
+}
 
 type PodSpec = {
   readonly automountServiceAccountToken?: boolean;
