@@ -1,6 +1,6 @@
 // `npm run bench`: see HELP in options.ts.
-import { mkdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { projectRoot } from '../support/command.ts';
 import { startHelpers, type Bench } from './measure/bench.ts';
 import { measureGrowth, requireSpace, type Growth } from './measure/growth.ts';
@@ -19,7 +19,7 @@ const log = (line: string): void => void process.stderr.write(`${line}\n`);
 try {
   const options = parseOptions(process.argv.slice(2));
   if (options === 'help') process.stdout.write(HELP);
-  else await report(await measure(options));
+  else await report(options, await measure(options));
 } catch (error) {
   log(error instanceof TypeError ? error.message : String(error instanceof Error ? error.stack : error));
   process.exitCode = 1;
@@ -38,12 +38,13 @@ async function measure(options: BenchOptions): Promise<BenchResult> {
   if (options.measuresGrowth) await requireSpace(bench);
   const machine = await describeMachine(stack);
   const takenAt = new Date().toISOString();
+  const last = options.resumes ? await lastResult() : null;
   const step = (line: string): void => {
     ending.signal.throwIfAborted();
     log(line);
   };
-  const rounds: Round[] = [];
-  for (let number = 1; number <= options.rounds; number++) {
+  const rounds: Round[] = [...(last?.rounds ?? [])];
+  for (let number = 1; last === null && number <= options.rounds; number++) {
     rounds.push(
       await measureRound(bench, number, (name) => step(`round ${number} of ${options.rounds}: ${name}`)),
     );
@@ -51,7 +52,8 @@ async function measure(options: BenchOptions): Promise<BenchResult> {
     await keep({ takenAt, machine, options, rounds, growth: null });
   }
   const growth = options.measuresGrowth ? await grow(bench, rounds, step) : null;
-  const result = { takenAt, machine, options, rounds, growth };
+  // What describes the rounds is what they were measured with.
+  const result = { takenAt, machine, options, ...last, rounds, growth };
   await keep(result);
   return result;
 }
@@ -65,16 +67,27 @@ function textOf(result: BenchResult): string {
   return `${JSON.stringify(result, null, 2)}\n`;
 }
 
+const KEPT = join(projectRoot, '.despatch', 'bench.json');
+
 async function keep(result: BenchResult): Promise<void> {
-  await mkdir(join(projectRoot, '.despatch'), { recursive: true });
-  await writeFile(join(projectRoot, '.despatch', 'bench.json'), textOf(result));
+  await mkdir(dirname(KEPT), { recursive: true });
+  await writeFile(KEPT, textOf(result));
 }
 
-async function report(result: BenchResult): Promise<void> {
-  if (result.options.writesPage) {
+/** @throws TypeError where there is none with a round. */
+async function lastResult(): Promise<BenchResult> {
+  const text = await readFile(KEPT, 'utf8').catch(() => null);
+  const result = text === null ? null : (JSON.parse(text) as BenchResult);
+  if (result === null || result.rounds.length === 0)
+    throw new TypeError(`--resume found no round in ${KEPT}`);
+  return result;
+}
+
+async function report(options: BenchOptions, result: BenchResult): Promise<void> {
+  if (options.writesPage) {
     await writeFile(join(projectRoot, 'services', 'PERFORMANCE.md'), layoutPage(result));
   }
-  process.stdout.write(result.options.printsJson ? textOf(result) : layoutReport(result));
+  process.stdout.write(options.printsJson ? textOf(result) : layoutReport(result));
   const { lost, repeated } = ledgerOfResult(result);
   if (lost + repeated > 0) throw new TypeError(`${lost} messages were lost, ${repeated} were sent twice`);
 }

@@ -32,3 +32,8 @@ test('an unknown contestant is refused by name', () => {
 test('help is help whatever stands beside it', () => {
   expect(parseOptions(['--help', '--quick'])).toBe('help');
 });
+
+test('only growth can go on where the rounds ended', () => {
+  expect(parseOptions(['--full', '--resume'])).toMatchObject({ measuresGrowth: true, resumes: true });
+  expect(() => parseOptions(['--resume'])).toThrow('--resume needs --full');
+});

@@ -20,6 +20,8 @@ export type BenchOptions = {
   /** What is measured; everything unless chosen. */
   readonly only: readonly ContestantName[];
   readonly measuresGrowth: boolean;
+  /** Takes the rounds of the last result and goes on with growth. */
+  readonly resumes: boolean;
   /** Messages of the largest database, with growth. */
   readonly growTo: number;
   readonly writesPage: boolean;
@@ -46,6 +48,7 @@ result to .despatch/bench.json, and fails when a message was lost or sent twice.
   --seed N          order of the contestants (from the clock; printed with the result)
   --only A,B        measures these alone, see below; targets that need others say "not measured"
   --full            growth as well: from 1 thousand to 10 million messages and from 10 to 10,000 tenants
+  --resume          with --full: keeps the rounds of the last result and measures growth alone
   --grow-to N       messages of the largest database with --full (10000000)
   --write           writes services/PERFORMANCE.md
   --quick           one short round to see that all works: --rounds 1 --seconds 3 --warm 1 --backlog 5000
@@ -54,7 +57,7 @@ result to .despatch/bench.json, and fails when a message was lost or sent twice.
   --json            prints the result as JSON instead of tables
   --help            this text
 
-About seven minutes a round, and half an hour for --full, on two cores.
+About seven minutes a round, and an hour for --full, on two cores.
 
 Contestants: ${CONTESTANT_NAMES.join(' ')}
 `;
@@ -75,6 +78,7 @@ export function parseOptions(args: readonly string[]): BenchOptions | 'help' {
       seed: { type: 'string' },
       only: { type: 'string' },
       full: { type: 'boolean', default: false },
+      resume: { type: 'boolean', default: false },
       'grow-to': { type: 'string' },
       write: { type: 'boolean', default: false },
       profile: { type: 'string' },
@@ -85,6 +89,7 @@ export function parseOptions(args: readonly string[]): BenchOptions | 'help' {
   });
   if (values.help) return 'help';
   const { quick } = values;
+  if (values.resume && !values.full) throw new TypeError('--resume needs --full');
   return {
     rounds: whole('rounds', values.rounds ?? (quick ? '1' : '5'), 100),
     measureMs: 1_000 * whole('seconds', values.seconds ?? (quick ? '3' : '8'), 600),
@@ -97,6 +102,7 @@ export function parseOptions(args: readonly string[]): BenchOptions | 'help' {
     seed: whole('seed', values.seed ?? String(1 + (Date.now() % 1_000_000)), 1_000_000),
     only: (values.only?.split(',') ?? CONTESTANT_NAMES).map((name) => oneOf('only', CONTESTANT_NAMES, name)),
     measuresGrowth: values.full,
+    resumes: values.resume,
     growTo: whole('grow-to', values['grow-to'] ?? (quick ? '100000' : '10000000'), 100_000_000),
     writesPage: values.write,
     printsJson: values.json,

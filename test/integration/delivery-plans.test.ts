@@ -1,12 +1,16 @@
 import { expect, test } from 'vitest';
 import { settle } from '#core/domain/settle.ts';
+import type { TenantId } from '#core/domain/ids.ts';
 import type { Sql } from '#core/platform/postgres.ts';
+import { listMessages } from '#core/store/messages.ts';
 import { deliveryStore, type ClaimedMessage, type Completion } from '#core/store/deliveries.ts';
 import { acceptBatch, acceptRow, seedProvider, seedTenant } from '#test/support/seed.ts';
 import { setupStores } from '#test/support/worker.ts';
 import { toCompletion } from '../../services/worker/completion.ts';
 
 const STORED = 600;
+/** So many that the planner takes one tenant's rows for few. */
+const OTHERS = 60;
 const TERMS = { worker: 'w1', leaseMs: 60_000, blocked: [] };
 
 /** What the planner thinks of empty tables stays with a connection, and connections live long. */
@@ -42,6 +46,48 @@ test('what a batch reads does not grow with what is stored, on a connection that
     connection.release();
   }
 });
+
+test('a page of the list reads no more than a page, whatever is stored and however well the tables are known', async () => {
+  await using b = await setupStores();
+  const { tenantId } = await fillFor(b, STORED);
+  for (let i = 0; i < OTHERS; i++) await fillFor(b, STORED / OTHERS);
+  await b.admin`vacuum (analyze) despatch.messages, despatch.message_states`;
+  const page = 10;
+  const connection = await b.admin.reserve();
+  try {
+    await connection`set search_path = despatch`;
+    const read = await rowsRead(connection, async () => {
+      // As the api's role, whose rows are those of one tenant.
+      await connection`set local role despatch_api`;
+      await connection`select set_config('app.tenant', ${tenantId}, true)`;
+      const rows = await listMessages(
+        tenantId as TenantId,
+        connection as never,
+        {},
+        { before: undefined, most: page },
+      );
+      expect(rows).toHaveLength(page);
+      await connection`reset role`;
+    });
+    // A message, its state, and what tells which accounts were tried.
+    expect(read).toBeLessThan(10 * page);
+  } finally {
+    connection.release();
+  }
+});
+
+async function fillFor(b: Stores, messages: number): Promise<SeededTenant> {
+  const tenant = await seedTenant(b.admin);
+  await seedProvider(b.admin, tenant.tenantId);
+  await acceptBatch(
+    b.api,
+    Array.from({ length: messages }, () => acceptRow(tenant)),
+  );
+  return tenant;
+}
+
+type Stores = Awaited<ReturnType<typeof setupStores>>;
+type SeededTenant = Awaited<ReturnType<typeof seedTenant>>;
 
 function accepted(message: ClaimedMessage): Completion {
   const outcome = { kind: 'accepted', providerMessageId: 'p-1' } as const;

@@ -93,6 +93,10 @@ export async function findMessage(
   return row;
 }
 
+/**
+ * The state is looked up row by row. As an ordinary join it has the planner believe that a tenant's states are a chance
+ * in a thousand, and that all of its messages had better be read and sorted for one page.
+ */
 function selectMessages(tx: TransactionSql) {
   return tx`
     select m.seq, m.id, m.purge_on, m.external_id, m.channel, m.recipient, m.sender, s.status, s.reason, s.final, s.failure,
@@ -104,7 +108,8 @@ function selectMessages(tx: TransactionSql) {
         where a.message_id = m.id and a.purge_on = m.purge_on and a.provider_id is not null
         group by a.provider_id order by min(a.number)
       ) as tried
-    from messages m join message_states s on s.id = m.id and s.purge_on = m.purge_on`;
+    from messages m
+    cross join lateral (select * from message_states t where t.id = m.id and t.purge_on = m.purge_on limit 1) s`;
 }
 
 /** Where a message's record is, for the lists that belong to it. */

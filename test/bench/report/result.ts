@@ -25,9 +25,10 @@ export function figureOf(round: Round, path: FigurePath): number {
   const [name, figure] = path.split('/') as [ContestantName, string];
   const measured = round[name];
   if (measured === undefined) return Number.NaN;
-  const value = measured.figures[figure];
+  const value: number | null | undefined = measured.figures[figure];
   if (value === undefined) throw new Error(`no figure ${path}`);
-  return value;
+  // What is not a number comes back from a file as null.
+  return value ?? Number.NaN;
 }
 
 /** Over the rounds in which it was measured. */
