@@ -13,6 +13,7 @@ import { openStack } from './stack/stack.ts';
 
 /** Growth's load, where the run did not find out what the service keeps up with. */
 const MODEST_PER_SECOND = 500;
+const KEPT = join(projectRoot, '.despatch', 'bench.json');
 
 const log = (line: string): void => void process.stderr.write(`${line}\n`);
 
@@ -66,8 +67,6 @@ function grow(bench: Bench, rounds: readonly Round[], step: (line: string) => vo
 function textOf(result: BenchResult): string {
   return `${JSON.stringify(result, null, 2)}\n`;
 }
-
-const KEPT = join(projectRoot, '.despatch', 'bench.json');
 
 async function keep(result: BenchResult): Promise<void> {
   await mkdir(dirname(KEPT), { recursive: true });
