@@ -45,7 +45,8 @@ async function measure(options: BenchOptions): Promise<BenchResult> {
     log(line);
   };
   const rounds: Round[] = [...(last?.rounds ?? [])];
-  for (let number = 1; last === null && number <= options.rounds; number++) {
+  const wanted = last === null ? options.rounds : 0;
+  for (let number = 1; number <= wanted; number++) {
     rounds.push(
       await measureRound(bench, number, (name) => step(`round ${number} of ${options.rounds}: ${name}`)),
     );
