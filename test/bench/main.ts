@@ -45,15 +45,14 @@ async function measure(options: BenchOptions): Promise<BenchResult> {
     log(line);
   };
   const rounds: Round[] = [...(last?.rounds ?? [])];
-  const wanted = last === null ? options.rounds : 0;
-  for (let number = 1; number <= wanted; number++) {
-    rounds.push(
-      await measureRound(bench, number, (name) => step(`round ${number} of ${options.rounds}: ${name}`)),
-    );
+  const wanted = last?.rounds.length ?? options.rounds;
+  for (let number = 1; number <= wanted && options.only.length > 0; number++) {
+    const round = await measureRound(bench, number, (name) => step(`round ${number} of ${wanted}: ${name}`));
+    rounds[number - 1] = { ...rounds[number - 1], ...round };
     // What took so long is kept, whatever comes later.
-    await keep({ takenAt, machine, options, rounds, growth: null });
+    await keep({ takenAt, machine, options, growth: null, ...last, rounds });
   }
-  const growth = options.measuresGrowth ? await grow(bench, rounds, step) : null;
+  const growth = options.measuresGrowth ? await grow(bench, rounds, step) : (last?.growth ?? null);
   // What describes the rounds is what they were measured with.
   const result = { takenAt, machine, options, ...last, rounds, growth };
   await keep(result);

@@ -33,7 +33,12 @@ test('help is help whatever stands beside it', () => {
   expect(parseOptions(['--help', '--quick'])).toBe('help');
 });
 
-test('only growth can go on where the rounds ended', () => {
-  expect(parseOptions(['--full', '--resume'])).toMatchObject({ measuresGrowth: true, resumes: true });
-  expect(() => parseOptions(['--resume'])).toThrow('--resume needs --full');
+test('a result that is resumed is measured again only where it is said', () => {
+  expect(parseOptions(['--resume', '--full'])).toMatchObject({
+    resumes: true,
+    measuresGrowth: true,
+    only: [],
+  });
+  expect(parseOptions(['--resume', '--only', 'fairness'])).toMatchObject({ only: ['fairness'] });
+  expect(() => parseOptions(['--resume'])).toThrow('--resume needs --only or --full');
 });

@@ -20,7 +20,7 @@ export type BenchOptions = {
   /** What is measured; everything unless chosen. */
   readonly only: readonly ContestantName[];
   readonly measuresGrowth: boolean;
-  /** Takes the rounds of the last result and goes on with growth. */
+  /** Keeps the last result, but for what is chosen by `only` and for growth. */
   readonly resumes: boolean;
   /** Messages of the largest database, with growth. */
   readonly growTo: number;
@@ -48,7 +48,7 @@ result to .despatch/bench.json, and fails when a message was lost or sent twice.
   --seed N          order of the contestants (from the clock; printed with the result)
   --only A,B        measures these alone, see below; targets that need others say "not measured"
   --full            growth as well: from 1 thousand to 10 million messages and from 10 to 10,000 tenants
-  --resume          with --full: keeps the rounds of the last result and measures growth alone
+  --resume          keeps the last result and measures again only what --only names, and growth with --full
   --grow-to N       messages of the largest database with --full (10000000)
   --write           writes services/PERFORMANCE.md
   --quick           one short round to see that all works: --rounds 1 --seconds 3 --warm 1 --backlog 5000
@@ -89,7 +89,9 @@ export function parseOptions(args: readonly string[]): BenchOptions | 'help' {
   });
   if (values.help) return 'help';
   const { quick } = values;
-  if (values.resume && !values.full) throw new TypeError('--resume needs --full');
+  if (values.resume && !values.full && values.only === undefined) {
+    throw new TypeError('--resume needs --only or --full');
+  }
   return {
     rounds: whole('rounds', values.rounds ?? (quick ? '1' : '5'), 100),
     measureMs: 1_000 * whole('seconds', values.seconds ?? (quick ? '3' : '8'), 600),
@@ -100,7 +102,9 @@ export function parseOptions(args: readonly string[]): BenchOptions | 'help' {
     isIdempotent: values.idempotent,
     keyring: oneOf('keyring', ['vault', 'local'], values.keyring ?? (quick ? 'local' : 'vault')),
     seed: whole('seed', values.seed ?? String(1 + (Date.now() % 1_000_000)), 1_000_000),
-    only: (values.only?.split(',') ?? CONTESTANT_NAMES).map((name) => oneOf('only', CONTESTANT_NAMES, name)),
+    only: (values.only?.split(',') ?? (values.resume ? [] : CONTESTANT_NAMES)).map((name) =>
+      oneOf('only', CONTESTANT_NAMES, name),
+    ),
     measuresGrowth: values.full,
     resumes: values.resume,
     growTo: whole('grow-to', values['grow-to'] ?? (quick ? '100000' : '10000000'), 100_000_000),
