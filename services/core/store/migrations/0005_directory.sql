@@ -25,7 +25,8 @@ $$;
 
 create function find_tenant(by_id uuid, by_slug text) returns setof tenant_facts
 language sql stable security definer set search_path = despatch, pg_temp as $$
-  select (tenant_facts_of(t)).* from tenants t
+  -- `(tenant_facts_of(t)).*` would call it once for each column.
+  select f.* from tenants t, tenant_facts_of(t) f
   where (t.id = by_id or t.slug = by_slug) and t.status <> 'deleted'
 $$;
 
