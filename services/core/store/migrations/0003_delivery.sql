@@ -314,7 +314,9 @@ begin
     -- In flight: look again when the lease is over. Settled otherwise: nothing left to look at.
     update due d set due_at = case c.status when 'held' then 'infinity' else c.lease_until + interval '1 second' end
     from unnest(found) c
-    where d.seq = c.seq and (c.status = 'held' or (c.status = 'sending' and c.lease_until > at_now));
+    where d.seq = c.seq and (c.status = 'held' or (c.status = 'sending' and c.lease_until > at_now
+      -- What is given out again below stays in sight: this answer may be lost as well.
+      and not (again and c.worker = by_worker and c.lease_until > at_now + make_interval(secs => lease_ms / 2000.0))));
     delete from due d using unnest(found) c
     where d.seq = c.seq and c.status not in ('scheduled', 'queued', 'held', 'sending', 'deferred', 'sent');
     -- A receipt that never came.
