@@ -87,10 +87,17 @@ describe.skipIf(programs === undefined)('a Prometheus that scrapes the running s
         target('controller')(controller),
       ],
     });
-    // Rates are of what Prometheus sees change.
+    // Rates are of what Prometheus sees change, and a tenant's series begin with its first message.
     await vi.waitFor(async () => expect(sum(await prometheus.query('up'))).toBe(5), SOON);
     await declareTenant(namespace);
-    await drive(await stack.tenant(CHANNELS));
+    const tenant = await stack.tenant(CHANNELS);
+    await vi.waitFor(async () => {
+      await drive(tenant);
+      for (const counter of ['messages_accepted', 'messages_rejected', 'attempts']) {
+        const perSecond = await prometheus.query(`rate(despatch_tenant_${counter}_total[5m])`);
+        expect(sum(perSecond), counter).toBeGreaterThan(0);
+      }
+    }, SOON);
   }, 240_000);
 
   afterAll(async () => {
