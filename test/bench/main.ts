@@ -27,6 +27,7 @@ try {
 }
 
 async function measure(options: BenchOptions): Promise<BenchResult> {
+  const last = options.resumes ? await lastResult() : null;
   await using resources = new AsyncDisposableStack();
   const ending = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
@@ -39,7 +40,6 @@ async function measure(options: BenchOptions): Promise<BenchResult> {
   if (options.measuresGrowth) await requireSpace(bench);
   const machine = await describeMachine(stack);
   const takenAt = new Date().toISOString();
-  const last = options.resumes ? await lastResult() : null;
   const step = (line: string): void => {
     ending.signal.throwIfAborted();
     log(line);

@@ -68,11 +68,7 @@ function targetLines(result: BenchResult): string[] {
 
 /** What no queue could do better on this machine, and what is no queue's doing. */
 function boundLines(rounds: readonly Round[]): string[] {
-  const ratio = (one: FigurePath, other: FigurePath): string =>
-    showSpread(
-      spreadOver(rounds, (round) => figureOf(round, one) / figureOf(round, other)),
-      'x',
-    );
+  const ratio = (one: FigurePath, other: FigurePath): string => showRatio(rounds, one, other);
   const drains = measuredOf(rounds, ['drainLoop', 'drainGraphile', 'drainBoss']).length === 3;
   return [
     ...(drains
@@ -99,6 +95,13 @@ function boundLines(rounds: readonly Round[]): string[] {
   ];
 }
 
+function showRatio(rounds: readonly Round[], one: FigurePath, other: FigurePath): string {
+  return showSpread(
+    spreadOver(rounds, (round) => figureOf(round, one) / figureOf(round, other)),
+    'x',
+  );
+}
+
 function measuredOf<Name extends ContestantName>(rounds: readonly Round[], names: readonly Name[]): Name[] {
   return names.filter((name) => rounds.some((round) => round[name] !== undefined));
 }
@@ -118,13 +121,7 @@ function rateLines(
     found.map((name) => [
       CONTESTANTS[name],
       showSpread(spreadOver(rounds, (round) => figureOf(round, `${name}/ratePerSecond`))),
-      showSpread(
-        spreadOver(
-          rounds,
-          (round) => figureOf(round, `${name}/ratePerSecond`) / figureOf(round, `${floor}/ratePerSecond`),
-        ),
-        'x',
-      ),
+      showRatio(rounds, `${name}/ratePerSecond`, `${floor}/ratePerSecond`),
       ...(hasLatency ? ['p50Ms', 'p99Ms', 'p999Ms'].map((figure) => optional(name, figure)) : []),
     ]),
   );

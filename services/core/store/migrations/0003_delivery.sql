@@ -259,7 +259,7 @@ begin
   return query
     select case d.decision when 'expire' then 'expired' else d.decision end, d.id, d.purge_on, d.seq, d.tenant_id,
       case d.decision when 'send' then d.attempt + 1 else d.attempt end, d.retries, d.ambiguous, d.provider_waits,
-      d.duplicate_risk, d.channel, d.address, d.sender, d.content, d.test, d.segments, d.delivery_guarantee,
+      d.duplicate_risk, d.channel, d.address, d.sender, case d.decision when 'send' then d.content end, d.test, d.segments, d.delivery_guarantee,
       d.enqueued_at, d.expires_at, d.traceparent, d.provider_id, d.provider, d.provider_status, d.provider_version,
       d.discard
     from unnest(decided) d where d.decision in ('send', 'expire', 'no_route');
@@ -293,6 +293,8 @@ declare
   found candidate[];
   waiting candidate[];
   at_limit boolean;
+  -- Claimed by this worker, which never learned of it.
+  unheard uuid[] := '{}';
 begin
   select array_agg(d.message_id), array_agg(d.purge_on) into found_ids, found_purges from (
     select d.message_id, d.purge_on from due d
@@ -311,12 +313,16 @@ begin
   end if;
 
   if exists (select from unnest(found) c where c.status not in ('queued', 'deferred')) then
+    if again then
+      unheard := array(select c.id from unnest(found) c
+        where c.status = 'sending' and c.worker = by_worker and c.lease_until > at_now + make_interval(secs => lease_ms / 2000.0));
+    end if;
     -- In flight: look again when the lease is over. Settled otherwise: nothing left to look at.
     update due d set due_at = case c.status when 'held' then 'infinity' else c.lease_until + interval '1 second' end
     from unnest(found) c
     where d.seq = c.seq and (c.status = 'held' or (c.status = 'sending' and c.lease_until > at_now
       -- What is given out again below stays in sight: this answer may be lost as well.
-      and not (again and c.worker = by_worker and c.lease_until > at_now + make_interval(secs => lease_ms / 2000.0))));
+      and c.id <> all (unheard)));
     delete from due d using unnest(found) c
     where d.seq = c.seq and c.status not in ('scheduled', 'queued', 'held', 'sending', 'deferred', 'sent');
     -- A receipt that never came.
@@ -337,15 +343,13 @@ begin
         c.enqueued_at, c.expires_at, c.traceparent, c.bound_provider_id, c.bound_provider, null::text, null::integer,
         c.discard
       from unnest(found) c where c.status = 'sending' and c.lease_until <= at_now;
-    if again then
-      return query
-        select 'send', c.id, c.purge_on, c.seq, c.tenant_id, c.attempt, c.retries, c.ambiguous, c.provider_waits,
-          c.duplicate_risk, c.channel, c.address, c.sender, c.content, c.test, c.segments, c.delivery_guarantee,
-          c.enqueued_at, c.expires_at, c.traceparent, c.bound_provider_id, c.bound_provider, p.status, p.version,
-          c.discard
-        from unnest(found) c left join providers p on p.id = c.bound_provider_id
-        where c.status = 'sending' and c.worker = by_worker and c.lease_until > at_now + make_interval(secs => lease_ms / 2000.0);
-    end if;
+    return query
+      select 'send', c.id, c.purge_on, c.seq, c.tenant_id, c.attempt, c.retries, c.ambiguous, c.provider_waits,
+        c.duplicate_risk, c.channel, c.address, c.sender, c.content, c.test, c.segments, c.delivery_guarantee,
+        c.enqueued_at, c.expires_at, c.traceparent, c.bound_provider_id, c.bound_provider, p.status, p.version,
+        c.discard
+      from unnest(found) c left join providers p on p.id = c.bound_provider_id
+      where c.id = any (unheard);
   end if;
   return query select * from start_attempts(waiting, most, by_worker, lease_ms, blocked);
 end $$;
