@@ -2,6 +2,7 @@ import type { ApiKeyId, UserId } from '#core/domain/ids.ts';
 import type { Role, Scope } from '#core/domain/role.ts';
 import type { KeyMode } from '#core/domain/service-key.ts';
 import type { RateVerdict, TenantFacts } from '#core/store/directory.ts';
+import type { Sender } from '#core/store/messages.ts';
 
 /**
  * Who may call a route:
@@ -21,6 +22,8 @@ export type RouteAuth =
 export type KeyCaller = {
   readonly kind: 'key';
   readonly tenant: TenantFacts;
+  /** The accounts that the tenant's messages could go out through. */
+  readonly senders: readonly Sender[];
   readonly key: {
     readonly id: ApiKeyId;
     readonly mode: KeyMode;

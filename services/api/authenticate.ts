@@ -1,14 +1,13 @@
 import { AppError, notFound } from '#core/domain/app-error.ts';
-import type { TenantId, UserId } from '#core/domain/ids.ts';
+import type { UserId } from '#core/domain/ids.ts';
 import { includesRole, type Role, type Scope } from '#core/domain/role.ts';
 import { SLUG } from '#core/domain/slug.ts';
 import type {
-  ApiKeyFacts,
+  CallerFacts,
   DirectoryStore,
   Identity,
   Membership,
   RateVerdict,
-  TenantFacts,
 } from '#core/store/directory.ts';
 import type { Admitted, Authenticate, Credentials, KeyCaller, RouteAuth, User, UserCaller } from './auth.ts';
 import type { VerifyToken } from './bearer.ts';
@@ -17,7 +16,7 @@ import type { Notice, NoticeKind } from './notices.ts';
 import type { ServiceKeys } from './service-keys.ts';
 
 export type AuthenticateDeps = {
-  readonly directory: Pick<DirectoryStore, 'findTenant' | 'signIn' | 'membership' | 'takeRate'>;
+  readonly directory: Pick<DirectoryStore, 'signIn' | 'membership' | 'takeRate'>;
   readonly serviceKeys: ServiceKeys;
   readonly verifyToken: VerifyToken;
   /** Subjects of the issuer that act for the platform. */
@@ -37,38 +36,22 @@ const ENTRIES_MAX = 20_000;
 /** Answers who calls and whether they may: key or token, tenant, limit, suspension, scope or role, in this order. */
 export function createAuthentication(deps: AuthenticateDeps): Authentication {
   const { directory, serviceKeys, verifyToken, platformAdmins } = deps;
-  const tenants = createFreshCache<TenantFacts>(ENTRIES_MAX);
   const signedIn = createFreshCache<{ readonly id: UserId }>(ENTRIES_MAX);
   const members = createFreshCache<{ readonly found: Membership | null }>(ENTRIES_MAX);
 
   function byKey(text: string, scope: Scope): Admitted | Promise<Admitted> {
-    const key = serviceKeys.verify(text);
-    const tenant = key instanceof Promise ? undefined : tenants.peek(key.tenantId);
-    return key instanceof Promise || tenant === undefined
-      ? byColdKey(key, scope)
-      : admitKey(key, tenant, scope);
+    const facts = serviceKeys.verify(text);
+    return facts instanceof Promise ? facts.then((known) => admitKey(known, scope)) : admitKey(facts, scope);
   }
 
-  async function byColdKey(verified: ApiKeyFacts | Promise<ApiKeyFacts>, scope: Scope): Promise<Admitted> {
-    const key = await verified;
-    return admitKey(key, await tenants.get(key.tenantId, () => tenantOf(key.tenantId)), scope);
-  }
-
-  function admitKey(key: ApiKeyFacts, tenant: TenantFacts, scope: Scope): Admitted {
+  function admitKey({ key, tenant, senders }: CallerFacts, scope: Scope): Admitted {
     if (tenant.status !== 'active') throw new AppError('tenant_suspended');
     if (!key.scopes.includes(scope)) {
       throw new AppError('insufficient_scope', { message: `Scope '${scope}' is required` });
     }
     const { id, mode, scopes, rateLimitRpm } = key;
-    const caller: KeyCaller = { kind: 'key', tenant, key: { id, mode, scopes, rateLimitRpm } };
+    const caller: KeyCaller = { kind: 'key', tenant, senders, key: { id, mode, scopes, rateLimitRpm } };
     return { caller };
-  }
-
-  async function tenantOf(id: TenantId): Promise<TenantFacts> {
-    const tenant = await directory.findTenant(id);
-    // Deleted: its keys are nobody's.
-    if (tenant === null) throw new AppError('unauthenticated');
-    return tenant;
   }
 
   async function userOf(authorization: string | undefined): Promise<UserCaller> {
@@ -140,10 +123,8 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
       }
     },
     onNotice(kind, { tenantId, id }) {
-      if (kind === 'key') serviceKeys.dropKey(tenantId, id);
+      serviceKeys.drop(tenantId, kind === 'key' ? id : undefined);
       if (kind !== 'tenant') return;
-      tenants.drop(tenantId);
-      serviceKeys.dropKey(tenantId);
       members.clear();
       // A new invitation is taken up by the next call of whom it names.
       signedIn.clear();

@@ -9,14 +9,13 @@ import type { Sql } from '#core/platform/postgres.ts';
 import { timedStore } from '#core/platform/timed-store.ts';
 import { acceptMessages, isRowFault, type AcceptRow } from '#core/store/acceptance.ts';
 import { directoryStore } from '#core/store/directory.ts';
-import type { Sender } from '#core/store/messages.ts';
 import { createAcceptBatcher } from './accept-batcher.ts';
 import { adminRoutes } from './admin-routes.ts';
 import { buildApp } from './app.ts';
 import { createAuthentication } from './authenticate.ts';
 import { createTokenVerifier, type OidcConfig } from './bearer.ts';
+import { createCallerLookup } from './caller-lookup.ts';
 import { createCursors } from './cursor.ts';
-import { createFreshCache } from './fresh-cache.ts';
 import type { HttpLimits } from './http-limits.ts';
 import type { HttpMetrics } from './http-metrics.ts';
 import { NOTICE_KINDS, type Notice, type NoticeKind, type PublishNotice } from './notices.ts';
@@ -59,7 +58,6 @@ export type Api = {
   readonly stop: () => Promise<void>;
 };
 
-const TENANTS_MAX = 20_000;
 /** How far `lastUsedAt` of a key may lag. */
 const TOUCH_EVERY_MS = 5_000;
 
@@ -69,8 +67,11 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
   const subkeys = deriveSubkeys(settings.pepper);
   const cursors = createCursors(subkeys.cursor);
   const directory = timedStore(directoryStore(sql), metrics.database);
-  const serviceKeys = createServiceKeys(directory, subkeys['key-hash']);
-  const senders = createFreshCache<readonly Sender[]>(TENANTS_MAX);
+  const serviceKeys = createServiceKeys({
+    findCaller: createCallerLookup(directory),
+    touchApiKeys: directory.touchApiKeys,
+    hashSubkey: subkeys['key-hash'],
+  });
   const { authenticate, onNotice } = createAuthentication({
     directory,
     serviceKeys,
@@ -98,17 +99,13 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
     },
   });
 
-  function forget(kind: NoticeKind, notice: Notice): void {
-    onNotice(kind, notice);
-    if (kind === 'provider') senders.drop(notice.tenantId);
-  }
   const notify: PublishNotice = (kind, notice) => {
-    forget(kind, notice);
+    onNotice(kind, notice);
     nats.publishNotice(kind, JSON.stringify(notice));
   };
   const endNotices = nats.onNotice('*', (kind, payload) => {
     const notice = readNotice(payload);
-    if (notice !== null && isNoticeKind(kind)) forget(kind, notice);
+    if (notice !== null && isNoticeKind(kind)) onNotice(kind, notice);
   });
 
   const app = await buildApp(
@@ -125,7 +122,6 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
       sendMessageRoute({
         sql,
         batcher,
-        senders,
         rateMemory: createRateMemory(),
         metrics: { ...metrics, replayed: () => metrics.idempotencyReplays.inc() },
       }),

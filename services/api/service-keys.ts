@@ -1,14 +1,16 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { AppError } from '#core/domain/app-error.ts';
-import type { ApiKeyId, TenantId } from '#core/domain/ids.ts';
+import type { ApiKeyId } from '#core/domain/ids.ts';
 import { hashKeySecret, keyIdOf, parseServiceKey } from '#core/domain/service-key.ts';
-import type { ApiKeyFacts, DirectoryStore } from '#core/store/directory.ts';
+import type { CallerFacts, DirectoryStore } from '#core/store/directory.ts';
+import type { FindCaller } from './caller-lookup.ts';
 import { createFreshCache } from './fresh-cache.ts';
 
 export type ServiceKeys = {
   /** Answers at once for a warm key. @throws AppError 401 for a key that is not or no longer good. */
-  readonly verify: (text: string) => ApiKeyFacts | Promise<ApiKeyFacts>;
-  readonly dropKey: (tenantId: string, id?: string) => void;
+  readonly verify: (text: string) => CallerFacts | Promise<CallerFacts>;
+  /** Forgets what is known of a tenant's keys, or of one of them. */
+  readonly drop: (tenantId: string, keyId?: string) => void;
   /** Writes down when keys were last used. */
   readonly flushUsed: () => Promise<void>;
 };
@@ -21,23 +23,27 @@ const NO_HASH = Buffer.alloc(32);
 /** A text that was found to be a key, for as long as the facts it was compared with are cached. */
 type Proof = { readonly digest: Buffer; readonly isCurrent: boolean };
 
+export type ServiceKeysDeps = {
+  readonly findCaller: FindCaller;
+  readonly touchApiKeys: DirectoryStore['touchApiKeys'];
+  readonly hashSubkey: Buffer;
+  readonly now?: () => number;
+};
+
 /** Checks service keys. A warm key costs one digest and no question to the database. */
-export function createServiceKeys(
-  directory: Pick<DirectoryStore, 'findApiKey' | 'touchApiKeys'>,
-  hashSubkey: Buffer,
-  now: () => number = Date.now,
-): ServiceKeys {
-  const known = createFreshCache<ApiKeyFacts>(KEYS_MAX);
+export function createServiceKeys(deps: ServiceKeysDeps): ServiceKeys {
+  const { findCaller, touchApiKeys, hashSubkey, now = Date.now } = deps;
+  const known = createFreshCache<CallerFacts>(KEYS_MAX);
   // Apart, so that guesses cannot push real keys out.
   const unknown = createFreshCache<'none'>(UNKNOWN_MAX);
   const used = new Map<ApiKeyId, number>();
-  const proofs = new WeakMap<ApiKeyFacts, Proof>();
+  const proofs = new WeakMap<CallerFacts, Proof>();
 
-  async function find(keyId: string): Promise<ApiKeyFacts | null> {
+  async function find(keyId: string): Promise<CallerFacts | null> {
     if (unknown.peek(keyId) !== undefined) return null;
     try {
       return await known.get(keyId, async () => {
-        const facts = await directory.findApiKey(keyId);
+        const facts = await findCaller(keyId);
         if (facts === null) throw new NoSuchKeyError();
         return facts;
       });
@@ -49,21 +55,21 @@ export function createServiceKeys(
   }
 
   /** The facts of a text that was proven to be their key before; else undefined. */
-  function recall(text: string): { facts: ApiKeyFacts; isCurrent: boolean } | undefined {
+  function recall(text: string): { facts: CallerFacts; isCurrent: boolean } | undefined {
     const facts = known.peek(keyIdOf(text));
     const proof = facts && proofs.get(facts);
     if (facts === undefined || proof === undefined) return undefined;
     return timingSafeEqual(digestOf(text), proof.digest) ? { facts, isCurrent: proof.isCurrent } : undefined;
   }
 
-  async function prove(text: string): Promise<ApiKeyFacts> {
+  async function prove(text: string): Promise<CallerFacts> {
     const parsed = parseServiceKey(text);
     if (parsed === null) throw new AppError('unauthenticated');
     const facts = await find(parsed.keyId);
     const secretHash = hashKeySecret(hashSubkey, parsed.secret);
-    const isCurrent = timingSafeEqual(secretHash, facts?.secretHash ?? NO_HASH);
-    const isPrevious = timingSafeEqual(secretHash, facts?.previousSecretHash ?? NO_HASH);
-    if (facts === null || facts.mode !== parsed.mode || !(isCurrent || isPrevious)) {
+    const isCurrent = timingSafeEqual(secretHash, facts?.key.secretHash ?? NO_HASH);
+    const isPrevious = timingSafeEqual(secretHash, facts?.key.previousSecretHash ?? NO_HASH);
+    if (facts === null || facts.key.mode !== parsed.mode || !(isCurrent || isPrevious)) {
       throw new AppError('unauthenticated');
     }
     proofs.set(facts, { digest: digestOf(text), isCurrent });
@@ -71,14 +77,15 @@ export function createServiceKeys(
   }
 
   /** What time decides is decided at every call. */
-  function use(facts: ApiKeyFacts, isCurrent: boolean): ApiKeyFacts {
+  function use(facts: CallerFacts, isCurrent: boolean): CallerFacts {
     const at = now();
-    if (!isCurrent && !(facts.graceUntil !== null && facts.graceUntil.getTime() > at)) {
+    const { id, graceUntil, revokedAt, expiresAt } = facts.key;
+    if (!isCurrent && !(graceUntil !== null && graceUntil.getTime() > at)) {
       throw new AppError('unauthenticated');
     }
-    if (facts.revokedAt !== null) throw new AppError('api_key_revoked');
-    if (facts.expiresAt !== null && facts.expiresAt.getTime() <= at) throw new AppError('api_key_expired');
-    used.set(facts.id, at);
+    if (revokedAt !== null) throw new AppError('api_key_revoked');
+    if (expiresAt !== null && expiresAt.getTime() <= at) throw new AppError('api_key_expired');
+    used.set(id, at);
     return facts;
   }
 
@@ -87,9 +94,9 @@ export function createServiceKeys(
       const recalled = recall(text);
       return recalled === undefined ? prove(text) : use(recalled.facts, recalled.isCurrent);
     },
-    dropKey(tenantId, id) {
+    drop(tenantId, keyId) {
       known.dropWhere(
-        (facts) => facts.tenantId === (tenantId as TenantId) && (id === undefined || facts.id === id),
+        ({ key, tenant }) => tenant.id === tenantId && (keyId === undefined || key.id === keyId),
       );
       unknown.clear();
     },
@@ -97,7 +104,7 @@ export function createServiceKeys(
       if (used.size === 0) return;
       const batch = new Map([...used].map(([id, at]) => [id, new Date(at)]));
       used.clear();
-      await directory.touchApiKeys(batch);
+      await touchApiKeys(batch);
     },
   };
 }

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { TenantId } from '#core/domain/ids.ts';
+import { createMicroBatch } from '#core/platform/micro-batch.ts';
 import { findProvider, parseAccount } from '#providers/registry.ts';
 import type { AnyProvider } from '#providers/provider.ts';
 import type { DeliveryStore, ProviderAccountRow } from '#core/store/deliveries.ts';
@@ -29,19 +30,30 @@ export type Accounts = {
 };
 
 const ACCOUNTS_MAX = 20_000;
+const ACCOUNTS_AT_ONCE = 256;
 
 /** Account rows are cached by version, decrypted secrets in `credentials`; both are bounded. */
 export function createAccounts(
-  store: Pick<DeliveryStore, 'loadProvider'>,
+  store: Pick<DeliveryStore, 'loadProviders'>,
   credentials: Credentials,
 ): Accounts {
   const rows = new LRUCache<string, Promise<ProviderAccountRow | null>>({ max: ACCOUNTS_MAX });
+  // One claim may meet as many accounts as messages.
+  const loads = createMicroBatch<string, ProviderAccountRow | null>({
+    itemsMax: ACCOUNTS_AT_ONCE,
+    flushesMax: 2,
+    queuedMax: ACCOUNTS_MAX,
+    async flush(ids) {
+      const found = await store.loadProviders(ids);
+      return ids.map((id) => found.get(id) ?? null);
+    },
+  });
 
   function load(accountId: string, version: number): Promise<ProviderAccountRow | null> {
     const key = `${accountId} ${version}`;
     const known = rows.get(key);
     if (known !== undefined) return known;
-    const loading = store.loadProvider(accountId);
+    const loading = loads.add(accountId);
     rows.set(key, loading);
     // What failed or was overtaken by a change must not be remembered under this version.
     loading.then(

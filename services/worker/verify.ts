@@ -1,12 +1,12 @@
 import type { Verification } from '#providers/provider.ts';
-import type { DeliveryStore } from '#core/store/deliveries.ts';
+import type { DeliveryStore, ProviderAccountRow } from '#core/store/deliveries.ts';
 import type { ProviderCall } from '#providers/context.ts';
 import type { ProviderContext } from '#providers/provider.ts';
 import type { Accounts } from './accounts.ts';
 import type { Breakers } from './breakers.ts';
 
 export type VerifyDeps = {
-  readonly store: Pick<DeliveryStore, 'takeVerifications' | 'noteVerification' | 'loadProvider'>;
+  readonly store: Pick<DeliveryStore, 'takeVerifications' | 'noteVerification' | 'loadProviders'>;
   readonly accounts: Accounts;
   readonly breakers: Pick<Breakers, 'reset'>;
   readonly contextOf: (call: ProviderCall) => ProviderContext;
@@ -19,12 +19,18 @@ const CHECKS_AT_ONCE = 16;
 /** Runs the credential checks that people asked for. An unreachable provider changes nothing about an account. */
 export async function verifyRequested(deps: VerifyDeps): Promise<void> {
   const asked = await deps.store.takeVerifications(CHECKS_AT_ONCE);
-  await Promise.all(asked.map((request) => verifyOne(request, deps)));
+  if (asked.length === 0) return;
+  const rows = await deps.store.loadProviders(asked.map(({ id }) => id));
+  await Promise.all(
+    asked.map(async ({ id, secretVersion }) => {
+      const row = rows.get(id);
+      if (row !== undefined) await verifyOne(row, secretVersion, deps);
+    }),
+  );
 }
 
-async function verifyOne(request: { id: string; secretVersion: number }, deps: VerifyDeps): Promise<void> {
-  const row = await deps.store.loadProvider(request.id);
-  if (row === null) return;
+/** @param secretVersion The version that somebody wants to be checked. */
+async function verifyOne(row: ProviderAccountRow, secretVersion: number, deps: VerifyDeps): Promise<void> {
   const found = await deps.accounts.get(row.id, row.version);
   // The request stays and comes again.
   if (found.kind === 'unavailable') return;
@@ -43,6 +49,6 @@ async function verifyOne(request: { id: string; secretVersion: number }, deps: V
   deps.onVerified(row.id, result.kind);
   const valid = result.kind === 'unknown' ? null : result.kind === 'valid';
   const why = result.kind === 'valid' ? null : result.failure.code;
-  await deps.store.noteVerification(row.id, request.secretVersion, valid, why);
+  await deps.store.noteVerification(row.id, secretVersion, valid, why);
   if (valid === true) deps.breakers.reset(row.id);
 }

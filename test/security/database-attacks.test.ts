@@ -19,7 +19,7 @@ const CALLABLE: Readonly<Record<string, readonly RoleName[]>> = {
   store_idempotent_response: ['api'],
   release_idempotency: ['api'],
   find_tenant: ['api'],
-  find_api_key: ['api'],
+  find_callers: ['api'],
   touch_api_keys: ['api'],
   sign_in: ['api'],
   membership: ['api'],
@@ -64,8 +64,8 @@ const CALLABLE: Readonly<Record<string, readonly RoleName[]>> = {
 const SENSITIVE: Readonly<Record<string, readonly string[]>> = {
   ciphertext: ['load_providers', 'outdated_ciphertexts'],
   previous_ciphertext: [],
-  secret_hash: ['find_api_key'],
-  previous_secret_hash: ['find_api_key'],
+  secret_hash: ['find_callers'],
+  previous_secret_hash: ['find_callers'],
 };
 const DENIED = '42501';
 

@@ -3,7 +3,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { ApiKeyId, TenantId } from '#core/domain/ids.ts';
 import { formatServiceKey, hashKeySecret, newKeyId, parseServiceKey } from '#core/domain/service-key.ts';
-import type { ApiKeyFacts } from '#core/store/directory.ts';
+import type { ApiKeyFacts, CallerFacts, TenantFacts } from '#core/store/directory.ts';
 import {
   LEAST,
   request,
@@ -143,9 +143,8 @@ describe('what a guess can measure', () => {
   function setup(facts: Partial<ApiKeyFacts> = {}) {
     const subkey = Buffer.alloc(32, 7);
     const keyId = newKeyId();
-    const known: ApiKeyFacts = {
+    const key: ApiKeyFacts = {
       id: randomUUID() as ApiKeyId,
-      tenantId: randomUUID() as TenantId,
       mode: 'live',
       scopes: ['messages:send'],
       rateLimitRpm: null,
@@ -156,13 +155,16 @@ describe('what a guess can measure', () => {
       revokedAt: null,
       ...facts,
     };
+    const tenant = { id: randomUUID() as TenantId } as TenantFacts;
+    const known: CallerFacts = { key, tenant, senders: [] };
     const asked: string[] = [];
-    const directory = {
-      findApiKey: async (id: string) => {
+    const deps = {
+      findCaller: async (id: string) => {
         asked.push(id);
         return id === keyId ? known : null;
       },
       touchApiKeys: async () => {},
+      hashSubkey: subkey,
     };
     const compare = vi.spyOn(crypto, 'timingSafeEqual');
     syncBuiltinESMExports();
@@ -171,7 +173,7 @@ describe('what a guess can measure', () => {
       compare.mockClear();
       asked.length = 0;
       const outcome = await Promise.resolve()
-        .then(() => createServiceKeys(directory, subkey).verify(text))
+        .then(() => createServiceKeys(deps).verify(text))
         .then(
           () => 'good',
           (error: unknown) => (error as { code: string }).code,

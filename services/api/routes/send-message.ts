@@ -10,7 +10,6 @@ import type { AcceptBatcher } from '../accept-batcher.ts';
 import { earlierAnswer } from '../admin-change.ts';
 import { rateHeaders } from '../app.ts';
 import type { KeyCaller } from '../auth.ts';
-import type { FreshCache } from '../fresh-cache.ts';
 import type { RateMemory } from '../rate-memory.ts';
 import { newMessageRow, sendsPerMinute, type Accepted } from '../new-message.ts';
 import { defineRoute, type Answer, type RouteContext, type RouteModule } from '../routes-kit.ts';
@@ -25,8 +24,6 @@ export type AcceptMetrics = {
 export type SendMessageDeps = {
   readonly sql: Sql;
   readonly batcher: AcceptBatcher;
-  /** Per tenant: the accounts that it can send through. */
-  readonly senders: FreshCache<readonly Sender[]>;
   readonly rateMemory: RateMemory;
   readonly metrics: AcceptMetrics;
 };
@@ -53,18 +50,16 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
   /** Checks that time or settings can turn against a request. A replay of what once passed them stays good. */
   async function prepare({ body, caller, idempotency, request }: Context) {
     const row = newMessageRow(body, caller, idempotency, Date.now(), request.traceparent);
-    if (caller.key.mode === 'live') await assertSender(caller.tenant.id, body);
+    if (caller.key.mode === 'live') await assertSender(caller, body);
     return row;
   }
 
-  async function assertSender(tenantId: TenantId, { channel, providerId }: SendMessage): Promise<void> {
-    const load = () => withTenant(sql, tenantId, (tx) => listSenders(tenantId, tx));
+  async function assertSender(caller: KeyCaller, { channel, providerId }: SendMessage): Promise<void> {
     const serves = ({ id, channel: served }: Sender) => served === channel && (providerId ?? id) === id;
-    let senders = await deps.senders.get(tenantId, load);
-    if (senders.some(serves)) return;
+    if (caller.senders.some(serves)) return;
     // A refusal is never given from an old copy: the account may have just been made.
-    deps.senders.drop(tenantId);
-    senders = await deps.senders.get(tenantId, load);
+    const tenantId = caller.tenant.id;
+    const senders = await withTenant(sql, tenantId, (tx) => listSenders(tenantId, tx));
     if (senders.some(serves)) return;
     if (senders.some((sender) => sender.channel === channel)) {
       const message = 'Must be a provider account of this tenant that serves the channel and is not disabled';

@@ -145,8 +145,9 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
       const [row] = await bounded(sql<{ n: number }[]>`select release_tenant(${tenantId}, ${most}) as n`);
       return row?.n ?? 0;
     },
-    async loadProvider(id: string): Promise<ProviderAccountRow | null> {
-      const [row] = await bounded(
+    /** By id; without those that are deleted. */
+    async loadProviders(ids: readonly string[]): Promise<Map<string, ProviderAccountRow>> {
+      const rows = await bounded(
         sql<
           {
             id: string;
@@ -158,19 +159,23 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
             version: number;
             status: string;
           }[]
-        >`select * from load_providers(${[id]}::uuid[])`,
+        >`select * from load_providers(${[...ids]}::uuid[])`,
       );
-      if (row === undefined) return null;
-      return {
-        id: row.id,
-        tenantId: row.tenant_id,
-        provider: row.provider,
-        configPublic: row.config_public,
-        ciphertext: row.ciphertext,
-        secretVersion: row.secret_version,
-        version: row.version,
-        status: row.status,
-      };
+      return new Map(
+        rows.map((row) => [
+          row.id,
+          {
+            id: row.id,
+            tenantId: row.tenant_id,
+            provider: row.provider,
+            configPublic: row.config_public,
+            ciphertext: row.ciphertext,
+            secretVersion: row.secret_version,
+            version: row.version,
+            status: row.status,
+          },
+        ]),
+      );
     },
     /** Returns the status that the account moved to, null where it did not move. */
     async noteProviderResult(id: string, authenticated: boolean): Promise<string | null> {

@@ -3,6 +3,7 @@ import { effectiveLimits, type Limits, type StatedLimits } from '#core/domain/pl
 import type { Role, Scope } from '#core/domain/role.ts';
 import type { KeyMode } from '#core/domain/service-key.ts';
 import { withDeadline, type Sql } from '#core/platform/postgres.ts';
+import type { Sender } from './messages.ts';
 import { DATABASE_DEADLINE_MS } from './tenant-scope.ts';
 
 export type TenantStatus = 'provisioning' | 'active' | 'suspended' | 'deleting' | 'deleted';
@@ -24,7 +25,7 @@ export type TenantFacts = {
   readonly overrides: StatedLimits | null;
 };
 
-/** A row of the schema's type `tenant_facts`. */
+/** A row of the schema's view `tenant_facts`. */
 export type TenantFactsRow = {
   readonly id: TenantId;
   readonly slug: string;
@@ -59,7 +60,6 @@ export function toTenantFacts(row: TenantFactsRow): TenantFacts {
 
 export type ApiKeyFacts = {
   readonly id: ApiKeyId;
-  readonly tenantId: TenantId;
   readonly mode: KeyMode;
   readonly scopes: readonly Scope[];
   readonly rateLimitRpm: number | null;
@@ -69,6 +69,46 @@ export type ApiKeyFacts = {
   readonly expiresAt: Date | null;
   readonly revokedAt: Date | null;
 };
+
+/** What the api needs to know of whoever calls with a service key. */
+export type CallerFacts = {
+  readonly key: ApiKeyFacts;
+  readonly tenant: TenantFacts;
+  /** The provider accounts that the tenant's messages could go out through. */
+  readonly senders: readonly Sender[];
+};
+
+type CallerRow = TenantFactsRow & {
+  readonly key_id: string;
+  readonly api_key_id: ApiKeyId;
+  readonly mode: KeyMode;
+  readonly scopes: Scope[];
+  readonly rate_limit_rpm: number | null;
+  readonly secret_hash: Buffer;
+  readonly previous_secret_hash: Buffer | null;
+  readonly grace_until: Date | null;
+  readonly expires_at: Date | null;
+  readonly revoked_at: Date | null;
+  readonly senders: Sender[];
+};
+
+function toCallerFacts(row: CallerRow): CallerFacts {
+  return {
+    key: {
+      id: row.api_key_id,
+      mode: row.mode,
+      scopes: row.scopes,
+      rateLimitRpm: row.rate_limit_rpm,
+      secretHash: row.secret_hash,
+      previousSecretHash: row.previous_secret_hash,
+      graceUntil: row.grace_until,
+      expiresAt: row.expires_at,
+      revokedAt: row.revoked_at,
+    },
+    tenant: toTenantFacts(row),
+    senders: row.senders,
+  };
+}
 
 export type Identity = {
   readonly issuer: string;
@@ -85,38 +125,12 @@ export function directoryStore(sql: Sql) {
   const bounded = <T>(work: Promise<T>): Promise<T> => withDeadline(work, DATABASE_DEADLINE_MS);
 
   return {
-    async findApiKey(keyId: string): Promise<ApiKeyFacts | null> {
-      type Row = {
-        id: ApiKeyId;
-        tenant_id: TenantId;
-        mode: KeyMode;
-        scopes: Scope[];
-        rate_limit_rpm: number | null;
-        secret_hash: Buffer;
-        previous_secret_hash: Buffer | null;
-        grace_until: Date | null;
-        expires_at: Date | null;
-        revoked_at: Date | null;
-      };
-      const [row] = await bounded(sql<Row[]>`select * from find_api_key(${keyId})`);
-      if (row === undefined) return null;
-      return {
-        id: row.id,
-        tenantId: row.tenant_id,
-        mode: row.mode,
-        scopes: row.scopes,
-        rateLimitRpm: row.rate_limit_rpm,
-        secretHash: row.secret_hash,
-        previousSecretHash: row.previous_secret_hash,
-        graceUntil: row.grace_until,
-        expiresAt: row.expires_at,
-        revokedAt: row.revoked_at,
-      };
-    },
-
-    async findTenant(id: TenantId): Promise<TenantFacts | null> {
-      const [row] = await bounded(sql<TenantFactsRow[]>`select * from find_tenant(${id}, null)`);
-      return row === undefined ? null : toTenantFacts(row);
+    /** By the part of a key that names it; without those that name no key. */
+    async findCallers(keyIds: readonly string[]): Promise<Map<string, CallerFacts>> {
+      const rows = await bounded(
+        sql<CallerRow[]>`select c.*, (c.tenant).* from find_callers(${[...keyIds]}::text[]) c`,
+      );
+      return new Map(rows.map((row) => [row.key_id, toCallerFacts(row)]));
     },
 
     /** Knows the identity as a user from now on; binds invitations to its verified e-mail. */

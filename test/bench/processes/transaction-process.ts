@@ -12,8 +12,8 @@ import { directoryStore } from '#core/store/directory.ts';
 import { buildApp } from '../../../services/api/app.ts';
 import { createAuthentication } from '../../../services/api/authenticate.ts';
 import { createTokenVerifier } from '../../../services/api/bearer.ts';
+import { createCallerLookup } from '../../../services/api/caller-lookup.ts';
 import { apiConfig } from '../../../services/api/config.ts';
-import { createFreshCache } from '../../../services/api/fresh-cache.ts';
 import { createRateMemory } from '../../../services/api/rate-memory.ts';
 import { sendMessageRoute } from '../../../services/api/routes/send-message.ts';
 import { createServiceKeys } from '../../../services/api/service-keys.ts';
@@ -34,7 +34,11 @@ const subkeys = deriveSubkeys(config.access.pepper);
 const directory = directoryStore(sql);
 const { authenticate } = createAuthentication({
   directory,
-  serviceKeys: createServiceKeys(directory, subkeys['key-hash']),
+  serviceKeys: createServiceKeys({
+    findCaller: createCallerLookup(directory),
+    touchApiKeys: directory.touchApiKeys,
+    hashSubkey: subkeys['key-hash'],
+  }),
   verifyToken: createTokenVerifier(config.access.oidc),
   platformAdmins: new Set(),
 });
@@ -62,7 +66,6 @@ const app = await buildApp(
     sendMessageRoute({
       sql,
       batcher: { accept, drain: async () => {} },
-      senders: createFreshCache(10_000),
       rateMemory: createRateMemory(),
       metrics: { ...metrics, replayed: () => metrics.idempotencyReplays.inc() },
     }),

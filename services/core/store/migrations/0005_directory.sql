@@ -1,43 +1,31 @@
 -- Work across tenants that the api needs: key lookup, sign-in, tenants. Each function is one question with one answer.
 
-create type tenant_facts as (
-  id uuid,
-  slug text,
-  name text,
-  plan text,
-  status text,
-  suspension_reason text,
-  suspended_at timestamptz,
-  suspended_by text,
-  owner_ref text,
-  created_at timestamptz,
-  limits jsonb,
-  overrides jsonb,
-  limits_generation bigint
-);
-
-create function tenant_facts_of(t tenants) returns tenant_facts
-language sql stable set search_path = despatch, pg_temp as $$
-  select row(t.id, t.slug, t.name, t.plan, t.status, t.suspension_reason, t.suspended_at, t.suspended_by, t.owner_ref,
-    t.created_at, l.limits, l.overrides, l.generation)::tenant_facts
-  from (select 1) one left join tenant_limits l on l.tenant_id = t.id
-$$;
+-- A tenant and its limits, as the api knows them; a deleted one is nobody's. Only functions of the schema see it.
+create view tenant_facts with (security_invoker) as
+  select t.id, t.slug, t.name, t.plan, t.status, t.suspension_reason, t.suspended_at, t.suspended_by, t.owner_ref,
+    t.created_at, l.limits, l.overrides
+  from tenants t left join tenant_limits l on l.tenant_id = t.id
+  where t.status <> 'deleted';
 
 create function find_tenant(by_id uuid, by_slug text) returns setof tenant_facts
 language sql stable security definer set search_path = despatch, pg_temp as $$
-  -- `(tenant_facts_of(t)).*` would call it once for each column.
-  select f.* from tenants t, tenant_facts_of(t) f
-  where (t.id = by_id or t.slug = by_slug) and t.status <> 'deleted'
+  select * from tenant_facts t where t.id = by_id or t.slug = by_slug
 $$;
 
--- What authenticating a service key needs, in one look. Null where no such key exists.
-create function find_api_key(by_key_id text)
-returns table (id uuid, tenant_id uuid, mode text, scopes text[], rate_limit_rpm integer, secret_hash bytea,
-  previous_secret_hash bytea, grace_until timestamptz, expires_at timestamptz, revoked_at timestamptz)
+-- What admitting service keys needs, for many at one look: the key, its tenant, and the accounts that messages could go
+-- out through. No row where there is no such key.
+create function find_callers(key_ids text[])
+returns table (key_id text, api_key_id uuid, mode text, scopes text[], rate_limit_rpm integer, secret_hash bytea,
+  previous_secret_hash bytea, grace_until timestamptz, expires_at timestamptz, revoked_at timestamptz,
+  senders json, tenant tenant_facts)
 language sql stable security definer set search_path = despatch, pg_temp as $$
-  select k.id, k.tenant_id, k.mode, k.scopes, k.rate_limit_rpm, k.secret_hash, k.previous_secret_hash, k.grace_until,
-    k.expires_at, k.revoked_at
-  from api_keys k where k.key_id = by_key_id
+  select k.key_id, k.id, k.mode, k.scopes, k.rate_limit_rpm, k.secret_hash, k.previous_secret_hash, k.grace_until,
+    k.expires_at, k.revoked_at,
+    coalesce((select json_agg(json_build_object('id', p.id, 'channel', p.channel)) from providers p
+      where p.tenant_id = k.tenant_id and p.status not in ('disabled', 'deleted')), '[]'),
+    t
+  from api_keys k join tenant_facts t on t.id = k.tenant_id
+  where k.key_id = any (key_ids)
 $$;
 
 create function touch_api_keys(ids uuid[], used_at timestamptz[]) returns void
@@ -81,15 +69,15 @@ end $$;
 create function membership(of_user uuid, of_slug text)
 returns table (facts tenant_facts, role text)
 language sql stable security definer set search_path = despatch, pg_temp as $$
-  select tenant_facts_of(t), m.role from members m join tenants t on t.id = m.tenant_id
-  where m.user_id = of_user and t.slug = of_slug and t.status <> 'deleted'
+  select t, m.role from members m join tenant_facts t on t.id = m.tenant_id
+  where m.user_id = of_user and t.slug = of_slug
 $$;
 
 create function memberships(of_user uuid)
 returns table (facts tenant_facts, role text)
 language sql stable security definer set search_path = despatch, pg_temp as $$
-  select tenant_facts_of(t), m.role from members m join tenants t on t.id = m.tenant_id
-  where m.user_id = of_user and t.status <> 'deleted' order by t.slug
+  select t, m.role from members m join tenant_facts t on t.id = m.tenant_id
+  where m.user_id = of_user order by t.slug
 $$;
 
 create function user_facts(of_user uuid) returns table (id uuid, issuer text, subject text, email text, name text)
@@ -129,12 +117,10 @@ end $$;
 create function create_tenant(new_id uuid, new_slug text, new_name text, of_plan text, of_limits jsonb, owner uuid)
 returns setof tenant_facts
 language plpgsql security definer set search_path = despatch, pg_temp as $$
-declare
-  made tenants;
 begin
   insert into tenants (id, slug, name, plan) values (new_id, new_slug, new_name, of_plan)
-  on conflict (slug) do nothing returning * into made;
-  if made.id is null then
+  on conflict (slug) do nothing;
+  if not found then
     return;
   end if;
   insert into tenant_limits (tenant_id, plan, limits) values (new_id, of_plan, of_limits);
@@ -142,22 +128,21 @@ begin
   if owner is not null then
     insert into members (tenant_id, user_id, role, email_known) values (new_id, owner, 'owner', true);
   end if;
-  return next tenant_facts_of(made);
+  return query select * from tenant_facts t where t.id = new_id;
 end $$;
 
 -- All tenants, newest first, for platform admins; with `of_user` only those the user belongs to.
 create function list_tenants(of_user uuid, before timestamptz, before_id uuid, most integer)
 returns setof tenant_facts
 language sql stable security definer set search_path = despatch, pg_temp as $$
-  select (tenant_facts_of(t)).* from tenants t
-  where t.status <> 'deleted' and (of_user is null or exists (
-      select from members m where m.tenant_id = t.id and m.user_id = of_user))
+  select * from tenant_facts t
+  where (of_user is null or exists (select from members m where m.tenant_id = t.id and m.user_id = of_user))
     and (before is null or (t.created_at, t.id) < (before, before_id))
   order by t.created_at desc, t.id desc limit most
 $$;
 
 -- Suspends or resumes the transaction's tenant; nothing where it is another's or neither active nor suspended. Idempotent.
-create function set_suspension(of_tenant uuid, why text, by_whom text) returns setof tenant_facts
+create function set_suspension(of_tenant uuid, why text, by_whom text) returns void
 language sql security definer set search_path = despatch, pg_temp as $$
   update tenants t set
     status = case when why is null then 'active' else 'suspended' end,
@@ -166,7 +151,6 @@ language sql security definer set search_path = despatch, pg_temp as $$
     suspended_by = case when why is null then null else by_whom end,
     updated_at = now()
   where t.id = of_tenant and of_tenant = current_tenant() and t.status in ('active', 'suspended')
-  returning (tenant_facts_of(t)).*
 $$;
 
 -- Moves the transaction's tenant to a plan; the generation stamps the change.

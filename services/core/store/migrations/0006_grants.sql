@@ -9,7 +9,7 @@ grant execute on function
   claim_idempotency(bytea[], uuid[], bytea[], smallint, jsonb[]),
   store_idempotent_response(bytea[], smallint[], jsonb[], bytea[]),
   release_idempotency(bytea[]),
-  find_tenant(uuid, text), find_api_key(text), touch_api_keys(uuid[], timestamptz[]),
+  find_tenant(uuid, text), find_callers(text[]), touch_api_keys(uuid[], timestamptz[]),
   sign_in(text, text, text, boolean, text), membership(uuid, text), memberships(uuid), user_facts(uuid),
   invite_user(text, text, text), count_owned_tenants(uuid), create_tenant(uuid, text, text, text, jsonb, uuid),
   list_tenants(uuid, timestamptz, uuid, integer), set_suspension(uuid, text, text),

@@ -15,13 +15,12 @@ alter table tenants
   add column owner_gone_uid text;
 
 -- Whose the tenant is now; what is only remembered is nobody else's business.
-create or replace function tenant_facts_of(t tenants) returns tenant_facts
-language sql stable set search_path = despatch, pg_temp as $$
-  select row(t.id, t.slug, t.name, t.plan, t.status, t.suspension_reason, t.suspended_at, t.suspended_by,
-    case when t.owner_uid is not null then t.owner_ref end,
-    t.created_at, l.limits, l.overrides, l.generation)::tenant_facts
-  from (select 1) one left join tenant_limits l on l.tenant_id = t.id
-$$;
+create or replace view tenant_facts with (security_invoker) as
+  select t.id, t.slug, t.name, t.plan, t.status, t.suspension_reason, t.suspended_at, t.suspended_by,
+    case when t.owner_uid is not null then t.owner_ref end as owner_ref,
+    t.created_at, l.limits, l.overrides
+  from tenants t left join tenant_limits l on l.tenant_id = t.id
+  where t.status <> 'deleted';
 
 -- What is stored of the tenant that has this slug; nothing where nobody has it.
 create function managed_tenant(of_slug text)
