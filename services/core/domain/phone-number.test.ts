@@ -10,6 +10,8 @@ test.each([
   ['+4402079460000', '+442079460000'],
   ['+390612345678', '+390612345678'],
   ['+8835100012345', '+8835100012345'],
+  // Seven digits after +1: Canada has them, its neighbour does not.
+  ['+13100000', '+13100000'],
 ])('%s has the normal form %s', (text, normal) => {
   expect(normalNumber(text)).toBe(normal);
 });
@@ -23,6 +25,7 @@ test.each([
   '+1555000000',
   '+99912345678',
   '+1555000000199999',
+  '+15550000',
 ])('%s is no possible number', (text) => {
   expect(normalNumber(text)).toBeUndefined();
 });

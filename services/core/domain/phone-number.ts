@@ -19,6 +19,8 @@ const MAIN_COUNTRIES: MetadataJson = {
 type Plan = {
   readonly codeLength: number;
   readonly lengths: ReadonlySet<number>;
+  /** Lengths that only other countries of the calling code have, for a few of their numbers. */
+  readonly rareLengths: ReadonlySet<number>;
   /** What some people write between calling code and number: the only case that needs more than a look at the length. */
   readonly nationalPrefix: RegExp | undefined;
 };
@@ -35,12 +37,17 @@ export function normalNumber(text: string): string | undefined {
   if (plan === undefined) return undefined;
   const national = text.slice(1 + plan.codeLength);
   if (plan.nationalPrefix?.test(national) === true) return parsedNumber(text);
-  return plan.lengths.has(national.length) ? text : undefined;
+  if (plan.lengths.has(national.length)) return text;
+  return plan.rareLengths.has(national.length) ? parsedNumber(text) : undefined;
 }
 
 /** The same by the library's parser, at twenty times the cost. */
 export function parsedNumber(text: string): string | undefined {
-  const number = parsePhoneNumberFromString(text, MAIN_COUNTRIES);
+  return possibleNumber(text, MAIN_COUNTRIES) ?? possibleNumber(text, metadata);
+}
+
+function possibleNumber(text: string, countries: MetadataJson): string | undefined {
+  const number = parsePhoneNumberFromString(text, countries);
   return number?.isPossible() === true ? number.number : undefined;
 }
 
@@ -54,24 +61,33 @@ function planOf(text: string): Plan | undefined {
 }
 
 function readPlans(): Map<string, Plan> {
+  const countries: Readonly<Record<string, readonly string[]>> = metadata.country_calling_codes;
   const codes = [
-    ...Object.keys(metadata.country_calling_codes),
+    ...Object.keys(countries),
     ...Object.keys((metadata as { nonGeographic?: object }).nonGeographic ?? {}),
   ];
   return new Map(
     codes.map((code) => {
-      const { numberingPlan } = new Metadata(MAIN_COUNTRIES).selectNumberingPlan(
-        code as never,
-      ) as unknown as {
-        numberingPlan: { possibleLengths(): number[]; nationalPrefixForParsing(): string | undefined };
-      };
-      const prefix = numberingPlan.nationalPrefixForParsing();
+      const main = numberingPlan(code);
+      const lengths = new Set(main.possibleLengths());
+      const others = (countries[code] ?? []).flatMap((country) => numberingPlan(country).possibleLengths());
+      const prefix = main.nationalPrefixForParsing();
       const plan: Plan = {
         codeLength: code.length,
-        lengths: new Set(numberingPlan.possibleLengths()),
+        lengths,
+        rareLengths: new Set(others).difference(lengths),
         nationalPrefix: prefix === undefined || prefix === '' ? undefined : new RegExp(`^(?:${prefix})`),
       };
       return [code, plan];
     }),
   );
+}
+
+/** Of a country, or of the main country of a calling code. */
+function numberingPlan(countryOrCode: string): {
+  possibleLengths(): number[];
+  nationalPrefixForParsing(): string | undefined;
+} {
+  const selected = new Metadata(metadata).selectNumberingPlan(countryOrCode as never);
+  return (selected as unknown as { numberingPlan: ReturnType<typeof numberingPlan> }).numberingPlan;
 }
