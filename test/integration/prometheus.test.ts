@@ -93,9 +93,8 @@ describe.skipIf(programs === undefined)('a Prometheus that scrapes the running s
     const tenant = await stack.tenant(CHANNELS);
     await vi.waitFor(async () => {
       await drive(tenant);
-      for (const counter of ['messages_accepted', 'messages_rejected', 'attempts']) {
-        const perSecond = await prometheus.query(`rate(despatch_tenant_${counter}_total[5m])`);
-        expect(sum(perSecond), counter).toBeGreaterThan(0);
+      for (const counter of ['messages_accepted', 'attempts']) {
+        expect(sum(await prometheus.query(`rate(despatch_tenant_${counter}_total[5m])`))).toBeGreaterThan(0);
       }
     }, SOON);
   }, 240_000);

@@ -10,8 +10,8 @@ import { percentile } from '../measure/percentile.ts';
 export type LoadCommand = {
   readonly port: number;
   readonly keys: readonly string[];
-  /** How often each key is used; absent: all alike. */
-  readonly weights?: readonly number[];
+  /** How often each key is used; absent: all alike. `in turn`: one after the other, so that none is left out. */
+  readonly weights?: readonly number[] | 'in turn';
   /** Paths to read, each with the index of its key, in turn. Absent: messages are sent. */
   readonly reads?: readonly (readonly [path: string, key: number])[];
   readonly isIdempotent: boolean;
@@ -98,12 +98,18 @@ function requestsOf({ keys, weights, reads, isIdempotent }: LoadCommand): (n: nu
     const texts = reads.map(([path, key]) => ({ text: readText(path, keys[key] as string), key }));
     return (n) => texts[n % texts.length] as Request;
   }
-  const shares = cumulativeShares(weights ?? keys.map(() => 1));
   const texts = requestTexts(keys, isIdempotent);
+  const keyOf = keyChoice(keys.length, weights);
   return (n) => {
-    const key = indexAt(shares, Math.random());
+    const key = keyOf(n);
     return { text: texts.of(n, key), key };
   };
+}
+
+function keyChoice(count: number, weights: LoadCommand['weights']): (n: number) => number {
+  if (weights === 'in turn') return (n) => n % count;
+  const shares = cumulativeShares(weights ?? Array<number>(count).fill(1));
+  return () => indexAt(shares, Math.random());
 }
 
 /** Each connection sends as soon as it has its answer: what the service can take at most. */

@@ -117,7 +117,7 @@ const METHOD = [
   '- **Snapshot**: a transaction that sees the data as they were before the drain stays open, so nothing can be vacuumed.',
   '- **Memory**: after a forced garbage collection, objects and buffers that are still held; resident is what the system counts.',
   '- **Growth**: databases of all sizes stand side by side and are visited in turn, at half of what the service keeps up with.',
-  '  Tenants are used unevenly (Zipf, 1.1). The history is a month of delivered messages with attempts and events.',
+  '  Tenants are used unevenly (Zipf, 1.1), after each has sent one message. The history is a month of delivered messages with attempts and events.',
   '- Every accepted message is looked for at the provider, or in the tables where no worker runs. One lost or sent twice fails',
   '  the run.',
   '',
