@@ -1,18 +1,19 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { postgres } from '#core/platform/postgres-driver.ts';
 import { testDatabase } from '#test/support/servers.ts';
-import { startTcpProxy } from '#test/support/tcp-proxy.ts';
+import { startTcpProxy, type Inspector } from '#test/support/tcp-proxy.ts';
 
 const SOON_MS = 3_000;
+const UNHANDLED = ['uncaughtException', 'unhandledRejection'] as const;
 const uncaught: unknown[] = [];
 const note = (error: unknown): void => void uncaught.push(error);
 
 beforeEach(() => {
   uncaught.length = 0;
-  process.on('uncaughtException', note);
+  for (const kind of UNHANDLED) process.on(kind, note);
 });
 afterEach(() => {
-  process.off('uncaughtException', note);
+  for (const kind of UNHANDLED) process.off(kind, note);
 });
 
 async function setup() {
@@ -22,7 +23,9 @@ async function setup() {
     sql.end({ timeout: 1 }),
   );
   const url = new URL(database.superuserUrl);
-  const proxy = resources.use(await startTcpProxy(Number(url.port)));
+  const asksForTypes = (): Inspector => (direction, bytes) =>
+    direction === 'up' && bytes.includes('typcategory') ? ['types'] : [];
+  const proxy = resources.use(await startTcpProxy(Number(url.port), asksForTypes));
   url.port = String(proxy.port);
   // One place in the pool: whatever becomes of its connection, there is no other.
   const sql = resources.adopt(
@@ -86,4 +89,19 @@ describe('a connection that ends', () => {
     await expectWorking(s);
     expect(uncaught).toEqual([]);
   }, 60_000);
+
+  test('before it knows the types of arrays fails what waits for it, and no process', async () => {
+    await using s = await setup();
+    const types = s.proxy.hold('types');
+    const asked = s.sql`select ${[1, 2]}::int[] as numbers`.then(
+      () => 'answered',
+      () => 'refused',
+    );
+    await types.reached;
+    s.proxy.cut();
+    expect(await asked).toBe('refused');
+    await expectWorking(s);
+    expect(await s.sql`select ${[1, 2]}::int[] as numbers`).toEqual([{ numbers: [1, 2] }]);
+    expect(uncaught).toEqual([]);
+  });
 });

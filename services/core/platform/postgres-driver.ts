@@ -6,8 +6,9 @@ import type postgresDriver from 'postgres';
  * the bytes nor the timer when the connection closes before that (porsager/postgres#1154, #1208; not merged: #1168).
  * Then either the write throws where nobody can catch it, and the process ends; or the connection, made anew in the
  * same place of the pool, never sends anything again. A query that begins between a connection's error and its close
- * is never answered (#1186), and the first on the next connection fails with the last words of the one before. A
- * failover of the database brings all four.
+ * is never answered (#1186), and the first on the next connection fails with the last words of the one before. And
+ * where it ends while the driver asks it for the types of arrays, nobody catches the error of that question. A failover
+ * of the database brings all five.
  */
 const MENDINGS: readonly (readonly [found: string, mended: string])[] = [
   [
@@ -37,6 +38,7 @@ const MENDINGS: readonly (readonly [found: string, mended: string])[] = [
     '\n    clearImmediate(nextWriteTimer)\n    socket.remove',
     '\n    forgetWrite()\n    errorResponse = null\n    socket.remove',
   ],
+  ['return fetchArrayTypes()\n', 'return fetchArrayTypes().catch(terminate)\n'],
   ['!hadError && (query || sent.length) && error(', 'if (query || sent.length) error('],
 ];
 
