@@ -16,11 +16,10 @@ test('a failed question is not remembered', async () => {
 });
 
 test('what was dropped while it was on its way is not kept', async () => {
-  for (const drop of ['drop', 'dropWhere', 'clear'] as const) {
+  for (const drop of ['dropWhere', 'clear'] as const) {
     const cache = createFreshCache<string>(10);
     const answer = Promise.withResolvers<string>();
     const first = cache.get('k', () => answer.promise);
-    if (drop === 'drop') cache.drop('k');
     if (drop === 'dropWhere') cache.dropWhere(() => false);
     if (drop === 'clear') cache.clear();
     answer.resolve('old');

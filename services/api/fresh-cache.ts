@@ -11,7 +11,6 @@ export type FreshCache<Value> = {
   readonly get: (key: string, load: () => Promise<Value>) => Promise<Value>;
   /** The copy at hand, without asking. */
   readonly peek: (key: string) => Value | undefined;
-  readonly drop: (key: string) => void;
   readonly dropWhere: (matches: (value: Value) => boolean) => void;
   readonly clear: () => void;
 };
@@ -45,10 +44,6 @@ export function createFreshCache<Value extends {}>(
       return loading.get(key) ?? load(key, ask);
     },
     peek: (key) => values.get(key),
-    drop(key) {
-      values.delete(key);
-      loading.delete(key);
-    },
     dropWhere(matches) {
       for (const [key, value] of values.entries()) {
         if (matches(value)) values.delete(key);

@@ -128,7 +128,10 @@ export function directoryStore(sql: Sql) {
     /** By the part of a key that names it; without those that name no key. */
     async findCallers(keyIds: readonly string[]): Promise<Map<string, CallerFacts>> {
       const rows = await bounded(
-        sql<CallerRow[]>`select c.*, (c.tenant).* from find_callers(${[...keyIds]}::text[]) c`,
+        sql<CallerRow[]>`
+          select c.key_id, c.api_key_id, c.mode, c.scopes, c.rate_limit_rpm, c.secret_hash, c.previous_secret_hash,
+            c.grace_until, c.expires_at, c.revoked_at, c.senders, (c.tenant).*
+          from find_callers(${[...keyIds]}::text[]) c`,
       );
       return new Map(rows.map((row) => [row.key_id, toCallerFacts(row)]));
     },

@@ -259,9 +259,9 @@ begin
   return query
     select case d.decision when 'expire' then 'expired' else d.decision end, d.id, d.purge_on, d.seq, d.tenant_id,
       case d.decision when 'send' then d.attempt + 1 else d.attempt end, d.retries, d.ambiguous, d.provider_waits,
-      d.duplicate_risk, d.channel, d.address, d.sender, case d.decision when 'send' then d.content end, d.test, d.segments, d.delivery_guarantee,
-      d.enqueued_at, d.expires_at, d.traceparent, d.provider_id, d.provider, d.provider_status, d.provider_version,
-      d.discard
+      d.duplicate_risk, d.channel, d.address, d.sender, case d.decision when 'send' then d.content end, d.test, d.segments,
+      d.delivery_guarantee, d.enqueued_at, d.expires_at, d.traceparent, d.provider_id, d.provider, d.provider_status,
+      d.provider_version, d.discard
     from unnest(decided) d where d.decision in ('send', 'expire', 'no_route');
 end $$;
 
@@ -315,7 +315,8 @@ begin
   if exists (select from unnest(found) c where c.status not in ('queued', 'deferred')) then
     if again then
       unheard := array(select c.id from unnest(found) c
-        where c.status = 'sending' and c.worker = by_worker and c.lease_until > at_now + make_interval(secs => lease_ms / 2000.0));
+        where c.status = 'sending' and c.worker = by_worker
+          and c.lease_until > at_now + make_interval(secs => lease_ms / 2000.0));
     end if;
     -- In flight: look again when the lease is over. Settled otherwise: nothing left to look at.
     update due d set due_at = case c.status when 'held' then 'infinity' else c.lease_until + interval '1 second' end

@@ -13,7 +13,7 @@ language sql stable security definer set search_path = despatch, pg_temp as $$
 $$;
 
 -- What admitting service keys needs, for many at one look: the key, its tenant, and the accounts that messages could go
--- out through. No row where there is no such key.
+-- out through. No row where there is no such key, or its tenant is deleted.
 create function find_callers(key_ids text[])
 returns table (key_id text, api_key_id uuid, mode text, scopes text[], rate_limit_rpm integer, secret_hash bytea,
   previous_secret_hash bytea, grace_until timestamptz, expires_at timestamptz, revoked_at timestamptz,
