@@ -4,6 +4,7 @@ import type { EmailContent, PushContent, SmsContent, WhatsappContent } from '#co
 import { newId, type MessageId } from '#core/domain/ids.ts';
 import { normalAddress, parseMailbox, type Mailbox } from '#core/domain/mailbox.ts';
 import { normalNumber } from '#core/domain/phone-number.ts';
+import { mediaTypeOf } from '#core/domain/whatsapp-media.ts';
 import { smsSegments } from '#core/domain/segments.ts';
 import type { AcceptRow } from '#core/store/acceptance.ts';
 import type { KeyCaller } from './auth.ts';
@@ -134,8 +135,7 @@ function contentOf(message: SendMessage): SmsContent | EmailContent | PushConten
     case 'whatsapp': {
       const { body, template, media } = message;
       if (template !== undefined) return { kind: 'template', ...template };
-      if (media !== undefined)
-        return { kind: 'media', url: media.url, ...present({ caption: media.caption }) };
+      if (media !== undefined) return { kind: 'media', ...media, type: mediaTypeOf(media) };
       return { kind: 'text', body: body as string };
     }
   }

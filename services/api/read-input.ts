@@ -158,9 +158,9 @@ function rejection(issues: readonly z.core.$ZodIssue[], sent: unknown): AppError
     return { field, rule, message };
   });
   const shown = details.slice(0, DETAILS_MAX);
-  return missing === undefined
-    ? new AppError('validation_failed', { details: shown })
-    : new AppError('missing_field', { message: missing, details: shown });
+  if (missing !== undefined) return new AppError('missing_field', { message: missing, details: shown });
+  const isUrlBlocked = details.every(({ rule }) => rule === 'url_blocked');
+  return new AppError(isUrlBlocked ? 'url_blocked' : 'validation_failed', { details: shown });
 }
 
 function ruleOf(issue: z.core.$ZodIssue, sent: unknown): string {

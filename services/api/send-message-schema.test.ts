@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { SendMessage } from './send-message-schema.ts';
 
 function mailWith(content: string) {
@@ -22,4 +22,68 @@ test('attachments hold 256 KiB, padding not counted, and not a byte more', () =>
   const full = 256 * 1024;
   expect(mailWith(Buffer.alloc(full).toString('base64')).success).toBe(true);
   expect(mailWith(Buffer.alloc(full + 1).toString('base64')).success).toBe(false);
+});
+
+/** The faults of a message as `field rule`. */
+function faultsOf(message: object): string[] {
+  const { error } = SendMessage.safeParse(message);
+  return (error?.issues ?? []).map((issue) => {
+    const rule = issue.code === 'custom' ? String(issue.params?.['rule']) : issue.code;
+    return `${issue.path.join('.')} ${rule}`;
+  });
+}
+
+describe('what every vendor would refuse is refused at once', () => {
+  const to = '+15550000001';
+
+  test.each([
+    ['Acme', []],
+    ['+15550000002', []],
+    ['TwelveLetter', ['from sender']],
+    ['Acme!', ['from sender']],
+  ])('an sms from %s', (from, faults) => {
+    expect(faultsOf({ channel: 'sms', to, body: 'Hello', from })).toEqual(faults);
+  });
+
+  test.each([
+    [{ orderId: '1' }, []],
+    [{ text: 'x'.repeat(4_096) }, ['data max']],
+    [{ from: 'me' }, ['data reserved']],
+    [{ aps: {} }, ['data reserved']],
+  ])('a push with data %j', (data, faults) => {
+    expect(faultsOf({ channel: 'push', to: 'token', data })).toEqual(faults);
+  });
+
+  const url = 'https://cdn.example.com/a';
+  test.each([
+    [{ url: `${url}.png`, caption: 'Look' }, []],
+    [{ url: `${url}.pdf`, caption: 'Look', filename: 'bill.pdf' }, []],
+    [{ url: `${url}.ogg`, caption: 'Look' }, ['media.caption unsupported']],
+    [{ url, type: 'sticker', caption: 'Look' }, ['media.caption unsupported']],
+    [{ url: `${url}.png`, filename: 'a.png' }, ['media.filename unsupported']],
+    [{ url: 'ftp://cdn.example.com/a' }, ['media.url url']],
+    [{ url: 'http://127.0.0.1/a.png' }, ['media.url url_blocked']],
+  ])('whatsapp media %j', (media, faults) => {
+    expect(faultsOf({ channel: 'whatsapp', to, media })).toEqual(faults);
+  });
+
+  test.each([
+    [{ header: { type: 'text', text: 'Ada' } }, []],
+    [{ header: { type: 'document', url, filename: 'bill.pdf' }, buttons: [{ type: 'url', text: '1' }] }, []],
+    [{ header: { type: 'location', latitude: 91, longitude: 0 } }, ['template.header.latitude too_big']],
+    [{ header: { type: 'image', url: 'http://localhost/a' } }, ['template.header.url url_blocked']],
+    [{ buttons: [{ type: 'call', text: '1' }] }, ['template.buttons.0.type invalid_union']],
+    [
+      {
+        buttons: [
+          { type: 'url', index: 1, text: '1' },
+          { type: 'quick_reply', payload: 'x' },
+        ],
+      },
+      ['template.buttons unique'],
+    ],
+  ])('a whatsapp template with %j', (parts, faults) => {
+    const template = { name: 'order', language: 'en_US', ...parts };
+    expect(faultsOf({ channel: 'whatsapp', to, template })).toEqual(faults);
+  });
 });

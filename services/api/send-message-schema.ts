@@ -1,9 +1,12 @@
 import { z } from 'zod';
 import { normalAddress, parseMailbox } from '#core/domain/mailbox.ts';
 import { normalNumber } from '#core/domain/phone-number.ts';
+import { pushDataFault } from '#core/domain/push-data.ts';
+import { isSmsSender, SMS_SENDER_RULE } from '#core/domain/sms-sender.ts';
 import { isLine, lineIssue, lineText, text } from './fields.ts';
 import { idempotencyKeyField } from './routes-kit.ts';
 import { timeField } from './time-field.ts';
+import { whatsappMedia, whatsappTemplate } from './whatsapp-fields.ts';
 
 const ATTACHMENT_BYTES_MAX = 256 * 1024;
 const METADATA_PAIRS_MAX = 20;
@@ -67,7 +70,10 @@ const Sms = z.object({
   channel: z.literal('sms'),
   to: numberTo,
   body: text(1, 4096).describe('Text; segmented automatically.'),
-  from: lineText(1, 32).optional().describe("Overrides the provider account's sender."),
+  from: lineText(1, 32)
+    .refine(isSmsSender, { message: SMS_SENDER_RULE, params: { rule: 'sender' } })
+    .optional()
+    .describe("Overrides the provider account's sender."),
   ...every,
 });
 
@@ -128,6 +134,13 @@ const Email = z.object({
   ...every,
 });
 
+const pushData = z.record(z.string(), z.unknown()).check((context) => {
+  const fault = pushDataFault(context.value);
+  if (fault === undefined) return;
+  const { rule, message } = fault;
+  context.issues.push({ code: 'custom', input: context.value, params: { rule }, message });
+});
+
 const Push = z.object({
   channel: z.literal('push'),
   to: recipient('token', 'Must be a device token', (to) => to.trim() !== '')
@@ -137,7 +150,7 @@ const Push = z.object({
     }),
   title: text(1, 1024).optional(),
   body: text(1, 4096).optional(),
-  data: z.record(z.string(), z.unknown()).optional().describe('At least one of `title`, `body` and `data`.'),
+  data: pushData.optional().describe('At least one of `title`, `body` and `data`. At most 4096 bytes.'),
   badge: z.int().min(0).max(2_147_483_647).optional(),
   sound: lineText(1, 255).optional(),
   collapseKey: lineText(1, 64).optional(),
@@ -148,21 +161,8 @@ const Whatsapp = z.object({
   channel: z.literal('whatsapp'),
   to: numberTo,
   body: text(1, 4096).optional().describe('One of `body`, `template` and `media`.'),
-  template: z
-    .object({
-      name: lineText(1, 512),
-      language: z.string().regex(/^[A-Za-z]{2,3}(?:[_-][A-Za-z0-9]{2,8})*$/),
-      variables: z
-        .union([z.array(text(0, 1024)).max(100), z.record(z.string(), z.string().max(1024))])
-        .default([]),
-    })
-    .optional(),
-  media: z
-    .object({
-      url: z.url({ protocol: /^https?$/, hostname: z.regexes.domain }).max(2048),
-      caption: text(1, 1024).optional(),
-    })
-    .optional(),
+  template: whatsappTemplate.optional(),
+  media: whatsappMedia.optional(),
   ...every,
 });
 

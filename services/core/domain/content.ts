@@ -1,3 +1,5 @@
+import type { WhatsappMediaType } from './whatsapp-media.ts';
+
 /**
  * What a message says, per channel, as the api validated it and the worker sends it. Stored as one JSON value.
  * Absent and empty are different only where noted.
@@ -38,8 +40,36 @@ export type WhatsappContent =
       readonly language: string;
       /** Positional (array) or named (object) body variables. */
       readonly variables: readonly string[] | Readonly<Record<string, string>>;
+      readonly header?: TemplateHeader | undefined;
+      readonly buttons?: readonly TemplateButton[] | undefined;
     }
-  | { readonly kind: 'media'; readonly url: string; readonly caption?: string };
+  | {
+      readonly kind: 'media';
+      readonly url: string;
+      readonly type: WhatsappMediaType;
+      readonly caption?: string | undefined;
+      /** Of documents. */
+      readonly filename?: string | undefined;
+    };
+
+export type TemplateHeader =
+  | { readonly type: 'text'; readonly text: string; readonly parameterName?: string | undefined }
+  | { readonly type: 'image' | 'video'; readonly url: string }
+  | { readonly type: 'document'; readonly url: string; readonly filename?: string | undefined }
+  | {
+      readonly type: 'location';
+      readonly latitude: number;
+      readonly longitude: number;
+      readonly name?: string | undefined;
+      readonly address?: string | undefined;
+    };
+
+/** `index`: the button's place in the template, from 0; default its place in the list. */
+export type TemplateButton = { readonly index?: number | undefined } & (
+  | { readonly type: 'url'; readonly text: string }
+  | { readonly type: 'quick_reply'; readonly payload: string }
+  | { readonly type: 'copy_code'; readonly code: string }
+);
 
 type Envelope = {
   /** The message's public id; goes into the provider's correlation field. */

@@ -1,4 +1,5 @@
 import type { OutboundFor, PushContent } from '#core/domain/content.ts';
+import { pushDataTexts } from '#core/domain/push-data.ts';
 
 const TTL_S_MAX = 4 * 7 * 86_400;
 const COLLAPSE_ID_BYTES_MAX = 64;
@@ -10,7 +11,7 @@ export function fcmMessage({ to, content, expiresAt }: OutboundFor<'push'>, now:
   return {
     token: to,
     ...(isEmpty(alert) ? {} : { notification: alert }),
-    ...(content.data === undefined || isEmpty(content.data) ? {} : { data: stringValues(content.data) }),
+    ...(content.data === undefined || isEmpty(content.data) ? {} : { data: pushDataTexts(content.data) }),
     android: android(content, ttl, !isEmpty(alert)),
     apns: apns(content, Math.floor(now / 1_000) + ttl, !isEmpty(alert)),
     webpush: { headers: { TTL: String(ttl) } },
@@ -41,16 +42,6 @@ function apns({ badge, sound, collapseKey }: PushContent, expiration: number, ha
     },
     payload: { aps: isSilent ? { 'content-available': 1 } : aps },
   };
-}
-
-/** FCM takes strings only; anything else travels as its JSON. */
-function stringValues(data: Readonly<Record<string, unknown>>): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(data).map(([key, value]) => [
-      key,
-      typeof value === 'string' ? value : JSON.stringify(value),
-    ]),
-  );
 }
 
 function defined(

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { WhatsappContent } from '#core/domain/content.ts';
+import type { TemplateHeader, WhatsappContent } from '#core/domain/content.ts';
 import { createHttpClient } from '#core/platform/http.ts';
 import { contextAt, httpProviderSuite } from '#test/suites/provider-conformance.ts';
 import { WHATSAPP_CODES } from './outcomes.ts';
@@ -186,16 +186,71 @@ describe('whatsapp-cloud', () => {
     expect((await sentBody({ ...template, variables: [] }))['template']).not.toHaveProperty('components');
   });
 
+  test('a template carries what fills its header', async () => {
+    const template = { kind: 'template', name: 'order', language: 'en_US', variables: ['1'] } as const;
+    const headerOf = async (header: TemplateHeader) => {
+      const sent = (await sentBody({ ...template, header }))['template'] as { components: unknown[] };
+      expect(sent.components).toHaveLength(2);
+      return sent.components[0];
+    };
+    const url = 'https://x.example/a';
+    const filled = (parameter: object) => ({ type: 'header', parameters: [parameter] });
+    expect(await headerOf({ type: 'text', text: 'Ada' })).toEqual(filled({ type: 'text', text: 'Ada' }));
+    expect(await headerOf({ type: 'text', text: 'Ada', parameterName: 'who' })).toEqual(
+      filled({ type: 'text', parameter_name: 'who', text: 'Ada' }),
+    );
+    expect(await headerOf({ type: 'image', url })).toEqual(filled({ type: 'image', image: { link: url } }));
+    expect(await headerOf({ type: 'video', url })).toEqual(filled({ type: 'video', video: { link: url } }));
+    expect(await headerOf({ type: 'document', url, filename: 'bill.pdf' })).toEqual(
+      filled({ type: 'document', document: { link: url, filename: 'bill.pdf' } }),
+    );
+    expect(await headerOf({ type: 'location', latitude: 37.4833, longitude: -122, name: 'Here' })).toEqual(
+      filled({ type: 'location', location: { latitude: '37.4833', longitude: '-122', name: 'Here' } }),
+    );
+  });
+
+  test('a template carries what fills its buttons, by their places', async () => {
+    const sent = await sentBody({
+      kind: 'template',
+      name: 'sale',
+      language: 'en_US',
+      variables: [],
+      buttons: [
+        { type: 'url', text: 'order-1' },
+        { type: 'quick_reply', payload: 'yes' },
+        { type: 'copy_code', index: 5, code: '25OFF' },
+      ],
+    });
+    const button = (sub_type: string, index: string, parameter: object) => ({
+      type: 'button',
+      sub_type,
+      index,
+      parameters: [parameter],
+    });
+    expect(sent['template']).toEqual({
+      name: 'sale',
+      language: { code: 'en_US' },
+      components: [
+        button('url', '0', { type: 'text', text: 'order-1' }),
+        button('quick_reply', '1', { type: 'payload', payload: 'yes' }),
+        button('copy_code', '5', { type: 'coupon_code', coupon_code: '25OFF' }),
+      ],
+    });
+  });
+
   test.each([
-    ['https://x.example/a.JPG?size=1', 'image', true],
-    ['https://x.example/a.mp4', 'video', true],
-    ['https://x.example/a.ogg', 'audio', false],
-    ['https://x.example/invoice.pdf', 'document', true],
-    ['https://x.example/', 'document', true],
-  ])('media at %s is sent as %s', async (url, type, hasCaption) => {
-    const body = await sentBody({ kind: 'media', url, caption: 'Look' });
-    expect(body).toMatchObject({ type, [type]: { link: url } });
-    expect(body[type]).toEqual({ link: url, ...(hasCaption ? { caption: 'Look' } : {}) });
+    [{ type: 'image', caption: 'Look' }, { caption: 'Look' }],
+    [{ type: 'audio' }, {}],
+    [{ type: 'sticker' }, {}],
+    [
+      { type: 'document', caption: 'Look', filename: 'bill.pdf' },
+      { caption: 'Look', filename: 'bill.pdf' },
+    ],
+  ] as const)('media %j carry their link and %j', async (media, shown) => {
+    const url = 'https://x.example/a';
+    const body = await sentBody({ kind: 'media', url, ...media });
+    expect(body['type']).toBe(media.type);
+    expect(body[media.type]).toEqual({ link: url, ...shown });
   });
 
   test.each([

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { OutboundFor, WhatsappContent } from '#core/domain/content.ts';
+import type { OutboundFor } from '#core/domain/content.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
 import { digits, optionalToken, token } from '../fields.ts';
 import { defineProvider, type Verification } from '../provider.ts';
@@ -19,6 +19,7 @@ import {
   type Said,
 } from '../ruling.ts';
 import { WHATSAPP_CODES } from './outcomes.ts';
+import { whatsappPayload } from './payload.ts';
 
 const config = z.object({
   phoneNumberId: digits('Id of the sending phone number (not the number itself).'),
@@ -60,6 +61,7 @@ export default defineProvider({
   name: 'WhatsApp Business Cloud API',
   dedupe: 'none',
   receipts: false,
+  bodyCharactersMax: 4_096,
   config,
   secrets,
 
@@ -72,7 +74,7 @@ export default defineProvider({
         messaging_product: 'whatsapp',
         recipient_type: 'individual',
         to: message.to,
-        ...payload(message.content),
+        ...whatsappPayload(message.content),
         biz_opaque_callback_data: message.id,
       }),
     });
@@ -103,36 +105,6 @@ function numberUrl({ config }: Account, origin: string): string {
 /** The token travels in a header only: in a query it would end up in access logs. */
 function authorization({ secrets }: Account): Record<string, string> {
   return { authorization: `Bearer ${secrets.accessToken}`, accept: 'application/json' };
-}
-
-function payload(content: WhatsappContent): Record<string, unknown> {
-  if (content.kind === 'text') return { type: 'text', text: { body: content.body, preview_url: false } };
-  if (content.kind === 'template') return { type: 'template', template: template(content) };
-  const type = mediaType(content.url);
-  const caption = content.caption === undefined || type === 'audio' ? {} : { caption: content.caption };
-  return { type, [type]: { link: content.url, ...caption } };
-}
-
-function template({ name, language, variables }: Extract<WhatsappContent, { kind: 'template' }>) {
-  const parameters = isPositional(variables)
-    ? variables.map((text) => ({ type: 'text', text }))
-    : Object.entries(variables).map(([key, text]) => ({ type: 'text', parameter_name: key, text }));
-  const components = parameters.length === 0 ? {} : { components: [{ type: 'body', parameters }] };
-  return { name, language: { code: language }, ...components };
-}
-
-function isPositional(
-  variables: readonly string[] | Readonly<Record<string, string>>,
-): variables is readonly string[] {
-  return Array.isArray(variables);
-}
-
-/** The API wants to know the kind of media; the contract has a link only, so its file name tells. */
-function mediaType(url: string): 'image' | 'video' | 'audio' | 'document' {
-  const path = URL.canParse(url) ? new URL(url).pathname.toLowerCase() : '';
-  if (/\.(?:jpe?g|png|webp)$/.test(path)) return 'image';
-  if (/\.(?:mp4|3gpp?)$/.test(path)) return 'video';
-  return /\.(?:aac|amr|mp3|m4a|ogg|opus)$/.test(path) ? 'audio' : 'document';
 }
 
 function judgeCode(response: Response): Judged {

@@ -1,0 +1,22 @@
+const ADDRESS = /^(?:\d+(?:\.\d+){3}|\[.*\])$/;
+const INTERNAL = /(?:^|\.)(?:localhost|local|internal|intranet|lan|home|corp|cluster|svc)$/;
+
+/** Why a link cannot be fetched by a vendor from outside; undefined for one that could. */
+export type UrlFault = { readonly rule: 'url' | 'url_blocked'; readonly message: string };
+
+/** Holds a link to http or https and a public host name. Whether anything answers there is not asked. */
+export function publicUrlFault(text: string): UrlFault | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
+    return { rule: 'url', message: 'Must be an absolute http or https URL' };
+  }
+  const host = url.hostname.replace(/\.$/, '');
+  const isPublic = host.includes('.') && !ADDRESS.test(host) && !INTERNAL.test(host);
+  return isPublic
+    ? undefined
+    : {
+        rule: 'url_blocked',
+        message:
+          'Must name a public host: the vendor fetches it, and no address or internal name can be reached from there',
+      };
+}
