@@ -68,6 +68,11 @@ export type ProviderDefinition<
   readonly dedupe: 'key' | 'lookup' | 'none';
   /** True where delivery receipts can be had and are processed, so that `sent` is not the last word. */
   readonly receipts: boolean;
+  /**
+   * Most characters (Unicode code points) of a message's `body` that the vendor takes; null where it sets no bound. The
+   * account refuses a longer one before any call, and whoever sends it is warned.
+   */
+  readonly bodyCharactersMax: number | null;
   /** Non-secret settings: `publicConfig` of the contract, keys already in camelCase. */
   readonly config: Config;
   /** Secret settings: `secretConfig` of the contract, keys already in camelCase. */

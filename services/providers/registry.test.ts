@@ -55,7 +55,11 @@ describe('the catalog', () => {
       expect(description).toMatchObject({
         provider: one.id,
         channel: one.channel,
-        capabilities: { dedupe: one.dedupe, receipts: one.receipts },
+        capabilities: {
+          dedupe: one.dedupe,
+          receipts: one.receipts,
+          bodyCharactersMax: one.bodyCharactersMax,
+        },
         publicConfigSchema: { $schema: 'https://json-schema.org/draft/2020-12/schema', type: 'object' },
         secretConfigSchema: { type: 'object' },
       });

@@ -61,7 +61,11 @@ export type ProviderDescription = {
   /** JSON Schema, draft 2020-12. */
   readonly publicConfigSchema: Record<string, unknown>;
   readonly secretConfigSchema: Record<string, unknown>;
-  readonly capabilities: { readonly dedupe: AnyProvider['dedupe']; readonly receipts: boolean };
+  readonly capabilities: {
+    readonly dedupe: AnyProvider['dedupe'];
+    readonly receipts: boolean;
+    readonly bodyCharactersMax: number | null;
+  };
 };
 
 /** What the catalog endpoint says of a provider. */
@@ -72,7 +76,11 @@ export function describeProvider(provider: AnyProvider): ProviderDescription {
     name: provider.name,
     publicConfigSchema: z.toJSONSchema(provider.config, { io: 'input' }),
     secretConfigSchema: z.toJSONSchema(provider.secrets, { io: 'input' }),
-    capabilities: { dedupe: provider.dedupe, receipts: provider.receipts },
+    capabilities: {
+      dedupe: provider.dedupe,
+      receipts: provider.receipts,
+      bodyCharactersMax: provider.bodyCharactersMax,
+    },
   };
 }
 

@@ -4,6 +4,7 @@ import type { AttemptOutcome, Outcome } from '#core/domain/outcome.ts';
 import type { ClaimedMessage } from '#core/store/deliveries.ts';
 import type { AnyProvider, ProviderContext } from '#providers/provider.ts';
 import type { ProviderCall } from '#providers/context.ts';
+import { contentRefusal } from '#providers/content-limits.ts';
 import { simulatorFor } from '#providers/registry.ts';
 import { withSpan } from '#core/platform/telemetry.ts';
 import type { Account, Accounts } from './accounts.ts';
@@ -39,6 +40,8 @@ async function deliver(message: ClaimedMessage, deps: DeliverDeps): Promise<Deli
   const found = await accountOf(message, deps.accounts);
   if ('outcome' in found) return { outcome: found.outcome, provider: undefined };
   const { account } = found;
+  const refusal = contentRefusal(account.provider, message.content);
+  if (refusal !== undefined) return { outcome: refusal, provider: account.provider };
   // What a simulator answers is the recipient's choice, and says nothing about an account.
   const isSimulated = account.provider === simulatorFor(message.channel);
   const accountId = isSimulated ? null : message.providerId;

@@ -16,6 +16,12 @@ const CatalogEntry = z
         .enum(['key', 'lookup', 'none'])
         .describe('How the provider guards against a second copy of one message.'),
       receipts: z.boolean().describe('Whether it tells of deliveries.'),
+      bodyCharactersMax: z
+        .int()
+        .nullable()
+        .describe(
+          'Most characters of `body`; a longer one is refused as `content_rejected`. Null: no limit.',
+        ),
     }),
   })
   .meta({ id: 'CatalogEntry' });

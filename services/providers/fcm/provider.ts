@@ -40,6 +40,7 @@ export default defineProvider({
   name: 'Firebase Cloud Messaging',
   dedupe: 'none',
   receipts: false,
+  bodyCharactersMax: null,
   config,
   secrets,
   check: checkAccount,

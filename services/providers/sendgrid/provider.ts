@@ -53,6 +53,7 @@ export default defineProvider({
   name: 'Twilio SendGrid',
   dedupe: 'none',
   receipts: false,
+  bodyCharactersMax: null,
   config,
   secrets,
 

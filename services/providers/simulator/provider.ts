@@ -24,6 +24,7 @@ function simulator<C extends Channel>(channel: C, name: string, behaviourOf: (to
     name,
     dedupe: 'none',
     receipts: true,
+    bodyCharactersMax: null,
     config: z.object({}).meta({ description: 'A simulator has no settings.' }),
     secrets: z.object({}).meta({ description: 'A simulator needs no secret.' }),
     send: async (message) => simulatedOutcome(behaviourOf(message.to), message.id, message.attempt),

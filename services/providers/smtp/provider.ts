@@ -30,6 +30,7 @@ export default defineProvider({
   name: 'SMTP server',
   dedupe: 'none',
   receipts: false,
+  bodyCharactersMax: null,
   config,
   secrets,
   check: checkAccount,

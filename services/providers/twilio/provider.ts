@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Outcome } from '#core/domain/outcome.ts';
+import { isSmsSender, SMS_SENDER_RULE } from '#core/domain/sms-sender.ts';
 import { hostLabel, optionalToken, token } from '../fields.ts';
 import { defineProvider, type Verification } from '../provider.ts';
 import { secretStrings } from '../redact.ts';
@@ -20,6 +21,8 @@ import {
 import { TWILIO_CODES } from './outcomes.ts';
 
 const VALIDITY_S_MAX = 36_000;
+/** https://www.twilio.com/docs/api/errors/21617 */
+const BODY_CHARACTERS_MAX = 1_600;
 
 const config = z
   .object({
@@ -29,10 +32,7 @@ const config = z
       .describe('Account SID: AC and 32 hexadecimal digits.'),
     from: z
       .string()
-      .regex(
-        /^(?:\+[1-9]\d{1,14}|\d{3,8}|(?=.*[A-Za-z])[A-Za-z0-9 ]{1,11})$/,
-        'Must be an E.164 number, a short code or a sender id',
-      )
+      .refine(isSmsSender, SMS_SENDER_RULE)
       .optional()
       .describe(
         'Sender: an E.164 number, a short code or an alphanumeric sender id. This or messagingServiceSid.',
@@ -83,6 +83,7 @@ export default defineProvider({
   name: 'Twilio Programmable Messaging',
   dedupe: 'none',
   receipts: false,
+  bodyCharactersMax: BODY_CHARACTERS_MAX,
   config,
   secrets,
 

@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest';
+import { contentRefusal, contentWarnings } from './content-limits.ts';
+import { PROVIDERS } from './registry.gen.ts';
+
+const provider = { name: 'Carrier pigeon', bodyCharactersMax: 3 };
+
+test.each([[{ body: 'abc' }], [{ body: '😀😀😀' }], [{ title: 'abcd' }], [{ body: undefined }], [null]])(
+  '%j is within the limit',
+  (content) => {
+    expect(contentWarnings(provider, content)).toEqual([]);
+    expect(contentRefusal(provider, content)).toBeUndefined();
+  },
+);
+
+test('a body of one more character is warned of and refused', () => {
+  expect(contentWarnings(provider, { body: 'abcd' })).toEqual([
+    { field: 'body', message: 'Carrier pigeon takes at most 3 characters and will refuse this' },
+  ]);
+  expect(contentRefusal(provider, { body: 'abcd' })).toEqual({
+    kind: 'rejected_permanent',
+    failure: {
+      class: 'content_rejected',
+      code: 'body_too_long',
+      providerMessage: 'Carrier pigeon takes at most 3 characters',
+    },
+  });
+});
+
+test('a provider without a limit takes everything', () => {
+  expect(
+    contentRefusal({ ...provider, bodyCharactersMax: null }, { body: 'x'.repeat(10_000) }),
+  ).toBeUndefined();
+});
+
+test('every sms vendor of the catalog says how much it takes', () => {
+  const silent = [...PROVIDERS.values()].filter(
+    ({ id, channel, bodyCharactersMax }) =>
+      channel === 'sms' && bodyCharactersMax === null && id !== 'simulator-sms',
+  );
+  expect(silent.map(({ id }) => id)).toEqual([]);
+  expect(PROVIDERS.get('twilio')?.bodyCharactersMax).toBe(1_600);
+});
