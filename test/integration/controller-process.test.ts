@@ -1,9 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { startController } from '#test/support/controller-process.ts';
 import { startKubeApiServer, type KubeApiServer } from '#test/support/kube-apiserver.ts';
+import { postgresMoments } from '#test/support/postgres-moments.ts';
+import type { SharedVault } from '#test/support/servers.ts';
 import { runService, type ServiceProcess } from '#test/support/service-process.ts';
 import { startServiceStack, type ServiceStack } from '#test/support/service-stack.ts';
+import { startTcpProxy } from '#test/support/tcp-proxy.ts';
 
 let stack: ServiceStack;
 let kube: KubeApiServer;
@@ -306,6 +309,90 @@ test('what happens while one controller takes over from another is not lost', as
   expect(await second.end()).toBe('exit code 0');
   await expect.poll(() => leads(controller), { timeout: 3_000 }).toBe('1');
 }, 60_000);
+
+async function keyExists(tenantId: string): Promise<boolean> {
+  const { address, rootToken } = (await (await fetch(inject('vaultDesk'))).json()) as SharedVault;
+  const url = `${address}/v1/${environment['VAULT_TRANSIT_MOUNT']}/keys/despatch-${tenantId}`;
+  return (await fetch(url, { headers: { 'x-vault-token': rootToken } })).status === 200;
+}
+
+test.each([
+  ['Retain', 'managed_tenant'],
+  ['Purge', 'managed_tenant'],
+  ['Purge', 'purge_some'],
+] as const)(
+  'a leader stopped in the middle of a deletion with %s, before %s, touches nothing of a resource made anew meanwhile',
+  async (deletionPolicy, step) => {
+    const team = await kube.createNamespace();
+    const path = `/apis/despatch.dev/v1alpha1/namespaces/${team}/tenants/anew`;
+    const put = (spec: object) =>
+      kube.apply({
+        apiVersion: 'despatch.dev/v1alpha1',
+        kind: 'Tenant',
+        metadata: { name: 'anew', namespace: team },
+        spec: { slug: team, ...spec },
+      });
+    const get = async () => {
+      const { status, body } = await kube.request('GET', path);
+      return status === 200 ? (body as Tenant) : undefined;
+    };
+    const ready = async () =>
+      (await get())?.status?.conditions?.find(({ type }) => type === 'Ready')?.status ?? 'absent';
+
+    const database = new URL(environment['DATABASE_URL'] ?? '');
+    await using proxy = await startTcpProxy(Number(database.port), () => postgresMoments([step]));
+    database.port = String(proxy.port);
+    // Two leases, as where the one who was stopped has not noticed yet that it leads no longer.
+    const watching = { ...environment, WATCH_NAMESPACES: team };
+    await using stopped = await startController('stopped', {
+      ...watching,
+      LEASE_NAME: `stopped-${team}`,
+      DATABASE_URL: database.href,
+      DATABASE_STATEMENT_TIMEOUT_MS: '60000',
+      RESYNC_SECONDS: '3600',
+    });
+    await put({ deletionPolicy });
+    await expect.poll(ready, { timeout: 20_000 }).toBe('True');
+    const first = await get();
+    const passes = async (): Promise<number> =>
+      [
+        ...(await stopped.metrics()).matchAll(
+          /^controller_runtime_reconcile_total\{controller="tenant".*\} (\d+)$/gm,
+        ),
+      ]
+        .map(([, n]) => Number(n))
+        .reduce((sum, n) => sum + n, 0);
+    const before = await passes();
+    const held = proxy.hold(`${step}.before`);
+    await kube.request('DELETE', path);
+    await held.reached;
+
+    await using current = await startController('current', { ...watching, LEASE_NAME: `current-${team}` });
+    await expect.poll(get, { timeout: 20_000 }).toBeUndefined();
+    await put({});
+    await expect.poll(ready, { timeout: 20_000 }).toBe('True');
+    const second = await get();
+    expect(second?.metadata.uid).not.toBe(first?.metadata.uid);
+    const id = second?.status?.tenantId ?? '';
+    // A tenant that was kept is taken back, one that was purged is another.
+    expect(id === first?.status?.tenantId).toBe(deletionPolicy === 'Retain');
+
+    held.release('pass');
+    await expect.poll(passes, { timeout: 20_000 }).toBeGreaterThan(before);
+    const stored = await stack.admin`
+      select id::text, owner_uid, status from tenants where slug = ${team}`;
+    expect(stored).toEqual([{ id, owner_uid: second?.metadata.uid, status: 'active' }]);
+    expect(await keyExists(id)).toBe(true);
+    expect(await ready()).toBe('True');
+    // Nor has the stopped one said anything that the other cannot undo.
+    await put({ state: 'Suspended' });
+    await expect
+      .poll(async () => (await stack.admin`select status from tenants where slug = ${team}`)[0]?.['status'])
+      .toBe('suspended');
+    expect(await current.end()).toBe('exit code 0');
+  },
+  90_000,
+);
 
 test('a bad configuration stops it at the start with every fault named', async () => {
   const { code, output } = await runService('controller', {

@@ -272,6 +272,89 @@ describe('who may speak for a tenant', () => {
     expect(await row(key)).toMatchObject({ status: 'suspended', owner_uid: null });
   });
 
+  /** A pass that was stopped between what it had read and what it writes, while others go on. */
+  function stoppedPass(key: string, before: 'find' | 'apply' | 'ensure' | 'retain') {
+    const [reached, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const hold = async (): Promise<void> => {
+      reached.resolve();
+      await released.promise;
+    };
+    const { store, keys } = s;
+    const pass = s.reconcilerWith({
+      tenants: new Map([...s.tenants].filter(([one]) => one === key)),
+      store: {
+        ...store,
+        ...(before === 'find' && { find: (slug) => hold().then(() => store.find(slug)) }),
+        ...(before === 'apply' && { apply: (wanted) => hold().then(() => store.apply(wanted)) }),
+        ...(before === 'retain' && { retain: (gone) => hold().then(() => store.retain(gone)) }),
+      },
+      ...(before === 'ensure' && {
+        keys: { ...keys, ensure: (id: TenantId) => hold().then(() => keys.ensure(id)) },
+      }),
+    })(key, AbortSignal.timeout(20_000), s.deps.log);
+    return {
+      reached: reached.promise,
+      async goOn(): Promise<void> {
+        released.resolve();
+        await pass;
+      },
+    };
+  }
+
+  test.each(['find', 'retain'] as const)(
+    'a deletion that was stopped before %s leaves alone what a resource made anew has taken over',
+    async (step) => {
+      const key = s.putTenant();
+      await s.reconcile(key);
+      s.remove(key);
+      const stopped = stoppedPass(key, step);
+      await stopped.reached;
+      await s.reconcile(key);
+      // In the same second, as creation times tell no more.
+      s.putTenant({}, { key, uid: randomUUID() });
+      await s.reconcile(key);
+      await stopped.goOn();
+      const uid = s.tenants.get(key)?.metadata.uid;
+      expect(await row(key)).toMatchObject({ status: 'active', owner_uid: uid });
+      // And it can still speak.
+      s.putTenant({ state: 'Suspended' }, { key });
+      await s.reconcile(key);
+      expect(await row(key)).toMatchObject({ status: 'suspended', owner_uid: uid });
+    },
+  );
+
+  test.each(['apply', 'ensure'] as const)(
+    'a pass that was stopped before %s brings back neither a tenant that was purged nor its key',
+    async (step) => {
+      const key = s.putTenant({ deletionPolicy: 'Purge' });
+      const id = s.tenants.get(key)?.metadata.uid ?? '';
+      await s.reconcile(key);
+      if (step === 'apply') s.putTenant({ deletionPolicy: 'Purge', displayName: 'Other' }, { key });
+      const stopped = stoppedPass(key, step);
+      await stopped.reached;
+      s.remove(key);
+      await s.reconcile(key);
+      expect(s.tenants.has(key)).toBe(false);
+      await stopped.goOn();
+      expect(await s.admin`select from tenants where id = ${id}`).toHaveLength(0);
+      expect(await keyExists(id)).toBe(false);
+    },
+  );
+
+  test('a pass that was stopped before it first applied a resource does not apply it once it is gone', async () => {
+    const key = s.putTenant();
+    await s.reconcile(key);
+    s.remove(key);
+    await s.reconcile(key);
+    s.putTenant({}, { key, uid: randomUUID(), createdAt: '2026-03-01T00:00:00Z' });
+    const stopped = stoppedPass(key, 'apply');
+    await stopped.reached;
+    s.remove(key);
+    await s.reconcile(key);
+    await stopped.goOn();
+    expect(await row(key)).toMatchObject({ status: 'suspended', owner_uid: null });
+  });
+
   test('a resource made anew while the controller was down takes its tenant over', async () => {
     const key = s.putTenant({ planRef: { name: 'growth' } });
     await s.reconcile(key);

@@ -16,7 +16,7 @@ import { testDatabase, type TestDatabase } from '#test/support/servers.ts';
 /** Bookkeeping of the schema itself; nothing of a tenant is in it. */
 const NO_TENANT = new Set(['migrations']);
 /** Rows that hang on another row's id instead of a tenant's, and that no service may touch directly. */
-const KEYED_OTHERWISE = new Set(['rate_windows', 'provider_rates', 'users']);
+const KEYED_OTHERWISE = new Set(['rate_windows', 'provider_rates', 'users', 'gone_resources']);
 const DENIED = '42501';
 
 type Table = { readonly name: string; readonly isPartition: boolean };
@@ -78,6 +78,7 @@ async function seedEverything(): Promise<SeededTenant & { providerId: string }> 
     values (${tenantId}, ${id}, ${purge_on}, 1, 'sent', now())`;
   await admin`insert into tenant_progress (tenant_id) values (${tenantId}) on conflict do nothing`;
   await admin`insert into provider_rates values (${providerId}, 0, 0)`;
+  await admin`insert into gone_resources (uid) values (${tenantId})`;
   return { ...tenant, providerId };
 }
 

@@ -1,4 +1,3 @@
-import type { TenantId } from '#core/domain/ids.ts';
 import type { OwnedSlug } from '#core/store/managed-tenants.ts';
 import type { TenantResource } from '../resources/tenant-resource.ts';
 import type { ReconcileResult } from '../runtime/controller-loop.ts';
@@ -29,25 +28,24 @@ export async function finalizeTenant(
     await writeNotReady(deps, tenant, DATABASE_AWAY, signal);
     throw fault;
   });
-  // Only the resource that owns a tenant purges it. One that never came to own what another of its name left behind
-  // leaves it suspended.
-  const isOwner = stored?.ownerUid === tenant.metadata.uid;
-  const isAbandoned = stored !== undefined && stored.ownerUid !== null && stored.ownerRef === refOf(tenant);
-  if (
-    stored !== undefined &&
-    isOwner &&
-    (tenant.spec.deletionPolicy === 'Purge' || stored.status === 'deleting')
-  ) {
+  const { uid, creationTimestamp } = tenant.metadata;
+  const gone = { slug, uid, ref: refOf(tenant), createdAt: creationTimestamp };
+  // What is stored may be younger than this resource. So nothing that is written names an owner that was read: the
+  // database compares what it holds with the resource that is gone.
+  const isOwner = stored?.ownerUid === uid;
+  if (isOwner && (tenant.spec.deletionPolicy === 'Purge' || stored.status === 'deleting')) {
     if (stored.status !== 'deleting')
       events.normal(tenant, 'Purging', 'Intake has ended; rows are being deleted');
-    const rest = await purgeRest(deps, { slug, uid: tenant.metadata.uid }, stored.id);
-    if (rest !== 'done') {
+    const begun = await store.beginPurge(gone);
+    if (begun !== undefined) notify(begun);
+    const rest = await goOnPurging(deps, gone);
+    if (rest === 'draining' || rest === 'deleting') {
       await writeNotReady(deps, tenant, notReady('Purging', PROGRESS[rest]), signal);
       return { requeueAfterMs: rest === 'draining' ? PURGE_RECHECK_MS : 0 };
     }
-    events.normal(tenant, 'Purged', 'No row and no key of the tenant is left');
-  } else if (stored !== undefined && isAbandoned && stored.ownerUid !== null) {
-    const id = await store.retain({ slug, uid: stored.ownerUid });
+    if (rest === 'done') events.normal(tenant, 'Purged', 'No row and no key of the tenant is left');
+  } else {
+    const id = await store.retain(gone);
     if (id !== undefined) {
       notify(id);
       events.normal(tenant, 'Retained', 'The tenant is suspended and keeps its data and key');
@@ -68,26 +66,24 @@ const PROGRESS = {
 } as const;
 
 /**
- * Goes on with a purge for a while. The key goes when the rows have gone, and the tenant's own row last: whoever begins
- * again after a crash finds by it what is left to do.
+ * Goes on for a while with a purge that has begun; `absent` where none of this resource is under way. The key goes when
+ * the rows have gone, and the tenant's own row last: whoever begins again after a crash finds by it what is left to do.
+ * The key is that of the tenant whose rows were deleted, and a purge is never taken back: a process that was stopped
+ * before it destroys the key destroys no other.
  */
-export async function purgeRest(
+export async function goOnPurging(
   { store, keys, notify, now }: Pick<TenantDeps, 'store' | 'keys' | 'notify' | 'now'>,
   owned: OwnedSlug,
-  tenantId: TenantId,
-): Promise<'done' | 'draining' | 'deleting'> {
+): Promise<'done' | 'draining' | 'deleting' | 'absent'> {
   const until = now().getTime() + PURGE_SLICE_MS;
-  const begun = await store.beginPurge(owned);
-  if (begun === undefined) return 'done';
-  notify(begun);
   while (now().getTime() < until) {
-    const { outcome } = await store.purgeSome(owned, PURGED_AT_ONCE);
+    const { outcome, id } = await store.purgeSome(owned, PURGED_AT_ONCE);
+    if (id === null || outcome === 'absent') return 'absent';
     if (outcome === 'draining') return 'draining';
-    if (outcome === 'absent') return 'done';
     if (outcome === 'empty') {
-      await keys.destroy(tenantId);
+      await keys.destroy(id);
       if (await store.endPurge(owned)) {
-        notify(tenantId);
+        notify(id);
         return 'done';
       }
     }

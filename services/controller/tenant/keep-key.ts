@@ -6,6 +6,7 @@ import type { TenantResource } from '../resources/tenant-resource.ts';
 import { nextRotation } from './key-rotation.ts';
 import type { TenantDeps } from './tenant-deps.ts';
 import type { Verdict } from './tenant-findings.ts';
+import { slugOf } from './wanted-tenant.ts';
 
 /** Ciphertexts that are rewrapped side by side. */
 const REWRAPPED_AT_ONCE = 20;
@@ -29,6 +30,10 @@ export async function keepKey(
   const { keys, events, log, now } = deps;
   try {
     const { made, ...found } = await keys.ensure(tenantId);
+    if (made && !(await isThere(deps, tenant, tenantId))) {
+      await keys.destroy(tenantId);
+      return { verdict: GONE };
+    }
     if (made && tenant.status?.encryption !== undefined)
       events.warning(tenant, 'KeyMissing', 'The key was gone from Vault; a new one reads nothing of the old');
     const due = nextRotation(found.rotatedAt, tenant.spec.encryption.keyRotationPeriodDays);
@@ -49,6 +54,17 @@ export async function keepKey(
     return { fault, verdict: keyVerdict(fault), isSilent: fault.code === 'unavailable' };
   }
 }
+
+/**
+ * Asked when a key was made: a pass that was stopped before it may come after the purge of its tenant. A purge destroys
+ * the key before it deletes the tenant's row, so that what is still there will be destroyed with it.
+ */
+async function isThere({ store }: TenantDeps, tenant: TenantResource, tenantId: TenantId): Promise<boolean> {
+  const stored = await store.find(slugOf(tenant));
+  return stored?.id === tenantId && stored.status !== 'deleting';
+}
+
+const GONE: Verdict = { ok: false, reason: 'Stale', message: 'The tenant has been purged in the meantime' };
 
 /** How many are damaged, and stay as they are. */
 async function rewrapAll(

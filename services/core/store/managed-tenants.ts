@@ -86,6 +86,13 @@ const PURGE_STATEMENT_MS = 300_000;
 /** A tenant and its resource, by the slug and the resource's UID. */
 export type OwnedSlug = { readonly slug: string; readonly uid: string };
 
+/** A resource that was deleted. Who it was, and since when, decides what it may let go of. */
+export type GoneResource = OwnedSlug & {
+  /** "namespace/name". */
+  readonly ref: string;
+  readonly createdAt: string;
+};
+
 /**
  * Tenants that cluster resources declare. Every change is one transaction, fenced in the database by the resource's
  * identity and generation, so that a controller with an old view of the cluster changes nothing.
@@ -108,9 +115,13 @@ export function managedTenantStore(sql: Sql, issuer: string) {
       return row;
     },
 
-    /** The tenant that was let go of; undefined where the resource owned none. */
-    async retain({ slug, uid }: OwnedSlug): Promise<TenantId | undefined> {
-      const [row] = await sql<{ id: TenantId | null }[]>`select retain_tenant(${slug}, ${uid}) as id`;
+    /**
+     * Remembers that the resource is gone. The tenant that was let go of: its own, or one that an older resource of its
+     * name left behind; undefined where there is none.
+     */
+    async retain({ slug, uid, ref, createdAt }: GoneResource): Promise<TenantId | undefined> {
+      const [row] = await sql<{ id: TenantId | null }[]>`
+        select retain_tenant(${slug}, ${uid}, ${ref}, ${createdAt}::timestamptz) as id`;
       return row?.id ?? undefined;
     },
 
@@ -124,11 +135,16 @@ export function managedTenantStore(sql: Sql, issuer: string) {
     async purgeSome(
       { slug, uid }: OwnedSlug,
       most: number,
-    ): Promise<{ readonly outcome: PurgeOutcome; readonly deleted: number }> {
+    ): Promise<{
+      readonly outcome: PurgeOutcome;
+      readonly deleted: number;
+      /** Whose rows they are; null where the outcome is `absent`. */
+      readonly id: TenantId | null;
+    }> {
       return sql.begin(async (tx) => {
         await tx`select set_config('statement_timeout', ${String(PURGE_STATEMENT_MS)}, true)`;
-        const [row] = await tx<{ outcome: PurgeOutcome; deleted: number }[]>`
-          select outcome, deleted from purge_some(${slug}, ${uid}, ${most})`;
+        const [row] = await tx<{ outcome: PurgeOutcome; deleted: number; id: TenantId | null }[]>`
+          select outcome, deleted, id from purge_some(${slug}, ${uid}, ${most})`;
         if (row === undefined) throw new Error('purge_some returned no row');
         return row;
       });

@@ -10,9 +10,28 @@ alter table tenants
   add column owner_plan_uid text,
   add column owner_plan_generation bigint,
   add column owner_display_name text,
-  add column owner_named_owners jsonb not null default '[]',
-  -- The resource that is known to be gone.
-  add column owner_gone_uid text;
+  add column owner_named_owners jsonb not null default '[]';
+
+-- Resources that are known to be gone: none of them speaks again, whatever a controller with an old view of the cluster
+-- believes, and none brings back a tenant that was purged. Rows are kept for longer than any process is stopped.
+create table gone_resources (
+  uid text primary key,
+  gone_at timestamptz not null default now()
+);
+alter table gone_resources enable row level security;
+alter table gone_resources force row level security;
+create policy definer on gone_resources to despatch_definer using (true) with check (true);
+
+-- What a resource says and that it is gone are written one after the other, also where there is no row to lock yet.
+-- Taken before any lock of a row.
+create function lock_resource(of_uid text) returns void language sql as $$
+  select pg_advisory_xact_lock(hashtextextended('resource ' || of_uid, 0))
+$$;
+
+create function note_gone(of_uid text) returns void language sql as $$
+  delete from gone_resources where gone_at < now() - interval '90 days';
+  insert into gone_resources (uid) values (of_uid) on conflict do nothing;
+$$;
 
 -- Whose the tenant is now; what is only remembered is nobody else's business.
 create or replace view tenant_facts with (security_invoker) as
@@ -35,11 +54,11 @@ language sql stable security definer set search_path = despatch, pg_temp as $$
   where t.slug = of_slug
 $$;
 
--- Whether a resource may speak for a tenant: it has the namespace and name that declared it, is not known to be gone, and
--- is not older than what has spoken before. Creation times are whole seconds: of two in one, the other one is the newer.
+-- Whether a resource may speak for a tenant: it has the namespace and name that declared it, and is not older than what
+-- has spoken before. Creation times are whole seconds: of two in one, the other one is the newer.
 create function speaks_for(t tenants, uid text, ref text, created timestamptz, generation bigint) returns boolean
 language sql immutable as $$
-  select t.owner_ref = ref and t.owner_gone_uid is distinct from uid
+  select t.owner_ref = ref
     and (t.owner_created_at < created
       or (t.owner_created_at = created and (t.owner_uid is distinct from uid or t.owner_generation <= generation)))
 $$;
@@ -61,6 +80,11 @@ begin
     overrides jsonb, suspension text, uid text, ref text, "createdAt" timestamptz, generation bigint, "planUid" text,
     "planGeneration" bigint, issuer text, owners jsonb);
 
+  perform lock_resource(w.uid);
+  if exists (select from gone_resources g where g.uid = w.uid) then
+    return query select 'stale', null::uuid;
+    return;
+  end if;
   insert into tenants (id, slug, name, plan, owner_ref, owner_created_at)
   values (w.id, w.slug, w.name, w.plan, w.ref, w."createdAt") on conflict do nothing;
   if found then
@@ -114,28 +138,33 @@ begin
 end $$;
 
 -- The resource is gone and its tenant stays: suspended, with all it has, and nobody's until a resource of the same
--- namespace and name takes it back. Says whether there was something to do.
-create function retain_tenant(of_slug text, of_uid text) returns uuid
+-- namespace and name takes it back. A resource lets go of what it owns, and of what an older one of its name left behind;
+-- never of what a younger one has taken over, which a controller with an old view does not know of. Creation times are
+-- whole seconds: of two in one, neither lets go of the other's. Returns the tenant where there was something to do.
+create function retain_tenant(of_slug text, of_uid text, of_ref text, of_created timestamptz) returns uuid
 language plpgsql security definer set search_path = despatch, pg_temp as $$
 declare
   who uuid;
 begin
-  update tenants t set owner_uid = null, owner_gone_uid = of_uid, status = 'suspended',
+  perform lock_resource(of_uid);
+  perform note_gone(of_uid);
+  update tenants t set owner_uid = null, owner_created_at = greatest(t.owner_created_at, of_created), status = 'suspended',
     suspension_reason = coalesce(t.suspension_reason, 'manual'),
     suspended_at = coalesce(t.suspended_at, now()),
     suspended_by = coalesce(t.suspended_by, t.owner_ref), updated_at = now()
-  where t.slug = of_slug and t.owner_uid = of_uid and t.status in ('provisioning', 'active', 'suspended')
+  where t.slug = of_slug and t.owner_ref = of_ref and t.owner_uid is not null
+    and (t.owner_uid = of_uid or t.owner_created_at < of_created)
+    and t.status in ('provisioning', 'active', 'suspended')
   returning t.id into who;
   if who is not null then
-    insert into audit_log (tenant_id, actor, action, target) select t.id, 'resource:' || t.owner_ref, 'tenant.retained', t.id::text
-    from tenants t where t.id = who;
+    insert into audit_log (tenant_id, actor, action, target) values (who, 'resource:' || of_ref, 'tenant.retained', who::text);
   end if;
   return who;
 end $$;
 
 -- Purging ---------------------------------------------------------------------------------------------------------------
 -- begin_purge, then purge_some until it says that nothing is left, then the key in Vault, then end_purge. Each may be
--- repeated and each does nothing for a resource that does not own the tenant.
+-- repeated and each does nothing for a resource that does not own the tenant. What has begun is never taken back.
 
 -- Stops intake and delivery for good.
 create function begin_purge(of_slug text, of_uid text) returns uuid
@@ -143,7 +172,12 @@ language plpgsql security definer set search_path = despatch, pg_temp as $$
 declare
   who uuid;
 begin
-  select t.id into who from tenants t where t.slug = of_slug and t.owner_uid = of_uid;
+  perform lock_resource(of_uid);
+  select t.id into who from tenants t where t.slug = of_slug and t.owner_uid = of_uid for no key update;
+  if who is null then
+    return null;
+  end if;
+  perform note_gone(of_uid);
   update tenants t set status = 'deleting', suspension_reason = null, suspended_at = null, suspended_by = null, updated_at = now()
   where t.id = who and t.status <> 'deleting';
   -- Who is accepting now has read the status before; from here on nobody reads the old one.
@@ -154,8 +188,10 @@ end $$;
 -- Deletes at most `most` messages with all that hangs on them, or other rows when no message is left.
 -- `outcome`: deleted (there may be more), draining (only provider calls under way are left, they end by themselves or
 -- with their lease), empty (only the tenant's own rows are left), absent (no purge of this resource is under way).
-create function purge_some(of_slug text, of_uid text, most integer) returns table (outcome text, deleted integer)
+-- `id`: whose rows they are; the key to destroy is that tenant's and no other's.
+create function purge_some(of_slug text, of_uid text, most integer) returns table (outcome text, deleted integer, id uuid)
 language plpgsql security definer set search_path = despatch, pg_temp as $$
+#variable_conflict use_column
 declare
   who uuid;
   seqs bigint[];
@@ -167,7 +203,7 @@ declare
 begin
   select t.id into who from tenants t where t.slug = of_slug and t.owner_uid = of_uid and t.status = 'deleting';
   if who is null then
-    return query select 'absent', 0;
+    return query select 'absent', 0, null::uuid;
     return;
   end if;
   -- A call under way keeps its message until its outcome is recorded or its lease is over.
@@ -183,12 +219,12 @@ begin
     delete from event_log e using unnest(ids, purges) as u (id, purge) where e.message_id = u.id and e.purge_on = u.purge;
     delete from message_states s using unnest(ids, purges) as u (id, purge) where s.id = u.id and s.purge_on = u.purge;
     delete from messages m using unnest(ids, purges) as u (id, purge) where m.id = u.id and m.purge_on = u.purge;
-    return query select 'deleted', cardinality(ids);
+    return query select 'deleted', cardinality(ids), who;
     return;
   end if;
   under_way := exists (select from messages m where m.tenant_id = who);
   if under_way then
-    return query select 'draining', 0;
+    return query select 'draining', 0, who;
     return;
   end if;
   -- No index leads from a tenant to its idempotency keys: one look over a partition takes all of them.
@@ -199,13 +235,13 @@ begin
     execute format('delete from %I k where k.tenant_id = $1', part) using who;
     get diagnostics n = row_count;
     if n > 0 then
-      return query select 'deleted', n;
+      return query select 'deleted', n, who;
       return;
     end if;
   end loop;
   delete from audit_log a where a.seq = any (array(select x.seq from audit_log x where x.tenant_id = who limit most));
   get diagnostics n = row_count;
-  return query select case when n > 0 then 'deleted' else 'empty' end, n;
+  return query select case when n > 0 then 'deleted' else 'empty' end, n, who;
 end $$;
 
 -- Deletes what is left, the tenant's own row last. The key must be gone by now. Says whether the tenant is gone too.
@@ -264,10 +300,11 @@ language sql security definer set search_path = despatch, pg_temp as $$
   select exists (select from moved)
 $$;
 
-revoke all on function managed_tenant(text), speaks_for(tenants, text, text, timestamptz, bigint), apply_tenant(jsonb), retain_tenant(text, text),
+revoke all on function managed_tenant(text), speaks_for(tenants, text, text, timestamptz, bigint), apply_tenant(jsonb),
+  lock_resource(text), note_gone(text), retain_tenant(text, text, text, timestamptz),
   begin_purge(text, text), purge_some(text, text, integer), end_purge(text, text),
   outdated_ciphertexts(uuid, integer, integer), replace_ciphertext(uuid, uuid, text, text) from public;
-grant execute on function managed_tenant(text), apply_tenant(jsonb), retain_tenant(text, text),
+grant execute on function managed_tenant(text), apply_tenant(jsonb), retain_tenant(text, text, text, timestamptz),
   begin_purge(text, text), purge_some(text, text, integer), end_purge(text, text),
   outdated_ciphertexts(uuid, integer, integer), replace_ciphertext(uuid, uuid, text, text)
 to despatch_controller;
