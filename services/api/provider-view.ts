@@ -1,7 +1,10 @@
 import { z } from 'zod';
 import { CHANNELS } from '#core/domain/channel.ts';
-import { PROVIDER_STATUSES, type ProviderAccount } from '#core/store/providers.ts';
+import { PROVIDER_STATUSES, VERIFICATION_RESULTS, type ProviderAccount } from '#core/store/providers.ts';
 import { isoOrNull } from './admin-change.ts';
+
+const VERIFICATION_REASONS_TEXT =
+  'Null when valid. Else `dns`, `connect_refused`, `unreachable`, `tls`, `timeout`, `connection_closed`, `egress_blocked`, `provider_unavailable`, `rate_limited`, or what the provider refused: `authentication_failed`, `forbidden`, `account_suspended`, `insufficient_credit` and others.';
 
 export const Provider = z
   .object({
@@ -10,22 +13,44 @@ export const Provider = z
     channel: z.enum(CHANNELS),
     label: z.string(),
     status: z.enum(PROVIDER_STATUSES),
-    statusReason: z.string().nullable(),
+    statusReason: z
+      .string()
+      .nullable()
+      .describe(
+        'Why the account is `unverified` or `invalid`, where that is known: a reason as in `lastVerification`.',
+      ),
     health: z
       .enum(['healthy', 'open', 'probing'])
       .describe('`open`: the provider fails, and calls are held back. `probing`: single calls try it again.'),
     configPublic: z.record(z.string(), z.unknown()).describe('`publicConfig` exactly as sent.'),
     rateLimitPerSecond: z.int().nullable(),
     secretVersion: z.int().min(1).describe('Rises with every new secret.'),
-    verifiedAt: z.iso.datetime().nullable(),
+    lastVerification: z
+      .object({
+        at: z.iso.datetime(),
+        result: z
+          .enum(VERIFICATION_RESULTS)
+          .describe('`unknown`: the provider could not be asked, which says nothing about the account.'),
+        reason: z.string().nullable().describe(VERIFICATION_REASONS_TEXT),
+      })
+      .nullable()
+      .describe('The last check of the present settings and secret. Null until one has ended.'),
+    verifiedAt: z.iso
+      .datetime()
+      .nullable()
+      .describe(
+        'When the present settings and secret were last seen to work. Null for an `invalid` account.',
+      ),
     createdAt: z.iso.datetime(),
     updatedAt: z.iso.datetime(),
   })
   .meta({ id: 'Provider' });
 
 export function viewProvider(account: ProviderAccount): z.output<typeof Provider> {
+  const { version: _, lastVerification, ...shown } = account;
   return {
-    ...account,
+    ...shown,
+    lastVerification: lastVerification && { ...lastVerification, at: lastVerification.at.toISOString() },
     verifiedAt: isoOrNull(account.verifiedAt),
     createdAt: account.createdAt.toISOString(),
     updatedAt: account.updatedAt.toISOString(),

@@ -12,8 +12,8 @@ function setup(baseUrls: Record<string, string> = {}) {
     now: () => clock.now,
   });
   const signal = new AbortController().signal;
-  const contextOf = (accountId = 'a', secretVersion = 1) =>
-    contexts({ providerId: 'twilio', accountId, secretVersion, signal });
+  const contextOf = (accountId = 'a', version = 1) =>
+    contexts({ providerId: 'twilio', accountId, version, signal });
   return { clock, http, signal, contextOf };
 }
 

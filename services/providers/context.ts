@@ -13,8 +13,8 @@ export type ProviderContextsOptions = {
 export type ProviderCall = {
   readonly providerId: string;
   readonly accountId: string;
-  /** Anything that changes with every new secret of the account. */
-  readonly secretVersion: string | number;
+  /** Rises with every change of the account's settings or secret: what was made of one version serves no other. */
+  readonly version: number;
   /** Aborted at the attempt's deadline. */
   readonly signal: AbortSignal;
 };
@@ -33,11 +33,11 @@ export function createProviderContexts(
   const { http, resolve, baseUrls = {}, now = Date.now } = options;
   const remembered = new LRUCache<string, Remembered>({ max: REMEMBERED_MAX });
 
-  return ({ providerId, accountId, secretVersion, signal }) => {
+  return ({ providerId, accountId, version, signal }) => {
     const override = Object.hasOwn(baseUrls, providerId)
       ? baseUrls[providerId]?.replace(/\/+$/, '')
       : undefined;
-    const keyOf = (key: string) => JSON.stringify([accountId, secretVersion, key]);
+    const keyOf = (key: string) => JSON.stringify([accountId, version, key]);
     return {
       http: (request) => http(request, signal),
       resolve,

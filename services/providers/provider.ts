@@ -26,7 +26,7 @@ export type ProviderContext = {
   /** The vendor's origin, or the operator's override for this provider (never tenant input). No trailing slash. */
   readonly origin: (vendorOrigin: string) => string;
   /**
-   * Remembers a derived credential (an OAuth token) for as long as this version of the account's secret lives.
+   * Remembers a derived credential (an OAuth token) for as long as this version of the account lives.
    * Single-flight; a rejected load is not remembered. `forget` drops it, for a token refused before its time.
    */
   readonly memo: <T>(key: string, load: () => Promise<{ value: T; expiresAt: number }>) => Promise<T>;
@@ -46,6 +46,15 @@ export type Verification =
   | { readonly kind: 'invalid'; readonly failure: Failure }
   /** The provider could not be asked; says nothing about the credential. */
   | { readonly kind: 'unknown'; readonly failure: Failure };
+
+/**
+ * For every setting, whether it decides where or how an account's secrets travel: to which host, port or account of the
+ * vendor, as which user, and how protected. `true`: its value does. A function: what it makes of all settings does, where
+ * one thing has several spellings or a default that depends on other settings. `false`: it does not.
+ */
+export type SecretRoute<Config> = {
+  readonly [Field in keyof Config]-?: boolean | ((config: Config) => unknown);
+};
 
 /**
  * One provider of the catalog. The definition is all there is to adding one: a folder with `provider.ts` whose default
@@ -78,6 +87,11 @@ export type ProviderDefinition<
   /** Secret settings: `secretConfig` of the contract, keys already in camelCase. */
   readonly secrets: Secrets;
   /**
+   * Who may change settings must not be able to have a stored secret sent to a place of their own: a change of what is
+   * named here needs `secretConfig` again.
+   */
+  readonly secretRoute: SecretRoute<z.output<Config>>;
+  /**
    * Rules that need config and secrets together, for example a user name that calls for a password. Runs only when both
    * halves are valid by themselves; fields are named `publicConfig.x` or `secretConfig.x`.
    */
@@ -98,7 +112,8 @@ export type ProviderDefinition<
 };
 
 /** Any provider, its message and account types forgotten: what registry and worker handle. */
-export type AnyProvider = Omit<ProviderDefinition, 'check' | 'send' | 'verify'> & {
+export type AnyProvider = Omit<ProviderDefinition, 'secretRoute' | 'check' | 'send' | 'verify'> & {
+  readonly secretRoute: Readonly<Record<string, boolean | ((config: never) => unknown)>>;
   check?(account: never): readonly FieldFault[];
   send(message: never, account: never, context: ProviderContext): Promise<Outcome>;
   verify(account: never, context: ProviderContext): Promise<Verification>;

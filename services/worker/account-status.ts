@@ -21,16 +21,21 @@ export function createAccountStatus(deps: AccountStatusDeps) {
     if (outcome.kind === 'accepted') {
       const news = message.providerStatus === 'unverified' || message.providerStatus === 'invalid';
       if (!refused.delete(accountId) && !news) return;
-      await apply(accountId, message.tenantId, true);
+      await apply(accountId, message, null);
     } else if (outcome.kind === 'rejected_transient' && outcome.failure.class === 'auth_or_config') {
       refused.add(accountId);
       if (message.providerStatus === 'invalid') return;
-      await apply(accountId, message.tenantId, false);
+      await apply(accountId, message, outcome.failure.code);
     }
   };
 
-  async function apply(accountId: string, tenantId: string, authenticated: boolean): Promise<void> {
-    const moved = await deps.store.noteProviderResult(accountId, authenticated);
+  async function apply(
+    accountId: string,
+    { tenantId, providerVersion }: ClaimedMessage,
+    refusal: string | null,
+  ): Promise<void> {
+    if (providerVersion === null) return;
+    const moved = await deps.store.noteProviderResult(accountId, providerVersion, refusal);
     if (moved === 'invalid') deps.breakers.open(accountId);
     if (moved !== null) deps.onMoved(accountId, tenantId, moved);
   }

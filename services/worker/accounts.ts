@@ -10,7 +10,8 @@ import type { Credentials } from './credentials.ts';
 export type Account = {
   readonly id: string;
   readonly provider: AnyProvider;
-  readonly secretVersion: number;
+  /** Of settings and secret together, which were read together. */
+  readonly version: number;
   readonly config: Record<string, unknown>;
   readonly secrets: Record<string, unknown>;
   /** What it was made from; null for a test message's simulator. */
@@ -102,6 +103,6 @@ function parseRow(row: ProviderAccountRow, sentSecrets: unknown): AccountLookup 
   const { config, secrets } = account;
   return {
     kind: 'ready',
-    account: { id: row.id, provider, secretVersion: row.secretVersion, config, secrets, row },
+    account: { id: row.id, provider, version: row.version, config, secrets, row },
   };
 }

@@ -128,6 +128,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
         contextOf,
         deadlineMs: settings.deadlineMs,
         onVerified: events.accountVerified,
+        onAdapterFault: events.adapterFault,
       }),
     ),
     forget: task('forget', MINUTE_MS, () => store.forgetReplacedSecrets()),

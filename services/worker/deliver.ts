@@ -79,7 +79,7 @@ async function accountOf(
       account: {
         id: 'test',
         provider: simulatorFor(message.channel),
-        secretVersion: 0,
+        version: 0,
         config: {},
         secrets: {},
         row: null,
@@ -106,7 +106,7 @@ async function call(message: ClaimedMessage, account: Account, deps: DeliverDeps
     const context = deps.contextOf({
       providerId: account.provider.id,
       accountId: account.id,
-      secretVersion: account.secretVersion,
+      version: account.version,
       signal: abort.signal,
     });
     return await account.provider.send(

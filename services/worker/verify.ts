@@ -1,8 +1,9 @@
+import { verificationReason } from '#core/domain/verification-reason.ts';
 import type { Verification } from '#providers/provider.ts';
 import type { DeliveryStore, ProviderAccountRow } from '#core/store/deliveries.ts';
 import type { ProviderCall } from '#providers/context.ts';
 import type { ProviderContext } from '#providers/provider.ts';
-import type { Accounts } from './accounts.ts';
+import type { Account, Accounts } from './accounts.ts';
 import type { Breakers } from './breakers.ts';
 
 export type VerifyDeps = {
@@ -12,43 +13,44 @@ export type VerifyDeps = {
   readonly contextOf: (call: ProviderCall) => ProviderContext;
   readonly deadlineMs: number;
   readonly onVerified: (accountId: string, result: Verification['kind']) => void;
+  /** A bug in an adapter; the check is then no answer. */
+  readonly onAdapterFault: (provider: string, error: unknown) => void;
 };
 
 const CHECKS_AT_ONCE = 16;
 
-/** Runs the credential checks that people asked for. An unreachable provider changes nothing about an account. */
+/** Runs the credential checks that are due. An unreachable provider changes nothing about an account. */
 export async function verifyRequested(deps: VerifyDeps): Promise<void> {
   const asked = await deps.store.takeVerifications(CHECKS_AT_ONCE);
   if (asked.length === 0) return;
-  const rows = await deps.store.loadProviders(asked.map(({ id }) => id));
-  await Promise.all(
-    asked.map(async ({ id, secretVersion }) => {
-      const row = rows.get(id);
-      if (row !== undefined) await verifyOne(row, secretVersion, deps);
-    }),
-  );
+  const rows = await deps.store.loadProviders(asked);
+  await Promise.all([...rows.values()].map((row) => verifyOne(row, deps)));
 }
 
-/** @param secretVersion The version that somebody wants to be checked. */
-async function verifyOne(row: ProviderAccountRow, secretVersion: number, deps: VerifyDeps): Promise<void> {
+async function verifyOne(row: ProviderAccountRow, deps: VerifyDeps): Promise<void> {
   const found = await deps.accounts.get(row.id, row.version);
   // The request stays and comes again.
   if (found.kind === 'unavailable') return;
+  // Whatever is found out holds for the settings and the secret that were tried, and for no later ones.
+  const version = found.kind === 'ready' ? found.account.version : row.version;
   const result: Verification =
-    found.kind === 'unusable'
-      ? { kind: 'invalid', failure: { class: 'auth_or_config', code: found.code } }
-      : await found.account.provider.verify(
-          { config: found.account.config, secrets: found.account.secrets } as never,
-          deps.contextOf({
-            providerId: found.account.provider.id,
-            accountId: row.id,
-            secretVersion: row.secretVersion,
-            signal: AbortSignal.timeout(deps.deadlineMs),
-          }),
-        );
+    found.kind === 'ready'
+      ? await tryAccount(found.account, deps)
+      : { kind: 'invalid', failure: { class: 'auth_or_config', code: found.code } };
   deps.onVerified(row.id, result.kind);
-  const valid = result.kind === 'unknown' ? null : result.kind === 'valid';
-  const why = result.kind === 'valid' ? null : result.failure.code;
-  await deps.store.noteVerification(row.id, secretVersion, valid, why);
-  if (valid === true) deps.breakers.reset(row.id);
+  const reason = result.kind === 'valid' ? null : verificationReason(result.failure);
+  await deps.store.noteVerification(row.id, version, result.kind, reason);
+  if (result.kind === 'valid') deps.breakers.reset(row.id);
+}
+
+async function tryAccount(account: Account, deps: VerifyDeps): Promise<Verification> {
+  const { id: accountId, provider, version, config, secrets } = account;
+  const signal = AbortSignal.timeout(deps.deadlineMs);
+  try {
+    const context = deps.contextOf({ providerId: provider.id, accountId, version, signal });
+    return await provider.verify({ config, secrets } as never, context);
+  } catch (error) {
+    deps.onAdapterFault(provider.id, error);
+    return { kind: 'unknown', failure: { class: 'provider_unavailable', code: 'adapter_fault' } };
+  }
 }

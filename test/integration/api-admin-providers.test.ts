@@ -8,6 +8,7 @@ import { startAdminApi, type AdminApi, type Reply, type TestTenant } from '#test
 
 const CANARY = 'canary0secret0value';
 const PATH = '/v1/admin/providers';
+const PATIENT = { timeout: 10_000 };
 const twilio = () => ({
   provider: 'twilio',
   label: 'Main sms',
@@ -231,6 +232,117 @@ describe('reading provider accounts', () => {
   });
 });
 
+describe('a stored secret', () => {
+  const smtp = () => ({
+    provider: 'smtp',
+    label: 'Mail',
+    publicConfig: { host: 'Mail.Example.com', port: 465, username: 'mailer', from: 'a@example.com' },
+    secretConfig: { password: CANARY },
+  });
+
+  test.each([
+    [{ host: 'evil.example.net' }, ['host']],
+    [{ port: 587 }, ['port', 'secure']],
+    [{ port: 587, secure: true }, ['port']],
+    [{ secure: false }, ['secure']],
+    [{ secure: false, requireTls: false }, ['secure', 'requireTls']],
+    [{ username: 'root' }, ['username']],
+    [{ username: undefined }, ['username']],
+    [{ oauthIssuer: 'google' }, ['oauthIssuer']],
+    [{ host: 'evil.example.net', port: 2525, username: 'root' }, ['host', 'port', 'secure', 'username']],
+  ])('does not go where %j leads without being given again', async (change, fields) => {
+    const id = await created(smtp());
+    const before = await row(id);
+    const publicConfig = { ...smtp().publicConfig, ...change };
+    const { status, body, text } = await asAdmin('PATCH', `${PATH}/${id}`, { publicConfig, label: 'Other' });
+    expect([status, body.code]).toEqual([400, 'missing_field']);
+    expect(body.details.map((detail: { field: string }) => detail.field)).toEqual([
+      'secretConfig',
+      ...fields.map((field) => `publicConfig.${field}`),
+    ]);
+    expect(text).not.toContain('evil');
+    expect(await row(id)).toEqual(before);
+  });
+
+  test.each([
+    [{ host: 'mail.example.com' }],
+    [{ host: 'mail.example.com.' }],
+    [{ secure: true, requireTls: true }],
+    [{ oauthTenant: 'common' }],
+    [{ from: 'b@example.com', fromName: 'B', replyTo: 'c@example.com', note: 'x' }],
+  ])('stays where %j leaves it', async (change) => {
+    const id = await created(smtp());
+    const publicConfig = { ...smtp().publicConfig, ...change };
+    const { status, body } = await asAdmin('PATCH', `${PATH}/${id}`, { publicConfig });
+    expect([status, body.secretVersion]).toEqual([200, 1]);
+    expect(body.configPublic).toEqual(publicConfig);
+  });
+
+  test('that is given again with a new place is encrypted anew and checked', async () => {
+    const id = await created(smtp());
+    await api.admin`update providers set status = 'active', verify_requested_at = null where id = ${id}`;
+    const before = await row(id);
+    const { status, body } = await asAdmin('PATCH', `${PATH}/${id}`, {
+      publicConfig: { ...smtp().publicConfig, host: 'mail.example.org' },
+      secretConfig: { password: `${CANARY}2` },
+    });
+    expect([status, body.status, body.secretVersion]).toEqual([200, 'unverified', 2]);
+    const after = await row(id);
+    expect(after['ciphertext']).not.toBe(before['ciphertext']);
+    expect(after['verify_requested_at']).toBeInstanceOf(Date);
+  });
+
+  test.each([
+    ['settings', (id: string) => asAdmin('PATCH', `${PATH}/${id}`, { publicConfig: smtp().publicConfig })],
+    [
+      'a secret',
+      (id: string) => asAdmin('PUT', `${PATH}/${id}/secret`, { secretConfig: { password: 'second' } }),
+    ],
+  ])('and its place move together: %s meant for what was there before are refused', async (_, late) => {
+    const id = await created(smtp());
+    const waiting = async (n: number) =>
+      expect
+        .poll(async () => {
+          const [found] = await api.admin<{ n: number }[]>`
+            select count(*)::integer as n from pg_stat_activity
+            where datname = current_database() and wait_event_type = 'Lock'`;
+          return found?.n;
+        }, PATIENT)
+        .toBe(n);
+    const changes = await api.admin.begin(async (tx) => {
+      // Changes of one tenant wait for its row; both have judged the account before that.
+      await tx`select from tenants where id = ${tenant.id} for update`;
+      const moved = asAdmin('PATCH', `${PATH}/${id}`, {
+        publicConfig: { ...smtp().publicConfig, host: 'mail.example.net' },
+        secretConfig: { password: 'first' },
+      });
+      await waiting(1);
+      const settled = late(id);
+      await waiting(2);
+      return [moved, settled] as const;
+    });
+    const [moved, settled] = await Promise.all(changes);
+    expect([moved.status, settled.status, settled.body.code]).toEqual([200, 409, 'invalid_state']);
+    const { ciphertext, config_public: config } = await row(id);
+    const binding = providerSecretBinding(tenant.id, id as ProviderAccountId);
+    const plain = Buffer.from(await api.keyring.decrypt(binding, String(ciphertext))).toString();
+    expect([JSON.parse(plain), config]).toMatchObject([{ password: 'first' }, { host: 'mail.example.net' }]);
+  });
+
+  test('of a disabled account stays just so, and is checked when the account is enabled', async () => {
+    const id = await created(smtp());
+    await asAdmin('POST', `${PATH}/${id}/disable`);
+    const moved = { ...smtp().publicConfig, host: 'mail.example.net' };
+    expect((await asAdmin('PATCH', `${PATH}/${id}`, { publicConfig: moved })).status).toBe(400);
+    const secretConfig = { password: 'x' };
+    const changed = await asAdmin('PATCH', `${PATH}/${id}`, { publicConfig: moved, secretConfig });
+    expect([changed.status, changed.body.status]).toEqual([200, 'disabled']);
+    expect((await row(id))['verify_requested_at']).toBeNull();
+    await asAdmin('POST', `${PATH}/${id}/enable`);
+    expect((await row(id))['verify_requested_at']).toBeInstanceOf(Date);
+  });
+});
+
 describe('changing a provider account', () => {
   test('changes what is sent and leaves the rest', async () => {
     const id = await created(twilio());
@@ -241,7 +353,8 @@ describe('changing a provider account', () => {
       'Renamed',
       5,
     ]);
-    const config = { from: '+15550000002', accountSid: `AC${'1'.repeat(32)}` };
+    expect(await row(id)).toMatchObject({ version: before['version'], status: 'unverified' });
+    const config = { from: '+15550000002', accountSid: `AC${'0'.repeat(32)}` };
     const { body } = await asAdmin('PATCH', `${PATH}/${id}`, {
       publicConfig: config,
       rateLimitPerSecond: null,
@@ -318,20 +431,47 @@ describe('changing a provider account', () => {
     expect((await row(id))['previous_ciphertext']).toBeNull();
   });
 
-  test('a new secret or new settings of an account that was refused have it checked anew', async () => {
-    for (const change of [
-      (id: string) => asAdmin('PUT', `${PATH}/${id}/secret`, { secretConfig: { authToken: CANARY } }),
-      (id: string) => asAdmin('PATCH', `${PATH}/${id}`, { publicConfig: twilio().publicConfig }),
-    ]) {
-      const id = await created(twilio());
-      await api.admin`update providers set status = 'invalid', auth_failures = 3 where id = ${id}`;
-      expect((await change(id)).status).toBe(200);
-      expect(await row(id)).toMatchObject({
-        status: 'invalid',
-        auth_failures: 0,
-        verify_requested_at: expect.any(Date),
-      });
-    }
+  test.each([
+    ['a new secret', 'active', { secretConfig: { authToken: CANARY } }],
+    ['new settings', 'active', { publicConfig: { ...twilio().publicConfig, from: '+15550000009' } }],
+    ['a new secret', 'invalid', { secretConfig: { authToken: CANARY } }],
+    ['the same settings', 'invalid', { publicConfig: twilio().publicConfig }],
+  ])('%s of an account that was %s is unverified and about to be checked', async (_, status, change) => {
+    const id = await created(twilio());
+    await api.admin`
+      update providers set status = ${status}, status_reason = 'forbidden', auth_failures = 2, verified_at = now(),
+        verify_requested_at = null, verification_at = now(), verification_result = 'valid' where id = ${id}`;
+    const { body } = await asAdmin('PATCH', `${PATH}/${id}`, change);
+    expect(body).toMatchObject({
+      status: 'unverified',
+      statusReason: null,
+      lastVerification: null,
+      verifiedAt: null,
+    });
+    expect(await row(id)).toMatchObject({ auth_failures: 0, verify_requested_at: expect.any(Date) as Date });
+  });
+
+  test('settings that say the same in other words change nothing about what is known', async () => {
+    const id = await created(twilio());
+    await api.admin`update providers set status = 'active', verify_requested_at = null where id = ${id}`;
+    const { account_sid: accountSid, from } = twilio().publicConfig;
+    const { body } = await asAdmin('PATCH', `${PATH}/${id}`, { publicConfig: { from, accountSid } });
+    expect([body.status, body.configPublic]).toEqual(['active', { from, accountSid }]);
+    expect((await row(id))['verify_requested_at']).toBeNull();
+  });
+
+  test('a check that has ended is shown with its time, result and reason', async () => {
+    const id = await created(twilio());
+    expect((await row(id))['verify_requested_at']).toBeInstanceOf(Date);
+    await api.admin`select note_verification(${id}, 1, 'unknown', 'connect_refused')`;
+    const { body } = await asAdmin('GET', `${PATH}/${id}`);
+    expect(body).toMatchObject({
+      status: 'unverified',
+      statusReason: 'connect_refused',
+      lastVerification: { result: 'unknown', reason: 'connect_refused' },
+      verifiedAt: null,
+    });
+    expect(Date.now() - Date.parse(body.lastVerification.at)).toBeLessThan(60_000);
   });
 
   test('a check is asked for with 202, and refused for a disabled account', async () => {

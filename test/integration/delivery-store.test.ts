@@ -340,32 +340,89 @@ describe('suspension', () => {
 describe('provider accounts', () => {
   test('three refusals in a row make an account invalid, one success in between does not', async () => {
     await using b = await setup();
-    const refuse = () => b.store.noteProviderResult(b.providerId, false);
+    const refuse = () => b.store.noteProviderResult(b.providerId, 1, 'forbidden');
     expect([await refuse(), await refuse()]).toEqual([null, null]);
-    expect(await b.store.noteProviderResult(b.providerId, true)).toBe('active');
+    expect(await b.store.noteProviderResult(b.providerId, 1, null)).toBe('active');
     expect([await refuse(), await refuse(), await refuse()]).toEqual([null, null, 'invalid']);
-    expect(await b.store.noteProviderResult(b.providerId, true)).toBe('active');
+    expect(await invalidated(b)).toEqual({
+      status: 'invalid',
+      status_reason: 'forbidden',
+      verified_at: null,
+    });
+    expect(await b.store.noteProviderResult(b.providerId, 1, null)).toBe('active');
+    expect(await invalidated(b)).toEqual({
+      status: 'active',
+      status_reason: null,
+      verified_at: expect.any(Date) as Date,
+    });
+  });
+
+  test('what a send found out says nothing about settings or a secret that came after it', async () => {
+    await using b = await setup();
+    await b.admin`update despatch.providers set version = 2, auth_failures = 2`;
+    expect(await b.store.noteProviderResult(b.providerId, 1, 'forbidden')).toBeNull();
+    expect(await b.store.noteProviderResult(b.providerId, 1, null)).toBeNull();
+    expect(await invalidated(b)).toEqual({ status: 'unverified', status_reason: null, verified_at: null });
   });
 
   test('a credential check that nobody answered is handed out again, an answered one is not', async () => {
     await using b = await setup();
     await b.admin`update despatch.providers set verify_requested_at = now()`;
     const asked = await b.store.takeVerifications(10);
-    expect(asked).toEqual([{ id: b.providerId, secretVersion: 1 }]);
+    expect(asked).toEqual([b.providerId]);
     expect(await b.store.takeVerifications(10)).toEqual([]);
     await b.admin`update despatch.providers set verify_requested_at = now()`;
     expect(await b.store.takeVerifications(10)).toHaveLength(1);
-    await b.store.noteVerification(b.providerId, 1, null, 'timeout');
+    await b.store.noteVerification(b.providerId, 1, 'unknown', 'timeout');
     const [row] = await b.admin`select status, verify_requested_at from despatch.providers`;
     expect(row).toEqual({ status: 'unverified', verify_requested_at: null });
   });
 
-  test('the answer of a check says nothing about a secret that came after it', async () => {
+  test('a credential check ends with a word, and an account that it finds invalid has no time of verification', async () => {
     await using b = await setup();
-    await b.admin`update despatch.providers set secret_version = 2`;
-    expect(await b.store.noteVerification(b.providerId, 1, false, 'unauthorized')).toBeNull();
-    const [row] = await b.admin`select status from despatch.providers`;
-    expect(row?.['status']).toBe('unverified');
+    const verified = async (result: 'valid' | 'invalid' | 'unknown', reason: string | null) => {
+      const moved = await b.store.noteVerification(b.providerId, 1, result, reason);
+      const [row] = await b.admin`
+        select status, status_reason, verification_result, verification_reason, verified_at is not null as verified
+        from despatch.providers`;
+      return [moved, ...Object.values(row ?? {})];
+    };
+    expect(await verified('unknown', 'dns')).toEqual([null, 'unverified', 'dns', 'unknown', 'dns', false]);
+    expect(await verified('valid', null)).toEqual(['active', 'active', null, 'valid', null, true]);
+    // A provider that could not be asked takes nothing back.
+    expect(await verified('unknown', 'tls')).toEqual([null, 'active', null, 'unknown', 'tls', true]);
+    expect(await verified('invalid', 'forbidden')).toEqual([
+      'invalid',
+      'invalid',
+      'forbidden',
+      'invalid',
+      'forbidden',
+      false,
+    ]);
+    expect(await verified('unknown', 'timeout')).toEqual([
+      null,
+      'invalid',
+      'forbidden',
+      'unknown',
+      'timeout',
+      false,
+    ]);
+  });
+
+  test('the answer of a check says nothing about settings or a secret that came after it', async () => {
+    await using b = await setup();
+    await b.admin`update despatch.providers set version = 2, verify_requested_at = now()`;
+    expect(await b.store.noteVerification(b.providerId, 1, 'valid', null)).toBeNull();
+    expect(await b.store.noteVerification(b.providerId, 1, 'invalid', 'unauthorized')).toBeNull();
+    expect(await invalidated(b)).toEqual({ status: 'unverified', status_reason: null, verified_at: null });
+    expect(await b.store.takeVerifications(10)).toEqual([b.providerId]);
+  });
+
+  test('a disabled account is not checked', async () => {
+    await using b = await setup();
+    await b.admin`update despatch.providers set status = 'disabled', verify_requested_at = now()`;
+    expect(await b.store.takeVerifications(10)).toEqual([]);
+    expect(await b.store.noteVerification(b.providerId, 1, 'valid', null)).toBeNull();
   });
 
   test('messages that waited for an account are due at once when it is mended', async () => {
@@ -378,7 +435,7 @@ describe('provider accounts', () => {
     };
     await b.store.complete([completion(message, refused)]);
     expect((await b.store.claimDue(b.tenant.tenantId, 10, 0, terms())).messages).toEqual([]);
-    await b.store.noteVerification(b.providerId, 1, true, null);
+    await b.store.noteVerification(b.providerId, 1, 'valid', null);
     expect((await b.store.claimDue(b.tenant.tenantId, 10, 0, terms())).messages).toMatchObject([
       { retries: 0, attempt: 2 },
     ]);
@@ -396,6 +453,11 @@ describe('retention', () => {
     expect(left?.['n']).toBe(1);
   });
 });
+
+async function invalidated(b: Bench) {
+  const [row] = await b.admin`select status, status_reason, verified_at from despatch.providers`;
+  return row;
+}
 
 type Bench = Awaited<ReturnType<typeof setup>>;
 

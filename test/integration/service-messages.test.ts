@@ -2,6 +2,7 @@ import { randomBytes, randomInt } from 'node:crypto';
 import { connect } from '@nats-io/transport-node';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { CHANNELS, type Channel } from '#core/domain/channel.ts';
+import { startSmtpStandIn } from '#providers/smtp/stand-in.ts';
 import { call, type CallAnswer } from '#test/support/http-call.ts';
 import type { ServiceProcess } from '#test/support/service-process.ts';
 import { startServiceStack, type ServiceStack, type StackTenant } from '#test/support/service-stack.ts';
@@ -361,6 +362,61 @@ async function limitProvider(tenant: StackTenant, rateLimitPerSecond: number): P
   });
   expect(changed.status).toBe(200);
 }
+
+test('an account is checked by itself when it is new and when it has changed, and each check ends with a word', async () => {
+  const tenant = await stack.tenant([]);
+  const owner = { token: tenant.token, slug: tenant.slug };
+  const admin = (method: string, path: string, body?: unknown) =>
+    call(stack.apis[0].origin, method, `/v1/admin/providers${path}`, { ...owner, ...(body ? { body } : {}) });
+  await using wrong = await startSmtpStandIn();
+  wrong.fail('auth', { kind: 'reply', code: 535, text: '5.7.8 Authentication credentials invalid' });
+  await using own = await startSmtpStandIn();
+  await using gone = await startSmtpStandIn();
+  await gone[Symbol.asyncDispose]();
+  const at = (port: number) => ({ host: '127.0.0.1', port, username: 'mailer' });
+  const secretConfig = { password: 'first-password' };
+  const create = async (port: number): Promise<string> => {
+    const publicConfig = at(port);
+    const body = { provider: 'smtp', label: 'Mail', publicConfig, secretConfig };
+    const answer = await admin('POST', '', body);
+    expect([answer.status, answer.body.status, answer.body.lastVerification]).toEqual([
+      201,
+      'unverified',
+      null,
+    ]);
+    return answer.body.id as string;
+  };
+  const ends = (id: string, expected: object) =>
+    expect.poll(async () => (await admin('GET', `/${id}`)).body, SOON).toMatchObject(expected);
+  const at_ = expect.any(String) as string;
+
+  const good = await create(stack.smtp.port);
+  const lastVerification = { at: at_, result: 'valid', reason: null };
+  await ends(good, { status: 'active', statusReason: null, lastVerification, verifiedAt: at_ });
+  await ends(await create(gone.port), {
+    status: 'unverified',
+    statusReason: 'connect_refused',
+    lastVerification: { result: 'unknown', reason: 'connect_refused' },
+    verifiedAt: null,
+  });
+  await ends(await create(wrong.port), {
+    status: 'invalid',
+    statusReason: 'authentication_failed',
+    lastVerification: { result: 'invalid', reason: 'authentication_failed' },
+    verifiedAt: null,
+  });
+
+  // A password that is stored for one server is not to be had by naming another.
+  const refused = await admin('PATCH', `/${good}`, { publicConfig: at(own.port) });
+  expect([refused.status, refused.body.details[0].field]).toEqual([400, 'secretConfig']);
+  const changed = await admin('PATCH', `/${good}`, {
+    publicConfig: at(own.port),
+    secretConfig: { password: 'second-password' },
+  });
+  expect([changed.body.status, changed.body.lastVerification]).toEqual(['unverified', null]);
+  await ends(good, { status: 'active', lastVerification: { result: 'valid' } });
+  expect(own.passwords).toEqual(['second-password']);
+});
 
 test('what is secret or private is in no log line, metric, error or wake-up, and in the database only where it belongs', async () => {
   const overheard: string[] = [];

@@ -190,7 +190,7 @@ async function mailerOver(reply: (question: DnsQuestion) => DnsReply, allowCidrs
     const context = contexts({
       providerId: 'smtp',
       accountId: 'account',
-      secretVersion: 1,
+      version: 1,
       signal: AbortSignal.timeout(10_000),
     });
     const outcome = await (smtp?.send(MAIL as never, account as never, context) as Promise<Outcome>);

@@ -156,7 +156,7 @@ async function send(
   const context = contexts({
     providerId,
     accountId: providerId,
-    secretVersion: 1,
+    version: 1,
     signal: AbortSignal.timeout(10_000),
   });
   const parsed = parseAccount(provider, account.publicConfig, account.secretConfig);

@@ -6,7 +6,8 @@ import { createHttpClient, type HttpClient } from '#core/platform/http.ts';
 import { createProviderContexts } from '#providers/context.ts';
 import type { AnyProvider, ProviderContext, Verification } from '#providers/provider.ts';
 import { secretStrings } from '#providers/redact.ts';
-import { describeProvider, parseAccount } from '#providers/registry.ts';
+import { describeProvider, parseAccount, parsePublicConfig } from '#providers/registry.ts';
+import { secretRouteChanges } from '#providers/secret-route.ts';
 import { startStandIn, type Received, type Reply, type StandIn } from '#providers/stand-in.ts';
 
 export type SentAccount = {
@@ -19,6 +20,8 @@ export type HttpProviderCase = {
   readonly startStandIn: () => Promise<StandIn>;
   /** As a tenant sends it; its secrets are the canaries that must show up nowhere. */
   readonly account: SentAccount;
+  /** Another valid value for every setting that there is. */
+  readonly otherSettings: Readonly<Record<string, unknown>>;
   readonly message: OutboundMessage;
   /** The path that carries the message. */
   readonly sendPath: RegExp;
@@ -277,14 +280,50 @@ export function httpProviderSuite(subject: HttpProviderCase): void {
     });
   });
 
+  describe('the route of the secret', () => {
+    test.each(Object.keys(subject.otherSettings))('is declared truly for the setting %s', async (field) => {
+      const { provider, account, otherSettings } = subject;
+      const other = { ...account.publicConfig, [field]: otherSettings[field] };
+      const declared = secretRouteChanges(provider, account.publicConfig, other).length > 0;
+      expect(declared).toBe(provider.secretRoute[field] !== false);
+      const isMoved = (await routesOf(subject, other)) !== (await routesOf(subject, account.publicConfig));
+      // What moves the secret has to be declared; a declaration may hold more.
+      if (isMoved) expect(declared).toBe(true);
+    });
+  });
+
   accountSuite(subject);
+}
+
+/** Where the calls of one message and one credential check go, and what they show of the credential. */
+async function routesOf(subject: HttpProviderCase, publicConfig: unknown): Promise<string> {
+  const { provider, account, message } = subject;
+  const config = parsePublicConfig(provider, publicConfig);
+  if (!config.ok)
+    throw new Error(`The suite was given a setting that is not valid: ${JSON.stringify(config)}`);
+  const parsed = parseAccount(provider, account.publicConfig, account.secretConfig);
+  const credentials = { config: config.value, secrets: parsed.ok ? parsed.secrets : {} } as never;
+  const calls: unknown[] = [];
+  const contexts = createProviderContexts({
+    async http({ url, headers }) {
+      calls.push([url, headers?.['authorization']]);
+      const body = { access_token: 'token', expires_in: 3_600 };
+      return { kind: 'response', status: 200, headers: {}, text: JSON.stringify(body) };
+    },
+    resolve: async () => ({ kind: 'refused', code: 'dns' }),
+  });
+  const signal = AbortSignal.timeout(DEADLINE_MS);
+  const context = contexts({ providerId: provider.id, accountId: 'account', version: 1, signal });
+  await provider.send(message as never, credentials, context);
+  await provider.verify(credentials, context);
+  return JSON.stringify(calls);
 }
 
 /** The guarantees of a provider's account schema. */
 export function accountSuite(
-  subject: Pick<HttpProviderCase, 'provider' | 'account' | 'invalidAccounts'>,
+  subject: Pick<HttpProviderCase, 'provider' | 'account' | 'otherSettings' | 'invalidAccounts'>,
 ): void {
-  const { provider, account } = subject;
+  const { provider, account, otherSettings } = subject;
 
   describe('the account', () => {
     test('is taken with its keys in camelCase and in snake_case', () => {
@@ -314,6 +353,22 @@ export function accountSuite(
       expect(parseAccount(provider, once.config, once.secrets)).toEqual(once);
     });
 
+    test('says of every setting whether it decides where the secret goes', () => {
+      expect(Object.keys(provider.secretRoute).toSorted()).toEqual(
+        Object.keys(provider.config.shape).toSorted(),
+      );
+      expect(Object.keys(otherSettings).toSorted()).toEqual(Object.keys(provider.config.shape).toSorted());
+    });
+
+    test('keeps its secret where settings that are only spelled out are', () => {
+      const parsed = parsePublicConfig(provider, account.publicConfig);
+      const spelled = parsed.ok ? parsed.value : {};
+      expect(secretRouteChanges(provider, account.publicConfig, spelled)).toEqual([]);
+      expect(secretRouteChanges(provider, snakeCased(account.publicConfig), account.publicConfig)).toEqual(
+        [],
+      );
+    });
+
     test('is documented field by field in the catalog', () => {
       const { publicConfigSchema, secretConfigSchema } = describeProvider(provider);
       for (const schema of [publicConfigSchema, secretConfigSchema]) {
@@ -337,7 +392,7 @@ export function contextAt(provider: AnyProvider, http: HttpClient, origin: strin
   return contexts({
     providerId: provider.id,
     accountId: 'account',
-    secretVersion: 1,
+    version: 1,
     signal: AbortSignal.timeout(20_000),
   });
 }

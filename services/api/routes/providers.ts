@@ -9,6 +9,7 @@ import {
   findProviderAccount,
   insertProvider,
   listProviders,
+  markUnverified,
   PROVIDER_STATUSES,
   replaceProviderSecret,
   requestVerification,
@@ -32,7 +33,13 @@ import {
 } from '../admin-change.ts';
 import type { MemberCaller } from '../auth.ts';
 import { pageFrom } from '../cursor.ts';
-import { encryptSecrets, settingsRejected } from '../provider-secret.ts';
+import {
+  assertSecretStays,
+  assertUnchanged,
+  encryptSecrets,
+  isOtherConfig,
+  settingsRejected,
+} from '../provider-secret.ts';
 import { Provider, viewProvider } from '../provider-view.ts';
 import {
   defineRoute,
@@ -96,6 +103,7 @@ function create({ sql, keyring, notify }: AdminDeps): RouteModule {
     method: 'POST',
     path: '/v1/admin/providers',
     summary: 'Store the credentials of a provider account',
+    description: 'The account is `unverified`, and a check of it starts by itself.',
     tag,
     auth: writer,
     idempotent: true,
@@ -199,7 +207,7 @@ function update({ sql, keyring, notify }: AdminDeps): RouteModule {
     path: '/v1/admin/providers/:id',
     summary: 'Change a provider account',
     description:
-      'What is left out stays. `publicConfig` replaces all settings; give `secretConfig` with it where both change together. Rules that need both halves are checked only then.',
+      'What is left out stays. `publicConfig` replaces all settings. Where a change decides where or how the secret travels (host, port, encryption, user, account at the vendor), it needs `secretConfig` in the same call. New settings or a new secret are `unverified`, and a check of them starts by itself. 409 `invalid_state`: somebody else changed the account meanwhile.',
     tag,
     auth: writer,
     params: IdParams,
@@ -226,9 +234,15 @@ function update({ sql, keyring, notify }: AdminDeps): RouteModule {
       } else if (publicConfig !== undefined) {
         const parsed = parsePublicConfig(provider, publicConfig);
         if (!parsed.ok) throw settingsRejected(parsed.details);
+        assertSecretStays(provider, before.configPublic, publicConfig);
       }
+      const isNew =
+        ciphertext !== undefined ||
+        (publicConfig !== undefined &&
+          (before.status === 'invalid' || isOtherConfig(provider, before.configPublic, publicConfig)));
       const account = await changeTenant(sql, scopeOf(caller, request), async (change) => {
-        await present(caller, change.tx, id);
+        const current = await present(caller, change.tx, id);
+        if (publicConfig !== undefined || ciphertext !== undefined) assertUnchanged(before, current);
         await updateProvider(tenantId, change.tx, id, {
           label,
           rateLimitPerSecond,
@@ -239,8 +253,10 @@ function update({ sql, keyring, notify }: AdminDeps): RouteModule {
           await replaceProviderSecret(tenantId, change.tx, id, ciphertext);
           await change.audit('provider.secret_rotated', id);
         }
-        if (publicConfig !== undefined || ciphertext !== undefined)
+        if (isNew) {
+          await markUnverified(tenantId, change.tx, id);
           await wakeWaiting(tenantId, change.tx, id);
+        }
         return present(caller, change.tx, id);
       });
       notify('provider', { tenantId, id });
@@ -275,7 +291,8 @@ function replaceSecret(deps: AdminDeps): RouteModule {
     method: 'PUT',
     path: '/v1/admin/providers/:id/secret',
     summary: "Replace a provider account's secret",
-    description: 'Takes effect for the next message. The former secret is kept, encrypted, for 15 minutes.',
+    description:
+      'Takes effect for the next message. The account goes back to `unverified`, and a check starts by itself. The former secret is kept, encrypted, for 15 minutes.',
     tag,
     auth: writer,
     params: IdParams,
@@ -283,7 +300,7 @@ function replaceSecret(deps: AdminDeps): RouteModule {
     response: z
       .object({ id: z.uuid(), secretVersion: z.int().min(1), rotatedAt: z.iso.datetime() })
       .meta({ id: 'ProviderSecret' }),
-    errors: ['dependency_unavailable'],
+    errors,
     handler: async ({ caller, params, body, request }) => {
       const before = await peek(deps.sql, caller, params.id);
       const parsed = parseAccount(catalogEntry(before.provider), before.configPublic, body.secretConfig);
@@ -294,9 +311,12 @@ function replaceSecret(deps: AdminDeps): RouteModule {
         caller,
         params.id,
         request,
-        async ({ tx, audit }, { id }) => {
+        async ({ tx, audit }, account) => {
+          const { id } = account;
+          assertUnchanged(before, account);
           const rotated = await replaceProviderSecret(caller.tenant.id, tx, id, ciphertext);
           if (rotated === undefined) throw notFound();
+          await markUnverified(caller.tenant.id, tx, id);
           await wakeWaiting(caller.tenant.id, tx, id);
           await audit('provider.secret_rotated', id);
           return rotated;
@@ -314,7 +334,7 @@ function verify(deps: AdminDeps): RouteModule {
     path: '/v1/admin/providers/:id/verify',
     summary: "Have a provider account's credentials checked",
     description:
-      'The check runs soon, without sending anything to anyone; `status` and `verifiedAt` tell how it ended.',
+      'The check runs soon, without sending anything to anyone; `lastVerification`, `status` and `statusReason` tell how it ended.',
     tag,
     auth: writer,
     params: IdParams,

@@ -177,34 +177,37 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
         ]),
       );
     },
-    /** Returns the status that the account moved to, null where it did not move. */
-    async noteProviderResult(id: string, authenticated: boolean): Promise<string | null> {
+    /**
+     * @param version the version of the account that the provider was called with.
+     * @param refusal null for a success, else why the credential was refused.
+     * @returns the status that the account moved to, null where it did not move.
+     */
+    async noteProviderResult(id: string, version: number, refusal: string | null): Promise<string | null> {
       const [row] = await bounded(
-        sql<{ moved: string | null }[]>`select note_provider_result(${id}, ${authenticated}) as moved`,
+        sql<{ moved: string | null }[]>`
+          select note_provider_result(${id}, ${version}, ${refusal === null}, ${refusal}) as moved`,
       );
       return row?.moved ?? null;
     },
     async noteProviderHealth(id: string, health: 'healthy' | 'open' | 'probing'): Promise<void> {
       await bounded(sql`select note_provider_health(${id}, ${health})`);
     },
-    async takeVerifications(most: number): Promise<{ id: string; secretVersion: number }[]> {
-      const rows = await bounded(
-        sql<
-          { id: string; secret_version: number }[]
-        >`select id, secret_version from take_verifications(${most})`,
-      );
-      return rows.map((row) => ({ id: row.id, secretVersion: row.secret_version }));
+    /** The ids of accounts whose check somebody waits for. */
+    async takeVerifications(most: number): Promise<string[]> {
+      const rows = await bounded(sql<{ id: string }[]>`select id from take_verifications(${most})`);
+      return rows.map(({ id }) => id);
     },
+    /** @param version the version of the account that was checked. Returns the status that the account moved to. */
     async noteVerification(
       id: string,
-      secretVersion: number,
-      valid: boolean | null,
-      why: string | null,
+      version: number,
+      result: 'valid' | 'invalid' | 'unknown',
+      reason: string | null,
     ): Promise<string | null> {
       const [row] = await bounded(
         sql<
           { moved: string | null }[]
-        >`select note_verification(${id}, ${secretVersion}, ${valid}, ${why}) as moved`,
+        >`select note_verification(${id}, ${version}, ${result}, ${reason}) as moved`,
       );
       return row?.moved ?? null;
     },

@@ -5,6 +5,15 @@ import type { TransactionSql } from '#core/platform/postgres.ts';
 export const PROVIDER_STATUSES = ['unverified', 'active', 'invalid', 'disabled'] as const;
 export type ProviderStatus = (typeof PROVIDER_STATUSES)[number];
 
+export const VERIFICATION_RESULTS = ['valid', 'invalid', 'unknown'] as const;
+
+/** A credential check that has ended; `reason` tells why it was not `valid`. */
+export type Verification = {
+  readonly at: Date;
+  readonly result: (typeof VERIFICATION_RESULTS)[number];
+  readonly reason: string | null;
+};
+
 /** What the api may know of an account: everything but its secret. Deleted accounts are not seen at all. */
 export type ProviderAccount = {
   readonly id: ProviderAccountId;
@@ -18,6 +27,10 @@ export type ProviderAccount = {
   readonly configPublic: Record<string, unknown>;
   readonly rateLimitPerSecond: number | null;
   readonly secretVersion: number;
+  /** Rises with every change of settings, secret or use. */
+  readonly version: number;
+  /** Null until the present settings and secret have been checked. */
+  readonly lastVerification: Verification | null;
   readonly verifiedAt: Date | null;
   readonly createdAt: Date;
   readonly updatedAt: Date;
@@ -35,6 +48,10 @@ type ProviderRow = {
   readonly config_public: Record<string, unknown>;
   readonly rate_limit_per_second: number | null;
   readonly secret_version: number;
+  readonly version: number;
+  readonly verification_at: Date | null;
+  readonly verification_result: Verification['result'] | null;
+  readonly verification_reason: string | null;
   readonly verified_at: Date | null;
   readonly created_at: Date;
   readonly updated_at: Date;
@@ -56,9 +73,11 @@ export async function insertProvider(
   account: NewProviderAccount,
 ): Promise<ProviderAccount> {
   const [row] = await tx<ProviderRow[]>`
-    insert into providers (id, tenant_id, provider, channel, label, config_public, rate_limit_per_second, ciphertext)
+    insert into providers (id, tenant_id, provider, channel, label, config_public, rate_limit_per_second, ciphertext,
+      verify_requested_at)
     values (${account.id}, ${tenantId}, ${account.provider}, ${account.channel}, ${account.label},
-      ${JSON.stringify(account.configPublic)}::text::json, ${account.rateLimitPerSecond}, ${account.ciphertext})
+      ${JSON.stringify(account.configPublic)}::text::json, ${account.rateLimitPerSecond}, ${account.ciphertext},
+      now())
     returning ${columns(tx)}`;
   if (row === undefined) throw new Error('a new provider account returned no row');
   return toAccount(row);
@@ -118,7 +137,6 @@ export type ProviderChange = {
   readonly configPublic?: Record<string, unknown> | undefined;
 };
 
-/** New settings of an account that was refused are checked anew. */
 export async function updateProvider(
   tenantId: TenantId,
   tx: TransactionSql,
@@ -127,15 +145,27 @@ export async function updateProvider(
 ): Promise<void> {
   const { label, rateLimitPerSecond, configPublic } = change;
   await tx`
-    update providers set updated_at = now(), version = version + 1
+    update providers set updated_at = now()
       ${label === undefined ? tx`` : tx`, label = ${label}`}
       ${rateLimitPerSecond === undefined ? tx`` : tx`, rate_limit_per_second = ${rateLimitPerSecond}`}
-      ${
-        configPublic === undefined
-          ? tx``
-          : tx`, config_public = ${JSON.stringify(configPublic)}::text::json, auth_failures = 0,
-              verify_requested_at = case when status = 'invalid' then now() else verify_requested_at end`
-      }
+      ${configPublic === undefined ? tx`` : tx`, config_public = ${JSON.stringify(configPublic)}::text::json`}
+    where tenant_id = ${tenantId} and id = ${id} and status <> 'deleted'`;
+}
+
+/**
+ * What was known of an account does not hold for its new settings or secret: they are unverified and about to be checked.
+ * A disabled account stays so, and is checked when it is enabled.
+ */
+export async function markUnverified(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  id: ProviderAccountId,
+): Promise<void> {
+  await tx`
+    update providers set version = version + 1, auth_failures = 0, status_reason = null, updated_at = now(),
+      status = case when status = 'disabled' then status else 'unverified' end,
+      verify_requested_at = case when status = 'disabled' then null else now() end,
+      verification_at = null, verification_result = null, verification_reason = null, verified_at = null
     where tenant_id = ${tenantId} and id = ${id} and status <> 'deleted'`;
 }
 
@@ -153,7 +183,7 @@ export async function replaceProviderSecret(
   return row && { secretVersion: row.secret_version, rotatedAt: row.rotated_at };
 }
 
-/** Enabling gives the account a fresh start: what it was refused for before is not held against it. */
+/** Enabling gives the account a fresh start, and a check: what it was refused for before is not held against it. */
 export async function setProviderStatus(
   tenantId: TenantId,
   tx: TransactionSql,
@@ -162,7 +192,7 @@ export async function setProviderStatus(
 ): Promise<void> {
   await tx`
     update providers set status = ${status}, status_reason = null, auth_failures = 0, version = version + 1,
-      verify_requested_at = null, updated_at = now()
+      verify_requested_at = ${status === 'active' ? tx`now()` : null}, updated_at = now()
     where tenant_id = ${tenantId} and id = ${id} and status <> 'deleted'`;
 }
 
@@ -200,7 +230,7 @@ export async function wakeWaiting(
 
 function columns(tx: TransactionSql) {
   return tx`seq, id, provider, channel, label, status, status_reason, health, config_public, rate_limit_per_second,
-    secret_version, verified_at, created_at, updated_at`;
+    secret_version, version, verification_at, verification_result, verification_reason, verified_at, created_at, updated_at`;
 }
 
 function toAccount(row: ProviderRow): ProviderAccount {
@@ -215,8 +245,15 @@ function toAccount(row: ProviderRow): ProviderAccount {
     configPublic: row.config_public,
     rateLimitPerSecond: row.rate_limit_per_second,
     secretVersion: row.secret_version,
+    version: row.version,
+    lastVerification: verificationOf(row),
     verifiedAt: row.verified_at,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
   };
+}
+
+function verificationOf(row: ProviderRow): Verification | null {
+  const { verification_at: at, verification_result: result, verification_reason: reason } = row;
+  return at === null || result === null ? null : { at, result, reason };
 }

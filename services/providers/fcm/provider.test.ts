@@ -61,6 +61,7 @@ httpProviderSuite({
   provider: fcm,
   startStandIn: startFcmStandIn,
   account: sent,
+  otherSettings: { projectId: 'other-project', clientEmail: 'other@acme.example' },
   message,
   sendPath: /\/messages:send$/,
   verifyPath: /^\/token$/,

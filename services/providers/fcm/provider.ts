@@ -43,6 +43,7 @@ export default defineProvider({
   bodyCharactersMax: null,
   config,
   secrets,
+  secretRoute: { projectId: true, clientEmail: true },
   check: checkAccount,
 
   async send(message, account, context): Promise<Outcome> {

@@ -35,6 +35,7 @@ httpProviderSuite({
   provider: sendgrid,
   startStandIn: startSendgridStandIn,
   account,
+  otherSettings: { region: 'eu', from: 'other@acme.example', fromName: 'Other' },
   message,
   sendPath: /^\/v3\/mail\/send$/,
   verifyPath: /^\/v3\/scopes$/,

@@ -56,6 +56,7 @@ export default defineProvider({
   bodyCharactersMax: null,
   config,
   secrets,
+  secretRoute: { region: true, from: false, fromName: false },
 
   async send(message, credentials, context): Promise<Outcome> {
     const result = await context.http({

@@ -27,6 +27,7 @@ function simulator<C extends Channel>(channel: C, name: string, behaviourOf: (to
     bodyCharactersMax: null,
     config: z.object({}).meta({ description: 'A simulator has no settings.' }),
     secrets: z.object({}).meta({ description: 'A simulator needs no secret.' }),
+    secretRoute: {},
     send: async (message) => simulatedOutcome(behaviourOf(message.to), message.id, message.attempt),
     verify: async () => ({ kind: 'valid' }),
   });

@@ -80,6 +80,28 @@ export type Account = {
   readonly secrets: z.output<typeof secrets>;
 };
 
+type Config = Account['config'];
+
+/** The host by its name alone: whatever the case, without the dot of the root or the brackets of an address. */
+export function hostOf({ host }: Config): string {
+  return host.replace(/^\[|\]$|\.$/g, '').toLowerCase();
+}
+
+export function isTlsFromStart({ secure, port }: Config): boolean {
+  return secure ?? port === 465;
+}
+
+/** Whether nothing, the login least of all, goes over an unencrypted connection. */
+export function isTlsRequired(config: Config): boolean {
+  const { requireTls, port, username } = config;
+  return isTlsFromStart(config) || (requireTls ?? (port === 587 || username !== undefined));
+}
+
+/** All that is trusted, however it is wrapped: a file may hold further authorities after the first. */
+export function trustedAuthorities({ caCertificate }: Config): string | undefined {
+  return caCertificate?.replaceAll(/\s+/g, '');
+}
+
 export function checkAccount({ config, secrets }: Account): readonly FieldFault[] {
   if (config.oauthIssuer === undefined) {
     return config.username === undefined ? [] : missing(secrets, ['password'], 'publicConfig.username');

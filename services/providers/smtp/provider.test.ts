@@ -5,6 +5,7 @@ import { createEgressGuard } from '#core/platform/egress-guard.ts';
 import { createHttpClient } from '#core/platform/http.ts';
 import { createProviderContexts } from '#providers/context.ts';
 import type { HttpSender } from '#providers/provider.ts';
+import { secretRouteChanges } from '#providers/secret-route.ts';
 import { startStandIn } from '#providers/stand-in.ts';
 import { accountSuite } from '#test/suites/provider-conformance.ts';
 import type { Account } from './account.ts';
@@ -42,6 +43,20 @@ accountSuite({
       replyTo: 'a@acme.example',
     },
     secretConfig: { password: PASSWORD },
+  },
+  otherSettings: {
+    host: 'evil.example',
+    port: 587,
+    secure: false,
+    requireTls: false,
+    username: 'root',
+    oauthIssuer: 'google',
+    oauthTenant: 'acme.example',
+    from: 'b@acme.example',
+    fromName: 'B',
+    replyTo: 'b@acme.example',
+    clientName: 'b.example',
+    caCertificate: STAND_IN_CERTIFICATE,
   },
   invalidAccounts: [
     { account: { publicConfig: {}, secretConfig: {} }, fields: ['publicConfig.host'] },
@@ -83,6 +98,44 @@ accountSuite({
   ],
 });
 
+describe('the route of the secret', () => {
+  const base = {
+    host: 'Mail.acme.example',
+    port: 587,
+    username: 'mailer',
+    caCertificate: STAND_IN_CERTIFICATE,
+  };
+  const microsoft = { ...base, oauthIssuer: 'microsoft' };
+  const authorities = `${STAND_IN_CERTIFICATE}\n${STAND_IN_CERTIFICATE}`;
+
+  test.each<[before: object, change: object, fields: string[]]>([
+    [base, { host: 'evil.example' }, ['host']],
+    [base, { port: 2525 }, ['port']],
+    [base, { port: 465 }, ['port', 'secure']],
+    [base, { secure: true }, ['secure']],
+    [base, { requireTls: false }, ['requireTls']],
+    [base, { username: 'root' }, ['username']],
+    [base, { oauthIssuer: 'google' }, ['oauthIssuer']],
+    [microsoft, { oauthTenant: 'evil.example' }, ['oauthTenant']],
+    [base, { caCertificate: undefined }, ['caCertificate']],
+    // A second authority in the same file is trusted as well.
+    [base, { caCertificate: authorities }, ['caCertificate']],
+    [base, { host: 'mail.acme.example.' }, []],
+    [base, { secure: false, requireTls: true }, []],
+    [base, { oauthTenant: 'unused.example' }, []],
+    [base, { caCertificate: STAND_IN_CERTIFICATE.replaceAll('\n', '\r\n') }, []],
+    [base, { from: 'a@acme.example', fromName: 'A', replyTo: 'b@acme.example', clientName: 'c' }, []],
+  ])('of %j is changed by %j in %j', (before, change, fields) => {
+    expect(secretRouteChanges(smtp, before, { ...before, ...change })).toEqual(
+      fields.map((field) => `publicConfig.${field}`),
+    );
+  });
+
+  test('is taken as another one where the old settings cannot be read any more', () => {
+    expect(secretRouteChanges(smtp, { host: 1 }, base)).toContain('publicConfig.host');
+  });
+});
+
 const noHttp: HttpSender = () => Promise.reject(new Error('A login with a password makes no HTTP call'));
 
 function contextFor({
@@ -100,7 +153,7 @@ function contextFor({
   return contexts({
     providerId: 'smtp',
     accountId: 'a',
-    secretVersion: 1,
+    version: 1,
     signal: AbortSignal.timeout(deadlineMs),
   });
 }

@@ -8,7 +8,16 @@ import { defineProvider, type ProviderContext, type ResolvedHost, type Verificat
 import { redact, secretStrings } from '../redact.ts';
 import { account as mendAccount, transient, type Ruling } from '../ruling.ts';
 import { mailToken } from './access-token.ts';
-import { checkAccount, config, secrets, type Account } from './account.ts';
+import {
+  checkAccount,
+  config,
+  hostOf,
+  isTlsFromStart,
+  isTlsRequired,
+  secrets,
+  trustedAuthorities,
+  type Account,
+} from './account.ts';
 import { composeMail } from './mail.ts';
 import {
   CERTIFICATE,
@@ -33,6 +42,20 @@ export default defineProvider({
   bodyCharactersMax: null,
   config,
   secrets,
+  secretRoute: {
+    host: hostOf,
+    port: true,
+    secure: isTlsFromStart,
+    requireTls: isTlsRequired,
+    username: true,
+    oauthIssuer: true,
+    oauthTenant: ({ oauthIssuer, oauthTenant }) => (oauthIssuer === 'microsoft' ? oauthTenant : undefined),
+    caCertificate: trustedAuthorities,
+    from: false,
+    fromName: false,
+    replyTo: false,
+    clientName: false,
+  },
   check: checkAccount,
 
   async send(message, account, context): Promise<Outcome> {
@@ -113,13 +136,12 @@ async function loginOf(account: Account, context: ProviderContext): Promise<Smtp
 
 /** Connects to the address that the guard has checked; the host name remains what the certificate must prove. */
 function sessionOptions({ config }: Account, address: string): SMTPConnectionOptions {
-  const secure = config.secure ?? config.port === 465;
-  const host = config.host.replace(/^\[|\]$|\.$/g, '');
+  const host = hostOf(config);
   return {
     host: address,
     port: config.port,
-    secure,
-    requireTLS: !secure && (config.requireTls ?? (config.port === 587 || config.username !== undefined)),
+    secure: isTlsFromStart(config),
+    requireTLS: isTlsRequired(config) && !isTlsFromStart(config),
     ...(isIP(host) === 0 ? { servername: host } : {}),
     tls: {
       ...(isIP(host) === 0 ? { servername: host } : {}),

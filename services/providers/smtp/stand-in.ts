@@ -28,6 +28,8 @@ export type SmtpStandIn = AsyncDisposable & {
   readonly port: number;
   /** The newest mails, oldest first. */
   readonly received: readonly ReceivedMail[];
+  /** Every password that was given to it, oldest first. */
+  readonly passwords: readonly string[];
   /** Makes the next session that reaches the stage go wrong there; faults queue up. */
   readonly fail: (stage: SmtpStage, fault: SmtpFault) => void;
 };
@@ -49,6 +51,7 @@ type Answer = (error?: Error | null) => void;
 export async function startSmtpStandIn(options: SmtpStandInOptions = {}): Promise<SmtpStandIn> {
   const { port = 0, keep = 1_000, encryption = 'starttls', onMail } = options;
   const received: ReceivedMail[] = [];
+  const passwords: string[] = [];
   const faults: { readonly stage: SmtpStage; readonly fault: SmtpFault }[] = [];
   const sockets = new Set<Socket>();
 
@@ -63,7 +66,10 @@ export async function startSmtpStandIn(options: SmtpStandInOptions = {}): Promis
 
   const handlers: SMTPServerOptions = {
     onConnect: (_session, answer) => pass('greeting', answer),
-    onAuth: (auth, _session, answer) => pass('auth', (error) => answer(error, { user: auth.username ?? '' })),
+    onAuth(auth, _session, answer) {
+      if (typeof auth.password === 'string') passwords.push(auth.password);
+      pass('auth', (error) => answer(error, { user: auth.username ?? '' }));
+    },
     onMailFrom: (_address, _session, answer) => pass('sender', answer),
     onRcptTo: (_address, _session, answer) => pass('recipient', answer),
     onData(stream, session, answer) {
@@ -123,6 +129,7 @@ export async function startSmtpStandIn(options: SmtpStandInOptions = {}): Promis
     host: '127.0.0.1',
     port: (server.server.address() as AddressInfo).port,
     received,
+    passwords,
     fail: (stage, fault) => void faults.push({ stage, fault }),
     [Symbol.asyncDispose]: async () => {
       for (const socket of sockets) socket.destroy();

@@ -86,6 +86,14 @@ export default defineProvider({
   bodyCharactersMax: BODY_CHARACTERS_MAX,
   config,
   secrets,
+  secretRoute: {
+    accountSid: true,
+    apiKeySid: true,
+    region: true,
+    edge: true,
+    from: false,
+    messagingServiceSid: false,
+  },
 
   check({ config, secrets }) {
     if (config.apiKeySid === undefined || secrets.apiKeySecret !== undefined) return [];

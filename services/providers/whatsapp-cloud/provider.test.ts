@@ -28,6 +28,7 @@ httpProviderSuite({
   provider: whatsapp,
   startStandIn: startWhatsappCloudStandIn,
   account,
+  otherSettings: { phoneNumberId: '7', businessAccountId: '8', apiVersion: 'v24.0' },
   message,
   sendPath: /\/messages$/,
   verifyPath: /\?fields=/,

@@ -64,6 +64,7 @@ export default defineProvider({
   bodyCharactersMax: 4_096,
   config,
   secrets,
+  secretRoute: { phoneNumberId: true, apiVersion: true, businessAccountId: false },
 
   async send(message, credentials, context): Promise<Outcome> {
     const result = await context.http({

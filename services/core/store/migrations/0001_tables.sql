@@ -102,6 +102,11 @@ create table providers (
   version integer not null default 1,
   auth_failures integer not null default 0,
   verify_requested_at timestamptz,
+  -- The last check of the present settings and secret: a change of either forgets it.
+  verification_at timestamptz,
+  verification_result text check (verification_result in ('valid', 'invalid', 'unknown')),
+  verification_reason text,
+  -- When the present settings and secret were last seen to work.
   verified_at timestamptz,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
@@ -383,5 +388,5 @@ grant insert on audit_log to despatch_api;
 grant select (seq, id, tenant_id, key_id, name, mode, scopes, rate_limit_rpm, grace_until, expires_at, revoked_at,
   last_used_at, created_at), insert, update on api_keys to despatch_api;
 grant select (seq, id, tenant_id, provider, channel, label, status, status_reason, health, config_public,
-  rate_limit_per_second, secret_version, version, verify_requested_at, verified_at, created_at, updated_at,
-  deleted_at), insert, update on providers to despatch_api;
+  rate_limit_per_second, secret_version, version, verify_requested_at, verification_at, verification_result,
+  verification_reason, verified_at, created_at, updated_at, deleted_at), insert, update on providers to despatch_api;

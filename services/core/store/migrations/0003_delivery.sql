@@ -612,15 +612,19 @@ language sql security definer set search_path = despatch, pg_temp as $$
   select wake_deferred(p.id) from providers p where p.id = for_provider and p.tenant_id = current_tenant()
 $$;
 
--- One authentication result of a send. Three refusals in a row make an account invalid; one success makes it active.
--- Returns the status that the account has moved to, null where it did not move.
-create function note_provider_result(for_provider uuid, authenticated boolean) returns text
+-- One authentication result of a send that used this version of the account; of another version it says nothing. Three
+-- refusals in a row make an account invalid; one success makes it active. `why` is the reason of a refusal. Returns the
+-- status that the account has moved to, null where it did not move.
+create function note_provider_result(for_provider uuid, of_version integer, authenticated boolean, why text) returns text
 language plpgsql security definer set search_path = despatch, pg_temp as $$
 declare
   p providers;
   moved text;
 begin
-  select * into p from providers where id = for_provider for update;
+  select * into p from providers where id = for_provider and version = of_version for update;
+  if p.id is null then
+    return null;
+  end if;
   if authenticated then
     moved := case when p.status in ('unverified', 'invalid') then 'active' end;
     update providers set auth_failures = 0, status = coalesce(moved, status),
@@ -633,7 +637,8 @@ begin
   else
     moved := case when p.status in ('unverified', 'active') and p.auth_failures >= 2 then 'invalid' end;
     update providers set auth_failures = auth_failures + 1, status = coalesce(moved, status),
-      status_reason = case when moved is null then status_reason else 'authentication_failed' end, updated_at = now()
+      status_reason = case when moved is null then status_reason else why end,
+      verified_at = case when moved is null then verified_at end, updated_at = now()
     where id = for_provider;
   end if;
   return moved;
@@ -645,38 +650,42 @@ language sql security definer set search_path = despatch, pg_temp as $$
 $$;
 
 -- Hands out credential checks that were asked for. One that is not answered is handed out again after a while.
-create function take_verifications(most integer)
-returns table (id uuid, secret_version integer)
+create function take_verifications(most integer) returns table (id uuid)
 language sql security definer set search_path = despatch, pg_temp as $$
   with picked as (
-    select p.id from providers p where p.verify_requested_at <= clock_timestamp() and p.status <> 'deleted'
+    select p.id from providers p
+    where p.verify_requested_at <= clock_timestamp() and p.status not in ('disabled', 'deleted')
     order by p.verify_requested_at limit most for update skip locked
   )
   update providers p set verify_requested_at = clock_timestamp() + interval '30 seconds'
   from picked where p.id = picked.id
-  returning p.id, p.secret_version
+  returning p.id
 $$;
 
--- The answer of a credential check; `valid` is null where the provider could not be asked, which says nothing about the
--- account. Ignored when the secret has changed meanwhile. Returns the status that the account has moved to.
-create function note_verification(for_provider uuid, of_version integer, valid boolean, why text) returns text
+-- The answer of a credential check of this version of the account: `valid`, `invalid`, or `unknown` where the provider
+-- could not be asked, which says nothing about the account. Ignored when the account has changed meanwhile: the change has
+-- asked for a check of its own. Returns the status that the account has moved to.
+create function note_verification(for_provider uuid, of_version integer, result text, why text) returns text
 language plpgsql security definer set search_path = despatch, pg_temp as $$
 declare
   before text;
   moved text;
 begin
-  select p.status into before from providers p where p.id = for_provider and p.secret_version = of_version for update;
+  select p.status into before from providers p
+  where p.id = for_provider and p.version = of_version and p.status not in ('disabled', 'deleted') for update;
   if before is null then
     return null;
   end if;
-  moved := case when valid and before in ('unverified', 'invalid') then 'active'
-    when not valid and before in ('unverified', 'active') then 'invalid' end;
+  moved := case when result = 'valid' and before in ('unverified', 'invalid') then 'active'
+    when result = 'invalid' and before in ('unverified', 'active') then 'invalid' end;
   update providers set verify_requested_at = null, updated_at = now(), status = coalesce(moved, status),
-    status_reason = case when valid is null then status_reason else why end,
-    verified_at = case when valid is null then verified_at else now() end,
-    auth_failures = case when valid then 0 else auth_failures end
+    verification_at = now(), verification_result = result, verification_reason = why,
+    status_reason = case when result = 'valid' then null
+      when result = 'invalid' or before = 'unverified' then why else status_reason end,
+    verified_at = case result when 'valid' then now() when 'unknown' then verified_at end,
+    auth_failures = case when result = 'valid' then 0 else auth_failures end
   where id = for_provider;
-  if valid then
+  if result = 'valid' then
     perform wake_deferred(for_provider);
   end if;
   return moved;

@@ -21,7 +21,7 @@ grant execute on function
   claim_due(uuid, integer, integer, text, integer, uuid[], boolean),
   complete(json), apply_receipts(integer), due_tenants(),
   hold_tenant(uuid, integer), release_tenant(uuid, integer),
-  load_providers(uuid[]), note_provider_result(uuid, boolean), note_provider_health(uuid, text),
-  take_verifications(integer), note_verification(uuid, integer, boolean, text),
+  load_providers(uuid[]), note_provider_result(uuid, integer, boolean, text), note_provider_health(uuid, text),
+  take_verifications(integer), note_verification(uuid, integer, text, text),
   tenant_limits_of(uuid[]), backlog_totals(), make_partitions(), purge()
 to despatch_worker;

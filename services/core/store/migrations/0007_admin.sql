@@ -1,8 +1,8 @@
 -- Changes of credentials. The api may write a ciphertext or a key's hash and may not read one, so moving the current one
 -- to "previous" is done here, for the tenant of the transaction alone.
 
--- Puts a new secret in place; the old ciphertext is kept for `keep`. An account that was refused is checked anew.
--- Nothing where the account is not the tenant's or is deleted.
+-- Puts a new secret in place, as yet unverified; the old ciphertext is kept for `keep`. Nothing where the account is not
+-- the tenant's or is deleted.
 create function replace_provider_secret(of_tenant uuid, of_provider uuid, new_ciphertext text, keep interval)
 returns table (secret_version integer, rotated_at timestamptz)
 language sql security definer set search_path = despatch, pg_temp as $$
@@ -12,8 +12,6 @@ language sql security definer set search_path = despatch, pg_temp as $$
     previous_until = now() + keep,
     secret_version = p.secret_version + 1,
     version = p.version + 1,
-    auth_failures = 0,
-    verify_requested_at = case when p.status = 'invalid' then now() else p.verify_requested_at end,
     updated_at = now()
   where p.id = of_provider and p.tenant_id = of_tenant and of_tenant = current_tenant() and p.status <> 'deleted'
   returning p.secret_version, p.updated_at

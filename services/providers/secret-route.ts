@@ -1,0 +1,27 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { AnyProvider } from './provider.ts';
+import { parsePublicConfig } from './registry.ts';
+
+/**
+ * The settings whose change sends an account's secrets elsewhere or in another way, as `publicConfig.x`. What counts are
+ * parsed values with defaults applied. Settings that cannot be read any more could have meant anything, so all of them
+ * count as changed.
+ * @param before as stored, @param after valid settings as sent.
+ */
+export function secretRouteChanges(
+  provider: AnyProvider,
+  before: unknown,
+  after: unknown,
+): readonly string[] {
+  const old = parsePublicConfig(provider, before);
+  const next = parsePublicConfig(provider, after);
+  return Object.entries(provider.secretRoute)
+    .filter(([field, part]) => {
+      if (part === false) return false;
+      if (!old.ok || !next.ok) return true;
+      const valueIn = (config: Record<string, unknown>) =>
+        part === true ? config[field] : part(config as never);
+      return !isDeepStrictEqual(valueIn(old.value), valueIn(next.value));
+    })
+    .map(([field]) => `publicConfig.${field}`);
+}
