@@ -300,15 +300,15 @@ describe('a stored secret', () => {
     ],
   ])('and its place move together: %s meant for what was there before are refused', async (_, late) => {
     const id = await created(smtp());
-    const waiting = async (n: number) =>
-      expect
-        .poll(async () => {
-          const [found] = await api.admin<{ n: number }[]>`
-            select count(*)::integer as n from pg_stat_activity
-            where datname = current_database() and wait_event_type = 'Lock'`;
-          return found?.n;
-        }, PATIENT)
-        .toBe(n);
+    const waiting = async (n: number): Promise<void> => {
+      const count = async () => {
+        const [found] = await api.admin<{ n: number }[]>`
+          select count(*)::integer as n from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock'`;
+        return found?.n;
+      };
+      await expect.poll(count, PATIENT).toBe(n);
+    };
     const changes = await api.admin.begin(async (tx) => {
       // Changes of one tenant wait for its row; both have judged the account before that.
       await tx`select from tenants where id = ${tenant.id} for update`;
@@ -324,7 +324,7 @@ describe('a stored secret', () => {
     const [moved, settled] = await Promise.all(changes);
     expect([moved.status, settled.status, settled.body.code]).toEqual([200, 409, 'invalid_state']);
     const { ciphertext, config_public: config } = await row(id);
-    const binding = providerSecretBinding(tenant.id, id as ProviderAccountId);
+    const binding = providerSecretBinding(tenant.id, id);
     const plain = Buffer.from(await api.keyring.decrypt(binding, String(ciphertext))).toString();
     expect([JSON.parse(plain), config]).toMatchObject([{ password: 'first' }, { host: 'mail.example.net' }]);
   });

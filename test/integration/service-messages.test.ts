@@ -386,13 +386,14 @@ test('an account is checked by itself when it is new and when it has changed, an
     ]);
     return answer.body.id as string;
   };
-  const ends = (id: string, expected: object) =>
-    expect.poll(async () => (await admin('GET', `/${id}`)).body, SOON).toMatchObject(expected);
-  const at_ = expect.any(String) as string;
+  const ends = async (id: string, expected: object): Promise<void> => {
+    await expect.poll(async () => (await admin('GET', `/${id}`)).body, SOON).toMatchObject(expected);
+  };
+  const time = expect.any(String) as string;
 
   const good = await create(stack.smtp.port);
-  const lastVerification = { at: at_, result: 'valid', reason: null };
-  await ends(good, { status: 'active', statusReason: null, lastVerification, verifiedAt: at_ });
+  const lastVerification = { at: time, result: 'valid', reason: null };
+  await ends(good, { status: 'active', statusReason: null, lastVerification, verifiedAt: time });
   await ends(await create(gone.port), {
     status: 'unverified',
     statusReason: 'connect_refused',
