@@ -23,6 +23,9 @@ export default defineConfig({
             'test/fault/**/*.test.ts',
             'test/e2e/**/*.test.ts',
           ],
+          // Loading the modules once for each file took two thirds of the time. Files share a process one after the other:
+          // they leave nothing behind, and mock no modules.
+          isolate: false,
           testTimeout: 10_000,
         },
       },
