@@ -15,7 +15,10 @@ export const Message = z
     externalId: z.string().nullable(),
     channel: z.enum(CHANNELS),
     to: z.string().describe('As sent.'),
-    from: z.string().nullable(),
+    from: z
+      .string()
+      .nullable()
+      .describe("As sent; else the account's own sender, once the provider has accepted the message."),
     status: z.enum(MESSAGE_STATES),
     statusReason: z.string().nullable(),
     finality: z
@@ -71,11 +74,24 @@ export const Attempt = z
     number: z.int(),
     providerId: z.uuid().nullable(),
     outcome: z.string(),
+    code: z
+      .string()
+      .nullable()
+      .describe(
+        'Why the provider did not accept it: a stable reason such as `dns`, `connect_refused`, `tls`, `timeout`, `http_503`, `unknown_recipient`; or why it was not called.',
+      ),
+    failure: z
+      .object({ class: z.enum(FAILURE_CLASSES), code: z.string() })
+      .nullable()
+      .describe('Of a call that ended without acceptance.'),
     startedAt: time,
     endedAt: timeOrNull,
     httpStatus: z.int().nullable(),
     providerCode: z.string().nullable(),
-    providerMessage: z.string().nullable(),
+    providerMessage: z
+      .string()
+      .nullable()
+      .describe("The provider's own text; what happened to the connection where no answer came."),
   })
   .meta({ id: 'Attempt' });
 
@@ -160,6 +176,8 @@ export function toAttempt(row: AttemptRow): z.output<typeof Attempt> {
     number: row.number,
     providerId: row.provider_id,
     outcome: row.outcome,
+    code: row.reason,
+    failure: row.failure && { class: row.failure.class, code: row.failure.code },
     startedAt: row.started_at.toISOString(),
     endedAt: iso(row.ended_at),
     httpStatus: row.http_status,

@@ -12,6 +12,7 @@ import {
   type CodeTable,
   type Said,
 } from './ruling.ts';
+import { unreached } from './unreached.ts';
 
 const MEMO = 'access-token';
 /** A token is not used in its last minute, so that it cannot expire on the way. */
@@ -78,7 +79,7 @@ export function forgetAccessToken(context: ProviderContext): void {
 export function withoutToken({ result }: TokenRefused, hidden: readonly string[], now: number): Outcome {
   if (result.kind !== 'response' || isSuccess(result)) {
     const code = result.kind === 'response' ? 'unreadable_response' : result.code;
-    return { kind: 'rejected_transient', failure: { class: 'provider_unavailable', code } };
+    return { kind: 'rejected_transient', failure: unreached(code) };
   }
   const { ruling, said } = judge(result, TOKEN_CODES, read);
   return refused(result, { ruling: { ...ruling, retry: true }, said }, hidden, now);

@@ -2,6 +2,7 @@ import type { Failure, FailureClass } from '#core/domain/failure.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
 import type { HttpResult, Verification } from './provider.ts';
 import { redact } from './redact.ts';
+import { unreached } from './unreached.ts';
 import { retryAfterMs } from './retry-after.ts';
 
 /** What a refusal means: its class, our stable reason, and whether the same message may pass later. */
@@ -125,7 +126,7 @@ export function refused(
 
 /** The outcome of an exchange that ended without a response. */
 export function unanswered(result: Exclude<HttpResult, { kind: 'response' }>): Outcome {
-  const failure: Failure = { class: 'provider_unavailable', code: result.code };
+  const failure = unreached(result.code);
   return result.kind === 'not_sent'
     ? { kind: 'rejected_transient', failure }
     : { kind: 'ambiguous', failure };
@@ -135,7 +136,7 @@ export function unanswered(result: Exclude<HttpResult, { kind: 'response' }>): O
 export function unreadable(response: Response): Outcome {
   return {
     kind: 'ambiguous',
-    failure: { class: 'provider_unavailable', code: 'unreadable_response', httpStatus: response.status },
+    failure: { ...unreached('unreadable_response'), httpStatus: response.status },
   };
 }
 
@@ -149,8 +150,8 @@ export function doubted(response: Response, judged: Judged, hidden: readonly str
 export function unverified(result: HttpResult): Verification {
   const failure: Failure =
     result.kind === 'response'
-      ? { class: 'provider_unavailable', code: 'unreadable_response', httpStatus: result.status }
-      : { class: 'provider_unavailable', code: result.code };
+      ? { ...unreached('unreadable_response'), httpStatus: result.status }
+      : unreached(result.code);
   return { kind: 'unknown', failure };
 }
 

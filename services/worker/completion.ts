@@ -24,6 +24,7 @@ export function toCompletion(
     failure,
     http_status: httpStatusOf(outcome),
     provider_message_id: outcome.kind === 'accepted' ? (outcome.providerMessageId ?? undefined) : undefined,
+    sent_from: outcome.kind === 'accepted' && message.sender === null ? outcome.sender : undefined,
     status: next.status,
     reason: next.reason ?? undefined,
     failure_shown: next.failure ?? undefined,

@@ -60,6 +60,14 @@ function arrivedAt(channel: Channel): string[] {
   }
 }
 
+/** Who each channel's message goes from: as sent, or the account's own. */
+const SENDER: Readonly<Record<Channel, unknown>> = {
+  sms: '+15005550006',
+  email: 'Acme <hello@acme.example>',
+  push: null,
+  whatsapp: expect.stringMatching(/^\d+$/),
+};
+
 const newMark = (): string => `mark${randomBytes(8).toString('hex')}`;
 
 function processes(): ServiceProcess[] {
@@ -111,6 +119,7 @@ describe('a message', () => {
           attemptCount: 1,
           duplicateRisk: false,
           failure: null,
+          from: SENDER[channel],
         });
       expect(arrivedAt(channel).filter((text) => text.includes(mark))).toHaveLength(1);
       const attempts = await call(stack.apis[1].origin, 'GET', `/v1/messages/${id}/attempts`, {
@@ -394,7 +403,8 @@ test('an account is checked by itself when it is new and when it has changed, an
   const good = await create(stack.smtp.port);
   const lastVerification = { at: time, result: 'valid', reason: null };
   await ends(good, { status: 'active', statusReason: null, lastVerification, verifiedAt: time });
-  await ends(await create(gone.port), {
+  const closed = await create(gone.port);
+  await ends(closed, {
     status: 'unverified',
     statusReason: 'connect_refused',
     lastVerification: { result: 'unknown', reason: 'connect_refused' },
@@ -406,6 +416,18 @@ test('an account is checked by itself when it is new and when it has changed, an
     lastVerification: { result: 'invalid', reason: 'authentication_failed' },
     verifiedAt: null,
   });
+
+  const { id } = await send(tenant, { channel: 'email', ...MESSAGE.email('x'), providerId: closed });
+  const attempts = async () =>
+    (await call(stack.apis[0].origin, 'GET', `/v1/messages/${id}/attempts`, { key: tenant.serviceKey })).body;
+  await expect
+    .poll(async () => (await attempts()).items.at(-1), SOON)
+    .toMatchObject({
+      outcome: 'rejected_transient',
+      code: 'connect_refused',
+      failure: { class: 'provider_unavailable', code: 'connect_refused' },
+      providerMessage: 'The server of the provider refused the connection',
+    });
 
   // A password that is stored for one server is not to be had by naming another.
   const refused = await admin('PATCH', `/${good}`, { publicConfig: at(own.port) });

@@ -30,6 +30,8 @@ export type HttpProviderCase = {
   /** What the provider must have received for `message`: everything that goes over the wire. */
   readonly request: (received: Received) => void;
   readonly providerMessageId: RegExp;
+  /** The account's own sender, which a message without one goes from; undefined where a message always names one. */
+  readonly sender: string | undefined;
   /** The vendor's usual error body around a text. */
   readonly errorBody: (text: string) => unknown;
   /** One refusal for each error class that the vendor has. */
@@ -90,6 +92,7 @@ export function httpProviderSuite(subject: HttpProviderCase): void {
         kind: 'accepted',
         providerMessageId: expect.stringMatching(subject.providerMessageId),
       });
+      expect((outcome as { sender?: string }).sender).toBe(subject.sender);
       const sent = standIn.received.filter((one) => sendPath.test(one.path));
       expect(sent).toHaveLength(1);
       subject.request(sent[0] as Received);
@@ -220,13 +223,13 @@ export function httpProviderSuite(subject: HttpProviderCase): void {
       },
     );
 
-    test.each<[name: string, origin: (port: string) => string]>([
-      ['a malformed origin', () => 'http://[::broken'],
-      ['an origin of another scheme', () => 'ftp://127.0.0.1'],
-      ['a server that speaks no TLS', (port) => `https://127.0.0.1:${port}`],
-      ['a port that is closed', () => 'http://127.0.0.1:1'],
-      ['a name that nobody knows', () => 'http://unknown.invalid'],
-    ])('for %s was not sent, and the failure shows no secret', async (_, origin) => {
+    test.each<[name: string, origin: (port: string) => string, code: string]>([
+      ['a malformed origin', () => 'http://[::broken', 'invalid_request'],
+      ['an origin of another scheme', () => 'ftp://127.0.0.1', 'invalid_request'],
+      ['a server that speaks no TLS', (port) => `https://127.0.0.1:${port}`, 'tls'],
+      ['a port that is closed', () => 'http://127.0.0.1:1', 'connect_refused'],
+      ['a name that nobody knows', () => 'http://unknown.invalid', 'dns'],
+    ])('for %s was not sent, and the failure says why and shows no secret', async (_, origin, code) => {
       await using nameless = createHttpClient({
         connectTimeoutMs: DEADLINE_MS,
         totalDeadlineMs: DEADLINE_MS,
@@ -236,7 +239,16 @@ export function httpProviderSuite(subject: HttpProviderCase): void {
       const at = origin(new URL(standIn.origin).port);
       const outcome = await send(nameless, at);
       const verification = await verifyAt(subject, nameless, at);
-      expect([outcome.kind, verification.kind]).toEqual(['rejected_transient', 'unknown']);
+      const failure = {
+        class: 'provider_unavailable',
+        code,
+        ...(code === 'invalid_request' ? {} : { providerMessage: expect.stringMatching(/\w{3}/) as string }),
+      };
+      expect([outcome, verification]).toMatchObject([
+        { kind: 'rejected_transient', failure },
+        { kind: 'unknown', failure },
+      ]);
+      expect(JSON.stringify([outcome, verification])).not.toMatch(/127\.0\.0\.1|invalid\b(?!_)|:\d{2,5}\b/);
       expect(shownSecrets([outcome, verification])).toEqual([]);
       expect(standIn.received).toEqual([]);
     });

@@ -10,6 +10,8 @@ export type Outcome =
       /** The provider's id as an opaque string, null where it gives none. */
       readonly providerMessageId: string | null;
       readonly httpStatus?: number;
+      /** The account's own sender that was used for a message which names none, as the vendor knows it. */
+      readonly sender?: string;
       /** Receipts that a simulator foretells; real providers deliver theirs over HTTP. */
       readonly receipts?: readonly ForetoldReceipt[];
     }

@@ -47,6 +47,7 @@ export type Completion = {
   readonly failure: Json | undefined;
   readonly http_status: number | undefined;
   readonly provider_message_id: string | undefined;
+  readonly sent_from: string | undefined;
   readonly status: string;
   readonly reason: string | undefined;
   readonly failure_shown: Json | undefined;

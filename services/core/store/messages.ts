@@ -12,6 +12,7 @@ export type MessageRow = {
   readonly external_id: string | null;
   readonly channel: Channel;
   readonly recipient: string;
+  /** As sent; else the account's own, once a provider has accepted it. */
   readonly sender: string | null;
   readonly status: MessageState;
   readonly reason: string | null;
@@ -99,8 +100,8 @@ export async function findMessage(
  */
 function selectMessages(tx: TransactionSql) {
   return tx`
-    select m.seq, m.id, m.purge_on, m.external_id, m.channel, m.recipient, m.sender, s.status, s.reason, s.final, s.failure,
-      m.category, m.priority, m.test, m.segments, m.encoding, s.provider_id, s.provider, s.provider_message_id,
+    select m.seq, m.id, m.purge_on, m.external_id, m.channel, m.recipient, coalesce(m.sender, s.sent_from) as sender, s.status,
+      s.reason, s.final, s.failure, m.category, m.priority, m.test, m.segments, m.encoding, s.provider_id, s.provider, s.provider_message_id,
       m.pinned_provider_id, s.attempt, s.next_attempt_at, s.duplicate_risk, s.partial, s.expires_at, m.enqueued_at,
       s.sent_at, s.delivered_at, s.completed_at, s.updated_at, m.parent_message_id, m.metadata, m.tags,
       array(
@@ -130,6 +131,8 @@ export type AttemptRow = {
   readonly number: number;
   readonly provider_id: ProviderAccountId | null;
   readonly outcome: string;
+  /** Why it was not accepted. */
+  readonly reason: string | null;
   readonly failure: Failure | null;
   readonly http_status: number | null;
   readonly started_at: Date;
@@ -145,7 +148,7 @@ export async function listAttempts(
 ): Promise<AttemptRow[]> {
   const { before, most } = page;
   return tx<AttemptRow[]>`
-    select id, number, provider_id, outcome, failure, http_status, started_at, ended_at from attempts
+    select id, number, provider_id, outcome, reason, failure, http_status, started_at, ended_at from attempts
     where tenant_id = ${tenantId} and message_id = ${message.id} and purge_on = ${message.purge_on}
       ${before === undefined ? tx`` : tx`and number < ${before}`}
     order by number desc limit ${most}`;

@@ -96,6 +96,7 @@ httpProviderSuite({
       },
     });
   },
+  sender: undefined,
   providerMessageId: /^projects\/my-app-1a2b3\/messages\/0:/,
   errorBody: (text) => refusal(400, 'INVALID_ARGUMENT', 'INVALID_ARGUMENT', text).body,
   refusals: [

@@ -62,6 +62,7 @@ httpProviderSuite({
       ],
     });
   },
+  sender: undefined,
   providerMessageId: /^[\w-]{22}$/,
   errorBody: (text) => ({ errors: [{ message: text, field: null, help: null }] }),
   refusals: [

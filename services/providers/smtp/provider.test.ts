@@ -245,7 +245,7 @@ describe('a mail', () => {
         accountAt(server.port, { host }),
         contextFor({ allowCidrs: [] }),
       );
-      expect(outcome).toEqual({
+      expect(outcome).toMatchObject({
         kind: 'rejected_transient',
         failure: { class: 'auth_or_config', code: 'egress_blocked' },
       });

@@ -7,6 +7,7 @@ import { forgetAccessToken, TokenRefused, tokenVerdict, withoutToken } from '../
 import { defineProvider, type ProviderContext, type ResolvedHost, type Verification } from '../provider.ts';
 import { redact, secretStrings } from '../redact.ts';
 import { account as mendAccount, transient, type Ruling } from '../ruling.ts';
+import { unreached } from '../unreached.ts';
 import { mailToken } from './access-token.ts';
 import {
   checkAccount,
@@ -161,13 +162,13 @@ function refusedHost(
 ): Extract<Outcome, { kind: 'rejected_transient' }> {
   const ruling =
     resolved.code === 'dns' ? transient('provider_unavailable', 'dns') : mendAccount('egress_blocked');
-  return { kind: 'rejected_transient', failure: { class: ruling.class, code: ruling.code } };
+  return { kind: 'rejected_transient', failure: { ...unreached(ruling.code), class: ruling.class } };
 }
 
 function outcomeOf(error: SmtpError, isBodyLeft: boolean, hidden: readonly string[]): Outcome {
   const { failure, retry } = judgeError(error, hidden);
   if (isBodyLeft && error.responseCode === undefined) {
-    return { kind: 'ambiguous', failure: { class: 'provider_unavailable', code: failure.code } };
+    return { kind: 'ambiguous', failure: unreached(failure.code) };
   }
   return retry ? { kind: 'rejected_transient', failure } : { kind: 'rejected_permanent', failure };
 }
@@ -178,15 +179,12 @@ function judgeError(
 ): { readonly failure: Failure; readonly retry: boolean } {
   const enhanced = /^\d{3}[ -](\d\.\d{1,3}\.\d{1,3})\b/.exec(error.response ?? '')?.[1];
   const ruling = rulingOfError(error, enhanced);
-  const said =
-    error.responseCode === undefined
-      ? {}
-      : {
-          providerCode:
-            enhanced === undefined ? String(error.responseCode) : `${error.responseCode} ${enhanced}`,
-          providerMessage: redact(error.response ?? '', hidden),
-        };
-  return { failure: { class: ruling.class, code: ruling.code, ...said }, retry: ruling.retry };
+  const { retry, ...failure } = ruling;
+  if (error.responseCode === undefined) return { failure: { ...unreached(ruling.code), ...failure }, retry };
+  const providerCode =
+    enhanced === undefined ? String(error.responseCode) : `${error.responseCode} ${enhanced}`;
+  const providerMessage = redact(error.response ?? '', hidden);
+  return { failure: { ...failure, providerCode, providerMessage }, retry };
 }
 
 function rulingOfError(error: SmtpError, enhanced: string | undefined): Ruling {

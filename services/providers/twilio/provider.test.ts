@@ -54,6 +54,7 @@ httpProviderSuite({
       ['Body', 'Grüße & 100% +1'],
     ]);
   },
+  sender: account.publicConfig.from,
   providerMessageId: /^SM[0-9a-f]{32}$/,
   errorBody: (text) => ({ code: 20001, message: text, status: 400 }),
   refusals: [

@@ -67,7 +67,10 @@ const secrets = z.object({
 
 type Account = { readonly config: z.output<typeof config>; readonly secrets: z.output<typeof secrets> };
 
-const Created = z.looseObject({ sid: z.string().min(1) });
+const Created = z.looseObject({
+  sid: z.string().min(1),
+  from: z.string().min(1).optional().catch(undefined),
+});
 /** The classic shape and the RFC 9457 one of newer products. */
 const ErrorBody = z.looseObject({
   code: z.union([z.number(), z.string()]).optional().catch(undefined),
@@ -107,6 +110,7 @@ export default defineProvider({
   },
 
   async send(message, account, context): Promise<Outcome> {
+    const from = sender(message.from, account.config);
     const result = await context.http({
       method: 'POST',
       url: `${context.origin(vendorOrigin(account))}/2010-04-01/Accounts/${account.config.accountSid}/Messages.json`,
@@ -117,7 +121,7 @@ export default defineProvider({
       },
       body: new URLSearchParams({
         To: message.to,
-        ...sender(message.from, account.config),
+        ...from,
         Body: message.content.body,
         ...validity(message.expiresAt - context.now()),
       }).toString(),
@@ -127,7 +131,12 @@ export default defineProvider({
     if (!isSuccess(result)) return refused(result, judge(result, TWILIO_CODES, read), hidden, context.now());
     const created = Created.safeParse(parseJson(result.text));
     if (!created.success) return unreadable(result);
-    return { kind: 'accepted', providerMessageId: created.data.sid, httpStatus: result.status };
+    return {
+      kind: 'accepted',
+      providerMessageId: created.data.sid,
+      httpStatus: result.status,
+      ...senderUsed(created.data.from ?? Object.values(from)[0]),
+    };
   },
 
   async verify(credentials, context): Promise<Verification> {
@@ -160,6 +169,11 @@ function sender(from: string | undefined, config: Account['config']): Record<str
   if (from !== undefined) return { From: from };
   if (config.messagingServiceSid !== undefined) return { MessagingServiceSid: config.messagingServiceSid };
   return config.from === undefined ? {} : { From: config.from };
+}
+
+/** A messaging service chooses its number later: until then its own id is all that is known of the sender. */
+function senderUsed(sender: string | undefined): { readonly sender?: string } {
+  return sender === undefined ? {} : { sender };
 }
 
 /** Keeps the provider from delivering a message after its expiry; its own maximum is also its default. */

@@ -48,6 +48,7 @@ httpProviderSuite({
       biz_opaque_callback_data: message.id,
     });
   },
+  sender: '106540352242922',
   providerMessageId: /^wamid\./,
   errorBody: (text) => ({ error: { message: text, type: 'OAuthException', code: 100, fbtrace_id: 'x' } }),
   refusals: [

@@ -84,7 +84,12 @@ export default defineProvider({
     if (!isSuccess(result)) return refused(result, judgeCode(result), hidden, context.now());
     const accepted = Accepted.safeParse(parseJson(result.text));
     if (!accepted.success) return unreadable(result);
-    return { kind: 'accepted', providerMessageId: accepted.data.messages[0].id, httpStatus: result.status };
+    return {
+      kind: 'accepted',
+      providerMessageId: accepted.data.messages[0].id,
+      httpStatus: result.status,
+      sender: credentials.config.phoneNumberId,
+    };
   },
 
   async verify(credentials, context): Promise<Verification> {

@@ -184,6 +184,8 @@ create table message_states (
   provider_id uuid,
   provider text,
   provider_message_id text,
+  -- The account's own sender, where the provider accepted a message that named none.
+  sent_from text,
   -- The last attempt begun, committed before its provider is called. When it has ended `attempt_log` has it too.
   attempt_id uuid,
   worker text,

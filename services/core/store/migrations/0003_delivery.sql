@@ -367,6 +367,7 @@ create type completion as (
   failure jsonb,
   http_status smallint,
   provider_message_id text,
+  sent_from text,
   -- The message's next state, as the domain decided it.
   status text,
   reason text,
@@ -409,6 +410,7 @@ begin
           then least(at_now + make_interval(secs => r.next_attempt_ms / 1000.0), s.expires_at) end,
         retries = r.retries, ambiguous = r.ambiguous, provider_waits = r.provider_waits, duplicate_risk = r.duplicate_risk,
         final = r.final, provider_message_id = coalesce(r.provider_message_id, s.provider_message_id),
+        sent_from = coalesce(r.sent_from, s.sent_from),
         sent_at = case when r.status = 'sent' then at_now else s.sent_at end,
         completed_at = case when r.status in ('sent', 'failed', 'unknown') and r.await_ms is null then at_now end,
         updated_at = at_now

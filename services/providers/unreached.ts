@@ -1,0 +1,25 @@
+import type { Failure } from '#core/domain/failure.ts';
+
+/** What became of a connection, in fixed words: an error's own text may hold addresses of our network. */
+const TEXTS: Readonly<Record<string, string>> = {
+  dns: 'The host name of the provider has no address',
+  connect_refused: 'The server of the provider refused the connection',
+  connect_failed: 'No connection to the provider',
+  connect_timeout: 'No connection to the provider in time',
+  unreachable: 'The network knows no way to the server of the provider',
+  tls: 'No trusted TLS connection to the provider',
+  certificate_invalid: 'The certificate of the server does not prove its host name',
+  encryption_unavailable: 'The server offers no encryption, and the account asks for it',
+  egress_blocked: 'The address or port of the server is not one that connections may go to',
+  timeout: 'The provider did not answer in time',
+  connection_reset: 'The connection to the provider broke off',
+  connection_closed: 'The provider closed the connection',
+  protocol_error: 'The server does not speak the protocol',
+  unreadable_response: 'The answer of the provider cannot be read',
+};
+
+/** The failure of an exchange that brought no answer, or none that can be read. */
+export function unreached(code: string): Failure {
+  const text = Object.hasOwn(TEXTS, code) ? TEXTS[code] : undefined;
+  return { class: 'provider_unavailable', code, ...(text === undefined ? {} : { providerMessage: text }) };
+}
