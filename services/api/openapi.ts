@@ -1,9 +1,9 @@
 import swagger from '@fastify/swagger';
-import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod';
 import { VERSION } from '#core/platform/version.ts';
 import type { RouteAuth } from './auth.ts';
+import { installDocsPage } from './docs/docs-page.ts';
 import { STATUS } from './errors.ts';
 import type { RouteDocs } from './routes-kit.ts';
 
@@ -34,15 +34,6 @@ const SECURITY_SCHEMES = {
     bearerFormat: 'JWT',
     description: 'For people: a sign-in token of the configured OpenID Connect issuer.',
   },
-};
-
-/** Everything the page needs comes from here. Styles are set by its scripts. */
-const CONTENT_SECURITY_POLICY = {
-  'default-src': ["'self'"],
-  'style-src': ["'self'", "'unsafe-inline'"],
-  'img-src': ["'self'", 'data:'],
-  'object-src': ["'none'"],
-  'frame-ancestors': ["'none'"],
 };
 
 /** Serves `/v1/openapi.json` and `/docs`, both made from the routes' own schemas. Call before routes are added. */
@@ -78,22 +69,7 @@ export async function installDocs(app: FastifyInstance, publicBaseUrl: string): 
     bytes ??= Buffer.from(JSON.stringify(app.swagger()));
     return reply.type('application/json; charset=utf-8').send(bytes);
   };
-  await app.register(swaggerUi, {
-    routePrefix: '/docs',
-    uiHooks: {
-      preHandler: (request, reply, done) => {
-        if (request.routeOptions.url === '/docs/json') sendDocument(reply);
-        else done();
-      },
-    },
-    staticCSP: CONTENT_SECURITY_POLICY,
-    uiConfig: { validatorUrl: null, defaultModelsExpandDepth: 0 },
-    theme: {
-      title: 'Despatch API',
-      // The bar is for trying other documents; this page has one.
-      css: [{ filename: 'despatch.css', content: '.swagger-ui .topbar { display: none }' }],
-    },
-  });
+  installDocsPage(app, { document: () => app.swagger() as unknown as Json, serverUrl: publicBaseUrl });
   app.get('/v1/openapi.json', { schema: { hide: true } }, (_request, reply) => sendDocument(reply));
 }
 

@@ -264,15 +264,4 @@ describe('the documentation', () => {
       '503',
     ]);
   });
-
-  test('is shown on a page that loads nothing from elsewhere', async () => {
-    const page = await api.first.app.inject({ method: 'GET', url: '/docs' });
-    expect(page.statusCode).toBe(200);
-    const sources = [...page.payload.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, source]) => source ?? '');
-    expect(sources.length).toBeGreaterThan(0);
-    for (const source of sources) {
-      expect(source).toMatch(/^\/docs\//);
-      expect((await api.first.app.inject({ method: 'GET', url: source })).statusCode).toBe(200);
-    }
-  });
 });

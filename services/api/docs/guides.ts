@@ -1,0 +1,34 @@
+import { readFileSync } from 'node:fs';
+import { readExamples } from './examples.ts';
+
+/** In the order in which the sidebar shows them; each is `guides/<name>.md` and begins with its title. */
+export const GUIDES = [
+  'first-message',
+  'idempotency',
+  'retries-and-states',
+  'errors',
+  'limits',
+  'test-mode',
+  'providers',
+] as const;
+
+/**
+ * The guides as one Markdown text, with the examples in their places.
+ * @param serverUrl Where the reader's requests go.
+ */
+export function readGuides(serverUrl: string): string {
+  return GUIDES.map((name) => readFileSync(new URL(`guides/${name}.md`, import.meta.url), 'utf8'))
+    .join('\n')
+    .replaceAll('{{server}}', serverUrl)
+    .replace(/\{\{example ([a-z-]+)\}\}/g, (_, name: string) => asMarkdown(name));
+}
+
+/** The first language stands open, the others unfold. */
+function asMarkdown(name: string): string {
+  return readExamples(name)
+    .map(({ label, language, source }, i) => {
+      const block = `\`\`\`${language}\n${source}\`\`\``;
+      return i === 0 ? block : `<details><summary>${label}</summary>\n\n${block}\n\n</details>`;
+    })
+    .join('\n\n');
+}

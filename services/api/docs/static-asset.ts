@@ -1,0 +1,90 @@
+import { createHash } from 'node:crypto';
+import { promisify } from 'node:util';
+import { brotliCompress, constants, gzip } from 'node:zlib';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+
+export type StaticAssetOptions = {
+  readonly contentType: string;
+  /** How long a browser may use its copy without asking, in seconds. */
+  readonly maxAgeSeconds: number;
+  /** Makes the bytes, at the first request. */
+  readonly load: () => Buffer | Promise<Buffer>;
+};
+
+export type SendAsset = (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>;
+
+type Encoding = 'br' | 'gzip' | 'identity';
+
+const compressBrotli = promisify(brotliCompress);
+const compressGzip = promisify(gzip);
+
+/**
+ * Answers with bytes that never change while the process runs. They are made and compressed once, at the first request,
+ * and shared by all answers, so that asking often or reading slowly costs no memory.
+ */
+export function staticAsset({ contentType, maxAgeSeconds, load }: StaticAssetOptions): SendAsset {
+  const encoded = new Map<Encoding, Promise<Buffer>>();
+  const original = once(encoded, 'identity', async () => load());
+  const bytesAs = (encoding: Encoding): Promise<Buffer> =>
+    once(encoded, encoding, async () => compress(encoding, await original()))();
+  let etag: string | undefined;
+
+  return async (request, reply) => {
+    etag ??= `W/"${createHash('sha256')
+      .update(await original())
+      .digest('base64url')
+      .slice(0, 22)}"`;
+    reply.headers({
+      'cache-control': `public, max-age=${maxAgeSeconds}`,
+      etag,
+      vary: 'accept-encoding',
+      'x-content-type-options': 'nosniff',
+    });
+    if (request.headers['if-none-match'] === etag) return reply.code(304).send();
+    const encoding = encodingOf(request.headers['accept-encoding']);
+    if (encoding !== 'identity') reply.header('content-encoding', encoding);
+    return reply.type(contentType).send(await bytesAs(encoding));
+  };
+}
+
+/** One run for all who ask meanwhile and after; a failed one is forgotten. */
+function once(
+  made: Map<Encoding, Promise<Buffer>>,
+  encoding: Encoding,
+  make: () => Promise<Buffer>,
+): () => Promise<Buffer> {
+  return () => {
+    const known = made.get(encoding);
+    if (known !== undefined) return known;
+    const making = make();
+    made.set(encoding, making);
+    making.catch(() => made.delete(encoding));
+    return making;
+  };
+}
+
+function compress(encoding: Encoding, bytes: Buffer): Promise<Buffer> | Buffer {
+  switch (encoding) {
+    case 'br':
+      // A sixth of a second for the largest asset, at nearly the best ratio.
+      return compressBrotli(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } });
+    case 'gzip':
+      return compressGzip(bytes);
+    case 'identity':
+      return bytes;
+  }
+}
+
+/** The best encoding that a request accepts (RFC 9110, 12.5.3); one with the weight 0 is refused. */
+function encodingOf(header: string | string[] | undefined): Encoding {
+  const accepted = new Set(
+    String(header ?? '')
+      .toLowerCase()
+      .split(',')
+      .map((part) => part.split(';').map((piece) => piece.trim()))
+      .filter(([, weight]) => weight === undefined || !/^q=0(\.0*)?$/.test(weight))
+      .map(([name]) => name),
+  );
+  if (accepted.has('br')) return 'br';
+  return accepted.has('gzip') ? 'gzip' : 'identity';
+}
