@@ -34,7 +34,7 @@ beforeAll(async () => {
     slug: tenant.slug,
     body: { name: 'examples', mode: 'test' },
   });
-  testKey = String((body as { key: string }).key);
+  testKey = (body as { key: string }).key;
 });
 
 afterAll(async () => {
