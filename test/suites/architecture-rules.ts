@@ -111,6 +111,7 @@ const VENDORS: Readonly<Record<string, RegExp>> = {
   fastify: /^services\/api\//,
   '@fastify/*': /^services\/api\//,
   'fastify-type-provider-zod': /^services\/api\//,
+  '@scalar/fastify-api-reference': /^services\/api\/docs\//,
   jose: /^services\/(api|providers)\//,
   nodemailer: /^services\/providers\//,
   'libphonenumber-js': /^services\/(core\/domain|api)\//,
