@@ -1,6 +1,6 @@
 import type { Breaker } from '#core/domain/breaker.ts';
 import { createFairQueue } from '#core/domain/fair-queue.ts';
-import { isUuid } from '#core/domain/ids.ts';
+import { isUuid, newProcessName } from '#core/domain/ids.ts';
 import { decodeWakes, type Wake } from '#core/domain/wake.ts';
 import type { DeliveryStore } from '#core/store/deliveries.ts';
 import type { ProviderCall } from '#providers/context.ts';
@@ -19,8 +19,8 @@ import { holdAll, releaseAll, sweep } from './sweep.ts';
 import { verifyRequested } from './verify.ts';
 
 export type WorkerSettings = {
-  /** Names this process in the attempt log. */
-  readonly worker: string;
+  /** Names this process for people; others may have the same name. */
+  readonly name: string;
   /** Provider calls at once. */
   readonly inFlightMax: number;
   /** Wake-ups of one tenant kept in memory; more stay in the database. */
@@ -44,6 +44,8 @@ export type WorkerDeps = {
 };
 
 export type Worker = {
+  /** What its claims bear: the name and a part that no other start of a process has. */
+  readonly identity: string;
   /** Takes in the wake-ups of one message; anything that is not one is dropped. */
   wake(payload: string, lane: string): void;
   /** A change notice: makes this process look, never decides anything by itself. */
@@ -68,6 +70,7 @@ const HOUR_MS = 3_600_000;
 export function buildWorker(deps: WorkerDeps): Worker {
   const { store, events, settings, contextOf } = deps;
   const now = Date.now;
+  const identity = newProcessName(settings.name);
   let stopping = false;
   const aborted = new AbortController();
 
@@ -97,7 +100,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
     breakers,
     deliver,
     recorder,
-    worker: settings.worker,
+    worker: identity,
     leaseMs: settings.leaseMs,
     inFlightMax: settings.inFlightMax,
     events: {
@@ -164,6 +167,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
   }
 
   return {
+    identity,
     dispatcher,
     wake(payload, lane) {
       for (const wake of decodeWakes(payload, lane)) dispatcher.offer(wake);

@@ -24,7 +24,10 @@ const deliveryEnv = defineEnvGroup({
   title: 'Delivery',
   shape: {
     WORKER_NAME: optional(
-      text('Names this process in the attempt log. Absent: the host name, in a cluster the pod.'),
+      text(
+        'Names this process in the attempt log, followed by a part that is new with each start. Absent: the host name, in a cluster the pod.',
+        { lengthMax: 253 },
+      ),
     ),
     IN_FLIGHT_MAX: whole('Provider calls at once in one process.', { min: 1, max: 10_000, default: 512 }),
     QUEUED_PER_TENANT_MAX: whole('Wake-ups of one tenant kept in memory; more wait in the database.', {
@@ -76,7 +79,7 @@ const deliveryEnv = defineEnvGroup({
     }
     return {
       settings: {
-        worker: e.WORKER_NAME ?? hostname(),
+        name: e.WORKER_NAME ?? hostname(),
         inFlightMax: e.IN_FLIGHT_MAX,
         queuedPerTenantMax: e.QUEUED_PER_TENANT_MAX,
         queuedMax: e.QUEUED_MAX,

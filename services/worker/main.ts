@@ -84,7 +84,7 @@ stack.use(
     ready: async () => (end.isEnding() ? { failing: ['ending'] } : schema()),
   }),
 );
-log.info({ version: VERSION, worker: config.delivery.settings.worker }, 'Worker started');
+log.info({ version: VERSION, worker: worker.identity }, 'Worker started');
 
 await end.ended;
 // First no new work, then what is in flight; the connections close after it.

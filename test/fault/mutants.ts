@@ -33,6 +33,19 @@ export const MUTANTS: readonly FaultMutant[] = [
     tree: 1,
   },
   {
+    name: 'a worker known by its host name alone',
+    patches: [
+      {
+        file: 'services/worker/build-worker.ts',
+        find: 'const identity = newProcessName(settings.name);',
+        replace: 'const identity = settings.name;',
+      },
+    ],
+    fault: 'restart-worker-claim-lost',
+    expected: 'duplicate',
+    tree: 1,
+  },
+  {
     name: 'a claim without compare-and-set',
     patches: [
       {

@@ -96,7 +96,8 @@ function environmentOf(
   };
   return {
     ...(kind === 'api' ? apiEnvironment(input) : { ...workerEnvironment(input), ...WORKER_SETTINGS }),
-    WORKER_NAME: name,
+    // The same for all, as for the processes that follow each other in one pod.
+    WORKER_NAME: 'worker',
     LOG_LEVEL: 'debug',
     DATABASE_STATEMENT_TIMEOUT_MS: String(STATEMENT_MS),
     OTEL_EXPORTER_OTLP_ENDPOINT: traces.origin,

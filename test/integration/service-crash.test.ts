@@ -67,7 +67,7 @@ async function rowsOf(tenant: StackTenant): Promise<Row[]> {
 
 async function openAttempts(worker?: string): Promise<number> {
   const [row] = await stack.admin<{ n: number }[]>`
-    select count(*)::int as n from attempts where outcome = 'started' and worker like ${worker ?? '%'}`;
+    select count(*)::int as n from attempts where outcome = 'started' and worker like ${worker === undefined ? '%' : `${worker}:%`}`;
   return row?.n ?? 0;
 }
 

@@ -66,7 +66,7 @@ async function setup(settings: Partial<WorkerSettings> = {}) {
       }),
       events: createEvents(silentLogger, createWorkerMetrics(), Date.now),
       settings: {
-        worker: `w${++workers}`,
+        name: `w${++workers}`,
         inFlightMax: 64,
         queuedPerTenantMax: 100,
         queuedMax: 1_000,
@@ -430,6 +430,36 @@ describe('stopping', () => {
     await b.send(1);
     await expect.poll(b.statuses, POLL).toEqual({ sent: 2 });
     expect(b.twilio.received).toHaveLength(2);
+  });
+
+  test('a worker that looks for lost claims leaves alone what another one of the same name has open', async () => {
+    await using b = await setup({ name: 'pod', sweepMs: 60_000 });
+    b.twilio.fail({ kind: 'hang' });
+    b.startWorker();
+    await b.send(1, { delivery_guarantee: 'at_most_once' });
+    await expect.poll(() => b.twilio.received.length, POLL).toBe(1);
+    // As after the restart of a container: the same host name, and the answer of the first claim is lost.
+    let claims = 0;
+    const successor = b.startWorker(
+      {},
+      {
+        ...b.store,
+        async claim(...args) {
+          const claimed = await b.store.claim(...args);
+          if (++claims === 1) throw new Error('the answer was lost');
+          return claimed;
+        },
+      },
+    );
+    const [id = ''] = await b.send(1, {}, { wake: false });
+    const [row] = await b.admin`select purge_on::text from despatch.messages where id = ${id}`;
+    const purgeOn = row?.['purge_on'] as string;
+    successor.wake(encodeWakes([{ id, purgeOn, tenantId: b.tenant.tenantId }]), 'normal');
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 1, unknown: 1 });
+    expect(b.twilio.received).toHaveLength(2);
+    const [names] =
+      await b.admin`select count(distinct worker) as n, bool_and(worker like 'pod%') as told from despatch.attempts`;
+    expect(names).toEqual({ n: 2, told: true });
   });
 
   test('messages of a lost worker are taken over after its lease', async () => {

@@ -96,7 +96,7 @@ function startWorker(sql: Sql): void {
     }),
     events: createEvents(log, metrics, Date.now),
     settings: {
-      worker: 'w1',
+      name: 'w1',
       inFlightMax: 64,
       queuedPerTenantMax: 100,
       queuedMax: 1_000,

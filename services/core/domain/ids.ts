@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID } from 'node:crypto';
 
 type Brand<Name extends string> = string & { readonly __brand: Name };
 
@@ -19,4 +19,12 @@ export function isUuid(text: string): boolean {
 /** A fresh random identifier (UUIDv4, as the contract says). */
 export function newId<Id extends string>(): Id {
   return randomUUID() as string as Id;
+}
+
+/**
+ * Names one start of a process: the given name for people, and 64 random bits of its own. A host name is no identity, as
+ * the next process of the same pod has it too, and so may two hosts.
+ */
+export function newProcessName(name: string): string {
+  return `${name}:${randomBytes(8).toString('base64url')}`;
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import type driver from 'postgres';
+import { newProcessName } from '#core/domain/ids.ts';
 import type { Secret } from '#core/domain/secret.ts';
 import { postgres } from './postgres-driver.ts';
 
@@ -16,7 +17,7 @@ export type PostgresConfig = {
   readonly statementTimeoutMs: number;
   /** PEM file that signs the server's certificate; its presence turns verification on (verify-full). */
   readonly caFile?: string | undefined;
-  /** Shown in pg_stat_activity, followed by the host and the process. */
+  /** Shown in pg_stat_activity, followed by the host and a part that no other pool has. At most 19 bytes. */
   readonly applicationName: string;
 };
 
@@ -68,9 +69,9 @@ function reconnectSeconds(failures: number): number {
   return (0.5 + Math.random() / 2) * Math.min(3 ** failures / 100, 2);
 }
 
-/** Postgres cuts names at 63 bytes; in a cluster the host name is the pod's. */
+/** Postgres cuts names at 63 bytes; in a cluster the host name is the pod's, and the process is 1 in all of them. */
 function uniqueName(applicationName: string): string {
-  return `${applicationName}@${hostname().slice(-32)}:${process.pid}`;
+  return newProcessName(`${applicationName}@${hostname().slice(-31)}`);
 }
 
 /** Well below what a scrape may take: a database that is away must not hide what the metrics say about it. */

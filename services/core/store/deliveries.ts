@@ -74,7 +74,7 @@ export type ProviderAccountRow = {
 };
 
 export type ClaimTerms = {
-  /** Names this process in the attempt log. */
+  /** Names this start of the process, and no other one: what is claimed under it is its own. */
   readonly worker: string;
   readonly leaseMs: number;
   /** Provider accounts that may not be called now. */

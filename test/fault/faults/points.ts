@@ -13,9 +13,13 @@ type Point = {
 const MOMENT_MS_MAX = 4_000;
 const RESTART_MS = 1_000;
 const OVER_LEASE_MS = LEASE_MS + 1_000;
+/** Long enough for open calls of every tenant, and short beside a lease. */
+const OPEN_CALLS_MS = 500;
 
 const at = (connection: 'database' | 'broker', moment: string) => (_rig: Rig, node: Node) =>
   node[connection].hold(moment);
+
+const BYTES_LEFT: Point = { name: 'bytes-left', kind: 'worker', hold: holdCall };
 
 /** The steps of a message, found in the traffic of the real processes: nothing in them knows of it. */
 const POINTS: readonly Point[] = [
@@ -25,7 +29,7 @@ const POINTS: readonly Point[] = [
   { name: 'before-claim', kind: 'worker', hold: at('database', 'claim.before') },
   // The worker does not know yet that the messages are its own: it stands right before the calls.
   { name: 'before-call', kind: 'worker', hold: at('database', 'claim.after') },
-  { name: 'bytes-left', kind: 'worker', hold: holdCall },
+  BYTES_LEFT,
   { name: 'before-record', kind: 'worker', hold: at('database', 'complete.before') },
   { name: 'recorded', kind: 'worker', hold: at('database', 'complete.after') },
   { name: 'before-acknowledgement', kind: 'worker', hold: at('broker', 'ack.before') },
@@ -46,13 +50,16 @@ async function hold(
   // One that is still starting has no moments.
   const node = (await drawn.service.isReady()) ? drawn : otherThan(drawn, rig[`${point.kind}s`]);
   const held = point.hold(rig, node);
-  const isReached = await Promise.race([
-    held.reached.then(() => true),
-    new Promise<false>((resolve) => setTimeout(() => resolve(false), MOMENT_MS_MAX)),
-  ]);
-  if (isReached) return { node, held };
+  if (await reachedSoon(held)) return { node, held };
   held.release('pass');
   return undefined;
+}
+
+function reachedSoon({ reached }: Held): Promise<boolean> {
+  return Promise.race([
+    reached.then(() => true),
+    new Promise<false>((resolve) => setTimeout(() => resolve(false), MOMENT_MS_MAX)),
+  ]);
 }
 
 function otherThan(drawn: Node, nodes: readonly Node[]): Node {
@@ -100,4 +107,26 @@ const cut: Fault[] = POINTS.filter(({ name }) => name !== 'bytes-left').map((poi
   },
 }));
 
-export const POINT_FAULTS: readonly Fault[] = [...killed, ...stopped, ...cut];
+/**
+ * A worker ends with calls open, and one that bears the same name loses the answer of a claim. It looks for what it has
+ * claimed, and must not take what the other has open for that.
+ */
+const restarted: Fault = {
+  name: 'restart-worker-claim-lost',
+  async inject(context) {
+    const found = await hold(context, BYTES_LEFT);
+    if (found === undefined) return MISSED;
+    const { node, held } = found;
+    await new Promise((resolve) => setTimeout(resolve, OPEN_CALLS_MS));
+    const namesake = otherThan(node, context.rig.workers);
+    const answer = namesake.database.hold('claim.after');
+    const isReached = await reachedSoon(answer);
+    node.service.signal('SIGKILL');
+    answer.release(isReached ? 'cut' : 'pass');
+    held.release('pass');
+    if (!isReached) return MISSED;
+    return { target: `${node.service.name}, ${namesake.service.name}`, holdMs: RESTART_MS, heal: () => {} };
+  },
+};
+
+export const POINT_FAULTS: readonly Fault[] = [...killed, ...stopped, ...cut, restarted];
