@@ -27,7 +27,6 @@ function setup(options: Partial<AcceptBatcherOptions> = {}) {
       sweeps.push(sweepAfterMs);
       return Promise.resolve(rows.map(() => ACCEPTED));
     },
-    isRowFault: (error) => (error as Error).message === 'row',
     wakes: {
       isConnected: () => isConnected,
       publishWakes: (wakes) => {
@@ -53,11 +52,12 @@ test('no batch is larger than its bound', async () => {
   expect(batches.map((batch) => batch.length)).toEqual([2, 1]);
 });
 
-test('a row that the database chokes on fails alone', async () => {
+test.each(['22P05', '23514', '54000', 'XX000'])('a row refused with %s fails alone', async (code) => {
+  const refusal = Object.assign(new Error('no'), { name: 'PostgresError', code });
   const { batcher } = setup({
     acceptMessages: (rows) =>
       rows.some(({ id }) => id === 'poison')
-        ? Promise.reject(new Error('row'))
+        ? Promise.reject(refusal)
         : Promise.resolve(rows.map(() => ACCEPTED)),
   });
   const ids = ['a', 'b', 'poison', 'c', 'd'];

@@ -1,4 +1,5 @@
 import { chunks } from '#core/domain/chunks.ts';
+import { databaseFaultOf } from '#core/domain/database-fault.ts';
 import { encodeWakes, WAKES_PER_MESSAGE_MAX } from '#core/domain/wake.ts';
 import { LANES, type Nats, type WakePublication } from '#core/platform/broker.ts';
 import { createMicroBatch, QueueFullError } from '#core/platform/micro-batch.ts';
@@ -17,7 +18,6 @@ export type AcceptBatcher = {
 
 export type AcceptBatcherOptions = {
   readonly acceptMessages: (rows: readonly AcceptRow[], sweepAfterMs: number) => Promise<Verdict[]>;
-  readonly isRowFault: (error: unknown) => boolean;
   readonly wakes: Pick<Nats, 'isConnected' | 'publishWakes'>;
   readonly rowsMax?: number;
   readonly flushesMax?: number;
@@ -37,7 +37,7 @@ const PATIENCE_MS = 50;
 
 /** Gathers the requests of all connections into few commits, and wakes the workers after each. */
 export function createAcceptBatcher(options: AcceptBatcherOptions): AcceptBatcher {
-  const { acceptMessages, isRowFault, wakes } = options;
+  const { acceptMessages, wakes } = options;
   const { rowsMax = 128, flushesMax = 2, queuedMax = 2_000, queuedBytesMax = 64 * 1024 * 1024 } = options;
   const all: Share = { rows: 0, bytes: 0 };
   const shares = new Map<string, Share>();
@@ -71,7 +71,7 @@ export function createAcceptBatcher(options: AcceptBatcherOptions): AcceptBatche
       const verdicts = await acceptMessages(rows, wakes.isConnected() ? SWEEP_AFTER_MS : 0);
       return verdicts.map((verdict) => ({ verdict }));
     } catch (error) {
-      if (!isRowFault(error) || rows.length === 1) return rows.map(() => ({ error }));
+      if (databaseFaultOf(error) !== 'row' || rows.length === 1) return rows.map(() => ({ error }));
       const middle = Math.ceil(rows.length / 2);
       return [...(await settle(rows.slice(0, middle))), ...(await settle(rows.slice(middle)))];
     }

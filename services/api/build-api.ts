@@ -7,7 +7,7 @@ import type { Logger } from '#core/platform/logger.ts';
 import type { ApiMetrics } from '#core/platform/metrics.ts';
 import type { Sql } from '#core/platform/postgres.ts';
 import { timedStore } from '#core/platform/timed-store.ts';
-import { acceptMessages, isRowFault, type AcceptRow } from '#core/store/acceptance.ts';
+import { acceptMessages, type AcceptRow } from '#core/store/acceptance.ts';
 import { directoryStore } from '#core/store/directory.ts';
 import { createAcceptBatcher } from './accept-batcher.ts';
 import { adminRoutes } from './admin-routes.ts';
@@ -86,7 +86,6 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
   );
   const batcher = createAcceptBatcher({
     acceptMessages: acceptance.accept,
-    isRowFault,
     wakes: {
       isConnected: nats.isConnected,
       async publishWakes(wakes) {

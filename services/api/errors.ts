@@ -8,6 +8,7 @@ import {
   validationFailed,
   type ErrorCode,
 } from '#core/domain/app-error.ts';
+import { databaseFaultOf } from '#core/domain/database-fault.ts';
 import { newId } from '#core/domain/ids.ts';
 
 /** The only place where a failure becomes an HTTP status. */
@@ -135,40 +136,10 @@ export function badHost(): AppError {
   return validationFailed({ field: 'Host', rule: 'required', message: 'HTTP/1.1 requires one Host header' });
 }
 
-const CONNECTION_CODES = new Set([
-  'ECONNRESET',
-  'ECONNREFUSED',
-  'EPIPE',
-  'ETIMEDOUT',
-  'EAI_AGAIN',
-  'ENOTFOUND',
-  'EHOSTUNREACH',
-  'CONNECTION_CLOSED',
-  'CONNECTION_ENDED',
-  'CONNECTION_DESTROYED',
-  'CONNECT_TIMEOUT',
-  // Postgres: shutting down, starting, out of connections, cancelled or timed out, read-only, cannot be serialised now.
-  '57P01',
-  '57P02',
-  '57P03',
-  '57014',
-  '53300',
-  '53400',
-  '55P03',
-  '25006',
-  '40001',
-  '40P01',
-  '25P03',
-]);
-const DEPENDENCY_ERRORS = new Set(['DatabaseDeadlineError', 'KeyringError', 'QueueFullError']);
-
 /** A dependency that is away or overloaded, as opposed to a fault of ours. */
 function isDependencyFailure(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  if (DEPENDENCY_ERRORS.has(error.name)) return true;
-  const { code } = error as { code?: unknown };
-  // Class 08 of SQLSTATE: connection exceptions. Class 53: out of resources.
-  return typeof code === 'string' && (CONNECTION_CODES.has(code) || /^(?:08|53)\w{3}$/.test(code));
+  if (databaseFaultOf(error) === 'away') return true;
+  return error instanceof Error && (error.name === 'KeyringError' || error.name === 'QueueFullError');
 }
 
 /** Answers what the HTTP parser refused before there was a request. */

@@ -1,5 +1,6 @@
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
-import type { Settlement } from '#core/domain/settle.ts';
+import type { Settlement, StoredFailure } from '#core/domain/settle.ts';
+import type { Json } from '#core/platform/postgres.ts';
 import type { ClaimedMessage, Completion } from '#core/store/deliveries.ts';
 
 /**
@@ -38,6 +39,25 @@ export function toCompletion(
     receipts: next.receipts.length === 0 ? undefined : next.receipts,
     discard: message.discard,
   };
+}
+
+/**
+ * The same end without anything that a provider chose, for a row that the database refuses: what happened counts more
+ * than the words for it.
+ */
+export function withoutVendorWords(row: Completion): Completion {
+  return {
+    ...row,
+    provider_message_id: undefined,
+    failure: bare(row.failure),
+    failure_shown: bare(row.failure_shown),
+  };
+}
+
+function bare(failure: Completion['failure']): Completion['failure'] {
+  if (failure === undefined) return undefined;
+  const { class: group, code, retryable } = failure as StoredFailure & Record<string, Json>;
+  return { class: group, code, ...(retryable === undefined ? {} : { retryable }) };
 }
 
 function httpStatusOf(outcome: AttemptOutcome): number | undefined {

@@ -25,6 +25,8 @@ function setup() {
     store: {
       claim: (wakes) => new Promise((answer) => claims.push({ ids: wakes.map(({ id }) => id), answer })),
       claimDue: () => Promise.resolve({ messages: [], more: false }),
+      waitingMessages: never,
+      endRefused: never,
     },
     breakers: { blocked: () => [] } as unknown as Breakers,
     deliver: never,
@@ -36,6 +38,7 @@ function setup() {
       attemptFinished: never,
       claimFailed: never,
       recordLost: never,
+      claimRefused: never,
       endedUncalled: ({ id }, reason) => ended.push(`${id} ${reason}`),
     },
   });

@@ -1,4 +1,5 @@
-import type { FairQueue } from '#core/domain/fair-queue.ts';
+import { databaseFaultOf } from '#core/domain/database-fault.ts';
+import type { FairQueue, Turn } from '#core/domain/fair-queue.ts';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import type { Settlement } from '#core/domain/settle.ts';
 import type { Wake } from '#core/domain/wake.ts';
@@ -11,7 +12,7 @@ import type { Recorder } from './recorder.ts';
 
 export type DispatcherDeps = {
   readonly queue: FairQueue<Wake>;
-  readonly store: Pick<DeliveryStore, 'claim' | 'claimDue'>;
+  readonly store: Pick<DeliveryStore, 'claim' | 'claimDue' | 'waitingMessages' | 'endRefused'>;
   readonly breakers: Breakers;
   readonly deliver: (message: ClaimedMessage) => Promise<Delivered>;
   readonly recorder: Recorder;
@@ -25,6 +26,7 @@ export type DispatcherDeps = {
     claimFailed(error: unknown): void;
     recordLost(message: ClaimedMessage, error: unknown): void;
     endedUncalled(message: ClaimedMessage, reason: 'expired' | 'no_route'): void;
+    claimRefused(wake: Wake, error: unknown): void;
   };
 };
 
@@ -137,6 +139,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     try {
       claimed = await store.claim(wakes, terms());
     } catch (error) {
+      if (databaseFaultOf(error) === 'row') return claimApart(wakes, error);
       pause(error);
       for (const wake of wakes) {
         queue.release(wake.tenantId);
@@ -156,14 +159,48 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     }
   }
 
-  async function claimDue(look: { tenantId: string; places: number; ahead: boolean }): Promise<void> {
+  /** One message that the database refuses must not keep the others from being claimed: alone it is ended. */
+  async function claimApart(wakes: readonly Wake[], refusal: unknown): Promise<void> {
+    if (wakes.length > 1) {
+      const half = wakes.length >> 1;
+      await claimWakes(wakes.slice(0, half));
+      await claimWakes(wakes.slice(half));
+      return;
+    }
+    for (const wake of wakes) {
+      try {
+        if (await store.endRefused(wake)) deps.events.claimRefused(wake, refusal);
+      } catch (error) {
+        pause(error);
+      }
+      queue.release(wake.tenantId);
+    }
+  }
+
+  /** Names a tenant's messages, so that the one which makes a look fail is found among them. */
+  async function lookApart(look: Look, refusal: unknown): Promise<void> {
+    const { tenantId, places } = look;
+    let waiting: readonly Wake[] = [];
+    try {
+      waiting = await store.waitingMessages(tenantId, places, aheadMs(look));
+    } catch (error) {
+      pause(error);
+    }
+    if (waiting.length === 0) pause(refusal);
+    queue.release(tenantId, places - waiting.length);
+    queue.looked(tenantId, true);
+    if (waiting.length > 0) await claimWakes(waiting);
+  }
+
+  async function claimDue(look: Look): Promise<void> {
     let found: { messages: ClaimedMessage[]; more: boolean };
     const again = claiming === 1 && doubtful.has(look.tenantId);
     // What is in hand as the database looks may have ended by the time that its answer is here.
     const inHand = new Set(again ? held : []);
     try {
-      found = await store.claimDue(look.tenantId, look.places, look.ahead ? AHEAD_MS : 0, terms(), again);
+      found = await store.claimDue(look.tenantId, look.places, aheadMs(look), terms(), again);
     } catch (error) {
+      if (databaseFaultOf(error) === 'row') return lookApart(look, error);
       pause(error);
       queue.release(look.tenantId, look.places);
       queue.looked(look.tenantId, true);
@@ -243,6 +280,10 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     },
   };
 }
+
+type Look = Turn<Wake>['due'][number];
+
+const aheadMs = ({ ahead }: Look): number => (ahead ? AHEAD_MS : 0);
 
 const attemptOf = ({ id, attempt }: ClaimedMessage): string => `${id} ${attempt}`;
 

@@ -1,7 +1,9 @@
 import type { Breaker } from '#core/domain/breaker.ts';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import type { Settlement } from '#core/domain/settle.ts';
+import type { Wake } from '#core/domain/wake.ts';
 import type { ClaimedMessage } from '#core/store/deliveries.ts';
+import type { Maintained } from '#core/store/partitions.ts';
 import type { Logger } from '#core/platform/logger.ts';
 import type { GivenUpReason, WorkerMetrics } from '#core/platform/metrics.ts';
 import type { Delivered } from './deliver.ts';
@@ -49,6 +51,11 @@ export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => num
     },
     claimFailed(error: unknown): void {
       log.error({ err: error }, 'Claim failed');
+    },
+    /** A message ended since the database refuses to begin its call. */
+    claimRefused({ tenantId, id: messageId }: Wake, error: unknown): void {
+      metrics.givenUp('unknown');
+      log.error({ tenantId, messageId, err: error }, 'Message given up: its claim is refused');
     },
     recordDelayed(error: unknown, rows: number): void {
       log.error({ rows, err: error }, 'Recording delayed');

@@ -55,16 +55,46 @@ test('a database that is away delays a record and loses none', async () => {
   expect(b.failures).toEqual([1, 1]);
 });
 
-test('a row that the database refuses fails alone', async () => {
-  const b = setup((rows) =>
-    rows.some((row) => row.id === 'bad')
-      ? Promise.reject(Object.assign(new Error('no'), { code: '22P02' }))
-      : Promise.resolve(all(rows)),
-  );
-  const results = await Promise.allSettled(
-    ['a', 'b', 'bad', 'c'].map((id) => b.recorder.record(message(id), ACCEPTED, undefined)),
-  );
-  expect(results.map((result) => result.status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'fulfilled']);
+const refusal = (code: string) => Object.assign(new Error('no'), { name: 'PostgresError', code });
+
+test.each(['22P02', '23514', '54000', '54001', 'XX000'])(
+  'a row refused with %s fails alone',
+  async (code) => {
+    const b = setup((rows) =>
+      rows.some((row) => row.id === 'bad') ? Promise.reject(refusal(code)) : Promise.resolve(all(rows)),
+    );
+    const results = await Promise.allSettled(
+      ['a', 'b', 'bad', 'c'].map((id) => b.recorder.record(message(id), ACCEPTED, undefined)),
+    );
+    expect(results.map((result) => result.status)).toEqual([
+      'fulfilled',
+      'fulfilled',
+      'rejected',
+      'fulfilled',
+    ]);
+  },
+);
+
+test('a row refused for what the provider said is recorded without it', async () => {
+  const written: Completion[] = [];
+  const b = setup((rows) => {
+    if (rows.some((row) => JSON.stringify(row).includes('poison'))) return Promise.reject(refusal('54000'));
+    written.push(...rows);
+    return Promise.resolve(all(rows));
+  });
+  const failure = { class: 'content_rejected', code: 'refused', providerMessage: 'poison' } as const;
+  const settlements = await Promise.all([
+    b.recorder.record(message('a'), ACCEPTED, undefined),
+    b.recorder.record(message('b'), { kind: 'accepted', providerMessageId: 'poison' }, undefined),
+    b.recorder.record(message('c'), { kind: 'rejected_permanent', failure }, undefined),
+  ]);
+  expect(settlements.map((settlement) => settlement?.status)).toEqual(['sent', 'sent', 'failed']);
+  expect(written.find(({ id }) => id === 'b')).toMatchObject({ outcome: 'accepted', status: 'sent' });
+  expect(written.find(({ id }) => id === 'c')).toMatchObject({
+    outcome: 'rejected_permanent',
+    failure: { class: 'content_rejected', code: 'refused' },
+    failure_shown: { class: 'content_rejected', code: 'refused', retryable: false },
+  });
 });
 
 test('an attempt that is no longer current is told apart', async () => {

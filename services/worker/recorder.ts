@@ -1,9 +1,10 @@
+import { databaseFaultOf } from '#core/domain/database-fault.ts';
 import { settle, type Settlement } from '#core/domain/settle.ts';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import { createMicroBatch } from '#core/platform/micro-batch.ts';
 import type { ClaimedMessage, Completion, DeliveryStore } from '#core/store/deliveries.ts';
 import type { AnyProvider } from '#providers/provider.ts';
-import { toCompletion } from './completion.ts';
+import { toCompletion, withoutVendorWords } from './completion.ts';
 
 export type Recorder = {
   /**
@@ -43,6 +44,9 @@ export function createRecorder(deps: RecorderDeps): Recorder {
     queuedMax: Number.POSITIVE_INFINITY,
   });
 
+  /** Rows that were refused once and hold nothing any more that could be refused. */
+  const bared = new WeakSet<Completion>();
+
   async function writeStubbornly(rows: readonly Completion[]): Promise<Written[]> {
     for (let delayMs = 50; ; delayMs = Math.min(delayMs * 2, RETRY_MS_MAX)) {
       try {
@@ -51,16 +55,24 @@ export function createRecorder(deps: RecorderDeps): Recorder {
       } catch (error) {
         deps.onFailure(error, rows.length);
         if (deps.signal.aborted) throw error;
-        // One row that the database refuses must not keep the others from being recorded; alone it never will be.
-        if (isDataError(error)) {
-          if (rows.length === 1) return [{ error }];
-          const half = rows.length >> 1;
-          const [first, second] = [rows.slice(0, half), rows.slice(half)];
-          return [...(await writeStubbornly(first)), ...(await writeStubbornly(second))];
-        }
+        if (databaseFaultOf(error) === 'row') return writeApart(rows, error);
         await new Promise((resolve) => setTimeout(resolve, delayMs));
       }
     }
+  }
+
+  /** One row that the database refuses must not keep the others from being recorded. */
+  async function writeApart(rows: readonly Completion[], error: unknown): Promise<Written[]> {
+    if (rows.length > 1) {
+      const half = rows.length >> 1;
+      const [first, second] = [rows.slice(0, half), rows.slice(half)];
+      return [...(await writeStubbornly(first)), ...(await writeStubbornly(second))];
+    }
+    const [row] = rows;
+    if (row === undefined || bared.has(row)) return [{ error }];
+    const rest = withoutVendorWords(row);
+    bared.add(rest);
+    return writeStubbornly([rest]);
   }
 
   return {
@@ -87,10 +99,4 @@ export function createRecorder(deps: RecorderDeps): Recorder {
     },
     drain: () => batch.drain(),
   };
-}
-
-/** SQLSTATE classes 22 and 23: the row itself is at fault. */
-function isDataError(error: unknown): boolean {
-  const { code } = error as { code?: unknown };
-  return typeof code === 'string' && /^2[23]/.test(code);
 }

@@ -218,6 +218,22 @@ describe('delivery', () => {
 });
 
 describe('when a provider misbehaves', () => {
+  test.each([{ wake: true }, { wake: false }])(
+    'a message that the database refuses to begin is ended, and its neighbours are delivered, %o',
+    async (how) => {
+      await using b = await setup();
+      const [, , poison = ''] = await b.send(5, {}, how);
+      await b.admin.unsafe(
+        `alter table despatch.message_states add constraint refused check (id <> '${poison}' or status <> 'sending')`,
+      );
+      b.startWorker();
+      await expect.poll(b.statuses, POLL).toEqual({ sent: 4, failed: 1 });
+      const [row] = await b.admin`select failure ->> 'code' as code,
+        (select count(*)::int from despatch.due) as due from despatch.message_states where id = ${poison}`;
+      expect(row).toEqual({ code: 'unprocessable', due: 0 });
+    },
+  );
+
   test('a refusal of the message ends it with the provider’s own reason', async () => {
     await using b = await setup();
     b.twilio.fail({ kind: 'reply', status: 400, body: { code: 21211, message: 'Invalid To', status: 400 } });

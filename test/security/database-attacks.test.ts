@@ -36,6 +36,8 @@ const CALLABLE: Readonly<Record<string, readonly RoleName[]>> = {
   replace_api_key_secret: ['api'],
   claim: ['worker'],
   claim_due: ['worker'],
+  waiting_messages: ['worker'],
+  end_refused: ['worker'],
   complete: ['worker'],
   apply_receipts: ['worker'],
   due_tenants: ['worker'],

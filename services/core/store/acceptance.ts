@@ -97,9 +97,3 @@ export async function acceptMessages(
     purgeOn: purge_on,
   }));
 }
-
-/** SQLSTATE classes that speak of the rows themselves: data, constraints, limits of a statement's size. */
-export function isRowFault(error: unknown): boolean {
-  const { code } = error as { code?: unknown };
-  return typeof code === 'string' && /^(?:22|23|54)[0-9A-Z]{3}$/.test(code);
-}

@@ -1,6 +1,8 @@
 import type { Channel } from '#core/domain/channel.ts';
 import type { Limits } from '#core/domain/plan.ts';
+import type { Wake } from '#core/domain/wake.ts';
 import { asJson, withDeadline, type Json, type Sql } from '#core/platform/postgres.ts';
+import { maintainPartitions } from './partitions.ts';
 
 /** A message that a worker has to act on; see `claimed_message` in the schema. */
 export type ClaimedMessage = {
@@ -122,6 +124,19 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
       );
       const messages = rows.filter((row): row is ClaimedRow => row.action !== 'more');
       return { messages: messages.map(toClaimed), more: messages.length < rows.length };
+    },
+    /** A tenant's messages that wait for a call, the longest due first; nothing of them is read but their names. */
+    async waitingMessages(tenantId: string, most: number, aheadMs: number): Promise<Wake[]> {
+      const rows = await bounded(
+        sql<{ id: string; purge_on: string; priority: number }[]>`
+          select id, purge_on, priority from waiting_messages(${tenantId}, ${most}, ${aheadMs})`,
+      );
+      return rows.map(({ id, purge_on, priority }) => ({ id, purgeOn: purge_on, tenantId, priority }));
+    },
+    /** Ends a message that cannot be claimed as failed. Returns whether it was still waiting for a call. */
+    async endRefused({ id, purgeOn }: Pick<Wake, 'id' | 'purgeOn'>): Promise<boolean> {
+      const [row] = await bounded(sql<{ ended: boolean }[]>`select end_refused(${id}, ${purgeOn}) as ended`);
+      return row?.ended ?? false;
     },
     /** Returns the ids of the completions that counted; the others' attempts were no longer current. */
     async complete(batch: readonly Completion[]): Promise<Set<string>> {

@@ -355,6 +355,33 @@ begin
   return query select * from start_attempts(waiting, most, by_worker, lease_ms, blocked);
 end $$;
 
+-- Messages of a tenant that wait for a call and are due, or will be within `ahead_ms`: names alone, which no content can
+-- make fail.
+create function waiting_messages(for_tenant uuid, most integer, ahead_ms integer)
+returns table (id uuid, purge_on date, priority smallint)
+language sql security definer set search_path = despatch, pg_temp as $$
+  select d.message_id, d.purge_on, m.priority from due d
+  join message_states s on s.id = d.message_id and s.purge_on = d.purge_on
+  join messages m on m.id = d.message_id and m.purge_on = d.purge_on
+  where d.tenant_id = for_tenant and d.due_at <= clock_timestamp() + make_interval(secs => ahead_ms / 1000.0)
+    and s.status in ('queued', 'deferred')
+  order by d.due_at limit most
+$$;
+
+-- Ends a message that no claim can begin. Returns whether it was still waiting.
+create function end_refused(of_id uuid, of_purge date) returns boolean
+language plpgsql security definer set search_path = despatch, pg_temp as $$
+begin
+  perform from message_states s
+  where s.id = of_id and s.purge_on = of_purge and s.status in ('queued', 'deferred') for update;
+  if not found then
+    return false;
+  end if;
+  perform end_unsent(array[of_id], array[of_purge], 'failed',
+    '{"class": "unknown", "code": "unprocessable", "retryable": false}', 'worker');
+  return true;
+end $$;
+
 create type completion as (
   id uuid,
   purge_on date,

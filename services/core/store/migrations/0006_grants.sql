@@ -19,6 +19,7 @@ to despatch_api;
 grant execute on function
   claim(uuid[], date[], text, integer, uuid[]),
   claim_due(uuid, integer, integer, text, integer, uuid[], boolean),
+  waiting_messages(uuid, integer, integer), end_refused(uuid, date),
   complete(json), apply_receipts(integer), due_tenants(),
   hold_tenant(uuid, integer), release_tenant(uuid, integer),
   load_providers(uuid[]), note_provider_result(uuid, integer, boolean, text), note_provider_health(uuid, text),

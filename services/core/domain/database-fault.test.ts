@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest';
+import { databaseFaultOf, isLockRefused } from './database-fault.ts';
+
+function refusal(code: string): Error {
+  return Object.assign(new Error('refused'), { name: 'PostgresError', code });
+}
+
+test.each([
+  [
+    'row',
+    ['21000', '22001', '22003', '22021', '22P02', '22P05', '23502', '23503', '23505', '23514', '44000'],
+  ],
+  [
+    'row',
+    ['54000', '54001', '54011', '54023', 'P0001', 'P0004', 'XX000', 'XX001', 'XX002', '38000', '39000'],
+  ],
+  ['row', ['20000', '27000', '2F000']],
+  [
+    'away',
+    ['08000', '08006', '08P01', '25006', '25P02', '25P03', '28000', '28P01', '3D000', '40001', '40P01'],
+  ],
+  [
+    'away',
+    ['53000', '53100', '53200', '53300', '53400', '55000', '55006', '55P03', '58000', '58030', '72000'],
+  ],
+  ['away', ['57000', '57014', '57P01', '57P02', '57P03', '57P05']],
+  ['service', ['0A000', '26000', '3F000', '42501', '42601', '42703', '42883', '42P01', 'F0000', 'HV000']],
+])('the classes of SQLSTATE where the %s is at fault', (fault, codes) => {
+  expect(codes.filter((code) => databaseFaultOf(refusal(code)) !== fault)).toEqual([]);
+});
+
+test('a lock that others hold is told apart', () => {
+  const codes = ['55P03', '40P01', '55000', '40001', '57014'];
+  expect(codes.filter((code) => isLockRefused(refusal(code)))).toEqual(['55P03', '40P01']);
+  expect(isLockRefused(undefined)).toBe(false);
+});
+
+test('a server that gives no answer is away', () => {
+  const codes = ['CONNECTION_CLOSED', 'CONNECT_TIMEOUT', 'ECONNREFUSED', 'EPIPE', 'ENOTFOUND'];
+  const late = Object.assign(new Error('took over 5 s'), { name: 'DatabaseDeadlineError' });
+  const errors = [late, ...codes.map((code) => Object.assign(new Error('no answer'), { code }))];
+  expect(errors.map(databaseFaultOf)).toEqual(errors.map(() => 'away'));
+});
+
+test('what is no error of the database is nobody’s fault here', () => {
+  const foreign = [
+    undefined,
+    'text',
+    { code: '22P02' },
+    new Error('without a code'),
+    Object.assign(new Error('of another'), { code: '22P02' }),
+    Object.assign(new Error('of the framework'), { code: 'FST_ERR_CTP_BODY_TOO_LARGE' }),
+    Object.assign(new Error('a number'), { code: 500 }),
+  ];
+  expect(foreign.map(databaseFaultOf)).toEqual(foreign.map(() => null));
+});

@@ -1,0 +1,68 @@
+/**
+ * What a database call that failed says about who is at fault, which decides what to do next.
+ * - `row`: something that was sent cannot be stored. The same call fails again; without that row it may not.
+ * - `away`: the server cannot be reached, ends, is overloaded, or gave way to another transaction. The same call later.
+ * - `service`: schema, rights or this code. Neither time nor fewer rows mend it, but an operator or a new version does.
+ */
+export type DatabaseFault = 'row' | 'away' | 'service';
+
+/** By class of SQLSTATE, its first two characters; what is not listed is at fault itself. */
+const CLASSES: Readonly<Record<string, DatabaseFault>> = {
+  '08': 'away', // connection
+  '20': 'row', // case not found
+  '21': 'row', // cardinality
+  '22': 'row', // data
+  '23': 'row', // constraints
+  '25': 'away', // transaction state: read-only after a failover, ended while idle
+  '27': 'row', // triggered data change
+  '28': 'away', // authorization of a connection: a password that is being rotated
+  '2F': 'row', // raised in a routine, as are the next two
+  '38': 'row',
+  '39': 'row',
+  '3D': 'away', // no such database: one that is being restored
+  '40': 'away', // deadlock, serialization
+  '44': 'row', // check option of a view
+  '53': 'away', // resources: disk, memory, connections
+  '54': 'row', // limits of size and depth
+  '55': 'away', // locks
+  '57': 'away', // shutdown, start, cancellation, timeout
+  '58': 'away', // disks and files
+  '72': 'away', // snapshot too old
+  P0: 'row', // raised by a function
+  XX: 'row', // internal errors: damaged rows and indexes, allocations beyond the limit
+};
+
+/** What the driver and the sockets below it say where there was no answer. */
+const NO_ANSWER = new Set([
+  'CONNECTION_CLOSED',
+  'CONNECTION_DESTROYED',
+  'CONNECTION_ENDED',
+  'CONNECT_TIMEOUT',
+  'EAI_AGAIN',
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EPIPE',
+  'ETIMEDOUT',
+]);
+
+const SQLSTATE = /^[0-9A-Z]{5}$/;
+
+/** The one place that reads codes of the database and its driver. @returns null for what is no error of either. */
+export function databaseFaultOf(error: unknown): DatabaseFault | null {
+  if (!(error instanceof Error)) return null;
+  if (error.name === 'DatabaseDeadlineError') return 'away';
+  const { code } = error as { code?: unknown };
+  if (typeof code !== 'string') return null;
+  if (NO_ANSWER.has(code)) return 'away';
+  if (error.name !== 'PostgresError' || !SQLSTATE.test(code)) return null;
+  return CLASSES[code.slice(0, 2)] ?? 'service';
+}
+
+/** Whether somebody else held a lock for longer than was to be waited for, or waits for one of ours. */
+export function isLockRefused(error: unknown): boolean {
+  const { code } = (error ?? {}) as { code?: unknown };
+  return databaseFaultOf(error) === 'away' && (code === '55P03' || code === '40P01');
+}
