@@ -65,6 +65,8 @@ const RECEIPTS_AT_ONCE = 200;
 const TENANT_RECHECK_MS = 400;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
+/** Where somebody reads for long, for example a backup. */
+const BUSY_RETRY_MS = 5 * MINUTE_MS;
 
 /** Puts the parts together and starts the tasks that repeat. Opens nothing itself. */
 export function buildWorker(deps: WorkerDeps): Worker {
@@ -137,7 +139,9 @@ export function buildWorker(deps: WorkerDeps): Worker {
     forget: task('forget', MINUTE_MS, () => store.forgetReplacedSecrets()),
     maintain: task('maintain', HOUR_MS, async () => {
       const result = await store.maintain();
-      if (result !== 'elsewhere') events.maintained(result);
+      if (result === 'elsewhere') return;
+      events.maintained(result);
+      if (result.busy.length > 0) tasks.maintain.wake(BUSY_RETRY_MS);
     }),
   };
 

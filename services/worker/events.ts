@@ -80,8 +80,8 @@ export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => num
     accountVerified(accountId: string, result: string): void {
       log.info({ providerId: accountId, result }, 'Provider credential checked');
     },
-    maintained(result: { made: number; dropped: readonly string[] }): void {
-      log.info({ made: result.made, dropped: result.dropped }, 'Partitions maintained');
+    maintained({ made, dropped, busy }: Maintained): void {
+      log.info({ made, dropped, busy }, 'Partitions maintained');
     },
     streamRecreated(): void {
       log.warn('Wake-up stream recreated');

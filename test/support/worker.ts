@@ -10,7 +10,7 @@ export async function setupStores(): Promise<
     api: Postgres['sql'];
     worker: Postgres['sql'];
     store: DeliveryStore;
-    urls: { api: string; worker: string };
+    urls: { api: string; worker: string; admin: string };
   }
 > {
   const stack = new AsyncDisposableStack();
@@ -25,7 +25,7 @@ export async function setupStores(): Promise<
     api: open(database.apiUrl),
     worker,
     store: deliveryStore(worker, 10_000),
-    urls: { api: database.apiUrl, worker: database.workerUrl },
+    urls: { api: database.apiUrl, worker: database.workerUrl, admin: database.superuserUrl },
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   };
 }

@@ -49,6 +49,9 @@ export function openPostgres(config: PostgresConfig): Postgres {
     connection: {
       application_name: uniqueName(config.applicationName),
       search_path: 'despatch',
+      // What a role or a database is set to must not decide which day it is, or how one is written.
+      TimeZone: 'UTC',
+      DateStyle: 'ISO, YMD',
       statement_timeout: config.statementTimeoutMs,
       lock_timeout: config.statementTimeoutMs,
       idle_in_transaction_session_timeout: config.statementTimeoutMs,

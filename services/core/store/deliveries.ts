@@ -242,19 +242,7 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
       return { backlog: row?.backlog ?? 0, oldestDueSeconds: row?.oldest_due_seconds ?? 0 };
     },
     /** Makes partitions ahead and drops those that have served; one worker at a time, the others return at once. */
-    async maintain(): Promise<{ made: number; dropped: string[] } | 'elsewhere'> {
-      return bounded(
-        sql.begin(async (tx) => {
-          const [lock] = await tx<
-            { mine: boolean }[]
-          >`select pg_try_advisory_xact_lock(hashtext('despatch.maintain')) as mine`;
-          if (lock?.mine !== true) return 'elsewhere' as const;
-          const [made] = await tx<{ n: number }[]>`select make_partitions() as n`;
-          const dropped = await tx<{ name: string }[]>`select purge() as name`;
-          return { made: made?.n ?? 0, dropped: dropped.map((row) => row.name) };
-        }),
-      );
-    },
+    maintain: () => maintainPartitions(sql, bounded),
     /** Empties what a new secret has replaced, once its quarter of an hour is over. */
     async forgetReplacedSecrets(): Promise<void> {
       await bounded(sql`select forget_replaced_secrets()`);

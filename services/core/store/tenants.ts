@@ -123,7 +123,7 @@ export async function readLimits(tenantId: TenantId, tx: TransactionSql): Promis
   const [row] = await tx<TenantLimits[]>`
     select t.plan, l.limits, l.overrides,
       (now() at time zone 'UTC')::date as day,
-      case when u.day = (now() at time zone 'UTC')::date then u.used else 0 end as used
+      case when u.day >= (now() at time zone 'UTC')::date then u.used else 0 end as used
     from tenants t
     left join tenant_limits l on l.tenant_id = t.id
     left join tenant_usage u on u.tenant_id = t.id

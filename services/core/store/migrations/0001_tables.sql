@@ -132,7 +132,7 @@ create table audit_log (
 create index audit_log_tenant on audit_log (tenant_id, seq desc);
 
 -- Messages -----------------------------------------------------------------------------------------------------------
--- Partitioned by the day on which retention ends, so that tenants of different plans are purged by dropping partitions.
+-- Partitioned by the Monday on which retention is over, so that tenants of different plans are purged by dropping partitions.
 
 -- Not cached per connection: it orders the messages of one millisecond, in lists and in the queue.
 create sequence message_seq;

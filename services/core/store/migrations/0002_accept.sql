@@ -2,17 +2,23 @@
 -- Locks are always taken in the same order (idempotency scopes, rate windows, tenant rows, each sorted), so that two
 -- api processes cannot deadlock.
 
--- Retention rounded up to a Monday: rows stay at least as long as promised, partitions stay few.
+-- The first midnight (UTC) between a Sunday and a Monday at which retention is over: rows stay as long as promised and
+-- less than a week longer, partitions stay few.
 create function purge_day(accepted timestamptz, retention_days integer) returns date language sql immutable parallel safe
 as $$
-  -- All in `timestamp`: a cast by way of the session's time zone could not be inlined.
-  select date_trunc('week', date_trunc('day', accepted at time zone 'UTC') + (retention_days + 6) * interval '1 day')::date
+  -- All in `timestamp`: a cast by way of the session's time zone could not be inlined, and would mean another day.
+  select date_trunc('week',
+    (accepted at time zone 'UTC') + (retention_days + 7) * interval '1 day' - interval '1 microsecond')::date
 $$;
 
 -- Idempotency ------------------------------------------------------------------------------------------------------
 
 create function idempotency_generation(at timestamptz) returns date language sql immutable parallel safe
 as $$ select date_trunc('week', at at time zone 'UTC')::date $$;
+
+-- Whether a generation is so young that transactions begun in the one before it may still be writing.
+create function idempotency_turning(at timestamptz) returns boolean language sql immutable parallel safe
+as $$ select at at time zone 'UTC' < idempotency_generation(at) + interval '5 minutes' $$;
 
 -- Claims scopes for this transaction. Returns each scope that somebody else holds, with what they stored; waits for a
 -- holder that has not committed yet. In a generation's first minutes the previous one is claimed too, since a
@@ -26,7 +32,7 @@ declare
   previous_generation date := current_generation - 7;
   won bytea[];
 begin
-  if clock_timestamp() < current_generation + interval '5 minutes' then
+  if idempotency_turning(clock_timestamp()) then
     with mine as (
       insert into idempotency_keys as k (scope, generation, tenant_id, fingerprint, status, response)
       select u.scope, previous_generation, u.tenant, u.fingerprint, answer, u.response
@@ -73,13 +79,22 @@ $$;
 -- Requests per minute ------------------------------------------------------------------------------------------------
 -- 61 buckets, not 60: two calls 59.01 s apart can fall in buckets 60 apart, and a rolling minute must hold both.
 
--- The window as it stands at `now_second`: what has left it is gone from `counts` and `total`.
+-- The window as it stands at `now_second`: what has left it is gone from `counts` and `total`. Where the clock has gone
+-- back, what was counted keeps its age: under stamps of the future it would fill the window until they have come. Such a
+-- window is to be stored even where nothing is counted, or its ages would begin anew with every look.
 create function rate_advance(w rate_windows, now_second bigint) returns rate_windows
 language plpgsql immutable as $$
 declare
   slot integer;
+  aged integer[];
 begin
-  if now_second - w.second >= 61 then
+  if now_second < w.second then
+    aged := array_fill(0, array[61]);
+    for age in 0 .. 60 loop
+      aged[((now_second - age) % 61)::integer + 1] := w.counts[((w.second - age) % 61)::integer + 1];
+    end loop;
+    w.counts := aged;
+  elsif now_second - w.second >= 61 then
     w.counts := array_fill(0, array[61]);
     w.total := 0;
   else
@@ -89,7 +104,7 @@ begin
       w.counts[slot] := 0;
     end loop;
   end if;
-  w.second := greatest(w.second, now_second);
+  w.second := now_second;
   return w;
 end $$;
 
@@ -124,11 +139,16 @@ returns table (passed boolean, remaining integer, retry_after integer)
 language plpgsql security definer set search_path = despatch, pg_temp as $$
 declare
   w rate_windows;
+  stored_second bigint;
 begin
   insert into rate_windows (subject) values (for_subject) on conflict do nothing;
   select * into w from rate_windows where subject = for_subject for update;
-  w := rate_advance(w, greatest(w.second, extract(epoch from clock_timestamp())::bigint));
+  stored_second := w.second;
+  w := rate_advance(w, extract(epoch from clock_timestamp())::bigint);
   if w.total >= allowed then
+    if w.second < stored_second then
+      update rate_windows r set second = w.second, counts = w.counts where r.subject = for_subject;
+    end if;
     return query select false, 0, rate_retry_after(w, allowed);
     return;
   end if;
@@ -204,6 +224,7 @@ declare
   left_over integer;
   has_keys boolean;
   now_at timestamptz;
+  today date;
 begin
   rows := array(select r from json_populate_recordset(null::accept_request, batch) r);
   verdicts := array_fill(null::text, array[cardinality(rows)]);
@@ -253,8 +274,10 @@ begin
       order by x.subject for update of x
     loop
       left_over := left_over - cardinality(k.ords);
-      w := k.stored;
-      w := rate_advance(w, greatest(w.second, extract(epoch from clock_timestamp())::bigint));
+      w := rate_advance(k.stored, extract(epoch from clock_timestamp())::bigint);
+      if w.second < (k.stored).second then
+        update rate_windows x set second = w.second, counts = w.counts where x.subject = w.subject;
+      end if;
       windows := windows || w;
       passed := passed || 0;
       free := greatest(0, k.allowed - w.total);
@@ -297,10 +320,14 @@ begin
       left_over := left_over - cardinality(k.ords);
       u := k.stored;
       now_at := clock_timestamp();
-      if u.day < (now_at at time zone 'UTC')::date then
-        u.day := (now_at at time zone 'UTC')::date;
+      today := (now_at at time zone 'UTC')::date;
+      if u.day < today then
         u.used := 0;
+      elsif u.day > today then
+        -- The clock has gone back. What was used counts today, and tomorrow no more, whatever becomes of this batch.
+        update tenant_usage x set day = today where x.tenant_id = u.tenant_id;
       end if;
+      u.day := today;
       foreach i in array k.ords loop
         if not k.live then
           verdicts[i] := 'suspended';
@@ -363,7 +390,8 @@ begin
 
   if 'accepted' = any (verdicts) then
     with numbered as materialized (
-      select nextval('message_seq') as seq, purge_day(r.enqueued_at, r.retention_days) as purge_on, r.*
+      -- By this clock: one of an api that is far behind would have the message dropped before it is sent.
+      select nextval('message_seq') as seq, purge_day(now(), r.retention_days) as purge_on, r.*
       from unnest(rows) r where verdicts[r.ord] = 'accepted'
     ), stored as (
       insert into messages (seq, id, purge_on, tenant_id, api_key_id, channel, recipient, address, sender, content,
@@ -386,6 +414,6 @@ begin
   end if;
 
   return query
-    select r.ord, verdicts[r.ord], replies[r.ord], retry[r.ord], remain[r.ord], purge_day(r.enqueued_at, r.retention_days)
+    select r.ord, verdicts[r.ord], replies[r.ord], retry[r.ord], remain[r.ord], purge_day(now(), r.retention_days)
     from unnest(rows) r order by r.ord;
 end $$;

@@ -143,8 +143,9 @@ begin
   loop
     insert into provider_rates values (k.provider_id, 0, 0) on conflict do nothing;
     select * into spent from provider_rates r where r.provider_id = k.provider_id for update;
-    this_second := greatest(spent.second, extract(epoch from clock_timestamp())::bigint);
-    used_up := case when spent.second = this_second then spent.used else 0 end;
+    this_second := extract(epoch from clock_timestamp())::bigint;
+    -- A second of the future: the clock has gone back, and what was taken counts for this one.
+    used_up := case when spent.second >= this_second then spent.used else 0 end;
     foreach i in array k.at loop
       units := coalesce(decided[i].segments, 1);
       if used_up + units <= k.per_second or used_up = 0 then

@@ -24,5 +24,6 @@ grant execute on function
   hold_tenant(uuid, integer), release_tenant(uuid, integer),
   load_providers(uuid[]), note_provider_result(uuid, integer, boolean, text), note_provider_health(uuid, text),
   take_verifications(integer), note_verification(uuid, integer, text, text),
-  tenant_limits_of(uuid[]), backlog_totals(), make_partitions(), purge()
+  tenant_limits_of(uuid[]), backlog_totals(), partition_tasks(),
+  make_partition(text, date), drop_partition(text, date), purge_rows()
 to despatch_worker;

@@ -1,0 +1,60 @@
+import { isLockRefused } from '#core/domain/database-fault.ts';
+import type { Sql, TransactionSql } from '#core/platform/postgres.ts';
+
+export type Maintained = {
+  readonly made: number;
+  /** Names of the partitions that were dropped. */
+  readonly dropped: readonly string[];
+  /** Tables whose partitions somebody else holds: to be tried again soon. */
+  readonly busy: readonly string[];
+};
+
+type Task = { readonly task: 'make' | 'drop'; readonly parent: string; readonly monday: string };
+
+/**
+ * One step after the other, each a transaction of its own that gives up within seconds where somebody reads for long: a
+ * table is left alone then, as everything that is sent meanwhile waits behind the one who waits.
+ * @param bounded bounds one step.
+ * @returns `elsewhere` where another worker is at it.
+ */
+export async function maintainPartitions(
+  sql: Sql,
+  bounded: <T>(work: Promise<T>) => Promise<T>,
+): Promise<Maintained | 'elsewhere'> {
+  let made = 0;
+  const dropped: string[] = [];
+  const busy = new Set<string>();
+
+  const step = (work: (tx: TransactionSql) => Promise<unknown>): Promise<boolean> =>
+    bounded(
+      sql.begin(async (tx) => {
+        const [lock] = await tx<
+          { mine: boolean }[]
+        >`select pg_try_advisory_xact_lock(hashtext('despatch.maintain')) as mine`;
+        if (lock?.mine === true) await work(tx);
+        return lock?.mine === true;
+      }),
+    );
+
+  const tasks = await bounded(sql<Task[]>`select task, parent, monday from partition_tasks()`);
+  for (const { task, parent, monday } of tasks) {
+    if (busy.has(parent)) continue;
+    try {
+      const isMine = await step(async (tx) => {
+        const [row] =
+          task === 'make'
+            ? await tx<{ done: boolean }[]>`select make_partition(${parent}, ${monday}) as done`
+            : await tx<{ done: boolean }[]>`select drop_partition(${parent}, ${monday}) as done`;
+        if (row?.done !== true) return;
+        if (task === 'make') made += 1;
+        else dropped.push(`${parent}_${monday.replaceAll('-', '')}`);
+      });
+      if (!isMine) return 'elsewhere';
+    } catch (error) {
+      if (!isLockRefused(error)) throw error;
+      busy.add(parent);
+    }
+  }
+  const isMine = await step((tx) => tx`select purge_rows()`);
+  return isMine ? { made, dropped, busy: [...busy] } : 'elsewhere';
+}
