@@ -10,6 +10,8 @@ try {
     databaseUrl: postgres.url.reveal(),
     passwords: roles,
     ...(postgres.caFile === undefined ? {} : { caFile: postgres.caFile }),
+    onWait: (wait) => log.warn({ ...wait }, 'Migration waits for a lock'),
+    onApplied: (migration) => log.info({ migration }, 'Migration applied'),
   });
   log.info({ applied }, applied.length === 0 ? 'Schema was up to date' : 'Schema migrated');
 } catch (error) {

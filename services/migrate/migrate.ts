@@ -1,48 +1,93 @@
-import { openPostgres, type TransactionSql } from '#core/platform/postgres.ts';
 import { secret } from '#core/domain/secret.ts';
+import { openPostgres, type TransactionSql } from '#core/platform/postgres.ts';
 import { migrationFiles, migrationSql } from '#core/store/migration-files.ts';
+import { createLockPatience, type LockWait } from './lock-patience.ts';
+import { prepareRoles, type RolePasswords } from './prepare-roles.ts';
 
 /** One number for everybody who migrates any Despatch database; "despatch" in ASCII, first seven bytes. */
 const LOCK = 0x64_65_73_70_61_74_63n;
-const SERVICE_ROLES = ['api', 'worker', 'controller'] as const;
+
+/** Requests that need a table wait as long as a migration waits for it, since they come after it. */
+const LOCK_TIMEOUT_MS = 1_000;
+const LOCK_WAIT_MS_MAX = 600_000;
+const STATEMENT_TIMEOUT_MS = 600_000;
+const RUNS_PAUSE_MS = 1_000;
+
+export type Migration = { readonly version: number; readonly name: string; readonly sql: () => string };
 
 export type MigrateOptions = {
   /** A role that may create roles and schemas in the database, usually the database's owner with CREATEROLE. */
   readonly databaseUrl: string;
   /** Passwords of the login roles `despatch_api`, `despatch_worker`, `despatch_controller`; an absent one is left alone. */
-  readonly passwords: { readonly [Role in (typeof SERVICE_ROLES)[number]]?: string };
+  readonly passwords: RolePasswords;
   readonly caFile?: string;
+  /** Longest wait of a statement for a lock, in milliseconds, after which all that waits behind it goes on. Default 1,000. */
+  readonly lockTimeoutMs?: number;
+  /** How long a migration is tried again for locks, in milliseconds. Default 600,000. */
+  readonly lockWaitMsMax?: number;
+  /** Told of every wait. */
+  readonly onWait?: (wait: LockWait) => void;
+  readonly onApplied?: (name: string) => void;
+  /** Default: those of this build. */
+  readonly migrations?: readonly Migration[];
 };
 
 /**
  * Brings the schema up to date: forward-only numbered files, each in one transaction with its own version row, all
  * under one advisory lock, so that any number of runs at once end in the same state. Safe to repeat.
  * @returns the file names that were applied now.
+ * @throws LockWaitError where others held what a migration needs for too long; it has changed nothing then.
  */
 export async function migrate(options: MigrateOptions): Promise<{ applied: string[] }> {
-  await using database = openPostgres({
-    url: secret(options.databaseUrl),
-    poolMax: 1,
-    statementTimeoutMs: 600_000,
-    caFile: options.caFile,
-    applicationName: 'despatch-migrate',
-  });
+  const { lockTimeoutMs = LOCK_TIMEOUT_MS, migrations = ownMigrations() } = options;
+  const open = (applicationName: string) =>
+    openPostgres({
+      url: secret(options.databaseUrl),
+      poolMax: 1,
+      statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+      caFile: options.caFile,
+      applicationName,
+    });
+  await using database = open('despatch-migrate');
+  await using observer = open('despatch-migrate');
   const { sql } = database;
-  await sql`select pg_advisory_lock(${LOCK.toString()}::bigint)`;
+  const [own] = await sql<{ pid: number }[]>`select pg_backend_pid() as pid`;
+  const patience = createLockPatience({
+    observer: observer.sql,
+    pid: own?.pid ?? 0,
+    lockTimeoutMs,
+    waitMsMax: options.lockWaitMsMax ?? LOCK_WAIT_MS_MAX,
+    onWait: options.onWait ?? (() => {}),
+  });
+
+  // Asked for again and again: a statement that waits would keep a snapshot, and vacuum from its work.
+  const lockOutOthers = async (): Promise<boolean> => {
+    const [lock] = await sql<{ mine: boolean }[]>`
+      select pg_try_advisory_lock(${LOCK.toString()}::bigint) as mine`;
+    return lock?.mine === true;
+  };
+
+  /** A transaction that is begun again until it has had all its locks. */
+  const step = (name: string, work: (tx: TransactionSql) => Promise<unknown>): Promise<void> =>
+    patience.insist(name, async () => {
+      await sql.begin(async (tx) => {
+        await tx`select set_config('lock_timeout', ${`${lockTimeoutMs}ms`}, true)`;
+        await work(tx);
+      });
+      return true;
+    });
+
+  await patience.insist('another migration', lockOutOthers, RUNS_PAUSE_MS);
   try {
-    await sql.begin((tx) => prepareRoles(tx, options.passwords));
+    await step('roles', (tx) => prepareRoles(tx, options.passwords));
     const done = new Set(
       (await sql<{ name: string }[]>`select name from despatch.migrations`).map((row) => row.name),
     );
     const applied: string[] = [];
-    for (const { version, name } of migrationFiles()) {
-      if (done.has(name)) continue;
-      await sql.begin(async (tx) => {
-        await tx`set local role despatch_definer`;
-        await tx`insert into despatch.migrations (version, name) values (${version}, ${name})`;
-        await tx.unsafe(migrationSql(name));
-      });
-      applied.push(name);
+    for (const migration of migrations.filter(({ name }) => !done.has(name))) {
+      await step(migration.name, (tx) => apply(tx, migration));
+      options.onApplied?.(migration.name);
+      applied.push(migration.name);
     }
     return { applied };
   } finally {
@@ -50,35 +95,12 @@ export async function migrate(options: MigrateOptions): Promise<{ applied: strin
   }
 }
 
-async function prepareRoles(tx: TransactionSql, passwords: MigrateOptions['passwords']): Promise<void> {
-  // Role names are ours alone, so they need no quoting; `create role if not exists` does not exist.
-  const present = new Set(
-    (await tx<{ rolname: string }[]>`select rolname from pg_roles where rolname like 'despatch\\_%'`).map(
-      (r) => r.rolname,
-    ),
-  );
-  if (!present.has('despatch_definer')) await createRole(tx, 'despatch_definer', 'nologin');
-  for (const role of SERVICE_ROLES) {
-    if (!present.has(`despatch_${role}`)) await createRole(tx, `despatch_${role}`, 'login');
-    const password = passwords[role];
-    if (password !== undefined) {
-      const [quoted] = await tx<{ literal: string }[]>`select quote_literal(${password}) as literal`;
-      await tx.unsafe(`alter role despatch_${role} password ${quoted?.literal ?? ''}`);
-    }
-  }
-  // Only who made the role, or was given it, may pass it on; a member needs nothing more.
-  const [membership] = await tx<{ holds: boolean }[]>`
-    select pg_has_role(current_user, 'despatch_definer', 'SET') as holds`;
-  if (membership?.holds !== true) await tx`grant despatch_definer to current_user`;
-  await tx`create schema if not exists despatch authorization despatch_definer`;
+async function apply(tx: TransactionSql, { version, name, sql }: Migration): Promise<void> {
   await tx`set local role despatch_definer`;
-  await tx`create table if not exists despatch.migrations (
-    version integer primary key, name text not null unique, applied_at timestamptz not null default now())`;
+  await tx`insert into despatch.migrations (version, name) values (${version}, ${name})`;
+  await tx.unsafe(sql());
 }
 
-/** Roles belong to the whole server: another database's migration may be creating the same one. */
-async function createRole(tx: TransactionSql, name: string, login: 'login' | 'nologin'): Promise<void> {
-  await tx.unsafe(
-    `do $$ begin create role ${name} ${login}; exception when duplicate_object or unique_violation then null; end $$`,
-  );
+function ownMigrations(): Migration[] {
+  return migrationFiles().map(({ version, name }) => ({ version, name, sql: () => migrationSql(name) }));
 }

@@ -1,7 +1,11 @@
 import { postgres } from '#core/platform/postgres-driver.ts';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import type { Sql } from '#core/platform/postgres.ts';
 import { startPostgres } from '../../deploy/servers/postgres.ts';
 import { migrationFiles } from '#core/store/migration-files.ts';
+import { acceptBatch, acceptRow, seedTenant } from '#test/support/seed.ts';
+import { setupStores } from '#test/support/worker.ts';
+import type { LockWait } from '../../services/migrate/lock-patience.ts';
 import { migrate } from '../../services/migrate/migrate.ts';
 
 const PASSWORDS = { api: 'a', worker: 'w', controller: 'c' };
@@ -33,4 +37,81 @@ test('an owner that is no superuser migrates, any number of runs at once end in 
   await expect(worker`select * from despatch.due_tenants()`).resolves.toHaveLength(0);
   await expect(worker`select * from despatch.messages`).rejects.toThrow('permission denied');
   await worker.end();
+});
+
+describe('a migration of a table that somebody reads for long', () => {
+  const MIGRATION = {
+    version: 9_999,
+    name: '9999_test.sql',
+    sql: () => 'alter table messages add column remark text',
+  };
+
+  /** Holds a lock on the messages, as a backup or a report does, until it is told to end. */
+  async function startReader(admin: Sql): Promise<{ end: () => Promise<void> }> {
+    const [reading, finish] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const reader = admin.begin(async (tx) => {
+      await tx`select count(*) from messages`;
+      reading.resolve();
+      await finish.promise;
+    });
+    await reading.promise;
+    return {
+      async end() {
+        finish.resolve();
+        await reader;
+      },
+    };
+  }
+
+  test('gives way to acceptance again and again, says who is in the way, and succeeds after it', async () => {
+    await using b = await setupStores();
+    const tenant = await seedTenant(b.admin);
+    const reader = await startReader(b.admin);
+    const waits: LockWait[] = [];
+    const migrating = migrate({
+      databaseUrl: b.urls.admin,
+      passwords: {},
+      migrations: [MIGRATION],
+      onWait: (wait) => waits.push(wait),
+    });
+    let slowest = 0;
+    let accepted = 0;
+    while ((waits.at(-1)?.tries ?? 0) < 2) {
+      const started = performance.now();
+      await acceptBatch(b.api, [acceptRow(tenant)]);
+      slowest = Math.max(slowest, performance.now() - started);
+      accepted += 1;
+    }
+    expect(accepted).toBeGreaterThan(10);
+    expect(slowest).toBeLessThan(4_000);
+    expect(waits[0]).toMatchObject({
+      name: MIGRATION.name,
+      tries: 1,
+      holders: [{ application: expect.stringContaining('test'), state: 'idle in transaction' }],
+    });
+    await reader.end();
+    expect(await migrating).toEqual({ applied: [MIGRATION.name] });
+    await acceptBatch(b.api, [acceptRow(tenant)]);
+    const [row] = await b.admin`select count(*) as n, count(remark) as remarks from messages`;
+    expect(row).toEqual({ n: accepted + 1, remarks: 0 });
+  });
+
+  test('ends after its time without a change, and says who was in the way', async () => {
+    await using b = await setupStores();
+    const reader = await startReader(b.admin);
+    const run = () =>
+      migrate({
+        databaseUrl: b.urls.admin,
+        passwords: {},
+        migrations: [MIGRATION],
+        lockTimeoutMs: 200,
+        lockWaitMsMax: 1_000,
+      });
+    await expect(run()).rejects.toThrow(
+      /^9999_test\.sql: no lock within \d+ ms and \d+ tries; held by \d+ \(test@/,
+    );
+    await reader.end();
+    expect(await b.admin`select 1 from migrations where version = 9999`).toHaveLength(0);
+    expect(await run()).toEqual({ applied: [MIGRATION.name] });
+  });
 });

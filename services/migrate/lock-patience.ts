@@ -1,0 +1,111 @@
+import { isLockRefused } from '#core/domain/database-fault.ts';
+import { withDeadline, type Sql } from '#core/platform/postgres.ts';
+
+/** Who holds what is waited for. What the migration's role may not see is null. */
+export type LockHolder = {
+  readonly pid: number;
+  readonly application: string | null;
+  readonly state: string | null;
+  /** How long its transaction has been open. */
+  readonly openSeconds: number | null;
+};
+
+export type LockWait = {
+  /** The migration that waits, or what is waited for. */
+  readonly name: string;
+  /** How often it has been tried, 1 and more. */
+  readonly tries: number;
+  readonly waitedMs: number;
+  readonly nextTryMs: number;
+  readonly holders: readonly LockHolder[];
+};
+
+class LockWaitError extends Error {
+  override readonly name = 'LockWaitError';
+}
+
+export type LockPatienceOptions = {
+  /** Looks at who holds locks, while the migration's connection waits. */
+  readonly observer: Sql;
+  /** The backend that waits. */
+  readonly pid: number;
+  readonly lockTimeoutMs: number;
+  readonly waitMsMax: number;
+  readonly onWait: (wait: LockWait) => void;
+};
+
+/** Between two tries everybody else goes on: they get far more time than the tries take. */
+const PAUSE_MS_MIN = 1_000;
+const PAUSE_MS_MAX = 15_000;
+const TELL_EVERY_MS = 2_000;
+const LOOK_DEADLINE_MS = 2_000;
+
+/** Tries for locks for a short time, gives way to all that has queued up behind, and tries again. */
+export function createLockPatience(options: LockPatienceOptions) {
+  const { observer, pid, lockTimeoutMs, waitMsMax, onWait } = options;
+
+  async function look(): Promise<LockHolder[]> {
+    const rows = observer<LockHolder[]>`
+      select pid, application_name as application, state,
+        extract(epoch from now() - xact_start)::float8 as "openSeconds"
+      from pg_stat_activity where pid = any (pg_blocking_pids(${pid})) order by xact_start`;
+    // It explains a wait and is not needed for it.
+    return withDeadline(rows, LOOK_DEADLINE_MS).then(
+      (found) => [...found],
+      () => [],
+    );
+  }
+
+  async function attempt(work: () => Promise<boolean>): Promise<LockHolder[] | 'done'> {
+    let looking: Promise<LockHolder[]> = Promise.resolve([]);
+    const timer = setTimeout(() => {
+      looking = look();
+    }, lockTimeoutMs / 2);
+    try {
+      return (await work()) ? 'done' : [];
+    } catch (error) {
+      if (!isLockRefused(error)) throw error;
+      return await looking;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  return {
+    /**
+     * @param pauseMsMax Between two tries.
+     * @param work returns false where a lock is another's, or throws the database's lock timeout; all that it did is
+     * undone then.
+     * @throws LockWaitError after `waitMsMax`; what else `work` throws, at once.
+     */
+    async insist(
+      name: string,
+      work: () => Promise<boolean>,
+      pauseMsMax: number = PAUSE_MS_MAX,
+    ): Promise<void> {
+      const started = performance.now();
+      let toldAt = -Infinity;
+      for (let tries = 1; ; tries++) {
+        const holders = await attempt(work);
+        if (holders === 'done') return;
+        const waitedMs = Math.round(performance.now() - started);
+        const pauseMs = Math.min(PAUSE_MS_MIN * 2 ** (tries - 1), pauseMsMax);
+        // Spread, as runs that began together would meet again and again.
+        const nextTryMs = Math.round(pauseMs * (0.5 + Math.random() / 2));
+        if (waitedMs + nextTryMs > waitMsMax) {
+          const who = holders
+            .map((holder) => `${holder.pid} (${holder.application ?? 'unknown'})`)
+            .join(', ');
+          throw new LockWaitError(
+            `${name}: no lock within ${waitedMs} ms and ${tries} tries; held by ${who === '' ? 'another run' : who}`,
+          );
+        }
+        if (performance.now() - toldAt >= TELL_EVERY_MS) {
+          onWait({ name, tries, waitedMs, nextTryMs, holders });
+          toldAt = performance.now();
+        }
+        await new Promise((resolve) => setTimeout(resolve, nextTryMs));
+      }
+    },
+  };
+}

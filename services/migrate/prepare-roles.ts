@@ -1,0 +1,39 @@
+import type { TransactionSql } from '#core/platform/postgres.ts';
+
+const SERVICE_ROLES = ['api', 'worker', 'controller'] as const;
+
+export type RolePasswords = { readonly [Role in (typeof SERVICE_ROLES)[number]]?: string };
+
+/** Makes what the migrations themselves need: roles, the schema and the list of what has been applied. */
+export async function prepareRoles(tx: TransactionSql, passwords: RolePasswords): Promise<void> {
+  // Role names are ours alone, so they need no quoting; `create role if not exists` does not exist.
+  const present = new Set(
+    (await tx<{ rolname: string }[]>`select rolname from pg_roles where rolname like 'despatch\\_%'`).map(
+      (r) => r.rolname,
+    ),
+  );
+  if (!present.has('despatch_definer')) await createRole(tx, 'despatch_definer', 'nologin');
+  for (const role of SERVICE_ROLES) {
+    if (!present.has(`despatch_${role}`)) await createRole(tx, `despatch_${role}`, 'login');
+    const password = passwords[role];
+    if (password !== undefined) {
+      const [quoted] = await tx<{ literal: string }[]>`select quote_literal(${password}) as literal`;
+      await tx.unsafe(`alter role despatch_${role} password ${quoted?.literal ?? ''}`);
+    }
+  }
+  // Only who made the role, or was given it, may pass it on; a member needs nothing more.
+  const [membership] = await tx<{ holds: boolean }[]>`
+    select pg_has_role(current_user, 'despatch_definer', 'SET') as holds`;
+  if (membership?.holds !== true) await tx`grant despatch_definer to current_user`;
+  await tx`create schema if not exists despatch authorization despatch_definer`;
+  await tx`set local role despatch_definer`;
+  await tx`create table if not exists despatch.migrations (
+    version integer primary key, name text not null unique, applied_at timestamptz not null default now())`;
+}
+
+/** Roles belong to the whole server: another database's migration may be creating the same one. */
+async function createRole(tx: TransactionSql, name: string, login: 'login' | 'nologin'): Promise<void> {
+  await tx.unsafe(
+    `do $$ begin create role ${name} ${login}; exception when duplicate_object or unique_violation then null; end $$`,
+  );
+}
