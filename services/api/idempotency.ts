@@ -1,8 +1,10 @@
 import { createHash, createHmac } from 'node:crypto';
 import { AppError, validationFailed } from '#core/domain/app-error.ts';
 import type { TenantId } from '#core/domain/ids.ts';
+import type { Warnings } from '#core/domain/warning.ts';
 import { withDeadline, type Json, type Sql, type TransactionSql } from '#core/platform/postgres.ts';
 import { DATABASE_DEADLINE_MS } from '#core/store/tenant-scope.ts';
+import { withWarnings } from './request-warnings.ts';
 
 /** A request's idempotency key, made comparable. */
 export type IdempotencyClaim = {
@@ -10,6 +12,8 @@ export type IdempotencyClaim = {
   readonly scope: Buffer;
   /** HMAC of the body in canonical form. */
   readonly fingerprint: Buffer;
+  /** What the answer warns of: stored with it, so that a replay warns of the same. */
+  readonly warnings: Warnings;
 };
 
 const KEY = /^[\x20-\x7e]{1,255}$/;
@@ -48,10 +52,12 @@ export function idempotencyClaim(
     readonly route: string;
     readonly key: string;
     readonly body: unknown;
+    readonly warnings: Warnings;
   },
 ): IdempotencyClaim {
-  const { owner, method, route, key, body } = request;
+  const { owner, method, route, key, body, warnings } = request;
   return {
+    warnings,
     scope: createHash('sha256').update(`${owner}|${method}|${route}|${key}`).digest(),
     fingerprint: createHmac('sha256', subkey).update(canonicalJson(body)).digest(),
   };
@@ -131,10 +137,10 @@ async function claimed(
 
 async function store<Body>(
   tx: TransactionSql,
-  { scope }: IdempotencyClaim,
+  { scope, warnings }: IdempotencyClaim,
   created: Created<Body>,
 ): Promise<void> {
-  const response = tx.json(created.stored ?? (created.body as Json));
+  const response = tx.json(withWarnings(created.stored ?? (created.body as Json), warnings));
   const nonce = created.nonce === undefined ? null : Buffer.from(created.nonce);
   await tx`select store_idempotent_response(array[${scope}::bytea], array[${created.status}::smallint],
     array[${response}::jsonb], array[${nonce}::bytea])`;

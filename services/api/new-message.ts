@@ -148,9 +148,16 @@ function emailContent(message: Extract<SendMessage, { channel: 'email' }>): Emai
   return {
     from: mailboxOf(message.from),
     subject: message.subject,
-    ...present({ text, html: bodyHtml, headers, attachments }),
+    ...present({ text, html: bodyHtml, headers: headersOf(headers), attachments }),
     ...(message.replyTo === undefined ? {} : { replyTo: mailboxOf(message.replyTo) }),
   };
+}
+
+/** A header of no value is one that was not sent. */
+function headersOf(headers: Readonly<Record<string, string | null>> | undefined): EmailContent['headers'] {
+  if (headers === undefined) return undefined;
+  const given = Object.entries(headers).filter((pair): pair is [string, string] => pair[1] !== null);
+  return Object.fromEntries(given);
 }
 
 function mailboxOf(text: string): Mailbox {

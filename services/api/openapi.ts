@@ -18,7 +18,9 @@ type Documented = { readonly auth: RouteAuth; readonly docs: RouteDocs };
 
 const DESCRIPTION = `Send sms, email, push and whatsapp messages through your own provider accounts.
 
-Fields of requests may be written in camelCase or snake_case; unknown ones are ignored. Times are ISO 8601 in UTC.
+Fields of requests may be written in camelCase or snake_case. Unknown ones are ignored, and named in \`warnings\` of
+the answer, with the right name where one is near. A null is the same as an absent field, except in PATCH, where it
+clears an optional one, and in maps of your own keys. Times are ISO 8601 in UTC.
 Every error has the same body, see \`Error\`; branch on \`statusCode\` and \`code\`.`;
 
 const SECURITY_SCHEMES = {

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { CHANNELS } from '#core/domain/channel.ts';
 import { PROVIDER_STATUSES, VERIFICATION_RESULTS, type ProviderAccount } from '#core/store/providers.ts';
 import { isoOrNull } from './admin-change.ts';
+import { warningsField } from './request-warnings.ts';
 
 const VERIFICATION_REASONS_TEXT =
   'Null when valid. Else `dns`, `connect_refused`, `unreachable`, `tls`, `timeout`, `connection_closed`, `egress_blocked`, `provider_unavailable`, `rate_limited`, or what the provider refused: `authentication_failed`, `forbidden`, `account_suspended`, `insufficient_credit` and others.';
@@ -43,6 +44,7 @@ export const Provider = z
       ),
     createdAt: z.iso.datetime(),
     updatedAt: z.iso.datetime(),
+    ...warningsField,
   })
   .meta({ id: 'Provider' });
 

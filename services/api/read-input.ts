@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import type { FastifySchemaCompiler } from 'fastify';
 import { z } from 'zod';
 import { AppError, notFound, validationFailed, type ErrorDetail } from '#core/domain/app-error.ts';
+import { rememberWarnings } from './request-warnings.ts';
 import { respell, spellingOf } from './spelling.ts';
 
 const DEPTH_MAX = 32;
@@ -95,22 +96,39 @@ function isText(text: string): boolean {
 type HttpPart = 'params' | 'querystring' | 'body' | 'headers';
 
 /** Makes the reader of one part of a route's requests: spelling, types, rules, and errors that name fields. */
-export const inputCompiler: FastifySchemaCompiler<z.ZodType> = ({ schema, httpPart }) => {
+export const inputCompiler: FastifySchemaCompiler<z.ZodType> = ({ schema, httpPart, method }) => {
   const part = httpPart as HttpPart;
+  const isQuery = part === 'querystring';
   const spelling = spellingOf(schema);
-  const numeric = part === 'querystring' ? numericFields(schema) : [];
+  const options = {
+    // A change clears what it names as null; everywhere else serializers write null for what is not there.
+    nulls: part === 'body' && method === 'PATCH' ? 'kept' : 'absent',
+    kind: isQuery ? 'query parameter' : 'field',
+  } as const;
+  const numeric = isQuery ? numericFields(schema) : [];
   return (sent: unknown) => {
     try {
-      const respelled = respell(spelling, part === 'querystring' ? withNumbers(sent, numeric) : (sent ?? {}));
-      const parsed = schema.safeParse(respelled);
-      if (parsed.success) return { value: parsed.data };
+      if (part === 'body') assertObject(sent);
+      const read = respell(spelling, isQuery ? withNumbers(sent, numeric) : (sent ?? {}), options);
+      const parsed = schema.safeParse(read.value);
+      if (parsed.success) {
+        if (read.warnings.length > 0) rememberWarnings(parsed.data as object, read.warnings);
+        return { value: parsed.data };
+      }
       // A path that breaks the form of its ids names nothing.
-      return { error: part === 'params' ? notFound() : rejection(parsed.error.issues, respelled) };
+      return { error: part === 'params' ? notFound() : rejection(parsed.error.issues, read.value) };
     } catch (error) {
       return { error: error as Error };
     }
   };
 };
+
+/** No body at all is one without fields; so is null. */
+function assertObject(body: unknown): void {
+  if (body === undefined || body === null || (typeof body === 'object' && !Array.isArray(body))) return;
+  const message = 'Request body must be a JSON object';
+  throw new AppError('validation_failed', { message, details: [{ field: 'body', rule: 'type', message }] });
+}
 
 /** Query values arrive as text; those of numeric fields are read before the rules look at them. */
 function withNumbers(sent: unknown, numeric: readonly string[]): unknown {
@@ -166,7 +184,10 @@ function rejection(issues: readonly z.core.$ZodIssue[], sent: unknown): AppError
 function ruleOf(issue: z.core.$ZodIssue, sent: unknown): string {
   if (issue.code === 'custom') return (issue.params?.['rule'] as string | undefined) ?? 'invalid';
   if (issue.code === 'invalid_type' && issue.expected === 'never') return 'unsupported';
-  if (issue.path.length > 0 && valueAt(sent, issue.path) === undefined) return 'required';
+  const value = valueAt(sent, issue.path);
+  // A null that comes here would clear what there has to be.
+  const isCleared = value === null && issue.path.length === 1;
+  if (isCleared || (issue.path.length > 0 && value === undefined)) return 'required';
   if (issue.code === 'invalid_union' && issue.path.at(-1) === 'channel') return 'enum';
   return RULES[issue.code] ?? 'invalid';
 }

@@ -1,9 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import type { ErrorCode } from '#core/domain/app-error.ts';
+import type { Warnings } from '#core/domain/warning.ts';
 import type { Span } from '#core/platform/telemetry.ts';
 import type { CallerOf, Caller, RouteAuth } from './auth.ts';
 import { idempotencyClaim, idempotencyKeyOf, type IdempotencyClaim } from './idempotency.ts';
+import { warningsField, warningsOf, withWarnings } from './request-warnings.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -45,6 +47,8 @@ export type RouteContext<A extends RouteAuth, P, Q, B> = {
   readonly body: B;
   /** Null where the request carries no idempotency key. */
   readonly idempotency: IdempotencyClaim | null;
+  /** What the answer will warn of. A handler may add to it until it answers, or until it stores its answer. */
+  readonly warnings: Warnings;
   readonly request: RequestFacts;
 };
 
@@ -83,9 +87,9 @@ export type Route<
   readonly auth: A;
   /** Path parameters; values that break it are 404. */
   readonly params?: P;
-  /** Query parameters, in camelCase; both spellings are read. */
+  /** Query parameters, in camelCase; both spellings are read, unknown ones are named in `warnings`. */
   readonly query?: Q;
-  /** Body, in camelCase; both spellings are read, unknown fields dropped. */
+  /** Body, in camelCase; both spellings are read, unknown fields dropped and named in `warnings`. */
   readonly body?: B;
   /** Reads an idempotency key from header or body. The body that handlers see is without it. */
   readonly idempotent?: boolean;
@@ -112,10 +116,11 @@ export const pageQuery = {
 /** Body of every list, newest first. */
 export function pageOf<Item extends z.ZodType>(
   item: Item,
-): z.ZodObject<{ items: z.ZodArray<Item>; nextCursor: z.ZodNullable<z.ZodString> }> {
+): z.ZodObject<{ items: z.ZodArray<Item>; nextCursor: z.ZodNullable<z.ZodString> } & typeof warningsField> {
   return z.object({
     items: z.array(item),
     nextCursor: z.string().nullable().describe('Null on the last page.'),
+    ...warningsField,
   });
 }
 
@@ -149,6 +154,7 @@ export function defineRoute<
       errors: route.errors ?? [],
       ...(route.examples === undefined ? {} : { examples: route.examples }),
     };
+    assertWarns(route.path, docs, response);
     app.route({
       method: route.method,
       url: route.path,
@@ -164,16 +170,21 @@ export function defineRoute<
         ...(response === undefined ? {} : { response: { [status]: response } }),
       },
       handler: async (request, reply) => {
-        const claim = idempotent ? claimOf(app, request, route.path) : null;
+        const warnings = warningsOf(request.body, request.query);
+        if (body === undefined && isGiven(request.body)) {
+          warnings.add({ field: 'body', message: 'Ignored: this request takes no body' });
+        }
+        const claim = idempotent ? claimOf(app, request, route.path, warnings) : null;
         const answer = await route.handler({
           caller: request.caller as CallerOf<A>,
           params: request.params as z.output<P>,
           query: request.query as z.output<Q>,
           body: (idempotent ? withoutKey(request.body) : request.body) as z.output<B>,
           idempotency: claim,
+          warnings,
           request: factsOf(request),
         });
-        return send(reply, status, answer);
+        return send(reply, status, answer, warnings);
       },
     });
   };
@@ -190,14 +201,36 @@ function factsOf(request: FastifyRequest): RequestFacts {
   };
 }
 
-function send(reply: FastifyReply, status: number, answer: Answer<unknown>): FastifyReply {
+/** What is read can hold what nobody reads: the answer has a place to say so. */
+function assertWarns(path: string, { hasInput }: RouteDocs, response: z.ZodType | undefined): void {
+  if (!hasInput || response === undefined) return;
+  const canWarn = response instanceof z.ZodObject && Object.hasOwn(response.shape, 'warnings');
+  if (!canWarn) throw new Error(`the response of ${path} lacks warningsField`);
+}
+
+function isGiven(body: unknown): boolean {
+  return body !== undefined && body !== null && (typeof body !== 'object' || Object.keys(body).length > 0);
+}
+
+function send(
+  reply: FastifyReply,
+  status: number,
+  answer: Answer<unknown>,
+  warnings: Warnings,
+): FastifyReply {
   reply.code(answer.status ?? status);
   if (answer.replayed === true) reply.header('idempotent-replayed', 'true');
   for (const [name, value] of Object.entries(answer.headers ?? {})) reply.header(name, value);
-  return reply.send(answer.body);
+  // A replay has what was stored: the first answer's.
+  return reply.send(answer.replayed === true ? answer.body : withWarnings(answer.body, warnings));
 }
 
-function claimOf(app: FastifyInstance, request: FastifyRequest, route: string): IdempotencyClaim | null {
+function claimOf(
+  app: FastifyInstance,
+  request: FastifyRequest,
+  route: string,
+  warnings: Warnings,
+): IdempotencyClaim | null {
   const field = (request.body as { idempotencyKey?: unknown } | null | undefined)?.idempotencyKey;
   const key = idempotencyKeyOf(request.headers['idempotency-key'], field);
   if (key === null) return null;
@@ -208,6 +241,7 @@ function claimOf(app: FastifyInstance, request: FastifyRequest, route: string): 
     route,
     key,
     body,
+    warnings,
   });
 }
 

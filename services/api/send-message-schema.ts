@@ -31,7 +31,7 @@ const mailbox = lineText(1, 320).refine((value) => parseMailbox(value) !== undef
 });
 
 const metadata = z
-  .record(z.string().min(1).max(64), z.union([z.string().max(500), z.number(), z.boolean()]))
+  .record(z.string().min(1).max(64), z.union([z.string().max(500), z.number(), z.boolean(), z.null()]))
   .refine((map) => Object.keys(map).length <= METADATA_PAIRS_MAX, {
     message: `Must have at most ${METADATA_PAIRS_MAX} pairs`,
     params: { rule: 'max' },
@@ -83,7 +83,7 @@ const HEADER_NAME =
 const PROVIDER_HEADER = /^X-(?:SMTPAPI|SG-|Mailgun-|MC-|PM-|SES-|MSYS-|Mailjet-)/i;
 
 const headers = z
-  .record(z.string(), z.string().max(998))
+  .record(z.string(), z.string().max(998).nullable())
   .check((context) => {
     for (const [name, value] of Object.entries(context.value)) {
       if (!HEADER_NAME.test(name) || PROVIDER_HEADER.test(name)) {
@@ -93,7 +93,8 @@ const headers = z
           params: { rule: 'header' },
           message: 'Has a header that is not allowed',
         });
-      } else if (!isLine(value)) context.issues.push({ ...lineIssue(context.value), path: [name] });
+      } else if (value !== null && !isLine(value))
+        context.issues.push({ ...lineIssue(context.value), path: [name] });
     }
   })
   .describe(

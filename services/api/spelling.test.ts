@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { AppError } from '#core/domain/app-error.ts';
-import { respell, spellingOf } from './spelling.ts';
+import { respell as respellAll, spellingOf } from './spelling.ts';
+
+const respell: (...args: Parameters<typeof respellAll>) => unknown = (...args) => respellAll(...args).value;
 
 const schema = z.object({
   bodyHtml: z.string().optional(),
@@ -51,14 +53,16 @@ describe('spelling', () => {
     expect(detailsOf(() => respell(spelling, sent))).toMatchObject([
       { field: 'attachments.0.contentType', rule: 'conflict' },
     ]);
-    expect(detailsOf(() => respell(spelling, { bodyHtml: null, body_html: 'a' }))).toMatchObject([
+    const withNull = { bodyHtml: null, body_html: 'a' };
+    expect(detailsOf(() => respell(spelling, withNull, { nulls: 'kept' }))).toMatchObject([
       { field: 'bodyHtml' },
     ]);
+    expect(respell(spelling, withNull)).toEqual({ bodyHtml: 'a' });
   });
 
   test('a union knows the fields of all its members', () => {
     const union = spellingOf(
-      z.discriminatedUnion('kind', [
+      z.union([
         z.object({ kind: z.literal('a'), someField: z.string() }),
         z.object({ kind: z.literal('b'), otherField: z.object({ deepField: z.string() }) }),
       ]),
@@ -79,5 +83,76 @@ describe('spelling', () => {
 
   test('what is no object is left for the rules to refuse', () => {
     for (const value of [null, 5, 'x', [1]]) expect(respell(spelling, value)).toEqual(value);
+  });
+});
+
+describe('null', () => {
+  const sent = {
+    bodyHtml: null,
+    template: { variables: { a: null }, some_name: null },
+    attachments: [{ content_type: null }, null],
+    metadata: { a: null },
+    junk: null,
+  };
+
+  test('is as absent where a field is known, and stays in maps of free keys', () => {
+    expect(respellAll(spelling, sent)).toEqual({
+      value: { template: { variables: { a: null } }, attachments: [{}, null], metadata: { a: null } },
+      warnings: [],
+    });
+  });
+
+  test('stays where it means to clear the field', () => {
+    expect(respell(spelling, sent, { nulls: 'kept' })).toEqual({
+      bodyHtml: null,
+      template: { variables: { a: null }, someName: null },
+      attachments: [{ contentType: null }, null],
+      metadata: { a: null },
+    });
+  });
+});
+
+describe('what is dropped', () => {
+  const warningsOf = (...args: Parameters<typeof respellAll>) => respellAll(...args).warnings;
+
+  test('is named with its place, what looks like a slip first', () => {
+    const sent = {
+      colour: 1,
+      body_htm: 'x',
+      attachments: [{ content_type: 'b' }, { contentTyp: 'b' }],
+      template: { variables: { any: '1' } },
+    };
+    expect(warningsOf(spelling, sent)).toEqual([
+      { field: 'body_htm', message: "Unknown field, ignored: did you mean 'bodyHtml'?" },
+      { field: 'attachments.1.contentTyp', message: "Unknown field, ignored: did you mean 'contentType'?" },
+      { field: 'colour', message: 'Unknown field, ignored' },
+    ]);
+    expect(warningsOf(spelling, { colour: 1 }, { kind: 'query parameter' })).toEqual([
+      { field: 'colour', message: 'Unknown query parameter, ignored' },
+    ]);
+    expect(warningsOf(spelling, { body_html: 'x', metadata: { any: 1 } })).toEqual([]);
+  });
+
+  test('of another variant is named once, whatever it holds, and is neither read nor suggested', () => {
+    const union = spellingOf(
+      z.discriminatedUnion('kind', [
+        z.object({ kind: z.literal('a'), someField: z.string().optional() }),
+        z.object({ kind: z.literal('b'), otherField: z.object({ deepField: z.string() }).optional() }),
+      ]),
+    );
+    expect(respellAll(union, { kind: 'a', other_field: { junk: 1 }, otherFiel: 1 })).toEqual({
+      value: { kind: 'a' },
+      warnings: [
+        { field: 'otherField', message: "Ignored: does not belong to kind 'a'" },
+        { field: 'otherFiel', message: 'Unknown field, ignored' },
+      ],
+    });
+  });
+
+  test('in masses costs little', () => {
+    const sent = Object.fromEntries(Array.from({ length: 30_000 }, (_, i) => [`bodyHtm${i}`, 1]));
+    expect(
+      warningsOf(spelling, sent).filter(({ message }) => message.includes('did you mean')).length,
+    ).toBeLessThan(51);
   });
 });

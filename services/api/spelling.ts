@@ -1,15 +1,27 @@
 import type { z } from 'zod';
 import { validationFailed, type ErrorDetail } from '#core/domain/app-error.ts';
+import { unknownField, type Warning } from '#core/domain/warning.ts';
 import { canonicalJson } from './idempotency.ts';
 
 /** Known fields of an object, and how to go on below them. Null: the value is the caller's own, keys and all. */
 export type Spelling = ObjectSpelling | { readonly items: Spelling } | null;
-type ObjectSpelling = { readonly fields: ReadonlyMap<string, Field> };
-/** Under each of its spellings. */
+type ObjectSpelling = {
+  /** Under each of their spellings. */
+  readonly fields: ReadonlyMap<string, Field>;
+  /** Where the value of one field decides which of the others count. */
+  readonly variants?: Variants;
+};
 type Field = { readonly name: string; readonly below: Spelling };
+type Variants = {
+  readonly by: string;
+  /** The names that count, for each value. */
+  readonly names: ReadonlyMap<unknown, ReadonlySet<string>>;
+};
 
 type Def = {
   readonly type: string;
+  readonly discriminator?: string;
+  readonly values?: readonly unknown[];
   readonly shape?: Readonly<Record<string, z.ZodType>>;
   readonly element?: z.ZodType;
   readonly innerType?: z.ZodType;
@@ -27,13 +39,18 @@ export function spellingOf(schema: z.ZodType): Spelling {
     const items = spellingOf(def.element);
     return items === null ? null : { items };
   }
-  if (def.options !== undefined) return merged(def.options.map(spellingOf));
+  if (def.options !== undefined) {
+    const union = merged(def.options.map(spellingOf));
+    return def.discriminator === undefined || union === null
+      ? union
+      : { ...union, variants: variantsOf(def.options, def.discriminator) };
+  }
   const inner = def.innerType ?? def.in;
   return inner === undefined ? null : spellingOf(inner);
 }
 
 /** A union knows the fields of all its members. */
-function merged(spellings: readonly Spelling[]): Spelling {
+function merged(spellings: readonly Spelling[]): ObjectSpelling | null {
   const fields = new Map<string, Field>();
   for (const spelling of spellings) {
     if (spelling === null || !('fields' in spelling)) continue;
@@ -55,38 +72,127 @@ function fieldsOf(fields: readonly Field[]): ObjectSpelling {
   };
 }
 
-/**
- * Gives known fields their camelCase name and drops unknown ones.
- * @throws AppError where both spellings of a field are there with different values.
- */
-export function respell(spelling: Spelling, value: unknown): unknown {
-  const conflicts: ErrorDetail[] = [];
-  const respelled = walk(spelling, value, '', conflicts);
-  if (conflicts.length > 0) throw validationFailed(...conflicts);
-  return respelled;
+function variantsOf(options: readonly z.ZodType[], by: string): Variants {
+  const names = new Map<unknown, ReadonlySet<string>>();
+  for (const option of options) {
+    const { shape = {} } = option.def as unknown as Def;
+    const { values = [] } = (shape[by]?.def ?? {}) as Partial<Def>;
+    for (const value of values) names.set(value, new Set(Object.keys(shape)));
+  }
+  return { by, names };
 }
 
-function walk(spelling: Spelling, value: unknown, path: string, conflicts: ErrorDetail[]): unknown {
-  if (spelling === null || typeof value !== 'object' || value === null) return value;
-  if ('items' in spelling) {
-    return Array.isArray(value)
-      ? value.map((item, i) => walk(spelling.items, item, `${path}${i}.`, conflicts))
-      : value;
+export type Respelled = {
+  readonly value: unknown;
+  /** Of what was dropped; first what looks like a slip. */
+  readonly warnings: readonly Warning[];
+};
+
+export type RespellOptions = {
+  /** What a null means that is the value of a known field: that the field is not there, or that it is to be cleared. */
+  readonly nulls?: 'absent' | 'kept';
+  readonly kind?: 'field' | 'query parameter';
+};
+
+/**
+ * Gives known fields their camelCase name and drops the others: unknown ones, and those that the object's variant does
+ * not have.
+ * @throws AppError where both spellings of a field are there with different values.
+ */
+export function respell(spelling: Spelling, value: unknown, options: RespellOptions = {}): Respelled {
+  const { nulls = 'absent', kind = 'field' } = options;
+  const walk = new Walk(nulls, kind);
+  const respelled = walk.visit(spelling, value, '');
+  if (walk.conflicts.length > 0) throw validationFailed(...walk.conflicts);
+  return { value: respelled, warnings: walk.warnings() };
+}
+
+/** A body can hold tens of thousands of unknown fields; looking for what each may have meant would be dear. */
+const LOOKED_AT_MAX = 50;
+/** Stands for those that are only counted: an answer names fewer. */
+const ONE_MORE: Warning = { field: 'body', message: 'Unknown field, ignored' };
+
+class Walk {
+  readonly conflicts: ErrorDetail[] = [];
+  readonly #nulls: 'absent' | 'kept';
+  readonly #kind: 'field' | 'query parameter';
+  readonly #near: Warning[] = [];
+  readonly #others: Warning[] = [];
+  #ignored = 0;
+
+  constructor(nulls: 'absent' | 'kept', kind: 'field' | 'query parameter') {
+    this.#nulls = nulls;
+    this.#kind = kind;
   }
-  if (Array.isArray(value)) return value;
-  const known: Record<string, unknown> = {};
-  for (const [sentName, inner] of Object.entries(value)) {
-    const field = spelling.fields.get(sentName);
-    if (field === undefined || inner === undefined) continue;
-    const { name, below } = field;
-    const one = walk(below, inner, `${path}${name}.`, conflicts);
-    if (Object.hasOwn(known, name) && canonicalJson(one) !== canonicalJson(known[name])) {
-      const message = 'Both spellings of the field are present with different values';
-      conflicts.push({ field: path + name, rule: 'conflict', message });
+
+  warnings(): readonly Warning[] {
+    return this.#ignored === 0 ? NO_WARNINGS : [...this.#near, ...this.#others];
+  }
+
+  visit(spelling: Spelling, value: unknown, place: string): unknown {
+    if (spelling === null || typeof value !== 'object' || value === null) return value;
+    if ('items' in spelling) {
+      return Array.isArray(value)
+        ? value.map((item, i) => this.visit(spelling.items, item, `${place}${i}.`))
+        : value;
     }
-    known[name] = one;
+    return Array.isArray(value) ? value : this.#visitObject(spelling, value, place);
   }
-  return known;
+
+  #visitObject(spelling: ObjectSpelling, sent: object, place: string): object {
+    const variant = variantOf(spelling, sent);
+    const known: Record<string, unknown> = {};
+    for (const [sentName, inner] of Object.entries(sent)) {
+      const field = spelling.fields.get(sentName);
+      if (inner === undefined || (inner === null && (field === undefined || this.#nulls === 'absent')))
+        continue;
+      if (field === undefined || (variant !== undefined && !variant.names.has(field.name))) {
+        this.#ignore(place, sentName, spelling, field, variant);
+        continue;
+      }
+      const { name, below } = field;
+      const one = this.visit(below, inner, `${place}${name}.`);
+      if (Object.hasOwn(known, name) && canonicalJson(one) !== canonicalJson(known[name])) {
+        const message = 'Both spellings of the field are present with different values';
+        this.conflicts.push({ field: place + name, rule: 'conflict', message });
+      }
+      known[name] = one;
+    }
+    return known;
+  }
+
+  #ignore(
+    place: string,
+    sentName: string,
+    { fields }: ObjectSpelling,
+    field: Field | undefined,
+    variant: Variant | undefined,
+  ): void {
+    this.#ignored += 1;
+    if (field !== undefined && variant !== undefined) {
+      const message = `Ignored: does not belong to ${variant.by} '${variant.value}'`;
+      this.#others.push({ field: place + field.name, message });
+    } else if (this.#ignored > LOOKED_AT_MAX) {
+      this.#others.push(ONE_MORE);
+    } else {
+      const names = variant?.names ?? new Set(Array.from(fields.values(), ({ name }) => name));
+      const { warning, isNear } = unknownField(place, sentName, [...names], this.#kind);
+      (isNear ? this.#near : this.#others).push(warning);
+    }
+  }
+}
+
+const NO_WARNINGS: readonly Warning[] = [];
+
+type Variant = { readonly by: string; readonly value: string; readonly names: ReadonlySet<string> };
+
+/** Undefined where there are none, or where the value that decides is missing or wrong. */
+function variantOf({ variants }: ObjectSpelling, sent: object): Variant | undefined {
+  if (variants === undefined) return undefined;
+  const { by } = variants;
+  const value = (sent as Record<string, unknown>)[by];
+  const names = variants.names.get(value);
+  return names === undefined ? undefined : { by, value: String(value), names };
 }
 
 function snakeCase(name: string): string {

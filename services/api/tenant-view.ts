@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { TenantFacts } from '#core/store/directory.ts';
 import { SUSPENSION_REASONS, type SuspensionReason } from '#core/store/tenants.ts';
+import { warningsField } from './request-warnings.ts';
 
 export const TENANT_STATUSES = ['provisioning', 'active', 'suspended', 'deleting', 'deleted'] as const;
 
@@ -23,6 +24,7 @@ export const Tenant = z
       .string()
       .nullable()
       .describe('Namespace and name of the cluster resource that owns plan, suspension and deletion.'),
+    ...warningsField,
   })
   .meta({ id: 'Tenant' });
 

@@ -116,6 +116,7 @@ const VENDORS: Readonly<Record<string, RegExp>> = {
   nodemailer: /^services\/providers\//,
   'libphonenumber-js': /^services\/(core\/domain|api)\//,
   'email-addresses': /^services\/(core\/domain|api|providers)\//,
+  'fastest-levenshtein': /^services\/core\/domain\//,
   'lru-cache': /^services\//,
   zod: /^services\//,
 };

@@ -34,6 +34,7 @@ import {
 } from '../admin-change.ts';
 import type { MemberCaller } from '../auth.ts';
 import { pageFrom } from '../cursor.ts';
+import { warningsField } from '../request-warnings.ts';
 import { defineRoute, IdParams, pageOf, pageQuery, type RouteModule } from '../routes-kit.ts';
 import { text } from '../fields.ts';
 import { timeField } from '../time-field.ts';
@@ -74,6 +75,7 @@ const ApiKey = z
       .datetime()
       .nullable()
       .describe('While `rotating`: until when the former key is good too.'),
+    ...warningsField,
   })
   .meta({ id: 'ApiKey' });
 const ApiKeyWithSecret = ApiKey.extend({

@@ -25,6 +25,7 @@ import {
 } from '../admin-change.ts';
 import type { MemberCaller } from '../auth.ts';
 import { pageFrom } from '../cursor.ts';
+import { warningsField } from '../request-warnings.ts';
 import { defineRoute, pageOf, pageQuery, type RouteModule } from '../routes-kit.ts';
 import { text } from '../fields.ts';
 
@@ -45,6 +46,7 @@ const Member = z
       .describe('Null for somebody named by subject: what address they have is theirs to tell.'),
     role: z.enum(ROLES),
     createdAt: z.iso.datetime(),
+    ...warningsField,
   })
   .meta({ id: 'Member' });
 

@@ -41,6 +41,7 @@ import {
   settingsRejected,
 } from '../provider-secret.ts';
 import { Provider, viewProvider } from '../provider-view.ts';
+import { warningsField } from '../request-warnings.ts';
 import {
   defineRoute,
   IdParams,
@@ -207,20 +208,21 @@ function update({ sql, keyring, notify }: AdminDeps): RouteModule {
     path: '/v1/admin/providers/:id',
     summary: 'Change a provider account',
     description:
-      'What is left out stays. `publicConfig` replaces all settings. Where a change decides where or how the secret travels (host, port, encryption, user, account at the vendor), it needs `secretConfig` in the same call. New settings or a new secret are `unverified`, and a check of them starts by itself. 409 `invalid_state`: somebody else changed the account meanwhile.',
+      'What is left out stays. `publicConfig` replaces all settings, null takes them away. Where a change decides where or how the secret travels (host, port, encryption, user, account at the vendor), it needs `secretConfig` in the same call. New settings or a new secret are `unverified`, and a check of them starts by itself. 409 `invalid_state`: somebody else changed the account meanwhile.',
     tag,
     auth: writer,
     params: IdParams,
     body: z.object({
       label: fields.label.optional(),
-      publicConfig: fields.publicConfig.optional(),
+      publicConfig: fields.publicConfig.nullable().optional(),
       secretConfig: fields.secretConfig.optional(),
       rateLimitPerSecond: fields.rateLimitPerSecond.optional(),
     }),
     response: Provider,
     errors,
     handler: async ({ caller, params, body, request }) => {
-      const { label, publicConfig, secretConfig, rateLimitPerSecond } = body;
+      const { label, secretConfig, rateLimitPerSecond } = body;
+      const publicConfig = body.publicConfig === null ? {} : body.publicConfig;
       const before = await peek(sql, caller, params.id);
       if (Object.values(body).every((value) => value === undefined)) return { body: viewProvider(before) };
       const tenantId = caller.tenant.id;
@@ -298,7 +300,7 @@ function replaceSecret(deps: AdminDeps): RouteModule {
     params: IdParams,
     body: z.object({ secretConfig: fields.secretConfig }),
     response: z
-      .object({ id: z.uuid(), secretVersion: z.int().min(1), rotatedAt: z.iso.datetime() })
+      .object({ id: z.uuid(), secretVersion: z.int().min(1), rotatedAt: z.iso.datetime(), ...warningsField })
       .meta({ id: 'ProviderSecret' }),
     errors,
     handler: async ({ caller, params, body, request }) => {

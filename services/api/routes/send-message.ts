@@ -11,6 +11,7 @@ import { earlierAnswer } from '../admin-change.ts';
 import { rateHeaders } from '../app.ts';
 import type { KeyCaller } from '../auth.ts';
 import type { RateMemory } from '../rate-memory.ts';
+import { warningsField, withWarnings } from '../request-warnings.ts';
 import { newMessageRow, sendsPerMinute, type Accepted } from '../new-message.ts';
 import { defineRoute, type Answer, type RouteContext, type RouteModule } from '../routes-kit.ts';
 import { SendMessage } from '../send-message-schema.ts';
@@ -38,6 +39,7 @@ const AcceptedMessage = z
     segments: z.int().optional().describe('Only for `sms`.'),
     encoding: z.string().optional().describe('Only for `sms`.'),
     test: z.literal(true).optional().describe('Sent with a test key: no provider is called.'),
+    ...warningsField,
   })
   .meta({ id: 'AcceptedMessage' });
 
@@ -48,10 +50,10 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
   const { sql, batcher, rateMemory, metrics } = deps;
 
   /** Checks that time or settings can turn against a request. A replay of what once passed them stays good. */
-  async function prepare({ body, caller, idempotency, request }: Context) {
-    const row = newMessageRow(body, caller, idempotency, Date.now(), request.traceparent);
+  async function prepare({ body, caller, idempotency, warnings, request }: Context) {
     if (caller.key.mode === 'live') await assertSender(caller, body);
-    return row;
+    const row = newMessageRow(body, caller, idempotency, Date.now(), request.traceparent);
+    return { ...row, response: withWarnings(row.response, warnings) };
   }
 
   async function assertSender(caller: KeyCaller, { channel, providerId }: SendMessage): Promise<void> {

@@ -1,0 +1,264 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startAdminApi, type AdminApi, type TestTenant } from '#test/support/admin-api.ts';
+import { get, LEAST, request, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
+
+let api: TestApi;
+let tenant: ApiTenant;
+let adminApi: AdminApi;
+let owned: TestTenant;
+beforeAll(async () => {
+  [api, adminApi] = await Promise.all([startTestApi(), startAdminApi()]);
+  [tenant, owned] = await Promise.all([api.tenant(), adminApi.tenant()]);
+});
+afterAll(async () => {
+  await api[Symbol.asyncDispose]();
+  await adminApi[Symbol.asyncDispose]();
+});
+
+const post = (body: unknown, headers?: Record<string, string>) => send(api.first, tenant.key, body, headers);
+const asOwner = (method: string, url: string, body?: unknown, key?: string) =>
+  adminApi.callAs('owner', owned, method, url, body, key);
+
+async function stored(id: string) {
+  const [row] = await api.admin`
+    select m.*, s.status, s.expires_at from messages m join message_states s using (id, purge_on) where m.id = ${id}`;
+  return row as Record<string, unknown>;
+}
+
+describe('a 202', () => {
+  test('says nothing where all was read', async () => {
+    for (const message of Object.values(LEAST)) {
+      const { status, body } = await post({
+        ...message,
+        ...(message.channel === 'email' ? { body: 'x' } : {}),
+      });
+      expect(status).toBe(202);
+      expect(body).not.toHaveProperty('warnings');
+    }
+  });
+
+  test.each([
+    [{ ...LEAST.sms, scheduledAt: '2030-01-01T00:00:00Z' }, 'scheduledAt', 'sendAt'],
+    [{ ...LEAST.sms, ttlSecond: 5 }, 'ttlSecond', 'ttlSeconds'],
+    [{ ...LEAST.sms, ttl: 5 }, 'ttl', 'ttlSeconds'],
+    [{ ...LEAST.email, html: '<p>x</p>' }, 'html', 'bodyHtml'],
+    [{ ...LEAST.email, body: 'x', cc: 'b@example.org' }, 'cc', 'to'],
+    [{ ...LEAST.email, body: 'x', 'reply-to': 'b@example.org' }, 'reply-to', 'replyTo'],
+    [{ ...LEAST.sms, external_ID: 'x' }, 'external_ID', 'externalId'],
+  ])('names the field that was meant in %j', async (message, field, meant) => {
+    const { status, body } = await post(message);
+    expect(status).toBe(202);
+    expect(body.warnings).toContainEqual({ field, message: expect.stringContaining(`'${meant}'`) });
+  });
+
+  test('names unknown fields, and fields of another channel', async () => {
+    const { status, body } = await post({
+      ...LEAST.sms,
+      subject: 'x',
+      body_html: 'x',
+      junk: 1,
+      nothing: null,
+    });
+    expect(status).toBe(202);
+    expect(body.warnings).toEqual([
+      { field: 'subject', message: "Ignored: does not belong to channel 'sms'" },
+      { field: 'bodyHtml', message: "Ignored: does not belong to channel 'sms'" },
+      { field: 'junk', message: 'Unknown field, ignored' },
+    ]);
+  });
+
+  test('of a repeated call warns as the first one did', async () => {
+    const first = await post({ ...LEAST.sms, junk: 1 }, { 'idempotency-key': 'warned' });
+    const again = await post({ ...LEAST.sms, other: 1 }, { 'idempotency-key': 'warned' });
+    expect(again.headers['idempotent-replayed']).toBe('true');
+    expect(again.body).toEqual(first.body);
+    expect(again.body.warnings).toEqual([{ field: 'junk', message: 'Unknown field, ignored' }]);
+    const silent = await post(LEAST.sms, { 'idempotency-key': 'silent' });
+    const loud = await post({ ...LEAST.sms, junk: 1 }, { 'idempotency-key': 'silent' });
+    expect(loud.body).toEqual(silent.body);
+  });
+
+  test('stays small, whatever the names and their number', async () => {
+    const junk = Object.fromEntries(
+      Array.from({ length: 5_000 }, (_, i) => [`${'\u202e<'.repeat(20)}${i}`, 1]),
+    );
+    const { status, body } = await post({ ...LEAST.sms, ...junk });
+    expect(status).toBe(202);
+    expect(body.warnings).toHaveLength(21);
+    expect(body.warnings.at(-1)).toEqual({ field: 'body', message: '4980 further warnings' });
+    expect(JSON.stringify(body.warnings)).not.toMatch(/[<\u202e]/);
+    expect(JSON.stringify(body.warnings).length).toBeLessThan(5_000);
+  });
+});
+
+describe('null', () => {
+  test('is as absent in a message, at every level of known fields', async () => {
+    const nulls = {
+      externalId: null,
+      send_at: null,
+      expiresAt: null,
+      category: null,
+      tags: null,
+      metadata: null,
+      subject: null,
+      idempotencyKey: null,
+    };
+    const sms = await post({ ...LEAST.sms, from: null, ...nulls });
+    expect(sms.status).toBe(202);
+    expect(sms.body).not.toHaveProperty('warnings');
+    expect(await stored(sms.body.id)).toMatchObject({
+      category: 'transactional',
+      tags: null,
+      metadata: null,
+    });
+    const email = await post({
+      ...LEAST.email,
+      bodyHtml: null,
+      body_html: '<p>x</p>',
+      headers: { 'X-A': null },
+    });
+    expect(email.status).toBe(202);
+    expect(await stored(email.body.id)).toMatchObject({ content: { html: '<p>x</p>', headers: {} } });
+    const media = { url: 'https://cdn.example/a.png', caption: null };
+    expect(
+      (await post({ channel: 'whatsapp', to: '+15550000001', body: null, template: null, media })).status,
+    ).toBe(202);
+  });
+
+  test('of a required field is a missing field', async () => {
+    const { status, body } = await post({ ...LEAST.sms, body: null });
+    expect([status, body.code, body.message]).toEqual([400, 'missing_field', "Field 'body' is required"]);
+  });
+
+  test('stays in maps of free keys', async () => {
+    const { body } = await post({ ...LEAST.push, data: { a: null }, metadata: { b: null } });
+    expect(await stored(body.id)).toMatchObject({ content: { data: { a: null } }, metadata: { b: null } });
+    const record = await get(api.first, `/v1/messages/${body.id}`, tenant.key);
+    expect(record.body.metadata).toEqual({ b: null });
+  });
+
+  test('is as absent in the other creates and in PUT', async () => {
+    const key = await asOwner('POST', '/v1/admin/api-keys', {
+      name: 'Key',
+      mode: null,
+      scopes: null,
+      rateLimitRpm: null,
+    });
+    expect([key.status, key.body.mode]).toEqual([201, 'live']);
+    const own = await adminApi.person();
+    const made = await adminApi.call('POST', '/v1/admin/tenants', {
+      as: own,
+      body: { name: 'Nulls', slug: 'nulls', plan: null },
+    });
+    expect([made.status, made.body.plan]).toEqual([201, 'free']);
+    const member = await asOwner('PUT', '/v1/admin/members', {
+      email: null,
+      subject: 'nobody',
+      role: 'viewer',
+    });
+    expect(member.status).toBe(200);
+    const provider = await asOwner('POST', '/v1/admin/providers', {
+      provider: 'simulator-sms',
+      label: 'Nulls',
+      publicConfig: null,
+      secretConfig: {},
+      rateLimitPerSecond: null,
+    });
+    expect([provider.status, provider.body.configPublic]).toEqual([201, {}]);
+  });
+
+  test('clears an optional field in PATCH, and is refused for a required one', async () => {
+    const { body: key } = await asOwner('POST', '/v1/admin/api-keys', { name: 'Patched', rateLimitRpm: 5 });
+    const patched = await asOwner('PATCH', `/v1/admin/api-keys/${key.id}`, {
+      rate_limit_rpm: null,
+      expiresAt: null,
+    });
+    expect([patched.status, patched.body.rateLimitRpm]).toEqual([200, null]);
+    for (const field of ['name', 'scopes']) {
+      const refused = await asOwner('PATCH', `/v1/admin/api-keys/${key.id}`, { [field]: null });
+      expect(refused).toMatchObject({ status: 400, body: { details: [{ field, rule: 'required' }] } });
+    }
+    const { body: account } = await asOwner('POST', '/v1/admin/providers', {
+      provider: 'simulator-sms',
+      label: 'Patched',
+      publicConfig: { any: 1 },
+      secretConfig: {},
+      rateLimitPerSecond: 5,
+    });
+    const url = `/v1/admin/providers/${account.id}`;
+    const cleared = await asOwner('PATCH', url, { publicConfig: null, rateLimitPerSecond: null });
+    expect(cleared).toMatchObject({ status: 200, body: { configPublic: {}, rateLimitPerSecond: null } });
+    for (const field of ['label', 'secretConfig']) {
+      const refused = await asOwner('PATCH', url, { [field]: null });
+      expect(refused).toMatchObject({ status: 400, body: { details: [{ field, rule: 'required' }] } });
+    }
+  });
+});
+
+describe('every other request that is read', () => {
+  test('warns of unknown fields, and a repeated one as the first did', async () => {
+    const first = await asOwner('POST', '/v1/admin/api-keys', { name: 'Key', rpm: 5 }, 'key-warned');
+    const warnings = [{ field: 'rpm', message: "Unknown field, ignored: did you mean 'rateLimitRpm'?" }];
+    expect(first).toMatchObject({ status: 201, body: { warnings } });
+    const again = await asOwner('POST', '/v1/admin/api-keys', { name: 'Key' }, 'key-warned');
+    expect(again.body).toEqual(first.body);
+    const { id } = first.body;
+    const read = await asOwner('GET', `/v1/admin/api-keys/${id}`);
+    expect(read.body).not.toHaveProperty('warnings');
+    for (const [method, url, body] of [
+      ['PATCH', `/v1/admin/api-keys/${id}`, { junk: 1 }],
+      ['POST', `/v1/admin/api-keys/${id}/rotate`, { junk: 1 }],
+      ['PUT', '/v1/admin/members', { subject: 'warned', role: 'viewer', junk: 1 }],
+      ['PATCH', `/v1/admin/tenants/${owned.id}`, { name: 'Name', junk: 1 }],
+      [
+        'POST',
+        '/v1/admin/providers',
+        { provider: 'simulator-sms', label: 'Warned', secretConfig: {}, junk: 1 },
+      ],
+      ['GET', '/v1/admin/providers?junk=1', undefined],
+      ['GET', '/v1/admin/audit-log?junk=1', undefined],
+    ] as const) {
+      const reply = await asOwner(method, url, body);
+      expect({ url, ...reply }).toMatchObject({ url, body: { warnings: [{ field: 'junk' }] } });
+    }
+  });
+
+  test('names an unknown query parameter with the one that was meant', async () => {
+    const { status, body } = await get(api.first, '/v1/messages?stauts=failed&per_page=5', tenant.key);
+    expect(status).toBe(200);
+    expect(body.warnings).toEqual([
+      { field: 'stauts', message: "Unknown query parameter, ignored: did you mean 'status'?" },
+      { field: 'per_page', message: "Unknown query parameter, ignored: did you mean 'limit'?" },
+    ]);
+  });
+
+  test('says of a body where none is taken that it was ignored', async () => {
+    const { body: account } = await asOwner('POST', '/v1/admin/providers', {
+      provider: 'simulator-sms',
+      label: 'No body',
+      secretConfig: {},
+    });
+    const url = `/v1/admin/providers/${account.id}/disable`;
+    const warnings = [{ field: 'body', message: 'Ignored: this request takes no body' }];
+    expect(await asOwner('POST', url, { reason: 'x' })).toMatchObject({ status: 200, body: { warnings } });
+    expect((await asOwner('POST', url, {})).body).not.toHaveProperty('warnings');
+  });
+});
+
+test.each([[[]], [[{ ...LEAST.sms }]], ['text'], [5], [true]])(
+  'a body that is no object is refused in so many words: %j',
+  async (sent) => {
+    const reply = await request(api.first, 'POST', '/v1/messages', {
+      body: JSON.stringify(sent),
+      headers: { 'x-service-key': tenant.key.text },
+    });
+    expect(reply).toMatchObject({
+      status: 400,
+      body: {
+        code: 'validation_failed',
+        message: 'Request body must be a JSON object',
+        details: [{ field: 'body', rule: 'type' }],
+      },
+    });
+  },
+);
