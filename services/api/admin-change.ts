@@ -1,9 +1,11 @@
 import { AppError, notFound } from '#core/domain/app-error.ts';
+import type { AuditFacts, AuditTrail } from '#core/domain/audit-entry.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import { includesRole, type Role } from '#core/domain/role.ts';
 import type { Subkeys } from '#core/domain/subkeys.ts';
 import type { KeyEncrypter } from '#core/platform/keyring.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres.ts';
+import { afterCommit } from '#core/store/after-commit.ts';
 import { recordAudit, type AuditOrigin } from '#core/store/audit-log.ts';
 import { lockTenant, type LockedTenant } from '#core/store/tenants.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
@@ -20,6 +22,7 @@ export type AdminDeps = {
   readonly cursors: Cursors;
   readonly subkeys: Subkeys;
   readonly notify: PublishNotice;
+  readonly audit: AuditTrail;
   /** Whether any signed-in user may create a tenant, or platform admins alone. */
   readonly selfServeTenants: boolean;
   /** Tenants that a user may own who is no platform admin. */
@@ -30,9 +33,17 @@ export type AdminDeps = {
 export type Change = {
   readonly tx: TransactionSql;
   readonly tenant: LockedTenant;
-  /** @param target The id of what is changed. */
-  readonly audit: (action: string, target: string) => Promise<void>;
+  readonly audit: Audit;
 };
+
+/**
+ * @param target The id of what is changed.
+ * @param facts What a replay after a restore needs beside it.
+ */
+type Audit = (action: string, target: string, facts?: AuditFacts) => Promise<void>;
+
+/** Where changes are written, and told after their commit. */
+type Changing = Pick<AdminDeps, 'sql' | 'audit'>;
 
 type Scope = { readonly tenantId: TenantId; readonly origin: AuditOrigin };
 
@@ -45,13 +56,17 @@ export function scopeOf(caller: MemberCaller, request: RequestFacts): Scope {
 }
 
 /** Changes of one tenant run one after the other, so that counts against limits and last-owner checks hold. */
-export function changeTenant<T>(sql: Sql, scope: Scope, work: (change: Change) => Promise<T>): Promise<T> {
-  return withTenant(sql, scope.tenantId, (tx) => changing(tx, scope, work));
+export function changeTenant<T>(
+  { sql, audit }: Changing,
+  scope: Scope,
+  work: (change: Change) => Promise<T>,
+): Promise<T> {
+  return withTenant(sql, scope.tenantId, (tx) => changing({ tx, trail: audit }, scope, work));
 }
 
 /** A create within a tenant, once per idempotency key. */
 export function createInTenant<Body>(
-  sql: Sql,
+  { sql, audit }: Changing,
   scope: Scope,
   claim: IdempotencyClaim | null,
   create: (change: Change) => Promise<Created<Body>>,
@@ -60,19 +75,25 @@ export function createInTenant<Body>(
   return createOnce<Body>(sql, {
     tenantId: scope.tenantId,
     claim,
-    create: (tx) => changing(tx, scope, create),
+    create: (tx) => changing({ tx, trail: audit }, scope, create),
     ...(restore === undefined ? {} : { restore }),
   });
 }
 
-async function changing<T>(
-  tx: TransactionSql,
-  { tenantId, origin }: Scope,
-  work: (change: Change) => Promise<T>,
-): Promise<T> {
-  const tenant = await lockTenant(tenantId, tx);
+type Telling = { readonly tx: TransactionSql; readonly trail: AuditTrail };
+
+async function changing<T>(telling: Telling, scope: Scope, work: (change: Change) => Promise<T>): Promise<T> {
+  const tenant = await lockTenant(scope.tenantId, telling.tx);
   if (tenant === undefined) throw notFound();
-  return work({ tx, tenant, audit: (action, target) => recordAudit(tenantId, tx, origin, action, target) });
+  return work({ tx: telling.tx, tenant, audit: auditTo(telling, scope) });
+}
+
+/** Writes entries into the transaction, and tells them once it is committed. */
+export function auditTo({ tx, trail }: Telling, { tenantId, origin }: Scope): Audit {
+  return async (action, target, facts = {}) => {
+    const entry = await recordAudit(tenantId, tx, origin, { action, target, facts });
+    afterCommit(tx, () => trail(entry));
+  };
 }
 
 class NothingStored extends Error {

@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify';
+import type { AuditTrail } from '#core/domain/audit-entry.ts';
 import type { Secret } from '#core/domain/secret.ts';
 import { deriveSubkeys } from '#core/domain/subkeys.ts';
 import type { Nats } from '#core/platform/broker.ts';
@@ -44,6 +45,7 @@ export type ApiDeps = {
   readonly keyring: KeyEncrypter;
   readonly metrics: ApiMetrics;
   readonly log: Logger;
+  readonly audit: AuditTrail;
   readonly settings: ApiSettings;
 };
 
@@ -131,6 +133,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
         cursors,
         subkeys,
         notify,
+        audit: deps.audit,
         selfServeTenants: settings.selfServeTenants,
         tenantsPerUserMax: settings.tenantsPerUserMax,
       }),

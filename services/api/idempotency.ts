@@ -3,6 +3,7 @@ import { AppError, validationFailed } from '#core/domain/app-error.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import type { Warnings } from '#core/domain/warning.ts';
 import { withDeadline, type Json, type Sql, type TransactionSql } from '#core/platform/postgres.ts';
+import { inTransaction } from '#core/store/after-commit.ts';
 import { DATABASE_DEADLINE_MS } from '#core/store/tenant-scope.ts';
 import { withWarnings } from './request-warnings.ts';
 
@@ -105,7 +106,7 @@ export function createOnce<Body>(
 ): Promise<CreateResult<Body>> {
   const { tenantId, claim, create, restore } = options;
   return withDeadline(
-    sql.begin(async (tx): Promise<CreateResult<Body>> => {
+    inTransaction(sql, async (tx): Promise<CreateResult<Body>> => {
       if (tenantId !== null) await tx`select set_config('app.tenant', ${tenantId}, true)`;
       const earlier = claim === null ? undefined : await claimed(tx, tenantId, claim);
       if (earlier !== undefined) {

@@ -1,6 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openHealthServer } from '#core/platform/health.ts';
+import { createAuditTrail } from '#core/platform/audit-trail.ts';
 import { createLogger } from '#core/platform/logger.ts';
 import { collectProcessMetrics, createApiMetrics } from '#core/platform/metrics.ts';
 import { openNats } from '#core/platform/nats.ts';
@@ -44,6 +45,7 @@ const api = await buildApi({
   keyring,
   metrics,
   log,
+  audit: createAuditTrail(createLogger({ level: 'info', component: 'api', context: traceFields })),
   settings: {
     ...access,
     publicBaseUrl: http.publicBaseUrl,

@@ -1,3 +1,4 @@
+import { createAuditTrail } from '#core/platform/audit-trail.ts';
 import { boundedStore } from '#core/platform/bounded-store.ts';
 import { openHealthServer } from '#core/platform/health.ts';
 import { openKube } from '#core/platform/kube.ts';
@@ -56,8 +57,12 @@ const kube = stack.use(
   }),
 );
 
+// At its own level: these lines are no diagnosis.
+const audit = createAuditTrail(
+  createLogger({ level: 'info', component: 'controller', context: traceFields }),
+);
 const store = boundedStore(
-  managedTenantStore(sql, cluster.issuer),
+  managedTenantStore(sql, cluster.issuer, audit),
   config.postgres.statementTimeoutMs + 1_000,
   { purgeSome: PURGE_DEADLINE_MS },
 );

@@ -4,7 +4,7 @@ import { providerSecretBinding } from '#core/domain/binding.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import { PLANS } from '#core/domain/plan.ts';
 import { KeyringError } from '#core/platform/keyring.ts';
-import type { OwnedSlug } from '#core/store/managed-tenants.ts';
+import type { GoneResource, OwnedSlug } from '#core/store/managed-tenants.ts';
 import { acceptBatch, acceptRow, seedProvider } from '#test/support/seed.ts';
 import { ISSUER, setupTenantReconciler, type TenantReconciling } from '#test/support/tenant-reconciler.ts';
 
@@ -16,6 +16,13 @@ beforeAll(async () => {
   s.putPlan('growth', PLANS.growth);
 });
 afterAll(() => s[Symbol.asyncDispose]());
+
+function resourceOf(key: string): GoneResource {
+  const tenant = s.tenants.get(key);
+  if (tenant === undefined) throw new Error('no tenant');
+  const { uid, creationTimestamp: createdAt } = tenant.metadata;
+  return { slug: key.split('/')[1] ?? '', uid, ref: key, createdAt };
+}
 
 type Row = {
   id: string;
@@ -526,7 +533,7 @@ describe('deletion with Purge', () => {
         keys: step === 'destroy' ? { ...keys, destroy: (id: TenantId) => cut(keys.destroy(id)) } : keys,
         store: {
           ...store,
-          ...(step === 'beginPurge' && { beginPurge: (owned: OwnedSlug) => cut(store.beginPurge(owned)) }),
+          ...(step === 'beginPurge' && { beginPurge: (gone: GoneResource) => cut(store.beginPurge(gone)) }),
           ...(step === 'purgeSome' && { purgeSome: (owned: OwnedSlug) => cut(store.purgeSome(owned, 10)) }),
           ...(step === 'endPurge' && { endPurge: (owned: OwnedSlug) => cut(store.endPurge(owned)) }),
         },
@@ -543,7 +550,7 @@ describe('deletion with Purge', () => {
   test('that has begun cannot be taken back by changing the policy', async () => {
     const { key, id } = await full();
     s.remove(key);
-    await s.store.beginPurge({ slug: key.split('/')[1] ?? '', uid: s.tenants.get(key)?.metadata.uid ?? '' });
+    await s.store.beginPurge(resourceOf(key));
     const tenant = s.tenants.get(key);
     if (tenant === undefined) throw new Error('no tenant');
     s.tenants.set(key, { ...tenant, spec: { ...tenant.spec, deletionPolicy: 'Retain' } });
@@ -553,7 +560,7 @@ describe('deletion with Purge', () => {
 
   test('whose resource was forced away is ended by the next one of its name, which then begins anew', async () => {
     const { key, id } = await full();
-    await s.store.beginPurge({ slug: key.split('/')[1] ?? '', uid: s.tenants.get(key)?.metadata.uid ?? '' });
+    await s.store.beginPurge(resourceOf(key));
     s.putTenant({}, { key, uid: randomUUID(), createdAt: '2026-03-01T00:00:00Z' });
     await s.reconcile(key);
     expect(condition(key, 'Applied')).toMatchObject({ status: 'False', reason: 'Purging' });

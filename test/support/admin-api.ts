@@ -10,6 +10,7 @@ import { ROLES, type Role } from '#core/domain/role.ts';
 import { secret } from '#core/domain/secret.ts';
 import type { Keyring } from '#core/platform/keyring.ts';
 import { openLocalKeyring } from '#core/platform/local-keyring.ts';
+import { createAuditTrail } from '#core/platform/audit-trail.ts';
 import { createLogger } from '#core/platform/logger.ts';
 import { createApiMetrics } from '#core/platform/metrics.ts';
 import { openPostgres, type Sql } from '#core/platform/postgres.ts';
@@ -18,7 +19,7 @@ import { DEFAULT_HTTP_LIMITS } from '../../services/api/http-limits.ts';
 import type { Notice } from '../../services/api/notices.ts';
 import { startOidcIssuer, type OidcIssuer } from './oidc-issuer.ts';
 import { seedTenant } from './seed.ts';
-import { testDatabase } from './servers.ts';
+import { testDatabase, type TestDatabase } from './servers.ts';
 
 const AUDIENCE = 'despatch';
 export const TEST_PEPPER = 'pepper of the tests, long enough for all';
@@ -55,6 +56,7 @@ export type CallOptions = {
 };
 
 export type AdminApi = AsyncDisposable & {
+  readonly database: TestDatabase;
   readonly app: FastifyInstance;
   /** The superuser's connection. */
   readonly admin: Sql;
@@ -111,15 +113,17 @@ export async function startAdminApi({
   );
   const notices: AdminApi['notices'] = [];
   const logLines: string[] = [];
+  const log = createLogger({
+    level: 'debug',
+    component: 'api',
+    destination: { write: (line) => void logLines.push(line) },
+  });
   const { app, stop } = await buildApi({
     sql,
     keyring,
     metrics: createApiMetrics(),
-    log: createLogger({
-      level: 'debug',
-      component: 'api',
-      destination: { write: (line) => void logLines.push(line) },
-    }),
+    log,
+    audit: createAuditTrail(log),
     nats: {
       isConnected: () => false,
       publishWakes: () => Promise.resolve({ failed: [] }),
@@ -185,6 +189,7 @@ export async function startAdminApi({
   const owned = stack.move();
   return {
     app,
+    database,
     admin,
     issuer,
     keyring,

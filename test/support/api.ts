@@ -13,6 +13,7 @@ import {
   type KeyMode,
 } from '#core/domain/service-key.ts';
 import { deriveSubkeys } from '#core/domain/subkeys.ts';
+import { createAuditTrail } from '#core/platform/audit-trail.ts';
 import { createLogger } from '#core/platform/logger.ts';
 import { createApiMetrics, type ApiMetrics } from '#core/platform/metrics.ts';
 import { openPostgres, type Sql } from '#core/platform/postgres.ts';
@@ -105,6 +106,7 @@ export async function startTestApi(): Promise<TestApi> {
       sql,
       metrics,
       log,
+      audit: createAuditTrail(log),
       keyring: {
         encrypt: () => Promise.resolve('test:ciphertext'),
         ensureKey: () => Promise.resolve(),

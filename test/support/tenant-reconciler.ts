@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
+import type { AuditEntry } from '#core/domain/audit-entry.ts';
 import { newId, type TenantId } from '#core/domain/ids.ts';
 import { PLANS } from '#core/domain/plan.ts';
 import { secret } from '#core/domain/secret.ts';
@@ -61,6 +62,7 @@ export async function setupTenantReconciler() {
   const tenants = new Map<string, TenantResource>();
   const plans = new Map<string, PlanResource>();
   const writes: Write[] = [];
+  const audited: AuditEntry[] = [];
   let clock = () => new Date();
   const update = (tenant: TenantResource, change: Partial<TenantResource>): void => {
     const key = `${tenant.metadata.namespace}/${tenant.metadata.name}`;
@@ -71,7 +73,7 @@ export async function setupTenantReconciler() {
     if (isGone) tenants.delete(key);
     else tenants.set(key, next);
   };
-  const store = managedTenantStore(open(database.controllerUrl), ISSUER);
+  const store = managedTenantStore(open(database.controllerUrl), ISSUER, (entry) => void audited.push(entry));
   const deps: TenantDeps = {
     tenants,
     plans,
@@ -119,6 +121,8 @@ export async function setupTenantReconciler() {
     tenants,
     plans,
     deps,
+    /** What was told to the log, in order. */
+    audited,
     setClock: (next: () => Date): void => void (clock = next),
     /** With other parts than the real ones in some places. */
     reconcilerWith: (parts: Partial<TenantDeps>) => createTenantReconciler({ ...deps, ...parts }),

@@ -87,7 +87,8 @@ export function apiKeyRoutes(deps: AdminDeps): RouteModule[] {
   return [create(deps), list(deps), read(deps), update(deps), revoke(deps), rotate(deps)];
 }
 
-function create({ sql, subkeys, notify }: AdminDeps): RouteModule {
+function create(deps: AdminDeps): RouteModule {
+  const { subkeys, notify } = deps;
   return defineRoute({
     method: 'POST',
     path: '/v1/admin/api-keys',
@@ -107,7 +108,7 @@ function create({ sql, subkeys, notify }: AdminDeps): RouteModule {
     errors: ['plan_limit_reached', 'idempotency_mismatch'],
     handler: async ({ caller, body, idempotency, request }) => {
       const result = await createInTenant<ApiKeyWithSecret>(
-        sql,
+        deps,
         scopeOf(caller, request),
         idempotency,
         async ({ tx, tenant, audit }) => {
@@ -189,7 +190,7 @@ function read({ sql }: AdminDeps): RouteModule {
   });
 }
 
-function update({ sql, notify }: AdminDeps): RouteModule {
+function update(deps: AdminDeps): RouteModule {
   return defineRoute({
     method: 'PATCH',
     path: '/v1/admin/api-keys/:id',
@@ -211,7 +212,7 @@ function update({ sql, notify }: AdminDeps): RouteModule {
       const id = params.id as ApiKeyId;
       const { name, rateLimitRpm, expiresAt } = body;
       const scopes = body.scopes === undefined ? undefined : inOrder(body.scopes);
-      const key = await changeTenant(sql, scopeOf(caller, request), async (change) => {
+      const key = await changeTenant(deps, scopeOf(caller, request), async (change) => {
         const before = await present(caller, change, id);
         if (Object.values(body).every((value) => value === undefined)) return before;
         if (before.status === 'revoked')
@@ -223,16 +224,19 @@ function update({ sql, notify }: AdminDeps): RouteModule {
           rateLimitRpm,
           expiresAt: expiry,
         });
-        await change.audit('api_key.updated', id);
+        await change.audit('api_key.updated', id, {
+          ...(scopes === undefined ? {} : { scopes }),
+          ...(expiry === undefined ? {} : { expiresAt: isoOrNull(expiry) }),
+        });
         return present(caller, change, id);
       });
-      notify('key', { tenantId: caller.tenant.id, id });
+      deps.notify('key', { tenantId: caller.tenant.id, id });
       return { body: viewApiKey(key) };
     },
   });
 }
 
-function revoke({ sql, notify }: AdminDeps): RouteModule {
+function revoke(deps: AdminDeps): RouteModule {
   return defineRoute({
     method: 'DELETE',
     path: '/v1/admin/api-keys/:id',
@@ -243,17 +247,17 @@ function revoke({ sql, notify }: AdminDeps): RouteModule {
     params: IdParams,
     handler: async ({ caller, params, request }) => {
       const id = params.id as ApiKeyId;
-      await changeTenant(sql, scopeOf(caller, request), async (change) => {
+      await changeTenant(deps, scopeOf(caller, request), async (change) => {
         await present(caller, change, id);
         if (await revokeApiKey(caller.tenant.id, change.tx, id)) await change.audit('api_key.revoked', id);
       });
-      notify('key', { tenantId: caller.tenant.id, id });
+      deps.notify('key', { tenantId: caller.tenant.id, id });
       return { body: undefined };
     },
   });
 }
 
-function rotate({ sql, subkeys, notify }: AdminDeps): RouteModule {
+function rotate(deps: AdminDeps): RouteModule {
   return defineRoute({
     method: 'POST',
     path: '/v1/admin/api-keys/:id/rotate',
@@ -268,8 +272,8 @@ function rotate({ sql, subkeys, notify }: AdminDeps): RouteModule {
     errors: ['invalid_state'],
     handler: async ({ caller, params, body: { graceSeconds }, request }) => {
       const id = params.id as ApiKeyId;
-      const secret = deriveKeySecret(subkeys['key-secret'], id, randomBytes(NONCE_BYTES));
-      const key = await changeTenant(sql, scopeOf(caller, request), async (change) => {
+      const secret = deriveKeySecret(deps.subkeys['key-secret'], id, randomBytes(NONCE_BYTES));
+      const key = await changeTenant(deps, scopeOf(caller, request), async (change) => {
         const { status } = await present(caller, change, id);
         if (status === 'revoked' || status === 'expired') {
           throw new AppError('invalid_state', { message: `API key is ${status}` });
@@ -279,13 +283,13 @@ function rotate({ sql, subkeys, notify }: AdminDeps): RouteModule {
           caller.tenant.id,
           change.tx,
           id,
-          hashKeySecret(subkeys['key-hash'], secret),
+          hashKeySecret(deps.subkeys['key-hash'], secret),
           graceUntil,
         );
-        await change.audit('api_key.rotated', id);
+        await change.audit('api_key.rotated', id, { graceUntil: isoOrNull(graceUntil) });
         return present(caller, change, id);
       });
-      notify('key', { tenantId: caller.tenant.id, id });
+      deps.notify('key', { tenantId: caller.tenant.id, id });
       return { body: shown(viewApiKey(key), secret) };
     },
   });

@@ -102,7 +102,7 @@ function read({ sql }: AdminDeps): RouteModule {
   });
 }
 
-function invite({ sql, notify }: AdminDeps): RouteModule {
+function invite(deps: AdminDeps): RouteModule {
   return defineRoute({
     method: 'PUT',
     path: '/v1/admin/members',
@@ -121,23 +121,23 @@ function invite({ sql, notify }: AdminDeps): RouteModule {
     handler: async ({ caller, body, request }) => {
       const person = personOf(body);
       const { tenant, user } = caller;
-      const member = await changeTenant(sql, scopeOf(caller, request), async (change) => {
+      const member = await changeTenant(deps, scopeOf(caller, request), async (change) => {
         const known = await findMemberLike(tenant.id, change.tx, user.issuer, person);
         if (known !== undefined) return moveRole(caller, change, known, body.role);
         if (body.role === 'owner') assertRole(caller.role, 'owner');
         const { members } = await countMembers(tenant.id, change.tx);
         assertBelow(members, change.tenant.limits.membersMax, 'membersMax');
         const userId = await inviteMember(tenant.id, change.tx, user.issuer, person, body.role);
-        await change.audit('member.added', userId);
+        await change.audit('member.added', userId, { role: body.role });
         return present(caller, change, userId);
       });
-      notify('tenant', { tenantId: tenant.id });
+      deps.notify('tenant', { tenantId: tenant.id });
       return { body: viewMember(member) };
     },
   });
 }
 
-function changeRole({ sql, notify }: AdminDeps): RouteModule {
+function changeRole(deps: AdminDeps): RouteModule {
   return defineRoute({
     method: 'PUT',
     path: '/v1/admin/members/:userId',
@@ -149,16 +149,16 @@ function changeRole({ sql, notify }: AdminDeps): RouteModule {
     response: Member,
     errors: ['insufficient_role', 'last_owner'],
     handler: async ({ caller, params, body, request }) => {
-      const member = await changeTenant(sql, scopeOf(caller, request), async (change) =>
+      const member = await changeTenant(deps, scopeOf(caller, request), async (change) =>
         moveRole(caller, change, await present(caller, change, params.userId as UserId), body.role),
       );
-      notify('tenant', { tenantId: caller.tenant.id });
+      deps.notify('tenant', { tenantId: caller.tenant.id });
       return { body: viewMember(member) };
     },
   });
 }
 
-function remove({ sql, notify }: AdminDeps): RouteModule {
+function remove(deps: AdminDeps): RouteModule {
   return defineRoute({
     method: 'DELETE',
     path: '/v1/admin/members/:userId',
@@ -168,13 +168,13 @@ function remove({ sql, notify }: AdminDeps): RouteModule {
     params: UserParams,
     errors: ['insufficient_role', 'last_owner'],
     handler: async ({ caller, params, request }) => {
-      await changeTenant(sql, scopeOf(caller, request), async (change) => {
+      await changeTenant(deps, scopeOf(caller, request), async (change) => {
         const member = await present(caller, change, params.userId as UserId);
         await assertMayChange(caller, change, member, null);
         await removeMember(caller.tenant.id, change.tx, member.userId);
-        await change.audit('member.removed', member.userId);
+        await change.audit('member.removed', member.userId, { since: member.createdAt.toISOString() });
       });
-      notify('tenant', { tenantId: caller.tenant.id });
+      deps.notify('tenant', { tenantId: caller.tenant.id });
       return { body: undefined };
     },
   });
@@ -196,7 +196,10 @@ async function moveRole(
   if (member.role === role) return member;
   await assertMayChange(caller, change, member, role);
   await setRole(caller.tenant.id, change.tx, member.userId, role);
-  await change.audit('member.role_changed', member.userId);
+  await change.audit('member.role_changed', member.userId, {
+    role,
+    since: member.createdAt.toISOString(),
+  });
   return { ...member, role };
 }
 

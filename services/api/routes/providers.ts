@@ -99,7 +99,8 @@ export function providerRoutes(deps: AdminDeps): RouteModule[] {
   ];
 }
 
-function create({ sql, keyring, notify }: AdminDeps): RouteModule {
+function create(deps: AdminDeps): RouteModule {
+  const { sql, keyring, notify } = deps;
   return defineRoute({
     method: 'POST',
     path: '/v1/admin/providers',
@@ -139,7 +140,7 @@ function create({ sql, keyring, notify }: AdminDeps): RouteModule {
         ciphertext,
       };
       const result = await createInTenant(
-        sql,
+        deps,
         scopeOf(caller, request),
         idempotency,
         async ({ tx, tenant, audit }) => {
@@ -202,7 +203,8 @@ function read({ sql }: AdminDeps): RouteModule {
   });
 }
 
-function update({ sql, keyring, notify }: AdminDeps): RouteModule {
+function update(deps: AdminDeps): RouteModule {
+  const { sql, keyring, notify } = deps;
   return defineRoute({
     method: 'PATCH',
     path: '/v1/admin/providers/:id',
@@ -242,7 +244,7 @@ function update({ sql, keyring, notify }: AdminDeps): RouteModule {
         ciphertext !== undefined ||
         (publicConfig !== undefined &&
           (before.status === 'invalid' || isOtherConfig(provider, before.configPublic, publicConfig)));
-      const account = await changeTenant(sql, scopeOf(caller, request), async (change) => {
+      const account = await changeTenant(deps, scopeOf(caller, request), async (change) => {
         const current = await present(caller, change.tx, id);
         if (publicConfig !== undefined || ciphertext !== undefined) assertUnchanged(before, current);
         await updateProvider(tenantId, change.tx, id, {
@@ -414,16 +416,16 @@ async function move(
 
 /** One change of one account, told to everybody after its commit. */
 async function changeAccount<T>(
-  { sql, notify }: AdminDeps,
+  deps: AdminDeps,
   caller: MemberCaller,
   id: string,
   request: RequestFacts,
   work: (change: Change, account: ProviderAccount) => Promise<T>,
 ): Promise<T> {
-  const result = await changeTenant(sql, scopeOf(caller, request), async (change) =>
+  const result = await changeTenant(deps, scopeOf(caller, request), async (change) =>
     work(change, await present(caller, change.tx, id)),
   );
-  notify('provider', { tenantId: caller.tenant.id, id });
+  deps.notify('provider', { tenantId: caller.tenant.id, id });
   return result;
 }
 

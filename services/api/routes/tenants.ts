@@ -5,7 +5,6 @@ import { PLAN_NAMES, type PlanName } from '#core/domain/plan.ts';
 import type { Role } from '#core/domain/role.ts';
 import { SLUG } from '#core/domain/slug.ts';
 import type { TransactionSql } from '#core/platform/postgres.ts';
-import { recordAudit } from '#core/store/audit-log.ts';
 import { directoryStore, type TenantFacts } from '#core/store/directory.ts';
 import {
   countOwnedTenants,
@@ -24,6 +23,7 @@ import {
   assertBelow,
   assertNotSuspended,
   assertRole,
+  auditTo,
   changeTenant,
   earlierAnswer,
   insufficientRole,
@@ -53,7 +53,8 @@ export function tenantRoutes(deps: AdminDeps): RouteModule[] {
   return [create(deps), list(deps), read(deps), update(deps), suspend(deps), resume(deps)];
 }
 
-function create({ sql, notify, selfServeTenants, tenantsPerUserMax }: AdminDeps): RouteModule {
+function create(deps: AdminDeps): RouteModule {
+  const { sql, notify, selfServeTenants, tenantsPerUserMax } = deps;
   return defineRoute({
     method: 'POST',
     path: '/v1/admin/tenants',
@@ -92,7 +93,8 @@ function create({ sql, notify, selfServeTenants, tenantsPerUserMax }: AdminDeps)
           }
           const tenant = await createTenant(tx, { id, ...body, owner: caller.user.id });
           if (tenant === undefined) throw new AppError('slug_taken');
-          await recordAudit(id, tx, originOf(caller, request), 'tenant.created', id);
+          const scope = { tenantId: id, origin: originOf(caller, request) };
+          await auditTo({ tx, trail: deps.audit }, scope)('tenant.created', id);
           return { status: 201, body: viewTenant(tenant) };
         },
       });
@@ -146,7 +148,8 @@ function read({ sql }: AdminDeps): RouteModule {
   });
 }
 
-function update({ sql, notify }: AdminDeps): RouteModule {
+function update(deps: AdminDeps): RouteModule {
+  const { sql, notify } = deps;
   return defineRoute({
     method: 'PATCH',
     path: '/v1/admin/tenants/:id',
@@ -166,7 +169,7 @@ function update({ sql, notify }: AdminDeps): RouteModule {
         if (plan !== undefined) throw insufficientRole('platform admin');
       }
       const tenant = await changeTenant(
-        sql,
+        deps,
         { tenantId: id, origin: originOf(caller, request) },
         async (change) => {
           if (!caller.isPlatformAdmin) assertNotSuspended(change.tenant);
@@ -220,16 +223,16 @@ function resume(deps: AdminDeps): RouteModule {
 }
 
 async function moveSuspension(
-  { sql, notify }: AdminDeps,
+  deps: AdminDeps,
   caller: UserCaller,
   id: TenantId,
   reason: SuspensionReason | null,
   request: RequestFacts,
 ): Promise<z.output<typeof Tenant>> {
-  const { tenant: before } = await reach(sql, caller, id);
+  const { tenant: before } = await reach(deps.sql, caller, id);
   if (!caller.isPlatformAdmin) throw insufficientRole('platform admin');
   const tenant = await changeTenant(
-    sql,
+    deps,
     { tenantId: id, origin: originOf(caller, request) },
     async (change) => {
       const { status } = change.tenant;
@@ -238,11 +241,11 @@ async function moveSuspension(
       if (status === 'active' ? reason === null : reason === before.suspensionReason)
         return present(change.tx, id);
       await setSuspension(id, change.tx, reason, caller.user.id);
-      await change.audit(reason === null ? 'tenant.resumed' : 'tenant.suspended', id);
+      await change.audit(reason === null ? 'tenant.resumed' : 'tenant.suspended', id, { reason });
       return present(change.tx, id);
     },
   );
-  notify('tenant', { tenantId: id });
+  deps.notify('tenant', { tenantId: id });
   return viewTenant(tenant);
 }
 

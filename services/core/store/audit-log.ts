@@ -1,3 +1,4 @@
+import type { AuditEntry, AuditFacts } from '#core/domain/audit-entry.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import type { TransactionSql } from '#core/platform/postgres.ts';
 
@@ -19,17 +20,23 @@ export type AuditRecord = AuditOrigin & {
   readonly at: Date;
 };
 
-/** Belongs in the transaction of the change that it tells of, so that neither is kept without the other. */
+/**
+ * Belongs in the transaction of the change that it tells of, so that neither is kept without the other.
+ * @param facts For the entry outside the database alone.
+ */
 export async function recordAudit(
   tenantId: TenantId,
   tx: TransactionSql,
   origin: AuditOrigin,
-  action: string,
-  target: string,
-): Promise<void> {
-  await tx`
+  { action, target, facts }: Pick<AuditEntry, 'action' | 'target'> & { readonly facts: AuditFacts },
+): Promise<AuditEntry> {
+  const { actor, requestId } = origin;
+  const [row] = await tx<{ id: string; seq: number; at: Date }[]>`
     insert into audit_log (tenant_id, actor, action, target, ip, request_id, app_name)
-    values (${tenantId}, ${origin.actor}, ${action}, ${target}, ${origin.ip}, ${origin.requestId}, ${origin.appName})`;
+    values (${tenantId}, ${actor}, ${action}, ${target}, ${origin.ip}, ${requestId}, ${origin.appName})
+    returning id, seq, at`;
+  if (row === undefined) throw new Error('an audit entry returned no row');
+  return { ...row, at: row.at.toISOString(), tenantId, actor, action, target, requestId, facts };
 }
 
 export type AuditQuery = {

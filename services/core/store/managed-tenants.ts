@@ -1,4 +1,5 @@
-import type { ProviderAccountId, TenantId } from '#core/domain/ids.ts';
+import type { AuditEntry, AuditFacts, AuditTrail } from '#core/domain/audit-entry.ts';
+import { newId, type ProviderAccountId, type TenantId } from '#core/domain/ids.ts';
 import type { StatedLimits } from '#core/domain/plan.ts';
 import type { Json, Sql } from '#core/platform/postgres.ts';
 import type { TenantStatus } from './directory.ts';
@@ -97,8 +98,11 @@ export type GoneResource = OwnedSlug & {
  * Tenants that cluster resources declare. Every change is one transaction, fenced in the database by the resource's
  * identity and generation, so that a controller with an old view of the cluster changes nothing.
  * @param issuer Whose people the named owners are.
+ * @param audit Told of what was changed as soon as the commit is known, also where the caller waits no longer.
  */
-export function managedTenantStore(sql: Sql, issuer: string) {
+export function managedTenantStore(sql: Sql, issuer: string, audit: AuditTrail) {
+  /** Purges that were told of: a long one is begun again with every slice. */
+  const told = new Set<string>();
   return {
     async find(slug: string): Promise<StoredTenant | undefined> {
       const [row] = await sql<Row[]>`select * from managed_tenant(${slug})`;
@@ -109,10 +113,11 @@ export function managedTenantStore(sql: Sql, issuer: string) {
     async apply(
       wanted: WantedTenant,
     ): Promise<{ readonly outcome: ApplyOutcome; readonly id: TenantId | null }> {
-      const [row] = await sql<{ outcome: ApplyOutcome; id: TenantId | null }[]>`
-        select outcome, id from apply_tenant(${sql.json({ ...wanted, issuer } as unknown as Json)})`;
+      const [row] = await sql<{ outcome: ApplyOutcome; id: TenantId | null; audit: AuditJson | null }[]>`
+        select outcome, id, audit from apply_tenant(${sql.json({ ...wanted, issuer } as unknown as Json)})`;
       if (row === undefined) throw new Error('apply_tenant returned no row');
-      return row;
+      if (row.audit !== null) audit(toAuditEntry(row.audit));
+      return { outcome: row.outcome, id: row.id };
     },
 
     /**
@@ -120,15 +125,25 @@ export function managedTenantStore(sql: Sql, issuer: string) {
      * name left behind; undefined where there is none.
      */
     async retain({ slug, uid, ref, createdAt }: GoneResource): Promise<TenantId | undefined> {
-      const [row] = await sql<{ id: TenantId | null }[]>`
-        select retain_tenant(${slug}, ${uid}, ${ref}, ${createdAt}::timestamptz) as id`;
-      return row?.id ?? undefined;
+      const [row] = await sql<{ entry: AuditJson | null }[]>`
+        select retain_tenant(${slug}, ${uid}, ${ref}, ${createdAt}::timestamptz) as entry`;
+      if (row === undefined || row.entry === null) return undefined;
+      audit(toAuditEntry(row.entry));
+      return row.entry.tenant_id;
     },
 
     /** The tenant whose intake and delivery have ended; undefined where the resource owns none. */
-    async beginPurge({ slug, uid }: OwnedSlug): Promise<TenantId | undefined> {
+    async beginPurge({ slug, uid, ref, createdAt }: GoneResource): Promise<TenantId | undefined> {
       const [row] = await sql<{ id: TenantId | null }[]>`select begin_purge(${slug}, ${uid}) as id`;
-      return row?.id ?? undefined;
+      const id = row?.id ?? undefined;
+      if (id !== undefined && !told.has(uid)) {
+        told.add(uid);
+        // The tenant's own log goes with its rows.
+        const made = { id: newId<string>(), seq: null, at: new Date().toISOString(), requestId: null };
+        const done = { actor: `resource:${ref}`, action: 'tenant.purge_begun', target: id };
+        audit({ ...made, ...done, tenantId: id, facts: { uid, createdAt } });
+      }
+      return id;
     },
 
     /** @param most Messages of one transaction. */
@@ -153,6 +168,7 @@ export function managedTenantStore(sql: Sql, issuer: string) {
     /** False where messages have come in the meantime. */
     async endPurge({ slug, uid }: OwnedSlug): Promise<boolean> {
       const [row] = await sql<{ done: boolean }[]>`select end_purge(${slug}, ${uid}) as done`;
+      if (row?.done === true) told.delete(uid);
       return row?.done ?? false;
     },
 
@@ -176,6 +192,33 @@ export function managedTenantStore(sql: Sql, issuer: string) {
         select replace_ciphertext(${tenantId}, ${providerId}, ${replacement.old}, ${replacement.new}) as moved`;
       return row?.moved ?? false;
     },
+  };
+}
+
+/** A row of the audit log as JSON. */
+type AuditJson = {
+  readonly id: string;
+  readonly seq: number;
+  readonly at: string;
+  readonly tenant_id: TenantId;
+  readonly actor: string;
+  readonly action: string;
+  readonly target: string;
+  readonly details: AuditFacts;
+};
+
+function toAuditEntry({ tenant_id, details, id, seq, at, actor, action, target }: AuditJson): AuditEntry {
+  const time = new Date(at).toISOString();
+  return {
+    id,
+    seq,
+    at: time,
+    tenantId: tenant_id,
+    actor,
+    action,
+    target,
+    requestId: null,
+    facts: details,
   };
 }
 

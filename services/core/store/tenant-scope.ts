@@ -1,5 +1,6 @@
 import type { TenantId } from '#core/domain/ids.ts';
 import { withDeadline, type Sql, type TransactionSql } from '#core/platform/postgres.ts';
+import { inTransaction } from './after-commit.ts';
 
 /** Longest wait for a transaction of the api, in milliseconds. */
 export const DATABASE_DEADLINE_MS = 5_000;
@@ -16,14 +17,14 @@ export function withTenant<T>(
   deadlineMs: number = DATABASE_DEADLINE_MS,
 ): Promise<T> {
   return withDeadline(
-    sql.begin(async (tx) => {
+    inTransaction(sql, async (tx) => {
       // Sent together with the first statement of `work`: no round trip of its own.
       const [, result] = await Promise.all([
         tx`select set_config('app.tenant', ${tenantId}, true)`.execute(),
         work(tx),
       ]);
       return result;
-    }) as Promise<T>,
+    }),
     deadlineMs,
   );
 }

@@ -127,7 +127,8 @@ create table audit_log (
   request_id text,
   app_name text,
   details jsonb not null default '{}',
-  at timestamptz not null default now()
+  -- Of the moment and not of the transaction's begin: changes of a tenant wait for each other, and are told in order.
+  at timestamptz not null default clock_timestamp()
 );
 create index audit_log_tenant on audit_log (tenant_id, seq desc);
 

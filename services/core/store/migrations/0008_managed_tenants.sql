@@ -66,8 +66,8 @@ $$;
 -- Makes the tenant what its resource says, in one transaction. `wanted`: {id, slug, name, plan, limits, overrides,
 -- suspension, uid, ref, createdAt, generation, planUid, planGeneration, issuer, owners}; `id` names a tenant that is
 -- new. Outcomes: applied; taken (the slug is another's); stale (a newer resource, or a newer generation of it or of its
--- plan, has spoken); purging (its rows are being deleted).
-create function apply_tenant(wanted jsonb) returns table (outcome text, id uuid)
+-- plan, has spoken); purging (its rows are being deleted). `audit`: the entry that was written.
+create function apply_tenant(wanted jsonb) returns table (outcome text, id uuid, audit jsonb)
 language plpgsql security definer set search_path = despatch, pg_temp as $$
 #variable_conflict use_column
 declare
@@ -75,6 +75,7 @@ declare
   t tenants;
   o record;
   who uuid;
+  entry audit_log;
 begin
   select * into w from jsonb_to_record(wanted) as x (id uuid, slug text, name text, plan text, limits jsonb,
     overrides jsonb, suspension text, uid text, ref text, "createdAt" timestamptz, generation bigint, "planUid" text,
@@ -82,7 +83,7 @@ begin
 
   perform lock_resource(w.uid);
   if exists (select from gone_resources g where g.uid = w.uid) then
-    return query select 'stale', null::uuid;
+    return query select 'stale', null::uuid, null::jsonb;
     return;
   end if;
   insert into tenants (id, slug, name, plan, owner_ref, owner_created_at)
@@ -92,16 +93,16 @@ begin
   end if;
   select * into t from tenants x where x.slug = w.slug for no key update;
   if t.id is null or t.owner_ref is distinct from w.ref then
-    return query select 'taken', t.id;
+    return query select 'taken', t.id, null::jsonb;
     return;
   end if;
   if t.status in ('deleting', 'deleted') then
-    return query select 'purging', t.id;
+    return query select 'purging', t.id, null::jsonb;
     return;
   end if;
   if not speaks_for(t, w.uid, w.ref, w."createdAt", w.generation)
     or (t.owner_plan_uid = w."planUid" and t.owner_plan_generation > w."planGeneration") then
-    return query select 'stale', t.id;
+    return query select 'stale', t.id, null::jsonb;
     return;
   end if;
 
@@ -133,18 +134,21 @@ begin
   end loop;
   insert into audit_log (tenant_id, actor, action, target, details)
   values (t.id, 'resource:' || w.ref, 'tenant.applied', t.id::text,
-    jsonb_build_object('generation', w.generation, 'plan', w.plan, 'planGeneration', w."planGeneration"));
-  return query select 'applied', t.id;
+    jsonb_build_object('uid', w.uid, 'createdAt', w."createdAt", 'generation', w.generation, 'plan', w.plan,
+      'planGeneration', w."planGeneration", 'suspension', w.suspension))
+  returning * into entry;
+  return query select 'applied', t.id, to_jsonb(entry);
 end $$;
 
 -- The resource is gone and its tenant stays: suspended, with all it has, and nobody's until a resource of the same
 -- namespace and name takes it back. A resource lets go of what it owns, and of what an older one of its name left behind;
 -- never of what a younger one has taken over, which a controller with an old view does not know of. Creation times are
--- whole seconds: of two in one, neither lets go of the other's. Returns the tenant where there was something to do.
-create function retain_tenant(of_slug text, of_uid text, of_ref text, of_created timestamptz) returns uuid
+-- whole seconds: of two in one, neither lets go of the other's. Returns the audit entry where there was something to do.
+create function retain_tenant(of_slug text, of_uid text, of_ref text, of_created timestamptz) returns jsonb
 language plpgsql security definer set search_path = despatch, pg_temp as $$
 declare
   who uuid;
+  entry audit_log;
 begin
   perform lock_resource(of_uid);
   perform note_gone(of_uid);
@@ -157,9 +161,12 @@ begin
     and t.status in ('provisioning', 'active', 'suspended')
   returning t.id into who;
   if who is not null then
-    insert into audit_log (tenant_id, actor, action, target) values (who, 'resource:' || of_ref, 'tenant.retained', who::text);
+    insert into audit_log (tenant_id, actor, action, target, details) values (who, 'resource:' || of_ref,
+      'tenant.retained', who::text, jsonb_build_object('uid', of_uid, 'createdAt', of_created))
+    returning * into entry;
+    return to_jsonb(entry);
   end if;
-  return who;
+  return null;
 end $$;
 
 -- Purging ---------------------------------------------------------------------------------------------------------------
