@@ -1,0 +1,82 @@
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+import { z } from 'zod';
+import type { AuditEntry } from '#core/domain/audit-entry.ts';
+
+const Fact = z.union([z.string(), z.number(), z.null(), z.array(z.string())]);
+const Entry = z.object({
+  v: z.literal(1),
+  id: z.uuid(),
+  seq: z.number().nullable(),
+  at: z.iso.datetime(),
+  tenantId: z.uuid(),
+  actor: z.string(),
+  action: z.string(),
+  target: z.string(),
+  requestId: z.string().nullable(),
+  facts: z.record(z.string(), Fact),
+});
+const Line = z.object({ event: z.literal('audit'), audit: Entry });
+
+/** Under which a collector keeps the line that a container wrote. */
+const WRAPPERS = ['log', 'message', 'line'] as const;
+
+type AuditLines = {
+  /** Each once, in the order in which they happened. */
+  readonly entries: readonly AuditEntry[];
+  /** Lines that say they are of the audit log and cannot be read: what they told is not done. */
+  readonly unreadable: number;
+};
+
+/**
+ * The audit entries among the lines of a log. Other lines are passed over, and so is what a collector puts around one: a
+ * prefix, as of `kubectl logs --prefix`, or an object that holds it as text.
+ */
+export async function readAuditLines(inputs: readonly Readable[]): Promise<AuditLines> {
+  const entries = new Map<string, AuditEntry>();
+  let unreadable = 0;
+  for (const input of inputs) {
+    for await (const line of createInterface({ input, crlfDelay: Infinity })) {
+      if (!line.includes('audit')) continue;
+      const found = parseLine(line);
+      if (found === 'unreadable') unreadable += 1;
+      else if (found !== undefined) entries.set(found.id, found);
+    }
+  }
+  return { entries: [...entries.values()].toSorted(inOrder), unreadable };
+}
+
+function parseLine(line: string): AuditEntry | 'unreadable' | undefined {
+  const start = line.indexOf('{');
+  const value = start === -1 ? undefined : parseJson(line.slice(start));
+  // Cut off in the middle, as the last line of a copied file.
+  if (value === undefined) return /"event":"audit"/.test(line) ? 'unreadable' : undefined;
+  return readEntry(value);
+}
+
+function readEntry(value: unknown): AuditEntry | 'unreadable' | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  const fields = value as Readonly<Record<string, unknown>>;
+  if (fields['event'] === 'audit') {
+    const line = Line.safeParse(fields);
+    return line.success ? line.data.audit : 'unreadable';
+  }
+  for (const name of WRAPPERS) {
+    const inner = fields[name];
+    if (typeof inner === 'string' && inner.startsWith('{')) return parseLine(inner.trimEnd());
+  }
+  return undefined;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function inOrder(a: AuditEntry, b: AuditEntry): number {
+  if (a.at !== b.at) return a.at < b.at ? -1 : 1;
+  return (a.seq ?? Infinity) < (b.seq ?? Infinity) ? -1 : 1;
+}

@@ -1,0 +1,154 @@
+import type { AuditEntry } from '#core/domain/audit-entry.ts';
+import { ROLES, type Role } from '#core/domain/role.ts';
+
+type LastSuspension = {
+  /** Null: the tenant was active in the end. */
+  readonly reason: string | null;
+  readonly at: string;
+  readonly by: string;
+  /** The resource that let go of it and is gone. */
+  readonly goneUid: string | null;
+};
+
+export type LastMembership = {
+  readonly isRemoved: boolean;
+  /** The role in the end; null where none was told. */
+  readonly role: Role | null;
+  /** When the membership began, as far as told: it stays the same when an invitation is taken up under another id. */
+  readonly since: string | null;
+};
+
+export type LastKey = {
+  readonly isRevoked: boolean;
+  /** Null: not told. */
+  readonly scopes: readonly string[] | null;
+  /** The secret that the database knows is good until then at most. Null: nothing was told. */
+  readonly until: string | null;
+};
+
+type LastProvider = 'deleted' | 'disabled' | 'enabled';
+
+/** What became of one tenant after the time that the database was restored to. */
+export type LastWords = {
+  /** The resource whose deletion began a purge; from then on nothing else matters. */
+  readonly purge: { readonly uid: string; readonly at: string } | null;
+  readonly suspension: LastSuspension | null;
+  readonly members: ReadonlyMap<string, LastMembership>;
+  readonly keys: ReadonlyMap<string, LastKey>;
+  readonly providers: ReadonlyMap<string, LastProvider>;
+  /** Resources that are known to be gone. */
+  readonly gone: readonly string[];
+  /** What cannot be made again out of the log, by action: secrets and settings are not in it. */
+  readonly lost: ReadonlyMap<string, number>;
+};
+
+type Draft = {
+  purge: LastWords['purge'];
+  suspension: LastSuspension | null;
+  members: Map<string, LastMembership>;
+  keys: Map<string, LastKey>;
+  providers: Map<string, LastProvider>;
+  gone: string[];
+  lost: Map<string, number>;
+};
+
+/** The last word about everything that was changed, by tenant. @param entries In the order in which they happened. */
+export function lastWords(entries: readonly AuditEntry[]): ReadonlyMap<string, LastWords> {
+  const tenants = new Map<string, Draft>();
+  for (const entry of entries) {
+    const draft = tenants.get(entry.tenantId) ?? newDraft();
+    tenants.set(entry.tenantId, draft);
+    take(draft, entry);
+  }
+  return tenants;
+}
+
+const newDraft = (): Draft => ({
+  purge: null,
+  suspension: null,
+  members: new Map(),
+  keys: new Map(),
+  providers: new Map(),
+  gone: [],
+  lost: new Map(),
+});
+
+const NO_KEY: LastKey = { isRevoked: false, scopes: null, until: null };
+
+function take(draft: Draft, entry: AuditEntry): void {
+  const { action, target, at, actor, facts } = entry;
+  const uid = textOf(facts['uid']);
+  const key = draft.keys.get(target) ?? NO_KEY;
+  switch (action) {
+    case 'tenant.purge_begun':
+      draft.purge = { uid: uid ?? entry.tenantId, at };
+      if (uid !== null) draft.gone.push(uid);
+      return;
+    case 'tenant.suspended':
+    case 'tenant.resumed':
+      draft.suspension = { reason: textOf(facts['reason']), at, by: actor, goneUid: null };
+      return;
+    case 'tenant.applied':
+      draft.suspension = { reason: textOf(facts['suspension']), at, by: actor, goneUid: null };
+      return;
+    case 'tenant.retained':
+      draft.suspension = { reason: 'manual', at, by: actor, goneUid: uid };
+      if (uid !== null) draft.gone.push(uid);
+      return;
+    case 'member.removed':
+      draft.members.set(target, { isRemoved: true, role: null, since: textOf(facts['since']) });
+      return;
+    case 'member.added':
+    case 'member.role_changed': {
+      const since = textOf(facts['since']);
+      draft.members.set(target, { isRemoved: false, role: roleOf(facts['role']), since });
+      if (action === 'member.added') lose(draft, action);
+      return;
+    }
+    case 'api_key.revoked':
+      draft.keys.set(target, { ...key, isRevoked: true });
+      return;
+    case 'api_key.updated':
+      draft.keys.set(target, {
+        ...key,
+        scopes: Array.isArray(facts['scopes']) ? facts['scopes'] : key.scopes,
+        until: earlier(key.until, textOf(facts['expiresAt'])),
+      });
+      return;
+    case 'api_key.rotated':
+      // The new secret is not in the log; the one in the database had its time.
+      draft.keys.set(target, { ...key, until: earlier(key.until, textOf(facts['graceUntil']) ?? at) });
+      lose(draft, action);
+      return;
+    case 'provider.deleted':
+      draft.providers.set(target, 'deleted');
+      return;
+    case 'provider.disabled':
+      draft.providers.set(target, 'disabled');
+      return;
+    case 'provider.enabled':
+      draft.providers.set(target, 'enabled');
+      return;
+    case 'provider.verify_requested':
+      return;
+    default:
+      lose(draft, action);
+  }
+}
+
+function lose({ lost }: Draft, action: string): void {
+  lost.set(action, (lost.get(action) ?? 0) + 1);
+}
+
+function textOf(fact: AuditEntry['facts'][string] | undefined): string | null {
+  return typeof fact === 'string' ? fact : null;
+}
+
+function roleOf(fact: AuditEntry['facts'][string] | undefined): Role | null {
+  return ROLES.find((role) => role === fact) ?? null;
+}
+
+function earlier(a: string | null, b: string | null): string | null {
+  if (a === null || b === null) return a ?? b;
+  return Date.parse(a) <= Date.parse(b) ? a : b;
+}

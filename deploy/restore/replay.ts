@@ -1,0 +1,210 @@
+import type { AuditEntry } from '#core/domain/audit-entry.ts';
+import { ROLES } from '#core/domain/role.ts';
+import type { Sql, TransactionSql } from '#core/platform/postgres.ts';
+import { lastWords, type LastKey, type LastMembership, type LastWords } from './last-words.ts';
+import { purgeTenant } from './purge-tenant.ts';
+
+export type ReplaySummary = {
+  /** Entries that the database did not know: what happened after the time that it was restored to. */
+  readonly entries: number;
+  /** Rows that were changed, by what was done. */
+  readonly done: Readonly<Record<string, number>>;
+  /** Tenants that were purged, whether or not the database had them again: their keys must be gone. */
+  readonly purged: readonly string[];
+  /** Tenants that nobody owns any more. */
+  readonly ownerless: readonly string[];
+  /** What only people can make again, by action. */
+  readonly lost: Readonly<Record<string, number>>;
+};
+
+type ReplayOptions = {
+  /** False: everything is tried and taken back. */
+  readonly apply: boolean;
+  readonly destroyKey: (tenantId: string) => Promise<void>;
+};
+
+class TakenBack extends Error {
+  override readonly name = 'TakenBack';
+}
+
+/**
+ * Does again, in a database that was restored to an earlier time, what takes rights away: keys revoked, members removed
+ * or given a lower role, accounts disabled or deleted, tenants suspended and purged. Nothing gets a right that it had not
+ * at that time, but that a suspension ends which ended. What the database knows is left out, and what was done is
+ * written into its audit log: a second run finds nothing to do, and undoes nothing that was decided in between.
+ *
+ * No service may run meanwhile.
+ * @param sql As the owner of the schema's objects, with `despatch` as search path.
+ */
+export async function replayAudit(
+  sql: Sql,
+  entries: readonly AuditEntry[],
+  options: ReplayOptions,
+): Promise<ReplaySummary> {
+  const done: Record<string, number> = {};
+  const count = (what: string, rows: number): void => {
+    if (rows > 0) done[what] = (done[what] ?? 0) + rows;
+  };
+  const unknown = await onlyUnknown(sql, entries);
+  const tenants = lastWords(unknown);
+  const lost: Record<string, number> = {};
+  const ownerless: string[] = [];
+  const purges = [...tenants].flatMap(([id, { purge }]) => (purge === null ? [] : [{ id, ...purge }]));
+
+  await sql
+    .begin(async (tx) => {
+      for (const [tenantId, words] of tenants) {
+        for (const uid of words.gone)
+          await tx`insert into gone_resources (uid) values (${uid}) on conflict do nothing`;
+        if (words.purge !== null) continue;
+        for (const [action, n] of words.lost) lost[action] = (lost[action] ?? 0) + n;
+        const [present] = await tx`select from tenants where id = ${tenantId} for update`;
+        if (present === undefined) continue;
+        await settleTenant(tx, tenantId, words, count);
+        const [owner] =
+          await tx`select from members where tenant_id = ${tenantId} and role = 'owner' limit 1`;
+        if (owner === undefined) ownerless.push(tenantId);
+      }
+      await writeLog(
+        tx,
+        unknown.filter(({ tenantId }) => tenants.get(tenantId)?.purge === null),
+      );
+      if (!options.apply) throw new TakenBack();
+    })
+    .catch((error: unknown) => {
+      if (!(error instanceof TakenBack)) throw error;
+    });
+
+  for (const purge of purges) {
+    const [present] = await sql`select from tenants where id = ${purge.id}`;
+    if (present !== undefined) count('tenants purged', 1);
+    if (!options.apply) continue;
+    if (present !== undefined) await purgeTenant(sql, purge, () => options.destroyKey(purge.id));
+    else await options.destroyKey(purge.id);
+  }
+  return { entries: unknown.length, done, purged: purges.map(({ id }) => id), ownerless, lost };
+}
+
+/** Entries of the log are the measure of what the database knows: each was committed with its change. */
+async function onlyUnknown(sql: Sql, entries: readonly AuditEntry[]): Promise<AuditEntry[]> {
+  const known = new Set<string>();
+  const oldest = entries[0]?.at;
+  if (oldest === undefined) return [];
+  // Times of a transaction's parts differ by little.
+  const rows = sql<{ id: string }[]>`
+    select id from audit_log where at >= ${oldest}::timestamptz - interval '1 day'`.cursor(10_000);
+  for await (const part of rows) for (const { id } of part) known.add(id);
+  return entries.filter(({ id }) => !known.has(id));
+}
+
+type Count = (what: string, rows: number) => void;
+
+async function settleTenant(
+  tx: TransactionSql,
+  tenantId: string,
+  words: LastWords,
+  count: Count,
+): Promise<void> {
+  await settleSuspension(tx, tenantId, words, count);
+  for (const [userId, membership] of words.members)
+    await settleMember(tx, tenantId, { userId, ...membership }, count);
+  for (const [id, key] of words.keys) await settleKey(tx, tenantId, { id, ...key }, count);
+  for (const [id, state] of words.providers) {
+    if (state === 'deleted') {
+      const { count: rows } = await tx`
+        update providers set status = 'deleted', status_reason = null, ciphertext = null, previous_ciphertext = null,
+          previous_until = null, verify_requested_at = null, version = version + 1, deleted_at = now(), updated_at = now()
+        where tenant_id = ${tenantId} and id = ${id} and status <> 'deleted'`;
+      count('provider accounts deleted', rows);
+      continue;
+    }
+    const to = state === 'disabled' ? 'disabled' : 'active';
+    const { count: rows } = await tx`
+      update providers set status = ${to}, status_reason = null, version = version + 1, updated_at = now()
+      where tenant_id = ${tenantId} and id = ${id} and status <> 'deleted'
+        and (status = 'disabled') is distinct from ${to === 'disabled'}`;
+    count(`provider accounts ${state}`, rows);
+  }
+}
+
+async function settleSuspension(
+  tx: TransactionSql,
+  tenantId: string,
+  { suspension }: LastWords,
+  count: Count,
+): Promise<void> {
+  if (suspension === null) return;
+  const { reason, at, by, goneUid } = suspension;
+  const { count: rows } = await tx`
+    update tenants t set
+      status = ${reason === null ? 'active' : 'suspended'},
+      suspension_reason = ${reason},
+      suspended_at = case when ${reason}::text is null then null else coalesce(t.suspended_at, ${at}) end,
+      suspended_by = case when ${reason}::text is null then null else ${by} end,
+      updated_at = now()
+    where t.id = ${tenantId} and t.status in ('provisioning', 'active', 'suspended')
+      and (t.status = 'suspended', t.suspension_reason) is distinct from (${reason !== null}, ${reason}::text)`;
+  count(reason === null ? 'tenants resumed' : 'tenants suspended', rows);
+  if (goneUid !== null) await tx`update tenants set owner_uid = null where id = ${tenantId}`;
+}
+
+async function settleMember(
+  tx: TransactionSql,
+  tenantId: string,
+  { userId, isRemoved, role, since }: LastMembership & { readonly userId: string },
+  count: Count,
+): Promise<void> {
+  // Somebody who took an invitation up since is still invited here, under another id and since the same moment.
+  const isMeant = tx`m.tenant_id = ${tenantId} and (m.user_id = ${userId}
+    or (date_trunc('milliseconds', m.created_at) = ${since}::timestamptz
+      and exists (select from users u where u.id = m.user_id and u.subject is null)))`;
+  if (isRemoved) {
+    const { count: rows } = await tx`delete from members m where ${isMeant}`;
+    count('members removed', rows);
+  } else if (role !== null) {
+    const { count: rows } = await tx`
+      update members m set role = ${role}
+      where ${isMeant} and array_position(${[...ROLES]}::text[], m.role) < array_position(${[...ROLES]}::text[], ${role})`;
+    count('roles lowered', rows);
+  }
+}
+
+async function settleKey(
+  tx: TransactionSql,
+  tenantId: string,
+  { id, isRevoked, scopes, until }: LastKey & { readonly id: string },
+  count: Count,
+): Promise<void> {
+  if (scopes !== null) {
+    const { count: rows } = await tx`
+      update api_keys k set scopes = array(select s from unnest(k.scopes) s where s = any (${[...scopes]}))
+      where k.tenant_id = ${tenantId} and k.id = ${id} and not k.scopes <@ ${[...scopes]}`;
+    count('keys narrowed', rows);
+  }
+  if (until !== null) {
+    const { count: rows } = await tx`
+      update api_keys k set expires_at = ${until}, previous_secret_hash = null, grace_until = null
+      where k.tenant_id = ${tenantId} and k.id = ${id} and coalesce(k.expires_at, 'infinity') > ${until}::timestamptz`;
+    count('keys expired', rows);
+  }
+  const { count: rows } = await tx`
+    update api_keys k set revoked_at = now(), grace_until = null, previous_secret_hash = null
+    where k.tenant_id = ${tenantId} and k.id = ${id} and k.revoked_at is null
+      and (${isRevoked} or cardinality(k.scopes) = 0)`;
+  count('keys revoked', rows);
+}
+
+/** What happened is part of the tenant's log again, under its own time. Tenants that are not there have none. */
+async function writeLog(tx: TransactionSql, entries: readonly AuditEntry[]): Promise<void> {
+  const ROWS = 1_000;
+  for (let from = 0; from < entries.length; from += ROWS) {
+    const rows = entries.slice(from, from + ROWS);
+    await tx`
+      insert into audit_log (id, tenant_id, actor, action, target, request_id, at, details)
+      select x.id, x."tenantId", x.actor, x.action, x.target, x."requestId", x.at,
+        jsonb_build_object('replayed', true, 'facts', x.facts)
+      from jsonb_to_recordset(${tx.json(rows)}) as x (id uuid, "tenantId" uuid, actor text, action text,
+        target text, "requestId" text, at timestamptz, facts jsonb)
+      where exists (select from tenants t where t.id = x."tenantId")`;
+  }
+}
