@@ -1,11 +1,17 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { silentLogger } from '#core/platform/logger.ts';
+import type { UserId } from '#core/domain/ids.ts';
 import { buildApp } from './app.ts';
+import type { Authenticate } from './auth.ts';
 import { DEFAULT_HTTP_LIMITS, type HttpLimits } from './http-limits.ts';
-import { defineRoute } from './routes-kit.ts';
+import { defineRoute, type RouteModule } from './routes-kit.ts';
 
-async function setup(limits?: HttpLimits) {
+async function setup(
+  limits?: HttpLimits,
+  more: readonly RouteModule[] = [],
+  authenticate: Authenticate = () => Promise.resolve({ caller: null }),
+) {
   const route = defineRoute({
     method: 'POST',
     path: '/v1/things/:id',
@@ -18,15 +24,21 @@ async function setup(limits?: HttpLimits) {
   });
   return buildApp(
     {
-      authenticate: () => Promise.resolve({ caller: null }),
+      authenticate,
       log: silentLogger,
-      metrics: { routeKnown: () => {}, requestStarted: () => {}, requestFinished: () => {} },
+      metrics: {
+        routeKnown: () => {},
+        requestMemory: { from: () => {} },
+        bodyRefused: () => {},
+        requestStarted: () => {},
+        requestFinished: () => {},
+      },
       fingerprintKey: Buffer.alloc(32),
       trustProxy: false,
       publicBaseUrl: 'http://api.test',
       ...(limits === undefined ? {} : { limits }),
     },
-    [route],
+    [route, ...more],
   );
 }
 
@@ -47,6 +59,45 @@ test.each([
   const answer = await app.inject({ method: 'POST', url: '/v1/nothing', ...request });
   expect(answer.statusCode).toBe(404);
   expect(answer.json()).toMatchObject({ code: 'route_not_found' });
+});
+
+test('answers that nobody reads are held up to a bound, in the name of who asks', async () => {
+  const MIB = 1024 * 1024;
+  const long = defineRoute({
+    method: 'GET',
+    path: '/v1/long',
+    summary: 'Get a lot',
+    tag: 'Things',
+    auth: { kind: 'user' },
+    response: z.object({ text: z.string() }),
+    // More than sockets hold.
+    handler: async () => ({ body: { text: 'a'.repeat(20 * MIB) } }),
+  });
+  const user = { issuer: 'i', email: null, name: null };
+  const callers = ['a', 'b'].map((id) => ({ ...user, id: id as UserId, subject: id }));
+  await using app = await setup(
+    { ...DEFAULT_HTTP_LIMITS, memoryBytesMax: 100 * MIB },
+    [long],
+    (_, { authorization }) => {
+      const found = callers.find(({ id }) => id === authorization);
+      return { caller: found === undefined ? null : { kind: 'user', user: found, isPlatformAdmin: false } };
+    },
+  );
+  const origin = await app.listen({ port: 0, host: '127.0.0.1' });
+  const ending = new AbortController();
+  const ask = (authorization: string): Promise<number> =>
+    fetch(`${origin}/v1/long`, { headers: { authorization }, signal: ending.signal }).then(
+      ({ status }) => status,
+    );
+  const statuses = [await ask('a'), await ask('a'), await ask('a'), await ask('b')];
+  expect(statuses).toEqual([200, 200, 503, 200]);
+  ending.abort();
+  const askAndGo = async (): Promise<number> => {
+    const { status, body } = await fetch(`${origin}/v1/long`, { headers: { authorization: 'a' } });
+    await body?.cancel();
+    return status;
+  };
+  await expect.poll(askAndGo).toBe(200);
 });
 
 test('a process that is behind with its work refuses more, says when to come again, and recovers', async () => {

@@ -1,6 +1,6 @@
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { serializerCompiler } from 'fastify-type-provider-zod';
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { AppError } from '#core/domain/app-error.ts';
 import { newId } from '#core/domain/ids.ts';
 import type { Logger } from '#core/platform/logger.ts';
@@ -16,11 +16,20 @@ import {
   type HttpLimits,
 } from './http-limits.ts';
 import type { HttpMetrics } from './http-metrics.ts';
+import { createLingering } from './lingering.ts';
+import { createMemoryBudget, type MemoryBudget } from './memory-budget.ts';
 import { installDocs } from './openapi.ts';
-import { inputCompiler, readJson } from './read-input.ts';
+import { createReadBody, NoRoomError, ownerOf } from './read-body.ts';
+import { inputCompiler } from './read-input.ts';
 import type { RouteModule } from './routes-kit.ts';
+import { createSlowBodies } from './slow-bodies.ts';
 
+/** Where a route does not say otherwise. */
 const BODY_BYTES_MAX = 1024 * 1024;
+/** A body that is left unread, and is no longer than this, is read to its end for the connection's sake. */
+const UNREAD_BYTES_MAX = 64 * 1024;
+/** Smaller answers take no more than the request did. */
+const ANSWER_BYTES_MIN = 16 * 1024;
 
 export type AppDeps = {
   readonly authenticate: Authenticate;
@@ -41,13 +50,20 @@ export type AppDeps = {
  */
 export async function buildApp(deps: AppDeps, modules: readonly RouteModule[]): Promise<FastifyInstance> {
   const { limits = DEFAULT_HTTP_LIMITS } = deps;
+  const lingering = createLingering();
+  const memory = createMemoryBudget(limits.memoryBytesMax);
+  const slow = createSlowBodies({
+    graceMs: limits.requestTimeoutMs,
+    bytesPerSecondMin: limits.bodyBytesPerSecondMin,
+  });
+  deps.metrics.requestMemory.from(memory.taken);
   const app = fastify({
-    serverFactory: serverFactory(limits),
+    serverFactory: serverFactory(limits, lingering),
     logger: false,
     bodyLimit: BODY_BYTES_MAX,
     trustProxy: typeof deps.trustProxy === 'boolean' ? deps.trustProxy : [...deps.trustProxy],
     genReqId: requestIdOf,
-    clientErrorHandler: answerParserError,
+    clientErrorHandler: (error, socket) => answerParserError(error, socket, lingering),
     frameworkErrors: (error, request, reply) => {
       reply.header('x-request-id', request.id);
       void sendError(request, reply, toAppError(error));
@@ -61,20 +77,35 @@ export async function buildApp(deps: AppDeps, modules: readonly RouteModule[]): 
   app.decorateRequest('caller', null);
   app.decorateRequest('appName', null);
   app.decorateRequest('span', null);
-  readBodies(app);
-  answerFaults(app, deps.log);
+  app.decorateRequest('bodyBytes', 0);
+  app.decorateRequest('response', null);
+  readBodies(app, createReadBody({ memory, slow, onRefused: deps.metrics.bodyRefused }));
+  const answerUnknown = answerFaults(app, deps.log);
   observeRequests(app, deps);
+  leaveBodies(app, limits);
+  boundAnswers(app, memory, () => deps.metrics.bodyRefused('answer'));
   await shedOverload(app, limits);
+  refuseUnknown(app, answerUnknown);
   admitRequests(app, deps.authenticate);
-  ignoreExpectations(app);
+  meetExpectations(app);
+  app.addHook('preClose', (done) => {
+    lingering.end();
+    slow.stop();
+    done();
+  });
   await installDocs(app, deps.publicBaseUrl);
   for (const addRoutes of modules) addRoutes(app);
   return app;
 }
 
-/** Node answers an unknown `Expect` with a bare 417; the standard lets a server pass over it. */
-function ignoreExpectations({ server }: FastifyInstance): void {
-  server.on('checkExpectation', (request, response) => server.emit('request', request, response));
+/**
+ * Node answers an unknown `Expect` with a bare 417; the standard lets a server pass over it. A client that asks whether to
+ * send its body is told when somebody is about to read it.
+ */
+function meetExpectations({ server }: FastifyInstance): void {
+  for (const expectation of ['checkContinue', 'checkExpectation']) {
+    server.on(expectation, (request, response) => server.emit('request', request, response));
+  }
 }
 
 /** A caller's own id is kept where it is harmless to print. */
@@ -83,21 +114,28 @@ function requestIdOf(request: Pick<IncomingMessage, 'headers'>): string {
   return typeof given === 'string' && /^[A-Za-z0-9._-]{1,128}$/.test(given) ? given : newId<string>();
 }
 
-function readBodies(app: FastifyInstance): void {
+function readBodies(app: FastifyInstance, readBody: ReturnType<typeof createReadBody>): void {
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
-    try {
-      if (request.headers['content-encoding'] !== undefined) throw new AppError('unsupported_media_type');
-      done(null, readJson(body as Buffer));
-    } catch (error) {
-      done(error as Error);
-    }
+  app.addContentTypeParser('application/json', async (request: FastifyRequest, raw: IncomingMessage) => {
+    const { headers } = request;
+    if (headers['content-encoding'] !== undefined) throw new AppError('unsupported_media_type');
+    const response = request.response as ServerResponse;
+    const body = await readBody(request, raw, {
+      begin: () => {
+        if (headers.expect?.toLowerCase() === '100-continue') response.writeContinue();
+      },
+      ended: (then) => response.once('close', then),
+    });
+    request.bodyBytes = body.bytes;
+    return body.value;
   });
 }
 
-function answerFaults(app: FastifyInstance, log: Logger): void {
+type AnswerUnknown = (request: FastifyRequest, reply: FastifyReply) => FastifyReply;
+
+function answerFaults(app: FastifyInstance, log: Logger): AnswerUnknown {
   const methodsOf = knownMethods(app);
-  const answerUnknown = (request: FastifyRequest, reply: FastifyReply) => {
+  const answerUnknown: AnswerUnknown = (request, reply) => {
     const methods = methodsOf(request.url);
     if (methods === undefined) return sendError(request, reply, new AppError('route_not_found'));
     const allow = methods.join(', ');
@@ -106,7 +144,7 @@ function answerFaults(app: FastifyInstance, log: Logger): void {
   };
   app.setNotFoundHandler(answerUnknown);
   app.setErrorHandler((error, request, reply) => {
-    // What is wrong with the body does not matter where nothing would take it.
+    // What is wrong with the request does not matter where nothing would take it.
     if (request.is404) return answerUnknown(request, reply);
     const { raw } = request;
     const answer = raw.destroyed && !raw.complete ? truncated() : toAppError(error);
@@ -118,11 +156,12 @@ function answerFaults(app: FastifyInstance, log: Logger): void {
     }
     return sendError(request, reply, answer);
   });
+  return answerUnknown;
 }
 
 /** What was shed is nobody's fault, and under overload there is much of it. */
 function isShed(error: unknown): boolean {
-  return error instanceof OverloadedError || error instanceof QueueFullError;
+  return error instanceof OverloadedError || error instanceof NoRoomError || error instanceof QueueFullError;
 }
 
 /** Which methods a path knows, from the routes themselves. */
@@ -152,6 +191,7 @@ function observeRequests(app: FastifyInstance, { log, metrics }: AppDeps): void 
   });
   app.addHook('onRequest', (request, reply, done) => {
     metrics.requestStarted();
+    request.response = reply.raw;
     reply.headers({ 'x-request-id': request.id, 'cache-control': 'no-store' });
     request.appName = appNameOf(request.headers['x-app-name']);
     request.span = beginSpan(`${request.method} ${routeOf(request)}`, {
@@ -222,12 +262,58 @@ function isDecodable(url: string): boolean {
   }
 }
 
+/** No body is read that nobody would take. */
+function refuseUnknown(app: FastifyInstance, answerUnknown: AnswerUnknown): void {
+  app.addHook('onRequest', (request, reply, done) => {
+    if (request.is404) answerUnknown(request, reply);
+    else done();
+  });
+}
+
+/**
+ * Sees to what is left of a body when its request has been answered: a short one is read to its end, for a while; of a
+ * longer one no more is wanted, and the answer says so.
+ */
+function leaveBodies(app: FastifyInstance, { requestTimeoutMs }: HttpLimits): void {
+  app.addHook('onSend', ({ raw, headers }, reply, _payload, done) => {
+    const isLong =
+      headers['transfer-encoding'] !== undefined ||
+      headers.expect !== undefined ||
+      Number(headers['content-length'] ?? 0) > UNREAD_BYTES_MAX;
+    if (isLong && !raw.complete) reply.header('connection', 'close');
+    done();
+  });
+  app.addHook('onResponse', ({ raw }, _reply, done) => {
+    if (!raw.complete) {
+      setTimeout(() => {
+        if (!raw.complete) raw.destroy();
+      }, requestTimeoutMs).unref();
+    }
+    done();
+  });
+}
+
+/** A long answer takes memory until its client has read it, in the name of who asked. What was done is always told. */
+function boundAnswers(app: FastifyInstance, memory: MemoryBudget, onRefused: () => void): void {
+  app.addHook('onSend', (request, reply, payload, done) => {
+    const bytes = typeof payload === 'string' ? payload.length : 0;
+    if (bytes < ANSWER_BYTES_MIN || request.caller === null || request.method !== 'GET') return done();
+    const reservation = memory.reserve(ownerOf(request), bytes);
+    if (reservation === undefined) {
+      onRefused();
+      return done(new NoRoomError());
+    }
+    reply.raw.once('close', reservation.release);
+    done();
+  });
+}
+
 /** Runs before a body is read: who is not admitted learns nothing about what their body lacks. */
 function admitRequests(app: FastifyInstance, authenticate: Authenticate): void {
   // Callbacks, not promises: a warm key is admitted without a turn of the event loop.
   app.addHook('onRequest', (request, reply, done) => {
     const auth: RouteAuth | undefined = request.routeOptions.config.auth;
-    if (auth === undefined || auth.kind === 'none' || request.is404) return done();
+    if (auth === undefined || auth.kind === 'none') return done();
     const { headers } = request;
     const settle = (admitted: Admitted): void => done(refusalOf(request, reply, admitted));
     try {

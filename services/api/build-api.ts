@@ -176,6 +176,8 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
 function withValidationRejections(metrics: ApiMetrics): HttpMetrics {
   return {
     routeKnown: metrics.routeKnown,
+    requestMemory: metrics.requestMemory,
+    bodyRefused: metrics.bodyRefused,
     requestStarted: metrics.requestStarted,
     requestFinished(request: Parameters<HttpMetrics['requestFinished']>[0]): void {
       metrics.requestFinished(request);

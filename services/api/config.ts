@@ -51,8 +51,16 @@ const httpEnv = defineEnvGroup({
       { min: 100, max: 60_000, default: DEFAULT_HTTP_LIMITS.headersTimeoutMs },
     ),
     REQUEST_TIMEOUT_MS: whole(
-      'Until a request must be there with its body, in milliseconds. A connection on which nothing moves for three times as long is closed.',
+      'How long the body of a request may take to arrive, in milliseconds; a large one has longer, see `BODY_BYTES_PER_SECOND_MIN`. A connection on which nothing moves for three times as long is closed.',
       { min: 100, max: 300_000, default: DEFAULT_HTTP_LIMITS.requestTimeoutMs },
+    ),
+    BODY_BYTES_PER_SECOND_MIN: whole(
+      'How fast a body must come beyond `REQUEST_TIMEOUT_MS`, in bytes per second: each byte that is there gives it that much longer.',
+      { min: 1_024, max: 1_073_741_824, default: DEFAULT_HTTP_LIMITS.bodyBytesPerSecondMin },
+    ),
+    REQUEST_MEMORY_BYTES_MAX: whole(
+      'Memory that bodies of requests, and long answers that wait to be read, may reserve in one process, in bytes; what does not fit is answered with 503. Nobody may hold more than what is left free, so that one tenant alone gets half. The process takes up to four times as much for what it makes of them.',
+      { min: 33_554_432, max: 17_179_869_184, default: DEFAULT_HTTP_LIMITS.memoryBytesMax },
     ),
     CONNECTIONS_MAX: whole('Connections of clients to one process; more are closed as they come.', {
       min: 1,
@@ -79,6 +87,8 @@ const httpEnv = defineEnvGroup({
       limits: {
         headersTimeoutMs: e.HEADERS_TIMEOUT_MS,
         requestTimeoutMs: e.REQUEST_TIMEOUT_MS,
+        bodyBytesPerSecondMin: e.BODY_BYTES_PER_SECOND_MIN,
+        memoryBytesMax: e.REQUEST_MEMORY_BYTES_MAX,
         connectionsMax: e.CONNECTIONS_MAX,
         loopDelayMaxMs: e.EVENT_LOOP_DELAY_MAX_MS,
       } satisfies HttpLimits,

@@ -10,6 +10,7 @@ import {
 } from '#core/domain/app-error.ts';
 import { databaseFaultOf } from '#core/domain/database-fault.ts';
 import { newId } from '#core/domain/ids.ts';
+import type { Lingering } from './lingering.ts';
 
 /** The only place where a failure becomes an HTTP status. */
 export const STATUS: Readonly<Record<ErrorCode, number>> = {
@@ -128,6 +129,11 @@ export function truncated(): AppError {
   return validationFailed({ field: 'body', rule: 'complete', message: 'Request ended before its body' });
 }
 
+/** A body that is slower than any client need be. */
+export function timedOut(): AppError {
+  return validationFailed({ field: 'request', rule: 'complete', message: 'Request did not arrive in time' });
+}
+
 export function badUrl(): AppError {
   return validationFailed({ field: 'url', rule: 'encoding', message: 'Percent-encoding is not valid UTF-8' });
 }
@@ -142,8 +148,12 @@ function isDependencyFailure(error: unknown): boolean {
   return error instanceof Error && (error.name === 'KeyringError' || error.name === 'QueueFullError');
 }
 
+/** For headers that did not come in time, or that are none: whoever sends them has had theirs. */
+const LINGER_MS = 2_000;
+
 /** Answers what the HTTP parser refused before there was a request. */
-export function answerParserError(error: NodeJS.ErrnoException, socket: Socket): void {
+export function answerParserError(error: NodeJS.ErrnoException, socket: Socket, lingering: Lingering): void {
+  if (error.code !== 'ECONNRESET' && lingering.has(socket)) return;
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
     return;
@@ -151,7 +161,7 @@ export function answerParserError(error: NodeJS.ErrnoException, socket: Socket):
   const app = parserError(error.code);
   const requestId = newId<string>();
   const body = JSON.stringify(errorBody(app, '', requestId));
-  socket.end(
+  socket.write(
     [
       `HTTP/1.1 ${STATUS[app.code]} ${STATUS[app.code] === 413 ? 'Payload Too Large' : 'Bad Request'}`,
       'content-type: application/json; charset=utf-8',
@@ -162,6 +172,7 @@ export function answerParserError(error: NodeJS.ErrnoException, socket: Socket):
       body,
     ].join('\r\n'),
   );
+  lingering.add(socket, undefined, LINGER_MS);
 }
 
 function parserError(code: string | undefined): AppError {
@@ -169,11 +180,7 @@ function parserError(code: string | undefined): AppError {
     case 'HPE_HEADER_OVERFLOW':
       return new AppError('payload_too_large', { message: 'Request headers are too large' });
     case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return validationFailed({
-        field: 'request',
-        rule: 'complete',
-        message: 'Request did not arrive in time',
-      });
+      return timedOut();
     case undefined:
     default:
       return validationFailed({ field: 'request', rule: 'http', message: 'Request is not valid HTTP/1.1' });

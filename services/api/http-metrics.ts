@@ -6,6 +6,10 @@ export type HttpMetrics = {
     readonly route: string;
     readonly codes: readonly number[];
   }) => void;
+  /** Bytes that bodies and answers take now, as `read` tells. */
+  readonly requestMemory: { readonly from: (read: () => number) => void };
+  /** A body, or an answer, that there was no memory for; or a body that came too slowly. */
+  readonly bodyRefused: (reason: 'memory' | 'slow' | 'answer') => void;
   readonly requestStarted: () => void;
   readonly requestFinished: (request: {
     readonly method: string;

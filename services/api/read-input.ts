@@ -7,7 +7,7 @@ import { respell, spellingOf } from './spelling.ts';
 
 const DEPTH_MAX = 32;
 /** Of all kinds and levels: what a body costs goes with them, and a megabyte has room for half a million. */
-const VALUES_MAX = 30_000;
+export const VALUES_MAX = 30_000;
 /** A small body can hold faults without number; the answer to it stays small too. */
 const DETAILS_MAX = 100;
 /** Only an escape can bring NUL or half a surrogate pair into a JSON text that is valid UTF-8. */
@@ -45,7 +45,7 @@ class Inspection {
 
   visit(value: unknown): void {
     this.#values += 1;
-    if (this.#values > VALUES_MAX) throw tooMuch('size', `Must have at most ${VALUES_MAX} values`);
+    if (this.#values > VALUES_MAX) throw tooManyValues();
     if (typeof value === 'string') {
       if (this.#inspectTexts) assertText(value, this.#path());
       return;
@@ -76,6 +76,10 @@ class Inspection {
   #path(): string {
     return this.#trail.length === 0 ? 'body' : this.#trail.join('.');
   }
+}
+
+export function tooManyValues(): AppError {
+  return tooMuch('size', `Must have at most ${VALUES_MAX} values`);
 }
 
 function tooMuch(rule: string, message: string): AppError {

@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { ServerResponse } from 'node:http';
 import { z } from 'zod';
 import type { ErrorCode } from '#core/domain/app-error.ts';
 import type { Warnings } from '#core/domain/warning.ts';
@@ -14,6 +15,9 @@ declare module 'fastify' {
     /** What the client says it is: at most 64 harmless characters. */
     appName: string | null;
     span: Span | null;
+    response: ServerResponse | null;
+    /** Size of its body; 0 until that has been read. */
+    bodyBytes: number;
   }
   interface FastifyContextConfig {
     auth?: RouteAuth;
@@ -57,7 +61,7 @@ export type RequestFacts = {
   readonly id: string;
   readonly ip: string;
   readonly appName: string | null;
-  /** Size of the body as announced; 0 where it was not. */
+  /** Size of the body. */
   readonly bodyBytes: number;
   /** Of the request's span; null while tracing is off. */
   readonly traceparent: string | null;
@@ -191,12 +195,12 @@ export function defineRoute<
 }
 
 function factsOf(request: FastifyRequest): RequestFacts {
-  const { id, ip, appName, headers, span } = request;
+  const { id, ip, appName, bodyBytes, span } = request;
   return {
     id,
     ip,
     appName,
-    bodyBytes: Number(headers['content-length'] ?? 0),
+    bodyBytes,
     traceparent: span?.traceparent ?? null,
   };
 }

@@ -199,7 +199,7 @@ describe('a body', () => {
       inside('metadata', `{${many(90_000, (i) => `"a${i}":0`)}}`),
       400,
     ],
-    ['with one name a hundred thousand times', inside('data', `{${many(120_000, () => '"a":0')}}`), 202],
+    ['with one name a hundred thousand times', inside('data', `{${many(120_000, () => '"a":0')}}`), 400],
     ['with as many numbers as it may', inside('data', `{"a":[${many(29_990, () => '0')}]}`), 202],
     ['with as many faults as it may', inside('metadata', `{${many(29_990, (i) => `"a${i}":[]`)}}`), 400],
     [

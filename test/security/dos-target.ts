@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { postgres } from '#core/platform/postgres-driver.ts';
 import type { ApiKeyId } from '#core/domain/ids.ts';
 import type { Limits } from '#core/domain/plan.ts';
+import type { Scope } from '#core/domain/role.ts';
 import { secret } from '#core/domain/secret.ts';
 import { deriveKeySecret, formatServiceKey, hashKeySecret, newKeyId } from '#core/domain/service-key.ts';
 import { deriveSubkeys } from '#core/domain/subkeys.ts';
@@ -20,7 +21,7 @@ export type DosTarget = AsyncDisposable & {
   /** The superuser's connection. */
   readonly admin: Sql;
   /** A service key of a new tenant that can send on every channel. */
-  readonly key: (limits?: Partial<Limits>) => Promise<string>;
+  readonly key: (limits?: Partial<Limits>, scopes?: readonly Scope[]) => Promise<string>;
   /** Memory of the process in MiB. */
   readonly memoryMib: () => Promise<number>;
 };
@@ -73,7 +74,7 @@ export async function startDosTarget(environment: Environment = {}): Promise<Dos
     api,
     port,
     admin,
-    async key(limits = {}) {
+    async key(limits = {}, scopes = ['messages:send', 'messages:read']) {
       const { tenantId } = await seedTenant(admin, limits);
       for (const channel of ['sms', 'email', 'push', 'whatsapp'] as const) {
         await seedProvider(admin, tenantId, { channel });
@@ -82,7 +83,7 @@ export async function startDosTarget(environment: Environment = {}): Promise<Dos
       const keyId = newKeyId();
       const keySecret = deriveKeySecret(subkeys['key-secret'], id, Buffer.from(id));
       await admin`insert into api_keys (id, tenant_id, key_id, name, mode, scopes, secret_hash)
-        values (${id}, ${tenantId}, ${keyId}, 'test', 'live', ${['messages:send', 'messages:read']},
+        values (${id}, ${tenantId}, ${keyId}, 'test', 'live', ${[...scopes]},
           ${hashKeySecret(subkeys['key-hash'], keySecret)})`;
       return formatServiceKey({ mode: 'live', keyId, secret: keySecret });
     },

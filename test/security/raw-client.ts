@@ -11,9 +11,14 @@ export type RawSocket = {
   readonly closed: Promise<string>;
 };
 
+export type RawOptions = {
+  /** Goes on writing when the other side has ended. Default: closes then. */
+  readonly isStubborn?: boolean;
+};
+
 /** A connection that writes bytes as they are. */
-export async function openRaw(port: number): Promise<RawSocket> {
-  const socket = connect(port, '127.0.0.1');
+export async function openRaw(port: number, { isStubborn = false }: RawOptions = {}): Promise<RawSocket> {
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: isStubborn });
   let text = '';
   const openedAt = performance.now();
   let closedAt: number | undefined;

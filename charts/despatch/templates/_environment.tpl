@@ -89,6 +89,8 @@ PUBLIC_BASE_URL: {{ $api.publicBaseUrl | quote }}
 TRUST_PROXY_CIDRS: {{ join "," $api.trustProxyCidrs | quote }}
 HEADERS_TIMEOUT_MS: {{ $api.http.headersTimeoutMs | int64 | quote }}
 REQUEST_TIMEOUT_MS: {{ $api.http.requestTimeoutMs | int64 | quote }}
+BODY_BYTES_PER_SECOND_MIN: {{ $api.http.bodyBytesPerSecondMin | int64 | quote }}
+REQUEST_MEMORY_BYTES_MAX: {{ $api.http.requestMemoryBytesMax | int64 | quote }}
 CONNECTIONS_MAX: {{ $api.http.connectionsMax | int64 | quote }}
 EVENT_LOOP_DELAY_MAX_MS: {{ $api.http.eventLoopDelayMaxMs | int64 | quote }}
 SHUTDOWN_DELAY_MS: {{ $api.shutdownDelayMs | int64 | quote }}

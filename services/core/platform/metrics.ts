@@ -63,6 +63,13 @@ export function createApiMetrics({ tenantsMax = 0 }: TenantMetricsOptions = {}) 
     help: 'Requests not answered yet.',
     registers: on,
   });
+  const bodiesRefused = new Counter({
+    name: 'despatch_http_bodies_refused_total',
+    help: 'Requests that no memory was left for, or for their answers, and those whose bodies came too slowly.',
+    labelNames: ['reason'],
+    registers: on,
+  });
+  for (const reason of ['memory', 'slow', 'answer']) bodiesRefused.inc({ reason }, 0);
   const accepted = new Counter({
     name: 'despatch_messages_accepted_total',
     help: 'Messages that were stored and answered with 202.',
@@ -97,6 +104,12 @@ export function createApiMetrics({ tenantsMax = 0 }: TenantMetricsOptions = {}) 
       for (const code of known.codes) requests.inc({ method, route, code: String(code) }, 0);
       seconds.zero({ method, route });
     },
+    requestMemory: sampled(
+      registry,
+      'despatch_http_request_memory_bytes',
+      'Memory reserved for bodies of requests, and for answers that wait to be read.',
+    ),
+    bodyRefused: (reason: 'memory' | 'slow' | 'answer'): void => bodiesRefused.inc({ reason }),
     requestStarted: (): void => inFlight.inc(),
     requestFinished(request: { method: string; route: string; statusCode: number; seconds: number }): void {
       const { method, route } = request;

@@ -1,0 +1,21 @@
+import { expect, test } from 'vitest';
+import { createJsonScan } from './json-scan.ts';
+
+function marksOf(text: string, pieceBytes: number): number {
+  const scan = createJsonScan();
+  const bytes = Buffer.from(text);
+  for (let i = 0; i < bytes.length; i += pieceBytes) scan.push(bytes.subarray(i, i + pieceBytes));
+  return scan.marks();
+}
+
+test.each([
+  ['1', 1],
+  ['[]', 2],
+  ['[1,2,3]', 4],
+  ['{"a":[{},{}]}', 6],
+  ['{"a,[{":"b,[{"}', 2],
+  [String.raw`["\",[{","\\",[]]`, 5],
+  [String.raw`["\\\",[",1]`, 3],
+])('%s has %i marks, in whatever pieces it comes', (text, marks) => {
+  for (const pieceBytes of [1, 2, 3, 5, 100]) expect(marksOf(text, pieceBytes)).toBe(marks);
+});

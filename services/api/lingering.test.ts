@@ -1,0 +1,92 @@
+import { createServer, type IncomingMessage } from 'node:http';
+import { connect, type AddressInfo, type Socket } from 'node:net';
+import { expect, test } from 'vitest';
+import { createLingering, type LingeringBounds } from './lingering.ts';
+
+const BOUNDS: LingeringBounds = {
+  connectionsMax: 2,
+  bytesMax: 1_000_000,
+  durationMs: 60_000,
+  silenceMs: 60_000,
+};
+
+/** A server that lets every connection linger as soon as it has its headers, and counts those it has. */
+async function setup(bounds: Partial<LingeringBounds>) {
+  const lingering = createLingering({ ...BOUNDS, ...bounds });
+  const stack = new AsyncDisposableStack();
+  const open = new Set<Socket>();
+  const server = createServer((request: IncomingMessage) => {
+    open.add(request.socket);
+    request.socket.once('close', () => open.delete(request.socket));
+    lingering.add(request.socket, request);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  stack.defer(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  /** Sends headers, sees the other half end, and goes on. */
+  const come = (): Promise<Socket> =>
+    new Promise((resolve) => {
+      const { port } = server.address() as AddressInfo;
+      const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+      stack.defer(() => void socket.destroy());
+      socket.on('error', () => {}).once('end', () => resolve(socket));
+      socket.resume().write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n');
+    });
+  return { lingering, open, come, [Symbol.asyncDispose]: () => stack.disposeAsync() };
+}
+
+test('a connection is read on, and closed when it falls silent', async () => {
+  await using server = await setup({ silenceMs: 600 });
+  const client = await server.come();
+  const started = performance.now();
+  for (let i = 0; i < 5; i += 1) {
+    client.write('a');
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    expect(server.open.size).toBe(1);
+  }
+  await expect.poll(() => server.open.size).toBe(0);
+  expect(performance.now() - started).toBeGreaterThan(1_200);
+});
+
+test('a connection is closed after its time, whatever comes', async () => {
+  await using server = await setup({ durationMs: 500 });
+  const client = await server.come();
+  const dripping = setInterval(() => client.write('a'), 20);
+  await expect.poll(() => server.open.size, { timeout: 3_000 }).toBe(0);
+  clearInterval(dripping);
+});
+
+test('a connection is closed after its bytes, however fast they come', async () => {
+  await using server = await setup({});
+  const client = await server.come();
+  let written = 0;
+  while (server.open.size > 0 && written < 100_000_000) {
+    await new Promise((resolve) => client.write(Buffer.alloc(100_000), resolve));
+    written += 100_000;
+  }
+  expect(written).toBeGreaterThanOrEqual(1_000_000);
+  // What the kernel holds on both sides comes on top.
+  expect(written).toBeLessThan(50_000_000);
+});
+
+test('one too many sends away the one that has been there longest', async () => {
+  await using server = await setup({});
+  await server.come();
+  const [first] = server.open;
+  await server.come();
+  await server.come();
+  await expect.poll(() => server.open.size).toBe(2);
+  expect(server.open.has(first as Socket)).toBe(false);
+});
+
+test('when it ends all of them are closed, and who comes then is not kept', async () => {
+  await using server = await setup({});
+  await server.come();
+  await server.come();
+  server.lingering.end();
+  await expect.poll(() => server.open.size).toBe(0);
+  await server.come();
+  await expect.poll(() => server.open.size).toBe(0);
+});

@@ -1,0 +1,160 @@
+import type { FastifyRequest } from 'fastify';
+import type { IncomingMessage } from 'node:http';
+import { AppError } from '#core/domain/app-error.ts';
+import { timedOut, truncated } from './errors.ts';
+import { createJsonScan, type JsonScan } from './json-scan.ts';
+import type { MemoryBudget, Reservation } from './memory-budget.ts';
+import { readJson, tooManyValues, VALUES_MAX } from './read-input.ts';
+import type { SlowBodies, Upload } from './slow-bodies.ts';
+
+export type ReadBodyDeps = {
+  readonly memory: MemoryBudget;
+  readonly slow: SlowBodies;
+  /** A request that is not taken for what its body takes: memory, or time. */
+  readonly onRefused: (reason: 'memory' | 'slow') => void;
+};
+
+/** How a body is reserved whose length nobody has told. */
+const STEP_BYTES = 64 * 1024;
+/** What a parsed value takes at least, and each of its copies on the way to the database. */
+const BYTES_PER_VALUE = 64;
+/** Clients come again when the bodies of now are through. */
+const RETRY_AFTER_S = 2;
+
+/** What is known of a request's body once it has been read. */
+export type ReadBody = { readonly value: unknown; readonly bytes: number };
+
+/**
+ * Reads the JSON body of a request that has been admitted. Its memory is reserved before a byte of it is kept, in its
+ * caller's name, and stays reserved until the request has ended: what was made of the bytes lives that long.
+ * @throws AppError: `payload_too_large`, `dependency_unavailable` without room, `validation_failed` when it is too slow
+ * or ends early, and those of `readJson`.
+ */
+export function createReadBody({ memory, slow, onRefused }: ReadBodyDeps) {
+  return async (
+    request: FastifyRequest,
+    raw: IncomingMessage,
+    { begin, ended }: RequestMoments,
+  ): Promise<ReadBody> => {
+    const bytesMax = request.routeOptions.bodyLimit;
+    const length = request.headers['content-length'];
+    const announced = length === undefined ? undefined : Number(length);
+    if (announced !== undefined && announced > bytesMax) throw new AppError('payload_too_large');
+    const reservation = memory.reserve(ownerOf(request), announced ?? 0);
+    if (reservation === undefined) throw noRoom();
+    ended(reservation.release);
+    begin();
+    const scan = createJsonScan();
+    const bytes = await gather(raw, {
+      announced,
+      bytesMax,
+      slow,
+      noRoom,
+      reservation,
+      scan,
+      onSlow: () => onRefused('slow'),
+    });
+    if (scan.marks() > 1_000 && !reservation.grow(scan.marks() * BYTES_PER_VALUE)) throw noRoom();
+    return { value: readJson(bytes), bytes: bytes.length };
+  };
+
+  function noRoom(): AppError {
+    onRefused('memory');
+    return new NoRoomError();
+  }
+}
+
+/** Too much is under way to take any more. */
+export class NoRoomError extends AppError {
+  constructor() {
+    const message = 'Too many requests are under way; try again in a moment';
+    super('dependency_unavailable', { retryAfter: RETRY_AFTER_S, message });
+  }
+}
+
+type RequestMoments = {
+  /** Called before the first byte is read. */
+  readonly begin: () => void;
+  /** Registers what is to be done when the request has ended, however it does. */
+  readonly ended: (then: () => void) => void;
+};
+
+/** Whose memory a request takes. */
+export function ownerOf({ caller }: FastifyRequest): string {
+  if (caller === null) return '';
+  return 'tenant' in caller ? caller.tenant.id : caller.user.id;
+}
+
+type Gathering = {
+  readonly announced: number | undefined;
+  readonly bytesMax: number;
+  readonly slow: SlowBodies;
+  readonly reservation: Reservation;
+  readonly scan: JsonScan;
+  readonly noRoom: () => AppError;
+  readonly onSlow: () => void;
+};
+
+function gather(raw: IncomingMessage, options: Gathering): Promise<Buffer> {
+  const { announced, bytesMax, slow, reservation, scan, noRoom, onSlow } = options;
+  return new Promise((resolve, reject) => {
+    let received = 0;
+    let reserved = announced ?? 0;
+    /** The whole body, where it came at once; else the pieces are copied, as each would hold on to more than itself. */
+    let whole: Buffer | undefined;
+    const kept: Buffer[] = [];
+    const upload: Upload = {
+      startedAt: performance.now(),
+      received: () => received,
+      giveUp() {
+        onSlow();
+        settle(() => reject(timedOut()));
+      },
+    };
+
+    function settle(how: () => void): void {
+      raw.off('data', onData).off('end', onEnd).off('error', onBroken).off('close', onBroken);
+      // An error of a connection that nobody listens to any more would end the process.
+      raw.on('error', () => {});
+      slow.forget(upload);
+      how();
+    }
+
+    function onData(chunk: Buffer): void {
+      const before = received;
+      received += chunk.length;
+      if (received > bytesMax) return settle(() => reject(new AppError('payload_too_large')));
+      if (received > reserved) {
+        const more = Math.max(received - reserved, STEP_BYTES);
+        if (!reservation.grow(more)) return settle(() => reject(noRoom()));
+        reserved += more;
+      }
+      scan.push(chunk);
+      if (scan.marks() > 2 * VALUES_MAX) return settle(() => reject(tooManyValues()));
+      if (chunk.length === announced) whole = chunk;
+      else keep(chunk, before);
+    }
+
+    function keep(chunk: Buffer, before: number): void {
+      const size = announced ?? STEP_BYTES;
+      for (let done = 0; done < chunk.length;) {
+        const at = (before + done) % size;
+        if (at === 0) kept.push(Buffer.allocUnsafeSlow(size));
+        done += chunk.copy(kept.at(-1) as Buffer, at, done);
+      }
+    }
+
+    function onEnd(): void {
+      const [first] = kept;
+      const bytes = whole ?? (kept.length === 1 && first !== undefined ? first : Buffer.concat(kept));
+      settle(() => resolve(bytes.subarray(0, received)));
+    }
+
+    function onBroken(): void {
+      settle(() => reject(truncated()));
+    }
+
+    raw.on('data', onData).on('end', onEnd).on('error', onBroken).on('close', onBroken);
+    slow.watch(upload);
+  });
+}
