@@ -147,10 +147,12 @@ async function setup(settings: Partial<WorkerSettings> = {}) {
 }
 
 const POLL = { timeout: 15_000, interval: 20 };
+/** Where each call is to be answered, however busy the machine: one without an answer in time is made again. */
+const PATIENT = { deadlineMs: 10_000 };
 
 describe('delivery', () => {
   test('a woken message reaches its provider once, and its wake-up is settled', async () => {
-    await using b = await setup();
+    await using b = await setup(PATIENT);
     b.startWorker();
     await b.send(100);
     await expect.poll(b.statuses, POLL).toEqual({ sent: 100 });
@@ -176,7 +178,7 @@ describe('delivery', () => {
   });
 
   test('several workers share the work and call the provider once for each message', async () => {
-    await using b = await setup();
+    await using b = await setup(PATIENT);
     for (let i = 0; i < 3; i++) b.startWorker();
     await b.send(120);
     await b.send(60, {}, { wake: false });
@@ -185,7 +187,7 @@ describe('delivery', () => {
   });
 
   test('a wake-up delivered twice is one call', async () => {
-    await using b = await setup();
+    await using b = await setup(PATIENT);
     const worker = b.startWorker();
     const [id = ''] = await b.send(1);
     await expect.poll(b.statuses, POLL).toEqual({ sent: 1 });
@@ -200,7 +202,7 @@ describe('delivery', () => {
   });
 
   test('a backlog larger than the memory for one tenant is delivered from the database', async () => {
-    await using b = await setup({ queuedPerTenantMax: 10 });
+    await using b = await setup({ ...PATIENT, queuedPerTenantMax: 10 });
     b.startWorker();
     await b.send(300);
     await expect.poll(b.statuses, POLL).toEqual({ sent: 300 });
@@ -394,7 +396,7 @@ describe('stopping', () => {
   });
 
   test('claims whose answer was lost are begun without waiting for their lease, once', async () => {
-    await using b = await setup();
+    await using b = await setup(PATIENT);
     let lost = 0;
     const loseFirst = <T>(claim: Promise<T>): Promise<T> =>
       lost++ < 3 ? claim.then(() => Promise.reject(new Error('the answer was lost'))) : claim;
@@ -415,7 +417,7 @@ describe('stopping', () => {
   });
 
   test('a message that ends while its worker looks for lost claims is not begun again', async () => {
-    await using b = await setup();
+    await using b = await setup(PATIENT);
     const looked = Promise.withResolvers<void>();
     let claims = 0;
     b.startWorker(
@@ -449,7 +451,7 @@ describe('stopping', () => {
   });
 
   test('a worker that looks for lost claims leaves alone what another one of the same name has open', async () => {
-    await using b = await setup({ name: 'pod', sweepMs: 60_000 });
+    await using b = await setup({ name: 'pod', sweepMs: 60_000, deadlineMs: 3_000 });
     b.twilio.fail({ kind: 'hang' });
     b.startWorker();
     await b.send(1, { delivery_guarantee: 'at_most_once' });

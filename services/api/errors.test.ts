@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest';
+import { AppError, type ErrorCode } from '#core/domain/app-error.ts';
+import { toAppError } from './errors.ts';
+
+const named = (name: string, code?: string): Error => Object.assign(new Error('failed'), { name, code });
+
+test.each<[ErrorCode, string, Error]>([
+  ['dependency_unavailable', 'a database that ends', named('PostgresError', '57P01')],
+  ['dependency_unavailable', 'a database that refuses our password', named('PostgresError', '28P01')],
+  ['dependency_unavailable', 'a database without room', named('PostgresError', '53100')],
+  ['dependency_unavailable', 'a lock that others hold', named('PostgresError', '55P03')],
+  ['dependency_unavailable', 'a deadlock', named('PostgresError', '40P01')],
+  ['dependency_unavailable', 'a connection that was closed', named('Error', 'CONNECTION_CLOSED')],
+  ['dependency_unavailable', 'a database that takes too long', named('DatabaseDeadlineError')],
+  ['dependency_unavailable', 'a keyring that gives no answer', named('KeyringError', 'unavailable')],
+  ['dependency_unavailable', 'a queue that is full', named('QueueFullError')],
+  ['internal_error', 'a row that is refused', named('PostgresError', '54000')],
+  ['internal_error', 'a table that is missing', named('PostgresError', '42P01')],
+  ['internal_error', 'anything else', named('TypeError')],
+  ['payload_too_large', 'a body beyond its limit', named('FastifyError', 'FST_ERR_CTP_BODY_TOO_LARGE')],
+])('the answer is %s for %s', (code, _, error) => {
+  const answer = toAppError(error);
+  expect(answer.code).toBe(code);
+  expect(answer.retryAfter).toBe(code === 'dependency_unavailable' ? 5 : undefined);
+});
+
+test('an expected refusal is answered as it is', () => {
+  const refusal = new AppError('slug_taken');
+  expect(toAppError(refusal)).toBe(refusal);
+});
