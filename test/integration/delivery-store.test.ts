@@ -455,6 +455,18 @@ describe('retention', () => {
     expect(left?.['n']).toBe(1);
   });
 
+  test('a partition that cannot be dropped keeps no other one', async () => {
+    await using b = await setup();
+    const [first, second] = [
+      await makeOldPartition(b, '2020-01-06'),
+      await makeOldPartition(b, '2020-01-13'),
+    ];
+    await b.admin.unsafe(`create view public.report as select id from despatch.${first}`);
+    await expect(b.store.maintain()).rejects.toThrow(`cannot drop table ${first}`);
+    const left = await b.admin`select relname from pg_class where relname in (${first}, ${second})`;
+    expect(left.map(({ relname }) => relname as string)).toEqual([first]);
+  });
+
   test('a long reader delays the end of a partition, and neither acceptance nor the partitions to come', async () => {
     await using b = await setup();
     const name = await makeOldPartition(b, '2020-01-06');

@@ -1,4 +1,4 @@
-import { isLockRefused } from '#core/domain/database-fault.ts';
+import { databaseFaultOf, isLockRefused } from '#core/domain/database-fault.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres.ts';
 
 export type Maintained = {
@@ -16,6 +16,7 @@ type Task = { readonly task: 'make' | 'drop'; readonly parent: string; readonly 
  * table is left alone then, as everything that is sent meanwhile waits behind the one who waits.
  * @param bounded bounds one step.
  * @returns `elsewhere` where another worker is at it.
+ * @throws what stopped a step for another reason, after all others have been tried; at once where the database is away.
  */
 export async function maintainPartitions(
   sql: Sql,
@@ -24,6 +25,7 @@ export async function maintainPartitions(
   let made = 0;
   const dropped: string[] = [];
   const busy = new Set<string>();
+  const failures: unknown[] = [];
 
   const step = (work: (tx: TransactionSql) => Promise<unknown>): Promise<boolean> =>
     bounded(
@@ -51,10 +53,12 @@ export async function maintainPartitions(
       });
       if (!isMine) return 'elsewhere';
     } catch (error) {
-      if (!isLockRefused(error)) throw error;
-      busy.add(parent);
+      if (isLockRefused(error)) busy.add(parent);
+      else if (databaseFaultOf(error) === 'away') throw error;
+      else failures.push(error);
     }
   }
   const isMine = await step((tx) => tx`select purge_rows()`);
+  if (failures.length > 0) throw failures[0];
   return isMine ? { made, dropped, busy: [...busy] } : 'elsewhere';
 }
