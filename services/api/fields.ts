@@ -1,5 +1,14 @@
 import { z } from 'zod';
 
+/** Second names of fields, read by `spelling.ts`. */
+export const ALIASES = z.registry<{ readonly alias: string }>();
+
+/** Takes the field under another name too; both with different values is 400, as with two spellings. */
+export function alsoNamed<T extends z.ZodType>(alias: string, schema: T): T {
+  ALIASES.add(schema, { alias });
+  return schema;
+}
+
 /** Text of `min` to `max` Unicode code points. */
 export function text(min: number, max: number): z.ZodString {
   return z

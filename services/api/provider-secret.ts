@@ -4,6 +4,7 @@ import { providerSecretBinding } from '#core/domain/binding.ts';
 import type { ProviderAccountId, TenantId } from '#core/domain/ids.ts';
 import type { KeyEncrypter } from '#core/platform/keyring.ts';
 import type { ProviderAccount } from '#core/store/providers.ts';
+import { misplacedSecrets } from '#providers/config-keys.ts';
 import type { AnyProvider, FieldFault } from '#providers/provider.ts';
 import { parsePublicConfig } from '#providers/registry.ts';
 import { secretRouteChanges } from '#providers/secret-route.ts';
@@ -27,6 +28,12 @@ export function settingsRejected(details: readonly FieldFault[]): AppError {
   const missing = details.find(({ rule }) => rule === 'required');
   if (missing === undefined) return validationFailed(...details);
   return new AppError('missing_field', { message: `Field '${missing.field}' is required`, details });
+}
+
+/** @throws AppError where a secret stands among the settings, which everybody of the tenant may see. */
+export function assertNoSecret(provider: AnyProvider, publicConfig: Record<string, unknown>): void {
+  const faults = misplacedSecrets(provider, publicConfig);
+  if (faults.length > 0) throw validationFailed(...faults);
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import { validationFailed, type ErrorDetail } from '#core/domain/app-error.ts';
 import { unknownField, type Warning } from '#core/domain/warning.ts';
+import { ALIASES } from './fields.ts';
 import { canonicalJson } from './idempotency.ts';
 
 /** Known fields of an object, and how to go on below them. Null: the value is the caller's own, keys and all. */
@@ -11,7 +12,12 @@ type ObjectSpelling = {
   /** Where the value of one field decides which of the others count. */
   readonly variants?: Variants;
 };
-type Field = { readonly name: string; readonly below: Spelling };
+type Field = {
+  readonly name: string;
+  /** A second name that it is taken under. */
+  readonly alias: string | undefined;
+  readonly below: Spelling;
+};
 type Variants = {
   readonly by: string;
   /** The names that count, for each value. */
@@ -33,7 +39,13 @@ type Def = {
 export function spellingOf(schema: z.ZodType): Spelling {
   const def = schema.def as unknown as Def;
   if (def.shape !== undefined) {
-    return fieldsOf(Object.entries(def.shape).map(([name, inner]) => ({ name, below: spellingOf(inner) })));
+    return fieldsOf(
+      Object.entries(def.shape).map(([name, inner]) => ({
+        name,
+        alias: aliasOf(inner),
+        below: spellingOf(inner),
+      })),
+    );
   }
   if (def.element !== undefined) {
     const items = spellingOf(def.element);
@@ -64,12 +76,22 @@ function merged(spellings: readonly Spelling[]): ObjectSpelling | null {
 function fieldsOf(fields: readonly Field[]): ObjectSpelling {
   return {
     fields: new Map(
-      fields.flatMap((field) => [
-        [field.name, field],
-        [snakeCase(field.name), field],
-      ]),
+      fields.flatMap((field) =>
+        [field.name, field.alias]
+          .filter((name) => name !== undefined)
+          .flatMap((name): [string, Field][] => [
+            [name, field],
+            [snakeCase(name), field],
+          ]),
+      ),
     ),
   };
+}
+
+/** The alias survives being made optional or given a default. */
+function aliasOf(schema: z.ZodType): string | undefined {
+  const { innerType } = schema.def as unknown as Def;
+  return ALIASES.get(schema)?.alias ?? (innerType === undefined ? undefined : aliasOf(innerType));
 }
 
 function variantsOf(options: readonly z.ZodType[], by: string): Variants {

@@ -114,7 +114,7 @@ function pickKnown(half: string, keys: readonly string[], sent: Record<string, u
   return details.length === 0 ? { ok: true, value } : { ok: false, details };
 }
 
-function snakeCase(key: string): string {
+export function snakeCase(key: string): string {
   return key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 

@@ -67,7 +67,9 @@ describe('creating a provider account', () => {
     expect(text).not.toContain(CANARY);
     expect(text).not.toContain('secretConfig');
     const read = await asAdmin('GET', `${PATH}/${body.id}`);
-    expect(JSON.stringify(read.body)).toBe(JSON.stringify(body));
+    const { warnings, ...account } = body;
+    expect(warnings).toHaveLength(2);
+    expect(JSON.stringify(read.body)).toBe(JSON.stringify(account));
   });
 
   test('stores the secret encrypted for this tenant and account alone', async () => {
@@ -89,6 +91,46 @@ describe('creating a provider account', () => {
       rate_limit_per_second: 7,
     });
     expect([status, body.rateLimitPerSecond]).toEqual([201, 7]);
+  });
+
+  test('takes settings by the name that answers have for them, and not by both with different values', async () => {
+    const { publicConfig: configPublic, ...rest } = twilio();
+    for (const settings of [{ configPublic }, { config_public: configPublic }]) {
+      const { status, body } = await asAdmin('POST', PATH, { ...rest, ...settings });
+      expect([status, JSON.stringify(body.configPublic)]).toEqual([201, JSON.stringify(configPublic)]);
+    }
+    const both = await asAdmin('POST', PATH, { ...twilio(), configPublic });
+    expect(both.status).toBe(201);
+    const publicConfig = { ...configPublic, from: 'Other' };
+    const moved = await asAdmin('PATCH', `${PATH}/${both.body.id}`, { configPublic: publicConfig });
+    expect([moved.status, moved.body.configPublic]).toEqual([200, publicConfig]);
+    const refused = await asAdmin('POST', PATH, { ...rest, publicConfig, configPublic });
+    expect([refused.status, refused.body.details]).toMatchObject([
+      400,
+      [{ field: 'publicConfig', rule: 'conflict' }],
+    ]);
+  });
+
+  test('names settings that nothing reads, with the name that was meant', async () => {
+    const { zulu: _, alpha: __, ...config } = twilio().publicConfig;
+    const sent = { ...twilio(), publicConfig: { ...config, mesagingServiceSid: 'x' } };
+    const { status, body } = await asAdmin('POST', PATH, sent);
+    const warning = {
+      field: 'publicConfig.mesagingServiceSid',
+      message: "Unknown setting, ignored: did you mean 'messagingServiceSid'?",
+    };
+    expect([status, body.warnings]).toEqual([201, [warning]]);
+    const secretConfig = { authToken: CANARY, [CANARY]: 1 };
+    const changed = await asAdmin('PATCH', `${PATH}/${body.id}`, {
+      publicConfig: sent.publicConfig,
+      secretConfig,
+    });
+    const unknown = { field: 'secretConfig', message: 'Has an unknown field, ignored' };
+    expect(changed.body.warnings).toEqual([warning, unknown]);
+    const replaced = await asAdmin('PUT', `${PATH}/${body.id}/secret`, { secretConfig });
+    expect(replaced.body.warnings).toEqual([unknown]);
+    expect(changed.text + replaced.text).not.toContain(CANARY);
+    expect((await asAdmin('GET', `${PATH}/${body.id}`)).body).not.toHaveProperty('warnings');
   });
 
   test.each([
@@ -123,6 +165,12 @@ describe('creating a provider account', () => {
       { publicConfig: { ...twilio().publicConfig, note: 'x'.repeat(32_768) } },
       'validation_failed',
       'publicConfig',
+    ],
+    [
+      'a secret among the settings',
+      { publicConfig: { ...twilio().publicConfig, auth_token: CANARY } },
+      'validation_failed',
+      'publicConfig.authToken',
     ],
     ['a rate of zero', { rateLimitPerSecond: 0 }, 'validation_failed', 'rateLimitPerSecond'],
   ])('refuses %s with 400 and never repeats a value', async (_, change, code, field) => {

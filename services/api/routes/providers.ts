@@ -19,6 +19,7 @@ import {
   type ProviderAccount,
 } from '#core/store/providers.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
+import { configWarnings } from '#providers/config-keys.ts';
 import type { AnyProvider } from '#providers/provider.ts';
 import { PROVIDERS } from '#providers/registry.gen.ts';
 import { findProvider, parseAccount, parsePublicConfig } from '#providers/registry.ts';
@@ -34,6 +35,7 @@ import {
 import type { MemberCaller } from '../auth.ts';
 import { pageFrom } from '../cursor.ts';
 import {
+  assertNoSecret,
   assertSecretStays,
   assertUnchanged,
   encryptSecrets,
@@ -50,7 +52,7 @@ import {
   type RequestFacts,
   type RouteModule,
 } from '../routes-kit.ts';
-import { text } from '../fields.ts';
+import { alsoNamed, text } from '../fields.ts';
 
 const tag = 'Providers';
 const writer = { kind: 'bearer', role: 'admin' } as const;
@@ -71,8 +73,11 @@ const configField = () =>
 
 const fields = {
   label: text(2, 80).describe("The tenant's own name for the account."),
-  publicConfig: configField().describe(
-    "Settings, by the provider's schema in the catalog. Keys in either spelling.",
+  publicConfig: alsoNamed(
+    'configPublic',
+    configField().describe(
+      "Settings, by the provider's schema in the catalog. Keys in either spelling. Stored and shown as they are, as `configPublic`, which is taken as this field's name too.",
+    ),
   ),
   secretConfig: configField().describe(
     'Secrets, by the schema in the catalog. Encrypted at once, and never shown again.',
@@ -119,11 +124,13 @@ function create(deps: AdminDeps): RouteModule {
     status: 201,
     response: Provider,
     errors: ['plan_limit_reached', 'idempotency_mismatch', 'dependency_unavailable'],
-    handler: async ({ caller, body, idempotency, request }) => {
+    handler: async ({ caller, body, idempotency, warnings, request }) => {
       const { label, publicConfig: configPublic, rateLimitPerSecond } = body;
       const provider = catalogEntry(body.provider);
+      assertNoSecret(provider, configPublic);
       const parsed = parseAccount(provider, configPublic, body.secretConfig);
       if (!parsed.ok) throw settingsRejected(parsed.details);
+      configWarnings(provider, configPublic, body.secretConfig).forEach(warnings.add);
       const tenantId = caller.tenant.id;
       const earlier = await earlierAnswer<z.output<typeof Provider>>(sql, tenantId, idempotency);
       if (earlier !== null) return earlier;
@@ -222,7 +229,7 @@ function update(deps: AdminDeps): RouteModule {
     }),
     response: Provider,
     errors,
-    handler: async ({ caller, params, body, request }) => {
+    handler: async ({ caller, params, body, warnings, request }) => {
       const { label, secretConfig, rateLimitPerSecond } = body;
       const publicConfig = body.publicConfig === null ? {} : body.publicConfig;
       const before = await peek(sql, caller, params.id);
@@ -230,6 +237,7 @@ function update(deps: AdminDeps): RouteModule {
       const tenantId = caller.tenant.id;
       const { id } = before;
       const provider = catalogEntry(before.provider);
+      if (publicConfig !== undefined) assertNoSecret(provider, publicConfig);
       let ciphertext: string | undefined;
       if (secretConfig !== undefined) {
         const parsed = parseAccount(provider, publicConfig ?? before.configPublic, secretConfig);
@@ -240,6 +248,7 @@ function update(deps: AdminDeps): RouteModule {
         if (!parsed.ok) throw settingsRejected(parsed.details);
         assertSecretStays(provider, before.configPublic, publicConfig);
       }
+      configWarnings(provider, publicConfig ?? {}, secretConfig).forEach(warnings.add);
       const isNew =
         ciphertext !== undefined ||
         (publicConfig !== undefined &&
@@ -305,10 +314,12 @@ function replaceSecret(deps: AdminDeps): RouteModule {
       .object({ id: z.uuid(), secretVersion: z.int().min(1), rotatedAt: z.iso.datetime(), ...warningsField })
       .meta({ id: 'ProviderSecret' }),
     errors,
-    handler: async ({ caller, params, body, request }) => {
+    handler: async ({ caller, params, body, warnings, request }) => {
       const before = await peek(deps.sql, caller, params.id);
-      const parsed = parseAccount(catalogEntry(before.provider), before.configPublic, body.secretConfig);
+      const provider = catalogEntry(before.provider);
+      const parsed = parseAccount(provider, before.configPublic, body.secretConfig);
       if (!parsed.ok) throw settingsRejected(parsed.details);
+      configWarnings(provider, {}, body.secretConfig).forEach(warnings.add);
       const ciphertext = await encryptSecrets(deps.keyring, caller.tenant.id, before.id, parsed.secrets);
       const replaced = await changeAccount(
         deps,

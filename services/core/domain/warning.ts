@@ -39,7 +39,7 @@ export function unknownField(
   place: string,
   name: string,
   known: readonly string[],
-  kind: 'field' | 'query parameter' = 'field',
+  kind: 'field' | 'query parameter' | 'setting' = 'field',
 ): IgnoredField {
   const field = place + printable(name);
   const near = nearName(name, known);

@@ -1,0 +1,38 @@
+import { expect, test } from 'vitest';
+import { configWarnings, misplacedSecrets } from './config-keys.ts';
+import { PROVIDERS } from './registry.gen.ts';
+
+const twilio = PROVIDERS.get('twilio');
+if (twilio === undefined) throw new Error('twilio is part of the catalog');
+
+test('known settings in either spelling are not warned of', () => {
+  const sent = { accountSid: 'x', api_key_sid: 'x', messagingServiceSid: 'x' };
+  expect(configWarnings(twilio, sent, { auth_token: 'x' })).toEqual([]);
+});
+
+test('a typo is named with the right name, before what is merely unknown', () => {
+  expect(configWarnings(twilio, { note: 1, acountSid: 'x', mesaging_service_sid: 'x' })).toEqual([
+    { field: 'publicConfig.acountSid', message: "Unknown setting, ignored: did you mean 'accountSid'?" },
+    {
+      field: 'publicConfig.mesaging_service_sid',
+      message: "Unknown setting, ignored: did you mean 'messagingServiceSid'?",
+    },
+    { field: 'publicConfig.note', message: 'Unknown setting, ignored' },
+  ]);
+});
+
+test('a stray name among the secrets is not repeated', () => {
+  const warnings = configWarnings(twilio, {}, { api_key_secrt: 'x', hunter2: 'x' });
+  expect(warnings).toEqual([
+    { field: 'secretConfig', message: "Has an unknown field, ignored: did you mean 'apiKeySecret'?" },
+    { field: 'secretConfig', message: 'Has an unknown field, ignored' },
+  ]);
+});
+
+test('a secret among the settings is refused in either spelling', () => {
+  expect(misplacedSecrets(twilio, { accountSid: 'x', note: 'x' })).toEqual([]);
+  expect(misplacedSecrets(twilio, { auth_token: 'x', apiKeySecret: 'x' })).toMatchObject([
+    { field: 'publicConfig.authToken', rule: 'secret' },
+    { field: 'publicConfig.apiKeySecret', rule: 'secret' },
+  ]);
+});

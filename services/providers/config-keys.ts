@@ -1,0 +1,47 @@
+import { nearName } from '#core/domain/near-name.ts';
+import { unknownField, type Warning } from '#core/domain/warning.ts';
+import type { AnyProvider, FieldFault } from './provider.ts';
+import { snakeCase } from './registry.ts';
+
+type Sent = Readonly<Record<string, unknown>>;
+
+/**
+ * What was sent with an account and is read by nothing, what looks like a slip first. Of `secretConfig` only known names
+ * are repeated: a stray key may be part of a secret.
+ */
+export function configWarnings(
+  provider: AnyProvider,
+  publicConfig: Sent,
+  secretConfig: Sent = {},
+): readonly Warning[] {
+  const settings = Object.keys(provider.config.shape);
+  const ofConfig = strayKeys(settings, publicConfig).map((key) =>
+    unknownField('publicConfig.', key, settings, 'setting'),
+  );
+  const secrets = Object.keys(provider.secrets.shape);
+  const ofSecrets = strayKeys(secrets, secretConfig).map((key) => {
+    const near = nearName(key, secrets);
+    const message = `Has an unknown field, ignored${near === undefined ? '' : `: ${near.hint}`}`;
+    return { warning: { field: 'secretConfig', message }, isNear: near !== undefined };
+  });
+  return [...ofConfig, ...ofSecrets]
+    .toSorted((a, b) => Number(b.isNear) - Number(a.isNear))
+    .map(({ warning }) => warning);
+}
+
+/** Settings are stored and shown as they are: a secret among them is refused before it is. */
+export function misplacedSecrets(provider: AnyProvider, publicConfig: Sent): readonly FieldFault[] {
+  return Object.keys(provider.secrets.shape)
+    .filter((key) => !Object.hasOwn(provider.config.shape, key))
+    .filter((key) => Object.hasOwn(publicConfig, key) || Object.hasOwn(publicConfig, snakeCase(key)))
+    .map((key) => ({
+      field: `publicConfig.${key}`,
+      rule: 'secret',
+      message: 'Belongs in secretConfig: settings are stored and shown as they are',
+    }));
+}
+
+function strayKeys(known: readonly string[], sent: Sent): string[] {
+  const read = new Set(known.flatMap((key) => [key, snakeCase(key)]));
+  return Object.keys(sent).filter((key) => !read.has(key));
+}
