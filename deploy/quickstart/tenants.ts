@@ -63,9 +63,10 @@ async function ensureAccounts(
       await api.call(owner, 'POST', '/v1/admin/providers', body);
       continue;
     }
-    // The inbox may be on another port now.
+    // The inbox may be on another port now, and a secret goes to no other port than it was given for.
     if (!isDeepStrictEqual(known.configPublic, publicConfig)) {
-      await api.call(owner, 'PATCH', `/v1/admin/providers/${known.id}`, { publicConfig });
+      const change = { publicConfig, secretConfig: await secretConfig() };
+      await api.call(owner, 'PATCH', `/v1/admin/providers/${known.id}`, change);
     }
     if (known.status === 'disabled') {
       await api.call(owner, 'POST', `/v1/admin/providers/${known.id}/enable`);

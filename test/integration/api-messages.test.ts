@@ -127,6 +127,10 @@ describe('required fields', () => {
       202,
     );
     expect((await post({ ...least, media: { url: 'javascript:1' } })).status).toBe(400);
+    expect(await post({ ...least, media: { url: 'http://127.0.0.1/a.png' } })).toMatchObject({
+      status: 400,
+      body: { code: 'url_blocked', details: [{ field: 'media.url', rule: 'url_blocked' }] },
+    });
   });
 });
 

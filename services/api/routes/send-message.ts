@@ -151,7 +151,7 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
     idempotent: true,
     status: 202,
     response: AcceptedMessage,
-    errors: ['provider_not_configured', 'daily_limit_reached', 'backlog_full'],
+    errors: ['provider_not_configured', 'url_blocked', 'daily_limit_reached', 'backlog_full'],
     examples: EXAMPLES,
     handler: send,
   });
