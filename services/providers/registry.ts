@@ -61,6 +61,8 @@ export type ProviderDescription = {
   /** JSON Schema, draft 2020-12. */
   readonly publicConfigSchema: Record<string, unknown>;
   readonly secretConfigSchema: Record<string, unknown>;
+  /** Settings that a change of needs `secretConfig` again. */
+  readonly secretRoute: string[];
   readonly capabilities: {
     readonly dedupe: AnyProvider['dedupe'];
     readonly receipts: boolean;
@@ -76,6 +78,7 @@ export function describeProvider(provider: AnyProvider): ProviderDescription {
     name: provider.name,
     publicConfigSchema: z.toJSONSchema(provider.config, { io: 'input' }),
     secretConfigSchema: z.toJSONSchema(provider.secrets, { io: 'input' }),
+    secretRoute: Object.keys(provider.secretRoute).filter((field) => provider.secretRoute[field] !== false),
     capabilities: {
       dedupe: provider.dedupe,
       receipts: provider.receipts,

@@ -276,6 +276,7 @@ describe('reading provider accounts', () => {
     const entry = body.find(({ provider }: { provider: string }) => provider === 'twilio');
     expect(entry).toMatchObject({ channel: 'sms', capabilities: { dedupe: 'none' } });
     expect(entry.publicConfigSchema.required).toContain('accountSid');
+    expect(entry.secretRoute).toEqual(['accountSid', 'apiKeySid', 'region', 'edge']);
     expect(entry.secretConfigSchema.properties).toHaveProperty('authToken');
   });
 });

@@ -219,6 +219,22 @@ describe('delivery', () => {
   });
 });
 
+test('a text longer than the vendor takes is refused before any call, and says so', async () => {
+  await using b = await setup();
+  b.startWorker();
+  const [id = ''] = await b.send(1, { content: { body: 'x'.repeat(1_601) } });
+  await b.send(1, { content: { body: 'x'.repeat(1_600) } });
+  await expect.poll(b.statuses, POLL).toEqual({ failed: 1, sent: 1 });
+  const [row] = await b.admin`select failure from despatch.message_states where id = ${id}`;
+  expect(row?.['failure']).toMatchObject({
+    class: 'content_rejected',
+    code: 'body_too_long',
+    retryable: false,
+    providerMessage: 'Twilio Programmable Messaging takes at most 1600 characters',
+  });
+  expect(b.twilio.received).toHaveLength(1);
+});
+
 describe('when a provider misbehaves', () => {
   test.each([{ wake: true }, { wake: false }])(
     'a message that the database refuses to begin is ended, and its neighbours are delivered, %o',

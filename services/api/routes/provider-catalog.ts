@@ -11,6 +11,11 @@ const CatalogEntry = z
     name: z.string(),
     publicConfigSchema: z.record(z.string(), z.unknown()).describe('JSON Schema of `publicConfig`.'),
     secretConfigSchema: z.record(z.string(), z.unknown()).describe('JSON Schema of `secretConfig`.'),
+    secretRoute: z
+      .array(z.string())
+      .describe(
+        'Settings that decide where or how the secret travels: a change of one needs `secretConfig` in the same call.',
+      ),
     capabilities: z.object({
       dedupe: z
         .enum(['key', 'lookup', 'none'])
