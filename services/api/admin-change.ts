@@ -1,4 +1,4 @@
-import { AppError, notFound } from '#core/domain/app-error.ts';
+import { AppError, limitReached, notFound } from '#core/domain/app-error.ts';
 import type { AuditFacts, AuditTrail } from '#core/domain/audit-entry.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import { includesRole, type Role } from '#core/domain/role.ts';
@@ -139,7 +139,7 @@ export function assertRole(held: Role, needed: Role): void {
 /** @throws AppError `plan_limit_reached` */
 export function assertBelow(count: number, limit: number, name: string): void {
   if (count < limit) return;
-  throw new AppError('plan_limit_reached', { message: `Limit '${name}' of ${limit} is reached` });
+  throw limitReached('plan_limit_reached', { name, value: limit });
 }
 
 export function isoOrNull(time: Date | null): string | null {

@@ -1,7 +1,7 @@
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { serializerCompiler } from 'fastify-type-provider-zod';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { AppError } from '#core/domain/app-error.ts';
+import { AppError, limitReached } from '#core/domain/app-error.ts';
 import { newId } from '#core/domain/ids.ts';
 import type { Logger } from '#core/platform/logger.ts';
 import { QueueFullError } from '#core/platform/micro-batch.ts';
@@ -355,7 +355,9 @@ function refusalOf(
   request.caller = caller;
   if (rate === undefined) return undefined;
   reply.headers(rateHeaders(rate));
-  return rate.passed ? undefined : new AppError('rate_limited', { retryAfter: rate.retryAfter });
+  if (rate.passed) return undefined;
+  const { name, limit: value, retryAfter } = rate;
+  return limitReached('rate_limited', { name, value }, { retryAfter });
 }
 
 /** Until a full minute's worth is free again: the window's 60 seconds and the one that is under way. */

@@ -81,7 +81,7 @@ export type Credentials = {
 export type Admitted = {
   readonly caller: Caller | null;
   /** The state of the limit that this call counted against, and that limit. */
-  readonly rate?: RateVerdict & { readonly limit: number };
+  readonly rate?: RateVerdict & { readonly limit: number; readonly name: string };
 };
 
 /** Answers at once for a warm key. @throws AppError with the 400, 401, 403, 404, 429 or 503 to answer. */

@@ -1,4 +1,4 @@
-import { AppError, notFound } from '#core/domain/app-error.ts';
+import { AppError, unauthenticated } from '#core/domain/app-error.ts';
 import type { UserId } from '#core/domain/ids.ts';
 import { includesRole, type Role, type Scope } from '#core/domain/role.ts';
 import { SLUG } from '#core/domain/slug.ts';
@@ -33,6 +33,14 @@ export type Authentication = {
 const USER_REQUESTS_PER_MINUTE = 60;
 const ENTRIES_MAX = 20_000;
 
+const NO_KEY = 'header X-Service-Key is required';
+const NOT_BY_TOKEN = 'header X-Service-Key with an API key is required; this endpoint takes no bearer token';
+const NO_TOKEN = 'header Authorization with a bearer token is required';
+const NOT_BY_KEY = `${NO_TOKEN}; this endpoint takes no API key`;
+const BAD_TOKEN = 'the bearer token is not valid, or no longer';
+/** The same for one that is there and not the user's. */
+const NO_SUCH_TENANT = 'Resource not found: X-Tenant-Slug names no tenant of yours';
+
 /** Answers who calls and whether they may: key or token, tenant, limit, suspension, scope or role, in this order. */
 export function createAuthentication(deps: AuthenticateDeps): Authentication {
   const { directory, serviceKeys, verifyToken, platformAdmins } = deps;
@@ -54,11 +62,13 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
     return { caller };
   }
 
-  async function userOf(authorization: string | undefined): Promise<UserCaller> {
-    const token = /^Bearer +([A-Za-z0-9._~+/-]+=*) *$/i.exec(authorization ?? '')?.[1];
+  async function userOf({ authorization, serviceKey }: Credentials): Promise<UserCaller> {
+    const challenge = { 'www-authenticate': 'Bearer' };
+    if (authorization === undefined)
+      throw unauthenticated(serviceKey === undefined ? NO_TOKEN : NOT_BY_KEY, challenge);
+    const token = /^Bearer +([A-Za-z0-9._~+/-]+=*) *$/i.exec(authorization)?.[1];
     const identity = token === undefined ? null : await verifyToken(token);
-    if (identity === null)
-      throw new AppError('unauthenticated', { headers: { 'www-authenticate': 'Bearer' } });
+    if (identity === null) throw unauthenticated(BAD_TOKEN, challenge);
     const { id } = await signedIn.get(JSON.stringify(identity), async () => ({
       id: await directory.signIn(identity),
     }));
@@ -69,24 +79,28 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
     };
   }
 
-  async function take(subject: string, limit: number): Promise<RateVerdict & { limit: number }> {
-    return { ...(await directory.takeRate(subject, limit)), limit };
+  async function take(subject: string, name: string, limit: number): Promise<Admitted['rate'] & RateVerdict> {
+    return { ...(await directory.takeRate(subject, limit)), limit, name };
+  }
+
+  function takeOwn({ user }: UserCaller): ReturnType<typeof take> {
+    return take(user.id, 'userRequestsPerMinute', USER_REQUESTS_PER_MINUTE);
   }
 
   async function byUser(credentials: Credentials): Promise<Admitted> {
-    const caller = await userOf(credentials.authorization);
-    return { caller, rate: await take(caller.user.id, USER_REQUESTS_PER_MINUTE) };
+    const caller = await userOf(credentials);
+    return { caller, rate: await takeOwn(caller) };
   }
 
   /** Looking for tenants by their slugs counts as a call of the user's own. */
   async function byStranger(caller: UserCaller): Promise<Admitted> {
-    const rate = await take(caller.user.id, USER_REQUESTS_PER_MINUTE);
-    if (rate.passed) throw notFound();
+    const rate = await takeOwn(caller);
+    if (rate.passed) throw new AppError('not_found', { message: NO_SUCH_TENANT });
     return { caller, rate };
   }
 
   async function byMember(credentials: Credentials, role: Role): Promise<Admitted> {
-    const caller = await userOf(credentials.authorization);
+    const caller = await userOf(credentials);
     const { user, isPlatformAdmin } = caller;
     const slug = credentials.tenantSlug?.trim();
     if (slug === undefined || slug === '') throw new AppError('tenant_required');
@@ -96,7 +110,7 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
     }));
     if (found === null) return byStranger(caller);
     const { tenant } = found;
-    const rate = await take(tenant.id, tenant.limits.adminRequestsPerMinute);
+    const rate = await take(tenant.id, 'adminRequestsPerMinute', tenant.limits.adminRequestsPerMinute);
     if (rate.passed) {
       if (credentials.isWrite && tenant.status !== 'active') throw new AppError('tenant_suspended');
       if (!includesRole(found.role, role)) {
@@ -113,7 +127,10 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
         case 'none':
           return { caller: null };
         case 'key':
-          return byKey(serviceKey ?? '', auth.scope);
+          if (serviceKey === undefined) {
+            throw unauthenticated(credentials.authorization === undefined ? NO_KEY : NOT_BY_TOKEN);
+          }
+          return byKey(serviceKey, auth.scope);
         case 'user':
           return byUser(credentials);
         case 'bearer':

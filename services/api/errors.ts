@@ -25,6 +25,7 @@ export const STATUS: Readonly<Record<ErrorCode, number>> = {
   unauthenticated: 401,
   api_key_expired: 401,
   api_key_revoked: 401,
+  api_key_rotated: 401,
   tenant_suspended: 403,
   insufficient_role: 403,
   insufficient_scope: 403,
@@ -59,6 +60,10 @@ const ErrorBody = z
       .array(z.object({ field: z.string(), rule: z.string(), message: z.string() }))
       .optional()
       .describe('What is wrong with which field. Never repeats a value.'),
+    limit: z
+      .object({ name: z.string(), value: z.int().min(0) })
+      .optional()
+      .describe('The limit that was reached, by its name in plans and keys. Beside each 429.'),
   })
   .meta({ id: 'Error', description: 'Every error has this body.' });
 type ErrorBody = z.infer<typeof ErrorBody>;
@@ -72,6 +77,7 @@ function errorBody(error: AppError, path: string, requestId: string): ErrorBody 
     code: error.code,
     requestId,
     ...(error.details === undefined ? {} : { details: [...error.details] }),
+    ...(error.limit === undefined ? {} : { limit: error.limit }),
   };
 }
 

@@ -17,7 +17,10 @@ export type IdempotencyClaim = {
   readonly warnings: Warnings;
 };
 
-const KEY = /^[\x20-\x7e]{1,255}$/;
+/** As sent, in header or body: bare or quoted, not of blanks alone. Space around it is not part of it. */
+export const IDEMPOTENCY_KEY =
+  /^ *(?:[!#-~](?:[ -~]{0,253}[!-~])?|"(?:[ -~]{0,253}[!#-~])?|"[ -~]{1,255}") *$/;
+export const IDEMPOTENCY_KEY_RULE = 'Must be 1 to 255 printable ASCII characters';
 
 /**
  * The one key of a request, from header or body, bare or quoted.
@@ -33,11 +36,10 @@ export function idempotencyKeyOf(header: unknown, field: unknown): string | null
 }
 
 function readKey(value: unknown, field: string): string {
-  const key = typeof value === 'string' ? unquote(value.trim()) : '';
-  if (!KEY.test(key)) {
-    throw validationFailed({ field, rule: 'format', message: 'Must be 1 to 255 printable ASCII characters' });
+  if (typeof value !== 'string' || !IDEMPOTENCY_KEY.test(value)) {
+    throw validationFailed({ field, rule: 'format', message: IDEMPOTENCY_KEY_RULE });
   }
-  return key;
+  return unquote(value.trim());
 }
 
 function unquote(text: string): string {

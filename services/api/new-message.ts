@@ -1,4 +1,4 @@
-import { AppError, validationFailed } from '#core/domain/app-error.ts';
+import { AppError, validationFailed, type NamedLimit } from '#core/domain/app-error.ts';
 import type { Channel } from '#core/domain/channel.ts';
 import type { EmailContent, PushContent, SmsContent, WhatsappContent } from '#core/domain/content.ts';
 import { newId, type MessageId } from '#core/domain/ids.ts';
@@ -90,6 +90,12 @@ export function newMessageRow(
 
 export function sendsPerMinute({ tenant, key }: KeyCaller): number {
   return key.rateLimitRpm ?? tenant.limits.sendRequestsPerMinute;
+}
+
+/** What a sender reached, where a 429 says so. */
+export function sendRateLimit(caller: KeyCaller): NamedLimit {
+  const name = caller.key.rateLimitRpm === null ? 'sendRequestsPerMinute' : 'rateLimitRpm';
+  return { name, value: sendsPerMinute(caller) };
 }
 
 function expiryOf(message: SendMessage, retentionDays: number, now: number): number {

@@ -5,6 +5,7 @@ import { VERSION } from '#core/platform/version.ts';
 import type { RouteAuth } from './auth.ts';
 import { installDocsPage } from './docs/docs-page.ts';
 import { STATUS } from './errors.ts';
+import { IDEMPOTENCY_KEY } from './idempotency.ts';
 import type { RouteDocs } from './routes-kit.ts';
 
 type Json = Record<string, unknown>;
@@ -168,13 +169,12 @@ function headerParameters(auth: RouteAuth, { idempotent }: RouteDocs): Json[] {
     );
   }
   if (idempotent) {
-    const description = 'Makes the call repeatable: the same key and body get the first answer again.';
+    const description =
+      'Makes the call repeatable: the same key and body get the first answer again. 1 to 255 printable ASCII characters, bare or in double quotes.';
     parameters.push(
       header('Idempotency-Key', description, {
         type: 'string',
-        minLength: 1,
-        maxLength: 255,
-        pattern: PRINTABLE,
+        pattern: IDEMPOTENCY_KEY.source,
       }),
     );
   }
@@ -203,7 +203,7 @@ function errorsOf(auth: RouteAuth, docs: RouteDocs, path: string, method: string
   if (docs.hasInput) codes.push('missing_field');
   if (method !== 'get') codes.push('malformed_json', 'unsupported_media_type');
   if (isAuthenticated) codes.push('unauthenticated', 'tenant_suspended', 'rate_limited');
-  if (usesKey) codes.push('api_key_expired', 'api_key_revoked', 'insufficient_scope');
+  if (usesKey) codes.push('api_key_expired', 'api_key_revoked', 'api_key_rotated', 'insufficient_scope');
   if (auth.kind === 'bearer' || auth.kind === 'either' || auth.kind === 'user')
     codes.push('insufficient_role');
   if (usesTenant) codes.push('tenant_required');

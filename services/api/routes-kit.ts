@@ -5,7 +5,13 @@ import type { ErrorCode } from '#core/domain/app-error.ts';
 import type { Warnings } from '#core/domain/warning.ts';
 import type { Span } from '#core/platform/telemetry.ts';
 import type { CallerOf, Caller, RouteAuth } from './auth.ts';
-import { idempotencyClaim, idempotencyKeyOf, type IdempotencyClaim } from './idempotency.ts';
+import {
+  IDEMPOTENCY_KEY,
+  IDEMPOTENCY_KEY_RULE,
+  idempotencyClaim,
+  idempotencyKeyOf,
+  type IdempotencyClaim,
+} from './idempotency.ts';
 import { warningsField, warningsOf, withWarnings } from './request-warnings.ts';
 
 declare module 'fastify' {
@@ -130,10 +136,11 @@ export function pageOf<Item extends z.ZodType>(
 
 export const idempotencyKeyField = z
   .string()
-  .min(1)
-  .max(257)
+  .regex(IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_RULE)
   .optional()
-  .describe('Makes the call repeatable: instead of the header `Idempotency-Key`.');
+  .describe(
+    'Makes the call repeatable, instead of the header `Idempotency-Key`. 1 to 255 printable ASCII characters, bare or in double quotes.',
+  );
 
 /** Declares one route: authentication, input, output and documentation in one place, the handler beside them. */
 export function defineRoute<

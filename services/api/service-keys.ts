@@ -1,5 +1,5 @@
 import { hash, timingSafeEqual } from 'node:crypto';
-import { AppError } from '#core/domain/app-error.ts';
+import { AppError, unauthenticated } from '#core/domain/app-error.ts';
 import type { ApiKeyId } from '#core/domain/ids.ts';
 import { hashKeySecret, keyIdOf, parseServiceKey } from '#core/domain/service-key.ts';
 import type { CallerFacts, DirectoryStore } from '#core/store/directory.ts';
@@ -19,6 +19,9 @@ const KEYS_MAX = 20_000;
 const UNKNOWN_MAX = 20_000;
 /** Compared where there is no such key, so that this takes as long as where there is one. */
 const NO_HASH = Buffer.alloc(32);
+
+/** The same for every text that is none, so that guesses learn nothing. */
+const NOT_A_KEY = 'the API key in X-Service-Key is not valid';
 
 /** A text that was found to be a key, for as long as the facts it was compared with are cached. */
 type Proof = { readonly digest: Buffer; readonly isCurrent: boolean };
@@ -64,13 +67,13 @@ export function createServiceKeys(deps: ServiceKeysDeps): ServiceKeys {
 
   async function prove(text: string): Promise<CallerFacts> {
     const parsed = parseServiceKey(text);
-    if (parsed === null) throw new AppError('unauthenticated');
+    if (parsed === null) throw unauthenticated(NOT_A_KEY);
     const facts = await find(parsed.keyId);
     const secretHash = hashKeySecret(hashSubkey, parsed.secret);
     const isCurrent = timingSafeEqual(secretHash, facts?.key.secretHash ?? NO_HASH);
     const isPrevious = timingSafeEqual(secretHash, facts?.key.previousSecretHash ?? NO_HASH);
     if (facts === null || facts.key.mode !== parsed.mode || !(isCurrent || isPrevious)) {
-      throw new AppError('unauthenticated');
+      throw unauthenticated(NOT_A_KEY);
     }
     proofs.set(facts, { digest: digestOf(text), isCurrent });
     return use(facts, isCurrent);
@@ -80,10 +83,10 @@ export function createServiceKeys(deps: ServiceKeysDeps): ServiceKeys {
   function use(facts: CallerFacts, isCurrent: boolean): CallerFacts {
     const at = now();
     const { id, graceUntil, revokedAt, expiresAt } = facts.key;
-    if (!isCurrent && !(graceUntil !== null && graceUntil.getTime() > at)) {
-      throw new AppError('unauthenticated');
-    }
+    // Only who holds a secret that was good comes this far and learns why it no longer is.
     if (revokedAt !== null) throw new AppError('api_key_revoked');
+    if (!isCurrent && !(graceUntil !== null && graceUntil.getTime() > at))
+      throw new AppError('api_key_rotated');
     if (expiresAt !== null && expiresAt.getTime() <= at) throw new AppError('api_key_expired');
     used.set(id, at);
     return facts;

@@ -98,7 +98,10 @@ describe('who may call which route', () => {
   test.each(NAMES)('%s refuses a caller without credentials with 401', async (name) => {
     const reply = await call(name, {});
     expect(answer(reply)).toBe('401 unauthenticated');
-    expect(reply.body).toMatchObject({ statusCode: 401, message: 'Missing or invalid authentication' });
+    expect(reply.body).toMatchObject({
+      statusCode: 401,
+      message: expect.stringMatching(/^Missing or invalid authentication: /),
+    });
   });
 
   test.each(NAMES)('%s refuses forged tokens and keys with 401', async (name) => {
@@ -132,6 +135,9 @@ describe('who may call which route', () => {
       await call(name, { as, slug: tenant.slug }),
     ];
     expect(replies.map(answer)).toEqual(['400 tenant_required', '404 not_found', '404 not_found']);
+    const [unknown, notOwn] = replies.slice(1).map(({ body }) => body.message as string);
+    expect(unknown).toBe('Resource not found: X-Tenant-Slug names no tenant of yours');
+    expect(notOwn).toBe(unknown);
   });
 
   test.each(TENANT_BOUND)('%s is for its role and those above', async (name) => {

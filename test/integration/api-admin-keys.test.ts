@@ -212,12 +212,40 @@ describe('changing a key', () => {
 });
 
 describe('rotating a key', () => {
-  test('without grace puts a new secret in place of the old one at once', async () => {
+  const codeOf = async (key: string) =>
+    (await api.call('GET', '/v1/messages', { headers: { 'x-service-key': key } })).body.code;
+
+  test('without a body keeps the former secret good for a day', async () => {
     const before = await create();
     const { status, body } = await asAdmin('POST', `${PATH}/${before.id}/rotate`);
+    expect([status, body.status]).toEqual([200, 'rotating']);
+    expect(Math.abs(Date.parse(body.graceUntil) - Date.now() - 24 * HOUR)).toBeLessThan(10_000);
+    expect([await codeOf(before.key), await codeOf(body.key)]).toEqual([undefined, undefined]);
+  });
+
+  test('a former secret is refused as rotated, and as revoked once the key is', async () => {
+    const before = await create();
+    const { body } = await asAdmin('POST', `${PATH}/${before.id}/rotate`, { graceSeconds: 0 });
+    expect([await codeOf(before.key), await codeOf(body.key)]).toEqual(['api_key_rotated', undefined]);
+    const graced = await asAdmin('POST', `${PATH}/${before.id}/rotate`, { graceSeconds: 60 });
+    await api.admin`update api_keys set grace_until = now() where id = ${before.id}`;
+    await api.admin`select forget_replaced_secrets()`;
+    await asAdmin('PATCH', `${PATH}/${before.id}`, { name: 'Told' });
+    expect([await codeOf(body.key), await codeOf(graced.body.key)]).toEqual(['api_key_rotated', undefined]);
+    await asAdmin('DELETE', `${PATH}/${before.id}`);
+    expect([await codeOf(body.key), await codeOf(graced.body.key)]).toEqual([
+      'api_key_revoked',
+      'api_key_revoked',
+    ]);
+  });
+
+  test('without grace puts a new secret in place of the old one at once', async () => {
+    const before = await create();
+    const { status, body } = await asAdmin('POST', `${PATH}/${before.id}/rotate`, { graceSeconds: 0 });
     expect([status, body.id, body.prefix, body.status]).toEqual([200, before.id, before.prefix, 'active']);
     expect(body.key).not.toBe(before.key);
-    expect(await hashesOf(before.id)).toEqual({ secret_hash: hashOf(body.key), previous_secret_hash: null });
+    expect((await hashesOf(before.id))?.secret_hash).toEqual(hashOf(body.key));
+    expect(body.graceUntil).toBeNull();
   });
 
   test('with grace keeps the former secret good until then', async () => {

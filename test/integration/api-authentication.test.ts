@@ -21,7 +21,11 @@ afterAll(() => api[Symbol.asyncDispose]());
 
 const UNAUTHENTICATED = {
   status: 401,
-  body: { statusCode: 401, code: 'unauthenticated', message: 'Missing or invalid authentication' },
+  body: {
+    statusCode: 401,
+    code: 'unauthenticated',
+    message: expect.stringMatching(/^Missing or invalid authentication: /),
+  },
 };
 
 describe('service keys', () => {
@@ -39,6 +43,21 @@ describe('service keys', () => {
         );
       }
     }
+  });
+
+  test('a 401 says what is missing, and of no key whether it is known', async () => {
+    const messageTo = async (method: string, url: string, headers: Record<string, string>) =>
+      (await request(api.first, method, url, { headers, ...(method === 'POST' ? { body: LEAST.sms } : {}) }))
+        .body.message;
+    const bearer = { authorization: 'Bearer nonsense' };
+    const key = { 'x-service-key': tenant.key.text };
+    expect(await messageTo('POST', '/v1/messages', {})).toMatch(/: header X-Service-Key is required$/);
+    expect(await messageTo('POST', '/v1/messages', bearer)).toMatch(/this endpoint takes no bearer token$/);
+    expect(await messageTo('GET', '/v1/admin/me', {})).toMatch(
+      /: header Authorization with a bearer token is required$/,
+    );
+    expect(await messageTo('GET', '/v1/admin/me', key)).toMatch(/this endpoint takes no API key$/);
+    expect(await messageTo('GET', '/v1/admin/me', bearer)).toMatch(/the bearer token is not valid/);
   });
 
   test('an expired key is 401 with its own code', async () => {
@@ -90,7 +109,10 @@ describe('service keys', () => {
     expect((await send(api.first, key, LEAST.sms)).status).toBe(202);
     await api.admin`update api_keys set grace_until = now() - interval '1 second' where id = ${key.id}`;
     api.first.notice('key', { tenantId: tenant.tenantId, id: key.id });
-    expect(await send(api.first, key, LEAST.sms)).toMatchObject(UNAUTHENTICATED);
+    expect(await send(api.first, key, LEAST.sms)).toMatchObject({
+      status: 401,
+      body: { code: 'api_key_rotated' },
+    });
   });
 
   test('scopes hold', async () => {
@@ -205,7 +227,7 @@ describe('tenants', () => {
     for (const slug of [other.slug, 'no-such-tenant', 'Not A Slug']) {
       expect(await get(api.first, '/v1/admin/messages', { token: viewer.token, slug })).toMatchObject({
         status: 404,
-        body: { code: 'not_found', message: 'Resource not found' },
+        body: { code: 'not_found', message: 'Resource not found: X-Tenant-Slug names no tenant of yours' },
       });
     }
   });

@@ -39,7 +39,11 @@ describe('the daily limit', () => {
     expect(refused).toHaveLength(40);
     expect(await messageCount(tenant.tenantId)).toBe(10);
     for (const { body, headers } of refused) {
-      expect(body).toMatchObject({ statusCode: 429, code: 'daily_limit_reached' });
+      expect(body).toMatchObject({
+        statusCode: 429,
+        code: 'daily_limit_reached',
+        limit: { name: 'messagesPerDay', value: 10 },
+      });
       const toMidnight = 86_400 - (Math.floor(Date.now() / 1000) % 86_400);
       expect(Math.abs(Number(headers['retry-after']) - toMidnight)).toBeLessThanOrEqual(2);
     }
@@ -72,7 +76,7 @@ describe('requests per minute of a key', () => {
     const replies = await Promise.all(Array.from({ length: 60 }, (_, i) => send(both(i), key, LEAST.sms)));
     expect(statuses(replies, 202)).toHaveLength(20);
     for (const { body, headers } of statuses(replies, 429)) {
-      expect(body.code).toBe('rate_limited');
+      expect(body).toMatchObject({ code: 'rate_limited', limit: { name: 'rateLimitRpm', value: 20 } });
       expect(Number(headers['retry-after'])).toSatisfy((s: number) => s >= 1 && s <= 61);
       expect(headers).toMatchObject({ 'ratelimit-limit': '20', 'ratelimit-remaining': '0' });
     }
@@ -87,6 +91,14 @@ describe('requests per minute of a key', () => {
     };
     expect(await replies(own)).toBe(3);
     expect(await replies(tenant.key)).toBe(2);
+    // Refused out of this process's memory, too.
+    for (const key of [tenant.key, own]) {
+      const { body } = await send(api.first, key, LEAST.sms);
+      const limit =
+        key === own ? { name: 'rateLimitRpm', value: 3 } : { name: 'sendRequestsPerMinute', value: 2 };
+      expect(body).toMatchObject({ code: 'rate_limited', limit });
+      expect(body.message).toContain(`limit '${limit.name}' of ${limit.value} is reached`);
+    }
   });
 
   test('reads do not count', async () => {
@@ -105,7 +117,7 @@ test('a full backlog is 429 with Retry-After', async () => {
   );
   expect(statuses(replies, 202)).toHaveLength(2);
   for (const { body, headers } of statuses(replies, 429)) {
-    expect(body.code).toBe('backlog_full');
+    expect(body).toMatchObject({ code: 'backlog_full', limit: { name: 'backlogMax', value: 2 } });
     expect(Number(headers['retry-after'])).toBeGreaterThan(0);
   }
 });
@@ -122,7 +134,10 @@ describe('admin requests per minute', () => {
     expect(statuses(replies, 200)).toHaveLength(12);
     expect(statuses(replies, 429)).toHaveLength(18);
     for (const { headers, body } of statuses(replies, 429)) {
-      expect(body.code).toBe('rate_limited');
+      expect(body).toMatchObject({
+        code: 'rate_limited',
+        limit: { name: 'adminRequestsPerMinute', value: 12 },
+      });
       expect(Number(headers['retry-after'])).toSatisfy((s: number) => s >= 1 && s <= 61);
     }
     expect(statuses(replies, 200)[0]?.headers).toMatchObject({ 'ratelimit-limit': '12' });
@@ -146,6 +161,7 @@ describe('admin requests per minute', () => {
     );
     expect(statuses(replies, 200)).toHaveLength(60);
     expect(statuses(replies, 429)).toHaveLength(5);
+    expect(statuses(replies, 429)[0]?.body.limit).toEqual({ name: 'userRequestsPerMinute', value: 60 });
   });
 });
 

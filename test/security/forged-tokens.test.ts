@@ -65,7 +65,7 @@ const REFUSED = {
     statusCode: 401,
     path: '/v1/admin/me',
     code: 'unauthenticated',
-    message: 'Missing or invalid authentication',
+    message: expect.stringMatching(/^Missing or invalid authentication: /),
   },
 };
 

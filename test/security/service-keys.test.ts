@@ -27,7 +27,11 @@ describe('over the api', () => {
   });
   afterAll(() => api[Symbol.asyncDispose]());
 
-  const REFUSED = { status: 401, code: 'unauthenticated', message: 'Missing or invalid authentication' };
+  const REFUSED = {
+    status: 401,
+    code: 'unauthenticated',
+    message: 'Missing or invalid authentication: the API key in X-Service-Key is not valid',
+  };
   const answerOf = ({ status, body: { code, message } }: Reply) => ({ status, code, message });
   const answerTo = async (key: string) =>
     answerOf(

@@ -263,11 +263,11 @@ function rotate(deps: AdminDeps): RouteModule {
     path: '/v1/admin/api-keys/:id/rotate',
     summary: 'Give a key a new secret',
     description:
-      'Answers with the new key. The former one is good for `graceSeconds` more; without any it is refused at once.',
+      'Answers with the new key. The former one is good for `graceSeconds` more: 24 hours, unless said otherwise; with 0 it is refused at once.',
     tag,
     auth,
     params: IdParams,
-    body: z.object({ graceSeconds: z.int().min(0).max(604_800).default(0) }),
+    body: z.object({ graceSeconds: z.int().min(0).max(604_800).default(86_400) }),
     response: ApiKeyWithSecret,
     errors: ['invalid_state'],
     handler: async ({ caller, params, body: { graceSeconds }, request }) => {

@@ -1,7 +1,14 @@
 import { z } from 'zod';
-import { AppError, unavailable, validationFailed } from '#core/domain/app-error.ts';
+import {
+  AppError,
+  limitReached,
+  unavailable,
+  validationFailed,
+  type NamedLimit,
+} from '#core/domain/app-error.ts';
 import { CHANNELS, type Channel } from '#core/domain/channel.ts';
 import type { TenantId } from '#core/domain/ids.ts';
+import type { LimitName } from '#core/domain/plan.ts';
 import type { Sql } from '#core/platform/postgres.ts';
 import type { Verdict } from '#core/store/acceptance.ts';
 import { listSenders, type Sender } from '#core/store/messages.ts';
@@ -12,7 +19,7 @@ import { rateHeaders } from '../app.ts';
 import type { KeyCaller } from '../auth.ts';
 import type { RateMemory } from '../rate-memory.ts';
 import { warningsField, withWarnings } from '../request-warnings.ts';
-import { newMessageRow, sendsPerMinute, type Accepted } from '../new-message.ts';
+import { newMessageRow, sendRateLimit, sendsPerMinute, type Accepted } from '../new-message.ts';
 import { defineRoute, type Answer, type RouteContext, type RouteModule } from '../routes-kit.ts';
 import { SendMessage } from '../send-message-schema.ts';
 
@@ -78,7 +85,7 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
     if (retryAfter === undefined) return;
     metrics.rejected('rate', caller.tenant.id);
     const headers = rateHeaders({ limit, remaining: 0, passed: false, retryAfter });
-    throw new AppError('rate_limited', { retryAfter, headers });
+    throw limitReached('rate_limited', sendRateLimit(caller), { retryAfter, headers });
   }
 
   async function send(context: Context): Promise<Answer<Accepted>> {
@@ -127,15 +134,13 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
       case 'rate_limited':
         metrics.rejected('rate', caller.tenant.id);
         rateMemory.refused(caller.key.id, limit, retryAfter);
-        throw new AppError('rate_limited', { retryAfter, headers: rate(false) });
-      case 'daily_limit_reached': {
+        throw limitReached('rate_limited', sendRateLimit(caller), { retryAfter, headers: rate(false) });
+      case 'daily_limit_reached':
         metrics.rejected('quota', caller.tenant.id);
-        const message = `Daily limit of ${caller.tenant.limits.messagesPerDay} messages is reached`;
-        throw new AppError('daily_limit_reached', { retryAfter, message });
-      }
+        throw limitReached('daily_limit_reached', limitOf(caller, 'messagesPerDay'), { retryAfter });
       case 'backlog_full':
         metrics.rejected('quota', caller.tenant.id);
-        throw new AppError('backlog_full', { retryAfter });
+        throw limitReached('backlog_full', limitOf(caller, 'backlogMax'), { retryAfter });
     }
   }
 
@@ -155,6 +160,10 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
     examples: EXAMPLES,
     handler: send,
   });
+}
+
+function limitOf({ tenant }: KeyCaller, name: LimitName): NamedLimit {
+  return { name, value: tenant.limits[name] };
 }
 
 const EXAMPLES = {

@@ -11,6 +11,7 @@ const TEXTS = {
   unauthenticated: 'Missing or invalid authentication',
   api_key_expired: 'API key is expired',
   api_key_revoked: 'API key is revoked',
+  api_key_rotated: 'API key has a new secret; this one is no longer good',
   tenant_suspended: 'Tenant is suspended',
   insufficient_role: 'Role is not sufficient',
   insufficient_scope: 'API key lacks the required scope',
@@ -39,6 +40,9 @@ export const ERROR_CODES = Object.keys(TEXTS) as ErrorCode[];
 /** One broken rule. The message states the rule and never repeats a value. */
 export type ErrorDetail = { readonly field: string; readonly rule: string; readonly message: string };
 
+/** A limit by its name in plans and keys, and its value. */
+export type NamedLimit = { readonly name: string; readonly value: number };
+
 export type AppErrorOptions = ErrorOptions & {
   /** Text instead of the code's own. Goes to the client: nothing internal. */
   readonly message?: string;
@@ -47,6 +51,8 @@ export type AppErrorOptions = ErrorOptions & {
   readonly retryAfter?: number;
   /** Further response headers, names in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** What was reached, where that is the reason. */
+  readonly limit?: NamedLimit;
 };
 
 /** An expected refusal. What it says is meant for the client; its cause is meant for the log. */
@@ -56,6 +62,7 @@ export class AppError extends Error {
   readonly details: readonly ErrorDetail[] | undefined;
   readonly retryAfter: number | undefined;
   readonly headers: Readonly<Record<string, string>> | undefined;
+  readonly limit: NamedLimit | undefined;
 
   constructor(code: ErrorCode, options: AppErrorOptions = {}) {
     super(options.message ?? TEXTS[code], options.cause === undefined ? undefined : { cause: options.cause });
@@ -63,7 +70,27 @@ export class AppError extends Error {
     this.details = options.details;
     this.retryAfter = options.retryAfter;
     this.headers = options.headers;
+    this.limit = options.limit;
   }
+}
+
+/** Too many for now, or too many at all: the answer says of which limit. */
+export function limitReached(
+  code: 'rate_limited' | 'daily_limit_reached' | 'backlog_full' | 'plan_limit_reached',
+  limit: NamedLimit,
+  options: Omit<AppErrorOptions, 'message' | 'limit'> = {},
+): AppError {
+  return new AppError(code, {
+    ...options,
+    limit,
+    message: `${TEXTS[code]}: limit '${limit.name}' of ${limit.value} is reached`,
+  });
+}
+
+/** Says what is wrong with a request's credentials, as far as everybody may know. */
+export function unauthenticated(why: string, headers?: AppErrorOptions['headers']): AppError {
+  const message = `${TEXTS.unauthenticated}: ${why}`;
+  return new AppError('unauthenticated', headers === undefined ? { message } : { message, headers });
 }
 
 export function validationFailed(...details: readonly ErrorDetail[]): AppError {

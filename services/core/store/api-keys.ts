@@ -136,10 +136,10 @@ export async function replaceApiKeySecret(
   await tx`select replace_api_key_secret(${tenantId}, ${id}, ${Buffer.from(secretHash)}, ${graceUntil})`;
 }
 
-/** @returns false where the key was revoked before. */
+/** Its secrets stay known by their hashes, so that who uses one is told why. @returns false where the key was revoked before. */
 export async function revokeApiKey(tenantId: TenantId, tx: TransactionSql, id: ApiKeyId): Promise<boolean> {
   const rows = await tx`
-    update api_keys set revoked_at = now(), grace_until = null, previous_secret_hash = null
+    update api_keys set revoked_at = now(), grace_until = null
     where tenant_id = ${tenantId} and id = ${id} and revoked_at is null returning id`;
   return rows.length > 0;
 }

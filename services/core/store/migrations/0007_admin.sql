@@ -17,13 +17,14 @@ language sql security definer set search_path = despatch, pg_temp as $$
   returning p.secret_version, p.updated_at
 $$;
 
--- Gives a key a new secret; the old one is good until `until`, or for nothing from now on where that is null.
+-- Gives a key a new secret; the old one is good until `until`, or for nothing from now on where that is null. Its hash
+-- stays until the next rotation, so that who goes on using it can be told why it is refused.
 create function replace_api_key_secret(of_tenant uuid, of_key uuid, new_hash bytea, until timestamptz) returns boolean
 language sql security definer set search_path = despatch, pg_temp as $$
   with replaced as (
     update api_keys k set
       secret_hash = new_hash,
-      previous_secret_hash = case when until is null then null else k.secret_hash end,
+      previous_secret_hash = k.secret_hash,
       grace_until = until
     where k.id = of_key and k.tenant_id = of_tenant and of_tenant = current_tenant() and k.revoked_at is null
     returning 1
@@ -31,22 +32,18 @@ language sql security definer set search_path = despatch, pg_temp as $$
   select exists (select from replaced)
 $$;
 
--- Drops what has been kept long enough: replaced ciphertexts and hashes. Returns the number of rows.
+-- Drops the replaced ciphertexts that have been kept long enough. Returns the number of rows.
 create function forget_replaced_secrets() returns integer
 language plpgsql security definer set search_path = despatch, pg_temp as $$
 declare
   accounts integer;
-  keys integer;
 begin
   update providers set previous_ciphertext = null, previous_until = null where previous_until <= now();
   get diagnostics accounts = row_count;
-  update api_keys set previous_secret_hash = null, grace_until = null where grace_until <= now();
-  get diagnostics keys = row_count;
-  return accounts + keys;
+  return accounts;
 end $$;
 
 create index providers_replaced on providers (previous_until) where previous_until is not null;
-create index api_keys_replaced on api_keys (grace_until) where grace_until is not null;
 create index members_list on members (tenant_id, created_at desc, user_id desc);
 
 revoke all on function replace_provider_secret(uuid, uuid, text, interval),
