@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util';
 export type Options = {
   /** Ends after the table of messages. */
   readonly once: boolean;
-  /** Uses the real Vault even where it has to be built first. */
+  /** Uses the real Vault even where it has to be fetched or built first. */
   readonly vault: boolean;
   /** Forgets the data of earlier starts. */
   readonly fresh: boolean;
@@ -24,7 +24,7 @@ export const HELP = `Usage: npm run quickstart -- [options]
 Starts Despatch on this machine with all it needs, sends one message per channel and stays up until Ctrl-C.
 
   --once         end after the table of messages; the exit code is 0 if all four reached their provider
-  --vault        use a real HashiCorp Vault even where it has to be built first (minutes, once)
+  --vault        use a real HashiCorp Vault even where it has to be fetched or built first (minutes at most, once)
   --fresh        forget the data of earlier starts
   --any-ports    take free ports instead of the usual ones
   --state DIR    keep the data in DIR instead of .despatch (or set DESPATCH_STATE_DIR)

