@@ -77,6 +77,8 @@ export async function buildApp(deps: AppDeps, modules: readonly RouteModule[]): 
   app.decorateRequest('caller', null);
   app.decorateRequest('appName', null);
   app.decorateRequest('span', null);
+  app.decorateRequest('errorCode', null);
+  app.decorateRequest('messageId', null);
   app.decorateRequest('bodyBytes', 0);
   app.decorateRequest('response', null);
   readBodies(app, createReadBody({ memory, slow, onRefused: deps.metrics.bodyRefused }));
@@ -230,6 +232,8 @@ function observeRequests(app: FastifyInstance, { log, metrics }: AppDeps): void 
         route,
         statusCode: reply.statusCode,
         durationMs: Math.round(reply.elapsedTime * 10) / 10,
+        ...(request.errorCode === null ? {} : { code: request.errorCode }),
+        ...(request.messageId === null ? {} : { messageId: request.messageId }),
         ...(tenantId === null ? {} : { tenantId }),
         ...(request.appName === null ? {} : { appName: request.appName }),
       },

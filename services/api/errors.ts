@@ -83,6 +83,7 @@ function errorBody(error: AppError, path: string, requestId: string): ErrorBody 
 
 /** Sends the error as the client may see it. */
 export function sendError(request: FastifyRequest, reply: FastifyReply, error: AppError): FastifyReply {
+  request.errorCode = error.code;
   for (const [name, value] of Object.entries(error.headers ?? {})) reply.header(name, value);
   const status = STATUS[error.code];
   if (status === 429 || status === 503)

@@ -9,6 +9,7 @@ import { smsSegments } from '#core/domain/segments.ts';
 import type { AcceptRow } from '#core/store/acceptance.ts';
 import type { KeyCaller } from './auth.ts';
 import type { IdempotencyClaim } from './idempotency.ts';
+import type { RequestFacts } from './routes-kit.ts';
 import type { SendMessage } from './send-message-schema.ts';
 
 /** The body of a 202. */
@@ -37,7 +38,7 @@ export function newMessageRow(
   caller: KeyCaller,
   claim: IdempotencyClaim | null,
   now: number,
-  traceparent: string | null,
+  { id: requestId, traceparent }: Pick<RequestFacts, 'id' | 'traceparent'>,
 ): AcceptRow & { readonly response: Accepted } {
   const { tenant, key } = caller;
   const { limits } = tenant;
@@ -75,6 +76,7 @@ export function newMessageRow(
     metadata: message.metadata ?? null,
     tags: message.tags ?? null,
     traceparent,
+    request_id: requestId,
     enqueued_at: enqueuedAt,
     expires_at: new Date(expiresAt).toISOString(),
     lifetime_ms: message.expiresAt === undefined ? expiresAt - now : null,

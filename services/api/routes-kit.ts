@@ -24,6 +24,10 @@ declare module 'fastify' {
     response: ServerResponse | null;
     /** Size of its body; 0 until that has been read. */
     bodyBytes: number;
+    /** Of the error that it was answered with. */
+    errorCode: ErrorCode | null;
+    /** Of the message that it is about. */
+    messageId: string | null;
   }
   interface FastifyContextConfig {
     auth?: RouteAuth;
@@ -80,6 +84,8 @@ export type Answer<Body> = {
   /** The body of an earlier request with the same idempotency key. */
   readonly replayed?: boolean;
   readonly headers?: Readonly<Record<string, string>>;
+  /** The message that the answer is about, for the request's log line. */
+  readonly messageId?: string;
 };
 
 export type Route<
@@ -230,6 +236,7 @@ function send(
   warnings: Warnings,
 ): FastifyReply {
   reply.code(answer.status ?? status);
+  if (answer.messageId !== undefined) reply.request.messageId = answer.messageId;
   if (answer.replayed === true) reply.header('idempotent-replayed', 'true');
   for (const [name, value] of Object.entries(answer.headers ?? {})) reply.header(name, value);
   // A replay has what was stored: the first answer's.

@@ -17,7 +17,7 @@ export type DeliverDeps = {
   /** Total time of one provider call in milliseconds. */
   readonly deadlineMs: number;
   /** A bug in an adapter; the attempt is then ambiguous. */
-  readonly onAdapterFault: (provider: string, error: unknown) => void;
+  readonly onAdapterFault: (provider: string, error: unknown, message: ClaimedMessage) => void;
   readonly now: () => number;
   /** True once the process is going down: no call is begun any more. */
   readonly isStopping: () => boolean;
@@ -115,7 +115,7 @@ async function call(message: ClaimedMessage, account: Account, deps: DeliverDeps
       context,
     );
   } catch (error) {
-    deps.onAdapterFault(account.provider.id, error);
+    deps.onAdapterFault(account.provider.id, error, message);
     return { kind: 'ambiguous', failure: ADAPTER_FAULT };
   } finally {
     clearTimeout(timer);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import { settle } from '#core/domain/settle.ts';
-import { silentLogger } from '#core/platform/logger.ts';
+import { createLogger, silentLogger } from '#core/platform/logger.ts';
 import { createWorkerMetrics } from '#core/platform/metrics.ts';
 import type { ClaimedMessage } from '#core/store/deliveries.ts';
 import { createEvents } from './events.ts';
@@ -30,6 +30,7 @@ const MESSAGE = {
   enqueuedAt: new Date(NOW - 2_000),
   expiresAt: new Date(NOW + HOUR_MS),
   traceparent: null,
+  requestId: 'r1',
   providerId: 'p1',
   provider: 'twilio',
   providerStatus: 'active',
@@ -104,6 +105,27 @@ test('the first call is the one that counts, after however many attempts without
   expect(await counted(accepted, { attempt: 2, retries: 1 })).not.toContain(BEGUN);
   expect(await counted(accepted, { attempt: 2, ambiguous: 1 })).not.toContain(BEGUN);
   expect(await counted(accepted, { attempt: 2, providerWaits: 1 })).not.toContain(BEGUN);
+});
+
+test('each line about a message names it and the request that sent it, whatever became of it', () => {
+  const lines: Record<string, unknown>[] = [];
+  const destination = {
+    write: (line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>),
+  };
+  const log = createLogger({ level: 'info', component: 'worker', destination });
+  const events = createEvents(log, createWorkerMetrics(), () => NOW);
+  const accepted: AttemptOutcome = { kind: 'accepted', providerMessageId: '1' };
+  events.attemptFinished(MESSAGE, { outcome: accepted, provider: undefined, callMs: 1 }, null);
+  events.endedUncalled(MESSAGE, 'expired');
+  events.recordLost(MESSAGE, new Error('refused'));
+  events.adapterFault('twilio', new Error('a bug'), MESSAGE);
+  expect(lines.map(({ msg }) => msg)).toEqual([
+    'Attempt finished',
+    'Message given up',
+    'Recording given up',
+    'Provider adapter threw',
+  ]);
+  for (const line of lines) expect(line).toMatchObject({ tenantId: 't1', messageId: 'm1', requestId: 'r1' });
 });
 
 test.each(['expired', 'no_route'] as const)(

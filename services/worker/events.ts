@@ -29,8 +29,7 @@ export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => num
         if (reason !== null) metrics.givenUp(reason);
       }
       const line = {
-        tenantId: message.tenantId,
-        messageId: message.id,
+        ...namesOf(message),
         providerId: message.providerId,
         ...labels,
         attempt: message.attempt,
@@ -39,15 +38,14 @@ export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => num
         callMs: delivered.callMs === undefined ? undefined : Math.round(delivered.callMs),
         status: settlement?.status ?? 'stale',
       };
-      if (outcome.kind === 'accepted') log.debug(line, 'Attempt finished');
-      else log.info(line, 'Attempt finished');
+      log.info(line, 'Attempt finished');
     },
     /** A message ended before another call: its time was over, or its channel has lost its last provider. */
     endedUncalled(message: ClaimedMessage, reason: 'expired' | 'no_route'): void {
-      const { tenantId, id: messageId, channel, attempt } = message;
+      const { channel, attempt } = message;
       metrics.givenUp(reason);
       metrics.endToEndSeconds.observe({ channel }, (now() - message.enqueuedAt.getTime()) / 1_000);
-      log.info({ tenantId, messageId, channel, attempt, reason }, 'Message given up');
+      log.info({ ...namesOf(message), channel, attempt, reason }, 'Message given up');
     },
     claimFailed(error: unknown): void {
       log.error({ err: error }, 'Claim failed');
@@ -61,10 +59,14 @@ export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => num
       log.error({ rows, err: error }, 'Recording delayed');
     },
     recordLost(message: ClaimedMessage, error: unknown): void {
-      log.error({ tenantId: message.tenantId, messageId: message.id, err: error }, 'Recording given up');
+      log.error({ ...namesOf(message), err: error }, 'Recording given up');
     },
-    adapterFault(provider: string, error: unknown): void {
-      log.error({ provider, err: error }, 'Provider adapter threw');
+    /** @param message Undefined where a credential was checked. */
+    adapterFault(provider: string, error: unknown, message?: ClaimedMessage): void {
+      log.error(
+        { ...(message === undefined ? {} : namesOf(message)), provider, err: error },
+        'Provider adapter threw',
+      );
     },
     taskFailed(task: string, error: unknown): void {
       log.error({ task, err: error }, 'Task failed');
@@ -87,6 +89,11 @@ export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => num
       log.warn('Wake-up stream recreated');
     },
   };
+}
+
+/** What joins a line with those of the api: the request that was answered with the 202, and its message. */
+function namesOf({ tenantId, id, requestId }: ClaimedMessage) {
+  return { tenantId, messageId: id, ...(requestId === null ? {} : { requestId }) };
 }
 
 export type WorkerEvents = ReturnType<typeof createEvents>;

@@ -23,6 +23,7 @@ const message = (id: string): ClaimedMessage => ({
   enqueuedAt: new Date(),
   expiresAt: new Date(Date.now() + 86_400_000),
   traceparent: null,
+  requestId: null,
   providerId: 'p',
   provider: 'twilio',
   providerStatus: 'active',

@@ -1,4 +1,4 @@
-import { randomBytes, randomInt } from 'node:crypto';
+import { randomBytes, randomInt, randomUUID } from 'node:crypto';
 import { connect } from '@nats-io/transport-node';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { CHANNELS, type Channel } from '#core/domain/channel.ts';
@@ -169,6 +169,88 @@ test('one trace runs from the request over the wake-up to the provider call, and
   };
   await expect.poll(() => linesOf(stack.apis), SOON).toContainEqual(expect.stringContaining('/v1/messages'));
   await expect.poll(() => linesOf(stack.workers), SOON).toContainEqual(expect.stringContaining(id));
+});
+
+type LogLine = Readonly<Record<string, unknown>>;
+
+async function logLines(services: readonly ServiceProcess[]): Promise<LogLine[]> {
+  const logs = await Promise.all(services.map((service) => service.log()));
+  return logs.flatMap((log) =>
+    log
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as LogLine),
+  );
+}
+
+test('one id finds the whole story of a message, and another one what its request was answered', async () => {
+  const tenant = await stack.tenant();
+  const requestId = `story-${newMark()}`;
+  const headers = { 'x-request-id': requestId, 'idempotency-key': requestId };
+  const body = { channel: 'sms', to: '+14155550100', body: 'Told in the logs' };
+  const { id } = await send(tenant, body, headers);
+  await expect.poll(() => recordOf(tenant, id), SOON).toMatchObject({ status: 'sent' });
+  await send(tenant, body, { ...headers, 'x-request-id': `again-${requestId}` });
+
+  const story = async (named: LogLine): Promise<LogLine[]> =>
+    (await logLines(processes()))
+      .filter((line) => Object.entries(named).every(([name, value]) => line[name] === value))
+      .toSorted((a, b) => String(a['ts']).localeCompare(String(b['ts'])));
+  const attempt = {
+    msg: 'Attempt finished',
+    requestId,
+    messageId: id,
+    outcome: 'accepted',
+    status: 'sent',
+  };
+  const request = { event: 'request', messageId: id, statusCode: 202 };
+  const found = async (component: string) => await story({ messageId: id, component });
+  await expect.poll(() => found('worker'), SOON).toMatchObject([attempt]);
+  await expect
+    .poll(() => found('api'), SOON)
+    .toMatchObject([
+      { ...request, requestId },
+      { ...request, requestId: `again-${requestId}` },
+    ]);
+  expect(await story({ requestId })).toHaveLength(2);
+});
+
+test('each request that is refused is logged with the code of its answer, others without one', async () => {
+  const { id, serviceKey: key, token } = await stack.tenant(['sms']);
+  const { origin } = stack.apis[0];
+  const mark = newMark();
+  const ask = async (
+    name: string,
+    method: string,
+    path: string,
+    options: Parameters<typeof call>[3] = {},
+  ) => {
+    const requestId = `${mark}-${name}`;
+    const answer = await call(origin, method, path, {
+      ...options,
+      headers: { ...options.headers, 'x-request-id': requestId },
+    });
+    return { requestId, statusCode: answer.status, code: (answer.body as { code?: string }).code };
+  };
+  const sms = { channel: 'sms', to: '+14155550100', body: 'Hello' };
+  const once = { 'idempotency-key': mark };
+  const answers = [
+    await ask('first', 'POST', '/v1/messages', { key, body: sms, headers: once }),
+    await ask('400', 'POST', '/v1/messages', { key, body: { channel: 'sms' } }),
+    await ask('400-route', 'POST', '/v1/messages', { key, body: { channel: 'push', to: 'a', title: 'b' } }),
+    await ask('401', 'GET', '/v1/messages'),
+    await ask('403', 'POST', `/v1/admin/tenants/${id}/suspend`, { token }),
+    await ask('404', 'GET', `/v1/messages/${randomUUID()}`, { key }),
+    await ask('404-route', 'GET', '/v1/nothing'),
+    await ask('405', 'DELETE', '/v1/messages', { key }),
+    await ask('409', 'POST', '/v1/messages', { key, body: { ...sms, body: 'Other' }, headers: once }),
+  ];
+  expect(answers.filter(({ code }) => code === undefined)).toHaveLength(1);
+  const logged = async () =>
+    (await logLines(stack.apis))
+      .filter((line) => line['event'] === 'request' && String(line['requestId']).startsWith(mark))
+      .map(({ requestId, statusCode, code }) => ({ requestId, statusCode, code }));
+  await expect.poll(logged, SOON).toEqual(answers);
 });
 
 function ancestors(span: CollectedSpan | undefined, spans: readonly CollectedSpan[]): string[] {

@@ -181,7 +181,7 @@ function rowOf(body: object) {
     const { value, error } = validate(readJson(Buffer.from(JSON.stringify(body))));
     return value === undefined || error !== undefined
       ? undefined
-      : newMessageRow(value, caller, null, Date.now(), null);
+      : newMessageRow(value, caller, null, Date.now(), { id: 'r1', traceparent: null });
   } catch (error) {
     expect(error).toMatchObject({ code: 'validation_failed' });
     return undefined;

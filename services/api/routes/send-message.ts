@@ -59,7 +59,7 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
   /** Checks that time or settings can turn against a request. A replay of what once passed them stays good. */
   async function prepare({ body, caller, idempotency, warnings, request }: Context) {
     if (caller.key.mode === 'live') await assertSender(caller, body);
-    const row = newMessageRow(body, caller, idempotency, Date.now(), request.traceparent);
+    const row = newMessageRow(body, caller, idempotency, Date.now(), request);
     return { ...row, response: withWarnings(row.response, warnings) };
   }
 
@@ -99,7 +99,7 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
       const earlier = await earlierAnswer<Accepted>(sql, caller.tenant.id, idempotency);
       if (earlier === null) throw error;
       metrics.replayed();
-      return earlier;
+      return replayOf(earlier.body);
     }
     const verdict = await batcher.accept(row, sizeOf(context)).catch((error: unknown) => {
       metrics.rejected('dependency', caller.tenant.id);
@@ -120,12 +120,12 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
     switch (verdict.verdict) {
       case 'accepted':
         metrics.accepted(accepted.channel, caller.tenant.id);
-        return { body: accepted, headers: rate(true) };
+        return { body: accepted, headers: rate(true), messageId: accepted.id };
       case 'replayed':
         metrics.replayed();
         // Its winner is not settled: nothing can be promised yet.
         if (verdict.response === null) throw unavailable();
-        return { body: verdict.response as Accepted, replayed: true };
+        return replayOf(verdict.response as Accepted);
       case 'mismatch':
         throw new AppError('idempotency_mismatch');
       case 'suspended':
@@ -198,6 +198,10 @@ const EXAMPLES = {
     },
   },
 };
+
+function replayOf(body: Accepted): Answer<Accepted> {
+  return { body, replayed: true, messageId: body.id };
+}
 
 /** What a waiting request roughly takes: its body, of which attachments and texts are all that can be large. */
 function sizeOf({ request }: Context): number {

@@ -26,6 +26,7 @@ export type AcceptRow = {
   readonly metadata: unknown;
   readonly tags: readonly string[] | null;
   readonly traceparent: string | null;
+  readonly request_id: string;
   readonly enqueued_at: string;
   readonly expires_at: string;
   /** Goes before `expires_at`, from the commit on, where this process's clock is wrong; null where the sender named an instant. */

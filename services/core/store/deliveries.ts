@@ -28,6 +28,8 @@ export type ClaimedMessage = {
   readonly enqueuedAt: Date;
   readonly expiresAt: Date;
   readonly traceparent: string | null;
+  /** Of the request that sent it; null where none did. */
+  readonly requestId: string | null;
   /** Null in test mode, where a simulator answers. */
   readonly providerId: string | null;
   readonly provider: string;
@@ -273,6 +275,7 @@ type ClaimedRow = {
   enqueued_at: Date;
   expires_at: Date;
   traceparent: string | null;
+  request_id: string | null;
   provider_id: string | null;
   provider: string;
   provider_status: string | null;
@@ -302,6 +305,7 @@ function toClaimed(row: ClaimedRow): ClaimedMessage {
     enqueuedAt: row.enqueued_at,
     expiresAt: row.expires_at,
     traceparent: row.traceparent,
+    requestId: row.request_id,
     providerId: row.provider_id,
     provider: row.provider,
     providerStatus: row.provider_status,

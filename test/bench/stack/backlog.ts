@@ -64,6 +64,7 @@ function row({ tenantId, apiKeyId }: BenchTenant, n: number): AcceptRow {
     metadata: { order: externalId },
     tags: ['parcel'],
     traceparent: null,
+    request_id: 'backlog',
     enqueued_at: new Date(now).toISOString(),
     expires_at: new Date(now + DAY_MS).toISOString(),
     retention_days: retentionDays,

@@ -149,12 +149,12 @@ export async function acceptOne(tx: TransactionSql, row: AcceptRow): Promise<Ver
   const [stored] = await tx<{ seq: number; purge_on: string }[]>`
     insert into messages (id, purge_on, tenant_id, api_key_id, channel, recipient, address, sender, content, external_id,
       category, priority, test, pinned_provider_id, segments, encoding, delivery_guarantee, content_retention, metadata,
-      tags, traceparent, enqueued_at)
+      tags, traceparent, request_id, enqueued_at)
     values (${row.id}, purge_day(${row.enqueued_at}, ${row.retention_days}), ${row.tenant_id}, ${row.api_key_id},
       ${row.channel}, ${row.recipient}, ${row.address}, ${row.sender}, ${tx.json(row.content as Json)}, ${row.external_id},
       ${row.category}, ${row.priority}, ${row.test}, ${row.pinned_provider_id}, ${row.segments}, ${row.encoding},
       ${row.delivery_guarantee}, ${row.content_retention}, ${tx.json(row.metadata as Json)}, ${row.tags as string[] | null},
-      ${row.traceparent}, ${row.enqueued_at})
+      ${row.traceparent}, ${row.request_id}, ${row.enqueued_at})
     returning seq, purge_on`;
   if (stored === undefined) throw new Error('the message was not stored');
   await tx`insert into message_states (id, purge_on, tenant_id, seq, status, expires_at, updated_at)

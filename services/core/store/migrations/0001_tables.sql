@@ -163,6 +163,8 @@ create table messages (
   tags text[],
   parent_message_id uuid,
   traceparent text,
+  -- Of the request that was answered with the 202, so that every process's log can name it.
+  request_id text,
   enqueued_at timestamptz not null,
   primary key (id, purge_on)
 ) partition by range (purge_on);

@@ -181,6 +181,7 @@ create type accept_request as (
   metadata jsonb,
   tags text[],
   traceparent text,
+  request_id text,
   enqueued_at timestamptz,
   expires_at timestamptz,
   -- Where the sender named no instant: the clock of an api may be wrong, and a lifetime is short.
@@ -396,10 +397,10 @@ begin
     ), stored as (
       insert into messages (seq, id, purge_on, tenant_id, api_key_id, channel, recipient, address, sender, content,
         external_id, category, priority, test, pinned_provider_id, segments, encoding, delivery_guarantee,
-        content_retention, metadata, tags, traceparent, enqueued_at)
+        content_retention, metadata, tags, traceparent, request_id, enqueued_at)
       select n.seq, n.id, n.purge_on, n.tenant_id, n.api_key_id, n.channel, n.recipient, n.address, n.sender, n.content,
         n.external_id, n.category, n.priority, n.test, n.pinned_provider_id, n.segments, n.encoding, n.delivery_guarantee,
-        n.content_retention, n.metadata, n.tags, n.traceparent, n.enqueued_at
+        n.content_retention, n.metadata, n.tags, n.traceparent, n.request_id, n.enqueued_at
       from numbered n
     ), states as (
       insert into message_states (id, purge_on, tenant_id, seq, status, expires_at, updated_at)

@@ -27,6 +27,7 @@ create type claimed_message as (
   enqueued_at timestamptz,
   expires_at timestamptz,
   traceparent text,
+  request_id text,
   provider_id uuid,
   provider text,
   provider_status text,
@@ -64,6 +65,7 @@ create type candidate as (
   pinned_provider_id uuid,
   enqueued_at timestamptz,
   traceparent text,
+  request_id text,
   -- send, hold, expire, no_route; wait and later are put off to `put_off_to`; skip is left for another call.
   decision text,
   provider_id uuid,
@@ -174,7 +176,7 @@ begin
       select row(s.id, s.purge_on, s.seq, s.tenant_id, s.status, s.attempt, s.retries, s.ambiguous, s.provider_waits,
         s.duplicate_risk, s.worker, s.lease_until, s.next_attempt_at, s.expires_at, s.provider_id, s.provider,
         m.channel, m.address, m.sender, m.content, m.priority, m.test, m.segments, m.delivery_guarantee,
-        m.content_retention = 'discard', m.pinned_provider_id, m.enqueued_at, m.traceparent,
+        m.content_retention = 'discard', m.pinned_provider_id, m.enqueued_at, m.traceparent, m.request_id,
         null, null, null, null, null, null, null)::candidate
       from unnest(ids, purges) as u (id, purge)
       join message_states s on s.id = u.id and s.purge_on = day
@@ -202,7 +204,7 @@ begin
     select row(c.id, c.purge_on, c.seq, c.tenant_id, c.status, c.attempt, c.retries, c.ambiguous, c.provider_waits,
       c.duplicate_risk, c.worker, c.lease_until, c.next_attempt_at, c.expires_at, c.bound_provider_id, c.bound_provider,
       c.channel, c.address, c.sender, c.content, c.priority, c.test, c.segments, c.delivery_guarantee,
-      c.discard, c.pinned_provider_id, c.enqueued_at, c.traceparent,
+      c.discard, c.pinned_provider_id, c.enqueued_at, c.traceparent, c.request_id,
       case when d.decision = 'send' and row_number() over (partition by d.decision order by c.priority, c.seq) > most
         then 'skip' else d.decision end,
       d.provider_id, d.provider, d.provider_status, d.provider_version, d.per_second, d.put_off_to)::candidate
@@ -261,7 +263,7 @@ begin
     select case d.decision when 'expire' then 'expired' else d.decision end, d.id, d.purge_on, d.seq, d.tenant_id,
       case d.decision when 'send' then d.attempt + 1 else d.attempt end, d.retries, d.ambiguous, d.provider_waits,
       d.duplicate_risk, d.channel, d.address, d.sender, case d.decision when 'send' then d.content end, d.test, d.segments,
-      d.delivery_guarantee, d.enqueued_at, d.expires_at, d.traceparent, d.provider_id, d.provider, d.provider_status,
+      d.delivery_guarantee, d.enqueued_at, d.expires_at, d.traceparent, d.request_id, d.provider_id, d.provider, d.provider_status,
       d.provider_version, d.discard
     from unnest(decided) d where d.decision in ('send', 'expire', 'no_route');
 end $$;
@@ -342,13 +344,13 @@ begin
     return query
       select 'lost', c.id, c.purge_on, c.seq, c.tenant_id, c.attempt, c.retries, c.ambiguous, c.provider_waits,
         c.duplicate_risk, c.channel, c.address, c.sender, null::jsonb, c.test, c.segments, c.delivery_guarantee,
-        c.enqueued_at, c.expires_at, c.traceparent, c.bound_provider_id, c.bound_provider, null::text, null::integer,
+        c.enqueued_at, c.expires_at, c.traceparent, c.request_id, c.bound_provider_id, c.bound_provider, null::text, null::integer,
         c.discard
       from unnest(found) c where c.status = 'sending' and c.lease_until <= at_now;
     return query
       select 'send', c.id, c.purge_on, c.seq, c.tenant_id, c.attempt, c.retries, c.ambiguous, c.provider_waits,
         c.duplicate_risk, c.channel, c.address, c.sender, c.content, c.test, c.segments, c.delivery_guarantee,
-        c.enqueued_at, c.expires_at, c.traceparent, c.bound_provider_id, c.bound_provider, p.status, p.version,
+        c.enqueued_at, c.expires_at, c.traceparent, c.request_id, c.bound_provider_id, c.bound_provider, p.status, p.version,
         c.discard
       from unnest(found) c left join providers p on p.id = c.bound_provider_id
       where c.id = any (unheard);
