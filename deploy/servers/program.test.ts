@@ -312,28 +312,31 @@ test('after a wrong archive comes the wheel, after a wheel that is not there the
   );
 });
 
-const PIP_TEST = "pip takes the wheel from the machine's own index and checks its sum";
-test.runIf(hasPip())(PIP_TEST, { timeout: 60_000 }, async () => {
-  await using bin = await machine();
-  await using index = await packageIndex();
-  await bin.put('bin/pip3', `#!/bin/sh\nPATH="$REAL_PATH" exec python3 -m pip "$@"\n`);
-  Object.assign(bin.options.env, {
-    REAL_PATH: process.env['PATH'],
-    HOME: bin.path,
-    PIP_CONFIG_FILE: '/dev/null',
-    PIP_INDEX_URL: index.url,
-    PIP_REQUIRE_VIRTUALENV: '1',
-  });
-  const changed: Wheel = { ...WHEEL, sha256: { [here]: '0'.repeat(64) } };
-  await expect(locateProgram({ ...GREETER, wheel: changed }, bin.options)).rejects.toThrow(
-    /its wheel cannot be had: .*Go is not installed/,
-  );
-  expect(await readdir(bin.cache)).toEqual([]);
-  expect(await locateProgram({ ...GREETER, wheel: WHEEL }, bin.options)).toBe(
-    join(bin.cache, 'greeter-1.8.0'),
-  );
-  expect(await readdir(bin.cache)).toEqual(['greeter-1.8.0']);
-});
+test.runIf(hasPip())(
+  'pip takes the wheel from the index of this machine and checks its sum',
+  { timeout: 60_000 },
+  async () => {
+    await using bin = await machine();
+    await using index = await packageIndex();
+    await bin.put('bin/pip3', `#!/bin/sh\nPATH="$REAL_PATH" exec python3 -m pip "$@"\n`);
+    Object.assign(bin.options.env, {
+      REAL_PATH: process.env['PATH'],
+      HOME: bin.path,
+      PIP_CONFIG_FILE: '/dev/null',
+      PIP_INDEX_URL: index.url,
+      PIP_REQUIRE_VIRTUALENV: '1',
+    });
+    const changed: Wheel = { ...WHEEL, sha256: { [here]: '0'.repeat(64) } };
+    await expect(locateProgram({ ...GREETER, wheel: changed }, bin.options)).rejects.toThrow(
+      /its wheel cannot be had: .*Go is not installed/,
+    );
+    expect(await readdir(bin.cache)).toEqual([]);
+    expect(await locateProgram({ ...GREETER, wheel: WHEEL }, bin.options)).toBe(
+      join(bin.cache, 'greeter-1.8.0'),
+    );
+    expect(await readdir(bin.cache)).toEqual(['greeter-1.8.0']);
+  },
+);
 
 test('a NATS server that is too old for the services is passed over', () => {
   const { versionPattern } = PROGRAMS['nats-server'];

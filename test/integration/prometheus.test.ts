@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -180,6 +181,22 @@ describe.skipIf(programs === undefined)('a Prometheus that scrapes the running s
     expect(all).toHaveLength(5);
     for (const metric of ['despatch_slo:error_ratio:rate3d', 'despatch_slo:budget_left:ratio30d']) {
       await expect.poll(() => objectives(metric), SOON).toEqual(all);
+    }
+  });
+
+  test('promtool finds nothing to say about what each service exposes', async () => {
+    for (const service of [stack.apis[0], stack.workers[0], controller]) {
+      const exposition = await service.metrics();
+      const { status, stdout, stderr } = spawnSync(promtool, ['check', 'metrics'], {
+        input: exposition,
+        encoding: 'utf8',
+      });
+      expect(exposition).toContain('despatch_build_info');
+      expect({ service: service.name, status, said: stdout + stderr }).toEqual({
+        service: service.name,
+        status: 0,
+        said: '',
+      });
     }
   });
 

@@ -264,6 +264,10 @@ export function collectProcessMetrics(
   build: { readonly component: 'api' | 'worker' | 'controller'; readonly version: string },
 ): void {
   collectDefaultMetrics({ register: metrics.registry });
+  // Sums of gauges that are there by type as well, under names that Prometheus keeps for counters.
+  for (const kind of ['handles', 'requests', 'resources']) {
+    metrics.registry.removeSingleMetric(`nodejs_active_${kind}_total`);
+  }
   new Gauge({
     name: 'despatch_build_info',
     help: 'Always 1; the labels name the build.',
