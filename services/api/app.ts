@@ -15,6 +15,7 @@ import {
   shedOverload,
   type HttpLimits,
 } from './http-limits.ts';
+import { installHomePage } from './home-page.ts';
 import type { HttpMetrics } from './http-metrics.ts';
 import { createLingering } from './lingering.ts';
 import { createMemoryBudget, type MemoryBudget } from './memory-budget.ts';
@@ -96,6 +97,7 @@ export async function buildApp(deps: AppDeps, modules: readonly RouteModule[]): 
     done();
   });
   await installDocs(app, deps.publicBaseUrl);
+  installHomePage(app);
   for (const addRoutes of modules) addRoutes(app);
   return app;
 }

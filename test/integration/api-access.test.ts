@@ -48,7 +48,7 @@ const ACCESS = {
 } as const satisfies Record<string, Role | 'user' | 'key' | 'either'>;
 
 /** Open to everybody: what describes the service itself. */
-const OPEN = /^GET \/(?:docs|v1\/openapi\.json)(?:\/|$)/;
+const OPEN = /^GET \/(?:(?:docs|v1\/openapi\.json)(?:\/|$)|$)/;
 
 type RouteName = keyof typeof ACCESS;
 const NAMES = Object.keys(ACCESS) as RouteName[];

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { AddressInfo } from 'node:net';
@@ -49,7 +50,7 @@ describe('every error has the one shape', () => {
     ['an unknown route', 'GET', '/v1/nothing', 404, 'route_not_found'],
     ['a trailing slash', 'GET', '/v1/messages/', 404, 'not_found'],
     ['an id that is far too long', 'GET', `/v1/messages/${'a'.repeat(5000)}`, 404, 'not_found'],
-    ['the root', 'GET', '/', 404, 'route_not_found'],
+    ['a method that the root does not know', 'POST', '/', 405, 'method_not_allowed'],
     ['a wrong method', 'PUT', '/v1/messages', 405, 'method_not_allowed'],
     ['an exotic method', 'PROPFIND', '/v1/messages', 405, 'method_not_allowed'],
     ['broken percent-encoding in the path', 'GET', '/v1/messages/%zz', 400, 'validation_failed'],
@@ -264,4 +265,26 @@ describe('the documentation', () => {
       '503',
     ]);
   });
+});
+
+test('the root is a small page that leads to the documentation and runs nothing', async () => {
+  const { app } = api.first;
+  const page = await app.inject({ method: 'GET', url: '/' });
+  expect(page.statusCode).toBe(200);
+  expect(page.headers).toMatchObject({
+    'content-type': 'text/html; charset=utf-8',
+    'content-security-policy': expect.stringMatching(/^default-src 'none'; style-src 'sha256-\S+'; base-uri/),
+    'x-content-type-options': 'nosniff',
+  });
+  const [, style = ''] = /<style>(.*)<\/style>/s.exec(page.payload) ?? [];
+  const digest = createHash('sha256').update(style).digest('base64');
+  expect(page.headers['content-security-policy']).toContain(`'sha256-${digest}'`);
+  const links = [...page.payload.matchAll(/href="([^"]+)"/g)].map(([, link]) => link);
+  expect(links).toEqual(['docs', 'v1/openapi.json']);
+  for (const link of links) {
+    expect((await app.inject({ method: 'GET', url: `/${link}` })).statusCode).toBeLessThan(400);
+  }
+  expect((await app.inject({ method: 'HEAD', url: '/' })).statusCode).toBe(200);
+  const document = await app.inject({ method: 'GET', url: '/v1/openapi.json' });
+  expect(Object.keys(document.json<{ paths: object }>().paths)).not.toContain('/');
 });

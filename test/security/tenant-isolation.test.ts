@@ -55,7 +55,7 @@ const FILTERS = {
   actor: ({ userId }: Names) => userId,
   slug: ({ slug }: Names) => slug,
 } as const;
-const OPEN = /^\/(?:docs|v1\/openapi\.json)(?:\/|$)/;
+const OPEN = /^\/(?:(?:docs|v1\/openapi\.json)(?:\/|$)|$)/;
 /** Routes of a user, not of the tenant that `X-Tenant-Slug` names. */
 const TENANTLESS = /^\/v1\/admin\/(?:me|tenants)(?:\/|$)/;
 

@@ -1,0 +1,40 @@
+import { createHash } from 'node:crypto';
+import type { FastifyInstance } from 'fastify';
+
+const STYLE = `body { font: 16px/1.6 system-ui, sans-serif; margin: 4rem auto; max-width: 34rem; padding: 0 1rem; color: #1c2330 }
+a { color: #1d4ed8 }
+@media (prefers-color-scheme: dark) { body { background: #11151c; color: #d9dee7 } a { color: #8ab4ff } }`;
+
+// Relative addresses: a proxy may serve it all below a path of its own.
+const PAGE = Buffer.from(`<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Despatch</title>
+<style>${STYLE}</style>
+<h1>Despatch</h1>
+<p>Send sms, email, push and whatsapp messages through your own provider accounts.</p>
+<ul>
+<li><a href="docs">Documentation</a> of every endpoint, with examples</li>
+<li><a href="v1/openapi.json">OpenAPI document</a>, for tools and generated clients</li>
+</ul>
+</html>
+`);
+
+const HEADERS = {
+  'content-type': 'text/html; charset=utf-8',
+  'content-security-policy': [
+    "default-src 'none'",
+    `style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`,
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; '),
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+};
+
+/** Serves `/`: where somebody lands who knows the address alone. No part of the documented API. */
+export function installHomePage(app: FastifyInstance): void {
+  app.get('/', { schema: { hide: true } }, (_request, reply) => reply.headers(HEADERS).send(PAGE));
+}
