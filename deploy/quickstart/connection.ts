@@ -6,6 +6,8 @@ export type Connection = {
   readonly metricsUrls: { readonly api: string; readonly worker: string };
   readonly tenantSlug: string;
   readonly serviceKey: string;
+  /** Of the same tenant; calls no provider, and the recipient chooses the outcome. */
+  readonly testKey: string;
   /** An owner of the tenant, not a platform admin. */
   readonly adminToken: string;
   readonly platformToken: string;

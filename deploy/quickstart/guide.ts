@@ -1,13 +1,29 @@
+import { runProgram } from '../servers/run-program.ts';
 import type { Connection } from './connection.ts';
+
+/** What makes an answer readable: `jq`, or on a machine without it the Node that is there anyway. */
+export const FORMATTERS = {
+  jq: 'jq .',
+  node: `node -p 'JSON.stringify(JSON.parse(fs.readFileSync(0)), null, 2)'`,
+} as const;
+export type Formatter = keyof typeof FORMATTERS;
+
+export async function chooseFormatter(): Promise<Formatter> {
+  return runProgram('jq', ['--version']).then(
+    () => 'jq',
+    () => 'node',
+  );
+}
 
 export type GuideInput = {
   readonly connection: Connection;
   readonly connectionFile: string;
   readonly logFolder: string;
+  readonly formatter: Formatter;
 };
 
 /** What to do with the running service, for a person who sees it for the first time. */
-export function guide({ connection, connectionFile, logFolder }: GuideInput): string {
+export function guide({ connection, connectionFile, logFolder, formatter }: GuideInput): string {
   const { baseUrl, metricsUrls, inboxUrl, providerUrls, tenantSlug, otherTenant } = connection;
   return [
     'Despatch is running. Ctrl-C stops it; its data stays.',
@@ -32,7 +48,7 @@ export function guide({ connection, connectionFile, logFolder }: GuideInput): st
     '',
     'Then try:',
     '',
-    ...curlLines(connection).flatMap(({ title, command }) => [`  # ${title}`, `  ${command}`]),
+    ...curlLines(connection, formatter).flatMap(({ title, command }) => [`  # ${title}`, `  ${command}`]),
     '',
   ].join('\n');
 }
@@ -41,6 +57,7 @@ export function guide({ connection, connectionFile, logFolder }: GuideInput): st
 export function credentialLines(connection: Connection): string[] {
   return [
     `KEY='${connection.serviceKey}'`,
+    `TEST_KEY='${connection.testKey}'`,
     `OWNER='${connection.adminToken}'`,
     `VIEWER='${connection.viewerToken}'`,
     `PLATFORM='${connection.platformToken}'`,
@@ -49,9 +66,12 @@ export function credentialLines(connection: Connection): string[] {
 
 export type CurlLine = { readonly title: string; readonly command: string };
 
-export function curlLines({ baseUrl, tenantSlug }: Connection): CurlLine[] {
-  const send = (body: object): string =>
-    `curl -sS ${baseUrl}/v1/messages -H "X-Service-Key: $KEY" -H 'Content-Type: application/json' -d '${JSON.stringify(body)}'`;
+export function curlLines({ baseUrl, tenantSlug }: Connection, formatter: Formatter): CurlLine[] {
+  const curl = (rest: string): string => `curl -sS ${rest} | ${FORMATTERS[formatter]}`;
+  const send = (body: object, key = 'KEY'): string =>
+    curl(
+      `${baseUrl}/v1/messages -H "X-Service-Key: $${key}" -H 'Content-Type: application/json' -d '${JSON.stringify(body)}'`,
+    );
   const asOwner = `-H "Authorization: Bearer $OWNER" -H 'X-Tenant-Slug: ${tenantSlug}'`;
   return [
     { title: 'send an sms', command: send({ channel: 'sms', to: '+14155550101', body: 'Hello' }) },
@@ -66,17 +86,21 @@ export function curlLines({ baseUrl, tenantSlug }: Connection): CurlLine[] {
       }),
     },
     {
-      title: 'the newest messages and their status',
-      command: `curl -sS '${baseUrl}/v1/messages?limit=5' -H "X-Service-Key: $KEY"`,
+      title: 'an sms in test mode: no provider is called, and this number is one that does not exist',
+      command: send({ channel: 'sms', to: '+15550000002', body: 'Hello' }, 'TEST_KEY'),
     },
-    { title: "the tenant's providers", command: `curl -sS ${baseUrl}/v1/admin/providers ${asOwner}` },
+    {
+      title: 'the newest messages and their status',
+      command: curl(`'${baseUrl}/v1/messages?limit=5' -H "X-Service-Key: $KEY"`),
+    },
+    { title: "the tenant's providers", command: curl(`${baseUrl}/v1/admin/providers ${asOwner}`) },
     {
       title: 'who you are, as a viewer',
-      command: `curl -sS ${baseUrl}/v1/admin/me -H "Authorization: Bearer $VIEWER"`,
+      command: curl(`${baseUrl}/v1/admin/me -H "Authorization: Bearer $VIEWER"`),
     },
     {
       title: 'all tenants, as the platform admin',
-      command: `curl -sS ${baseUrl}/v1/admin/tenants -H "Authorization: Bearer $PLATFORM"`,
+      command: curl(`${baseUrl}/v1/admin/tenants -H "Authorization: Bearer $PLATFORM"`),
     },
   ];
 }

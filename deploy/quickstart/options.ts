@@ -26,7 +26,7 @@ Starts Despatch on this machine with all it needs, sends one message per channel
   --once         end after the table of messages; the exit code is 0 if all four reached their provider
   --vault        use a real HashiCorp Vault even where it has to be fetched or built first (minutes at most, once)
   --fresh        forget the data of earlier starts
-  --any-ports    take free ports instead of the usual ones
+  --any-ports    take free ports instead of the usual ones, and keep to them at later starts
   --state DIR    keep the data in DIR instead of .despatch (or set DESPATCH_STATE_DIR)
   --help         show this
 `;

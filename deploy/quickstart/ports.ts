@@ -1,4 +1,7 @@
-import { freePort, portOrFree } from '../servers/ports.ts';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { freePort, isFreePort } from '../servers/ports.ts';
+import { writePrivateJson } from './state.ts';
 
 export const USUAL_PORTS = {
   api: 8080,
@@ -15,12 +18,50 @@ export const USUAL_PORTS = {
   vault: 8201,
 } as const;
 
-export type Ports = { readonly [Name in keyof typeof USUAL_PORTS]: number };
+type PortName = keyof typeof USUAL_PORTS;
+export type Ports = { readonly [Name in PortName]: number };
 
-/** The usual ports where nothing listens on them, or any free ones. */
-export async function choosePorts(anyPorts: boolean): Promise<Ports> {
-  const entries = Object.entries(USUAL_PORTS).map(
-    async ([name, usual]) => [name, await (anyPorts ? freePort() : portOrFree(usual))] as const,
-  );
-  return Object.fromEntries(await Promise.all(entries)) as Ports;
+/**
+ * The usual ports where nothing listens on them, with `anyPorts` others. Those of an earlier start are taken again where
+ * they are free, so that addresses stay good. No two are the same.
+ */
+export async function choosePorts(anyPorts: boolean, earlier: Partial<Ports> = {}): Promise<Ports> {
+  const chosen = new Set<number>();
+  const choose = async (name: PortName): Promise<number> => {
+    const usual = USUAL_PORTS[name];
+    const wanted = anyPorts ? [earlier[name]].filter((port) => port !== usual) : [usual, earlier[name]];
+    for (const port of wanted) {
+      if (port !== undefined && !chosen.has(port) && (await isFreePort(port))) return port;
+    }
+    for (;;) {
+      const port = await freePort();
+      if (!chosen.has(port)) return port;
+    }
+  };
+  const ports: [PortName, number][] = [];
+  for (const name of Object.keys(USUAL_PORTS) as PortName[]) {
+    const port = await choose(name);
+    chosen.add(port);
+    ports.push([name, port]);
+  }
+  return Object.fromEntries(ports) as Ports;
+}
+
+/** As {@link choosePorts}, with the folder's earlier choice, which the new one replaces. */
+export async function choosePortsOf(stateDir: string, anyPorts: boolean): Promise<Ports> {
+  const file = join(stateDir, 'ports.json');
+  const ports = await choosePorts(anyPorts, await readPorts(file));
+  await writePrivateJson(file, ports);
+  return ports;
+}
+
+async function readPorts(file: string): Promise<Partial<Ports>> {
+  try {
+    const kept = JSON.parse(await readFile(file, 'utf8')) as Record<string, unknown>;
+    const isPort = (port: unknown): boolean =>
+      Number.isInteger(port) && Number(port) > 0 && Number(port) < 65_536;
+    return Object.fromEntries(Object.entries(kept).filter(([, port]) => isPort(port)));
+  } catch {
+    return {};
+  }
 }

@@ -6,15 +6,15 @@ import type { Connection } from './connection.ts';
 import { openDataFolder } from './data-folder.ts';
 import { apiEnvironment, workerEnvironment } from './environments.ts';
 import { deliveryTable, isDelivered, sendFirstMessages } from './first-messages.ts';
-import { guide } from './guide.ts';
+import { chooseFormatter, guide } from './guide.ts';
 import { lockFolder } from './instance-lock.ts';
 import { chooseKeyring } from './keyring.ts';
 import type { Options } from './options.ts';
 import { mintTokens, PEOPLE, type Tokens } from './people.ts';
-import { choosePorts, type Ports } from './ports.ts';
+import { choosePortsOf, type Ports } from './ports.ts';
 import type { Progress } from './progress.ts';
 import { startServers, type Servers } from './servers.ts';
-import { startService, type ServiceOptions, type ServiceProcess } from './service-process.ts';
+import { startService, type ServiceOptions } from './service-process.ts';
 import { settleAll } from './settle-all.ts';
 import { writePrivateJson, writeState, type State } from './state.ts';
 import { ensureTenant } from './tenants.ts';
@@ -41,12 +41,12 @@ export async function runQuickstart({ root, options, progress }: QuickstartOptio
   const kind = await chooseKeyring(options.vault);
   const folder = join(stateDir, kind);
   progress.note(`Starting Despatch, with its data in ${shown(root, folder)}`);
-  const ports = await choosePorts(options.anyPorts);
+  const ports = await choosePortsOf(stateDir, options.anyPorts);
   const issuer = `http://127.0.0.1:${ports.issuer}`;
   const state = await openDataFolder({ folder, fresh: options.fresh, issuer, note: progress.note });
   const servers = await startServers({ kind, root, folder, ports, state, progress }, stack);
   const logFolder = join(folder, 'logs');
-  const processes = await startServices({ root, logFolder, servers, ports, progress }, stack);
+  await startServices({ root, logFolder, servers, ports, progress }, stack);
 
   const baseUrl = `http://127.0.0.1:${ports.api}`;
   const tokens = await mintTokens(servers.oidc, state.issuer);
@@ -71,11 +71,8 @@ export async function runQuickstart({ root, options, progress }: QuickstartOptio
   if (once) return isAllDelivered ? 0 : 1;
 
   const files = { connectionFile: shown(root, connectionFile), logFolder: shown(root, logFolder) };
-  process.stdout.write(guide({ connection, ...files }));
-  const crashed = processes.map(async ({ name, exited, logFile }) => {
-    throw new Error(`the ${name} ended with ${await exited}; its log is ${shown(root, logFile)}`);
-  });
-  await Promise.race([untilSignal(), ...crashed]);
+  process.stdout.write(guide({ connection, formatter: await chooseFormatter(), ...files }));
+  await untilSignal();
   progress.note('Stopping');
   return 0;
 }
@@ -91,11 +88,11 @@ type ServicesInput = {
 async function startServices(
   { root, logFolder, servers, ports, progress }: ServicesInput,
   stack: AsyncDisposableStack,
-): Promise<ServiceProcess[]> {
+): Promise<void> {
   await mkdir(logFolder, { recursive: true });
   const start = async (options: Pick<ServiceOptions, 'name' | 'environment' | 'readyUrl' | 'listenUrl'>) =>
-    stack.use(await startService({ root, logFolder, ...options }));
-  return settleAll([
+    stack.use(await startService({ root, logFolder, note: progress.note, ...options }));
+  await settleAll([
     progress.step(
       () =>
         start({
@@ -160,6 +157,7 @@ function connectionOf({ ports, servers, tokens, tenants }: ConnectionInput): Con
     },
     tenantSlug: tenants.first.slug,
     serviceKey: tenants.first.serviceKey,
+    testKey: tenants.first.testKey,
     adminToken: tokens.owner,
     platformToken: tokens.platform,
     viewerToken: tokens.viewer,

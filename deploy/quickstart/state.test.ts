@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { newState, readState, staleness, writePrivateJson, writeState, type State } from './state.ts';
 
-const tenant = { id: '1', slug: 'acme', serviceKey: 'k' };
+const tenant = { id: '1', slug: 'acme', serviceKey: 'k', testKey: 't' };
 const complete: State = {
   ...newState({ '0001_a.sql': 'x' }, 'http://issuer'),
   tenants: { first: tenant, other: tenant },

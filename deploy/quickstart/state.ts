@@ -2,7 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-export type SavedTenant = { readonly id: string; readonly slug: string; readonly serviceKey: string };
+export type SavedTenant = {
+  readonly id: string;
+  readonly slug: string;
+  readonly serviceKey: string;
+  /** Sends nothing: simulators answer. */
+  readonly testKey: string;
+};
 
 /** What a later start needs to go on with the data of an earlier one. */
 export type State = {

@@ -22,7 +22,7 @@ type ProviderView = {
 };
 
 /**
- * Makes the tenant, or mends what has been changed of it since: an active tenant, a working key and one enabled account
+ * Makes the tenant, or mends what has been changed of it since: an active tenant, a working key of each mode and one enabled account
  * per channel that points where this start's servers are.
  */
 export async function ensureTenant(
@@ -41,7 +41,12 @@ export async function ensureTenant(
   if (viewer !== undefined) {
     await api.call(owner, 'PUT', '/v1/admin/members', { subject: viewer, role: 'viewer' });
   }
-  return { id, slug, serviceKey: await ensureKey(api, owner, saved?.serviceKey) };
+  return {
+    id,
+    slug,
+    serviceKey: await ensureKey(api, owner, 'live', saved?.serviceKey),
+    testKey: await ensureKey(api, owner, 'test', saved?.testKey),
+  };
 }
 
 async function resume(api: ApiClient, id: string, platformToken: string): Promise<void> {
@@ -74,14 +79,20 @@ async function ensureAccounts(
   }
 }
 
-async function ensureKey(api: ApiClient, owner: Caller, saved: string | undefined): Promise<string> {
+async function ensureKey(
+  api: ApiClient,
+  owner: Caller,
+  mode: 'live' | 'test',
+  saved: string | undefined,
+): Promise<string> {
   if (saved !== undefined) {
     const answer = await api.ask({ serviceKey: saved }, 'GET', '/v1/messages?limit=1');
     if (answer.status === 200) return saved;
-    if (answer.status !== 401) throw new Error(`the kept service key was answered ${describe(answer)}`);
+    if (answer.status !== 401) throw new Error(`the kept ${mode} key was answered ${describe(answer)}`);
   }
   const { key } = await api.call<{ key: string }>(owner, 'POST', '/v1/admin/api-keys', {
-    name: 'Quick start',
+    name: mode === 'live' ? 'Quick start' : 'Quick start, test mode',
+    mode,
   });
   return key;
 }

@@ -14,7 +14,7 @@ const LOOPBACK = '127.0.0.1';
 export async function freePort(host = LOOPBACK): Promise<number> {
   for (let tries = 0; tries < TRIES_MAX; tries++) {
     const port = randomInt(PORT_MIN, PORT_MAX);
-    if (await isFree(port, host)) return port;
+    if (await isFreePort(port, host)) return port;
   }
   throw new Error(`no free port between ${PORT_MIN} and ${PORT_MAX} on ${host}`);
 }
@@ -28,12 +28,8 @@ export function listenAddress(host: string): string {
   return host === LOOPBACK || own.some(({ address }) => address === host) ? host : '0.0.0.0';
 }
 
-/** `preferred` when nothing listens on it, else a free port. */
-export async function portOrFree(preferred: number): Promise<number> {
-  return (await isFree(preferred, LOOPBACK)) ? preferred : freePort();
-}
-
-async function isFree(port: number, host: string): Promise<boolean> {
+/** Whether nothing listens on a port of `host`. */
+export async function isFreePort(port: number, host = LOOPBACK): Promise<boolean> {
   const server = createServer();
   const bound = await new Promise<boolean>((resolve) => {
     server.once('error', () => resolve(false));

@@ -10,7 +10,7 @@ import { describe, expect, test } from 'vitest';
 import { secret } from '#core/domain/secret.ts';
 import { openPostgres } from '#core/platform/postgres.ts';
 import { startNats } from '../../deploy/servers/nats.ts';
-import { freePort, portOrFree } from '../../deploy/servers/ports.ts';
+import { freePort, isFreePort } from '../../deploy/servers/ports.ts';
 import { startPostgres } from '../../deploy/servers/postgres.ts';
 import { startVault } from '../../deploy/servers/vault.ts';
 import { makeCertificates } from '#test/support/certificates.ts';
@@ -204,12 +204,12 @@ describe('every server', () => {
 });
 
 describe('ports', () => {
-  test('a preferred port is given when free, and another one when taken', async () => {
+  test('a port is free until somebody listens on it', async () => {
     const port = await freePort();
-    expect(await portOrFree(port)).toBe(port);
+    expect(await isFreePort(port)).toBe(true);
     await using server = await startNats({ port });
     expect(server.port).toBe(port);
-    expect(await portOrFree(port)).not.toBe(port);
+    expect(await isFreePort(port)).toBe(false);
   });
 });
 
