@@ -62,6 +62,8 @@ const SMALL = { resources: { requests: { cpu: '10m', memory: '64Mi' } } };
 export function releaseValues(input: ValuesInput): object {
   const { backends, own, vaultRolePrefix, tag, nodeAddress, ownsDefinitions, watchNamespaces } = input;
   const role = (service: string): string => `${vaultRolePrefix}${service}`;
+  // The servers run beside the cluster.
+  const outside = [{ ipBlock: { cidr: `${backends.host}/32` } }];
   return {
     image: { repository: REPOSITORY, tag, pullPolicy: 'Never' },
     crds: { enabled: ownsDefinitions },
@@ -100,9 +102,13 @@ export function releaseValues(input: ValuesInput): object {
       // A run sees leases end, and does not wait a minute for each.
       leaseMs: 30_000,
       egress: { providerBaseUrls: backends.providerUrls },
-      networkPolicy: { egress: [{ to: [{ ipBlock: { cidr: `${backends.host}/32` } }] }] },
+      networkPolicy: { egress: [{ to: outside }] },
     },
     controller: { ...SMALL, watchNamespaces },
-    networkPolicy: { postgres: { ports: [backends.postgres.port] } },
+    networkPolicy: {
+      postgres: { ports: [backends.postgres.port], to: outside },
+      nats: { to: outside },
+      vault: { to: outside },
+    },
   };
 }

@@ -232,6 +232,7 @@ test('the network policies open the ports of what the values name', async () => 
     'vault.address': 'https://vault.example.com',
     'api.oidc.jwksUrl': 'http://keys.example.com/jwks',
     'tracing.otlpEndpoint': 'http://otel:4318',
+    'networkPolicy.otlp.to': [{ podSelector: { matchLabels: { app: 'otel' } } }],
     'networkPolicy.postgres.ports': [6432],
   };
   expect(await ports('api', set)).toEqual([53, 53, 6432, 4222, 4333, 443, 4318, 443, 80]);

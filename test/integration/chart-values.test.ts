@@ -24,6 +24,9 @@ test('one text names all required values that are missing', async () => {
     'api.publicBaseUrl',
     'api.oidc.audience',
     'api.keyPepper.existingSecret',
+    'networkPolicy.postgres.to',
+    'networkPolicy.nats.to',
+    'networkPolicy.vault.to',
   ];
   expect(said).toContain('Required values are missing:');
   expect(required.filter((name) => !said.includes(`${name}: `))).toEqual([]);

@@ -56,6 +56,22 @@
 {{- if and $v.api.enabled $v.api.httpRoute.enabled -}}
 {{- $wanted = append $wanted (list "api.httpRoute.parentRefs" $v.api.httpRoute.parentRefs "gateways that serve the route") -}}
 {{- end -}}
+{{- /* Policies only add: one rule without a destination opens its port to every address, the private ones too. */}}
+{{- with $v.networkPolicy -}}
+{{- if .enabled -}}
+{{- if or $anyService (ne $v.migrations.mode "none") -}}
+{{- $wanted = append $wanted (list "networkPolicy.postgres.to" .postgres.to "where Postgres is, as peers of a NetworkPolicy") -}}
+{{- end -}}
+{{- if $anyService -}}
+{{- $wanted = concat $wanted (list
+  (list "networkPolicy.nats.to" .nats.to "where NATS is")
+  (list "networkPolicy.vault.to" .vault.to "where Vault is")) -}}
+{{- if $v.tracing.otlpEndpoint -}}
+{{- $wanted = append $wanted (list "networkPolicy.otlp.to" .otlp.to "where the collector of traces is") -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- range $wanted -}}
 {{- if not (index . 1) }}
 {{ index . 0 }}: {{ index . 2 }}
@@ -89,6 +105,16 @@ worker.autoscaling.enabled and worker.keda.enabled: set one of them
 {{- end -}}
 {{- if lt (int64 $v.worker.leaseMs) (mul 2 (int64 $v.worker.providerDeadlineMs)) }}
 worker.leaseMs: must be at least twice worker.providerDeadlineMs
+{{- end -}}
+{{- if $v.networkPolicy.enabled -}}
+{{- range $server := $v.worker.egress.dnsServers -}}
+{{- $port := include "despatch.dnsPortOf" $server -}}
+{{- $others := list "80" "443" -}}
+{{- range $v.worker.egress.ports }}{{ $others = append $others (. | int64 | toString) }}{{ end -}}
+{{- if has $port $others }}
+worker.egress.dnsServers: {{ $server }} would open port {{ $port }} to every address, as name servers may be behind any
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- if lt (int64 $v.worker.shutdownGraceMs) (int64 $v.worker.providerDeadlineMs) }}
 worker.shutdownGraceMs: must be at least worker.providerDeadlineMs, or calls under way end without a known outcome

@@ -9,6 +9,11 @@
 {{- include "despatch.portOf" (dict "url" . "default" (hasPrefix "https:" . | ternary "443" "80")) -}}
 {{- end -}}
 
+{{/* Port of a name server: "address", "address:port" or "[address]:port". */}}
+{{- define "despatch.dnsPortOf" -}}
+{{- regexFind "(\\]|^[^:]*):[0-9]+$" . | regexFind "[0-9]+$" | default "53" -}}
+{{- end -}}
+
 {{/* One egress rule. Takes `ports`, a list, and `to`, empty for anywhere. */}}
 {{- define "despatch.egressRule" -}}
 - ports:
@@ -99,7 +104,7 @@
 {{- end }}
 {{- range $egress.dnsServers }}
 - ports:
-    {{- $port := regexFind "(\\]|^[^:]*):[0-9]+$" . | regexFind "[0-9]+$" | default "53" }}
+    {{- $port := include "despatch.dnsPortOf" . }}
     - {protocol: UDP, port: {{ $port }}}
     - {protocol: TCP, port: {{ $port }}}
 {{- end }}

@@ -1,0 +1,216 @@
+import { describe, expect, test } from 'vitest';
+import {
+  ciValues,
+  podTemplates,
+  refusal,
+  renderChart,
+  type ChartObject,
+  type PodTemplate,
+} from '#test/support/chart.ts';
+import { isAllowed, type Endpoint, type NetworkPolicy, type Pod } from '#test/suites/network-policy.ts';
+
+/*
+ * What each pod of the chart may reach, by the rules of NetworkPolicy: policies and rules only add, so that each rule by
+ * itself says little.
+ */
+const METADATA = ['169.254.169.254', 'fd00:ec2::254'];
+const PRIVATE = [
+  '10.0.0.5',
+  '100.64.1.1',
+  '127.0.0.1',
+  '172.20.0.9',
+  '192.168.1.1',
+  'fd12::1',
+  'fe80::1',
+  '::1',
+];
+const INTERNET = ['93.184.216.34', '2606:2800:220:1::1'];
+const TCP_PORTS = [
+  22, 25, 80, 443, 465, 587, 2379, 2525, 4222, 4318, 5432, 6443, 8080, 8200, 8443, 9090, 10250,
+];
+/** Backends and neighbours as the files in `ci/` have them. */
+const PEERS: Readonly<Record<string, Endpoint>> = {
+  // In the release's own namespace.
+  database: { namespace: '', labels: { 'cnpg.io/cluster': 'despatch-db' } },
+  nats: { namespace: 'nats', labels: { app: 'nats' } },
+  vault: { namespace: 'vault', labels: { app: 'vault' } },
+  collector: { namespace: 'observability', labels: { app: 'otel-collector' } },
+  databaseOutside: { address: '198.51.100.20' },
+  natsOutside: { address: '198.51.100.40' },
+  vaultOutside: { address: '198.51.100.50' },
+  collectorOutside: { address: '203.0.113.200' },
+  neighbour: { namespace: 'default', labels: { app: 'shop' } },
+  dashboard: { namespace: 'monitoring', labels: { app: 'grafana' } },
+};
+
+type Component = 'api' | 'worker' | 'controller' | 'migrate';
+
+const componentOf = ({ metadata }: PodTemplate): string =>
+  metadata.labels['app.kubernetes.io/component'] ?? '';
+
+const namespaceOf = (objects: readonly ChartObject[]): string =>
+  objects.find(({ kind }) => kind === 'Deployment')?.metadata.namespace ?? '';
+
+function podOf(objects: readonly ChartObject[], component: Component): Pod | undefined {
+  const template = podTemplates(objects).find((one) => componentOf(one) === component);
+  const ports = (template?.spec.containers ?? []).flatMap(
+    ({ ports: all = [] }: { ports?: { name: string; containerPort: number }[] }) =>
+      all.map(({ name, containerPort }): [string, number] => [name, containerPort]),
+  ) as [string, number][];
+  return (
+    template && {
+      namespace: namespaceOf(objects),
+      labels: template.metadata.labels,
+      ports: Object.fromEntries(ports),
+    }
+  );
+}
+
+const policiesOf = (objects: readonly ChartObject[]): NetworkPolicy[] =>
+  objects.filter(({ kind }) => kind === 'NetworkPolicy').map((one) => one as NetworkPolicy);
+
+type View = { readonly objects: readonly ChartObject[]; readonly pod: Pod };
+
+/** TCP ports of a peer that the pod may reach. */
+function portsOf({ objects, pod }: View, peer: Endpoint | string): number[] {
+  const policies = policiesOf(objects);
+  const end = typeof peer === 'string' ? { address: peer } : peer;
+  const isOwn = 'labels' in end && end.namespace === '';
+  const peerOf = isOwn ? { ...end, namespace: pod.namespace } : end;
+  return TCP_PORTS.filter((port) => isAllowed(policies, 'Egress', pod, { peer: peerOf, port }));
+}
+
+/** Files that make policies. */
+const VALUES = ciValues().filter((name) => name !== 'dev');
+const OUTSIDE = new Set(['client-certificates', 'credentials-files']);
+
+describe.each(VALUES)('with ci/%s', (values) => {
+  const view = async (component: Component): Promise<View | undefined> => {
+    const objects = await renderChart({ values });
+    const pod = podOf(objects, component);
+    return pod && { objects, pod };
+  };
+  const isOutside = OUTSIDE.has(values);
+
+  test.each(['api', 'worker', 'controller', 'migrate'] as const)(
+    'the %s reaches what it stands on, and there nothing else',
+    async (component) => {
+      const seen = await view(component);
+      if (seen === undefined) {
+        expect([values, component]).toEqual(['migrations-none', 'migrate']);
+        return;
+      }
+      const isService = component !== 'migrate';
+      const [database, nats, vault] = ['database', 'nats', 'vault'].map(
+        (name) => PEERS[isOutside ? `${name}Outside` : name] as Endpoint,
+      ) as [Endpoint, Endpoint, Endpoint];
+      // What these two may reach anywhere, for the issuer and the API server.
+      const anywhere = component === 'api' ? [443] : component === 'controller' ? [443, 6443] : [];
+      // The internet of the worker's providers begins outside the private ranges, where some backends are too.
+      const internet = component === 'worker' && isOutside ? [25, 443, 465, 587, 2525] : [];
+      const also = (...ports: number[]): number[] =>
+        [...new Set([...anywhere, ...internet, ...ports])].toSorted((a, b) => a - b);
+      expect(portsOf(seen, database)).toEqual(also(5432));
+      expect(portsOf(seen, nats)).toEqual(isService ? also(4222) : []);
+      expect(portsOf(seen, vault)).toEqual(isService ? also(isOutside ? 443 : 8200) : []);
+      expect(portsOf(seen, PEERS['neighbour'] as Endpoint)).toEqual(anywhere);
+    },
+  );
+
+  test('no pod reaches the metadata service, and the worker no private address on any port', async () => {
+    for (const component of ['api', 'worker', 'controller', 'migrate'] as const) {
+      const seen = await view(component);
+      if (seen === undefined) continue;
+      for (const address of METADATA) {
+        expect(portsOf(seen, address)).not.toContain(80);
+        if (component === 'worker' || component === 'migrate') expect(portsOf(seen, address)).toEqual([]);
+      }
+      if (component !== 'worker' && component !== 'migrate') continue;
+      for (const address of PRIVATE) expect([address, portsOf(seen, address)]).toEqual([address, []]);
+    }
+  });
+
+  test('the worker reaches providers on the internet, and nobody else does beyond the issuer and the API server', async () => {
+    const reach = async (component: Component) => {
+      const seen = await view(component);
+      return seen && INTERNET.map((address) => portsOf(seen, address));
+    };
+    const twice = (...ports: number[]) => [ports, ports];
+    expect(await reach('worker')).toEqual(twice(25, 443, 465, 587, 2525));
+    expect(await reach('api')).toEqual(twice(443));
+    expect(await reach('controller')).toEqual(twice(443, 6443));
+    if (values !== 'migrations-none') expect(await reach('migrate')).toEqual(twice());
+  });
+
+  test('nobody comes in but to the api, and to metrics', async () => {
+    for (const component of ['api', 'worker', 'controller', 'migrate'] as const) {
+      const seen = await view(component);
+      if (seen === undefined) continue;
+      const { objects, pod } = seen;
+      const comes = (peer: Endpoint) =>
+        [8080, 9090, 22].filter((port) => isAllowed(policiesOf(objects), 'Ingress', pod, { peer, port }));
+      const isNarrow = values === 'production';
+      const http = component === 'api' && !isNarrow ? [8080] : [];
+      const metrics = component === 'migrate' || isNarrow ? [] : [9090];
+      expect(comes(PEERS['neighbour'] as Endpoint)).toEqual([...http, ...metrics]);
+      expect(comes({ address: '93.184.216.34' })).toEqual(http);
+      if (isNarrow && component !== 'migrate') expect(comes(PEERS['dashboard'] as Endpoint)).toEqual([9090]);
+    }
+  });
+});
+
+test('traces go to the collector alone', async () => {
+  for (const [values, name, port] of [
+    ['production', 'collector', 4318],
+    ['pod-monitor', 'collectorOutside', 443],
+  ] as const) {
+    const objects = await renderChart({ values });
+    const pod = podOf(objects, 'worker');
+    if (pod === undefined) throw new Error('no worker');
+    expect(portsOf({ objects, pod }, PEERS[name] as Endpoint)).toContain(port);
+    expect(portsOf({ objects, pod }, '10.1.2.3')).toEqual([]);
+  }
+});
+
+describe('a dependency without a place would open its port to every address, and is refused', () => {
+  test.each([
+    ['networkPolicy.postgres.to', { 'networkPolicy.postgres.to': [] }],
+    ['networkPolicy.nats.to', { 'networkPolicy.nats.to': [] }],
+    [
+      'networkPolicy.vault.to',
+      { 'vault.address': 'https://vault.example.com', 'networkPolicy.vault.to': [] },
+    ],
+    ['networkPolicy.otlp.to', { 'tracing.otlpEndpoint': 'https://otlp.example.com' }],
+    ['worker.egress.dnsServers', { 'worker.egress.dnsServers': ['192.0.2.1:443'] }],
+  ])('%s', async (name, set) => {
+    expect(await refusal({ set })).toContain(`${name}: `);
+    expect(await refusal({ set: { ...set, 'networkPolicy.enabled': false } })).toBe('');
+  });
+});
+
+describe('the evaluator', () => {
+  const pod: Pod = { namespace: 'a', labels: { app: 'x' } };
+  const policy = (egress: object[]): NetworkPolicy => ({
+    metadata: { namespace: 'a' },
+    spec: { podSelector: { matchLabels: { app: 'x' } }, policyTypes: ['Egress'], egress },
+  });
+  const internet = {
+    to: [{ ipBlock: { cidr: '0.0.0.0/0', except: ['10.0.0.0/8'] } }],
+    ports: [{ port: 443 }],
+  };
+  const reaches = (policies: NetworkPolicy[], address: string, from = pod) =>
+    isAllowed(policies, 'Egress', from, { peer: { address }, port: 443 });
+
+  test('lets a rule without a destination undo the exceptions of another, as clusters do', () => {
+    expect(reaches([policy([internet])], '10.0.0.1')).toBe(false);
+    expect(reaches([policy([internet])], '8.8.8.8')).toBe(true);
+    expect(reaches([policy([internet, { ports: [{ port: 443 }] }])], '10.0.0.1')).toBe(true);
+    expect(reaches([policy([internet]), policy([{ ports: [{ port: 443 }] }])], '10.0.0.1')).toBe(true);
+  });
+
+  test('lets a pod that no policy selects do everything, and one that is selected without rules nothing', () => {
+    expect(reaches([policy([])], '8.8.8.8')).toBe(false);
+    expect(reaches([policy([])], '8.8.8.8', { namespace: 'b', labels: { app: 'x' } })).toBe(true);
+    expect(reaches([policy([])], '8.8.8.8', { namespace: 'a', labels: {} })).toBe(true);
+  });
+});
