@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { parse } from 'yaml';
 import { PLANS } from '#core/domain/plan.ts';
 import {
@@ -14,7 +14,7 @@ import {
 } from '#test/support/chart.ts';
 import { projectRoot } from '#test/support/command.ts';
 import { startKubeApiServer, type KubeApiServer } from '#test/support/kube-apiserver.ts';
-import { installCrd, type KubeObject } from '#test/support/kube-connection.ts';
+import { installCrd, type KubeObject, type KubeUser } from '#test/support/kube-connection.ts';
 
 const RESTRICTED = {
   'pod-security.kubernetes.io/enforce': 'restricted',
@@ -211,6 +211,193 @@ describe('the controller’s service account', () => {
       expect([status < 300, body.message]).toEqual([true, undefined]);
     }
   }
+});
+
+describe('the policy of Tenants', () => {
+  const NAMESPACE = 'team-a';
+  const path = (name = '') => `/apis/despatch.dev/v1alpha1/namespaces/${NAMESPACE}/tenants/${name}`;
+  const MERGE = { contentType: 'application/merge-patch+json' };
+  const FINALIZER = 'tenant.despatch.dev/finalizer';
+  type Who = 'editor' | 'seller' | 'head' | 'deployer' | 'guard' | 'platform' | 'controller' | 'collector';
+  let who: Record<Who, KubeUser>;
+
+  beforeAll(async () => {
+    await kube.applyCrds();
+    const objects = await renderChart({ values: 'tenant-policy' });
+    const kinds =
+      /^(ClusterRole|ClusterRoleBinding|ValidatingAdmissionPolicy|ValidatingAdmissionPolicyBinding)$/;
+    for (const object of objects.filter(({ kind }) => kinds.test(kind))) await create(object);
+    const service = ['system:serviceaccounts'];
+    who = {
+      editor: kube.addUser('editor'),
+      seller: kube.addUser('seller', ['sales']),
+      head: kube.addUser('head-of-sales'),
+      deployer: kube.addUser('system:serviceaccount:delivery:argo-cd', service),
+      guard: kube.addUser('guard', ['trust-and-safety']),
+      platform: kube.addUser('platform'),
+      controller: kube.addUser('system:serviceaccount:despatch:despatch-controller', service),
+      collector: kube.addUser('system:serviceaccount:kube-system:generic-garbage-collector', service),
+    };
+    const bind = (name: string, role: string, names: readonly string[]) =>
+      create({
+        apiVersion: 'rbac.authorization.k8s.io/v1',
+        kind: 'ClusterRoleBinding',
+        metadata: { name },
+        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: role },
+        subjects: names.map((one) => ({ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name: one })),
+      });
+    // What an editor of a namespace has once the cluster has aggregated it.
+    await bind(
+      'editors',
+      'despatch.despatch-edit',
+      Object.values(who).map(({ name }) => name),
+    );
+    await bind('platform', 'cluster-admin', [who.platform.name]);
+    // A policy is in force a moment after it was made.
+    await vi.waitFor(
+      async () => {
+        const { status } = await declare('editor', { planRef: { name: 'enterprise' } }, true);
+        if (status !== 403) throw new Error(`not yet: ${status}`);
+      },
+      { timeout: 20_000 },
+    );
+  }, 60_000);
+
+  let number = 0;
+  const declare = (as: Who, spec: object, dryRun = false) =>
+    who[as].request('POST', `${path()}?${dryRun ? 'dryRun=All' : ''}`, {
+      apiVersion: 'despatch.dev/v1alpha1',
+      kind: 'Tenant',
+      metadata: { name: `t-${(number += 1)}` },
+      spec,
+    });
+  const patch = (as: Who, name: string, change: object) =>
+    who[as].request('PATCH', path(name), change, MERGE);
+  /** Made by somebody who may everything. */
+  async function tenant(spec: object, metadata: object = {}): Promise<string> {
+    const made = await declare('platform', spec);
+    expect([made.status, made.body.message]).toEqual([201, undefined]);
+    const name = made.body.metadata.name as string;
+    if (Object.keys(metadata).length > 0) await patch('platform', name, { metadata });
+    return name;
+  }
+
+  const RULES: readonly (readonly [what: string, spec: object, allowed: readonly Who[]])[] = [
+    ['an open plan', { planRef: { name: 'starter' } }, ['editor', 'seller', 'head', 'guard', 'platform']],
+    ['a plan of some', { planRef: { name: 'growth' } }, ['seller', 'head', 'deployer', 'platform']],
+    ['a plan of one', { planRef: { name: 'enterprise' } }, ['head', 'platform']],
+    ['limits', { limits: { messagesPerDay: 5 } }, ['head', 'platform']],
+    ['a purge', { deletionPolicy: 'Purge' }, ['deployer', 'platform']],
+    ['a suspension', { state: 'Suspended', suspendReason: 'abuse' }, ['guard', 'platform']],
+    [
+      'nothing of these',
+      { displayName: 'Shop', limits: {}, state: 'Active', deletionPolicy: 'Retain' },
+      ['editor'],
+    ],
+  ];
+  const everybody: readonly Who[] = ['editor', 'seller', 'head', 'deployer', 'guard', 'platform'];
+
+  test.each(RULES)('says who may create a Tenant with %s', async (_what, spec, allowed) => {
+    for (const one of everybody) {
+      const { status, body } = await declare(one, spec, true);
+      const isOpen = allowed.includes(one) || allowed.includes('editor');
+      expect([one, status, isOpen ? '' : body.message]).toEqual([
+        one,
+        isOpen ? 201 : 403,
+        isOpen ? '' : expect.stringContaining('You may not'),
+      ]);
+    }
+  });
+
+  test.each(RULES)('says who may change a Tenant to %s, and back', async (_what, spec, allowed) => {
+    const back = {
+      planRef: { name: 'free' },
+      limits: null,
+      deletionPolicy: 'Retain',
+      state: 'Active',
+      suspendReason: null,
+    };
+    for (const one of everybody) {
+      const name = await tenant({});
+      const isOpen = allowed.includes(one) || allowed.includes('editor');
+      expect([one, (await patch(one, name, { spec })).status]).toEqual([one, isOpen ? 200 : 403]);
+    }
+    const name = await tenant(spec);
+    // Whoever may name a plan may always go back to an open one; less is not asked of anybody.
+    const isFree = [
+      'an open plan',
+      'a plan of some',
+      'a plan of one',
+      'a purge',
+      'nothing of these',
+    ].includes(_what);
+    expect((await patch('editor', name, { spec: back })).status).toBe(isFree ? 200 : 403);
+  });
+
+  test('lets everybody change the rest of a Tenant that has what they may not set', async () => {
+    const name = await tenant({
+      planRef: { name: 'enterprise' },
+      limits: { messagesPerDay: 5 },
+      deletionPolicy: 'Purge',
+      state: 'Suspended',
+      suspendReason: 'billing',
+    });
+    const change = { spec: { displayName: 'Renamed' }, metadata: { labels: { team: 'shop' } } };
+    expect((await patch('editor', name, change)).status).toBe(200);
+  });
+
+  test('keeps a suspension from being got round', async () => {
+    const name = await tenant({ state: 'Suspended' }, { finalizers: [FINALIZER] });
+    expect((await who.editor.request('DELETE', path(name))).status).toBe(403);
+    // An owner that is deleted takes it along.
+    expect((await who.collector.request('DELETE', path(name))).status).toBe(403);
+    for (const metadata of [{ annotations: { 'despatch.dev/paused': 'true' } }, { finalizers: null }]) {
+      expect((await patch('editor', name, { metadata })).status).toBe(403);
+      expect((await patch('guard', name, { metadata })).status).toBe(200);
+    }
+    expect((await who.guard.request('DELETE', path(name))).status).toBe(200);
+  });
+
+  test('lets only who may purge delete a Tenant that is purged by it', async () => {
+    const name = await tenant({ deletionPolicy: 'Purge' });
+    expect((await who.editor.request('DELETE', path(name))).status).toBe(403);
+    expect((await who.deployer.request('DELETE', path(name))).status).toBe(200);
+    const kept = await tenant({});
+    expect((await who.editor.request('DELETE', path(kept))).status).toBe(200);
+  });
+
+  test('stands in the way of neither the controller nor the garbage collector', async () => {
+    const spec = {
+      planRef: { name: 'enterprise' },
+      limits: { messagesPerDay: 5 },
+      deletionPolicy: 'Purge',
+      state: 'Suspended',
+    };
+    const name = await tenant(spec);
+    const finalizers = async (as: Who, names: readonly string[]) =>
+      (await patch(as, name, { metadata: { finalizers: names } })).status;
+    expect(await finalizers('controller', [FINALIZER])).toBe(200);
+    expect(await finalizers('collector', [FINALIZER, 'foregroundDeletion'])).toBe(200);
+    expect((await who.platform.request('DELETE', path(name))).status).toBe(200);
+    expect(await finalizers('collector', [FINALIZER])).toBe(200);
+    expect(await finalizers('controller', [])).toBe(200);
+    expect((await kube.request('GET', path(name))).status).toBe(404);
+  });
+
+  test('is without a fault in the eyes of the API server', async () => {
+    const policies = '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies';
+    const { body } = await kube.request('GET', `${policies}/despatch.despatch-tenants`);
+    expect(body.status?.typeChecking?.expressionWarnings ?? []).toEqual([]);
+  });
+});
+
+test('nobody gets rights on Tenants by editing a namespace unless the values say so', async () => {
+  const roles = (objects: readonly ChartObject[]) =>
+    objects.filter(({ metadata }) =>
+      Object.keys(metadata.labels ?? {}).some((label) => label.includes('aggregate-to')),
+    );
+  expect(roles(await renderChart())).toEqual([]);
+  expect(roles(await renderChart({ set: { 'rbac.aggregateClusterRoles': true } }))).toHaveLength(2);
 });
 
 async function create(object: KubeObject & Record<string, unknown>): Promise<void> {

@@ -4,7 +4,14 @@ import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { CHART, ciValues, pick, renderChart, type ChartObject } from '#test/support/chart.ts';
 
-const CLUSTER_SCOPED = new Set(['CustomResourceDefinition', 'ClusterRole', 'ClusterRoleBinding', 'Plan']);
+const CLUSTER_SCOPED = new Set([
+  'CustomResourceDefinition',
+  'ClusterRole',
+  'ClusterRoleBinding',
+  'Plan',
+  'ValidatingAdmissionPolicy',
+  'ValidatingAdmissionPolicyBinding',
+]);
 const identity = ({ kind, metadata }: ChartObject): string =>
   `${kind} ${metadata.namespace ?? '-'}/${metadata.name}`;
 const isHook = ({ metadata }: ChartObject): boolean => metadata.annotations?.['helm.sh/hook'] !== undefined;
@@ -58,7 +65,7 @@ describe('what the controller may do', () => {
     const [deployment] = objects.filter(
       ({ kind, metadata }) => kind === 'Deployment' && metadata.name.endsWith('-controller'),
     );
-    const bindings = objects.filter((object) => object.kind.endsWith('Binding') && !isHook(object));
+    const bindings = objects.filter((object) => object.kind.endsWith('RoleBinding') && !isHook(object));
     expect(bindings.length).toBeGreaterThan(1);
     for (const binding of bindings) {
       expect(binding['subjects']).toEqual([
