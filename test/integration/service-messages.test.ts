@@ -128,7 +128,7 @@ describe('a message', () => {
       expect(attempts.body.items).toMatchObject([{ number: 1, outcome: 'accepted' }]);
       const [worked] = await stack.admin<{ worker: string }[]>`
         select worker from attempts where message_id = ${id}`;
-      expect(['worker-1', 'worker-2']).toContain(worked?.worker);
+      expect(worked?.worker).toMatch(/^worker-[12]:/);
     },
   );
 });
