@@ -248,15 +248,28 @@ describe('idempotent acceptance', () => {
     expect(verdicts(await acceptBatch(b.api, [row(), row()]))).toEqual(['replayed', 'replayed']);
   });
 
-  test('a key of the last generation is still known', async () => {
+  test.each([
+    { of: 'the last generation', days: -7, turning: false },
+    { of: 'the last generation', days: -7, turning: true },
+    // As a clock that ran ahead and came back leaves it.
+    { of: 'the next generation', days: 7, turning: false },
+    { of: 'the next generation', days: 7, turning: true },
+  ])('a key of $of is still known, in the first minutes of one: $turning', async ({ days, turning }) => {
     await using b = await setup();
     const tenant = await seedTenant(b.admin);
-    const [scope, fingerprint] = [hex(), hex()];
-    await acceptBatch(b.api, [acceptRow(tenant, { scope, fingerprint })]);
-    await b.admin`update despatch.idempotency_keys set generation = generation - 7`;
-    expect(verdicts(await acceptBatch(b.api, [acceptRow(tenant, { scope, fingerprint })]))).toEqual([
-      'replayed',
+    await b.admin
+      .unsafe(`create or replace function despatch.idempotency_turning(at timestamptz) returns boolean
+      language sql immutable as $$ select ${turning} $$`);
+    const row = acceptRow(tenant, { scope: hex(), fingerprint: hex() });
+    await acceptBatch(b.api, [row]);
+    await b.admin`delete from despatch.idempotency_keys
+      where generation < despatch.idempotency_generation(clock_timestamp())`;
+    await b.admin`update despatch.idempotency_keys set generation = generation + ${days}::int`;
+    const repeated = await acceptBatch(b.api, [
+      acceptRow(tenant, { scope: row['scope'], fingerprint: row['fingerprint'] }),
     ]);
+    expect(verdicts(repeated)).toEqual(['replayed']);
+    expect(repeated[0]?.response).toEqual(row['response']);
   });
 
   test('batches whose keys overlap in opposite order do not deadlock', async () => {

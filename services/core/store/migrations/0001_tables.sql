@@ -301,7 +301,7 @@ create table receipts (
 );
 create index receipts_due on receipts (apply_at);
 
--- Idempotency: one partition a generation of seven days; a key is looked for in its own and the previous one.
+-- Idempotency: one partition a generation of seven days; a key is looked for in its own, the previous one and later ones.
 -- `response` is the answer word for word, since a replay repeats it, and so holds a message's recipient. It goes within
 -- fifteen days, before the message that holds the same.
 create table idempotency_keys (

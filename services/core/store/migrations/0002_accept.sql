@@ -23,6 +23,7 @@ as $$ select at at time zone 'UTC' < idempotency_generation(at) + interval '5 mi
 -- Claims scopes for this transaction. Returns each scope that somebody else holds, with what they stored; waits for a
 -- holder that has not committed yet. In a generation's first minutes the previous one is claimed too, since a
 -- transaction begun before the boundary may still be writing there. Who knows its answer beforehand stores it at once.
+-- A later generation holds something where a clock ran ahead and came back: what was promised then is promised still.
 create function claim_idempotency(scopes bytea[], tenants uuid[], fingerprints bytea[], answer smallint default null,
   responses jsonb[] default null)
 returns table (scope bytea, fingerprint bytea, status smallint, response jsonb, nonce bytea)
@@ -36,13 +37,16 @@ begin
     with mine as (
       insert into idempotency_keys as k (scope, generation, tenant_id, fingerprint, status, response)
       select u.scope, previous_generation, u.tenant, u.fingerprint, answer, u.response
-      from unnest(scopes, tenants, fingerprints, responses) as u (scope, tenant, fingerprint, response) order by u.scope
+      from unnest(scopes, tenants, fingerprints, responses) as u (scope, tenant, fingerprint, response)
+      where not exists (select from idempotency_keys x where x.scope = u.scope and x.generation > current_generation)
+      order by u.scope
       on conflict do nothing returning k.scope
     )
     select coalesce(array_agg(m.scope), '{}') into won from mine m;
   else
     select coalesce(array_agg(u.scope), '{}') into won from unnest(scopes) as u (scope)
-    where not exists (select from idempotency_keys k where k.scope = u.scope and k.generation = previous_generation);
+    where not exists (select from idempotency_keys k where k.scope = u.scope
+      and k.generation >= previous_generation and k.generation <> current_generation);
   end if;
   with mine as (
     insert into idempotency_keys as k (scope, generation, tenant_id, fingerprint, status, response)
@@ -55,7 +59,7 @@ begin
   return query
     select distinct on (k.scope) k.scope, k.fingerprint, k.status, k.response, k.nonce
     from unnest(scopes) as u (scope)
-    join idempotency_keys k on k.scope = u.scope and k.generation in (current_generation, previous_generation)
+    join idempotency_keys k on k.scope = u.scope and k.generation >= previous_generation
     where u.scope <> all (won)
     order by k.scope, k.generation;
 end $$;
