@@ -318,7 +318,6 @@ async function keyExists(tenantId: string): Promise<boolean> {
 
 test.each([
   ['Retain', 'managed_tenant'],
-  ['Purge', 'managed_tenant'],
   ['Purge', 'purge_some'],
 ] as const)(
   'a leader stopped in the middle of a deletion with %s, before %s, touches nothing of a resource made anew meanwhile',

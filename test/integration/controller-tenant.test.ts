@@ -308,10 +308,14 @@ describe('who may speak for a tenant', () => {
     };
   }
 
-  test.each(['find', 'retain'] as const)(
-    'a deletion that was stopped before %s leaves alone what a resource made anew has taken over',
-    async (step) => {
-      const key = s.putTenant();
+  test.each([
+    ['Retain', 'find'],
+    ['Retain', 'retain'],
+    ['Purge', 'find'],
+  ] as const)(
+    'a deletion with %s that was stopped before %s leaves alone what a resource made anew has taken over',
+    async (deletionPolicy, step) => {
+      const key = s.putTenant({ deletionPolicy });
       await s.reconcile(key);
       s.remove(key);
       const stopped = stoppedPass(key, step);

@@ -1,18 +1,20 @@
 import type { KubeClient } from '#core/platform/kube-client.ts';
-import { KubeError } from '#core/platform/kube-error.ts';
+import { notLeading } from '#core/platform/kube-error.ts';
 
 /**
- * The client of a leader: every write is refused from the moment its time is over. Asked right before each one, so that a
- * process that was stopped in the middle of a pass writes nothing when it goes on, before it was told anything.
+ * The client of a leader: every write is refused from the moment its time is over. Asked right before each one, and each
+ * time that one is made again, so that a process that was stopped in the middle of a pass, or of a write, writes nothing
+ * when it goes on, before it was told anything.
  */
 export function fenceWrites(client: KubeClient, isLeading: () => boolean): KubeClient {
   const fenced = <Write extends (...args: never[]) => Promise<unknown>>(write: Write): Write => {
-    const guarded = (...args: Parameters<Write>): Promise<unknown> =>
-      isLeading()
-        ? write(...args)
-        : Promise.reject(
-            new KubeError({ code: 0, reason: 'NotLeading', message: 'This process leads no longer' }),
-          );
+    const guarded = (...args: Parameters<Write>): Promise<unknown> => {
+      if (!isLeading()) return Promise.reject(notLeading());
+      // The last argument of every call is its options.
+      const given: readonly unknown[] = args;
+      const call = { ...(given.at(-1) as object), mayWrite: isLeading };
+      return write(...([...given.slice(0, -1), call] as Parameters<Write>));
+    };
     return guarded as Write;
   };
   return {

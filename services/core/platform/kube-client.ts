@@ -7,6 +7,11 @@ export type KubeCall = {
   readonly deadlineMs?: number;
   /** One try within it. Default 10,000. */
   readonly attemptMs?: number;
+  /**
+   * Asked right before each try of a write, also one that is made again after a pause or on top of someone else's. False
+   * ends the call with a `KubeError` of reason `NotLeading`.
+   */
+  readonly mayWrite?: () => boolean;
 };
 
 export type KubeListOptions = KubeCall & {

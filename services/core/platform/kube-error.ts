@@ -64,3 +64,8 @@ export class KubeError extends Error {
 export function isKubeError(error: unknown, code: number): error is KubeError {
   return error instanceof KubeError && error.code === code;
 }
+
+/** Of a write that was not sent, as the process leads no longer. */
+export function notLeading(): KubeError {
+  return new KubeError({ code: 0, reason: 'NotLeading', message: 'This process leads no longer' });
+}

@@ -18,7 +18,7 @@ import {
   type Answer,
   type Call,
 } from '#test/support/scripted-kube.ts';
-import type { KubeClient } from './kube-client.ts';
+import type { KubeApplyOptions, KubeClient } from './kube-client.ts';
 import { openKube } from './kube.ts';
 
 test.each<[string, (kube: KubeClient) => Promise<unknown>, Partial<Call>]>([
@@ -335,6 +335,28 @@ test.each<[string, { add?: string; remove?: string }, Answer[], number, string |
   expect(after?.metadata.resourceVersion).toBe(version);
   expect(parts.calls).toHaveLength(calls);
 });
+
+test.each<[string, (kube: KubeClient, options: KubeApplyOptions) => Promise<unknown>, Answer]>([
+  [
+    'finalizers',
+    (kube, options) => kube.patchFinalizers(TENANTS, tenant('7', ['a']), { remove: 'a' }, options),
+    found('8', ['a']),
+  ],
+  [
+    'a status',
+    (kube, options) => kube.applyStatus(TENANTS, { ...ONE, uid: 'uid-1', resourceVersion: '7' }, {}, options),
+    found('8'),
+  ],
+])(
+  'a change of %s is not made again on top of another one by who leads no longer',
+  async (_what, write, now) => {
+    await using parts = await stage(refuse(409, 'Conflict'), now, silent);
+    let asked = 0;
+    const options = { ...call(), fieldManager: 'me', mayWrite: () => (asked += 1) === 1 };
+    expect((await failure(write(parts.kube, options))).reason).toBe('NotLeading');
+    expect(parts.calls.map(({ method }) => method)).toEqual(['PATCH', 'GET']);
+  },
+);
 
 test('a change of finalizers that always meets another one gives up', async () => {
   const conflicts = Array.from({ length: 5 }, (_, round) => [

@@ -1,7 +1,7 @@
 import type { KubeApplyOptions, KubeCall, KubeClient, KubeDraft, KubeListOptions } from './kube-client.ts';
 import { applyStatus, APPLY, managed, patchFinalizers, typeOf } from './kube-guarded-writes.ts';
 import { openKubeCredentials, type KubeCredentialsOptions } from './kube-credentials.ts';
-import { isKubeError } from './kube-error.ts';
+import { isKubeError, notLeading } from './kube-error.ts';
 import { connectionFault, exchange, type KubeAnswer, type KubeRequest } from './kube-exchange.ts';
 import { pathOf, type KubeList, type KubeObject, type KubeRef, type KubeResource } from './kube-object.ts';
 import { createRetryBudget, limited, withRetries } from './kube-retry.ts';
@@ -40,13 +40,19 @@ export function openKube({ userAgent, onRequest = () => undefined, ...options }:
   };
 
   const call = (request: KubeRequest, options: KubeCall, isRepeatable: boolean): Promise<unknown> =>
-    withRetries(async (signal) => (await send(request, signal)).json(), {
-      signal: options.signal,
-      deadlineMs: options.deadlineMs ?? DEADLINE_MS,
-      attemptMs: options.attemptMs ?? ATTEMPT_MS,
-      isRepeatable,
-      budget,
-    });
+    withRetries(
+      async (signal) => {
+        if (request.method !== 'GET' && options.mayWrite?.() === false) throw notLeading();
+        return (await send(request, signal)).json();
+      },
+      {
+        signal: options.signal,
+        deadlineMs: options.deadlineMs ?? DEADLINE_MS,
+        attemptMs: options.attemptMs ?? ATTEMPT_MS,
+        isRepeatable,
+        budget,
+      },
+    );
 
   const client: KubeClient = {
     async list<T extends KubeObject>(resource: KubeResource, options: KubeListOptions) {
