@@ -8,7 +8,6 @@ import { startAdminApi, type AdminApi, type Reply, type TestTenant } from '#test
 
 const CANARY = 'canary0secret0value';
 const PATH = '/v1/admin/providers';
-const PATIENT = { timeout: 10_000 };
 const twilio = () => ({
   provider: 'twilio',
   label: 'Main sms',
@@ -356,7 +355,7 @@ describe('a stored secret', () => {
           where datname = current_database() and wait_event_type = 'Lock'`;
         return found?.n;
       };
-      await expect.poll(count, PATIENT).toBe(n);
+      await expect.poll(count).toBe(n);
     };
     const changes = await api.admin.begin(async (tx) => {
       // Changes of one tenant wait for its row; both have judged the account before that.

@@ -153,9 +153,7 @@ describe('releasing finalizers before an uninstallation', () => {
   /** What the controllers of the cluster, which this one lacks, do about a Deployment of no pods. */
   async function endOfController(): Promise<void> {
     const path = '/apis/apps/v1/namespaces/despatch/deployments/despatch-controller';
-    await expect
-      .poll(async () => (await kube.request('GET', path)).body.spec.replicas, { timeout: 20_000 })
-      .toBe(0);
+    await expect.poll(async () => (await kube.request('GET', path)).body.spec.replicas).toBe(0);
     const { generation } = (await kube.request('GET', path)).body.metadata;
     const status = { status: { observedGeneration: generation, replicas: 0 } };
     await kube.request('PATCH', `${path}/status`, status, { contentType: 'application/merge-patch+json' });

@@ -68,7 +68,7 @@ async function condition(name: string, type = 'Ready'): Promise<string> {
 }
 
 async function untilReady(name: string): Promise<string> {
-  await expect.poll(() => condition(name), { timeout: 20_000 }).toBe('True Reconciled');
+  await expect.poll(() => condition(name)).toBe('True Reconciled');
   return (await read(name))?.status?.tenantId ?? '';
 }
 
@@ -170,7 +170,7 @@ describe('a declared tenant', () => {
     const { name, id, key } = await sendingTenant({ deletionPolicy: 'Purge' });
     await Promise.all(Array.from({ length: 20 }, () => send(key)));
     await kube.request('DELETE', pathOf(name));
-    await expect.poll(() => read(name), { timeout: 20_000 }).toBeUndefined();
+    await expect.poll(() => read(name)).toBeUndefined();
     const [left] = await stack.admin`
       select (select count(*) from tenants where id = ${id})::integer + (select count(*) from messages where tenant_id = ${id})::integer as n`;
     expect(left?.['n']).toBe(0);
@@ -268,7 +268,7 @@ test('an unchanged cluster is looked at and not written to', async () => {
     /controller_runtime_reconcile_total\{controller="tenant",result="requeue_after"\} (\d+)/.exec(
       await controller.metrics(),
     )?.[1];
-  await expect.poll(async () => Number(await passes()), { timeout: 20_000 }).toBeGreaterThan(0);
+  await expect.poll(async () => Number(await passes())).toBeGreaterThan(0);
   expect([writes(), await rows()]).toEqual(before);
   expect((await read(name))?.metadata.resourceVersion).toBe(version);
   // Nor is it a change that came into force.
@@ -351,7 +351,7 @@ test.each([
       RESYNC_SECONDS: '3600',
     });
     await put({ deletionPolicy });
-    await expect.poll(ready, { timeout: 20_000 }).toBe('True');
+    await expect.poll(ready).toBe('True');
     const first = await get();
     const passes = async (): Promise<number> =>
       [
@@ -367,9 +367,9 @@ test.each([
     await held.reached;
 
     await using current = await startController('current', { ...watching, LEASE_NAME: `current-${team}` });
-    await expect.poll(get, { timeout: 20_000 }).toBeUndefined();
+    await expect.poll(get).toBeUndefined();
     await put({});
-    await expect.poll(ready, { timeout: 20_000 }).toBe('True');
+    await expect.poll(ready).toBe('True');
     const second = await get();
     expect(second?.metadata.uid).not.toBe(first?.metadata.uid);
     const id = second?.status?.tenantId ?? '';
@@ -377,7 +377,7 @@ test.each([
     expect(id === first?.status?.tenantId).toBe(deletionPolicy === 'Retain');
 
     held.release('pass');
-    await expect.poll(passes, { timeout: 20_000 }).toBeGreaterThan(before);
+    await expect.poll(passes).toBeGreaterThan(before);
     const stored = await stack.admin`
       select id::text, owner_uid, status from tenants where slug = ${team}`;
     expect(stored).toEqual([{ id, owner_uid: second?.metadata.uid, status: 'active' }]);

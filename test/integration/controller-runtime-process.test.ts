@@ -70,7 +70,7 @@ async function start(name: string, kubeconfig = server.kubeconfigPath): Promise<
 
 async function leader(name: string, kubeconfig?: string): Promise<Runtime> {
   const one = await start(name, kubeconfig);
-  await expect.poll(one.leads, { timeout: 10_000 }).toBe(true);
+  await expect.poll(one.leads).toBe(true);
   return one;
 }
 
@@ -90,7 +90,7 @@ const go = (name: string) => server.request('PATCH', configPath(name), { data: {
 async function begun(by: Runtime): Promise<string> {
   const name = `c-${randomUUID().slice(0, 8)}`;
   await server.request('POST', configPath(), { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name } });
-  await expect.poll(() => read(name), { timeout: 10_000 }).toEqual({ begun: by.name });
+  await expect.poll(() => read(name)).toEqual({ begun: by.name });
   return name;
 }
 
@@ -137,7 +137,7 @@ test('a leader that was stopped for longer than its lease ends when it goes on, 
   await using second = await start('second');
   const name = await begun(first);
   process.kill(first.child.pid, 'SIGSTOP');
-  await expect.poll(second.leads, { timeout: 15_000 }).toBe(true);
+  await expect.poll(second.leads).toBe(true);
   await expect.poll(() => read(name)).toMatchObject({ begun: 'second' });
   await go(name);
   const done = { begun: 'second', go: 'yes', ended: 'second' };
@@ -158,7 +158,7 @@ test('a leader that reaches the API server no longer ends before another one beg
   await using second = await start('second');
   const name = await begun(first);
   proxy.freeze();
-  await expect.poll(second.leads, { timeout: 15_000, interval: 20 }).toBe(true);
+  await expect.poll(second.leads, { interval: 20 }).toBe(true);
   expect(first.child.endedWith()).toBe('exit code 1');
   proxy.thaw();
   await expect.poll(() => read(name)).toMatchObject({ begun: 'second' });

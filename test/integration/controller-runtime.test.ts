@@ -111,7 +111,7 @@ test('a watch that is cut goes on: what happened meanwhile is told once, and not
   await make(namespace, 'meanwhile');
   await change(namespace, 'before', { a: '1' });
   await remove(namespace, 'before');
-  await expect.poll(() => one.told.length, { timeout: 10_000 }).toBe(4);
+  await expect.poll(() => one.told.length).toBe(4);
   expect(one.told).toEqual(['added before', 'added meanwhile', 'updated before', 'deleted before']);
   expect(one.metrics).toEqual(['error']);
 });
@@ -132,7 +132,7 @@ test('a watch that hangs without a word is left for a new one that tells what wa
   await make(namespace, 'swallowed');
   await held.reached;
   isArmed = false;
-  await expect.poll(() => one.told, { timeout: 15_000 }).toEqual(['added first', 'added swallowed']);
+  await expect.poll(() => one.told).toEqual(['added first', 'added swallowed']);
   expect(one.metrics).toEqual(['stalled']);
   held.release('cut');
 });
@@ -174,7 +174,7 @@ test('a server that says 429 is left alone for as long as it asks, by lists and 
   gate.refuse(/watch=true/, reply, 1);
   await using one = await watching(gate.kubeconfigPath, { namespaces: [namespace] });
   await make(namespace, 'x');
-  await expect.poll(() => one.told, { timeout: 15_000 }).toEqual(['added x']);
+  await expect.poll(() => one.told).toEqual(['added x']);
   const asked = (matching: RegExp) => gate.calls.filter(({ url }) => matching.test(url)).map(({ at }) => at);
   for (const [first = 0, second = 0] of [asked(/\?limit/), asked(/watch=true/)]) {
     expect(second - first).toBeGreaterThanOrEqual(3_000);
@@ -251,7 +251,7 @@ test('two candidates on separate connections never lead at once, however often t
     return leaders.length;
   };
   for (const wanted of [1, 2, 3]) {
-    await expect.poll(observe, { timeout: 20_000, interval: 10 }).toBe(wanted);
+    await expect.poll(observe, { interval: 10 }).toBe(wanted);
     const leader = leaders.at(-1) ?? 0;
     if (wanted === 3) break;
     // The network of the leader goes; nobody tells it.
@@ -261,7 +261,7 @@ test('two candidates on separate connections never lead at once, however often t
       hasEnded = true;
       return how;
     });
-    await expect.poll(() => observe() > wanted, { timeout: 20_000, interval: 10 }).toBe(true);
+    await expect.poll(() => observe() > wanted, { interval: 10 }).toBe(true);
     // Not only was it no longer the leader by the clock: it had come to its end before the other began.
     expect(hasEnded).toBe(true);
     expect(await ended).toBe('lost');

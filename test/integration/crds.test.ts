@@ -103,7 +103,7 @@ describe('the definitions', () => {
       const { body } = await kube.request('GET', `/openapi/v3${ROOT}`);
       return (body.components?.schemas ?? {}) as Record<string, Documented>;
     };
-    await expect.poll(documents, { timeout: 20_000 }).toHaveProperty('dev.despatch.v1alpha1.Plan');
+    await expect.poll(documents).toHaveProperty('dev.despatch.v1alpha1.Plan');
     const schemas = await documents();
     for (const kind of ['Tenant', 'Plan']) {
       const schema = schemas[`dev.despatch.v1alpha1.${kind}`];

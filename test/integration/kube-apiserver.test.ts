@@ -21,7 +21,7 @@ test('what was written survives a crash of the API server, and nothing is left a
     expect(kube.pid).not.toBe(pid);
     expect((await kube.request('GET', `${SETTINGS}/kept`)).status).toBe(200);
     const listTenants = async () => (await kube.request('GET', '/apis/despatch.dev/v1alpha1/tenants')).status;
-    await expect.poll(listTenants, { timeout: 20_000 }).toBe(200);
+    await expect.poll(listTenants).toBe(200);
 
     kube.freeze();
     const answer = kube.request('GET', `${SETTINGS}/kept`);

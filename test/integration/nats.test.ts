@@ -52,7 +52,7 @@ const wake = (id: string) => ({ lane: 'normal' as const, id, payload: id });
 
 /** Publishes until it is acknowledged, as the sweep does. */
 async function publishAtLast(nats: Nats, id: string): Promise<void> {
-  await expect.poll(() => nats.publishWakes([wake(id)]), { timeout: 15_000 }).toEqual({ failed: [] });
+  await expect.poll(() => nats.publishWakes([wake(id)])).toEqual({ failed: [] });
 }
 
 describe('wake-ups', () => {
@@ -168,7 +168,7 @@ describe('wake-ups', () => {
     await expect.poll(consumed.texts).toContain('before');
     await b.manager.streams.delete(b.stream);
     await publishAtLast(b.nats, 'after');
-    await expect.poll(consumed.texts, { timeout: 10_000 }).toContain('after');
+    await expect.poll(consumed.texts).toContain('after');
     expect(consumed.recreated()).toBe(1);
   });
 
@@ -179,7 +179,7 @@ describe('wake-ups', () => {
     await expect.poll(consumed.texts).toContain('before');
     await b.manager.consumers.delete(b.stream, b.durable);
     await publishAtLast(b.nats, 'after');
-    await expect.poll(consumed.texts, { timeout: 10_000 }).toContain('after');
+    await expect.poll(consumed.texts).toContain('after');
     expect(consumed.recreated()).toBe(0);
   });
 
@@ -231,9 +231,9 @@ describe('a server that goes away', () => {
     expect(await nats.consumerLag()).toBeNull();
 
     await server.restart();
-    await expect.poll(nats.isConnected, { timeout: 15_000 }).toBe(true);
+    await expect.poll(nats.isConnected).toBe(true);
     await publishAtLast(nats, 'after');
-    await expect.poll(consumed.texts, { timeout: 15_000 }).toContain('after');
+    await expect.poll(consumed.texts).toContain('after');
     nats.publishNotice('tenant', 't1');
     await expect.poll(() => notices).toEqual(['t1']);
     expect(states).toEqual([true, false, true]);
@@ -249,7 +249,7 @@ describe('a server that goes away', () => {
     rmSync(server.storeDir, { recursive: true });
     await server.restart();
     await publishAtLast(nats, 'after');
-    await expect.poll(consumed.texts, { timeout: 15_000 }).toContain('after');
+    await expect.poll(consumed.texts).toContain('after');
     expect(consumed.recreated()).toBe(1);
   });
 
@@ -261,7 +261,7 @@ describe('a server that goes away', () => {
     await using consumed = collect(nats);
     expect(await nats.publishWakes([wake('early')])).toEqual({ failed: ['early'] });
     await server.restart();
-    await expect.poll(nats.isConnected, { timeout: 15_000 }).toBe(true);
+    await expect.poll(nats.isConnected).toBe(true);
     await publishAtLast(nats, 'late');
     await expect.poll(consumed.texts).toContain('late');
   });

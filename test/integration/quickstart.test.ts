@@ -221,7 +221,7 @@ async function expectPages({ inboxUrl, providerUrls, baseUrl }: Connection): Pro
     return response.text();
   };
   // The curl lines sent this one a moment ago.
-  await expect.poll(() => read(inboxUrl), { timeout: 10_000 }).toContain('you@example.com');
+  await expect.poll(() => read(inboxUrl)).toContain('you@example.com');
   const mails = JSON.parse(await read(`${inboxUrl}/received`)) as { id: number; subject: string }[];
   const welcome = mails.find(({ subject }) => subject === 'Welcome to Acme');
   expect(await read(`${inboxUrl}/mails/${welcome?.id}`)).toContain('<iframe');

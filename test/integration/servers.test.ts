@@ -187,7 +187,9 @@ describe('every server', () => {
       script,
       `import { startNats } from ${JSON.stringify(join(projectRoot, 'deploy/servers/nats.ts'))};
        import { startPostgres } from ${JSON.stringify(join(projectRoot, 'deploy/servers/postgres.ts'))};
-       const servers = [await startNats(), await startPostgres({ durable: false })];
+       import { startKubeApiServer } from ${JSON.stringify(join(projectRoot, 'test/support/kube-apiserver.ts'))};
+       const starts = [startNats(), startPostgres({ durable: false }), startKubeApiServer()];
+       const servers = await Promise.all(starts);
        console.log(JSON.stringify(servers.map(({ pid }) => pid)));
        setInterval(() => {}, 1000);`,
     );
@@ -197,9 +199,9 @@ describe('every server', () => {
     });
     const [line] = (await once(parent.stdout, 'data')) as [Buffer];
     const pids = JSON.parse(line.toString()) as number[];
-    expect(pids.map(isRunning)).toEqual([true, true]);
+    expect(pids.map(isRunning)).toEqual([true, true, true]);
     parent.kill('SIGKILL');
-    await expect.poll(() => pids.map(isRunning), { timeout: 10_000 }).toEqual([false, false]);
+    await expect.poll(() => pids.map(isRunning)).toEqual([false, false, false]);
   });
 });
 

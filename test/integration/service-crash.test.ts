@@ -30,7 +30,7 @@ afterEach(async () => {
   await Promise.all([...stack.apis, ...stack.workers].map(({ start }) => start()));
 });
 
-const SOON = { timeout: 5_000, interval: 25 };
+const SOON = { interval: 25 };
 /** A lease, the pause after an ambiguous call, a sweep and some breath. */
 const AFTER_LEASE = { timeout: LEASE_MS + 12_000, interval: 100 };
 
@@ -123,7 +123,7 @@ test('an api killed under load has stored every message that it answered with 20
   const rows = await rowsOf(tenant);
   const stored = new Set(rows.map(({ id }) => id));
   expect([...load.acknowledged.keys()].filter((id) => !stored.has(id))).toEqual([]);
-  await expect.poll(() => stack.states(tenant.id), { timeout: 15_000 }).toEqual({ sent: rows.length });
+  await expect.poll(() => stack.states(tenant.id)).toEqual({ sent: rows.length });
   const arrived = copies();
   expect(rows.filter(({ text }) => arrived.get(text) !== 1)).toEqual([]);
 });
@@ -198,7 +198,7 @@ test('a worker told to end under load records what it has in flight, leaves noth
 
   const rows = await rowsOf(tenant);
   expect(rows).toHaveLength(load.acknowledged.size);
-  await expect.poll(() => stack.states(tenant.id), { timeout: 15_000 }).toEqual({ sent: rows.length });
+  await expect.poll(() => stack.states(tenant.id)).toEqual({ sent: rows.length });
   const arrived = copies();
   expect(rows.filter(({ text, duplicateRisk }) => arrived.get(text) !== 1 || duplicateRisk)).toEqual([]);
   expect(await openAttempts(second.name)).toBe(0);

@@ -19,7 +19,7 @@ afterAll(async () => {
   await stack?.[Symbol.asyncDispose]();
 });
 
-const SOON = { timeout: 10_000, interval: 50 };
+const SOON = { interval: 50 };
 const MESSAGE = { channel: 'sms', to: '+14155550100', body: 'Hello' };
 
 const send = (api: ServiceProcess, tenant: StackTenant): Promise<CallAnswer> =>
@@ -64,7 +64,7 @@ async function untilReadiness(
   failing: string[],
 ): Promise<void> {
   await expect
-    .poll(() => Promise.all(services.map(({ readiness }) => readiness())), { timeout: 15_000, interval: 50 })
+    .poll(() => Promise.all(services.map(({ readiness }) => readiness())), { interval: 50 })
     .toEqual(services.map(() => ({ status, failing })));
 }
 
@@ -121,7 +121,7 @@ test('a NATS that comes back with nothing in its store wakes the workers again',
     await expect.poll(find, SOON).toHaveLength(1);
     return (await find())[0]?.ms ?? Number.POSITIVE_INFINITY;
   };
-  await expect.poll(msToAttempt, { timeout: 20_000 }).toBeLessThan(2_000);
+  await expect.poll(msToAttempt).toBeLessThan(2_000);
   const { user, password: pass } = stack.natsAdmin;
   const nats = await connect({ servers: stack.nats.url, user, pass });
   const { state } = await (await jetstreamManager(nats)).streams.info('DESPATCH_WAKE');
@@ -158,9 +158,7 @@ test('a Postgres that crashes under load costs answers of 503 but no message tha
   }
   expect(load.slowestMs()).toBeLessThan(10_000);
   // A commit whose answer was lost may come through after its 503: what is counted is what there is in the end.
-  await expect
-    .poll(async () => Object.keys(await stack.states(tenant.id)), { timeout: 20_000 })
-    .toEqual(['sent']);
+  await expect.poll(async () => Object.keys(await stack.states(tenant.id))).toEqual(['sent']);
   const rows = await stack.admin<{ id: string; text: string; risk: boolean }[]>`
     select m.id, m.content ->> 'body' as text, s.duplicate_risk as risk
     from messages m join message_states s using (id, purge_on) where m.tenant_id = ${tenant.id}`;
@@ -182,7 +180,7 @@ test('a sealed Vault stops no tenant whose credentials are cached, keeps the mes
       select distinct worker from attempts where tenant_id = ${cached.id} and outcome = 'accepted'`;
     return served.length;
   };
-  await expect.poll(workers, { timeout: 10_000, interval: 100 }).toBe(2);
+  await expect.poll(workers, { interval: 100 }).toBe(2);
   await stack.vault.seal();
 
   await expectAccepted(cached, 20);
@@ -219,7 +217,7 @@ test('a sealed Vault stops no tenant whose credentials are cached, keeps the mes
   await untilReadiness(processes(), 200, []);
 
   await stack.vault.unseal();
-  await expect.poll(() => stack.states(uncached.id), { timeout: 15_000 }).toEqual({ sent: 1 });
+  await expect.poll(() => stack.states(uncached.id)).toEqual({ sent: 1 });
   await expect
     .poll(async () => (await admin(cached, 'POST', 'providers', { body: account })).status, SOON)
     .toBe(201);

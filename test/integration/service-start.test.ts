@@ -140,7 +140,7 @@ async function startUnready({ apiUrl, workerUrl }: Database) {
   return { api, worker, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
-const SOON = { timeout: 10_000, interval: 50 };
+const SOON = { interval: 50 };
 const READY = { status: 200, failing: [] };
 
 describe('a service whose schema is not there', () => {

@@ -291,7 +291,7 @@ describe('tokens', () => {
     await using b = await setup({ tokenTtlSeconds: 3, tokenMaxTtlSeconds: 600 });
     const api = b.openAs('api');
     await api.ensureKey(b.tenantId);
-    await expect.poll(() => api.count('renew'), { timeout: 10_000 }).toBeGreaterThanOrEqual(2);
+    await expect.poll(() => api.count('renew')).toBeGreaterThanOrEqual(2);
     await working(b, api);
     expect(api.count('login')).toBe(1);
     expect(api.expiries.length).toBeGreaterThanOrEqual(3);
@@ -302,7 +302,7 @@ describe('tokens', () => {
     await using b = await setup({ tokenTtlSeconds: 2, tokenMaxTtlSeconds: 3 });
     const api = b.openAs('api');
     await api.ensureKey(b.tenantId);
-    await expect.poll(() => api.count('login'), { timeout: 10_000 }).toBeGreaterThanOrEqual(2);
+    await expect.poll(() => api.count('login')).toBeGreaterThanOrEqual(2);
     await working(b, api);
     // Vault may refuse the last renewal, which only means that it is time for the login.
     expect(api.requests.filter(({ op, code }) => op !== 'renew' && code !== '200')).toEqual([]);
@@ -312,7 +312,7 @@ describe('tokens', () => {
     await using b = await setup({ tokenTtlSeconds: 2, tokenType: 'batch' });
     const api = b.openAs('api');
     await api.ensureKey(b.tenantId);
-    await expect.poll(() => api.count('login'), { timeout: 10_000 }).toBeGreaterThanOrEqual(2);
+    await expect.poll(() => api.count('login')).toBeGreaterThanOrEqual(2);
     expect(api.count('renew')).toBe(0);
     await working(b, api);
   });
@@ -378,12 +378,12 @@ describe('a Vault in trouble', () => {
     expect(await codeOf(late.decrypt(binding, ciphertext))).toBe('unavailable');
     await vault.unseal();
     expect(await codeOf(worker.decrypt(binding, ciphertext))).toBe('done');
-    await expect.poll(() => codeOf(late.decrypt(binding, ciphertext)), { timeout: 10_000 }).toBe('done');
+    await expect.poll(() => codeOf(late.decrypt(binding, ciphertext))).toBe('done');
 
     await vault.stop();
     expect(await codeOf(worker.decrypt(binding, ciphertext))).toBe('unavailable');
     await vault.restart();
-    await expect.poll(() => codeOf(worker.decrypt(binding, ciphertext)), { timeout: 10_000 }).toBe('done');
+    await expect.poll(() => codeOf(worker.decrypt(binding, ciphertext))).toBe('done');
     expect(worker.requests.some((request) => request.code === '503')).toBe(true);
     expect(worker.requests.some((request) => request.code === 'network')).toBe(true);
   });

@@ -146,7 +146,7 @@ async function setup(settings: Partial<WorkerSettings> = {}) {
   };
 }
 
-const POLL = { timeout: 15_000, interval: 20 };
+const POLL = { interval: 20 };
 /** Where each call is to be answered, however busy the machine: one without an answer in time is made again. */
 const PATIENT = { deadlineMs: 10_000 };
 

@@ -27,7 +27,7 @@ type Account = SeededTenant & { readonly id: string; readonly authToken: string 
 
 /** How long the worker uses a secret without asking Vault again. */
 const SECRET_TTL_MS = 300;
-const POLL = { timeout: 15_000, interval: 50 };
+const POLL = { interval: 50 };
 const WAITS = { status: 'deferred', reason: 'provider_not_ready', retries: 0 };
 
 let stack: AsyncDisposableStack;

@@ -54,7 +54,14 @@ export async function startKubeApiServer(options: KubeApiServerOptions = {}): Pr
   const connection = stack.use(connectKube(access));
   const start = async (): Promise<Child> => {
     const logFile = join(folder.path, 'kube-apiserver.log');
-    const child = await startChild({ command, args, logFile, env: { PATH: process.env['PATH'] } });
+    const child = await startChild({
+      command,
+      args,
+      logFile,
+      env: { PATH: process.env['PATH'] },
+      // Told to end in order, it would wait for an etcd that ends as well, for ever.
+      orphanSignal: 'SIGKILL',
+    });
     const isReady = (): Promise<boolean> =>
       connection.request('GET', '/readyz').then(
         ({ status }) => status === 200,

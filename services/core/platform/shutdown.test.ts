@@ -27,13 +27,18 @@ async function run(
   let text = '';
   child.stdout.on('data', (chunk: Buffer) => void (text += chunk.toString()));
   const exited = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>;
-  await expect.poll(() => text).toContain('started false');
-  await act?.(
-    (signal) => void child.kill(signal),
-    () => text,
-  );
-  const [code, signal] = await exited;
-  return { code, signal, text };
+  try {
+    await expect.poll(() => text).toContain('started false');
+    await act?.(
+      (signal) => void child.kill(signal),
+      () => text,
+    );
+    const [code, signal] = await exited;
+    return { code, signal, text };
+  } finally {
+    // One that outlived a failed test would hold the output of the test run open.
+    child.kill('SIGKILL');
+  }
 }
 
 test.each<NodeJS.Signals>(['SIGTERM', 'SIGINT'])(
