@@ -75,7 +75,7 @@ export async function untilReady(
   child: Child,
   options: { name: string; logFile: string; isReady: () => Promise<boolean>; timeoutMs?: number },
 ): Promise<void> {
-  const deadline = Date.now() + (options.timeoutMs ?? 30_000);
+  const deadline = Date.now() + (options.timeoutMs ?? 60_000);
   while (!(await options.isReady())) {
     const ended = child.endedWith();
     if (ended === undefined && Date.now() < deadline) {

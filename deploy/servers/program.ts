@@ -23,8 +23,16 @@ export type FindOptions = {
  * Throws one line saying what to install.
  */
 export function findProgram(name: ProgramName, options: FindOptions = {}): Promise<string> {
-  return locateProgram(PROGRAMS[name], options);
+  if (options.env !== undefined) return locateProgram(PROGRAMS[name], options);
+  const known = found.get(name) ?? locateProgram(PROGRAMS[name], options);
+  found.set(name, known);
+  // What is missing now may be there later.
+  known.catch(() => found.delete(name));
+  return known;
 }
+
+/** Every program is asked for its version before it is taken: once in a process is enough. */
+const found = new Map<ProgramName, Promise<string>>();
 
 /** As {@link findProgram}, for a program outside the table. */
 export async function locateProgram(program: Program, options: FindOptions = {}): Promise<string> {

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { access, constants } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { projectRoot } from '../support/command.ts';
 import type { Tally } from '../support/tally.ts';
 
@@ -65,18 +66,21 @@ async function runItemsIn(tool: string, env: NodeJS.ProcessEnv): Promise<Tally> 
   const child = spawn('bash', ['-c', SCRIPT, 'end-to-end', tool, process.execPath, ITEMS.join()], {
     cwd: projectRoot,
     env,
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'pipe', 'pipe'],
   });
-  const output: Buffer[] = [];
-  child.stdout.on('data', (chunk: Buffer) => {
-    output.push(chunk);
-    process.stdout.write(chunk);
+  const lines: string[] = [];
+  // Other tests write at the same time.
+  const show = (line: string): void => void process.stdout.write(`end to end | ${line}\n`);
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    lines.push(line);
+    show(line);
   });
+  createInterface({ input: child.stderr }).on('line', show);
   const abort = (): void => void child.kill('SIGTERM');
   process.once('SIGTERM', abort);
   await end(child);
   process.off('SIGTERM', abort);
-  return tallyOf(Buffer.concat(output).toString());
+  return tallyOf(lines.join('\n'));
 }
 
 /** What the closing line says; a run without one has failed. */

@@ -5,7 +5,7 @@ import { FAULT_NAMES } from './faults/all.ts';
 import { HELP, parseOptions, type FaultOptions } from './options.ts';
 import { reportOf } from './report.ts';
 import { runFaults } from './run-faults.ts';
-import { runMutants, type MutantResult } from './run-mutants.ts';
+import { MUTANT_FAULTS, runMutants, type MutantResult } from './run-mutants.ts';
 
 const log = (line: string): void => void process.stderr.write(`${line}\n`);
 const print = (text: string): void => void process.stdout.write(`${text}\n`);
@@ -19,19 +19,22 @@ async function main({
   withMutants,
   printsJson,
 }: FaultOptions): Promise<void> {
-  let isPassed = true;
-  if (trials > 0) {
-    const keepIn = join(projectRoot, '.despatch');
-    const result = await runFaults({ trials, seed, only, ratePerSecond: rate, tenants, keepIn }, log);
-    print(printsJson ? JSON.stringify(result) : reportOf(result));
-    isPassed = result.violations.length === 0;
-  }
-  if (withMutants) {
-    log('Mutants: the suite in broken copies of the source');
-    const results = await runMutants(seed, (result) => log(mutantLine(result)));
-    if (printsJson) print(JSON.stringify(results));
-    isPassed &&= results.every(({ isCaught, notRun }) => isCaught || notRun !== undefined);
-  }
+  const keepIn = join(projectRoot, '.despatch');
+  const faults = { trials, seed, only, ratePerSecond: rate, tenants, keepIn };
+  const isControlled = trials >= only.length && MUTANT_FAULTS.every((name) => only.includes(name));
+  if (withMutants) log('Mutants: the suite in broken copies of the source');
+  // Each has servers of its own, and waits most of the time.
+  const [result, mutants] = await Promise.all([
+    trials > 0 ? runFaults(faults, log) : undefined,
+    withMutants
+      ? runMutants({ seed, withControl: !isControlled }, (mutant) => log(mutantLine(mutant)))
+      : undefined,
+  ]);
+  if (result !== undefined) print(printsJson ? JSON.stringify(result) : reportOf(result));
+  if (printsJson && mutants !== undefined) print(JSON.stringify(mutants));
+  const isPassed =
+    (result?.violations.length ?? 0) === 0 &&
+    (mutants ?? []).every(({ isCaught, notRun }) => isCaught || notRun !== undefined);
   process.exitCode = isPassed ? 0 : 1;
 }
 

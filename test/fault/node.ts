@@ -53,7 +53,7 @@ export async function openNode(
     environment: {
       ...environmentOf(kind, name, servers, { ports, database: database.port, broker: broker.port }),
       // Processes that start every few seconds need not compile the same code each time.
-      NODE_COMPILE_CACHE: join(folder, 'compiled'),
+      NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? join(folder, 'compiled'),
       NODE_OPTIONS: `--import=${CLOCK}`,
       CLOCK_FILE: clock,
     },

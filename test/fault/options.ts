@@ -10,7 +10,7 @@ export type FaultOptions = {
   /** The faults that are drawn from; empty: all. */
   readonly only: readonly string[];
   readonly tenants: number;
-  /** Runs the mutants after the faults, or alone where no trials are asked for. */
+  /** Runs the mutants beside the faults, or alone where no trials are asked for. */
   readonly withMutants: boolean;
   readonly printsJson: boolean;
 };

@@ -25,14 +25,23 @@ const RATE = '80';
 const AT_ONCE = 2;
 const RUN_MS_MAX = 240_000;
 
-/** Runs the suite in broken copies of the tree, and once in a copy without a mutant: only the latter may pass. */
+/** The faults that bring the mutants to light. */
+export const MUTANT_FAULTS = faultsOf(MUTANTS);
+
+export type MutantOptions = {
+  readonly seed: number;
+  /** Whether to run a copy without a mutant too, which must pass. A run of the same faults in the checkout says as much. */
+  readonly withControl: boolean;
+};
+
+/** Runs the suite in broken copies of the tree: what it must say of each is known. */
 export async function runMutants(
-  seed: number,
+  { seed, withControl }: MutantOptions,
   note: (result: MutantResult) => void,
 ): Promise<MutantResult[]> {
   const trees = Map.groupBy(MUTANTS, ({ tree }) => tree);
   const waiting = [
-    () => runControl(seed),
+    ...(withControl ? [() => runControl(seed)] : []),
     ...[...trees.values()].map((mutants) => () => runTree(mutants, seed)),
   ];
   const results: MutantResult[] = [];
@@ -87,6 +96,8 @@ async function runIn(root: string, faults: readonly string[], seed: number): Pro
   const args = [...size, ...faults.flatMap((fault) => ['--only', fault]), '--json'];
   const child = spawn(process.execPath, [join('test', 'fault', 'main.ts'), ...args], {
     cwd: root,
+    // The copy goes away again, and so does what is compiled of it.
+    env: { ...process.env, NODE_COMPILE_CACHE: join(root, 'compiled') },
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: RUN_MS_MAX,
   });

@@ -5,10 +5,11 @@ import { projectRoot } from '../support/command.ts';
 import type { Tally } from '../support/tally.ts';
 import { VIOLATIONS, type ViolationName } from './violations.ts';
 import type { RunResult } from './run-faults.ts';
-import type { MutantResult } from './run-mutants.ts';
+import { MUTANT_FAULTS, type MutantResult } from './run-mutants.ts';
 
-/** About a minute of faults: one of every place that can break, the same in every run. */
-const FAULTS = [
+/** A minute or two of faults: one of every place that can break, and those of the mutants, the same in every run. */
+const FAULTS = unique([
+  ...MUTANT_FAULTS,
   'kill-api-accept-committed',
   'kill-worker-bytes-left',
   'kill-worker-before-record',
@@ -28,7 +29,7 @@ const FAULTS = [
   'provider-unavailable',
   'clock-api-back',
   'clock-worker-ahead',
-];
+]);
 const SEED = '1';
 
 /** The part of the fault suite that belongs to every test run: each guarantee and each mutant counts as one test. */
@@ -48,6 +49,10 @@ export async function runShortSuite(): Promise<Tally> {
   for (const { name, notRun } of skipped) process.stdout.write(`skipped mutant "${name}": ${notRun}\n`);
   const failed = results.length - passed + (mutants === undefined ? 1 : 0);
   return { passed, failed, skipped: skipped.length };
+}
+
+function unique(names: readonly string[]): string[] {
+  return [...new Set(names)];
 }
 
 type Result = { readonly isPassed: boolean; readonly line: string };

@@ -1,13 +1,18 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { runCommand, tool } from './command.ts';
+import { join, relative } from 'node:path';
+import { projectRoot, runCommand, tool } from './command.ts';
+import type { FileTime } from './parts.ts';
 import type { Tally } from './tally.ts';
 
 export type VitestReport = {
   readonly numPassedTests: number;
   readonly numFailedTests: number;
   readonly testResults: readonly {
+    readonly name?: string;
+    /** Milliseconds since the epoch. */
+    readonly startTime?: number;
+    readonly endTime?: number;
     readonly status: string;
     readonly assertionResults: readonly { readonly status: string; readonly fullName?: string }[];
   }[];
@@ -29,6 +34,7 @@ export type VitestRun = {
   readonly output: string;
   /** Full names of the tests that failed by themselves, not with their file. */
   readonly failed: readonly string[];
+  readonly files: readonly FileTime[];
 };
 
 /** Runs one project of the tests and counts its tests. */
@@ -54,16 +60,25 @@ export async function runVitest(
       root,
     );
     const text = await readFile(report, 'utf8').catch(() => undefined);
-    if (text === undefined) return { tally: { passed: 0, failed: code === 0 ? 0 : 1 }, output, failed: [] };
+    if (text === undefined) {
+      return { tally: { passed: 0, failed: code === 0 ? 0 : 1 }, output, failed: [], files: [] };
+    }
     const parsed = JSON.parse(text) as VitestReport;
     const failed = parsed.testResults
       .flatMap(({ assertionResults }) => assertionResults)
       .filter(({ status }) => status === 'failed')
       .map(({ fullName = '' }) => fullName);
-    return { tally: countTests(parsed, code), output, failed };
+    return { tally: countTests(parsed, code), output, failed, files: timesOfFiles(parsed) };
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+function timesOfFiles({ testResults }: VitestReport): FileTime[] {
+  return testResults.map(({ name = '', startTime = 0, endTime = 0 }) => ({
+    path: relative(projectRoot, name),
+    seconds: Math.max(0, endTime - startTime) / 1_000,
+  }));
 }
 
 /** Counts what a report's totals leave out: files that never ran a test, and faults outside of any test. */

@@ -91,8 +91,14 @@ export function spawnService({
     args: [join('services', kind, 'main.ts')],
     cwd: projectRoot,
     logFile,
-    env: { PATH: process.env['PATH'], ...environment },
+    env: { ...inherited(), ...environment },
   });
+}
+
+/** What is compiled is kept for the next process, where the test run has a place for that. */
+function inherited(): NodeJS.ProcessEnv {
+  const { PATH, NODE_COMPILE_CACHE } = process.env;
+  return { PATH, ...(NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE }) };
 }
 
 /** Runs a deployment that ends by itself, and gathers what it writes. */
@@ -102,9 +108,9 @@ export async function runService(
 ): Promise<{ readonly code: number | null; readonly output: string }> {
   const child = spawn(process.execPath, [join('services', kind, 'main.ts')], {
     cwd: projectRoot,
-    env: { PATH: process.env['PATH'], ...environment },
+    env: { ...inherited(), ...environment },
     // One that goes on in spite of everything is a failure, not a reason to wait.
-    timeout: 20_000,
+    timeout: 45_000,
     killSignal: 'SIGKILL',
   });
   const chunks: Buffer[] = [];
