@@ -13,9 +13,9 @@ function mailWith(content: string) {
 }
 
 test('an attachment made to be slow to read is refused in time that grows no faster than its size', () => {
-  const started = performance.now();
+  const before = process.cpuUsage();
   expect(mailWith(`${'='.repeat(200_000)}x`).success).toBe(false);
-  expect(performance.now() - started).toBeLessThan(1_000);
+  expect(process.cpuUsage(before).user / 1_000).toBeLessThan(1_000);
 });
 
 test('attachments hold 256 KiB, padding not counted, and not a byte more', () => {

@@ -27,9 +27,9 @@ describe('a provider text', () => {
   });
 
   test('takes no time to speak of, however long it is', () => {
-    const started = performance.now();
+    const before = process.cpuUsage();
     for (const text of ['x', '@', '+1', 'a@'].map((one) => one.repeat(32_768))) redact(text, ['secret']);
-    expect(performance.now() - started).toBeLessThan(1_000);
+    expect(process.cpuUsage(before).user / 1_000).toBeLessThan(1_000);
   });
 
   test('never shows a secret, whatever surrounds it', () => {

@@ -28,7 +28,7 @@ const SCRIPT = `
 set -eu
 variables=$("$1/env")
 eval "$variables"
-exec "$2" test/e2e/main.ts --items "$3"
+exec "$2" test/e2e/main.ts --items "$3" $4
 `;
 
 /**
@@ -44,7 +44,8 @@ export async function runClusterItems(env: NodeJS.ProcessEnv): Promise<Tally> {
   }
   const wasUp = await isThere(join(env['CLUSTER_DIR'] || '/var/lib/bare-cluster', 'pids'));
   try {
-    return await runItemsIn(tool, env);
+    // To remove all that is in a cluster that is stopped afterwards would be half a minute for nothing.
+    return await runItemsIn(tool, env, wasUp ? '' : '--leave');
   } finally {
     if (!wasUp) await end(spawn(join(tool, 'down'), { stdio: 'ignore' }));
   }
@@ -62,8 +63,9 @@ async function reasonToSkip(tool: string, env: NodeJS.ProcessEnv): Promise<strin
   return undefined;
 }
 
-async function runItemsIn(tool: string, env: NodeJS.ProcessEnv): Promise<Tally> {
-  const child = spawn('bash', ['-c', SCRIPT, 'end-to-end', tool, process.execPath, ITEMS.join()], {
+async function runItemsIn(tool: string, env: NodeJS.ProcessEnv, leave: string): Promise<Tally> {
+  const args = ['-c', SCRIPT, 'end-to-end', tool, process.execPath, ITEMS.join(), leave];
+  const child = spawn('bash', args, {
     cwd: projectRoot,
     env,
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -8,6 +8,8 @@ export type EndToEndOptions = {
   readonly seed: number;
   /** Leaves everything as it is in the end, to be looked at. */
   readonly keeps: boolean;
+  /** Removes nothing in the end, because the cluster itself goes away. */
+  readonly leaves: boolean;
   /** Uses the images that an earlier run has loaded. */
   readonly reusesImages: boolean;
 };
@@ -23,6 +25,7 @@ comes from the environment; see test/e2e/README.md.
   --rate R       messages a second of the load (40)
   --seed S       chooses the same victims again (random, printed)
   --reuse-image  uses the images of an earlier run
+  --leave        removes nothing in the end: for a cluster that goes away itself
   --keep         leaves releases and servers running in the end, until Ctrl-C
   --help         this text
 
@@ -38,6 +41,7 @@ export function parseOptions(args: readonly string[]): EndToEndOptions | 'help' 
       rate: { type: 'string', default: '40' },
       seed: { type: 'string' },
       keep: { type: 'boolean', default: false },
+      leave: { type: 'boolean', default: false },
       'reuse-image': { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
     },
@@ -53,6 +57,7 @@ export function parseOptions(args: readonly string[]): EndToEndOptions | 'help' 
         ? Math.floor(Math.random() * 2 ** 32)
         : whole('seed', values.seed, 0, 2 ** 32 - 1),
     keeps: values.keep,
+    leaves: values.leave,
     reusesImages: values['reuse-image'],
   };
 }

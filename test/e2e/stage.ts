@@ -96,7 +96,7 @@ export async function openStage(input: StageInput): Promise<Stage> {
   const namespaces: string[] = [];
   const begunAt = Date.now();
   // What the cluster holds goes before the servers do, so that finalizers find what they need.
-  if (!options.keeps) stack.defer(() => removeLeftovers(kubectl, log));
+  if (!options.keeps && !options.leaves) stack.defer(() => removeLeftovers(kubectl, log));
 
   const prepare = async (name: string, ownsDefinitions: boolean): Promise<Release> => {
     const common = { environment, kubectl, helm, backends, folder };

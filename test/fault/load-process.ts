@@ -39,7 +39,9 @@ export type LoadTotals = {
   readonly unexpected: readonly string[];
 };
 
-export type LoadReport = { readonly kind: 'stopped'; readonly totals: LoadTotals };
+export type LoadReport =
+  /** A credential that was added has been taken several times. */
+  { readonly kind: 'used' } | { readonly kind: 'stopped'; readonly totals: LoadTotals };
 
 type Start = Extract<LoadCommand, { kind: 'start' }>;
 
@@ -50,6 +52,8 @@ const RETRY_MS = { first: 100, max: 2_000 };
 /** How long the last messages are tried for after the load has ended. */
 const PATIENCE_MS = 30_000;
 const UNEXPECTED_MAX = 20;
+/** Enough for each process to have seen it. */
+const USES = 6;
 /** Share of requests that are sent twice at once, to both processes. */
 const TWINS = 0.02;
 
@@ -71,11 +75,14 @@ const agent = new Agent({
   bodyTimeout: ANSWER_MS_MAX,
 });
 const added = new Map<string, Credential[]>();
+/** How often each of them is still to be taken until that is told. */
+const unused = new Map<string, number>();
 let waiting = 0;
 let stoppedAt: number | undefined;
 
-serveHelper<LoadCommand, LoadReport>((command, report) => {
+const report = serveHelper<LoadCommand, LoadReport>((command) => {
   if (command.kind === 'credential') {
+    unused.set(command.credential.name, USES);
     added.set(command.tenantId, [...(added.get(command.tenantId) ?? []), command.credential]);
   } else if (command.kind === 'stop') {
     stoppedAt = Date.now();
@@ -144,6 +151,7 @@ async function sendUntilAnswered(
       const { tenantId, key, token, guarantee, firstAskedAt, credential } = message;
       const entry = { id: answer.id, tenantId, key, token, guarantee, firstAskedAt };
       append({ ...entry, credential: credential.name, askedAt, at: Date.now() });
+      countUse(credential.name);
       return;
     }
     if (answer.kind === 'silence') totals.unanswered++;
@@ -156,6 +164,13 @@ async function sendUntilAnswered(
     const delayMs = Math.min(RETRY_MS.first * 2 ** (turn - first), RETRY_MS.max);
     await new Promise((resolve) => setTimeout(resolve, delayMs * (0.5 + Math.random())));
   }
+}
+
+function countUse(name: string): void {
+  const left = unused.get(name);
+  if (left === undefined) return;
+  unused.set(name, left - 1);
+  if (left === 1) report({ kind: 'used' });
 }
 
 function refuse(message: LoadMessage, status: number, code: string): void {

@@ -69,13 +69,18 @@ describe('service keys', () => {
   });
 
   test('a key that expires while it is in the cache is refused from that moment on', async () => {
-    const expiresAt = new Date(Date.now() + 400);
-    const key = await api.key(tenant.tenantId, { expiresAt });
-    expect((await send(api.first, key, LEAST.sms)).status).toBe(202);
-    await expect
-      .poll(async () => (await send(api.first, key, LEAST.sms)).body.code, { timeout: 3_000 })
-      .toBe('api_key_expired');
-    expect(Date.now()).toBeGreaterThanOrEqual(expiresAt.getTime());
+    // A busy machine may need longer than a short life for the first request.
+    for (const lifeMs of [400, 4_000, 15_000]) {
+      const expiresAt = new Date(Date.now() + lifeMs);
+      const key = await api.key(tenant.tenantId, { expiresAt });
+      if ((await send(api.first, key, LEAST.sms)).status !== 202) continue;
+      await expect
+        .poll(async () => (await send(api.first, key, LEAST.sms)).body.code)
+        .toBe('api_key_expired');
+      expect(Date.now()).toBeGreaterThanOrEqual(expiresAt.getTime());
+      return;
+    }
+    expect.unreachable('no key was taken within its life');
   });
 
   test('a revoked key is 401 at once in a process that was told', async () => {

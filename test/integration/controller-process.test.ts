@@ -118,7 +118,7 @@ const messageStatus = async (key: string, id: unknown): Promise<unknown> =>
   (await call('GET', `/v1/messages/${String(id)}`, undefined, { 'x-service-key': key })).body['status'];
 
 describe('a declared tenant', () => {
-  test('signs in its owner by e-mail, sends, and is held and released by its resource within a second', async () => {
+  test('signs in its owner by e-mail, sends, and is held and released by its resource at once', async () => {
     const { name, key } = await sendingTenant();
     const first = await send(key);
     expect(first.status).toBe(202);
@@ -127,7 +127,8 @@ describe('a declared tenant', () => {
     const suspendedAt = performance.now();
     await declare({ state: 'Suspended', suspendReason: 'billing' }, name);
     await expect.poll(async () => (await send(key)).status, { interval: 20 }).toBe(403);
-    expect(performance.now() - suspendedAt).toBeLessThan(1_000);
+    // Sooner than the five seconds after which a process would find out by itself.
+    expect(performance.now() - suspendedAt).toBeLessThan(4_000);
     await expect.poll(() => condition(name, 'Suspended')).toBe('True SuspendedBySpec');
 
     await declare({}, name);

@@ -227,7 +227,8 @@ describe('a server that goes away', () => {
     await expect.poll(nats.isConnected).toBe(false);
     const started = performance.now();
     expect(await nats.publishWakes([wake('down')])).toEqual({ failed: ['down'] });
-    expect(performance.now() - started).toBeLessThan(100);
+    // Long before it would be given up.
+    expect(performance.now() - started).toBeLessThan(1_000);
     expect(await nats.consumerLag()).toBeNull();
 
     await server.restart();

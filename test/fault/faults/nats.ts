@@ -34,7 +34,8 @@ export const NATS_FAULTS: readonly Fault[] = [
     async inject({ rig: { nats }, random }) {
       await nats.kill();
       await rm(nats.storeDir, { recursive: true, force: true });
-      return { target: 'nats', holdMs: random.whole(200, 1_000), heal: () => nats.restart() };
+      // Longer than an api tries to publish a wake-up: some are lost in any case.
+      return { target: 'nats', holdMs: random.whole(2_500, 3_500), heal: () => nats.restart() };
     },
   },
   {

@@ -10,7 +10,8 @@ type Point = {
   readonly hold: (rig: Rig, node: Node) => Held;
 };
 
-const MOMENT_MS_MAX = 4_000;
+/** On a busy machine a moment may be long in coming. */
+const MOMENT_MS_MAX = 15_000;
 const RESTART_MS = 1_000;
 const OVER_LEASE_MS = LEASE_MS + 1_000;
 /** Long enough for open calls of every tenant, and short beside a lease. */

@@ -3,6 +3,7 @@ import { healsItself, type Fault } from './fault.ts';
 
 /** Longer than any process remembers what it was told of a tenant. */
 const OVER_MEMORY_MS = 7_500;
+const USED_MS_MAX = 15_000;
 
 export const TENANT_FAULTS: readonly Fault[] = [
   {
@@ -13,8 +14,10 @@ export const TENANT_FAULTS: readonly Fault[] = [
       const name = `rotated ${notes.revocations.length}`;
       const { id, key } = await insist((client) => makeKey(client, rotating, name));
       notes.secrets.push({ name: 'a service key', secret: secretOf(key) });
+      const used = load.next('used');
       load.tell({ kind: 'credential', tenantId: rotating.id, credential: { name, key } });
-      await new Promise((resolve) => setTimeout(resolve, 1_500));
+      // A key that no process has come to know is remembered by none.
+      await Promise.race([used, new Promise((resolve) => setTimeout(resolve, USED_MS_MAX))]);
       await insist((client) => client.call(caller, 'DELETE', `/v1/admin/api-keys/${id}`));
       notes.revocations.push({ credential: name, at: Date.now() });
       return { target: rotating.slug, holdMs: OVER_MEMORY_MS, heal: healsItself };
