@@ -105,7 +105,7 @@ function completeOperation(
   { auth, docs }: Documented,
 ): void {
   operation.security = securityOf(auth);
-  operation.parameters = [...(operation.parameters ?? []), ...headerParameters(auth, docs)];
+  operation.parameters = [...(operation.parameters ?? []).map(withMapStyle), ...headerParameters(auth, docs)];
   if (operation.requestBody !== undefined) {
     operation.requestBody.required = true;
     const content = operation.requestBody.content['application/json'];
@@ -130,6 +130,12 @@ function completeOperation(
       ]),
     ),
   };
+}
+
+/** Pairs of a map travel as `name[key]=value`: what generated clients know. */
+function withMapStyle(parameter: Json): Json {
+  const { type } = (parameter['schema'] ?? {}) as Json;
+  return type === 'object' ? { ...parameter, style: 'deepObject', explode: true } : parameter;
 }
 
 function securityOf(auth: RouteAuth): Json[] {

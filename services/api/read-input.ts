@@ -109,11 +109,11 @@ export const inputCompiler: FastifySchemaCompiler<z.ZodType> = ({ schema, httpPa
     nulls: part === 'body' && method === 'PATCH' ? 'kept' : 'absent',
     kind: isQuery ? 'query parameter' : 'field',
   } as const;
-  const numeric = isQuery ? numericFields(schema) : [];
+  const kinds = isQuery ? queryKinds(schema) : NO_KINDS;
   return (sent: unknown) => {
     try {
       if (part === 'body') assertObject(sent);
-      const read = respell(spelling, isQuery ? withNumbers(sent, numeric) : (sent ?? {}), options);
+      const read = respell(spelling, isQuery ? readQuery(sent, kinds) : (sent ?? {}), options);
       const parsed = schema.safeParse(read.value);
       if (parsed.success) {
         if (read.warnings.length > 0) rememberWarnings(parsed.data as object, read.warnings);
@@ -134,29 +134,53 @@ function assertObject(body: unknown): void {
   throw new AppError('validation_failed', { message, details: [{ field: 'body', rule: 'type', message }] });
 }
 
-/** Query values arrive as text; those of numeric fields are read before the rules look at them. */
-function withNumbers(sent: unknown, numeric: readonly string[]): unknown {
-  const query = { ...(sent as Record<string, unknown>) };
-  for (const [name, value] of Object.entries(query)) {
-    if (typeof value !== 'string') continue;
-    assertText(value, name);
-    if (numeric.includes(name.replaceAll('_', '').toLowerCase()) && /^-?\d{1,15}$/.test(value))
-      query[name] = Number(value);
+/** Which parameters hold something else than text, by their names in lower case. */
+type QueryKinds = ReadonlyMap<string, 'number' | 'boolean' | 'map'>;
+const NO_KINDS: QueryKinds = new Map();
+
+/** `name.key` and `name[key]`, as people and as generated clients write one pair of a map. */
+const PAIR = /^([A-Za-z_]+)(?:\.(.*)|\[(.*)\])$/s;
+
+/** Query values arrive as text; those of other kinds are read before the rules look at them. */
+function readQuery(sent: unknown, kinds: QueryKinds): unknown {
+  const query: Record<string, unknown> = {};
+  const kindOf = (name: string) => kinds.get(name.replaceAll('_', '').toLowerCase());
+  for (const [name, value] of Object.entries(sent as Record<string, unknown>)) {
+    assertText(name, 'query');
+    for (const text of [value].flat()) assertText(String(text), name);
+    const pair = PAIR.exec(name);
+    const map = pair?.[1];
+    if (pair !== null && map !== undefined && kindOf(map) === 'map') {
+      const pairs = (Object.hasOwn(query, map) ? query[map] : {}) as Record<string, unknown>;
+      query[map] = { ...pairs, [pair[2] ?? pair[3] ?? '']: value };
+    } else query[name] = readValue(value, kindOf(name));
   }
   return query;
 }
 
-function numericFields(schema: z.ZodType): string[] {
-  const shape = schema instanceof z.ZodObject ? (schema.shape as Record<string, z.ZodType>) : {};
-  return Object.entries(shape)
-    .filter(([, field]) => isNumber(field))
-    .map(([name]) => name.toLowerCase());
+function readValue(value: unknown, kind: 'number' | 'boolean' | 'map' | undefined): unknown {
+  if (typeof value !== 'string') return value;
+  if (kind === 'number' && /^-?\d{1,15}$/.test(value)) return Number(value);
+  if (kind === 'boolean' && (value === 'true' || value === 'false')) return value === 'true';
+  return value;
 }
 
-function isNumber(schema: z.ZodType): boolean {
-  if (schema instanceof z.ZodNumber) return true;
+function queryKinds(schema: z.ZodType): QueryKinds {
+  const shape = schema instanceof z.ZodObject ? (schema.shape as Record<string, z.ZodType>) : {};
+  return new Map(
+    Object.entries(shape).flatMap(([name, field]) => {
+      const kind = kindOf(field);
+      return kind === undefined ? [] : [[name.toLowerCase(), kind] as const];
+    }),
+  );
+}
+
+function kindOf(schema: z.ZodType): 'number' | 'boolean' | 'map' | undefined {
+  if (schema instanceof z.ZodNumber) return 'number';
+  if (schema instanceof z.ZodBoolean) return 'boolean';
+  if (schema instanceof z.ZodRecord) return 'map';
   const { innerType } = schema.def as { innerType?: z.ZodType };
-  return innerType !== undefined && isNumber(innerType);
+  return innerType && kindOf(innerType);
 }
 
 const RULES: Readonly<Record<string, string>> = {

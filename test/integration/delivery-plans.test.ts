@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { settle } from '#core/domain/settle.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import type { Sql } from '#core/platform/postgres.ts';
-import { listMessages } from '#core/store/messages.ts';
+import { scanMessages } from '#core/store/messages.ts';
 import { deliveryStore, type ClaimedMessage, type Completion } from '#core/store/deliveries.ts';
 import { acceptBatch, acceptRow, seedProvider, seedTenant } from '#test/support/seed.ts';
 import { setupStores } from '#test/support/worker.ts';
@@ -60,13 +60,13 @@ test('a page of the list reads no more than a page, whatever is stored and howev
       // As the api's role, whose rows are those of one tenant.
       await connection`set local role despatch_api`;
       await connection`select set_config('app.tenant', ${tenantId}, true)`;
-      const rows = await listMessages(
+      const { found } = await scanMessages(
         tenantId as TenantId,
         connection as never,
         {},
-        { before: undefined, most: page },
+        { before: undefined, rows: page, most: page },
       );
-      expect(rows).toHaveLength(page);
+      expect(found).toHaveLength(page);
       await connection`reset role`;
     });
     // A message, its state, and what tells which accounts were tried.

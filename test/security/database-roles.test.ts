@@ -5,7 +5,7 @@ import type { ProviderAccountId, TenantId } from '#core/domain/ids.ts';
 import { secret } from '#core/domain/secret.ts';
 import { openPostgres, type Postgres, type Sql } from '#core/platform/postgres.ts';
 import { countApiKeys, listApiKeys } from '#core/store/api-keys.ts';
-import { listAudit } from '#core/store/audit-log.ts';
+import { scanAudit } from '#core/store/audit-log.ts';
 import { listMembers } from '#core/store/members.ts';
 import { countProviders, findProviderAccount, listProviders } from '#core/store/providers.ts';
 import { lockTenant, readLimits } from '#core/store/tenants.ts';
@@ -251,7 +251,7 @@ describe('the database keeps tenants apart', () => {
       await listProviders(tenantId, tx, { before: undefined, most: 10 }),
       await listApiKeys(tenantId, tx, { before: undefined, most: 10 }),
       await listMembers(tenantId, tx, { after: undefined, most: 10 }),
-      await listAudit(tenantId, tx, { before: undefined, most: 10 }),
+      (await scanAudit(tenantId, tx, {}, { before: undefined, rows: 10, most: 10 })).found,
       await findProviderAccount(tenantId, tx, b.providerId as ProviderAccountId),
       await countProviders(tenantId, tx, 'sms'),
       await countApiKeys(tenantId, tx),

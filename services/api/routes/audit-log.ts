@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { listAudit } from '#core/store/audit-log.ts';
+import { scanAudit, type AuditPosition, type ListedAudit } from '#core/store/audit-log.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import type { AdminDeps } from '../admin-change.ts';
-import { pageFrom } from '../cursor.ts';
+import { filteredPage } from '../filtered-page.ts';
 import { defineRoute, pageOf, pageQuery, type RouteModule } from '../routes-kit.ts';
 import { text } from '../fields.ts';
 import { timeField } from '../time-field.ts';
@@ -25,6 +25,8 @@ export function auditLogRoute({ sql, cursors }: AdminDeps): RouteModule {
     method: 'GET',
     path: '/v1/admin/audit-log',
     summary: 'List what was changed, by whom and from where',
+    description:
+      'Newest first. A page reads at most 5,000 entries or 100 ms: with a filter it may be short, even empty, and still have a `nextCursor`.',
     tag: 'Audit log',
     auth: { kind: 'bearer', role: 'admin' },
     query: z.object({
@@ -37,22 +39,23 @@ export function auditLogRoute({ sql, cursors }: AdminDeps): RouteModule {
     errors: ['invalid_cursor'],
     handler: async ({ caller: { tenant }, query: { limit, cursor, actor, action, since } }) => {
       const pages = { list: 'audit-log', of: tenant.id, actor, action, since };
-      const before = cursor === undefined ? undefined : Number(cursors.open(pages, cursor));
-      const query = {
-        actor,
-        action,
-        since: since === undefined ? undefined : new Date(since),
-        before,
-        most: limit + 1,
-      };
-      const rows = await withTenant(sql, tenant.id, (tx) => listAudit(tenant.id, tx, query));
-      return {
-        body: pageFrom(
-          rows,
+      const before =
+        cursor === undefined ? undefined : (JSON.parse(cursors.open(pages, cursor)) as AuditPosition);
+      const filter = { actor, action, since: since && new Date(since).toISOString() };
+      const { rows, next } = await withTenant(sql, tenant.id, (tx) =>
+        filteredPage({
           limit,
-          ({ record }) => ({ ...record, at: record.at.toISOString() }),
-          ({ seq }) => cursors.seal(pages, String(seq)),
-        ),
+          before,
+          isFiltered: actor !== undefined || action !== undefined,
+          positionOf: ({ position }: ListedAudit) => position,
+          look: (look) => scanAudit(tenant.id, tx, filter, look),
+        }),
+      );
+      return {
+        body: {
+          items: rows.map(({ record }) => ({ ...record, at: record.at.toISOString() })),
+          nextCursor: next === undefined ? null : cursors.seal(pages, JSON.stringify(next)),
+        },
       };
     },
   });

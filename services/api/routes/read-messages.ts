@@ -8,13 +8,15 @@ import {
   findMessageKey,
   listAttempts,
   listEvents,
-  listMessages,
+  scanMessages,
   type MessagePosition,
   type MessageKey,
+  type MessageRow,
 } from '#core/store/messages.ts';
-import type { TenantId } from '#core/domain/ids.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
+import type { KeyCaller, MemberCaller } from '../auth.ts';
 import { pageFrom, type Cursors } from '../cursor.ts';
+import { filteredPage } from '../filtered-page.ts';
 import {
   Attempt,
   Message,
@@ -36,6 +38,8 @@ const tag = 'Messages';
 /** In UTC: the database does not know all the time zones that ISO 8601 does. */
 const utcTime = () => timeField().transform((time) => new Date(time).toISOString());
 
+const METADATA_FILTERS_MAX = 5;
+
 const filter = {
   status: z.enum(MESSAGE_STATES).optional(),
   channel: z.enum(CHANNELS).optional(),
@@ -45,6 +49,19 @@ const filter = {
     .uuid()
     .transform((id) => id.toLowerCase())
     .optional(),
+  tag: text(1, 64).optional().describe('One of the tags.'),
+  metadata: z
+    .record(text(1, 64), text(0, 500))
+    .refine((pairs) => Object.keys(pairs).length <= METADATA_FILTERS_MAX, {
+      params: { rule: 'max' },
+      message: `Must have at most ${METADATA_FILTERS_MAX} pairs`,
+    })
+    .optional()
+    .describe('Own data, as `metadata[key]=value` or `metadata.key=value`; compared as text.'),
+  test: z
+    .boolean()
+    .optional()
+    .describe('Messages of test keys, or of live ones. A key sees those of its own mode alone.'),
   since: utcTime().optional().describe('Enqueued at or after.'),
   until: utcTime().optional().describe('Enqueued before.'),
 };
@@ -66,24 +83,32 @@ function readsBelow(
     path: base,
     tag,
     summary: 'List messages, newest first',
+    description:
+      'A key lists the messages of its own mode, a person both. A page reads at most 5,000 messages or 100 ms: with a filter it may be short, even empty, and still have a `nextCursor`; only null ends the list.',
     auth,
     query: z.object({ ...filter, ...pageQuery }),
     response: pageOf(Message),
     errors: ['invalid_cursor'],
     async handler({ caller, query: { limit, cursor, ...where } }) {
       const { id: tenantId } = caller.tenant;
-      const scope = ['messages', tenantId, where];
+      const filter = { ...where, ...kindFor(caller, where.test) };
+      const scope = ['messages', tenantId, filter];
       const before =
         cursor === undefined ? undefined : (JSON.parse(cursors.open(scope, cursor)) as MessagePosition);
-      const rows = await withTenant(sql, tenantId, (tx) =>
-        listMessages(tenantId, tx, where, { before, most: limit + 1 }),
-      );
-      return {
-        body: pageFrom(rows, limit, toMessage, ({ enqueued_at, seq }) => {
-          const position: MessagePosition = { enqueuedAt: enqueued_at.toISOString(), seq };
-          return cursors.seal(scope, JSON.stringify(position));
+      // A key asks for what it never sees.
+      if (where.test !== undefined && where.test !== filter.test)
+        return { body: { items: [], nextCursor: null } };
+      const { rows, next } = await withTenant(sql, tenantId, (tx) =>
+        filteredPage({
+          limit,
+          before,
+          isFiltered: Object.values(filter).some((value) => value !== undefined),
+          positionOf: ({ enqueued_at, seq }: MessageRow) => ({ enqueuedAt: enqueued_at.toISOString(), seq }),
+          look: (look) => scanMessages(tenantId, tx, filter, look),
         }),
-      };
+      );
+      const nextCursor = next === undefined ? null : cursors.seal(scope, JSON.stringify(next));
+      return { body: { items: rows.map(toMessage), nextCursor } };
     },
   });
 
@@ -97,7 +122,9 @@ function readsBelow(
     response: Message,
     async handler({ caller, params }) {
       const { id: tenantId } = caller.tenant;
-      const row = await withTenant(sql, tenantId, (tx) => findMessage(tenantId, tx, params.id));
+      const row = await withTenant(sql, tenantId, (tx) =>
+        findMessage(tenantId, tx, params.id, kindFor(caller).test),
+      );
       if (row === undefined) throw notFound();
       return { body: toMessage(row) };
     },
@@ -118,7 +145,7 @@ function readsBelow(
       const scope = ['attempts', tenantId, params.id];
       const before = cursor === undefined ? undefined : Number(cursors.open(scope, cursor));
       const rows = await withTenant(sql, tenantId, async (tx) =>
-        listAttempts(tenantId, tx, await keyOf(tenantId, tx, params.id), { before, most: limit + 1 }),
+        listAttempts(tenantId, tx, await keyOf(caller, tx, params.id), { before, most: limit + 1 }),
       );
       return { body: pageFrom(rows, limit, toAttempt, ({ number }) => cursors.seal(scope, String(number))) };
     },
@@ -139,7 +166,7 @@ function readsBelow(
       const scope = ['events', tenantId, params.id];
       const before = cursor === undefined ? undefined : Number(cursors.open(scope, cursor));
       const rows = await withTenant(sql, tenantId, async (tx) => {
-        const key = await keyOf(tenantId, tx, params.id);
+        const key = await keyOf(caller, tx, params.id);
         const stored = await listEvents(tenantId, tx, key, { before, most: limit + 1 });
         return [...stored, queuedEvent(key)];
       });
@@ -150,8 +177,16 @@ function readsBelow(
   return [list, one, attempts, events];
 }
 
-async function keyOf(tenantId: TenantId, tx: TransactionSql, id: string): Promise<MessageKey> {
-  const key = await findMessageKey(tenantId, tx, id);
+/** A key sees the messages of its own mode; a person sees both, and may choose. */
+function kindFor(
+  caller: KeyCaller | MemberCaller,
+  wanted?: boolean,
+): { readonly test?: boolean | undefined } {
+  return { test: caller.kind === 'key' ? caller.key.mode === 'test' : wanted };
+}
+
+async function keyOf(caller: KeyCaller | MemberCaller, tx: TransactionSql, id: string): Promise<MessageKey> {
+  const key = await findMessageKey(caller.tenant.id, tx, id, kindFor(caller).test);
   if (key === undefined) throw notFound();
   return key;
 }

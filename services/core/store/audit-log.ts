@@ -1,6 +1,7 @@
 import type { AuditEntry, AuditFacts } from '#core/domain/audit-entry.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import type { TransactionSql } from '#core/platform/postgres.ts';
+import type { Look, Looked } from './look.ts';
 
 /** Who did something, from where. */
 export type AuditOrigin = {
@@ -39,44 +40,69 @@ export async function recordAudit(
   return { ...row, at: row.at.toISOString(), tenantId, actor, action, target, requestId, facts };
 }
 
-export type AuditQuery = {
+export type AuditFilter = {
   readonly actor?: string | undefined;
   readonly action?: string | undefined;
-  readonly since?: Date | undefined;
-  /** Only what is older than this position. */
-  readonly before: number | undefined;
-  readonly most: number;
+  /** Done at this time or later. */
+  readonly since?: string | undefined;
 };
 
+/** Where an entry stands in the list. The time is text, since it is finer than a `Date`. */
+export type AuditPosition = { readonly at: string; readonly seq: number };
+
+export type ListedAudit = { readonly record: AuditRecord; readonly position: AuditPosition };
+
 type AuditRow = {
+  readonly scanned: number;
+  readonly end_at: string;
+  readonly end_seq: number;
   readonly seq: number;
-  readonly id: string;
+  readonly id: string | null;
   readonly actor: string;
   readonly action: string;
   readonly target: string;
   readonly at: Date;
+  readonly position: string;
   readonly ip: string;
   readonly request_id: string;
   readonly app_name: string | null;
 };
 
 /** Newest first. */
-export async function listAudit(
+export async function scanAudit(
   tenantId: TenantId,
   tx: TransactionSql,
-  query: AuditQuery,
-): Promise<{ readonly record: AuditRecord; readonly seq: number }[]> {
-  const { actor, action, since, before, most } = query;
-  const rows = await tx<AuditRow[]>`
-    select seq, id, actor, action, target, at, ip, request_id, app_name from audit_log
-    where tenant_id = ${tenantId}
-      ${actor === undefined ? tx`` : tx`and actor = ${actor}`}
-      ${action === undefined ? tx`` : tx`and action = ${action}`}
-      ${since === undefined ? tx`` : tx`and at >= ${since}`}
-      ${before === undefined ? tx`` : tx`and seq < ${before}`}
-    order by seq desc limit ${most}`;
-  return rows.map(({ seq, request_id, app_name, ...row }) => ({
-    seq,
-    record: { ...row, requestId: request_id, appName: app_name },
-  }));
+  { actor, action, since }: AuditFilter,
+  { before, rows, most }: Look<AuditPosition>,
+): Promise<Looked<ListedAudit, AuditPosition>> {
+  const scanned = await tx<AuditRow[]>`
+    with scanned as materialized (
+      select seq, id, actor, action, target, at, ip, request_id, app_name from audit_log
+      where tenant_id = ${tenantId}
+        ${since === undefined ? tx`` : tx`and at >= ${since}::text::timestamptz`}
+        ${before === undefined ? tx`` : tx`and (at, seq) < (${before.at}::text::timestamptz, ${before.seq})`}
+      order by at desc, seq desc limit ${rows}
+    ), found as (
+      select * from scanned
+      where true
+        ${actor === undefined ? tx`` : tx`and actor = ${actor}`}
+        ${action === undefined ? tx`` : tx`and action = ${action}`}
+      order by at desc, seq desc limit ${most}
+    ), reach as (
+      select count(*) over ()::integer as scanned, r.at::text as end_at, r.seq as end_seq
+      from scanned r order by r.at, r.seq limit 1
+    )
+    select r.*, f.*, f.at::text as position from reach r left join found f on true order by f.at desc, f.seq desc`;
+  const [first] = scanned;
+  return {
+    found: scanned.flatMap((row) => (row.id === null ? [] : [listed({ ...row, id: row.id })])),
+    scanned: first?.scanned ?? 0,
+    end: first && { at: first.end_at, seq: first.end_seq },
+  };
+}
+
+function listed(row: AuditRow & { readonly id: string }): ListedAudit {
+  const { id, actor, action, target, at, ip, request_id, app_name, position, seq } = row;
+  const record = { id, actor, action, target, at, ip, requestId: request_id, appName: app_name };
+  return { record, position: { at: position, seq } };
 }

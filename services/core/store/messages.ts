@@ -3,6 +3,7 @@ import type { Failure } from '#core/domain/failure.ts';
 import type { MessageId, ProviderAccountId, TenantId } from '#core/domain/ids.ts';
 import type { MessageState } from '#core/domain/message-state.ts';
 import type { TransactionSql } from '#core/platform/postgres.ts';
+import type { Look, Looked } from './look.ts';
 
 /** A message and where it stands. */
 export type MessageRow = {
@@ -51,6 +52,10 @@ export type MessageFilter = {
   readonly to?: string | undefined;
   readonly externalId?: string | undefined;
   readonly providerId?: string | undefined;
+  readonly tag?: string | undefined;
+  /** Each of these, compared as text. */
+  readonly metadata?: Readonly<Record<string, string>> | undefined;
+  readonly test?: boolean | undefined;
   /** Enqueued at or after. */
   readonly since?: string | undefined;
   /** Enqueued before. */
@@ -60,45 +65,90 @@ export type MessageFilter = {
 /** Where a message stands in the list. `seq` orders those of one millisecond. */
 export type MessagePosition = { readonly enqueuedAt: string; readonly seq: number };
 
-/** Newest first by the time that the record shows: commits of concurrent batches may overtake each other. */
-export async function listMessages(
+type ScannedRow = MessageRow & {
+  readonly scanned: number;
+  readonly end_at: Date;
+  readonly end_seq: number;
+};
+
+/**
+ * Newest first by the time that the record shows: commits of concurrent batches may overtake each other. Time, reference
+ * and test mode choose the stretch of an index that is read; all else is looked at row by row.
+ */
+export async function scanMessages(
   tenantId: TenantId,
   tx: TransactionSql,
   filter: MessageFilter,
-  page: { readonly before: MessagePosition | undefined; readonly most: number },
-): Promise<MessageRow[]> {
-  const { status, channel, to, externalId, providerId, since, until } = filter;
-  const { before, most } = page;
-  return tx<MessageRow[]>`
-    ${selectMessages(tx)}
-    where m.tenant_id = ${tenantId}
-      ${before === undefined ? tx`` : tx`and (m.enqueued_at, m.seq) < (${before.enqueuedAt}::text::timestamptz, ${before.seq})`}
-      ${status === undefined ? tx`` : tx`and s.status = ${status}`}
-      ${channel === undefined ? tx`` : tx`and m.channel = ${channel}`}
-      ${to === undefined ? tx`` : tx`and (m.recipient = ${to} or m.address = ${to})`}
-      ${externalId === undefined ? tx`` : tx`and m.external_id = ${externalId}`}
-      ${providerId === undefined ? tx`` : tx`and s.provider_id = ${providerId}`}
-      ${since === undefined ? tx`` : tx`and m.enqueued_at >= ${since}::text::timestamptz`}
-      ${until === undefined ? tx`` : tx`and m.enqueued_at < ${until}::text::timestamptz`}
-    order by m.enqueued_at desc, m.seq desc limit ${most}`;
+  { before, rows, most }: Look<MessagePosition>,
+): Promise<Looked<MessageRow, MessagePosition>> {
+  const { status, channel, to, externalId, providerId, tag, metadata = {}, test, since, until } = filter;
+  const scanned = await tx<ScannedRow[]>`
+    with scanned as materialized (
+      select m.id, m.purge_on, m.enqueued_at, m.seq, (true
+        ${channel === undefined ? tx`` : tx`and m.channel = ${channel}`}
+        ${to === undefined ? tx`` : tx`and (m.recipient = ${to} or m.address = ${to})`}
+        ${tag === undefined ? tx`` : tx`and ${tag} = any (m.tags)`}
+        ${test === undefined ? tx`` : tx`and m.test = ${test}`}
+        ${Object.entries(metadata).reduce((all, [key, value]) => tx`${all} and m.metadata ->> ${key} = ${value}`, tx``)}
+      ) as fits
+      from messages m
+      where m.tenant_id = ${tenantId}
+        ${externalId === undefined ? tx`` : tx`and m.external_id = ${externalId}`}
+        ${test === true ? tx`and m.test` : tx``}
+        ${before === undefined ? tx`` : tx`and (m.enqueued_at, m.seq) < (${before.enqueuedAt}::text::timestamptz, ${before.seq})`}
+        ${since === undefined ? tx`` : tx`and m.enqueued_at >= ${since}::text::timestamptz`}
+        ${until === undefined ? tx`` : tx`and m.enqueued_at < ${until}::text::timestamptz`}
+      order by m.enqueued_at desc, m.seq desc limit ${rows}
+    ), found as materialized (
+      select f.id, f.purge_on from scanned f
+      ${
+        status === undefined && providerId === undefined
+          ? tx``
+          : tx`cross join lateral (
+        select from message_states t where t.id = f.id and t.purge_on = f.purge_on
+          ${status === undefined ? tx`` : tx`and t.status = ${status}`}
+          ${providerId === undefined ? tx`` : tx`and t.provider_id = ${providerId}`}
+        limit 1) s`
+      }
+      where f.fits order by f.enqueued_at desc, f.seq desc limit ${most}
+    ), reach as (
+      select count(*) over ()::integer as scanned, r.enqueued_at as end_at, r.seq as end_seq
+      from scanned r order by r.enqueued_at, r.seq limit 1
+    )
+    select r.scanned, r.end_at, r.end_seq, m.*
+    from reach r left join lateral (
+      ${selectMessages(tx, tx`found f join messages m on m.id = f.id and m.purge_on = f.purge_on`)}
+    ) m on true
+    order by m.enqueued_at desc, m.seq desc`;
+  const [first] = scanned;
+  return {
+    found: scanned.filter(({ id }) => id !== null),
+    scanned: first?.scanned ?? 0,
+    end: first && { enqueuedAt: first.end_at.toISOString(), seq: first.end_seq },
+  };
 }
 
+/** @param test Which kind of message is meant; either where undefined. */
 export async function findMessage(
   tenantId: TenantId,
   tx: TransactionSql,
   id: string,
+  test?: boolean,
 ): Promise<MessageRow | undefined> {
-  const [row] = await tx<
-    MessageRow[]
-  >`${selectMessages(tx)} where m.tenant_id = ${tenantId} and m.id = ${id}`;
+  const [row] = await tx<MessageRow[]>`
+    ${selectMessages(tx)} where m.tenant_id = ${tenantId} and m.id = ${id} ${ofKind(tx, test)}`;
   return row;
+}
+
+function ofKind(tx: TransactionSql, test: boolean | undefined) {
+  return test === undefined ? tx`` : tx`and m.test = ${test}`;
 }
 
 /**
  * The state is looked up row by row. As an ordinary join it has the planner believe that a tenant's states are a chance
  * in a thousand, and that all of its messages had better be read and sorted for one page.
  */
-function selectMessages(tx: TransactionSql) {
+function selectMessages(tx: TransactionSql, from = tx`messages m`) {
   return tx`
     select m.seq, m.id, m.purge_on, m.external_id, m.channel, m.recipient, coalesce(m.sender, s.sent_from) as sender, s.status,
       s.reason, s.final, s.failure, m.category, m.priority, m.test, m.segments, m.encoding, s.provider_id, s.provider, s.provider_message_id,
@@ -109,7 +159,7 @@ function selectMessages(tx: TransactionSql) {
         where a.message_id = m.id and a.purge_on = m.purge_on and a.provider_id is not null
         group by a.provider_id order by min(a.number)
       ) as tried
-    from messages m
+    from ${from}
     cross join lateral (select * from message_states t where t.id = m.id and t.purge_on = m.purge_on limit 1) s`;
 }
 
@@ -120,9 +170,11 @@ export async function findMessageKey(
   tenantId: TenantId,
   tx: TransactionSql,
   id: string,
+  test?: boolean,
 ): Promise<MessageKey | undefined> {
   const [row] = await tx<MessageKey[]>`
-    select id, purge_on, enqueued_at from messages where tenant_id = ${tenantId} and id = ${id}`;
+    select m.id, m.purge_on, m.enqueued_at from messages m
+    where m.tenant_id = ${tenantId} and m.id = ${id} ${ofKind(tx, test)}`;
   return row;
 }
 

@@ -130,7 +130,7 @@ create table audit_log (
   -- Of the moment and not of the transaction's begin: changes of a tenant wait for each other, and are told in order.
   at timestamptz not null default clock_timestamp()
 );
-create index audit_log_tenant on audit_log (tenant_id, seq desc);
+create index audit_log_tenant on audit_log (tenant_id, at desc, seq desc);
 
 -- Messages -----------------------------------------------------------------------------------------------------------
 -- Partitioned by the Monday on which retention is over, so that tenants of different plans are purged by dropping partitions.
@@ -169,7 +169,10 @@ create table messages (
   primary key (id, purge_on)
 ) partition by range (purge_on);
 create index messages_list on messages (tenant_id, enqueued_at desc, seq desc);
-create index messages_external on messages (tenant_id, external_id) where external_id is not null;
+create index messages_external on messages (tenant_id, external_id, enqueued_at desc, seq desc)
+  where external_id is not null;
+-- A test key sees these alone, however many others there are.
+create index messages_test on messages (tenant_id, enqueued_at desc, seq desc) where test;
 
 -- Narrow and mutable. No index but the key, so that every update stays on its page (HOT).
 create table message_states (

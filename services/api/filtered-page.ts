@@ -1,0 +1,48 @@
+import type { Look, Looked } from '#core/store/look.ts';
+
+/** What one page may cost: a filter that lets little pass would otherwise have a whole history read. */
+export const PAGE_ROWS_MAX = 5_000;
+const PAGE_MS_MAX = 100;
+/** Looks grow: most pages are full after the first. */
+const GROWTH = 4;
+
+export type FilteredPage<Row, Position> = {
+  readonly rows: Row[];
+  /** Where the next page goes on; undefined on the last one. */
+  readonly next: Position | undefined;
+};
+
+/**
+ * One page of a list, of at most `limit` rows, and fewer or none where its share of reading is used up before.
+ * @param isFiltered False where every row that is read passes.
+ * @param now Milliseconds of a clock that never goes back.
+ */
+export async function filteredPage<Row, Position>(
+  options: {
+    readonly limit: number;
+    readonly before: Position | undefined;
+    readonly isFiltered: boolean;
+    readonly positionOf: (row: Row) => Position;
+    readonly look: (look: Look<Position>) => Promise<Looked<Row, Position>>;
+  },
+  now: () => number = () => performance.now(),
+): Promise<FilteredPage<Row, Position>> {
+  const { limit, isFiltered, positionOf, look } = options;
+  const until = now() + PAGE_MS_MAX;
+  const rows: Row[] = [];
+  let { before } = options;
+  let left = PAGE_ROWS_MAX;
+  let next = isFiltered ? 2 * (limit + 1) : limit + 1;
+  for (;;) {
+    const asked = Math.min(next, left);
+    const { found, scanned, end } = await look({ before, rows: asked, most: limit + 1 - rows.length });
+    rows.push(...found);
+    // One more than the page holds shows that it is not the last.
+    if (rows.length > limit) return { rows: rows.slice(0, limit), next: positionOf(rows[limit - 1] as Row) };
+    if (scanned < asked) return { rows, next: undefined };
+    before = end;
+    left -= scanned;
+    next *= GROWTH;
+    if (left <= 0 || now() >= until) return { rows, next: before };
+  }
+}
