@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startAdminApi, type AdminApi, type TestTenant } from '#test/support/admin-api.ts';
 import { get, LEAST, request, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
+import { seedProvider } from '#test/support/seed.ts';
 
 let api: TestApi;
 let tenant: ApiTenant;
@@ -88,6 +89,76 @@ describe('a 202', () => {
     expect(body.warnings.at(-1)).toEqual({ field: 'body', message: '4980 further warnings' });
     expect(JSON.stringify(body.warnings)).not.toMatch(/[<\u202e]/);
     expect(JSON.stringify(body.warnings).length).toBeLessThan(5_000);
+  });
+});
+
+describe('a message that is taken all the same', () => {
+  const warningsTo = async (message: object, key = tenant.key) => {
+    const { status, body } = await send(api.first, key, message);
+    expect(status).toBe(202);
+    return body.warnings as unknown;
+  };
+
+  test('is warned of as an email without text, and as one whose body is not its text', async () => {
+    const empty = [{ field: 'bodyText', message: expect.stringContaining('no text') }];
+    expect(await warningsTo(LEAST.email)).toEqual(empty);
+    expect(await warningsTo({ ...LEAST.email, bodyHtml: '', body: null })).toEqual(empty);
+    expect(await warningsTo({ ...LEAST.email, bodyHtml: '<p>x</p>', body: 'x' })).toEqual([
+      { field: 'body', message: expect.stringMatching(/^Ignored/) },
+    ]);
+    for (const text of [{ body: 'x' }, { bodyText: 'x' }, { bodyHtml: 'x' }]) {
+      expect(await warningsTo({ ...LEAST.email, ...text })).toBeUndefined();
+    }
+  });
+
+  test('is warned of where it is longer than what the vendor of its account takes', async () => {
+    const own = await api.tenant({}, { providers: false });
+    const twilio = await seedProvider(api.admin, own.tenantId, { provider: 'twilio', channel: 'sms' });
+    const long = { ...LEAST.sms, body: 'x'.repeat(1_601) };
+    const refusal = [
+      { field: 'body', message: expect.stringMatching(/Twilio.* takes at most 1600 characters/) },
+    ];
+    expect(await warningsTo(long, own.key)).toEqual(refusal);
+    expect(await warningsTo(long, await api.key(own.tenantId, { mode: 'test' }))).toEqual(refusal);
+    expect(await warningsTo({ ...LEAST.sms, body: 'x'.repeat(1_600) }, own.key)).toBeUndefined();
+    expect(await warningsTo({ ...LEAST.sms, body: 'x'.repeat(4_096) })).toBeUndefined();
+    const simulator = await seedProvider(api.admin, own.tenantId, { channel: 'sms' });
+    api.first.notice('provider', { tenantId: own.tenantId, id: simulator });
+    expect(await warningsTo({ ...long, providerId: simulator }, own.key)).toBeUndefined();
+    expect(await warningsTo({ ...long, providerId: twilio }, own.key)).toEqual(refusal);
+  });
+
+  test('is warned of where a test key has no provider, which a live key would need', async () => {
+    const own = await api.tenant({}, { providers: false });
+    const testKey = await api.key(own.tenantId, { mode: 'test' });
+    expect(await warningsTo(LEAST.sms, testKey)).toEqual([
+      { field: 'channel', message: expect.stringContaining("No provider is configured for channel 'sms'") },
+    ]);
+    expect((await send(api.first, own.key, LEAST.sms)).body.code).toBe('provider_not_configured');
+    const rehearsed = await api.key(tenant.tenantId, { mode: 'test' });
+    expect(await warningsTo(LEAST.sms, rehearsed)).toBeUndefined();
+  });
+
+  test('of a test key must name an account that is there, as of a live key', async () => {
+    const testKey = await api.key(tenant.tenantId, { mode: 'test' });
+    const [other, email] = [
+      await api.tenant(),
+      await seedProvider(api.admin, tenant.tenantId, { channel: 'email' }),
+    ];
+    const others = await seedProvider(api.admin, other.tenantId, { channel: 'sms' });
+    const own = await seedProvider(api.admin, tenant.tenantId, { channel: 'sms' });
+    for (const key of [testKey, tenant.key]) {
+      for (const providerId of [crypto.randomUUID(), others, email]) {
+        expect(await send(api.first, key, { ...LEAST.sms, providerId })).toMatchObject({
+          status: 400,
+          body: { code: 'validation_failed', details: [{ field: 'providerId', rule: 'provider' }] },
+        });
+      }
+      expect((await send(api.first, key, { ...LEAST.sms, providerId: own })).status).toBe(202);
+    }
+    const bare = await api.tenant({}, { providers: false });
+    const bareKey = await api.key(bare.tenantId, { mode: 'test' });
+    expect((await send(api.first, bareKey, { ...LEAST.sms, providerId: own })).status).toBe(400);
   });
 });
 

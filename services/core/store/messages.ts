@@ -231,9 +231,9 @@ export async function listEvents(
 }
 
 /** Provider accounts that a message could go out through. */
-export type Sender = { readonly id: string; readonly channel: string };
+export type Sender = { readonly id: string; readonly channel: string; readonly provider: string };
 
 export async function listSenders(tenantId: TenantId, tx: TransactionSql): Promise<Sender[]> {
   return tx<Sender[]>`
-    select id, channel from providers where tenant_id = ${tenantId} and status not in ('disabled', 'deleted')`;
+    select id, channel, provider from providers where tenant_id = ${tenantId} and status not in ('disabled', 'deleted')`;
 }

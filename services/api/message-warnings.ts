@@ -1,0 +1,50 @@
+import type { Channel } from '#core/domain/channel.ts';
+import type { Warning } from '#core/domain/warning.ts';
+import type { Sender } from '#core/store/messages.ts';
+import { contentWarnings } from '#providers/content-limits.ts';
+import { findProvider } from '#providers/registry.ts';
+import type { SendMessage } from './send-message-schema.ts';
+
+/** Whether a message could go out through the account. */
+export function serves(
+  { id, channel }: Sender,
+  message: Pick<SendMessage, 'channel' | 'providerId'>,
+): boolean {
+  return channel === message.channel && (message.providerId ?? id) === id;
+}
+
+/**
+ * What a sender should know of a message that is taken all the same.
+ * @param senders The tenant's accounts that are not disabled.
+ */
+export function messageWarnings(message: SendMessage, senders: readonly Sender[]): Warning[] {
+  const able = senders.filter((sender) => serves(sender, message));
+  return [
+    ...textWarnings(message),
+    // Only a test key comes this far without one.
+    ...(able.length === 0 ? [noProvider(message.channel)] : []),
+    ...[...new Set(able.map(({ provider }) => provider))].flatMap((id) => {
+      const provider = findProvider(id);
+      return provider === undefined ? [] : contentWarnings(provider, message);
+    }),
+  ];
+}
+
+function textWarnings(message: SendMessage): Warning[] {
+  if (message.channel !== 'email') return [];
+  const { bodyHtml, bodyText, body } = message;
+  if (body !== undefined && (bodyHtml ?? bodyText) !== undefined) {
+    return [
+      { field: 'body', message: 'Ignored: it is the text where there is neither bodyHtml nor bodyText' },
+    ];
+  }
+  if (bodyHtml || bodyText || body) return [];
+  return [
+    { field: 'bodyText', message: 'The email has no text: it has neither bodyHtml, bodyText nor body' },
+  ];
+}
+
+function noProvider(channel: Channel): Warning {
+  const message = `No provider is configured for channel '${channel}': with a live key this would be refused`;
+  return { field: 'channel', message };
+}
