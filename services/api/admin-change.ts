@@ -6,7 +6,7 @@ import type { Subkeys } from '#core/domain/subkeys.ts';
 import type { KeyEncrypter } from '#core/platform/keyring.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres.ts';
 import { afterCommit } from '#core/store/after-commit.ts';
-import { recordAudit, type AuditOrigin } from '#core/store/audit-log.ts';
+import { recordAudit, type AuditDetails, type AuditOrigin } from '#core/store/audit-log.ts';
 import { lockTenant, type LockedTenant } from '#core/store/tenants.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import type { MemberCaller, UserCaller } from './auth.ts';
@@ -39,8 +39,9 @@ export type Change = {
 /**
  * @param target The id of what is changed.
  * @param facts What a replay after a restore needs beside it.
+ * @param details What people want to read of it.
  */
-type Audit = (action: string, target: string, facts?: AuditFacts) => Promise<void>;
+type Audit = (action: string, target: string, facts?: AuditFacts, details?: AuditDetails) => Promise<void>;
 
 /** Where changes are written, and told after their commit. */
 type Changing = Pick<AdminDeps, 'sql' | 'audit'>;
@@ -90,8 +91,8 @@ async function changing<T>(telling: Telling, scope: Scope, work: (change: Change
 
 /** Writes entries into the transaction, and tells them once it is committed. */
 export function auditTo({ tx, trail }: Telling, { tenantId, origin }: Scope): Audit {
-  return async (action, target, facts = {}) => {
-    const entry = await recordAudit(tenantId, tx, origin, { action, target, facts });
+  return async (action, target, facts = {}, details) => {
+    const entry = await recordAudit(tenantId, tx, origin, { action, target, facts }, details);
     afterCommit(tx, () => trail(entry));
   };
 }

@@ -59,8 +59,12 @@ describe('the audit log', () => {
       {
         id: expect.any(String),
         actor: tenant.members.admin.userId,
+        actorName: 'Someone',
+        actorEmail: tenant.members.admin.email,
         action: 'api_key.created',
         target: created.body.id,
+        targetName: 'Audited',
+        changes: [],
         at: expect.stringMatching(/Z$/),
         ip: '127.0.0.1',
         requestId: 'req-1',

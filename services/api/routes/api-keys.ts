@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
+import { auditChanges } from '#core/domain/audit-change.ts';
 import { AppError, notFound, validationFailed } from '#core/domain/app-error.ts';
 import { newId, type ApiKeyId } from '#core/domain/ids.ts';
 import { SCOPES, type Scope } from '#core/domain/role.ts';
@@ -129,7 +130,7 @@ function create(deps: AdminDeps): RouteModule {
             expiresAt: futureTime(body.expiresAt),
             secretHash: hashKeySecret(subkeys['key-hash'], secret),
           });
-          await audit('api_key.created', id);
+          await audit('api_key.created', id, {}, { name: record.name });
           const stored = viewApiKey(record);
           return { status: 201, body: shown(stored, secret), stored, nonce };
         },
@@ -224,11 +225,14 @@ function update(deps: AdminDeps): RouteModule {
           rateLimitRpm,
           expiresAt: expiry,
         });
-        await change.audit('api_key.updated', id, {
+        const after = await present(caller, change, id);
+        const facts = {
           ...(scopes === undefined ? {} : { scopes }),
           ...(expiry === undefined ? {} : { expiresAt: isoOrNull(expiry) }),
-        });
-        return present(caller, change, id);
+        };
+        const changes = auditChanges(settingsOf(before), settingsOf(after));
+        await change.audit('api_key.updated', id, facts, { name: before.name, changes });
+        return after;
       });
       deps.notify('key', { tenantId: caller.tenant.id, id });
       return { body: viewApiKey(key) };
@@ -248,8 +252,9 @@ function revoke(deps: AdminDeps): RouteModule {
     handler: async ({ caller, params, request }) => {
       const id = params.id as ApiKeyId;
       await changeTenant(deps, scopeOf(caller, request), async (change) => {
-        await present(caller, change, id);
-        if (await revokeApiKey(caller.tenant.id, change.tx, id)) await change.audit('api_key.revoked', id);
+        const { name } = await present(caller, change, id);
+        if (await revokeApiKey(caller.tenant.id, change.tx, id))
+          await change.audit('api_key.revoked', id, {}, { name });
       });
       deps.notify('key', { tenantId: caller.tenant.id, id });
       return { body: undefined };
@@ -274,7 +279,7 @@ function rotate(deps: AdminDeps): RouteModule {
       const id = params.id as ApiKeyId;
       const secret = deriveKeySecret(deps.subkeys['key-secret'], id, randomBytes(NONCE_BYTES));
       const key = await changeTenant(deps, scopeOf(caller, request), async (change) => {
-        const { status } = await present(caller, change, id);
+        const { name, status } = await present(caller, change, id);
         if (status === 'revoked' || status === 'expired') {
           throw new AppError('invalid_state', { message: `API key is ${status}` });
         }
@@ -286,7 +291,8 @@ function rotate(deps: AdminDeps): RouteModule {
           hashKeySecret(deps.subkeys['key-hash'], secret),
           graceUntil,
         );
-        await change.audit('api_key.rotated', id, { graceUntil: isoOrNull(graceUntil) });
+        const facts = { graceUntil: isoOrNull(graceUntil) };
+        await change.audit('api_key.rotated', id, facts, { name, changes: [{ field: 'key' }] });
         return present(caller, change, id);
       });
       deps.notify('key', { tenantId: caller.tenant.id, id });
@@ -311,6 +317,12 @@ async function present(caller: MemberCaller, { tx }: Change, id: ApiKeyId): Prom
   const key = await findApiKey(caller.tenant.id, tx, id);
   if (key === undefined) throw notFound();
   return key;
+}
+
+/** What a change can change. */
+function settingsOf(key: ApiKeyRecord): Record<string, unknown> {
+  const { name, scopes, rateLimitRpm, expiresAt } = viewApiKey(key);
+  return { name, scopes, rateLimitRpm, expiresAt };
 }
 
 function viewApiKey(key: ApiKeyRecord): z.output<typeof ApiKey> {

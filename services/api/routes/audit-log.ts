@@ -11,8 +11,16 @@ const AuditEntry = z
   .object({
     id: z.uuid(),
     actor: z.string().describe('The user id of who did it, or what else did.'),
+    actorName: z.string().nullable().describe('What they were called then; null where they are no member.'),
+    actorEmail: z.string().nullable().describe('Null where the tenant does not know it.'),
     action: z.string().describe('For example `provider.created`.'),
     target: z.string().describe('The id of what it was done to.'),
+    targetName: z.string().nullable().describe('Its name, label or address then.'),
+    changes: z
+      .array(z.object({ field: z.string(), from: z.unknown().optional(), to: z.unknown().optional() }))
+      .describe(
+        'What changed, cut where it is long. Of secrets only that they did: without `from` and `to`.',
+      ),
     at: z.iso.datetime(),
     ip: z.string().nullable(),
     requestId: z.string().nullable(),
@@ -53,7 +61,11 @@ export function auditLogRoute({ sql, cursors }: AdminDeps): RouteModule {
       );
       return {
         body: {
-          items: rows.map(({ record }) => ({ ...record, at: record.at.toISOString() })),
+          items: rows.map(({ record }) => ({
+            ...record,
+            changes: [...record.changes],
+            at: record.at.toISOString(),
+          })),
           nextCursor: next === undefined ? null : cursors.seal(pages, JSON.stringify(next)),
         },
       };

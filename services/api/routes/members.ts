@@ -128,8 +128,10 @@ function invite(deps: AdminDeps): RouteModule {
         const { members } = await countMembers(tenant.id, change.tx);
         assertBelow(members, change.tenant.limits.membersMax, 'membersMax');
         const userId = await inviteMember(tenant.id, change.tx, user.issuer, person, body.role);
-        await change.audit('member.added', userId, { role: body.role });
-        return present(caller, change, userId);
+        const added = await present(caller, change, userId);
+        const changes = [{ field: 'role', from: null, to: body.role }];
+        await change.audit('member.added', userId, { role: body.role }, { name: nameOf(added), changes });
+        return added;
       });
       deps.notify('tenant', { tenantId: tenant.id });
       return { body: viewMember(member) };
@@ -172,7 +174,9 @@ function remove(deps: AdminDeps): RouteModule {
         const member = await present(caller, change, params.userId as UserId);
         await assertMayChange(caller, change, member, null);
         await removeMember(caller.tenant.id, change.tx, member.userId);
-        await change.audit('member.removed', member.userId, { since: member.createdAt.toISOString() });
+        const facts = { since: member.createdAt.toISOString() };
+        const changes = [{ field: 'role', from: member.role, to: null }];
+        await change.audit('member.removed', member.userId, facts, { name: nameOf(member), changes });
       });
       deps.notify('tenant', { tenantId: caller.tenant.id });
       return { body: undefined };
@@ -196,10 +200,9 @@ async function moveRole(
   if (member.role === role) return member;
   await assertMayChange(caller, change, member, role);
   await setRole(caller.tenant.id, change.tx, member.userId, role);
-  await change.audit('member.role_changed', member.userId, {
-    role,
-    since: member.createdAt.toISOString(),
-  });
+  const facts = { role, since: member.createdAt.toISOString() };
+  const changes = [{ field: 'role', from: member.role, to: role }];
+  await change.audit('member.role_changed', member.userId, facts, { name: nameOf(member), changes });
   return { ...member, role };
 }
 
@@ -221,6 +224,11 @@ async function present(caller: MemberCaller, { tx }: Change, userId: UserId): Pr
   const member = await findMember(caller.tenant.id, tx, userId);
   if (member === undefined) throw notFound();
   return member;
+}
+
+/** As far as the tenant knows it. */
+function nameOf({ email, subject }: MemberRecord): string | null {
+  return email ?? subject;
 }
 
 function viewMember(member: MemberRecord): z.output<typeof Member> {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { auditChanges } from '#core/domain/audit-change.ts';
 import { AppError, notFound } from '#core/domain/app-error.ts';
 import { CHANNELS } from '#core/domain/channel.ts';
 import { newId, type ProviderAccountId } from '#core/domain/ids.ts';
@@ -18,6 +19,7 @@ import {
   wakeWaiting,
   type ProviderAccount,
 } from '#core/store/providers.ts';
+import type { AuditDetails } from '#core/store/audit-log.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import { configWarnings } from '#providers/config-keys.ts';
 import type { AnyProvider } from '#providers/provider.ts';
@@ -154,7 +156,7 @@ function create(deps: AdminDeps): RouteModule {
           const count = await countProviders(tenantId, tx, channel);
           assertBelow(count, tenant.limits.providersPerChannelMax, 'providersPerChannelMax');
           const stored = await insertProvider(tenantId, tx, account);
-          await audit('provider.created', id);
+          await audit('provider.created', id, {}, { name: label });
           return { status: 201, body: viewProvider(stored) };
         },
       );
@@ -261,10 +263,11 @@ function update(deps: AdminDeps): RouteModule {
           rateLimitPerSecond,
           configPublic: publicConfig,
         });
-        await change.audit('provider.updated', id);
+        const details = changesOf(provider, current, await present(caller, change.tx, id));
+        await change.audit('provider.updated', id, {}, details);
         if (ciphertext !== undefined) {
           await replaceProviderSecret(tenantId, change.tx, id, ciphertext);
-          await change.audit('provider.secret_rotated', id);
+          await change.audit('provider.secret_rotated', id, {}, secretChanged(current));
         }
         if (isNew) {
           await markUnverified(tenantId, change.tx, id);
@@ -289,10 +292,10 @@ function remove(deps: AdminDeps): RouteModule {
     auth: writer,
     params: IdParams,
     handler: async ({ caller, params, request }) => {
-      await changeAccount(deps, caller, params.id, request, async ({ tx, audit }, { id }) => {
+      await changeAccount(deps, caller, params.id, request, async ({ tx, audit }, { id, label: name }) => {
         await deleteProvider(caller.tenant.id, tx, id);
         await wakeWaiting(caller.tenant.id, tx, id);
-        await audit('provider.deleted', id);
+        await audit('provider.deleted', id, {}, { name });
       });
       return { body: undefined };
     },
@@ -333,7 +336,7 @@ function replaceSecret(deps: AdminDeps): RouteModule {
           if (rotated === undefined) throw notFound();
           await markUnverified(caller.tenant.id, tx, id);
           await wakeWaiting(caller.tenant.id, tx, id);
-          await audit('provider.secret_rotated', id);
+          await audit('provider.secret_rotated', id, {}, secretChanged(account));
           return rotated;
         },
       );
@@ -362,11 +365,11 @@ function verify(deps: AdminDeps): RouteModule {
         caller,
         params.id,
         request,
-        async ({ tx, audit }, { id, status }) => {
+        async ({ tx, audit }, { id, status, label: name }) => {
           if (status === 'disabled')
             throw new AppError('invalid_state', { message: 'Provider account is disabled' });
           await requestVerification(caller.tenant.id, tx, id);
-          await audit('provider.verify_requested', id);
+          await audit('provider.verify_requested', id, {}, { name });
           return present(caller, tx, id);
         },
       );
@@ -419,10 +422,34 @@ async function move(
     if ((before.status === 'disabled') === (to === 'disabled')) return before;
     await setProviderStatus(caller.tenant.id, tx, before.id, to);
     await wakeWaiting(caller.tenant.id, tx, before.id);
-    await audit(to === 'disabled' ? 'provider.disabled' : 'provider.enabled', before.id);
-    return present(caller, tx, before.id);
+    const after = await present(caller, tx, before.id);
+    const changes = auditChanges({ status: before.status }, { status: after.status });
+    const details = { name: before.label, changes };
+    await audit(to === 'disabled' ? 'provider.disabled' : 'provider.enabled', before.id, {}, details);
+    return after;
   });
   return viewProvider(account);
+}
+
+function secretChanged({ label }: ProviderAccount): AuditDetails {
+  return { name: label, changes: [{ field: 'secretConfig' }] };
+}
+
+/** Of settings that the provider does not know, what they hold is not told: it may have been put there by mistake. */
+function changesOf(provider: AnyProvider, before: ProviderAccount, after: ProviderAccount): AuditDetails {
+  const known = new Set(Object.keys(provider.config.shape).map(plainName));
+  const settings = ({ label, rateLimitPerSecond, configPublic }: ProviderAccount) => ({
+    label,
+    rateLimitPerSecond,
+    ...Object.fromEntries(Object.entries(configPublic).map(([key, value]) => [`publicConfig.${key}`, value])),
+  });
+  const isStrange = (field: string) =>
+    field.startsWith('publicConfig.') && !known.has(plainName(field.slice('publicConfig.'.length)));
+  return { name: before.label, changes: auditChanges(settings(before), settings(after), isStrange) };
+}
+
+function plainName(key: string): string {
+  return key.replaceAll('_', '').toLowerCase();
 }
 
 /** One change of one account, told to everybody after its commit. */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { auditChanges } from '#core/domain/audit-change.ts';
 import { AppError, notFound } from '#core/domain/app-error.ts';
 import { newId, type TenantId } from '#core/domain/ids.ts';
 import { PLAN_NAMES, type PlanName } from '#core/domain/plan.ts';
@@ -94,7 +95,7 @@ function create(deps: AdminDeps): RouteModule {
           const tenant = await createTenant(tx, { id, ...body, owner: caller.user.id });
           if (tenant === undefined) throw new AppError('slug_taken');
           const scope = { tenantId: id, origin: originOf(caller, request) };
-          await auditTo({ tx, trail: deps.audit }, scope)('tenant.created', id);
+          await auditTo({ tx, trail: deps.audit }, scope)('tenant.created', id, {}, { name: tenant.name });
           return { status: 201, body: viewTenant(tenant) };
         },
       });
@@ -174,10 +175,17 @@ function update(deps: AdminDeps): RouteModule {
         async (change) => {
           if (!caller.isPlatformAdmin) assertNotSuspended(change.tenant);
           if (plan !== undefined) assertUnmanaged(change);
+          const before = await present(change.tx, id);
           if (plan !== undefined) await movePlan(id, change.tx, plan, change.tenant.overrides);
           if (name !== undefined) await renameTenant(id, change.tx, name);
-          if (name !== undefined || plan !== undefined) await change.audit('tenant.updated', id);
-          return present(change.tx, id);
+          const after = await present(change.tx, id);
+          const changes = auditChanges(
+            { name: before.name, plan: before.plan },
+            { name: after.name, plan: after.plan },
+          );
+          if (name !== undefined || plan !== undefined)
+            await change.audit('tenant.updated', id, {}, { name: before.name, changes });
+          return after;
         },
       );
       notify('tenant', { tenantId: id });
@@ -241,7 +249,9 @@ async function moveSuspension(
       if (status === 'active' ? reason === null : reason === before.suspensionReason)
         return present(change.tx, id);
       await setSuspension(id, change.tx, reason, caller.user.id);
-      await change.audit(reason === null ? 'tenant.resumed' : 'tenant.suspended', id, { reason });
+      const changes = [{ field: 'suspension', from: before.suspensionReason, to: reason }];
+      const details = { name: before.name, changes };
+      await change.audit(reason === null ? 'tenant.resumed' : 'tenant.suspended', id, { reason }, details);
       return present(change.tx, id);
     },
   );

@@ -1,6 +1,7 @@
+import type { AuditChange } from '#core/domain/audit-change.ts';
 import type { AuditEntry, AuditFacts } from '#core/domain/audit-entry.ts';
 import type { TenantId } from '#core/domain/ids.ts';
-import type { TransactionSql } from '#core/platform/postgres.ts';
+import type { Json, TransactionSql } from '#core/platform/postgres.ts';
 import type { Look, Looked } from './look.ts';
 
 /** Who did something, from where. */
@@ -12,8 +13,19 @@ export type AuditOrigin = {
   readonly appName: string | null;
 };
 
+/** What people want to read of a change. It stays in the database: names and addresses are for no log. */
+export type AuditDetails = {
+  /** What the target was called, before the change. */
+  readonly name?: string | null;
+  readonly changes?: readonly AuditChange[];
+};
+
 export type AuditRecord = AuditOrigin & {
   readonly id: string;
+  readonly actorName: string | null;
+  readonly actorEmail: string | null;
+  readonly targetName: string | null;
+  readonly changes: readonly AuditChange[];
   /** What was done, for example `provider.created`. */
   readonly action: string;
   /** The id of what it was done to. */
@@ -30,11 +42,18 @@ export async function recordAudit(
   tx: TransactionSql,
   origin: AuditOrigin,
   { action, target, facts }: Pick<AuditEntry, 'action' | 'target'> & { readonly facts: AuditFacts },
+  { name = null, changes = [] }: AuditDetails = {},
 ): Promise<AuditEntry> {
   const { actor, requestId } = origin;
   const [row] = await tx<{ id: string; seq: number; at: Date }[]>`
-    insert into audit_log (tenant_id, actor, action, target, ip, request_id, app_name)
-    values (${tenantId}, ${actor}, ${action}, ${target}, ${origin.ip}, ${requestId}, ${origin.appName})
+    insert into audit_log (tenant_id, actor, actor_name, actor_email, action, target, target_name, changes, ip, request_id,
+      app_name)
+    select ${tenantId}, ${actor}, who.name, who.email, ${action}, ${target}, ${name},
+      ${changes.length === 0 ? null : tx.json([...changes] as Json)}, ${origin.ip}, ${requestId}, ${origin.appName}
+    from (select) one left join lateral (
+      select coalesce(u.name, u.subject) as name, case when m.email_known then u.email end as email
+      from members m join users u on u.id = m.user_id where m.tenant_id = ${tenantId} and m.user_id::text = ${actor}
+    ) who on true
     returning id, seq, at`;
   if (row === undefined) throw new Error('an audit entry returned no row');
   return { ...row, at: row.at.toISOString(), tenantId, actor, action, target, requestId, facts };
@@ -59,8 +78,12 @@ type AuditRow = {
   readonly seq: number;
   readonly id: string | null;
   readonly actor: string;
+  readonly actor_name: string | null;
+  readonly actor_email: string | null;
   readonly action: string;
   readonly target: string;
+  readonly target_name: string | null;
+  readonly changes: readonly AuditChange[] | null;
   readonly at: Date;
   readonly position: string;
   readonly ip: string;
@@ -77,7 +100,8 @@ export async function scanAudit(
 ): Promise<Looked<ListedAudit, AuditPosition>> {
   const scanned = await tx<AuditRow[]>`
     with scanned as materialized (
-      select seq, id, actor, action, target, at, ip, request_id, app_name from audit_log
+      select seq, id, actor, actor_name, actor_email, action, target, target_name, changes, at, ip, request_id, app_name
+      from audit_log
       where tenant_id = ${tenantId}
         ${since === undefined ? tx`` : tx`and at >= ${since}::text::timestamptz`}
         ${before === undefined ? tx`` : tx`and (at, seq) < (${before.at}::text::timestamptz, ${before.seq})`}
@@ -102,7 +126,20 @@ export async function scanAudit(
 }
 
 function listed(row: AuditRow & { readonly id: string }): ListedAudit {
-  const { id, actor, action, target, at, ip, request_id, app_name, position, seq } = row;
-  const record = { id, actor, action, target, at, ip, requestId: request_id, appName: app_name };
+  const { id, actor, action, target, at, ip, position, seq } = row;
+  const record: AuditRecord = {
+    id,
+    actor,
+    actorName: row.actor_name,
+    actorEmail: row.actor_email,
+    action,
+    target,
+    targetName: row.target_name,
+    changes: row.changes ?? [],
+    at,
+    ip,
+    requestId: row.request_id,
+    appName: row.app_name,
+  };
   return { record, position: { at: position, seq } };
 }

@@ -121,8 +121,14 @@ create table audit_log (
   id uuid not null default gen_random_uuid(),
   tenant_id uuid,
   actor text not null,
+  -- As they were then, where the tenant may know them; ids alone tell people little.
+  actor_name text,
+  actor_email text,
   action text not null,
   target text not null,
+  target_name text,
+  -- [{field, from, to}], without values where these are secret; null where the action says it all.
+  changes jsonb,
   ip text,
   request_id text,
   app_name text,

@@ -1,0 +1,138 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startAdminApi, type AdminApi, type TestTenant } from '#test/support/admin-api.ts';
+
+let api: AdminApi;
+let tenant: TestTenant;
+beforeAll(async () => {
+  api = await startAdminApi();
+  tenant = await api.tenant();
+});
+afterAll(() => api[Symbol.asyncDispose]());
+
+const asOwner = (method: string, url: string, body?: unknown) =>
+  api.callAs('owner', tenant, method, url, body);
+const entries = async (target: string) => {
+  const { body } = await asOwner('GET', '/v1/admin/audit-log?limit=200');
+  return body.items.filter((entry: { target: string }) => entry.target === target).toReversed();
+};
+
+test('an entry names who did it and what it was done to, beside their ids', async () => {
+  const { body: key } = await asOwner('POST', '/v1/admin/api-keys', { name: 'Shop' });
+  const { userId, email } = tenant.members.owner;
+  expect(await entries(key.id)).toMatchObject([
+    {
+      actor: userId,
+      actorName: 'Someone',
+      actorEmail: email,
+      action: 'api_key.created',
+      target: key.id,
+      targetName: 'Shop',
+      changes: [],
+    },
+  ]);
+});
+
+test('names stay as they were then', async () => {
+  const { body: key } = await asOwner('POST', '/v1/admin/api-keys', { name: 'Before' });
+  await asOwner('PATCH', `/v1/admin/api-keys/${key.id}`, { name: 'After' });
+  await asOwner('DELETE', `/v1/admin/api-keys/${key.id}`);
+  expect((await entries(key.id)).map((entry: { targetName: string }) => entry.targetName)).toEqual([
+    'Before',
+    'Before',
+    'After',
+  ]);
+});
+
+test('a change of a key is told from what to what, a rotation without the key', async () => {
+  const { body: key } = await asOwner('POST', '/v1/admin/api-keys', { name: 'Key', rateLimitRpm: 5 });
+  await asOwner('PATCH', `/v1/admin/api-keys/${key.id}`, { rateLimitRpm: null, scopes: ['messages:read'] });
+  await asOwner('POST', `/v1/admin/api-keys/${key.id}/rotate`);
+  expect(await entries(key.id)).toMatchObject([
+    {},
+    {
+      changes: [
+        { field: 'scopes', from: ['messages:send', 'messages:read'], to: ['messages:read'] },
+        { field: 'rateLimitRpm', from: 5, to: null },
+      ],
+    },
+    { changes: [{ field: 'key' }] },
+  ]);
+});
+
+test('a change of an account tells its settings and never a secret', async () => {
+  const { body: account } = await asOwner('POST', '/v1/admin/providers', {
+    provider: 'twilio',
+    label: 'Main',
+    publicConfig: { account_sid: `AC${'1'.repeat(32)}`, from: '+15550000001', authTokenn: 'by-mistake-1' },
+    secretConfig: { authToken: 'secret-one' },
+  });
+  await asOwner('PATCH', `/v1/admin/providers/${account.id}`, {
+    label: 'Spare',
+    publicConfig: { account_sid: `AC${'1'.repeat(32)}`, from: '+15550000002', authTokenn: 'by-mistake-2' },
+    secretConfig: { authToken: 'secret-two' },
+  });
+  await asOwner('POST', `/v1/admin/providers/${account.id}/disable`);
+  const told = await entries(account.id);
+  expect(told).toMatchObject([
+    { action: 'provider.created', targetName: 'Main' },
+    {
+      action: 'provider.updated',
+      changes: [
+        { field: 'label', from: 'Main', to: 'Spare' },
+        { field: 'publicConfig.from', from: '+15550000001', to: '+15550000002' },
+        { field: 'publicConfig.authTokenn' },
+      ],
+    },
+    { action: 'provider.secret_rotated', changes: [{ field: 'secretConfig' }] },
+    { action: 'provider.disabled', changes: [{ field: 'status', to: 'disabled' }] },
+  ]);
+  for (const hidden of ['secret-one', 'secret-two', 'by-mistake']) {
+    expect(JSON.stringify(told)).not.toContain(hidden);
+  }
+});
+
+test('of members tells the role, and of somebody named by subject no address', async () => {
+  const guest = await api.person();
+  const url = `/v1/admin/members/${guest.userId}`;
+  await asOwner('PUT', '/v1/admin/members', { subject: guest.subject, role: 'admin' });
+  const as = { as: guest, slug: tenant.slug };
+  const { body: key } = await api.call('POST', '/v1/admin/api-keys', { ...as, body: { name: 'Of a guest' } });
+  await asOwner('PUT', url, { role: 'viewer' });
+  await asOwner('DELETE', url);
+  const roles = (from: string | null, to: string | null) => [{ field: 'role', from, to }];
+  expect(await entries(guest.userId)).toMatchObject([
+    { action: 'member.added', targetName: guest.subject, changes: roles(null, 'admin') },
+    { action: 'member.role_changed', changes: roles('admin', 'viewer') },
+    { action: 'member.removed', changes: roles('viewer', null) },
+  ]);
+  expect(await entries(key.id)).toMatchObject([
+    { actor: guest.userId, actorName: 'Someone', actorEmail: null },
+  ]);
+});
+
+test('of the tenant tells its name, plan and suspension; a platform admin is no member, and has an id alone', async () => {
+  await asOwner('PATCH', `/v1/admin/tenants/${tenant.id}`, { name: 'Renamed' });
+  const as = { as: api.platformAdmin };
+  await api.call('POST', `/v1/admin/tenants/${tenant.id}/suspend`, { ...as, body: { reason: 'billing' } });
+  await api.call('POST', `/v1/admin/tenants/${tenant.id}/resume`, as);
+  await api.call('PATCH', `/v1/admin/tenants/${tenant.id}`, { ...as, body: { plan: 'growth' } });
+  const nobody = {
+    actor: api.platformAdmin.userId,
+    actorName: null,
+    actorEmail: null,
+    targetName: 'Renamed',
+  };
+  expect(await entries(tenant.id)).toMatchObject([
+    { action: 'tenant.updated', changes: [{ field: 'name', to: 'Renamed' }] },
+    { ...nobody, action: 'tenant.suspended', changes: [{ field: 'suspension', from: null, to: 'billing' }] },
+    { ...nobody, action: 'tenant.resumed', changes: [{ field: 'suspension', from: 'billing', to: null }] },
+    { ...nobody, action: 'tenant.updated', changes: [{ field: 'plan', from: 'free', to: 'growth' }] },
+  ]);
+});
+
+test('neither a name nor an address reaches the log', async () => {
+  const { body: key } = await asOwner('POST', '/v1/admin/api-keys', { name: 'Never in a log' });
+  await expect.poll(() => api.logLines.join('')).toContain(key.id);
+  expect(api.logLines.join('')).not.toContain('Never in a log');
+  expect(api.logLines.join('')).not.toContain(tenant.members.owner.email);
+});
