@@ -87,12 +87,38 @@ export function renderPage({ title, content, refreshSeconds }: Page): string {
           overflow-wrap: anywhere;
           margin: 0;
         }
+        h1,
+        p,
         td {
           overflow-wrap: anywhere;
         }
+        .list {
+          table-layout: fixed;
+        }
+        .facts th {
+          width: 12rem;
+          overflow-wrap: anywhere;
+        }
+        .facts td {
+          white-space: pre-wrap;
+        }
+        article {
+          border-top: 1px solid #d9dee7;
+          padding: 0.6rem 0;
+        }
+        article p {
+          margin: 0.2rem 0;
+        }
+        article pre {
+          max-height: 24rem;
+          overflow-y: auto;
+        }
         iframe {
           width: 100%;
-          height: 24rem;
+          height: 32rem;
+          resize: vertical;
+          overflow: auto;
+          background: white;
           border: 1px solid #d9dee7;
         }
         .quiet {

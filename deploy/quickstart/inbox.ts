@@ -1,24 +1,9 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { once } from 'node:events';
-import PostalMime, { type Address } from 'postal-mime';
-import { startSmtpStandIn, type ReceivedMail } from '#providers/smtp/stand-in.ts';
+import { startSmtpStandIn } from '#providers/smtp/stand-in.ts';
 import { html, PAGE_HEADERS, renderPage, type Html } from './html.ts';
+import { attachmentHeaders, readAttachment, readMail, type Mail, type MailAttachment } from './mail.ts';
 import type { Arrival } from './received.ts';
-
-export type Mail = {
-  /** Counts from 1. */
-  readonly id: number;
-  readonly at: string;
-  readonly from: string;
-  readonly to: string;
-  readonly subject: string;
-  readonly text: string | null;
-  readonly html: string | null;
-  readonly attachments: readonly { readonly filename: string | null; readonly mimeType: string }[];
-  readonly envelope: ReceivedMail['envelope'];
-  /** Header and body as they came. */
-  readonly raw: string;
-};
 
 export type Inbox = AsyncDisposable & {
   readonly url: string;
@@ -28,6 +13,8 @@ export type Inbox = AsyncDisposable & {
 };
 
 const MAILS_MAX = 1_000;
+/** Of all mails together, as they came. */
+const CHARACTERS_MAX = 256 * 1024 * 1024;
 /** The mail's own page, in a frame: it runs nothing, loads nothing and reaches nothing around it. */
 const MAIL_HEADERS: Readonly<Record<string, string>> = {
   ...PAGE_HEADERS,
@@ -38,21 +25,28 @@ const MAIL_HEADERS: Readonly<Record<string, string>> = {
 export async function startInbox(ports: { readonly smtp: number; readonly web: number }): Promise<Inbox> {
   await using stack = new AsyncDisposableStack();
   const mails: Mail[] = [];
-  let count = 0;
+  let [count, characters] = [0, 0];
 
   const smtp = stack.use(
     await startSmtpStandIn({
       port: ports.smtp,
+      // They are kept here.
+      keep: 0,
       onMail(received) {
         const id = ++count;
         void readMail(id, received).then((mail) => {
           mails.push(mail);
-          if (mails.length > MAILS_MAX) mails.shift();
+          characters += mail.raw.length;
+          while (mails.length > MAILS_MAX || (characters > CHARACTERS_MAX && mails.length > 1)) {
+            characters -= mails.shift()?.raw.length ?? 0;
+          }
         });
       },
     }),
   );
-  const server = createServer((request, response) => answer(mails, request, response));
+  const server = createServer((request, response) => {
+    answer(mails, request, response).catch(() => response.destroy());
+  });
   server.listen(ports.web, '127.0.0.1');
   await once(server, 'listening');
   stack.defer(async () => {
@@ -75,31 +69,12 @@ export async function startInbox(ports: { readonly smtp: number; readonly web: n
   };
 }
 
-/** Never rejects: a mail that cannot be parsed is shown by its envelope. */
-export async function readMail(id: number, { raw, envelope, at }: ReceivedMail): Promise<Mail> {
-  const parsed = await PostalMime.parse(raw).catch(() => undefined);
-  return {
-    id,
-    at: new Date(at).toISOString(),
-    from: addressesOf(parsed?.from === undefined ? [] : [parsed.from]) || envelope.from,
-    to: addressesOf(parsed?.to ?? []) || envelope.to.join(', '),
-    subject: parsed?.subject ?? '',
-    text: parsed?.text ?? null,
-    html: parsed?.html ?? null,
-    attachments: (parsed?.attachments ?? []).map(({ filename, mimeType }) => ({ filename, mimeType })),
-    envelope,
-    raw,
-  };
-}
-
-function addressesOf(addresses: readonly Address[]): string {
-  return addresses
-    .map(({ name, address }) => (name === '' ? (address ?? '') : `${name} <${address ?? ''}>`))
-    .join(', ');
-}
-
-function answer(mails: readonly Mail[], request: IncomingMessage, response: ServerResponse): void {
-  const send = (status: number, headers: Readonly<Record<string, string>>, body: string): void => {
+async function answer(
+  mails: readonly Mail[],
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const send = (status: number, headers: Readonly<Record<string, string>>, body: string | Buffer): void => {
     response.writeHead(status, headers).end(request.method === 'HEAD' ? undefined : body);
   };
   const path = (request.url ?? '/').split('?', 1)[0] ?? '/';
@@ -107,34 +82,40 @@ function answer(mails: readonly Mail[], request: IncomingMessage, response: Serv
   if (path === '/received') {
     return send(200, { 'content-type': 'application/json; charset=utf-8' }, JSON.stringify(mails));
   }
-  const [, id, part] = /^\/mails\/(\d+)(\/html|\/source)?$/.exec(path) ?? [];
+  const [, id, part, index] = /^\/mails\/(\d+)(\/html|\/source|\/attachments\/(\d{1,4}))?$/.exec(path) ?? [];
   const mail = mails.find((one) => one.id === Number(id));
-  if (mail === undefined) {
-    const content = html`<h1>Not found</h1>
-      <p><a href="/">All mails</a></p>`;
-    return send(404, PAGE_HEADERS, renderPage({ title: 'Not found', content }));
-  }
+  if (mail === undefined) return send(404, PAGE_HEADERS, notFoundPage());
   if (part === '/html') return send(200, MAIL_HEADERS, mail.html ?? '');
   if (part === '/source') {
     return send(200, { ...PAGE_HEADERS, 'content-type': 'text/plain; charset=utf-8' }, mail.raw);
   }
-  return send(200, PAGE_HEADERS, mailPage(mail));
+  if (index === undefined) return send(200, PAGE_HEADERS, mailPage(mail));
+  const attachment = mail.attachments[Number(index)];
+  const content = await readAttachment(mail, Number(index));
+  if (attachment === undefined || content === undefined) return send(404, PAGE_HEADERS, notFoundPage());
+  return send(200, { ...MAIL_HEADERS, ...attachmentHeaders(attachment) }, content);
+}
+
+function notFoundPage(): string {
+  const content = html`<h1>Not found</h1>
+    <p><a href="/">All mails</a></p>`;
+  return renderPage({ title: 'Not found', content });
 }
 
 function listPage(mails: readonly Mail[]): string {
   const rows = mails.toReversed().map(
-    ({ id, at, from, to, subject }) =>
+    ({ id, at, from, to, subject, attachments }) =>
       html`<tr>
         <td class="quiet">${at}</td>
         <td>${from}</td>
         <td>${to}</td>
-        <td><a href="/mails/${id}">${subject || '(no subject)'}</a></td>
+        <td><a href="/mails/${id}">${subject || '(no subject)'}</a>${countOf(attachments)}</td>
       </tr>`,
   );
   const list =
     rows.length === 0
       ? html`<p>No mail yet.</p>`
-      : html`<table>
+      : html`<table class="list">
           <tr>
             <th>Received</th>
             <th>From</th>
@@ -157,8 +138,15 @@ function mailPage(mail: Mail): string {
       <th>${name}</th>
       <td>${value}</td>
     </tr>`;
-  const attachments = mail.attachments.map(({ filename, mimeType }) =>
-    row('Attachment', `${filename ?? '(no name)'} (${mimeType})`),
+  const attachments = mail.attachments.map(
+    ({ filename, mimeType, bytes }, index) =>
+      html`<tr>
+        <th>Attachment</th>
+        <td>
+          <a href="/mails/${mail.id}/attachments/${index}">${filename ?? '(no name)'}</a>
+          <span class="quiet">${mimeType}, ${sizeOf(bytes)}</span>
+        </td>
+      </tr>`,
   );
   const content = html`<p><a href="/">All mails</a></p>
     <h1>${mail.subject || '(no subject)'}</h1>
@@ -179,4 +167,14 @@ function mailPage(mail: Mail): string {
     }
     <p><a href="/mails/${mail.id}/source">Source</a></p>`;
   return renderPage({ title: mail.subject || 'Mail', content });
+}
+
+function countOf({ length }: readonly MailAttachment[]): Html {
+  if (length === 0) return html``;
+  return html` <span class="quiet">(${length} ${length === 1 ? 'attachment' : 'attachments'})</span>`;
+}
+
+function sizeOf(bytes: number): string {
+  if (bytes < 1024) return `${bytes} bytes`;
+  return bytes < 1024 * 1024 ? `${(bytes / 1024).toFixed(1)} KiB` : `${(bytes / 1024 / 1024).toFixed(1)} MiB`;
 }

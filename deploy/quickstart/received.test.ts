@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
+import type { WhatsappContent } from '#core/domain/content.ts';
 import type { Received } from '#providers/stand-in.ts';
+import { whatsappPayload } from '#providers/whatsapp-cloud/payload.ts';
 import { readFcm, readTwilio, readWhatsapp } from './received.ts';
 
 function request(path: string, body: string, method = 'POST'): Received {
@@ -18,21 +20,68 @@ test('a form posted to Twilio is an sms', () => {
 
 test('an FCM message shows its title, text and data', () => {
   const body = JSON.stringify({
-    message: { token: 'device', notification: { title: 'A', body: 'B' }, data: { c: 'd' } },
+    message: {
+      token: 'device',
+      notification: { title: 'A', body: 'B' },
+      data: { c: 'd' },
+      android: { priority: 'high' },
+    },
   });
   expect(readFcm(request('/v1/projects/acme/messages:send', body))).toMatchObject({
     to: 'device',
     from: 'acme',
-    text: 'A · B · {"c":"d"}',
+    text: 'A\nB',
+    facts: [
+      ['data c', 'd'],
+      ['android', '{"priority":"high"}'],
+    ],
   });
 });
 
-test('a WhatsApp text shows its body, a template its parts', () => {
-  const path = '/v23.0/123/messages';
-  const text = JSON.stringify({ to: '+1', type: 'text', text: { body: 'Hi' } });
-  const template = JSON.stringify({ to: '+1', type: 'template', template: { name: 'welcome' } });
-  expect(readWhatsapp(request(path, text))).toMatchObject({ to: '+1', from: '123', text: 'Hi' });
-  expect(readWhatsapp(request(path, template))).toMatchObject({ text: '{"name":"welcome"}' });
+test('a WhatsApp text shows its body, a template its parts, media its link, caption and file name', () => {
+  const read = (content: WhatsappContent) =>
+    readWhatsapp(request('/v23.0/123/messages', JSON.stringify({ to: '+1', ...whatsappPayload(content) })));
+  expect(read({ kind: 'text', body: 'Hi\nthere' })).toMatchObject({
+    to: '+1',
+    from: '123',
+    text: 'Hi\nthere',
+  });
+  expect(
+    read({
+      kind: 'template',
+      name: 'order',
+      language: 'en_US',
+      variables: ['4711', 'Monday'],
+      header: { type: 'document', url: 'https://a.example/bill', filename: 'bill.pdf' },
+      buttons: [{ type: 'url', text: 'track/4711' }],
+    }),
+  ).toMatchObject({
+    text: 'Template order (en_US)',
+    facts: [
+      ['header', 'https://a.example/bill'],
+      ['body 1', '4711'],
+      ['body 2', 'Monday'],
+      ['button url 0', 'track/4711'],
+    ],
+  });
+  expect(
+    read({ kind: 'template', name: 'order', language: 'de', variables: { day: 'Montag' } }),
+  ).toMatchObject({ text: 'Template order (de)', facts: [['body day', 'Montag']] });
+  expect(
+    read({
+      kind: 'media',
+      type: 'document',
+      url: 'https://a.example/bill',
+      caption: 'Your bill',
+      filename: 'bill.pdf',
+    }),
+  ).toMatchObject({
+    text: 'Your bill',
+    facts: [
+      ['document', 'https://a.example/bill'],
+      ['file name', 'bill.pdf'],
+    ],
+  });
 });
 
 test.each([

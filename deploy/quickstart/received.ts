@@ -6,8 +6,13 @@ export type Arrival = {
   readonly at: number;
   readonly to: string;
   readonly from: string;
+  /** What a person would read first. */
   readonly text: string;
+  /** What else was in it, by name: data, the parts of a template, media. */
+  readonly facts?: readonly Fact[];
 };
+
+export type Fact = readonly [name: string, value: string];
 
 /** Reads the messages among what a stand-in received; undefined for a token request, a check or nonsense. */
 export type ReadArrival = (request: Received) => Arrival | undefined;
@@ -24,17 +29,17 @@ export function readFcm({ method, path, body, at }: Received): Arrival | undefin
   if (method !== 'POST' || project === undefined) return undefined;
   const { message, validate_only: isCheck } = parseObject(body);
   if (isCheck === true) return undefined;
-  const { token, notification, data } = asObject(message);
+  const { token, notification, data, ...rest } = asObject(message);
   const { title, body: text } = asObject(notification);
-  const parts = [title, text, data === undefined ? undefined : JSON.stringify(data)];
   return {
     at,
     to: textOf(token),
     from: project,
-    text: parts
-      .map(textOf)
-      .filter((part) => part !== '')
-      .join(' · '),
+    text: lines(textOf(title), textOf(text)),
+    facts: [
+      ...Object.entries(asObject(data)).map(([name, value]): Fact => [`data ${name}`, shown(value)]),
+      ...Object.entries(rest).map(([name, value]): Fact => [name, shown(value)]),
+    ],
   };
 }
 
@@ -43,8 +48,54 @@ export function readWhatsapp({ method, path, body, at }: Received): Arrival | un
   if (method !== 'POST' || number === undefined) return undefined;
   const message = parseObject(body);
   const type = textOf(message['type']);
-  const text = type === 'text' ? textOf(asObject(message['text'])['body']) : JSON.stringify(message[type]);
-  return { at, to: textOf(message['to']), from: number, text: text ?? '' };
+  const content = whatsappContent(type, asObject(message[type]));
+  return { at, to: textOf(message['to']), from: number, ...content };
+}
+
+const MEDIA = new Set(['image', 'video', 'audio', 'document']);
+
+function whatsappContent(type: string, part: Record<string, unknown>): Pick<Arrival, 'text' | 'facts'> {
+  if (type === 'text') return { text: textOf(part['body']) };
+  if (MEDIA.has(type)) {
+    const { link, caption, filename } = part;
+    return { text: textOf(caption), facts: present([type, textOf(link)], ['file name', textOf(filename)]) };
+  }
+  if (type !== 'template') return { text: type === '' ? '' : JSON.stringify(part) };
+  const { name, language, components } = part;
+  return {
+    text: `Template ${textOf(name)} (${textOf(asObject(language)['code'])})`,
+    facts: asList(components).flatMap((component) => {
+      const { type: place, index, sub_type: kind, parameters } = component;
+      const title = [textOf(place), textOf(kind), textOf(index)].filter((word) => word !== '').join(' ');
+      return asList(parameters).map((parameter, at): Fact => {
+        const key = textOf(parameter['parameter_name']) || (place === 'body' ? String(at + 1) : '');
+        return [`${title} ${key}`.trim(), parameterText(parameter)];
+      });
+    }),
+  };
+}
+
+/** A parameter holds its value under the name of its kind. */
+function parameterText(parameter: Record<string, unknown>): string {
+  const value = parameter[textOf(parameter['type'])];
+  const link = textOf(asObject(value)['link']);
+  return link === '' ? shown(value) : link;
+}
+
+function present(...facts: readonly Fact[]): Fact[] {
+  return facts.filter(([, value]) => value !== '');
+}
+
+function lines(...texts: readonly string[]): string {
+  return texts.filter((text) => text !== '').join('\n');
+}
+
+function shown(value: unknown): string {
+  return typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
+}
+
+function asList(value: unknown): Record<string, unknown>[] {
+  return Array.isArray(value) ? value.map(asObject) : [];
 }
 
 function parseObject(json: string): Record<string, unknown> {

@@ -2,7 +2,7 @@ import { startFcmStandIn } from '#providers/fcm/stand-in.ts';
 import type { Received, Reply, StandIn, StandInOptions } from '#providers/stand-in.ts';
 import { startTwilioStandIn } from '#providers/twilio/stand-in.ts';
 import { startWhatsappCloudStandIn } from '#providers/whatsapp-cloud/stand-in.ts';
-import { html, PAGE_HEADERS, renderPage } from './html.ts';
+import { html, PAGE_HEADERS, renderPage, type Html } from './html.ts';
 import { readFcm, readTwilio, readWhatsapp, type Arrival, type ReadArrival } from './received.ts';
 
 export const STAND_INS = {
@@ -40,39 +40,50 @@ function arrivalsOf(read: ReadArrival, received: readonly Received[]): Arrival[]
   return received.map(read).filter((arrival) => arrival !== undefined);
 }
 
+/** Newest first; a page of more would not be read. */
+const SHOWN_MAX = 200;
+
 function showReceived(name: string, read: ReadArrival, received: readonly Received[]): Reply {
-  const rows = arrivalsOf(read, received)
-    .toReversed()
-    .map(
-      ({ at, to, from, text }) =>
-        html`<tr>
-          <td class="quiet">${new Date(at).toISOString()}</td>
-          <td>${to}</td>
-          <td>${from}</td>
-          <td>${text}</td>
-        </tr>`,
-    );
-  const messages =
-    rows.length === 0
-      ? html`<p>No message yet.</p>`
-      : html`<table>
-          <tr>
-            <th>Received</th>
-            <th>To</th>
-            <th>From</th>
-            <th>Message</th>
-          </tr>
-          ${rows}
-        </table>`;
+  const arrivals = arrivalsOf(read, received);
+  const older = arrivals.length - SHOWN_MAX;
   const content = html`<h1>${name} (stand-in)</h1>
     <p class="quiet">
       Speaks the vendor's protocol and sends nothing to anyone. It takes any credential and any recipient. All
       requests as JSON: <a href="/received">/received</a>
     </p>
-    ${messages}`;
+    ${arrivals.length === 0 ? html`<p>No message yet.</p>` : html``}
+    ${arrivals.slice(-SHOWN_MAX).toReversed().map(card)}
+    ${older > 0 ? html`<p class="quiet">${older} older ones are in the JSON.</p>` : html``}`;
   return {
     status: 200,
     headers: PAGE_HEADERS,
     body: renderPage({ title: name, content, refreshSeconds: 5 }),
   };
+}
+
+function card({ at, to, from, text, facts = [] }: Arrival): Html {
+  const rows = facts.map(
+    ([name, value]) =>
+      html`<tr>
+        <th>${name}</th>
+        <td>${linkedText(value)}</td>
+      </tr>`,
+  );
+  return html`<article>
+    <p class="quiet">${new Date(at).toISOString()}</p>
+    <p>To <b>${to}</b> from <b>${from}</b></p>
+    ${text === '' ? html`` : html`<pre>${text}</pre>`}
+    ${
+      rows.length === 0
+        ? html``
+        : html`<table class="facts">
+            ${rows}
+          </table>`
+    }
+  </article>`;
+}
+
+/** A text that is a web address leads there; any other scheme would run what it says. */
+function linkedText(text: string): Html {
+  return /^https?:\/\/\S+$/.test(text) ? html`<a href="${text}">${text}</a>` : html`${text}`;
 }
