@@ -28,7 +28,7 @@ function needsInstall() {
 
 async function install() {
   const started = Date.now();
-  process.stderr.write('Installing dependencies (npm ci), about a minute\n');
+  process.stderr.write('Installing dependencies (npm ci), half a minute to a minute\n');
   // NODE_ENV=production would leave out the tools that every script here needs.
   const npm = spawn('npm', ['ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error'], {
     cwd: root,

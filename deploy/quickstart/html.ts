@@ -95,6 +95,9 @@ export function renderPage({ title, content, refreshSeconds }: Page): string {
         .list {
           table-layout: fixed;
         }
+        .list th:not(:last-child) {
+          width: 20%;
+        }
         .facts th {
           width: 12rem;
           overflow-wrap: anywhere;

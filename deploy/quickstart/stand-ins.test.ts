@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest';
+import { startShownStandIn } from './stand-ins.ts';
+
+test('a page shows the newest message first, its parts by name, and links web addresses alone', async () => {
+  await using standIn = await startShownStandIn('whatsapp-cloud', 0);
+  const send = async (to: string, content: object) =>
+    fetch(`${standIn.origin}/v23.0/123/messages`, {
+      method: 'POST',
+      body: JSON.stringify({ to, ...content }),
+    });
+  await send('+1', { type: 'text', text: { body: 'First line\n<b>second</b>' } });
+  await send('+2', { type: 'image', image: { link: 'https://a.example/x.png?a=1&b=2', caption: 'Look' } });
+  await send('+3', { type: 'image', image: { link: 'javascript:alert(1)' } });
+  const response = await fetch(standIn.origin);
+  expect(response.headers.get('content-security-policy')).toContain("default-src 'none'");
+  const page = await response.text();
+  expect([...page.matchAll(/To <b>([^<]+)<\/b> from <b>123<\/b>/g)].map(([, to]) => to)).toEqual([
+    '+3',
+    '+2',
+    '+1',
+  ]);
+  expect(page).toContain('<pre>First line\n&lt;b&gt;second&lt;/b&gt;</pre>');
+  const link = 'https://a.example/x.png?a=1&amp;b=2';
+  expect(page).toContain(`<td><a href="${link}">${link}</a></td>`);
+  expect(page).toContain('<td>javascript:alert(1)</td>');
+});
+
+test('a page says how many older messages it leaves out', async () => {
+  await using standIn = await startShownStandIn('twilio', 0);
+  const send = (body: string) =>
+    fetch(`${standIn.origin}/2010-04-01/Accounts/AC1/Messages.json`, {
+      method: 'POST',
+      body: new URLSearchParams({ To: '+1', From: '+2', Body: body }),
+    });
+  for (let i = 0; i < 203; i++) await send(`message ${i}.`);
+  const page = await (await fetch(standIn.origin)).text();
+  expect(page).toContain('3 older ones are in the JSON.');
+  expect(page).toContain('message 3.');
+  expect(page).not.toContain('message 2.');
+});
