@@ -311,8 +311,7 @@ begin
   waiting := array(select c from unnest(found) c where c.status in ('queued', 'deferred'));
 
   if at_limit or cardinality(waiting) > most then
-    return next row('more', null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
-      null, null, null, null, null, null, null, null)::claimed_message;
+    return query select * from json_populate_record(null::claimed_message, '{"action": "more"}');
   end if;
 
   if exists (select from unnest(found) c where c.status not in ('queued', 'deferred')) then
