@@ -98,6 +98,7 @@ test('answers that nobody reads are held up to a bound, in the name of who asks'
     return status;
   };
   await expect.poll(askAndGo).toBe(200);
+  app.server.closeAllConnections();
 });
 
 test('a process that is behind with its work refuses more, says when to come again, and recovers', async () => {
