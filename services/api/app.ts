@@ -128,9 +128,17 @@ function readBodies(app: FastifyInstance, readBody: ReturnType<typeof createRead
       begin: () => {
         if (headers.expect?.toLowerCase() === '100-continue') response.writeContinue();
       },
-      ended: (then) => response.once('close', then),
+      ended(then) {
+        if (response.closed) then();
+        else response.once('close', then);
+      },
+      isOver: () => response.closed,
     });
     request.bodyBytes = body.bytes;
+    const exempt = request.routeOptions.config.exemptBytes;
+    if (body.bytes > BODY_BYTES_MAX && body.bytes - (exempt?.(body.value) ?? 0) > BODY_BYTES_MAX) {
+      throw new AppError('payload_too_large');
+    }
     return body.value;
   });
 }

@@ -9,6 +9,7 @@ import type { ApiMetrics } from '#core/platform/metrics.ts';
 import type { Sql } from '#core/platform/postgres.ts';
 import { timedStore } from '#core/platform/timed-store.ts';
 import { acceptMessages, type AcceptRow } from '#core/store/acceptance.ts';
+import { forgetContent, storeContent } from '#core/store/contents.ts';
 import { directoryStore } from '#core/store/directory.ts';
 import { createAcceptBatcher } from './accept-batcher.ts';
 import { adminRoutes } from './admin-routes.ts';
@@ -19,6 +20,7 @@ import { createCallerLookup } from './caller-lookup.ts';
 import { createCursors } from './cursor.ts';
 import type { HttpLimits } from './http-limits.ts';
 import type { HttpMetrics } from './http-metrics.ts';
+import { createLargeContents } from './large-contents.ts';
 import { NOTICE_KINDS, type Notice, type NoticeKind, type PublishNotice } from './notices.ts';
 import { createRateMemory } from './rate-memory.ts';
 import { readMessageRoutes } from './routes/read-messages.ts';
@@ -86,6 +88,13 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
     },
     metrics.database,
   );
+  const contents = timedStore(
+    {
+      storeContent: (row: AcceptRow, content: string) => storeContent(sql, row, content),
+      forgetContent: (row: AcceptRow) => forgetContent(sql, row),
+    },
+    metrics.database,
+  );
   const batcher = createAcceptBatcher({
     acceptMessages: acceptance.accept,
     wakes: {
@@ -123,6 +132,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
       sendMessageRoute({
         sql,
         batcher,
+        contents: createLargeContents(contents),
         rateMemory: createRateMemory(),
         metrics: { ...metrics, replayed: () => metrics.idempotencyReplays.inc() },
       }),

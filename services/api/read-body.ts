@@ -6,6 +6,7 @@ import { createJsonScan, type JsonScan } from './json-scan.ts';
 import type { MemoryBudget, Reservation } from './memory-budget.ts';
 import { readJson, tooManyValues, VALUES_MAX } from './read-input.ts';
 import type { SlowBodies, Upload } from './slow-bodies.ts';
+import { createTurns } from './turns.ts';
 
 export type ReadBodyDeps = {
   readonly memory: MemoryBudget;
@@ -16,6 +17,11 @@ export type ReadBodyDeps = {
 
 /** How a body is reserved whose length nobody has told. */
 const STEP_BYTES = 64 * 1024;
+/**
+ * Beyond it bodies are made something of one at a time, from the first look at the bytes until the answer: as text, as
+ * values, as what is stored and as what is sent to the database the largest takes six times its length.
+ */
+const LARGE_BYTES = 1024 * 1024;
 /** What a parsed value takes at least, and each of its copies on the way to the database. */
 const BYTES_PER_VALUE = 64;
 /** Clients come again when the bodies of now are through. */
@@ -31,10 +37,11 @@ export type ReadBody = { readonly value: unknown; readonly bytes: number };
  * or ends early, and those of `readJson`.
  */
 export function createReadBody({ memory, slow, onRefused }: ReadBodyDeps) {
+  const turns = createTurns();
   return async (
     request: FastifyRequest,
     raw: IncomingMessage,
-    { begin, ended }: RequestMoments,
+    { begin, ended, isOver }: RequestMoments,
   ): Promise<ReadBody> => {
     const bytesMax = request.routeOptions.bodyLimit;
     const length = request.headers['content-length'];
@@ -55,6 +62,10 @@ export function createReadBody({ memory, slow, onRefused }: ReadBodyDeps) {
       onSlow: () => onRefused('slow'),
     });
     if (scan.marks() > 1_000 && !reservation.grow(scan.marks() * BYTES_PER_VALUE)) throw noRoom();
+    if (bytes.length > LARGE_BYTES) {
+      ended(await turns.take());
+      if (isOver()) throw truncated();
+    }
     return { value: readJson(bytes), bytes: bytes.length };
   };
 
@@ -75,8 +86,9 @@ export class NoRoomError extends AppError {
 type RequestMoments = {
   /** Called before the first byte is read. */
   readonly begin: () => void;
-  /** Registers what is to be done when the request has ended, however it does. */
+  /** Registers what is to be done when the request has ended, however it does; at once where it has. */
   readonly ended: (then: () => void) => void;
+  readonly isOver: () => boolean;
 };
 
 /** Whose memory a request takes. */

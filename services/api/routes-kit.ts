@@ -32,6 +32,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     auth?: RouteAuth;
     docs?: RouteDocs;
+    /** How much of a long body's length does not count. */
+    exemptBytes?: (body: unknown) => number;
   }
   interface FastifyInstance {
     /** Key of idempotency fingerprints. */
@@ -107,6 +109,8 @@ export type Route<
   readonly query?: Q;
   /** Body, in camelCase; both spellings are read, unknown fields dropped and named in `warnings`. */
   readonly body?: B;
+  /** Bytes of a body beyond the usual megabyte, and those of them that do not count for it. */
+  readonly large?: { readonly bytesMax: number; readonly exempt: (body: unknown) => number };
   /** Reads an idempotency key from header or body. The body that handlers see is without it. */
   readonly idempotent?: boolean;
   /** Status of success. Default 200; 204 without `response`. */
@@ -159,7 +163,7 @@ export function defineRoute<
   return (app) => {
     const status = route.status ?? (route.response === undefined ? 204 : 200);
     const idempotent = route.idempotent ?? false;
-    const { params, query, response } = route;
+    const { params, query, response, large } = route;
     const body =
       idempotent && route.body instanceof z.ZodObject
         ? route.body.extend({ idempotencyKey: idempotencyKeyField })
@@ -175,7 +179,8 @@ export function defineRoute<
     app.route({
       method: route.method,
       url: route.path,
-      config: { auth: route.auth, docs },
+      config: { auth: route.auth, docs, ...(large === undefined ? {} : { exemptBytes: large.exempt }) },
+      ...(large === undefined ? {} : { bodyLimit: large.bytesMax }),
       schema: {
         summary: route.summary,
         ...(route.description === undefined ? {} : { description: route.description }),

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { base64Bytes, isBase64 } from '#core/domain/base64.ts';
 import { normalAddress, parseMailbox } from '#core/domain/mailbox.ts';
 import { normalNumber } from '#core/domain/phone-number.ts';
 import { pushDataFault } from '#core/domain/push-data.ts';
@@ -8,7 +9,8 @@ import { idempotencyKeyField } from './routes-kit.ts';
 import { timeField } from './time-field.ts';
 import { whatsappMedia, whatsappTemplate } from './whatsapp-fields.ts';
 
-const ATTACHMENT_BYTES_MAX = 256 * 1024;
+/** Of all attachments of a message, decoded. */
+const ATTACHMENT_BYTES_MAX = 10 * 1024 * 1024;
 const METADATA_PAIRS_MAX = 20;
 const TAGS_MAX = 10;
 
@@ -104,7 +106,15 @@ const headers = z
 const attachment = z.object({
   filename: lineText(1, 255),
   contentType: z.string().regex(/^[\w!#$&^.+-]{1,127}\/[\w!#$&^.+-]{1,127}(?:; ?[\w-]+=[\w."-]+)*$/),
-  content: z.base64().describe('Base64.'),
+  content: z
+    .string()
+    .max(Math.ceil(ATTACHMENT_BYTES_MAX / 3) * 4)
+    .refine(isBase64, {
+      message: 'Must be base64 with padding and without line breaks',
+      params: { rule: 'base64' },
+    })
+    .describe('Base64 of the standard alphabet, with padding and without line breaks.')
+    .meta({ contentEncoding: 'base64' }),
 });
 
 const Email = z.object({
@@ -123,15 +133,14 @@ const Email = z.object({
     .array(attachment)
     .max(20)
     .refine(
-      (all) =>
-        all.reduce((sum, { content }) => sum + Buffer.byteLength(content, 'base64'), 0) <=
-        ATTACHMENT_BYTES_MAX,
+      (all) => all.reduce((sum, { content }) => sum + base64Bytes(content), 0) <= ATTACHMENT_BYTES_MAX,
       {
-        message: 'Must have at most 256 KiB in all',
+        message: 'Must have at most 10 MiB in all',
         params: { rule: 'max' },
       },
     )
-    .optional(),
+    .optional()
+    .describe('At most 20, and 10 MiB in all, decoded.'),
   ...every,
 });
 
@@ -189,4 +198,17 @@ export type SendMessage = z.output<typeof SendMessage>;
 
 function issue(field: string, rule: string, message: string) {
   return { code: 'custom' as const, path: [field], params: { rule }, message };
+}
+
+/** Of a whole request; attachments of 10 MiB in base64 are 14. */
+export const SEND_BYTES_MAX = 15 * 1024 * 1024;
+
+/** The length of attachments in a body that nobody has looked at yet: what is left of it has a megabyte, as all bodies. */
+export function attachedLength(body: unknown): number {
+  const { attachments } = (body ?? {}) as { attachments?: unknown };
+  if (!Array.isArray(attachments)) return 0;
+  return attachments.reduce<number>((sum, attachment) => {
+    const { content } = (attachment ?? {}) as { content?: unknown };
+    return typeof content === 'string' ? sum + content.length : sum;
+  }, 0);
 }

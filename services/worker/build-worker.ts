@@ -9,6 +9,7 @@ import { createAccountStatus } from './account-status.ts';
 import { createAccounts } from './accounts.ts';
 import { createBreakers } from './breakers.ts';
 import type { Credentials } from './credentials.ts';
+import { createContents } from './contents.ts';
 import { createDeliver } from './deliver.ts';
 import { createDispatcher, type Dispatcher } from './dispatcher.ts';
 import type { WorkerEvents } from './events.ts';
@@ -31,6 +32,8 @@ export type WorkerSettings = {
   readonly deadlineMs: number;
   /** How long a claim is ours; what is not recorded by then counts as lost. */
   readonly leaseMs: number;
+  /** Of contents at once that are stored apart from their messages. */
+  readonly largeContentBytesMax: number;
   /** Between two looks for what no wake-up brought. */
   readonly sweepMs: number;
 };
@@ -62,6 +65,7 @@ export type Worker = {
 type Health = Breaker['health'];
 
 const RECEIPTS_AT_ONCE = 200;
+const CONTENTS_AT_ONCE = 100;
 const TENANT_RECHECK_MS = 400;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
@@ -80,8 +84,15 @@ export function buildWorker(deps: WorkerDeps): Worker {
   const breakers = createBreakers(healthChanged, now);
   const accounts = createAccounts(store, deps.credentials);
   const noteAccount = createAccountStatus({ store, breakers, onMoved: events.accountMoved });
+  const contents = createContents({
+    store,
+    bytesMax: settings.largeContentBytesMax,
+    // With it the call still ends well within the lease.
+    patienceMs: settings.leaseMs / 4,
+  });
   const deliver = createDeliver({
     accounts,
+    contents,
     breakers,
     contextOf,
     deadlineMs: settings.deadlineMs,
@@ -137,6 +148,9 @@ export function buildWorker(deps: WorkerDeps): Worker {
       }),
     ),
     forget: task('forget', MINUTE_MS, () => store.forgetReplacedSecrets()),
+    contents: task('contents', MINUTE_MS, async () => {
+      while ((await store.settleContents(CONTENTS_AT_ONCE)) === CONTENTS_AT_ONCE);
+    }),
     maintain: task('maintain', HOUR_MS, async () => {
       const result = await store.maintain();
       if (result === 'elsewhere') return;

@@ -49,6 +49,10 @@ const deliveryEnv = defineEnvGroup({
       'How long a claimed message belongs to one worker, in milliseconds. At least twice the provider deadline: what is not recorded by then counts as an ambiguous call.',
       { min: 1_000, max: 600_000, default: 60_000 },
     ),
+    LARGE_CONTENT_BYTES_MAX: whole(
+      'Large contents, such as attachments, that one process sends at once, in bytes; others wait. The process takes up to five times as much for them.',
+      { min: 16_777_216, max: 17_179_869_184, default: 67_108_864 },
+    ),
     SWEEP_INTERVAL_MS: whole('Between two looks for due timers and lost wake-ups, in milliseconds.', {
       min: 50,
       max: 60_000,
@@ -85,6 +89,7 @@ const deliveryEnv = defineEnvGroup({
         queuedMax: e.QUEUED_MAX,
         deadlineMs: e.PROVIDER_DEADLINE_MS,
         leaseMs: e.LEASE_MS,
+        largeContentBytesMax: e.LARGE_CONTENT_BYTES_MAX,
         sweepMs: e.SWEEP_INTERVAL_MS,
       } satisfies WorkerSettings,
       credentials: { entriesMax: e.CREDENTIALS_CACHE_MAX, ttlMs: e.CREDENTIALS_TTL_SECONDS * 1_000 },

@@ -9,9 +9,11 @@ import { simulatorFor } from '#providers/registry.ts';
 import { withSpan } from '#core/platform/telemetry.ts';
 import type { Account, Accounts } from './accounts.ts';
 import type { Breakers } from './breakers.ts';
+import type { Contents } from './contents.ts';
 
 export type DeliverDeps = {
   readonly accounts: Accounts;
+  readonly contents: Contents;
   readonly breakers: Breakers;
   readonly contextOf: (call: ProviderCall) => ProviderContext;
   /** Total time of one provider call in milliseconds. */
@@ -39,7 +41,27 @@ async function deliver(message: ClaimedMessage, deps: DeliverDeps): Promise<Deli
   if (deps.isStopping()) return { outcome: { kind: 'not_started', reason: 'shutdown' }, provider: undefined };
   const found = await accountOf(message, deps.accounts);
   if ('outcome' in found) return { outcome: found.outcome, provider: undefined };
-  const { account } = found;
+  const loaded = await deps.contents.load(message);
+  if (loaded.kind !== 'ready')
+    return { outcome: withoutContent(loaded.kind), provider: found.account.provider };
+  try {
+    return await deliverLoaded({ ...message, content: loaded.content }, found.account, deps);
+  } finally {
+    loaded.release();
+  }
+}
+
+function withoutContent(kind: 'unavailable' | 'gone'): AttemptOutcome {
+  return kind === 'unavailable'
+    ? { kind: 'not_started', reason: 'content_unavailable' }
+    : { kind: 'rejected_permanent', failure: { class: 'unknown', code: 'content_deleted' } };
+}
+
+async function deliverLoaded(
+  message: ClaimedMessage,
+  account: Account,
+  deps: DeliverDeps,
+): Promise<Delivered> {
   const refusal = contentRefusal(account.provider, message.content);
   if (refusal !== undefined) return { outcome: refusal, provider: account.provider };
   // What a simulator answers is the recipient's choice, and says nothing about an account.

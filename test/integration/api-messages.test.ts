@@ -226,20 +226,6 @@ describe('rules of fields', () => {
     }
   });
 
-  test('attachments have 256 KiB in all', async () => {
-    const attachment = (bytes: number) => ({
-      filename: 'a.bin',
-      contentType: 'application/octet-stream',
-      content: Buffer.alloc(bytes).toString('base64'),
-    });
-    expect(
-      (await post({ ...LEAST.email, attachments: [attachment(131_072), attachment(131_072)] })).status,
-    ).toBe(202);
-    expect(
-      await post({ ...LEAST.email, attachments: [attachment(131_072), attachment(131_073)] }),
-    ).toMatchObject(refusal('attachments', 'max'));
-  });
-
   test('metadata has 20 pairs and tags are ten at most', async () => {
     const pairs = (n: number) => Object.fromEntries(Array.from({ length: n }, (_, i) => [`k${i}`, 'v']));
     expect((await post({ ...LEAST.sms, metadata: pairs(20), tags: Array(10).fill('t') })).status).toBe(202);

@@ -98,6 +98,27 @@ async function sent(tenant: StackTenant, body: Record<string, unknown>): Promise
   return id;
 }
 
+test('ten megabytes of attachments arrive byte for byte', async () => {
+  const tenant = await stack.tenant(['email']);
+  const files = [randomBytes(9 * 1024 * 1024), randomBytes(1024 * 1024)];
+  const mark = newMark();
+  await sent(tenant, {
+    channel: 'email',
+    ...MESSAGE.email(mark),
+    attachments: files.map((bytes, i) => ({
+      filename: `${i}.bin`,
+      contentType: 'application/octet-stream',
+      content: bytes.toString('base64'),
+    })),
+  });
+  const mail = stack.smtp.received.find(({ raw }) => raw.includes(mark))?.raw ?? '';
+  const arrived = mail
+    .split(/^--.*$/m)
+    .filter((part) => /^content-disposition: attachment/im.test(part))
+    .map((part) => Buffer.from(part.slice(part.indexOf('\r\n\r\n')), 'base64'));
+  expect(arrived.map((bytes, i) => files[i]?.equals(bytes))).toEqual([true, true]);
+});
+
 describe('a message', () => {
   let tenant: StackTenant;
   beforeAll(async () => {

@@ -72,6 +72,7 @@ async function setup(settings: Partial<WorkerSettings> = {}) {
         queuedMax: 1_000,
         deadlineMs: 1_000,
         leaseMs: 60_000,
+        largeContentBytesMax: 16_777_216,
         sweepMs: 100,
         ...settings,
         ...overrides,

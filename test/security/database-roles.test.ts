@@ -3,7 +3,7 @@ import { postgres } from '#core/platform/postgres-driver.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ProviderAccountId, TenantId } from '#core/domain/ids.ts';
 import { secret } from '#core/domain/secret.ts';
-import { openPostgres, type Postgres, type Sql } from '#core/platform/postgres.ts';
+import { openPostgres, type Postgres, type Sql, type TransactionSql } from '#core/platform/postgres.ts';
 import { countApiKeys, listApiKeys } from '#core/store/api-keys.ts';
 import { scanAudit } from '#core/store/audit-log.ts';
 import { listMembers } from '#core/store/members.ts';
@@ -76,6 +76,8 @@ async function seedEverything(): Promise<SeededTenant & { providerId: string }> 
     values (${id}, ${purge_on}, ${tenantId}, 'message.sent', 'worker', now())`;
   await admin`insert into receipts (tenant_id, message_id, purge_on, attempt, receipt, apply_at)
     values (${tenantId}, ${id}, ${purge_on}, 1, 'sent', now())`;
+  await admin`insert into message_contents values (${id}, ${purge_on}, ${tenantId}, '{}')`;
+  await admin`insert into unsettled_contents values (${id}, ${purge_on}, ${tenantId})`;
   await admin`insert into tenant_progress (tenant_id) values (${tenantId}) on conflict do nothing`;
   await admin`insert into provider_rates values (${providerId}, 0, 0)`;
   await admin`insert into gone_resources (uid) values (${tenantId})`;
@@ -236,6 +238,22 @@ describe('the database keeps tenants apart', () => {
         await tx`select * from replace_provider_secret(${b.tenantId}, ${b.providerId}, 'stolen', '1 minute')`,
       ).toEqual([]);
     });
+  });
+
+  test("a content is stored for the transaction's tenant, and nobody forgets another's", async () => {
+    const id = randomUUID();
+    const as = (tenantId: string, work: (tx: TransactionSql) => Promise<unknown>) =>
+      withTenant(api.sql, tenantId as TenantId, work);
+    const owners = () => admin`select tenant_id from message_contents where message_id = ${id}`;
+    await as(b.tenantId, (tx) => tx`select store_content(${id}, now(), 30, '{}')`);
+    await as(a.tenantId, (tx) => tx`select forget_content(${id})`);
+    await api.sql`select forget_content(${id})`;
+    expect(await owners()).toEqual([{ tenant_id: b.tenantId }]);
+    await expect(api.sql`select store_content(${randomUUID()}, now(), 30, '{}')`).rejects.toThrow(
+      /null value/,
+    );
+    await as(b.tenantId, (tx) => tx`select forget_content(${id})`);
+    expect(await owners()).toEqual([]);
   });
 
   test('no function of the schema can be called by everybody', async () => {

@@ -141,7 +141,7 @@ describe('too much', () => {
 
   test('of an announced body is refused before it is sent', async () => {
     const head = `POST /v1/messages HTTP/1.1\r\nHost: a\r\nX-Service-Key: ${key}\r\nContent-Type: application/json\r\n`;
-    const answer = await exchangeRaw(target.port, `${head}Content-Length: ${10 * MIB}\r\n\r\n`);
+    const answer = await exchangeRaw(target.port, `${head}Content-Length: ${16 * MIB}\r\n\r\n`);
     expect(statusesOf(answer)).toEqual([413]);
   });
 

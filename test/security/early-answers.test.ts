@@ -28,7 +28,7 @@ const json = { 'content-type': 'application/json' };
 
 async function cases(): Promise<Record<string, Case>> {
   const blind = await target.key({}, ['messages:read']);
-  const send = { path: '/v1/messages', bytes: 12 * MIB };
+  const send = { path: '/v1/messages', bytes: 16 * MIB };
   return {
     'too much': { ...send, headers: { ...json, 'x-service-key': key }, answer: [413, 'payload_too_large'] },
     'no key': { ...send, headers: json, answer: [401, 'unauthenticated'] },

@@ -102,6 +102,7 @@ function startWorker(sql: Sql): void {
       queuedMax: 1_000,
       deadlineMs: 2_000,
       leaseMs: 60_000,
+      largeContentBytesMax: 16_777_216,
       sweepMs: 100,
     },
   });

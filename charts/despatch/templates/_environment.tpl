@@ -120,6 +120,7 @@ QUEUED_MAX: {{ $worker.queuedMax | int64 | quote }}
 PROVIDER_DEADLINE_MS: {{ $worker.providerDeadlineMs | int64 | quote }}
 LEASE_MS: {{ $worker.leaseMs | int64 | quote }}
 SWEEP_INTERVAL_MS: {{ $worker.sweepIntervalMs | int64 | quote }}
+LARGE_CONTENT_BYTES_MAX: {{ $worker.largeContentBytesMax | int64 | quote }}
 CREDENTIALS_CACHE_MAX: {{ $worker.credentials.cacheMax | int64 | quote }}
 CREDENTIALS_TTL_SECONDS: {{ $worker.credentials.ttlSeconds | int64 | quote }}
 SHUTDOWN_GRACE_MS: {{ $worker.shutdownGraceMs | int64 | quote }}

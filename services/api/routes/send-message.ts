@@ -10,19 +10,20 @@ import { CHANNELS, type Channel } from '#core/domain/channel.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import type { LimitName } from '#core/domain/plan.ts';
 import type { Sql } from '#core/platform/postgres.ts';
-import type { Verdict } from '#core/store/acceptance.ts';
+import type { AcceptRow, Verdict } from '#core/store/acceptance.ts';
 import { listSenders, type Sender } from '#core/store/messages.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import type { AcceptBatcher } from '../accept-batcher.ts';
 import { earlierAnswer } from '../admin-change.ts';
 import { rateHeaders } from '../app.ts';
 import type { KeyCaller } from '../auth.ts';
+import { INLINE_BYTES_MAX, type LargeContents } from '../large-contents.ts';
 import type { RateMemory } from '../rate-memory.ts';
 import { messageWarnings, serves } from '../message-warnings.ts';
 import { warningsField, withWarnings } from '../request-warnings.ts';
 import { newMessageRow, sendRateLimit, sendsPerMinute, type Accepted } from '../new-message.ts';
 import { defineRoute, type Answer, type RouteContext, type RouteModule } from '../routes-kit.ts';
-import { SendMessage } from '../send-message-schema.ts';
+import { attachedLength, SEND_BYTES_MAX, SendMessage } from '../send-message-schema.ts';
 
 export type AcceptMetrics = {
   readonly accepted: (channel: Channel, tenantId: TenantId) => void;
@@ -33,6 +34,7 @@ export type AcceptMetrics = {
 export type SendMessageDeps = {
   readonly sql: Sql;
   readonly batcher: AcceptBatcher;
+  readonly contents: LargeContents;
   readonly rateMemory: RateMemory;
   readonly metrics: AcceptMetrics;
 };
@@ -55,7 +57,7 @@ type Context = RouteContext<{ kind: 'key'; scope: 'messages:send' }, object, obj
 
 /** `POST /v1/messages`. For a warm key, one commit shared with other requests is the only call to the database. */
 export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
-  const { sql, batcher, rateMemory, metrics } = deps;
+  const { sql, batcher, contents, rateMemory, metrics } = deps;
 
   /** Checks that time or settings can turn against a request. A replay of what once passed them stays good. */
   async function prepare({ body, caller, idempotency, warnings, request }: Context) {
@@ -108,11 +110,29 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
       metrics.replayed();
       return replayOf(earlier.body);
     }
-    const verdict = await batcher.accept(row, sizeOf(context)).catch((error: unknown) => {
+    const isLarge = context.request.bodyBytes > INLINE_BYTES_MAX;
+    if (isLarge) {
+      // What has been stored before need not be stored again to find that out.
+      const earlier = await earlierAnswer<Accepted>(sql, caller.tenant.id, idempotency);
+      if (earlier !== null) {
+        metrics.replayed();
+        return replayOf(earlier.body);
+      }
+    }
+    const verdict = await accept(row, isLarge, context.request.bodyBytes).catch((error: unknown) => {
       metrics.rejected('dependency', caller.tenant.id);
       throw error;
     });
     return answerFor(verdict, row.response, caller, row.rate_per_minute);
+  }
+
+  /** The bytes that a request waits with: its body, of which attachments and texts are all that can be large. */
+  async function accept(row: AcceptRow, isLarge: boolean, bytes: number): Promise<Verdict> {
+    if (!isLarge) return batcher.accept(row, ROW_BYTES + bytes);
+    const light = await contents.takeApart(row);
+    const verdict = await batcher.accept(light, ROW_BYTES);
+    if (verdict.verdict !== 'accepted') void contents.forget(row);
+    return verdict;
   }
 
   function answerFor(
@@ -157,9 +177,10 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
     tag: 'Messages',
     summary: 'Send a message',
     description:
-      'Answers as soon as the message is stored and queued. `to` is an E.164 number for sms and whatsapp, an email address for email, a device token for push.',
+      'Answers as soon as the message is stored and queued. `to` is an E.164 number for sms and whatsapp, an email address for email, a device token for push. A request has at most 1 MiB, and up to 15 MiB with attachments.',
     auth: { kind: 'key', scope: 'messages:send' },
     body: SendMessage,
+    large: { bytesMax: SEND_BYTES_MAX, exempt: attachedLength },
     idempotent: true,
     status: 202,
     response: AcceptedMessage,
@@ -210,7 +231,5 @@ function replayOf(body: Accepted): Answer<Accepted> {
   return { body, replayed: true, messageId: body.id };
 }
 
-/** What a waiting request roughly takes: its body, of which attachments and texts are all that can be large. */
-function sizeOf({ request }: Context): number {
-  return 1_024 + request.bodyBytes;
-}
+/** What a waiting request takes beyond its body. */
+const ROW_BYTES = 1_024;

@@ -91,3 +91,12 @@ export type OutboundMessage =
   | (Envelope & { readonly channel: 'whatsapp'; readonly content: WhatsappContent });
 
 export type OutboundFor<C extends OutboundMessage['channel']> = Extract<OutboundMessage, { channel: C }>;
+
+/** What a message holds in place of a content that is stored apart from it, for its size. */
+export type ContentApart = { readonly storedBytes: number };
+
+/** Undefined where the content is there itself. */
+export function contentApart(content: unknown): ContentApart | undefined {
+  const { storedBytes } = (content ?? {}) as { storedBytes?: unknown };
+  return typeof storedBytes === 'number' ? { storedBytes } : undefined;
+}

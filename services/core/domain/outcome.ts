@@ -28,6 +28,7 @@ export const NOT_STARTED_REASONS = [
   'provider_rate',
   'shutdown',
   'credentials_unavailable',
+  'content_unavailable',
 ] as const;
 export type NotStartedReason = (typeof NOT_STARTED_REASONS)[number];
 export type NotStarted = { readonly kind: 'not_started'; readonly reason: NotStartedReason };

@@ -48,6 +48,7 @@ const NOT_STARTED_DELAY_MS: Readonly<Record<NotStartedReason, number>> = {
   shutdown: 0,
   provider_rate: 1_000,
   credentials_unavailable: 2_000,
+  content_unavailable: 2_000,
   breaker_open: 5_000,
 };
 

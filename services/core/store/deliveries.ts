@@ -145,6 +145,18 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
       const rows = await bounded(sql<{ id: string }[]>`select complete(${asJson(sql, batch)}) as id`);
       return new Set(rows.map((row) => row.id));
     },
+    /** A content that is stored apart from its message; null where there is none any more. */
+    async loadContent({ id, purgeOn }: Pick<ClaimedMessage, 'id' | 'purgeOn'>): Promise<unknown> {
+      const [row] = await bounded(
+        sql<{ content: string | null }[]>`select load_content(${id}, ${purgeOn}) as content`,
+      );
+      return row?.content == null ? null : (JSON.parse(row.content) as unknown);
+    },
+    /** Deletes contents whose messages were never accepted. Returns how many it has looked at. */
+    async settleContents(most: number): Promise<number> {
+      const [row] = await bounded(sql<{ n: number }[]>`select settle_contents(${most}) as n`);
+      return row?.n ?? 0;
+    },
     async applyReceipts(most: number): Promise<number> {
       const [row] = await bounded(sql<{ n: number }[]>`select apply_receipts(${most}) as n`);
       return row?.n ?? 0;

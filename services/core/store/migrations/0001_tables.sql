@@ -290,7 +290,29 @@ create view events with (security_invoker) as
     jsonb_strip_nulls(jsonb_build_object('attempt', number, 'reason', message_reason, 'failure', message_failure)), ended_at
   from attempt_log where message_status <> 'queued';
 
+-- Contents too large to travel with their messages, whose own `content` then says no more than how large it is. One is
+-- written before its message is accepted, read by the worker that sends it, and goes when the message's content goes.
+create table message_contents (
+  message_id uuid not null,
+  purge_on date not null,
+  tenant_id uuid not null,
+  content text not null,
+  primary key (message_id, purge_on)
+) partition by range (purge_on);
+-- Nearly all of one is attachments in base64, and no compression makes those smaller.
+alter table message_contents alter content set storage external;
+
+-- Contents of which nobody has looked yet whether their messages were accepted.
+create table unsettled_contents (
+  message_id uuid primary key,
+  purge_on date not null,
+  tenant_id uuid not null,
+  stored_at timestamptz not null default now()
+);
+create index unsettled_contents_age on unsettled_contents (stored_at);
+
 create table messages_default partition of messages default;
+create table message_contents_default partition of message_contents default;
 create table message_states_default partition of message_states default with (fillfactor = 50);
 create table attempt_log_default partition of attempt_log default;
 create table event_log_default partition of event_log default;
@@ -365,8 +387,8 @@ do $$
 declare t text;
 begin
   foreach t in array array['tenant_limits', 'members', 'api_keys', 'providers', 'audit_log', 'messages',
-    'message_states', 'due', 'attempt_log', 'event_log', 'receipts', 'idempotency_keys', 'tenant_usage', 'tenant_progress',
-    'messages_default', 'message_states_default', 'attempt_log_default', 'event_log_default',
+    'message_states', 'message_contents', 'unsettled_contents', 'due', 'attempt_log', 'event_log', 'receipts', 'idempotency_keys', 'tenant_usage', 'tenant_progress',
+    'messages_default', 'message_states_default', 'message_contents_default', 'attempt_log_default', 'event_log_default',
     'idempotency_keys_default']
   loop
     execute format('alter table %I enable row level security', t);

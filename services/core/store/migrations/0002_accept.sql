@@ -422,3 +422,26 @@ begin
     select r.ord, verdicts[r.ord], replies[r.ord], retry[r.ord], remain[r.ord], purge_day(now(), r.retention_days)
     from unnest(rows) r order by r.ord;
 end $$;
+
+-- Large contents ---------------------------------------------------------------------------------------------------------
+-- One of them never waits in a batch with others: it is stored by itself, before its message is accepted.
+
+-- Of the transaction's tenant.
+create function store_content(of_message uuid, accepted timestamptz, retention_days integer, of_content text)
+returns void language sql security definer set search_path = despatch, pg_temp as $$
+  insert into unsettled_contents (message_id, purge_on, tenant_id)
+  values (of_message, purge_day(accepted, retention_days), current_tenant());
+  insert into message_contents (message_id, purge_on, tenant_id, content)
+  values (of_message, purge_day(accepted, retention_days), current_tenant(), of_content);
+$$;
+
+-- Deletes the content of a message of that tenant that was refused. That of an accepted one stays.
+create function forget_content(of_message uuid) returns void
+language sql security definer set search_path = despatch, pg_temp as $$
+  with refused as (
+    delete from unsettled_contents u where u.message_id = of_message and u.tenant_id = current_tenant()
+      and not exists (select from messages m where m.id = u.message_id and m.purge_on = u.purge_on)
+    returning u.message_id, u.purge_on
+  )
+  delete from message_contents c using refused r where c.message_id = r.message_id and c.purge_on = r.purge_on
+$$;

@@ -104,6 +104,9 @@ begin
   update messages m set content = null
   from unnest(ids, purges) as u (id, purge)
   where m.id = u.id and m.purge_on = u.purge and m.content_retention = 'discard';
+  delete from message_contents c using unnest(ids, purges) as u (id, purge)
+  where c.message_id = u.id and c.purge_on = u.purge and exists (
+    select from messages m where m.id = u.id and m.purge_on = u.purge and m.content is null);
   insert into event_log (message_id, purge_on, tenant_id, type, source, at)
   select s.id, s.purge_on, s.tenant_id, 'message.' || to_status, of_source, at_now
   from unnest(ids, purges) as u (id, purge) join message_states s on s.id = u.id and s.purge_on = u.purge;
@@ -479,6 +482,8 @@ begin
     update messages m set content = null
     from unnest(rows) r
     where m.id = r.id and m.purge_on = r.purge_on and r.discard and r.status in ('sent', 'failed', 'unknown');
+    delete from message_contents c using unnest(rows) r
+    where c.message_id = r.id and c.purge_on = r.purge_on and r.discard and r.status in ('sent', 'failed', 'unknown');
   end if;
 
   if exists (select from unnest(rows) r where r.receipts is not null) then
@@ -551,6 +556,32 @@ begin
     end if;
   end loop;
   return seen;
+end $$;
+
+-- Large contents -----------------------------------------------------------------------------------------------------
+
+-- Null where there is none any more.
+create function load_content(of_message uuid, of_purge date) returns text
+language sql stable security definer set search_path = despatch, pg_temp as $$
+  select c.content from message_contents c where c.message_id = of_message and c.purge_on = of_purge
+$$;
+
+-- Deletes contents whose messages were never accepted: refused by an api that could not say so any more. Long after any
+-- accept has ended. Returns how many contents it has looked at.
+create function settle_contents(most integer) returns integer
+language plpgsql security definer set search_path = despatch, pg_temp as $$
+declare
+  ids uuid[];
+  purges date[];
+begin
+  select array_agg(x.message_id), array_agg(x.purge_on) into ids, purges from (
+    select u.message_id, u.purge_on from unsettled_contents u where u.stored_at < now() - interval '15 minutes'
+    order by u.stored_at limit most for update skip locked) x;
+  delete from message_contents c using unnest(ids, purges) as u (id, purge)
+  where c.message_id = u.id and c.purge_on = u.purge
+    and not exists (select from messages m where m.id = u.id and m.purge_on = u.purge);
+  delete from unsettled_contents where message_id = any (ids);
+  return coalesce(cardinality(ids), 0);
 end $$;
 
 -- Sweep ----------------------------------------------------------------------------------------------------------------

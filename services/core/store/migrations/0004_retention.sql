@@ -4,7 +4,7 @@
 
 create function partition_names() returns table (parent text, options text) language sql immutable as $$
   values ('messages', ''), ('message_states', ' with (fillfactor = 50)'), ('attempt_log', ''), ('event_log', ''),
-    ('idempotency_keys', '')
+    ('message_contents', ''), ('idempotency_keys', '')
 $$;
 
 -- Whether the partition of a week has served its time. Rows of messages lie under the Monday on which their retention is
@@ -60,7 +60,7 @@ begin
     return false;
   end if;
   -- Built apart and attached: readers and writers of the parent are not stopped, but those of its default partition are.
-  execute format('create table %I (like %I including defaults including generated)%s', name, of_parent, storage);
+  execute format('create table %I (like %I including defaults including generated including storage)%s', name, of_parent, storage);
   execute format('alter table %I enable row level security', name);
   execute format('alter table %I force row level security', name);
   execute format('create policy definer on %I to despatch_definer using (true) with check (true)', name);
@@ -89,6 +89,7 @@ declare
 begin
   delete from messages_default where has_served('messages', purge_on, today);
   delete from message_states_default where has_served('message_states', purge_on, today);
+  delete from message_contents_default where has_served('message_contents', purge_on, today);
   delete from attempt_log_default where has_served('attempt_log', purge_on, today);
   delete from event_log_default where has_served('event_log', purge_on, today);
   delete from idempotency_keys_default where has_served('idempotency_keys', generation, today);

@@ -5,7 +5,8 @@ revoke all on all functions in schema despatch from public;
 grant execute on function current_tenant(), schema_version() to despatch_api, despatch_worker, despatch_controller;
 
 grant execute on function
-  accept(json, integer), take_rate(uuid, integer),
+  accept(json, integer), store_content(uuid, timestamptz, integer, text), forget_content(uuid),
+  take_rate(uuid, integer),
   claim_idempotency(bytea[], uuid[], bytea[], smallint, jsonb[]),
   store_idempotent_response(bytea[], smallint[], jsonb[], bytea[]),
   release_idempotency(bytea[]),
@@ -20,6 +21,7 @@ grant execute on function
   claim(uuid[], date[], text, integer, uuid[]),
   claim_due(uuid, integer, integer, text, integer, uuid[], boolean),
   waiting_messages(uuid, integer, integer), end_refused(uuid, date),
+  load_content(uuid, date), settle_contents(integer),
   complete(json), apply_receipts(integer), due_tenants(),
   hold_tenant(uuid, integer), release_tenant(uuid, integer),
   load_providers(uuid[]), note_provider_result(uuid, integer, boolean, text), note_provider_health(uuid, text),

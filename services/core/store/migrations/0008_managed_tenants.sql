@@ -225,6 +225,8 @@ begin
     delete from attempt_log a using unnest(ids, purges) as u (id, purge) where a.message_id = u.id and a.purge_on = u.purge;
     delete from event_log e using unnest(ids, purges) as u (id, purge) where e.message_id = u.id and e.purge_on = u.purge;
     delete from message_states s using unnest(ids, purges) as u (id, purge) where s.id = u.id and s.purge_on = u.purge;
+    delete from message_contents c using unnest(ids, purges) as u (id, purge)
+    where c.message_id = u.id and c.purge_on = u.purge;
     delete from messages m using unnest(ids, purges) as u (id, purge) where m.id = u.id and m.purge_on = u.purge;
     return query select 'deleted', cardinality(ids), who;
     return;
@@ -271,6 +273,10 @@ begin
   delete from provider_rates r where r.provider_id in (select p.id from providers p where p.tenant_id = who);
   delete from due d where d.tenant_id = who;
   delete from receipts r where r.tenant_id = who;
+  -- Of messages that were never accepted.
+  delete from message_contents c using unsettled_contents u
+  where u.tenant_id = who and c.message_id = u.message_id and c.purge_on = u.purge_on;
+  delete from unsettled_contents u where u.tenant_id = who;
   delete from audit_log a where a.tenant_id = who;
   select array_agg(m.user_id) into people from members m where m.tenant_id = who;
   delete from tenant_usage u where u.tenant_id = who;

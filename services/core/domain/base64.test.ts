@@ -1,0 +1,33 @@
+import { randomBytes } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { base64Bytes, isBase64 } from './base64.ts';
+
+test.each([0, 1, 2, 3, 100, 196_607, 196_608, 196_609, 1_000_000])(
+  '%i bytes are read as what they are',
+  (size) => {
+    const text = randomBytes(size).toString('base64');
+    expect([isBase64(text), base64Bytes(text)]).toEqual([true, size]);
+  },
+);
+
+test.each([
+  ['no padding', 'YQ'],
+  ['half a padding', 'YQ='],
+  ['padding alone', '===='],
+  ['a line break', 'YWFh\nYWFh'],
+  ['a space', 'YWFh YWFh'],
+  ['the alphabet of URLs', '_-_-'],
+  ['bits that no encoder writes', 'YR=='],
+  ['text after the padding', 'YQ==YQ=='],
+  ['padding at the end of a slice', `${'YWFh'.repeat(65_535)}YQ==${'YWFh'.repeat(10)}`],
+  ['other characters', 'é€'],
+])('%s is refused', (_name, text) => {
+  expect(isBase64(text)).toBe(false);
+});
+
+test('ten megabytes take a moment', () => {
+  const text = randomBytes(10 * 1024 * 1024).toString('base64');
+  const started = performance.now();
+  expect(isBase64(text)).toBe(true);
+  expect(performance.now() - started).toBeLessThan(1_000);
+});

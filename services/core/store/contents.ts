@@ -1,0 +1,26 @@
+import type { TenantId } from '#core/domain/ids.ts';
+import type { Sql } from '#core/platform/postgres.ts';
+import type { AcceptRow } from './acceptance.ts';
+import { withTenant } from './tenant-scope.ts';
+
+/** Longer than other transactions have: it is fifteen megabytes that travel. */
+const STORE_DEADLINE_MS = 10_000;
+
+/**
+ * Stores a message's content apart from it, before the message is accepted.
+ * @throws DatabaseDeadlineError: nobody knows then whether it is stored; what is without a message is deleted later.
+ */
+export async function storeContent(sql: Sql, row: AcceptRow, content: string): Promise<void> {
+  const { id, tenant_id, enqueued_at, retention_days } = row;
+  await withTenant(
+    sql,
+    tenant_id as TenantId,
+    (tx) => tx`select store_content(${id}, ${enqueued_at}, ${retention_days}, ${content})`,
+    STORE_DEADLINE_MS,
+  );
+}
+
+/** Deletes what was stored for a message that was then refused. */
+export async function forgetContent(sql: Sql, { id, tenant_id }: AcceptRow): Promise<void> {
+  await withTenant(sql, tenant_id as TenantId, (tx) => tx`select forget_content(${id})`, STORE_DEADLINE_MS);
+}

@@ -1,0 +1,81 @@
+import { contentApart } from '#core/domain/content.ts';
+import type { ClaimedMessage, DeliveryStore } from '#core/store/deliveries.ts';
+
+export type LoadedContent =
+  | { readonly kind: 'ready'; readonly content: unknown; readonly release: () => void }
+  /** Not now: others take the room, or the database gives no answer. */
+  | { readonly kind: 'unavailable' }
+  /** It was deleted after its message had been claimed. */
+  | { readonly kind: 'gone' };
+
+export type Contents = {
+  /** Room is taken for as long as the content is in use; `release` gives it back. */
+  readonly load: (message: ClaimedMessage) => Promise<LoadedContent>;
+};
+
+export type ContentsOptions = {
+  readonly store: Pick<DeliveryStore, 'loadContent'>;
+  /** Of all contents at once that are stored apart from their messages. */
+  readonly bytesMax: number;
+  /** How long one waits for room, in milliseconds. */
+  readonly patienceMs: number;
+};
+
+type Waiting = { readonly bytes: number; readonly enter: () => void };
+
+/** Fetches the contents that are too large to come with a claim, no more of them than there is room for. */
+export function createContents({ store, bytesMax, patienceMs }: ContentsOptions): Contents {
+  let free = bytesMax;
+  const waiting = new Set<Waiting>();
+
+  function admit(): void {
+    // In the order of their coming: a large one is not passed over for ever.
+    for (const one of waiting) {
+      if (one.bytes > free) return;
+      waiting.delete(one);
+      free -= one.bytes;
+      one.enter();
+    }
+  }
+
+  function room(bytes: number): Promise<boolean> {
+    return new Promise((resolve) => {
+      const one: Waiting = {
+        bytes,
+        enter() {
+          clearTimeout(timer);
+          resolve(true);
+        },
+      };
+      const timer = setTimeout(() => {
+        waiting.delete(one);
+        resolve(false);
+        admit();
+      }, patienceMs);
+      waiting.add(one);
+      admit();
+    });
+  }
+
+  return {
+    async load(message) {
+      const apart = contentApart(message.content);
+      if (apart === undefined) return { kind: 'ready', content: message.content, release: () => {} };
+      const bytes = Math.min(apart.storedBytes, bytesMax);
+      if (!(await room(bytes))) return { kind: 'unavailable' };
+      const release = (): void => {
+        free += bytes;
+        admit();
+      };
+      try {
+        const content = await store.loadContent(message);
+        if (content !== null) return { kind: 'ready', content, release };
+        release();
+        return { kind: 'gone' };
+      } catch {
+        release();
+        return { kind: 'unavailable' };
+      }
+    },
+  };
+}
