@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util';
 import { configTable } from '#core/platform/config-table.ts';
 import { generateChart } from '../deploy/chart/generate-chart.ts';
 import { readDeployments } from './configuration.ts';
+import { generateOpenapi } from './api/generate-openapi.ts';
 import { generateCrds } from './controller/generate-crds.ts';
 import { generateRegistry } from './providers/generate.ts';
 
@@ -14,6 +15,7 @@ const { values } = parseArgs({ options: { check: { type: 'boolean', default: fal
 await put('services/providers/registry.gen.ts', await generateRegistry(new URL('providers/', here)));
 await put('services/CONFIGURATION.md', configTable(await readDeployments(here)));
 for (const { path, text } of generateCrds()) await put(path, text);
+await put('services/api/openapi.json', await generateOpenapi());
 const chart = await generateChart(new URL('../charts/despatch/', here));
 await put('charts/despatch/values.schema.json', chart.schema);
 await put('charts/despatch/README.md', chart.readme);

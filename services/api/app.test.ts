@@ -15,8 +15,10 @@ async function setup(
   const route = defineRoute({
     method: 'POST',
     path: '/v1/things/:id',
+    operation: 'makeThing',
     summary: 'Make a thing',
-    tag: 'Things',
+    description: 'For this test.',
+    tag: 'Messages',
     auth: { kind: 'none' },
     params: z.object({ id: z.string() }),
     response: z.object({ id: z.string() }),
@@ -66,8 +68,10 @@ test('answers that nobody reads are held up to a bound, in the name of who asks'
   const long = defineRoute({
     method: 'GET',
     path: '/v1/long',
+    operation: 'getLong',
     summary: 'Get a lot',
-    tag: 'Things',
+    description: 'For this test.',
+    tag: 'Messages',
     auth: { kind: 'user' },
     response: z.object({ text: z.string() }),
     // More than sockets hold.

@@ -20,6 +20,7 @@ import type { HttpMetrics } from './http-metrics.ts';
 import { createLingering } from './lingering.ts';
 import { createMemoryBudget, type MemoryBudget } from './memory-budget.ts';
 import { installDocs } from './openapi.ts';
+import { rateHeaders } from './rate-headers.ts';
 import { createReadBody, NoRoomError, ownerOf } from './read-body.ts';
 import { inputCompiler } from './read-input.ts';
 import type { RouteModule } from './routes-kit.ts';
@@ -96,7 +97,7 @@ export async function buildApp(deps: AppDeps, modules: readonly RouteModule[]): 
     slow.stop();
     done();
   });
-  await installDocs(app, deps.publicBaseUrl);
+  installDocs(app, deps.publicBaseUrl);
   installHomePage(app);
   for (const addRoutes of modules) addRoutes(app);
   return app;
@@ -372,22 +373,6 @@ function refusalOf(
   if (rate.passed) return undefined;
   const { name, limit: value, retryAfter } = rate;
   return limitReached('rate_limited', { name, value }, { retryAfter });
-}
-
-/** Until a full minute's worth is free again: the window's 60 seconds and the one that is under way. */
-const WINDOW_S = 61;
-
-export function rateHeaders(rate: {
-  readonly limit: number;
-  readonly remaining: number;
-  readonly passed: boolean;
-  readonly retryAfter: number;
-}): Record<string, string> {
-  return {
-    'ratelimit-limit': String(rate.limit),
-    'ratelimit-remaining': String(rate.remaining),
-    'ratelimit-reset': String(rate.passed ? WINDOW_S : rate.retryAfter),
-  };
 }
 
 function one(header: string | string[] | undefined): string | undefined {

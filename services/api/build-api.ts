@@ -12,7 +12,7 @@ import { acceptMessages, type AcceptRow } from '#core/store/acceptance.ts';
 import { forgetContent, storeContent } from '#core/store/contents.ts';
 import { directoryStore } from '#core/store/directory.ts';
 import { createAcceptBatcher } from './accept-batcher.ts';
-import { adminRoutes } from './admin-routes.ts';
+import { apiRoutes } from './api-routes.ts';
 import { buildApp } from './app.ts';
 import { createAuthentication } from './authenticate.ts';
 import { createTokenVerifier, type OidcConfig } from './bearer.ts';
@@ -23,8 +23,6 @@ import type { HttpMetrics } from './http-metrics.ts';
 import { createLargeContents } from './large-contents.ts';
 import { NOTICE_KINDS, type Notice, type NoticeKind, type PublishNotice } from './notices.ts';
 import { createRateMemory } from './rate-memory.ts';
-import { readMessageRoutes } from './routes/read-messages.ts';
-import { sendMessageRoute } from './routes/send-message.ts';
 import { createServiceKeys } from './service-keys.ts';
 
 export type ApiSettings = {
@@ -128,16 +126,16 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
       ...(settings.httpLimits === undefined ? {} : { limits: settings.httpLimits }),
       publicBaseUrl: settings.publicBaseUrl,
     },
-    [
-      sendMessageRoute({
+    apiRoutes({
+      send: {
         sql,
         batcher,
         contents: createLargeContents(contents),
         rateMemory: createRateMemory(),
         metrics: { ...metrics, replayed: () => metrics.idempotencyReplays.inc() },
-      }),
-      readMessageRoutes({ sql, cursors }),
-      ...adminRoutes({
+      },
+      read: { sql, cursors },
+      admin: {
         sql,
         keyring: deps.keyring,
         cursors,
@@ -146,8 +144,8 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
         audit: deps.audit,
         selfServeTenants: settings.selfServeTenants,
         tenantsPerUserMax: settings.tenantsPerUserMax,
-      }),
-    ],
+      },
+    }),
   );
   let isEnding = false;
   app.addHook('onSend', (_request, reply, _payload, done) => {

@@ -48,6 +48,14 @@ export const STATUS: Readonly<Record<ErrorCode, number>> = {
   dependency_unavailable: 503,
 };
 
+const ErrorDetail = z
+  .object({
+    field: z.string().describe('Where it lies: names and places, joined by dots.'),
+    rule: z.string().describe('Which rule is broken, for programs.'),
+    message: z.string().describe('The rule, for people.'),
+  })
+  .meta({ id: 'ErrorDetail', description: 'One broken rule.' });
+
 const ErrorBody = z
   .object({
     statusCode: z.int().min(400).max(599),
@@ -57,13 +65,16 @@ const ErrorBody = z
     code: z.enum(ERROR_CODES as [ErrorCode, ...ErrorCode[]]).describe('For programs; stays.'),
     requestId: z.string(),
     details: z
-      .array(z.object({ field: z.string(), rule: z.string(), message: z.string() }))
+      .array(ErrorDetail)
       .optional()
       .describe('What is wrong with which field. Never repeats a value.'),
     limit: z
-      .object({ name: z.string(), value: z.int().min(0) })
-      .optional()
-      .describe('The limit that was reached, by its name in plans and keys. Beside each 429.'),
+      .object({ name: z.string(), value: z.int().min(0).max(2_147_483_647) })
+      .meta({
+        id: 'ReachedLimit',
+        description: 'The limit that was reached, by its name in plans and keys. Beside each 429.',
+      })
+      .optional(),
   })
   .meta({ id: 'Error', description: 'Every error has this body.' });
 type ErrorBody = z.infer<typeof ErrorBody>;

@@ -2,17 +2,59 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { CHANNELS } from '#core/domain/channel.ts';
 import { FAILURE_CLASSES } from '#core/domain/failure.ts';
+import { EVENT_SOURCES, MESSAGE_EVENT_TYPES } from '#core/domain/message-event.ts';
+import { CATEGORIES, PRIORITIES } from '#core/domain/message-options.ts';
 import { MESSAGE_STATES } from '#core/domain/message-state.ts';
+import { ATTEMPT_OUTCOMES } from '#core/domain/outcome.ts';
+import { SMS_ENCODINGS } from '#core/domain/segments.ts';
+import { STATUS_REASONS } from '#core/domain/status-reason.ts';
 import type { AttemptRow, EventRow, MessageKey, MessageRow } from '#core/store/messages.ts';
 import { findProvider } from '#providers/registry.ts';
 
+const INT_MAX = 2_147_483_647;
 const time = z.iso.datetime();
 const timeOrNull = time.nullable();
+
+/** Nothing reports engagement yet. */
+const NO_ENGAGEMENT = {
+  openedAt: null,
+  clickedAt: null,
+  readAt: null,
+  complainedAt: null,
+  unsubscribedAt: null,
+} as const;
+
+const MessageFailure = z
+  .object({
+    class: z.enum(FAILURE_CLASSES),
+    code: z.string().describe('For example `unknown_recipient`, `http_503` or `timeout`.'),
+    retryable: z.boolean(),
+    providerCode: z.string().nullable().describe("The provider's own code."),
+    providerMessage: z.string().nullable().describe("The provider's own words."),
+  })
+  .meta({ id: 'MessageFailure', description: 'Why a message was not delivered, or not yet.' });
+
+const Engagement = z
+  .object({
+    openedAt: timeOrNull,
+    clickedAt: timeOrNull,
+    readAt: timeOrNull,
+    complainedAt: timeOrNull,
+    unsubscribedAt: timeOrNull,
+  })
+  .meta({ id: 'Engagement', description: 'What the recipient did, where a provider reports it.' });
+
+const RouteStep = z
+  .object({ providerId: z.uuid(), reason: z.enum(['pinned', 'oldest_available']) })
+  .meta({ id: 'RouteStep', description: 'A provider account that was tried, and why this one.' });
+
+const MESSAGE_ID = 'b7e23ec2-9f0a-4b1c-8d2e-3f4a5b6c7d8e';
+const PROVIDER_ID = '3f0a1c52-8a4e-4d0b-9f57-2c6f5f1f7a10';
 
 export const Message = z
   .object({
     id: z.uuid(),
-    externalId: z.string().nullable(),
+    externalId: z.string().nullable().describe("Caller's own reference."),
     channel: z.enum(CHANNELS),
     to: z.string().describe('As sent.'),
     from: z
@@ -20,28 +62,23 @@ export const Message = z
       .nullable()
       .describe("As sent; else the account's own sender, once the provider has accepted the message."),
     status: z.enum(MESSAGE_STATES),
-    statusReason: z.string().nullable(),
+    statusReason: z
+      .enum(STATUS_REASONS)
+      .nullable()
+      .describe('Why the message is in its state, where that leaves it open.'),
     finality: z
       .enum(['final', 'accepted_only', 'pending'])
       .describe('`accepted_only`: sent by a provider that does not report what becomes of a message.'),
-    failure: z
-      .object({
-        class: z.enum(FAILURE_CLASSES),
-        code: z.string(),
-        retryable: z.boolean(),
-        providerCode: z.string().nullable(),
-        providerMessage: z.string().nullable(),
-      })
-      .nullable(),
-    category: z.string(),
-    priority: z.enum(['high', 'normal', 'bulk']),
-    test: z.boolean(),
-    segments: z.int().nullable(),
-    encoding: z.string().nullable(),
-    providerId: z.uuid().nullable(),
-    provider: z.string().nullable(),
-    providerMessageId: z.string().nullable(),
-    attemptCount: z.int(),
+    failure: MessageFailure.nullable(),
+    category: z.enum(CATEGORIES),
+    priority: z.enum(PRIORITIES),
+    test: z.boolean().describe('Sent with a test key: no provider is called.'),
+    segments: z.int().min(1).max(255).nullable().describe('Only for `sms`.'),
+    encoding: z.enum(SMS_ENCODINGS).nullable().describe('Only for `sms`.'),
+    providerId: z.uuid().nullable().describe('The provider account of the last attempt.'),
+    provider: z.string().nullable().describe('Its id in the catalog.'),
+    providerMessageId: z.string().nullable().describe("The provider's own id of the message."),
+    attemptCount: z.int().min(0).max(INT_MAX),
     nextAttemptAt: timeOrNull,
     duplicateRisk: z.boolean(),
     partial: z.boolean(),
@@ -52,28 +89,62 @@ export const Message = z
     deliveredAt: timeOrNull,
     completedAt: timeOrNull,
     updatedAt: time,
-    engagement: z.object({
-      openedAt: timeOrNull,
-      clickedAt: timeOrNull,
-      readAt: timeOrNull,
-      complainedAt: timeOrNull,
-      unsubscribedAt: timeOrNull,
-    }),
-    route: z
-      .array(z.object({ providerId: z.uuid(), reason: z.string() }))
-      .describe('Accounts tried, in order.'),
+    engagement: Engagement,
+    route: z.array(RouteStep).describe('Accounts tried, in order.'),
     parentMessageId: z.uuid().nullable(),
     metadata: z.record(z.string(), z.unknown()).nullable(),
     tags: z.array(z.string()),
   })
-  .meta({ id: 'Message' });
+  .meta({
+    id: 'Message',
+    description: 'The record of a message, without its content.',
+    examples: [
+      {
+        id: MESSAGE_ID,
+        externalId: 'order-1042',
+        channel: 'sms',
+        to: '+15550000001',
+        from: null,
+        status: 'delivered',
+        statusReason: null,
+        finality: 'final',
+        failure: null,
+        category: 'transactional',
+        priority: 'normal',
+        test: false,
+        segments: 1,
+        encoding: 'GSM-7',
+        providerId: PROVIDER_ID,
+        provider: 'twilio',
+        providerMessageId: 'SM0123456789abcdef0123456789abcdef',
+        attemptCount: 1,
+        nextAttemptAt: null,
+        duplicateRisk: false,
+        partial: false,
+        expiresAt: '2026-01-16T09:30:00.000Z',
+        scheduledAt: null,
+        enqueuedAt: '2026-01-15T09:30:00.000Z',
+        sentAt: '2026-01-15T09:30:00.120Z',
+        deliveredAt: '2026-01-15T09:30:02.480Z',
+        completedAt: '2026-01-15T09:30:02.480Z',
+        updatedAt: '2026-01-15T09:30:02.480Z',
+        engagement: NO_ENGAGEMENT,
+        route: [{ providerId: PROVIDER_ID, reason: 'oldest_available' }],
+        parentMessageId: null,
+        metadata: { orderId: 1042 },
+        tags: ['order'],
+      },
+    ],
+  });
 
 export const Attempt = z
   .object({
     id: z.uuid(),
-    number: z.int(),
+    number: z.int().min(1).max(INT_MAX),
     providerId: z.uuid().nullable(),
-    outcome: z.string(),
+    outcome: z
+      .enum(ATTEMPT_OUTCOMES)
+      .describe('`started`: under way. `not_started`: put off, without a call.'),
     code: z
       .string()
       .nullable()
@@ -86,34 +157,54 @@ export const Attempt = z
       .describe('Of a call that ended without acceptance.'),
     startedAt: time,
     endedAt: timeOrNull,
-    httpStatus: z.int().nullable(),
+    httpStatus: z.int().min(100).max(599).nullable(),
     providerCode: z.string().nullable(),
     providerMessage: z
       .string()
       .nullable()
       .describe("The provider's own text; what happened to the connection where no answer came."),
   })
-  .meta({ id: 'Attempt' });
+  .meta({
+    id: 'Attempt',
+    description: 'One call to a provider.',
+    examples: [
+      {
+        id: 'd2f1a0b9-8c7d-4e6f-a5b4-c3d2e1f0a9b8',
+        number: 1,
+        providerId: PROVIDER_ID,
+        outcome: 'accepted',
+        code: null,
+        failure: null,
+        startedAt: '2026-01-15T09:30:00.048Z',
+        endedAt: '2026-01-15T09:30:00.120Z',
+        httpStatus: 201,
+        providerCode: null,
+        providerMessage: null,
+      },
+    ],
+  });
 
-export const MessageEvent = z
+export const Event = z
   .object({
     id: z.uuid(),
-    type: z.string(),
+    type: z.enum(MESSAGE_EVENT_TYPES),
     at: time,
-    source: z.string(),
+    source: z.enum(EVENT_SOURCES).describe('Who brought it about.'),
     applied: z.boolean().describe('False for a receipt that came too late to change anything.'),
   })
-  .meta({ id: 'MessageEvent' });
-
-const PRIORITIES = ['high', 'normal', 'bulk'] as const;
-/** Nothing reports engagement yet. */
-const NO_ENGAGEMENT = {
-  openedAt: null,
-  clickedAt: null,
-  readAt: null,
-  complainedAt: null,
-  unsubscribedAt: null,
-} as const;
+  .meta({
+    id: 'Event',
+    description: 'Something that happened to a message.',
+    examples: [
+      {
+        id: 'e3a2b1c0-9d8e-4f7a-b6c5-d4e3f2a1b0c9',
+        type: 'message.sent',
+        at: '2026-01-15T09:30:00.120Z',
+        source: 'worker',
+        applied: true,
+      },
+    ],
+  });
 
 export function toMessage(row: MessageRow): z.output<typeof Message> {
   const { failure } = row;
@@ -186,7 +277,7 @@ export function toAttempt(row: AttemptRow): z.output<typeof Attempt> {
   };
 }
 
-export function toEvent(row: Omit<EventRow, 'seq'>): z.output<typeof MessageEvent> {
+export function toEvent(row: Omit<EventRow, 'seq'>): z.output<typeof Event> {
   return { id: row.id, type: row.type, at: row.at.toISOString(), source: row.source, applied: row.applied };
 }
 

@@ -5,7 +5,7 @@ import { newId, type MessageId } from '#core/domain/ids.ts';
 import { normalAddress, parseMailbox, type Mailbox } from '#core/domain/mailbox.ts';
 import { normalNumber } from '#core/domain/phone-number.ts';
 import { mediaTypeOf } from '#core/domain/whatsapp-media.ts';
-import { smsSegments } from '#core/domain/segments.ts';
+import { smsSegments, type SmsEncoding } from '#core/domain/segments.ts';
 import type { AcceptRow } from '#core/store/acceptance.ts';
 import type { KeyCaller } from './auth.ts';
 import type { IdempotencyClaim } from './idempotency.ts';
@@ -20,7 +20,7 @@ export type Accepted = {
   readonly to: string;
   readonly enqueuedAt: string;
   readonly segments?: number;
-  readonly encoding?: string;
+  readonly encoding?: SmsEncoding;
   readonly test?: true;
 };
 

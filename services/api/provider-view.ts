@@ -13,7 +13,7 @@ export const Provider = z
     provider: z.string().describe('The id in the catalog.'),
     channel: z.enum(CHANNELS),
     label: z.string(),
-    status: z.enum(PROVIDER_STATUSES),
+    status: z.enum([...PROVIDER_STATUSES, 'deleted']).describe('Deleted accounts are not shown.'),
     statusReason: z
       .string()
       .nullable()
@@ -24,8 +24,8 @@ export const Provider = z
       .enum(['healthy', 'open', 'probing'])
       .describe('`open`: the provider fails, and calls are held back. `probing`: single calls try it again.'),
     configPublic: z.record(z.string(), z.unknown()).describe('`publicConfig` exactly as sent.'),
-    rateLimitPerSecond: z.int().nullable(),
-    secretVersion: z.int().min(1).describe('Rises with every new secret.'),
+    rateLimitPerSecond: z.int().min(1).max(10_000).nullable(),
+    secretVersion: z.int().min(1).max(2_147_483_647).describe('Rises with every new secret.'),
     lastVerification: z
       .object({
         at: z.iso.datetime(),
@@ -46,7 +46,28 @@ export const Provider = z
     updatedAt: z.iso.datetime(),
     ...warningsField,
   })
-  .meta({ id: 'Provider' });
+  .meta({
+    id: 'Provider',
+    description: "A tenant's account with a provider, without its secrets.",
+    examples: [
+      {
+        id: '3f0a1c52-8a4e-4d0b-9f57-2c6f5f1f7a10',
+        provider: 'twilio',
+        channel: 'sms',
+        label: 'Twilio, main account',
+        status: 'unverified',
+        statusReason: null,
+        health: 'healthy',
+        configPublic: { accountSid: `AC${'0'.repeat(32)}`, from: '+15550000100' },
+        rateLimitPerSecond: null,
+        secretVersion: 1,
+        lastVerification: null,
+        verifiedAt: null,
+        createdAt: '2026-01-15T09:30:00.000Z',
+        updatedAt: '2026-01-15T09:30:00.000Z',
+      },
+    ],
+  });
 
 export function viewProvider(account: ProviderAccount): z.output<typeof Provider> {
   const { version: _, lastVerification, ...shown } = account;

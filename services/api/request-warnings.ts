@@ -4,7 +4,11 @@ import { createWarnings, type Warning, type Warnings } from '#core/domain/warnin
 /** Belongs to every answer of a request that is read: what was sent and had no effect. */
 export const warningsField = {
   warnings: z
-    .array(z.object({ field: z.string(), message: z.string().describe('For people; may change.') }))
+    .array(
+      z
+        .object({ field: z.string(), message: z.string().describe('For people; may change.') })
+        .meta({ id: 'Warning', description: 'Something that was sent and had no effect.' }),
+    )
     .optional()
     .describe(
       'What was sent and had no effect, such as unknown fields. Absent where there is nothing to say.',

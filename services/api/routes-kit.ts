@@ -12,6 +12,7 @@ import {
   idempotencyKeyOf,
   type IdempotencyClaim,
 } from './idempotency.ts';
+import type { Tag } from './tags.ts';
 import { warningsField, warningsOf, withWarnings } from './request-warnings.ts';
 
 declare module 'fastify' {
@@ -43,6 +44,8 @@ declare module 'fastify' {
 
 /** What the OpenAPI document says of a route beyond its schemas. */
 export type RouteDocs = {
+  /** The operation's name in words, unique, such as `sendMessage`: generated clients call their functions so. */
+  readonly operation: string;
   readonly status: number;
   readonly idempotent: boolean;
   readonly hasInput: boolean;
@@ -99,22 +102,24 @@ export type Route<
 > = {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly path: `/v1/${string}`;
+  readonly operation: RouteDocs['operation'];
   readonly summary: string;
-  readonly description?: string;
-  readonly tag: string;
+  readonly description: string;
+  readonly tag: Tag;
   readonly auth: A;
   /** Path parameters; values that break it are 404. */
   readonly params?: P;
   /** Query parameters, in camelCase; both spellings are read, unknown ones are named in `warnings`. */
   readonly query?: Q;
-  /** Body, in camelCase; both spellings are read, unknown fields dropped and named in `warnings`. */
+  /** Body, in camelCase; both spellings are read, unknown fields dropped and named in `warnings`. Its meta has an `id` and an example. */
   readonly body?: B;
   /** Bytes of a body beyond the usual megabyte, and those of them that do not count for it. */
   readonly large?: { readonly bytesMax: number; readonly exempt: (body: unknown) => number };
-  /** Reads an idempotency key from header or body. The body that handlers see is without it. */
+  /** Reads an idempotency key from the header or from `idempotencyKey` in the body, which handlers see without it. */
   readonly idempotent?: boolean;
   /** Status of success. Default 200; 204 without `response`. */
   readonly status?: number;
+  /** Named by its meta `id`, with an example. */
   readonly response?: R;
   /** Codes that only this route answers, for the document. */
   readonly errors?: readonly ErrorCode[];
@@ -125,23 +130,53 @@ export type Route<
 };
 
 /** Path parameter `id`: a UUID of any case. */
-export const IdParams = z.object({ id: z.uuid().transform((id) => id.toLowerCase()) });
+export const IdParams = z.object({
+  id: z
+    .uuid()
+    .transform((id) => id.toLowerCase())
+    .describe('The id of what the path names.'),
+});
+
+const PAGE_SIZE_MAX = 200;
 
 /** Query of every list. */
 export const pageQuery = {
-  limit: z.int().min(1).max(200).default(50).describe('Items on a page.'),
+  limit: z.int().min(1).max(PAGE_SIZE_MAX).default(50).describe('Items on a page.'),
   cursor: z.string().min(1).max(500).optional().describe('`nextCursor` of the page before.'),
 };
 
-/** Body of every list, newest first. */
-export function pageOf<Item extends z.ZodType>(
-  item: Item,
-): z.ZodObject<{ items: z.ZodArray<Item>; nextCursor: z.ZodNullable<z.ZodString> } & typeof warningsField> {
-  return z.object({
-    items: z.array(item),
-    nextCursor: z.string().nullable().describe('Null on the last page.'),
-    ...warningsField,
-  });
+type Page<Item extends z.ZodType> = z.ZodObject<
+  {
+    items: z.ZodArray<Item>;
+    nextCursor: z.ZodNullable<z.ZodString>;
+  } & typeof warningsField
+>;
+const pages = new WeakMap<z.ZodType, z.ZodType>();
+
+/** Body of every list: a page of `item`, named after it. The same for the same item, as its name is taken once. */
+export function pageOf<Item extends z.ZodType>(item: Item): Page<Item> {
+  const known = pages.get(item);
+  if (known !== undefined) return known as Page<Item>;
+  const { id = '' } = item.meta() ?? {};
+  const page = z
+    .object({
+      items: z.array(item).max(PAGE_SIZE_MAX),
+      nextCursor: z.string().nullable().describe('`cursor` of the next page; null on the last one.'),
+      ...warningsField,
+    })
+    .meta({
+      id: `${id}Page`,
+      description: 'One page of a list.',
+      examples: [{ items: [exampleOf(item)], nextCursor: null }],
+    });
+  pages.set(item, page);
+  return page;
+}
+
+/** The example in a schema's meta; undefined without one. */
+export function exampleOf(schema: unknown): unknown {
+  const { examples } = (schema instanceof z.ZodType ? schema.meta() : undefined) ?? {};
+  return (examples as readonly unknown[] | undefined)?.[0];
 }
 
 export const idempotencyKeyField = z
@@ -163,12 +198,9 @@ export function defineRoute<
   return (app) => {
     const status = route.status ?? (route.response === undefined ? 204 : 200);
     const idempotent = route.idempotent ?? false;
-    const { params, query, response, large } = route;
-    const body =
-      idempotent && route.body instanceof z.ZodObject
-        ? route.body.extend({ idempotencyKey: idempotencyKeyField })
-        : route.body;
+    const { params, query, body, response, large } = route;
     const docs: RouteDocs = {
+      operation: route.operation,
       status,
       idempotent,
       hasInput: body !== undefined || query !== undefined,
@@ -183,9 +215,9 @@ export function defineRoute<
       ...(large === undefined ? {} : { bodyLimit: large.bytesMax }),
       schema: {
         summary: route.summary,
-        ...(route.description === undefined ? {} : { description: route.description }),
+        description: route.description,
         tags: [route.tag],
-        operationId: operationId(route.method, route.path),
+        operationId: route.operation,
         ...(params === undefined ? {} : { params }),
         ...(query === undefined ? {} : { querystring: query }),
         ...(body === undefined ? {} : { body }),
@@ -279,12 +311,4 @@ function withoutKey(body: unknown): unknown {
   if (typeof body !== 'object' || body === null) return body;
   const { idempotencyKey: _, ...rest } = body as Record<string, unknown>;
   return rest;
-}
-
-function operationId(method: string, path: string): string {
-  const words = path
-    .replace(/^\/v1\//, '')
-    .split(/[^A-Za-z]+/)
-    .filter(Boolean);
-  return [method.toLowerCase(), ...words.map((word) => word[0]?.toUpperCase() + word.slice(1))].join('');
 }

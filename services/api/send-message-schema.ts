@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { base64Bytes, isBase64 } from '#core/domain/base64.ts';
+import { CATEGORIES, PRIORITIES } from '#core/domain/message-options.ts';
 import { normalAddress, parseMailbox } from '#core/domain/mailbox.ts';
 import { normalNumber } from '#core/domain/phone-number.ts';
 import { pushDataFault } from '#core/domain/push-data.ts';
@@ -46,15 +47,18 @@ const every = {
     .optional()
     .describe('No provider is called after this time. Default: 24 hours, for `otp` 10 minutes.'),
   ttlSeconds: z.int().min(1).max(31_536_000).optional().describe('Instead of `expiresAt`.'),
-  category: z.enum(['transactional', 'otp', 'marketing']).default('transactional'),
-  priority: z.enum(['high', 'normal', 'bulk']).default('normal'),
+  category: z.enum(CATEGORIES).default('transactional').describe('What the message is for.'),
+  priority: z
+    .enum(PRIORITIES)
+    .default('normal')
+    .describe('Before or after the other messages of the tenant.'),
   providerId: z
     .uuid()
     .transform((id) => id.toLowerCase())
     .optional()
     .describe('Sends through this provider account only.'),
   metadata: metadata.optional().describe('Own data, returned with the record.'),
-  tags: z.array(text(1, 64)).max(TAGS_MAX).optional(),
+  tags: z.array(text(1, 64)).max(TAGS_MAX).optional().describe('Own words, returned with the record.'),
   deliveryGuarantee: z
     .enum(['at_least_once', 'at_most_once'])
     .default('at_least_once')
@@ -104,8 +108,11 @@ const headers = z
   );
 
 const attachment = z.object({
-  filename: lineText(1, 255),
-  contentType: z.string().regex(/^[\w!#$&^.+-]{1,127}\/[\w!#$&^.+-]{1,127}(?:; ?[\w-]+=[\w."-]+)*$/),
+  filename: lineText(1, 255).describe('Shown to the recipient.'),
+  contentType: z
+    .string()
+    .regex(/^[\w!#$&^.+-]{1,127}\/[\w!#$&^.+-]{1,127}(?:; ?[\w-]+=[\w."-]+)*$/)
+    .describe('The media type, such as `application/pdf`.'),
   content: z
     .string()
     .max(Math.ceil(ATTACHMENT_BYTES_MAX / 3) * 4)
@@ -123,14 +130,14 @@ const Email = z.object({
     examples: ['delivered@simulator.invalid'],
   }),
   from: mailbox.describe('RFC 5322 from address.').meta({ examples: ['Acme <hello@example.com>'] }),
-  subject: lineText(1, 998),
+  subject: lineText(1, 998).describe('Subject line.'),
   bodyHtml: z.string().optional().describe('HTML body.'),
   bodyText: z.string().optional().describe('Plain text.'),
   body: z.string().optional().describe('The text where there is neither `bodyHtml` nor `bodyText`.'),
-  replyTo: mailbox.optional(),
+  replyTo: mailbox.optional().describe('Where answers go.'),
   headers: headers.optional(),
   attachments: z
-    .array(attachment)
+    .array(attachment.meta({ id: 'Attachment', description: 'A file that goes with an email.' }))
     .max(20)
     .refine(
       (all) => all.reduce((sum, { content }) => sum + base64Bytes(content), 0) <= ATTACHMENT_BYTES_MAX,
@@ -158,12 +165,14 @@ const Push = z.object({
     .meta({
       examples: ['delivered'],
     }),
-  title: text(1, 1024).optional(),
-  body: text(1, 4096).optional(),
+  title: text(1, 1024).optional().describe('Shown above the text.'),
+  body: text(1, 4096).optional().describe('The text.'),
   data: pushData.optional().describe('At least one of `title`, `body` and `data`. At most 4096 bytes.'),
-  badge: z.int().min(0).max(2_147_483_647).optional(),
-  sound: lineText(1, 255).optional(),
-  collapseKey: lineText(1, 64).optional(),
+  badge: z.int().min(0).max(2_147_483_647).optional().describe("Number on the app's icon."),
+  sound: lineText(1, 255).optional().describe('Name of a sound of the app.'),
+  collapseKey: lineText(1, 64)
+    .optional()
+    .describe('A later notification with the same key takes the place of this one.'),
   ...every,
 });
 
@@ -178,7 +187,15 @@ const Whatsapp = z.object({
 
 /** What `POST /v1/messages` takes, per channel. Fields of other channels are ignored. */
 export const SendMessage = z
-  .discriminatedUnion('channel', [Sms, Email, Push, Whatsapp])
+  .discriminatedUnion('channel', [
+    Sms.meta({ id: 'SendSmsMessage', description: 'A text message to a phone.' }),
+    Email.meta({ id: 'SendEmailMessage', description: 'An email.' }),
+    Push.meta({ id: 'SendPushMessage', description: 'A push notification to one device.' }),
+    Whatsapp.meta({
+      id: 'SendWhatsappMessage',
+      description: 'A WhatsApp message: a text, a template or a file.',
+    }),
+  ])
   .superRefine((message, context) => {
     if (message.expiresAt !== undefined && message.ttlSeconds !== undefined) {
       context.addIssue(issue('ttlSeconds', 'conflict', 'Excludes expiresAt'));
@@ -193,6 +210,11 @@ export const SendMessage = z
       if (given.length > 1)
         context.addIssue(issue('body', 'conflict', 'Only one of body, template and media is allowed'));
     }
+  })
+  .meta({
+    id: 'SendMessage',
+    description: 'A message to send; `channel` decides which of the schemas holds.',
+    discriminator: { propertyName: 'channel' },
   });
 export type SendMessage = z.output<typeof SendMessage>;
 

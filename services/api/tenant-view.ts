@@ -26,7 +26,22 @@ export const Tenant = z
       .describe('Namespace and name of the cluster resource that owns plan, suspension and deletion.'),
     ...warningsField,
   })
-  .meta({ id: 'Tenant' });
+  .meta({
+    id: 'Tenant',
+    description: 'A tenant.',
+    examples: [
+      {
+        id: '1c9e4b2a-6d5f-4e3c-8b7a-9f0e1d2c3b4a',
+        name: 'Acme',
+        slug: 'acme',
+        createdAt: '2026-01-15T09:30:00.000Z',
+        status: 'active',
+        plan: 'free',
+        suspension: null,
+        managedBy: null,
+      },
+    ],
+  });
 
 export function viewTenant(tenant: TenantFacts): z.output<typeof Tenant> {
   const { suspensionReason: reason, suspendedAt: at, suspendedBy: by } = tenant;

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { auditChanges } from '#core/domain/audit-change.ts';
 import { AppError, notFound, validationFailed } from '#core/domain/app-error.ts';
 import { newId, type ApiKeyId } from '#core/domain/ids.ts';
-import { SCOPES, type Scope } from '#core/domain/role.ts';
+import { NAMED_SCOPES, SCOPES, type Scope } from '#core/domain/role.ts';
 import {
   deriveKeySecret,
   formatServiceKey,
@@ -36,7 +36,14 @@ import {
 import type { MemberCaller } from '../auth.ts';
 import { pageFrom } from '../cursor.ts';
 import { warningsField } from '../request-warnings.ts';
-import { defineRoute, IdParams, pageOf, pageQuery, type RouteModule } from '../routes-kit.ts';
+import {
+  defineRoute,
+  idempotencyKeyField,
+  IdParams,
+  pageOf,
+  pageQuery,
+  type RouteModule,
+} from '../routes-kit.ts';
 import { text } from '../fields.ts';
 import { timeField } from '../time-field.ts';
 
@@ -60,14 +67,71 @@ const fields = {
   expiresAt: timeField().nullable().describe('Lies in the future. Null: never.'),
 };
 
+const CreateApiKey = z
+  .object({
+    name: fields.name,
+    mode: z.enum(KEY_MODES).default('live').describe('`test`: calls no provider, and counts to no quota.'),
+    scopes: fields.scopes.default([...DEFAULT_SCOPES]),
+    rateLimitRpm: fields.rateLimitRpm.default(null),
+    expiresAt: fields.expiresAt.default(null),
+    idempotencyKey: idempotencyKeyField,
+  })
+  .meta({
+    id: 'CreateApiKey',
+    description: 'A key to create.',
+    examples: [{ name: 'Shop backend', mode: 'live', scopes: ['messages:send'], rateLimitRpm: 600 }],
+  });
+
+const UpdateApiKey = z
+  .object({
+    name: fields.name.optional(),
+    scopes: fields.scopes.optional(),
+    rateLimitRpm: fields.rateLimitRpm.optional(),
+    expiresAt: fields.expiresAt.optional(),
+  })
+  .meta({
+    id: 'UpdateApiKey',
+    description: 'What to change of a key.',
+    examples: [{ name: 'Shop backend, old', rateLimitRpm: null }],
+  });
+
+const RotateApiKey = z
+  .object({
+    graceSeconds: z
+      .int()
+      .min(0)
+      .max(604_800)
+      .default(86_400)
+      .describe('How many seconds longer the former key is good.'),
+  })
+  .meta({
+    id: 'RotateApiKey',
+    description: 'How to rotate a key.',
+    examples: [{ graceSeconds: 86_400 }],
+  });
+
+const EXAMPLE = {
+  id: '0b8f6f0e-53c1-4a6e-8f0b-5e1d7c2a9b34',
+  name: 'Shop backend',
+  prefix: 'dsp_live_0M5xq9LkT2aBcD3e',
+  mode: 'live',
+  scopes: ['messages:send'],
+  rateLimitRpm: 600,
+  expiresAt: null,
+  createdAt: '2026-01-15T09:30:00.000Z',
+  lastUsedAt: null,
+  status: 'active',
+  graceUntil: null,
+};
+
 const ApiKey = z
   .object({
     id: z.uuid(),
     name: z.string(),
     prefix: z.string().describe('The part of the key that may be shown.'),
     mode: z.enum(KEY_MODES),
-    scopes: z.array(z.enum(SCOPES)),
-    rateLimitRpm: z.int().nullable(),
+    scopes: z.array(z.enum(NAMED_SCOPES)),
+    rateLimitRpm: z.int().min(1).max(60_000).nullable(),
     expiresAt: z.iso.datetime().nullable(),
     createdAt: z.iso.datetime(),
     lastUsedAt: z.iso.datetime().nullable(),
@@ -78,10 +142,14 @@ const ApiKey = z
       .describe('While `rotating`: until when the former key is good too.'),
     ...warningsField,
   })
-  .meta({ id: 'ApiKey' });
+  .meta({ id: 'ApiKey', description: 'A key of a tenant, without its secret.', examples: [EXAMPLE] });
 const ApiKeyWithSecret = ApiKey.extend({
   key: z.string().describe('The key itself. Shown this once.'),
-}).meta({ id: 'ApiKeyWithSecret' });
+}).meta({
+  id: 'ApiKeyWithSecret',
+  description: 'A key with its secret.',
+  examples: [{ ...EXAMPLE, key: `${EXAMPLE.prefix}_${'0'.repeat(43)}_000000` }],
+});
 type ApiKeyWithSecret = z.output<typeof ApiKeyWithSecret>;
 
 export function apiKeyRoutes(deps: AdminDeps): RouteModule[] {
@@ -93,17 +161,14 @@ function create(deps: AdminDeps): RouteModule {
   return defineRoute({
     method: 'POST',
     path: '/v1/admin/api-keys',
+    operation: 'createApiKey',
     summary: 'Create a key',
+    description:
+      'The answer holds the key itself. It is shown this once: only a fingerprint of it is stored.',
     tag,
     auth,
     idempotent: true,
-    body: z.object({
-      name: fields.name,
-      mode: z.enum(KEY_MODES).default('live').describe('`test`: calls no provider, and counts to no quota.'),
-      scopes: fields.scopes.default([...DEFAULT_SCOPES]),
-      rateLimitRpm: fields.rateLimitRpm.default(null),
-      expiresAt: fields.expiresAt.default(null),
-    }),
+    body: CreateApiKey,
     status: 201,
     response: ApiKeyWithSecret,
     errors: ['plan_limit_reached', 'idempotency_mismatch'],
@@ -146,13 +211,15 @@ function list({ sql, cursors }: AdminDeps): RouteModule {
   return defineRoute({
     method: 'GET',
     path: '/v1/admin/api-keys',
+    operation: 'listApiKeys',
     summary: 'List keys',
+    description: 'Newest first, revoked and expired ones among them.',
     tag,
     auth,
     query: z.object({
       ...pageQuery,
-      mode: z.enum(KEY_MODES).optional(),
-      status: z.enum(API_KEY_STATUSES).optional(),
+      mode: z.enum(KEY_MODES).optional().describe('Only keys of this mode.'),
+      status: z.enum(API_KEY_STATUSES).optional().describe('Only keys in this state.'),
     }),
     response: pageOf(ApiKey),
     errors: ['invalid_cursor'],
@@ -178,7 +245,9 @@ function read({ sql }: AdminDeps): RouteModule {
   return defineRoute({
     method: 'GET',
     path: '/v1/admin/api-keys/:id',
+    operation: 'getApiKey',
     summary: 'Show a key',
+    description: 'Everything but the key itself.',
     tag,
     auth,
     params: IdParams,
@@ -195,18 +264,14 @@ function update(deps: AdminDeps): RouteModule {
   return defineRoute({
     method: 'PATCH',
     path: '/v1/admin/api-keys/:id',
+    operation: 'updateApiKey',
     summary: 'Change a key',
     description:
       'What is left out stays; null takes a limit or an expiry away. A key in hand goes on working.',
     tag,
     auth,
     params: IdParams,
-    body: z.object({
-      name: fields.name.optional(),
-      scopes: fields.scopes.optional(),
-      rateLimitRpm: fields.rateLimitRpm.optional(),
-      expiresAt: fields.expiresAt.optional(),
-    }),
+    body: UpdateApiKey,
     response: ApiKey,
     errors: ['invalid_state'],
     handler: async ({ caller, params, body, request }) => {
@@ -244,6 +309,7 @@ function revoke(deps: AdminDeps): RouteModule {
   return defineRoute({
     method: 'DELETE',
     path: '/v1/admin/api-keys/:id',
+    operation: 'revokeApiKey',
     summary: 'Revoke a key for good',
     description: 'Its record stays, with status `revoked`. Repeating it changes nothing.',
     tag,
@@ -266,13 +332,14 @@ function rotate(deps: AdminDeps): RouteModule {
   return defineRoute({
     method: 'POST',
     path: '/v1/admin/api-keys/:id/rotate',
+    operation: 'rotateApiKey',
     summary: 'Give a key a new secret',
     description:
       'Answers with the new key. The former one is good for `graceSeconds` more: 24 hours, unless said otherwise; with 0 it is refused at once.',
     tag,
     auth,
     params: IdParams,
-    body: z.object({ graceSeconds: z.int().min(0).max(604_800).default(86_400) }),
+    body: RotateApiKey,
     response: ApiKeyWithSecret,
     errors: ['invalid_state'],
     handler: async ({ caller, params, body: { graceSeconds }, request }) => {

@@ -21,14 +21,36 @@ const Me = z
       }),
     ),
   })
-  .meta({ id: 'Me' });
+  .meta({
+    id: 'Me',
+    description: 'Who is signed in.',
+    examples: [
+      {
+        userId: '9a7b6c5d-4e3f-4a1b-8c0d-1e2f3a4b5c6d',
+        subject: 'auth0|5f7c8ec7c33c6c004bbafe82',
+        email: 'ann@example.com',
+        name: 'Ann Example',
+        tenants: [
+          {
+            id: '1c9e4b2a-6d5f-4e3c-8b7a-9f0e1d2c3b4a',
+            slug: 'acme',
+            name: 'Acme',
+            role: 'owner',
+            status: 'active',
+          },
+        ],
+      },
+    ],
+  });
 
 export function meRoute({ sql }: Pick<AdminDeps, 'sql'>): RouteModule {
   const directory = directoryStore(sql);
   return defineRoute({
     method: 'GET',
     path: '/v1/admin/me',
+    operation: 'getMe',
     summary: 'Show who is signed in',
+    description: 'The user of the token, and the tenants they may act for. Needs no `X-Tenant-Slug`.',
     tag: 'Account',
     auth: { kind: 'user' },
     response: Me,

@@ -31,7 +31,12 @@ import { text } from '../fields.ts';
 
 const tag = 'Members';
 const auth = { kind: 'bearer', role: 'admin' } as const;
-const UserParams = z.object({ userId: z.uuid().transform((id) => id.toLowerCase()) });
+const UserParams = z.object({
+  userId: z
+    .uuid()
+    .transform((id) => id.toLowerCase())
+    .describe('The `userId` of a member or an invitation.'),
+});
 const roleField = z
   .enum(ROLES)
   .describe('owner > admin > developer > viewer. Only owners make or unmake an owner.');
@@ -48,7 +53,39 @@ const Member = z
     createdAt: z.iso.datetime(),
     ...warningsField,
   })
-  .meta({ id: 'Member' });
+  .meta({
+    id: 'Member',
+    description: 'A member of a tenant, or an invitation that is still open.',
+    examples: [
+      {
+        userId: '9a7b6c5d-4e3f-4a1b-8c0d-1e2f3a4b5c6d',
+        subject: null,
+        email: 'ann@example.com',
+        role: 'developer',
+        createdAt: '2026-01-15T09:30:00.000Z',
+      },
+    ],
+  });
+
+const AddMember = z
+  .object({
+    email: z
+      .email('Must be an e-mail address')
+      .max(254, 'Must have at most 254 characters')
+      .optional()
+      .describe('Either this or `subject`.'),
+    subject: text(1, 255).optional().describe('The name that the issuer gives the user.'),
+    role: roleField,
+  })
+  .meta({
+    id: 'AddMember',
+    description: 'Who becomes a member.',
+    examples: [{ email: 'ann@example.com', role: 'developer' }],
+  });
+
+const ChangeMemberRole = z
+  .object({ role: roleField })
+  .meta({ id: 'ChangeMemberRole', description: 'A new role.', examples: [{ role: 'admin' }] });
 
 export function memberRoutes(deps: AdminDeps): RouteModule[] {
   return [list(deps), read(deps), invite(deps), changeRole(deps), remove(deps)];
@@ -58,7 +95,9 @@ function list({ sql, cursors }: AdminDeps): RouteModule {
   return defineRoute({
     method: 'GET',
     path: '/v1/admin/members',
+    operation: 'listMembers',
     summary: 'List members and open invitations',
+    description: 'Newest first.',
     tag,
     auth,
     query: z.object(pageQuery),
@@ -87,7 +126,9 @@ function read({ sql }: AdminDeps): RouteModule {
   return defineRoute({
     method: 'GET',
     path: '/v1/admin/members/:userId',
+    operation: 'getMember',
     summary: 'Show a member',
+    description: 'A member or an open invitation.',
     tag,
     auth,
     params: UserParams,
@@ -106,16 +147,13 @@ function invite(deps: AdminDeps): RouteModule {
   return defineRoute({
     method: 'PUT',
     path: '/v1/admin/members',
+    operation: 'addMember',
     summary: 'Add a member, or give one another role',
     description:
       'By the subject that the issuer gives a user, or by e-mail: that invitation is taken up at the first sign-in with this verified address. Naming somebody who is a member already sets their role.',
     tag,
     auth,
-    body: z.object({
-      email: z.email('Must be an e-mail address').max(254, 'Must have at most 254 characters').optional(),
-      subject: text(1, 255).optional(),
-      role: roleField,
-    }),
+    body: AddMember,
     response: Member,
     errors: ['insufficient_role', 'last_owner', 'plan_limit_reached'],
     handler: async ({ caller, body, request }) => {
@@ -143,11 +181,13 @@ function changeRole(deps: AdminDeps): RouteModule {
   return defineRoute({
     method: 'PUT',
     path: '/v1/admin/members/:userId',
+    operation: 'changeMemberRole',
     summary: 'Give a member another role',
+    description: 'Only owners make or unmake an owner, and the last one stays.',
     tag,
     auth,
     params: UserParams,
-    body: z.object({ role: roleField }),
+    body: ChangeMemberRole,
     response: Member,
     errors: ['insufficient_role', 'last_owner'],
     handler: async ({ caller, params, body, request }) => {
@@ -164,7 +204,9 @@ function remove(deps: AdminDeps): RouteModule {
   return defineRoute({
     method: 'DELETE',
     path: '/v1/admin/members/:userId',
+    operation: 'removeMember',
     summary: 'Remove a member or an invitation',
+    description: 'Takes effect at once. The last owner cannot be removed.',
     tag,
     auth,
     params: UserParams,

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { CHANNELS } from '#core/domain/channel.ts';
+import type { AnyProvider } from '#providers/provider.ts';
 import { PROVIDERS } from '#providers/registry.gen.ts';
 import { describeProvider } from '#providers/registry.ts';
 import { defineRoute, type RouteModule } from '../routes-kit.ts';
@@ -23,23 +24,33 @@ const CatalogEntry = z
       receipts: z.boolean().describe('Whether it tells of deliveries.'),
       bodyCharactersMax: z
         .int()
+        .min(1)
+        .max(65_536)
         .nullable()
         .describe(
           'Most characters of `body`; a longer one is refused as `content_rejected`. Null: no limit.',
         ),
     }),
   })
-  .meta({ id: 'CatalogEntry' });
+  .meta({ id: 'CatalogEntry', description: 'One provider that accounts can be created for.' });
+
+const Catalog = z.array(CatalogEntry).meta({
+  id: 'ProviderCatalog',
+  description: 'All providers that accounts can be created for.',
+  examples: [[describeProvider(PROVIDERS.get('simulator-sms') as AnyProvider)]],
+});
 
 export function providerCatalogRoute(): RouteModule {
   const catalog = [...PROVIDERS.values()].map(describeProvider);
   return defineRoute({
     method: 'GET',
     path: '/v1/admin/provider-catalog',
+    operation: 'getProviderCatalog',
     summary: 'List the providers that accounts can be created for',
+    description: 'With the settings and secrets that each of them needs, as JSON Schemas.',
     tag: 'Providers',
     auth: { kind: 'bearer', role: 'viewer' },
-    response: z.array(CatalogEntry),
+    response: Catalog,
     handler: async () => ({ body: catalog }),
   });
 }

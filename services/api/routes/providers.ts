@@ -48,6 +48,7 @@ import { Provider, viewProvider } from '../provider-view.ts';
 import { warningsField } from '../request-warnings.ts';
 import {
   defineRoute,
+  idempotencyKeyField,
   IdParams,
   pageOf,
   pageQuery,
@@ -92,6 +93,66 @@ const fields = {
     .describe('Messages or sms segments a second. Null: no limit.'),
 };
 
+const CreateProvider = z
+  .object({
+    provider: z.enum(catalogIds).describe('An id of the catalog; it decides the channel.'),
+    label: fields.label,
+    publicConfig: fields.publicConfig.default({}),
+    secretConfig: fields.secretConfig,
+    rateLimitPerSecond: fields.rateLimitPerSecond.default(null),
+    idempotencyKey: idempotencyKeyField,
+  })
+  .meta({
+    id: 'CreateProvider',
+    description: 'A provider account to create.',
+    examples: [
+      {
+        provider: 'twilio',
+        label: 'Twilio, main account',
+        publicConfig: { accountSid: `AC${'0'.repeat(32)}`, from: '+15550000100' },
+        secretConfig: { authToken: 'the token of the account' },
+      },
+    ],
+  });
+
+const UpdateProvider = z
+  .object({
+    label: fields.label.optional(),
+    publicConfig: fields.publicConfig.nullable().optional(),
+    secretConfig: fields.secretConfig.optional(),
+    rateLimitPerSecond: fields.rateLimitPerSecond.optional(),
+  })
+  .meta({
+    id: 'UpdateProvider',
+    description: 'What to change of a provider account.',
+    examples: [{ label: 'Twilio, second account', rateLimitPerSecond: 20 }],
+  });
+
+const ReplaceProviderSecret = z.object({ secretConfig: fields.secretConfig }).meta({
+  id: 'ReplaceProviderSecret',
+  description: 'The new secrets of a provider account, all of them.',
+  examples: [{ secretConfig: { authToken: 'the new token of the account' } }],
+});
+
+const ProviderSecret = z
+  .object({
+    id: z.uuid().describe('Of the provider account.'),
+    secretVersion: z.int().min(1).max(2_147_483_647),
+    rotatedAt: z.iso.datetime(),
+    ...warningsField,
+  })
+  .meta({
+    id: 'ProviderSecret',
+    description: 'Which version of the secrets holds now.',
+    examples: [
+      {
+        id: '3f0a1c52-8a4e-4d0b-9f57-2c6f5f1f7a10',
+        secretVersion: 2,
+        rotatedAt: '2026-01-15T09:30:00.000Z',
+      },
+    ],
+  });
+
 export function providerRoutes(deps: AdminDeps): RouteModule[] {
   return [
     create(deps),
@@ -111,18 +172,14 @@ function create(deps: AdminDeps): RouteModule {
   return defineRoute({
     method: 'POST',
     path: '/v1/admin/providers',
+    operation: 'createProvider',
     summary: 'Store the credentials of a provider account',
-    description: 'The account is `unverified`, and a check of it starts by itself.',
+    description:
+      'The catalog says which settings and secrets a provider needs. Secrets are encrypted at once with a key of the tenant, and never shown again. The account is `unverified`, and a check of it starts by itself.',
     tag,
     auth: writer,
     idempotent: true,
-    body: z.object({
-      provider: z.enum(catalogIds).describe('An id of the catalog; it decides the channel.'),
-      label: fields.label,
-      publicConfig: fields.publicConfig.default({}),
-      secretConfig: fields.secretConfig,
-      rateLimitPerSecond: fields.rateLimitPerSecond.default(null),
-    }),
+    body: CreateProvider,
     status: 201,
     response: Provider,
     errors: ['plan_limit_reached', 'idempotency_mismatch', 'dependency_unavailable'],
@@ -170,13 +227,15 @@ function list({ sql, cursors }: AdminDeps): RouteModule {
   return defineRoute({
     method: 'GET',
     path: '/v1/admin/providers',
+    operation: 'listProviders',
     summary: 'List provider accounts',
+    description: 'Newest first; filters add up.',
     tag,
     auth: reader,
     query: z.object({
       ...pageQuery,
-      channel: z.enum(CHANNELS).optional(),
-      status: z.enum(PROVIDER_STATUSES).optional(),
+      channel: z.enum(CHANNELS).optional().describe('Only accounts of this channel.'),
+      status: z.enum(PROVIDER_STATUSES).optional().describe('Only accounts in this state.'),
       provider: text(1, 64).optional().describe('An id of the catalog.'),
     }),
     response: pageOf(Provider),
@@ -203,7 +262,9 @@ function read({ sql }: AdminDeps): RouteModule {
   return defineRoute({
     method: 'GET',
     path: '/v1/admin/providers/:id',
+    operation: 'getProvider',
     summary: 'Show a provider account',
+    description: 'Everything but its secrets.',
     tag,
     auth: reader,
     params: IdParams,
@@ -217,18 +278,14 @@ function update(deps: AdminDeps): RouteModule {
   return defineRoute({
     method: 'PATCH',
     path: '/v1/admin/providers/:id',
+    operation: 'updateProvider',
     summary: 'Change a provider account',
     description:
       'What is left out stays. `publicConfig` replaces all settings, null takes them away. Where a change decides where or how the secret travels (host, port, encryption, user, account at the vendor), it needs `secretConfig` in the same call. New settings or a new secret are `unverified`, and a check of them starts by itself. 409 `invalid_state`: somebody else changed the account meanwhile.',
     tag,
     auth: writer,
     params: IdParams,
-    body: z.object({
-      label: fields.label.optional(),
-      publicConfig: fields.publicConfig.nullable().optional(),
-      secretConfig: fields.secretConfig.optional(),
-      rateLimitPerSecond: fields.rateLimitPerSecond.optional(),
-    }),
+    body: UpdateProvider,
     response: Provider,
     errors,
     handler: async ({ caller, params, body, warnings, request }) => {
@@ -285,6 +342,7 @@ function remove(deps: AdminDeps): RouteModule {
   return defineRoute({
     method: 'DELETE',
     path: '/v1/admin/providers/:id',
+    operation: 'deleteProvider',
     summary: 'Delete a provider account',
     description:
       'Its secret is removed at once. Messages that waited for it go to another account, where there is one.',
@@ -306,16 +364,15 @@ function replaceSecret(deps: AdminDeps): RouteModule {
   return defineRoute({
     method: 'PUT',
     path: '/v1/admin/providers/:id/secret',
+    operation: 'replaceProviderSecret',
     summary: "Replace a provider account's secret",
     description:
       'Takes effect for the next message. The account goes back to `unverified`, and a check starts by itself. The former secret is kept, encrypted, for 15 minutes.',
     tag,
     auth: writer,
     params: IdParams,
-    body: z.object({ secretConfig: fields.secretConfig }),
-    response: z
-      .object({ id: z.uuid(), secretVersion: z.int().min(1), rotatedAt: z.iso.datetime(), ...warningsField })
-      .meta({ id: 'ProviderSecret' }),
+    body: ReplaceProviderSecret,
+    response: ProviderSecret,
     errors,
     handler: async ({ caller, params, body, warnings, request }) => {
       const before = await peek(deps.sql, caller, params.id);
@@ -350,6 +407,7 @@ function verify(deps: AdminDeps): RouteModule {
   return defineRoute({
     method: 'POST',
     path: '/v1/admin/providers/:id/verify',
+    operation: 'verifyProvider',
     summary: "Have a provider account's credentials checked",
     description:
       'The check runs soon, without sending anything to anyone; `lastVerification`, `status` and `statusReason` tell how it ended.',
@@ -382,6 +440,7 @@ function enable(deps: AdminDeps): RouteModule {
   return defineRoute({
     method: 'POST',
     path: '/v1/admin/providers/:id/enable',
+    operation: 'enableProvider',
     summary: 'Enable a disabled provider account',
     description: 'One that is not disabled stays as it is.',
     tag,
@@ -398,6 +457,7 @@ function disable(deps: AdminDeps): RouteModule {
   return defineRoute({
     method: 'POST',
     path: '/v1/admin/providers/:id/disable',
+    operation: 'disableProvider',
     summary: 'Disable a provider account',
     description: 'No message is sent over it until it is enabled again.',
     tag,

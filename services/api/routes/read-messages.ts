@@ -17,15 +17,7 @@ import { withTenant } from '#core/store/tenant-scope.ts';
 import type { KeyCaller, MemberCaller } from '../auth.ts';
 import { pageFrom, type Cursors } from '../cursor.ts';
 import { filteredPage } from '../filtered-page.ts';
-import {
-  Attempt,
-  Message,
-  MessageEvent,
-  queuedEvent,
-  toAttempt,
-  toEvent,
-  toMessage,
-} from '../message-view.ts';
+import { Attempt, Event, Message, queuedEvent, toAttempt, toEvent, toMessage } from '../message-view.ts';
 import { defineRoute, IdParams, pageOf, pageQuery, type RouteModule } from '../routes-kit.ts';
 import { text } from '../fields.ts';
 import { timeField } from '../time-field.ts';
@@ -41,14 +33,15 @@ const utcTime = () => timeField().transform((time) => new Date(time).toISOString
 const METADATA_FILTERS_MAX = 5;
 
 const filter = {
-  status: z.enum(MESSAGE_STATES).optional(),
-  channel: z.enum(CHANNELS).optional(),
+  status: z.enum(MESSAGE_STATES).optional().describe('Only messages in this state.'),
+  channel: z.enum(CHANNELS).optional().describe('Only messages of this channel.'),
   to: text(1, 200).optional().describe('As sent, or in its normal form.'),
-  externalId: text(1, 255).optional(),
+  externalId: text(1, 255).optional().describe('As given with the message.'),
   providerId: z
     .uuid()
     .transform((id) => id.toLowerCase())
-    .optional(),
+    .optional()
+    .describe('Only messages of this provider account.'),
   tag: text(1, 64).optional().describe('One of the tags.'),
   metadata: z
     .record(text(1, 64), text(0, 500))
@@ -74,17 +67,31 @@ export function readMessageRoutes(deps: ReadMessagesDeps): RouteModule {
   };
 }
 
-function readsBelow(
-  base: '/v1/messages' | '/v1/admin/messages',
-  { sql, cursors }: ReadMessagesDeps,
-): RouteModule[] {
+const OPERATIONS = {
+  '/v1/messages': {
+    list: 'listMessages',
+    get: 'getMessage',
+    attempts: 'listMessageAttempts',
+    events: 'listMessageEvents',
+  },
+  '/v1/admin/messages': {
+    list: 'adminListMessages',
+    get: 'adminGetMessage',
+    attempts: 'adminListMessageAttempts',
+    events: 'adminListMessageEvents',
+  },
+} as const;
+
+function readsBelow(base: keyof typeof OPERATIONS, { sql, cursors }: ReadMessagesDeps): RouteModule[] {
+  const operations = OPERATIONS[base];
   const list = defineRoute({
     method: 'GET',
     path: base,
     tag,
+    operation: operations.list,
     summary: 'List messages, newest first',
     description:
-      'A key lists the messages of its own mode, a person both. A page reads at most 5,000 messages or 100 ms: with a filter it may be short, even empty, and still have a `nextCursor`; only null ends the list.',
+      'Filters add up: what is listed fits them all. A key lists the messages of its own mode, a person both. A page reads at most 5,000 messages or 100 ms: with a filter it may be short, even empty, and still have a `nextCursor`; only null ends the list.',
     auth,
     query: z.object({ ...filter, ...pageQuery }),
     response: pageOf(Message),
@@ -116,7 +123,9 @@ function readsBelow(
     method: 'GET',
     path: `${base}/:id`,
     tag,
+    operation: operations.get,
     summary: 'Get a message with its current and final status',
+    description: 'The whole record of one message, without its content.',
     auth,
     params: IdParams,
     response: Message,
@@ -134,7 +143,9 @@ function readsBelow(
     method: 'GET',
     path: `${base}/:id/attempts`,
     tag,
+    operation: operations.attempts,
     summary: "List a message's provider calls, newest first",
+    description: 'One entry for each call to a provider, and for each that was put off.',
     auth,
     params: IdParams,
     query: z.object(pageQuery),
@@ -155,11 +166,13 @@ function readsBelow(
     method: 'GET',
     path: `${base}/:id/events`,
     tag,
+    operation: operations.events,
     summary: "List a message's events, newest first",
+    description: 'Everything that happened to a message, receipts that changed nothing among them.',
     auth,
     params: IdParams,
     query: z.object(pageQuery),
-    response: pageOf(MessageEvent),
+    response: pageOf(Event),
     errors: ['invalid_cursor'],
     async handler({ caller, params, query: { limit, cursor } }) {
       const { id: tenantId } = caller.tenant;

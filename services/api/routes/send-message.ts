@@ -9,15 +9,16 @@ import {
 import { CHANNELS, type Channel } from '#core/domain/channel.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import type { LimitName } from '#core/domain/plan.ts';
+import { SMS_ENCODINGS } from '#core/domain/segments.ts';
 import type { Sql } from '#core/platform/postgres.ts';
 import type { AcceptRow, Verdict } from '#core/store/acceptance.ts';
 import { listSenders, type Sender } from '#core/store/messages.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import type { AcceptBatcher } from '../accept-batcher.ts';
 import { earlierAnswer } from '../admin-change.ts';
-import { rateHeaders } from '../app.ts';
 import type { KeyCaller } from '../auth.ts';
 import { INLINE_BYTES_MAX, type LargeContents } from '../large-contents.ts';
+import { rateHeaders } from '../rate-headers.ts';
 import type { RateMemory } from '../rate-memory.ts';
 import { messageWarnings, serves } from '../message-warnings.ts';
 import { warningsField, withWarnings } from '../request-warnings.ts';
@@ -42,16 +43,32 @@ export type SendMessageDeps = {
 const AcceptedMessage = z
   .object({
     id: z.uuid(),
-    status: z.literal('queued'),
+    status: z
+      .enum(['queued', 'scheduled'])
+      .describe('`scheduled` is reserved for messages with a time of their own.'),
     channel: z.enum(CHANNELS),
     to: z.string().describe('Echo of the recipient.'),
     enqueuedAt: z.iso.datetime(),
-    segments: z.int().optional().describe('Only for `sms`.'),
-    encoding: z.string().optional().describe('Only for `sms`.'),
-    test: z.literal(true).optional().describe('Sent with a test key: no provider is called.'),
+    segments: z.int().min(1).max(255).optional().describe('Only for `sms`.'),
+    encoding: z.enum(SMS_ENCODINGS).optional().describe('Only for `sms`.'),
+    test: z.boolean().optional().describe('True with a test key: no provider is called. Else absent.'),
     ...warningsField,
   })
-  .meta({ id: 'AcceptedMessage' });
+  .meta({
+    id: 'AcceptedMessage',
+    description: 'What is promised of a message once it is stored.',
+    examples: [
+      {
+        id: 'b7e23ec2-9f0a-4b1c-8d2e-3f4a5b6c7d8e',
+        status: 'queued',
+        channel: 'sms',
+        to: '+15550000001',
+        enqueuedAt: '2026-01-15T09:30:00.000Z',
+        segments: 1,
+        encoding: 'GSM-7',
+      },
+    ],
+  });
 
 type Context = RouteContext<{ kind: 'key'; scope: 'messages:send' }, object, object, SendMessage>;
 
@@ -175,6 +192,7 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
     method: 'POST',
     path: '/v1/messages',
     tag: 'Messages',
+    operation: 'sendMessage',
     summary: 'Send a message',
     description:
       'Answers as soon as the message is stored and queued. `to` is an E.164 number for sms and whatsapp, an email address for email, a device token for push. A request has at most 1 MiB, and up to 15 MiB with attachments.',

@@ -37,6 +37,7 @@ import { pageFrom } from '../cursor.ts';
 import { createOnce } from '../idempotency.ts';
 import {
   defineRoute,
+  idempotencyKeyField,
   IdParams,
   pageOf,
   pageQuery,
@@ -50,6 +51,32 @@ const tag = 'Tenants';
 const auth = { kind: 'user' } as const;
 const Plan = z.enum(PLAN_NAMES as [PlanName, ...PlanName[]]);
 
+const CreateTenant = z
+  .object({
+    name: text(2, 80),
+    slug: z
+      .string()
+      .regex(SLUG, 'Must be 1 to 63 lower-case letters, digits and inner hyphens')
+      .describe('Names the tenant in `X-Tenant-Slug`; cannot be changed.'),
+    plan: Plan.default('free'),
+    idempotencyKey: idempotencyKeyField,
+  })
+  .meta({
+    id: 'CreateTenant',
+    description: 'A tenant to create.',
+    examples: [{ name: 'Acme', slug: 'acme' }],
+  });
+
+const UpdateTenant = z
+  .object({ name: text(2, 80).optional(), plan: Plan.optional() })
+  .meta({ id: 'UpdateTenant', description: 'What to change of a tenant.', examples: [{ name: 'Acme Ltd' }] });
+
+const SuspendTenant = z.object({ reason: z.enum(SUSPENSION_REASONS).default('manual') }).meta({
+  id: 'SuspendTenant',
+  description: 'Why a tenant is suspended.',
+  examples: [{ reason: 'billing' }],
+});
+
 export function tenantRoutes(deps: AdminDeps): RouteModule[] {
   return [create(deps), list(deps), read(deps), update(deps), suspend(deps), resume(deps)];
 }
@@ -59,20 +86,14 @@ function create(deps: AdminDeps): RouteModule {
   return defineRoute({
     method: 'POST',
     path: '/v1/admin/tenants',
+    operation: 'createTenant',
     summary: 'Create a tenant',
     description:
       'The caller becomes its owner. Where the installation has no self-service, and for any plan but `free`, the caller must be a platform admin.',
     tag,
     auth,
     idempotent: true,
-    body: z.object({
-      name: text(2, 80),
-      slug: z
-        .string()
-        .regex(SLUG, 'Must be 1 to 63 lower-case letters, digits and inner hyphens')
-        .describe('Names the tenant in `X-Tenant-Slug`; cannot be changed.'),
-      plan: Plan.default('free'),
-    }),
+    body: CreateTenant,
     status: 201,
     response: Tenant,
     errors: ['slug_taken', 'insufficient_role', 'plan_limit_reached', 'idempotency_mismatch'],
@@ -109,6 +130,7 @@ function list({ sql, cursors }: AdminDeps): RouteModule {
   return defineRoute({
     method: 'GET',
     path: '/v1/admin/tenants',
+    operation: 'listTenants',
     summary: 'List tenants',
     description: 'Those that the caller is a member of; a platform admin sees all.',
     tag,
@@ -137,7 +159,9 @@ function read({ sql }: AdminDeps): RouteModule {
   return defineRoute({
     method: 'GET',
     path: '/v1/admin/tenants/:id',
+    operation: 'getTenant',
     summary: 'Show a tenant',
+    description: 'One that the caller is a member of; a platform admin sees all.',
     tag,
     auth,
     params: IdParams,
@@ -154,12 +178,13 @@ function update(deps: AdminDeps): RouteModule {
   return defineRoute({
     method: 'PATCH',
     path: '/v1/admin/tenants/:id',
+    operation: 'updateTenant',
     summary: 'Change a tenant',
     description: 'The name by its owners and admins, the plan by platform admins. What is left out stays.',
     tag,
     auth,
     params: IdParams,
-    body: z.object({ name: text(2, 80).optional(), plan: Plan.optional() }),
+    body: UpdateTenant,
     response: Tenant,
     errors: ['insufficient_role', 'tenant_suspended', 'managed_by_cluster'],
     handler: async ({ caller, params, body: { name, plan }, request }) => {
@@ -198,13 +223,14 @@ function suspend(deps: AdminDeps): RouteModule {
   return defineRoute({
     method: 'POST',
     path: '/v1/admin/tenants/:id/suspend',
+    operation: 'suspendTenant',
     summary: 'Suspend a tenant',
     description:
       'For platform admins. Calls with its keys and writes of its members are refused; queued messages are held and nothing is lost. Repeating it changes the reason.',
     tag,
     auth,
     params: IdParams,
-    body: z.object({ reason: z.enum(SUSPENSION_REASONS).default('manual') }),
+    body: SuspendTenant,
     response: Tenant,
     errors: ['insufficient_role', 'managed_by_cluster', 'invalid_state'],
     handler: async ({ caller, params, body, request }) => ({
@@ -217,6 +243,7 @@ function resume(deps: AdminDeps): RouteModule {
   return defineRoute({
     method: 'POST',
     path: '/v1/admin/tenants/:id/resume',
+    operation: 'resumeTenant',
     summary: 'Resume a suspended tenant',
     description: 'For platform admins. Held messages go on from where they were.',
     tag,

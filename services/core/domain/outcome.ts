@@ -35,6 +35,17 @@ export type NotStarted = { readonly kind: 'not_started'; readonly reason: NotSta
 
 export type AttemptOutcome = Outcome | NotStarted;
 
+/** An attempt as the record shows it; `started` while it is under way. */
+export const ATTEMPT_OUTCOMES = [
+  'started',
+  'accepted',
+  'rejected_permanent',
+  'rejected_transient',
+  'ambiguous',
+  'not_started',
+] as const satisfies readonly ('started' | AttemptOutcome['kind'])[];
+export type RecordedOutcome = (typeof ATTEMPT_OUTCOMES)[number];
+
 /** Receipt kinds in the rank order of the rank-guarded projection. */
 export const RECEIPT_KINDS = ['sent', 'delivered', 'undelivered'] as const;
 export type ReceiptKind = (typeof RECEIPT_KINDS)[number];

@@ -5,7 +5,8 @@ const BASIC = new Set(
 /** Its extension table: an escape and the character, two septets. */
 const EXTENSION = new Set('\f^{}\\[~]|€');
 
-export type SmsEncoding = 'GSM-7' | 'UCS-2';
+export const SMS_ENCODINGS = ['GSM-7', 'UCS-2'] as const;
+export type SmsEncoding = (typeof SMS_ENCODINGS)[number];
 export type SmsSegments = { readonly encoding: SmsEncoding; readonly segments: number };
 
 /** Room for one message and for each part of a longer one, whose header takes the rest: septets, or UTF-16 code units. */

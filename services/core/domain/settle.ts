@@ -1,6 +1,7 @@
 import type { Failure } from './failure.ts';
 import { assertMove, type MessageState } from './message-state.ts';
 import type { AttemptOutcome, ForetoldReceipt, NotStartedReason } from './outcome.ts';
+import type { StatusReason } from './status-reason.ts';
 import { AMBIGUOUS_RETRY_MS, providerWaitMs, retryDelayMs, throttleWaitMs } from './retry.ts';
 
 /** What decides a message's future after an attempt, besides the attempt's outcome. */
@@ -26,7 +27,7 @@ export type StoredFailure = Omit<Failure, 'httpStatus'> & { readonly retryable: 
 
 export type Settlement = {
   readonly status: MessageState;
-  readonly reason: string | null;
+  readonly reason: StatusReason | null;
   readonly failure: StoredFailure | null;
   /** Milliseconds since the epoch; only for `deferred` and `queued`. */
   readonly nextAttemptAt: number | null;
@@ -140,7 +141,7 @@ function deferral(
     retries: message.retries + 1,
   };
 
-  function waiting(reason: string, delayMs: number, counted: { providerWaits: number }): Part {
+  function waiting(reason: StatusReason, delayMs: number, counted: { providerWaits: number }): Part {
     // At the expiry, not after it: a waiting message expires on time.
     const at = Math.min(now + delayMs, message.expiresAt);
     return { status: 'deferred', reason, failure: stored(failure, true), nextAttemptAt: at, ...counted };

@@ -1,7 +1,12 @@
 import type { Channel } from '#core/domain/channel.ts';
 import type { Failure } from '#core/domain/failure.ts';
 import type { MessageId, ProviderAccountId, TenantId } from '#core/domain/ids.ts';
+import type { EventSource, MessageEventType } from '#core/domain/message-event.ts';
+import type { Category } from '#core/domain/message-options.ts';
 import type { MessageState } from '#core/domain/message-state.ts';
+import type { RecordedOutcome } from '#core/domain/outcome.ts';
+import type { SmsEncoding } from '#core/domain/segments.ts';
+import type { StatusReason } from '#core/domain/status-reason.ts';
 import type { TransactionSql } from '#core/platform/postgres.ts';
 import type { Look, Looked } from './look.ts';
 
@@ -16,14 +21,14 @@ export type MessageRow = {
   /** As sent; else the account's own, once a provider has accepted it. */
   readonly sender: string | null;
   readonly status: MessageState;
-  readonly reason: string | null;
+  readonly reason: StatusReason | null;
   readonly final: boolean;
   readonly failure: (Failure & { readonly retryable?: boolean }) | null;
-  readonly category: string;
+  readonly category: Category;
   readonly priority: number;
   readonly test: boolean;
   readonly segments: number | null;
-  readonly encoding: string | null;
+  readonly encoding: SmsEncoding | null;
   readonly provider_id: ProviderAccountId | null;
   readonly provider: string | null;
   readonly provider_message_id: string | null;
@@ -182,7 +187,7 @@ export type AttemptRow = {
   readonly id: string;
   readonly number: number;
   readonly provider_id: ProviderAccountId | null;
-  readonly outcome: string;
+  readonly outcome: RecordedOutcome;
   /** Why it was not accepted. */
   readonly reason: string | null;
   readonly failure: Failure | null;
@@ -209,9 +214,9 @@ export async function listAttempts(
 export type EventRow = {
   readonly seq: number;
   readonly id: string;
-  readonly type: string;
+  readonly type: MessageEventType;
   readonly at: Date;
-  readonly source: string;
+  readonly source: EventSource;
   readonly applied: boolean;
 };
 

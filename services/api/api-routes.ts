@@ -1,0 +1,17 @@
+import type { AdminDeps } from './admin-change.ts';
+import { adminRoutes } from './admin-routes.ts';
+import { readMessageRoutes, type ReadMessagesDeps } from './routes/read-messages.ts';
+import { sendMessageRoute, type SendMessageDeps } from './routes/send-message.ts';
+import type { RouteModule } from './routes-kit.ts';
+
+/** What the routes work with, by group. */
+export type ApiRoutesDeps = {
+  readonly send: SendMessageDeps;
+  readonly read: ReadMessagesDeps;
+  readonly admin: AdminDeps;
+};
+
+/** Every route of the api. They only hold what they are given: the OpenAPI document is made of them without a server. */
+export function apiRoutes({ send, read, admin }: ApiRoutesDeps): RouteModule[] {
+  return [sendMessageRoute(send), readMessageRoutes(read), ...adminRoutes(admin)];
+}

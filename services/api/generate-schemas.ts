@@ -1,0 +1,115 @@
+export type Json = Record<string, unknown>;
+
+/** Where a JSON Schema holds others: by name, one, or a list. */
+const NAMED = ['properties', 'patternProperties'] as const;
+const SINGLE = ['items', 'additionalProperties', 'propertyNames', 'not'] as const;
+const LISTED = ['anyOf', 'oneOf', 'allOf'] as const;
+
+/**
+ * Says the same in the words that client generators understand. They take `const`, a `pattern` beside a `format`, a
+ * default of a union, and `anyOf` with null in ways of their own, down to clients that refuse the service's answers.
+ */
+export function plainSchema(schema: Json): Json {
+  const inner = withInner(schema, plainSchema);
+  return REWRITES.reduce((plain, rewrite) => rewrite(plain), inner);
+}
+
+const REWRITES: readonly ((schema: Json) => Json)[] = [
+  withoutNevers,
+  withoutClosure,
+  withoutFormPattern,
+  constAsEnum,
+  integerBounds,
+  withoutUnionDefault,
+  nullableType,
+];
+
+/** The schema with each schema directly inside it replaced. */
+function withInner(schema: Json, replace: (inner: Json) => Json): Json {
+  const copy: Json = { ...schema };
+  for (const key of NAMED) {
+    if (isObject(copy[key])) {
+      copy[key] = Object.fromEntries(
+        Object.entries(copy[key]).map(([name, inner]) => [name, replace(inner as Json)]),
+      );
+    }
+  }
+  for (const key of SINGLE) if (isObject(copy[key])) copy[key] = replace(copy[key]);
+  for (const key of LISTED) {
+    if (Array.isArray(copy[key])) copy[key] = copy[key].map((inner) => replace(inner as Json));
+  }
+  return copy;
+}
+
+/** A field that is refused whenever it is there is no part of the interface. */
+function withoutNevers(schema: Json): Json {
+  if (!isObject(schema['properties'])) return schema;
+  const kept = Object.entries(schema['properties']).filter(
+    ([, inner]) => JSON.stringify((inner as Json)['not']) !== '{}',
+  );
+  return { ...schema, properties: Object.fromEntries(kept) };
+}
+
+/** Answers gain fields, and requests are taken with unknown ones: no object is closed. */
+function withoutClosure({ additionalProperties, ...schema }: Json): Json {
+  return additionalProperties === undefined || additionalProperties === false
+    ? schema
+    : { ...schema, additionalProperties };
+}
+
+/** A format says it already; documentation makes of the pattern the strangest examples. */
+function withoutFormPattern(schema: Json): Json {
+  if (schema['contentEncoding'] !== undefined) {
+    const { pattern: _pattern, format: _format, ...rest } = schema;
+    return rest;
+  }
+  if (schema['format'] === undefined) return schema;
+  const { pattern: _, ...rest } = schema;
+  return rest;
+}
+
+function constAsEnum({ const: only, ...schema }: Json): Json {
+  return typeof only === 'string'
+    ? { ...schema, type: 'string', enum: [only] }
+    : { ...schema, ...(only === undefined ? {} : { const: only }) };
+}
+
+const INT32_MAX = 2_147_483_647;
+
+/** What is bounded only by what JavaScript can count has no bounds of its own. */
+function integerBounds(schema: Json): Json {
+  if (schema['type'] !== 'integer') return schema;
+  const { minimum, maximum, ...rest } = schema as { minimum?: number; maximum?: number };
+  const isSmall =
+    minimum !== undefined && minimum >= -INT32_MAX && maximum !== undefined && maximum <= INT32_MAX;
+  return {
+    ...rest,
+    ...(isSmall ? { format: 'int32' } : {}),
+    ...(minimum === undefined || minimum === Number.MIN_SAFE_INTEGER ? {} : { minimum }),
+    ...(maximum === undefined || maximum === Number.MAX_SAFE_INTEGER ? {} : { maximum }),
+  };
+}
+
+function withoutUnionDefault(schema: Json): Json {
+  if (schema['anyOf'] === undefined && schema['oneOf'] === undefined) return schema;
+  const { default: _, ...rest } = schema;
+  return rest;
+}
+
+/** One of a plain type or null is a type list; a reference stays beside null. */
+function nullableType(schema: Json): Json {
+  const { anyOf, ...rest } = schema;
+  if (!Array.isArray(anyOf) || anyOf.length !== 2) return schema;
+  const [value, none] = anyOf as [Json, Json];
+  if (none['type'] !== 'null' || typeof value['type'] !== 'string') return schema;
+  return {
+    ...value,
+    ...rest,
+    type: [value['type'], 'null'],
+    ...(Array.isArray(value['enum']) ? { enum: [...value['enum'], null] } : {}),
+  };
+}
+
+function isObject(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,17 @@
+import { NOT_STARTED_REASONS } from './outcome.ts';
+
+/**
+ * Why a message is in its state, where the state alone does not say it. With those to come: a client made from the
+ * document refuses a value that it does not name.
+ */
+export const STATUS_REASONS = [
+  ...NOT_STARTED_REASONS,
+  'retry',
+  'no_retry_left',
+  'provider_not_ready',
+  'provider_throttled',
+  'ambiguous_attempt',
+  'receipt_timeout',
+  'abuse_brake',
+] as const;
+export type StatusReason = (typeof STATUS_REASONS)[number];
