@@ -143,8 +143,8 @@ async function store<Body>(
   { scope, warnings }: IdempotencyClaim,
   created: Created<Body>,
 ): Promise<void> {
-  const response = tx.json(withWarnings(created.stored ?? (created.body as Json), warnings));
+  const response = JSON.stringify(withWarnings(created.stored ?? (created.body as Json), warnings));
   const nonce = created.nonce === undefined ? null : Buffer.from(created.nonce);
   await tx`select store_idempotent_response(array[${scope}::bytea], array[${created.status}::smallint],
-    array[${response}::jsonb], array[${nonce}::bytea])`;
+    array[${response}::text::json], array[${nonce}::bytea])`;
 }

@@ -189,7 +189,7 @@ describe('creating a provider account', () => {
     const first = await asAdmin('POST', PATH, body, 'providers-once');
     const again = await asAdmin('POST', PATH, body, 'providers-once');
     expect([again.status, again.headers['idempotent-replayed']]).toEqual([201, 'true']);
-    expect(again.body).toEqual(first.body);
+    expect(again.text).toBe(first.text);
     expect(first.headers['idempotent-replayed']).toBeUndefined();
     expect(await auditOf(first.body.id)).toEqual(['provider.created']);
     const other = await asAdmin(

@@ -333,15 +333,15 @@ create table receipts (
 create index receipts_due on receipts (apply_at);
 
 -- Idempotency: one partition a generation of seven days; a key is looked for in its own, the previous one and later ones.
--- `response` is the answer word for word, since a replay repeats it, and so holds a message's recipient. It goes within
--- fifteen days, before the message that holds the same.
+-- `response` is the answer word for word, since a replay repeats it, and so holds a message's recipient: `json`, as `jsonb`
+-- would put the caller's own keys in another order. It goes within fifteen days, before the message that holds the same.
 create table idempotency_keys (
   scope bytea not null,
   generation date not null,
   tenant_id uuid,
   fingerprint bytea not null,
   status smallint,
-  response jsonb,
+  response json,
   nonce bytea,
   created_at timestamptz not null default now(),
   primary key (scope, generation)

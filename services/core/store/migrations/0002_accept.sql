@@ -25,8 +25,8 @@ as $$ select at at time zone 'UTC' < idempotency_generation(at) + interval '5 mi
 -- transaction begun before the boundary may still be writing there. Who knows its answer beforehand stores it at once.
 -- A later generation holds something where a clock ran ahead and came back: what was promised then is promised still.
 create function claim_idempotency(scopes bytea[], tenants uuid[], fingerprints bytea[], answer smallint default null,
-  responses jsonb[] default null)
-returns table (scope bytea, fingerprint bytea, status smallint, response jsonb, nonce bytea)
+  responses json[] default null)
+returns table (scope bytea, fingerprint bytea, status smallint, response json, nonce bytea)
 language plpgsql security definer set search_path = despatch, pg_temp as $$
 declare
   current_generation date := idempotency_generation(clock_timestamp());
@@ -65,7 +65,7 @@ begin
 end $$;
 
 -- Stores what a later call with the same key is answered with. Only successes are stored.
-create function store_idempotent_response(scopes bytea[], statuses smallint[], responses jsonb[], nonces bytea[])
+create function store_idempotent_response(scopes bytea[], statuses smallint[], responses json[], nonces bytea[])
 returns void language sql security definer set search_path = despatch, pg_temp as $$
   update idempotency_keys k set status = u.status, response = u.response, nonce = u.nonce
   from unnest(scopes, statuses, responses, nonces) as u (scope, status, response, nonce)
@@ -198,20 +198,20 @@ create type accept_request as (
   -- Hex; null without an idempotency key.
   scope text,
   fingerprint text,
-  response jsonb
+  response json
 );
 
 -- Verdicts: accepted, replayed (response), mismatch, suspended, rate_limited, daily_limit_reached, backlog_full.
 -- A refused request leaves nothing behind and counts nowhere. `sweep_after_ms` is how long the wake-up over the
 -- stream has before the sweep may look; 0 where the stream is known to be away.
 create function accept(batch json, sweep_after_ms integer)
-returns table (ord integer, verdict text, response jsonb, retry_after integer, remaining integer, purge_on date)
+returns table (ord integer, verdict text, response json, retry_after integer, remaining integer, purge_on date)
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan set jit = off as $$
 #variable_conflict use_column
 declare
   rows accept_request[];
   verdicts text[];
-  replies jsonb[];
+  replies json[];
   retry integer[];
   remain integer[];
   released bytea[];
@@ -233,7 +233,7 @@ declare
 begin
   rows := array(select r from json_populate_recordset(null::accept_request, batch) r);
   verdicts := array_fill(null::text, array[cardinality(rows)]);
-  replies := array_fill(null::jsonb, array[cardinality(rows)]);
+  replies := array_fill(null::json, array[cardinality(rows)]);
   retry := array_fill(null::integer, array[cardinality(rows)]);
   remain := array_fill(null::integer, array[cardinality(rows)]);
   window_of := array_fill(null::integer, array[cardinality(rows)]);

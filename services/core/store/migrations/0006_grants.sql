@@ -7,8 +7,8 @@ grant execute on function current_tenant(), schema_version() to despatch_api, de
 grant execute on function
   accept(json, integer), store_content(uuid, timestamptz, integer, text), forget_content(uuid),
   take_rate(uuid, integer),
-  claim_idempotency(bytea[], uuid[], bytea[], smallint, jsonb[]),
-  store_idempotent_response(bytea[], smallint[], jsonb[], bytea[]),
+  claim_idempotency(bytea[], uuid[], bytea[], smallint, json[]),
+  store_idempotent_response(bytea[], smallint[], json[], bytea[]),
   release_idempotency(bytea[]),
   find_tenant(uuid, text), find_callers(text[]), touch_api_keys(uuid[], timestamptz[]),
   sign_in(text, text, text, boolean, text), membership(uuid, text), memberships(uuid), user_facts(uuid),
