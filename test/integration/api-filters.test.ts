@@ -9,6 +9,7 @@ import {
 import {
   get,
   LEAST,
+  request,
   send,
   startTestApi,
   type ApiTenant,
@@ -153,6 +154,16 @@ test.each([
 ])('the filter %s is 400', async (query) =>
   expect((await get(api.first, `/v1/messages?${query}`, viewer)).status).toBe(400),
 );
+
+test('the document says how the filters travel', async () => {
+  const { body } = await request(api.first, 'GET', '/v1/openapi.json');
+  const parameters = body.paths['/v1/messages'].get.parameters as { name: string }[];
+  const named = (name: string) => parameters.find((parameter) => parameter.name === name);
+  expect(named('metadata')).toMatchObject({ in: 'query', style: 'deepObject', explode: true });
+  expect(named('metadata')).toMatchObject({ schema: { type: 'object' } });
+  expect(named('test')).toMatchObject({ in: 'query', schema: { type: 'boolean' } });
+  expect(named('tag')).toMatchObject({ in: 'query', schema: { type: 'string' } });
+});
 
 test('the audit log is read by the same measure', async () => {
   const own = await api.tenant();

@@ -103,8 +103,8 @@ const GROUPS: readonly (readonly Attack[])[] = [
     {
       name: 'cursor not bound to its tenant',
       file: 'services/api/routes/read-messages.ts',
-      find: "const scope = ['messages', tenantId, where];",
-      replace: "const scope = ['messages', where];",
+      find: "const scope = ['messages', tenantId, filter];",
+      replace: "const scope = ['messages', filter];",
       project: 'integration',
       suite: 'test/security/tenant-isolation.test.ts',
       test: "by B's cursors",
