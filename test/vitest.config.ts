@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config';
 const root = fileURLToPath(new URL('..', import.meta.url));
 
 /** What comes about comes about sooner on an idle machine: no test depends on when. */
-const EFFECT_MS_MAX = 20_000;
+const EFFECT_MS_MAX = 45_000;
 
 const COMMON = {
   // Loading the modules again for each file took two thirds of the processor time. Files share a process one after the
@@ -12,8 +12,8 @@ const COMMON = {
   isolate: false,
   // A test that is about a time says which; all others wait for the effect.
   expect: { poll: { timeout: EFFECT_MS_MAX } },
-  testTimeout: 30_000,
-  hookTimeout: 60_000,
+  testTimeout: 90_000,
+  hookTimeout: 120_000,
 } as const;
 
 export default defineConfig({
@@ -46,7 +46,7 @@ export default defineConfig({
           include: ['test/integration/**/*.test.ts', 'test/security/**/*.test.ts'],
           ...COMMON,
           globalSetup: ['test/support/global-setup.ts'],
-          testTimeout: 60_000,
+          testTimeout: 120_000,
         },
       },
     ],
