@@ -396,6 +396,8 @@ describe('a change made through one api process', () => {
   /** Sooner than the five seconds after which a process would find out by itself. */
   const TOLD = { timeout: 4_000, interval: 20 };
 
+  const isLive = ({ mode }: { mode: string }): boolean => mode === 'live';
+
   /** Texts that the other api process took in are added to `accepted`. */
   async function trySend(tenant: StackTenant, accepted: string[] = []): Promise<CallAnswer> {
     const text = newMark();
@@ -447,7 +449,7 @@ describe('a change made through one api process', () => {
     expect(arrived().toSorted()).toEqual(accepted.toSorted());
   });
 
-  test('revokes a key within a second in the other', async () => {
+  test('revokes a key at once in the other', async () => {
     const tenant = await stack.tenant();
     expect(await trySend(tenant)).toMatchObject({ status: 202 });
     const owner = { token: tenant.token, slug: tenant.slug };
@@ -455,7 +457,7 @@ describe('a change made through one api process', () => {
     const revoked = await call(
       stack.apis[0].origin,
       'DELETE',
-      `/v1/admin/api-keys/${keys.body.items[0].id}`,
+      `/v1/admin/api-keys/${keys.body.items.find(isLive).id}`,
       owner,
     );
     expect(revoked.status).toBeLessThan(300);

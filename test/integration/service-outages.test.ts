@@ -19,6 +19,7 @@ afterAll(async () => {
   await stack?.[Symbol.asyncDispose]();
 });
 
+const isLive = ({ mode }: { mode: string }): boolean => mode === 'live';
 const SOON = { interval: 50 };
 const MESSAGE = { channel: 'sms', to: '+14155550100', body: 'Hello' };
 
@@ -87,7 +88,7 @@ test('without NATS messages are taken in and delivered by the sweep, and suspens
       token: stack.platformToken,
       body: { reason: 'abuse' },
     }),
-    admin(revoked, 'DELETE', `api-keys/${keys.items[0].id}`),
+    admin(revoked, 'DELETE', `api-keys/${keys.items.find(isLive).id}`),
   ]);
   expect(changes.filter(({ status }) => status >= 300)).toEqual([]);
   const afterFiveSeconds = async (look: () => Promise<unknown>, seen: unknown): Promise<void> => {
