@@ -28,7 +28,10 @@ describe('bytes that two readers of HTTP may take for different requests', () =>
       '\r\n',
     );
 
-  test.each<[name: string, bytes: () => string, statuses: number[]]>([
+  /** The headers alone are refused for want of a key, what follows them for its form: whichever is seen first. */
+  const EITHER = [expect.toSatisfy((status) => status === 400 || status === 401)];
+
+  test.each<[name: string, bytes: () => string, statuses: unknown[]]>([
     [
       'Content-Length and Transfer-Encoding',
       () => post('Content-Length: 5', 'Transfer-Encoding: chunked', '', `0\r\n\r\n${HIDDEN}`),
@@ -64,9 +67,9 @@ describe('bytes that two readers of HTTP may take for different requests', () =>
     [
       'an unknown transfer coding',
       () => post('Transfer-Encoding: xchunked', '', `0\r\n\r\n${HIDDEN}`),
-      [400],
+      EITHER,
     ],
-    ['identity as a transfer coding', () => post('Transfer-Encoding: identity', '', HIDDEN), [400]],
+    ['identity as a transfer coding', () => post('Transfer-Encoding: identity', '', HIDDEN), EITHER],
     ['chunked twice', () => post('Transfer-Encoding: chunked, chunked', '', `0\r\n\r\n${HIDDEN}`), [400]],
     [
       'chunked before another coding',
@@ -76,7 +79,7 @@ describe('bytes that two readers of HTTP may take for different requests', () =>
     [
       'a chunk with a prefix',
       () => post('Transfer-Encoding: chunked', '', `0x2\r\n{}\r\n0\r\n\r\n${HIDDEN}`),
-      [400],
+      EITHER,
     ],
     [
       'a chunk that is longer than it says',
@@ -86,7 +89,7 @@ describe('bytes that two readers of HTTP may take for different requests', () =>
     [
       'a chunk whose size ends in a line feed',
       () => post('Transfer-Encoding: chunked', '', `2\n{}\r\n0\r\n\r\n${HIDDEN}`),
-      [400],
+      EITHER,
     ],
     [
       'two hosts',
@@ -200,7 +203,7 @@ describe('a body', () => {
       400,
     ],
     ['with one name a hundred thousand times', inside('data', `{${many(120_000, () => '"a":0')}}`), 400],
-    ['with as many numbers as it may', inside('data', `{"a":[${many(29_990, () => '0')}]}`), 202],
+    ['with as many numbers as it may', inside('unknown', `[${many(29_990, () => '0')}]`), 202],
     ['with as many faults as it may', inside('metadata', `{${many(29_990, (i) => `"a${i}":[]`)}}`), 400],
     [
       'with as many headers as it may',
