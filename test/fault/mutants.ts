@@ -129,9 +129,8 @@ export const MUTANTS: readonly FaultMutant[] = [
     patches: [
       {
         file: 'services/worker/events.ts',
-        find: '        messageId: message.id,\n        providerId',
-        replace:
-          '        messageId: message.id,\n        note: JSON.stringify(message.content),\n        providerId',
+        find: '        providerId: message.providerId,\n',
+        replace: '        providerId: message.providerId,\n        note: JSON.stringify(message.content),\n',
       },
     ],
     fault: 'nats-connections-reset',
