@@ -1,5 +1,7 @@
-// All checks and tests. Arguments narrow the run to the test files whose path contains one of them.
+// All checks and tests. Arguments narrow the run to the test files whose path contains one of them; `--clients` adds the
+// generated clients.
 import { join } from 'node:path';
+import { runClients } from './clients/run-clients.ts';
 import { runClusterItems } from './e2e/cluster-items.ts';
 import { runShortSuite } from './fault/short-suite.ts';
 import { projectRoot } from './support/command.ts';
@@ -11,7 +13,9 @@ import { conclude } from './support/tally.ts';
 // Dozens of processes of the services start in a run, from the same sources.
 process.env['NODE_COMPILE_CACHE'] ??= join(projectRoot, 'node_modules/.cache/compiled');
 
-const filters = process.argv.slice(2);
+const args = process.argv.slice(2);
+const withClients = args.includes('--clients');
+const filters = args.filter((arg) => arg !== '--clients');
 const files: FileTime[] = [];
 const started = performance.now();
 
@@ -33,7 +37,9 @@ async function runAll(): Promise<Part[]> {
       await runPart('fault suite and its mutants', runShortSuite),
     ])(),
   ]);
-  return [...parts, cluster];
+  // Last and alone: compilers take all the processor time that there is.
+  const clients = withClients ? [await runPart('generated clients', runClients)] : [];
+  return [...parts, cluster, ...clients];
 }
 
 const parts = filters.length === 0 ? await runAll() : [await runTests('unit'), await runTests('integration')];

@@ -49,6 +49,15 @@ export default defineConfig({
           testTimeout: 120_000,
         },
       },
+      {
+        root,
+        test: {
+          name: 'clients',
+          include: ['test/clients/**/*.test.ts'],
+          ...COMMON,
+          globalSetup: ['test/support/global-setup.ts'],
+        },
+      },
     ],
   },
 });

@@ -39,7 +39,7 @@ export type VitestRun = {
 
 /** Runs one project of the tests and counts its tests. */
 export async function runVitest(
-  project: 'unit' | 'integration',
+  project: 'unit' | 'integration' | 'clients',
   { filters = [], show = true, names, root }: VitestOptions = {},
 ): Promise<VitestRun> {
   const folder = await mkdtemp(join(tmpdir(), 'despatch-vitest-'));

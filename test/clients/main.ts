@@ -1,0 +1,5 @@
+// Generated clients against the running api: npm run test:clients.
+import { conclude } from '../support/tally.ts';
+import { runClients } from './run-clients.ts';
+
+conclude([await runClients()]);

@@ -1,0 +1,30 @@
+import { runVitest } from '../support/run-vitest.ts';
+import { runProgram } from '../../deploy/servers/run-program.ts';
+import type { Tally } from '../support/tally.ts';
+
+/** What the generators and their clients need, beside Node. */
+const NEEDED = [
+  { name: 'Java 11 or newer', command: ['java', '-version'] },
+  { name: 'Go', command: ['go', 'version'] },
+  { name: 'Python 3 with pip', command: ['python3', '-m', 'pip', '--version'] },
+] as const;
+
+const CLIENTS = 4;
+
+/** Makes clients of the served document with the generators that people use, and has each use the api. */
+export async function runClients(): Promise<Tally> {
+  const there = await Promise.all(
+    NEEDED.map(async ({ command: [program, ...args] }) =>
+      runProgram(program, args).then(
+        () => true,
+        () => false,
+      ),
+    ),
+  );
+  const missing = NEEDED.filter((_, i) => there[i] === false).map(({ name }) => name);
+  if (missing.length > 0) {
+    process.stdout.write(`skipped  generated clients: they need ${missing.join(', ')}\n`);
+    return { passed: 0, failed: 0, skipped: CLIENTS };
+  }
+  return (await runVitest('clients')).tally;
+}
