@@ -20,7 +20,7 @@ export async function plantHistory(
         'rejected_transient', ${mark}, ${failure}, now(), now(), 'deferred', ${mark}, ${failure}
       from messages where id = ${id}`;
     await admin`insert into event_log (message_id, purge_on, tenant_id, type, source, at, details)
-      select id, purge_on, tenant_id, 'message.sent', ${mark}, now(), ${admin.json({ mark })} from messages where id = ${id}`;
+      select id, purge_on, tenant_id, 'message.sent', 'worker', now(), ${admin.json({ mark })} from messages where id = ${id}`;
   }
   await admin`insert into receipts (tenant_id, message_id, purge_on, attempt, receipt, failure, apply_at)
     select tenant_id, id, purge_on, 1, 'sent', ${admin.json({ code: mark })}, now() + interval '1 day' from messages where id = ${id}`;
