@@ -1,33 +1,45 @@
 import { createHash } from 'node:crypto';
-import { readFile, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, mkdtemp, readFile, rename, rm, stat } from 'node:fs/promises';
+import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { withFileLock } from '../../deploy/servers/file-lock.ts';
 import { projectRoot, runCommand } from './command.ts';
 
 /**
- * Installs the packages of a manifest of its own below `test/`, unless they are there as its lock file names them. Tools
- * that a fresh clone does not need at once are kept out of the project's own installation in this way.
+ * Installs the packages of a manifest of its own below `test/` into the user's cache, once for each lock file. Tools that a
+ * fresh clone does not need at once are kept out of the project's own installation in this way, and out of its tree.
+ * @param folder For example `test/linters`; holds `package.json` and `package-lock.json`.
  * @returns The folder of their programs.
  */
 export async function installOwnPackages(folder: string): Promise<string> {
-  const root = join(projectRoot, folder);
-  const stamp = join(root, 'node_modules', '.installed');
-  const wanted = createHash('sha256')
-    .update(await readFile(join(root, 'package-lock.json')))
-    .digest('hex');
-  const isInstalled = async (): Promise<boolean> =>
-    (await readFile(stamp, 'utf8').catch(() => '')) === wanted;
-  if (!(await isInstalled())) {
-    await withFileLock({ path: join(root, '.installing.lock') }, async () => {
-      if (await isInstalled()) return;
-      const { code, output } = await runCommand(
-        ['npm', 'ci', '--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund'],
-        'gather',
-        root,
-      );
+  const source = join(projectRoot, folder);
+  const lock = await readFile(join(source, 'package-lock.json'));
+  const name = `${folder.replaceAll('/', '-')}-${createHash('sha256').update(lock).digest('hex').slice(0, 16)}`;
+  const cache = join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'despatch', 'packages');
+  const installed = join(cache, name);
+  await mkdir(cache, { recursive: true });
+  await withFileLock({ path: `${installed}.lock` }, async () => {
+    if (await isThere(installed)) return;
+    // Renamed when it is whole, so that a half of it is never taken for all.
+    const partial = await mkdtemp(join(cache, 'partial-'));
+    try {
+      for (const file of ['package.json', 'package-lock.json']) {
+        await copyFile(join(source, file), join(partial, file));
+      }
+      const npm = ['npm', 'ci', '--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund'];
+      const { code, output } = await runCommand(npm, 'gather', partial);
       if (code !== 0) throw new Error(`the packages of ${folder} could not be installed: ${output}`);
-      await writeFile(stamp, wanted);
-    });
-  }
-  return join(root, 'node_modules', '.bin');
+      await rename(partial, installed);
+    } finally {
+      await rm(partial, { recursive: true, force: true });
+    }
+  });
+  return join(installed, 'node_modules', '.bin');
+}
+
+function isThere(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
 }
