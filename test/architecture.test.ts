@@ -11,7 +11,8 @@ const paths = ['deploy', 'services', 'test'].flatMap((folder) =>
     .map((entry) => join(entry.parentPath, entry.name).slice(projectRoot.length).split('\\').join('/')),
 );
 const files = paths
-  .filter((path) => path.endsWith('.ts'))
+  // Programs of generated clients are compiled beside the client, which is nowhere here.
+  .filter((path) => path.endsWith('.ts') && !path.startsWith('test/clients/programs/'))
   .map((path) => ({ path, text: readFileSync(join(projectRoot, path), 'utf8') }));
 
 test('the code keeps the rules of the architecture', () => {
