@@ -43,7 +43,7 @@ export const MUTANTS: readonly FaultMutant[] = [
     ],
     fault: 'restart-worker-claim-lost',
     expected: 'duplicate',
-    tree: 1,
+    tree: 6,
   },
   {
     name: 'a claim without compare-and-set',
@@ -135,7 +135,7 @@ export const MUTANTS: readonly FaultMutant[] = [
     ],
     fault: 'nats-connections-reset',
     expected: 'canary',
-    tree: 3,
+    tree: 6,
   },
   {
     name: 'commits that nobody syncs',

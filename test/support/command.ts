@@ -11,11 +11,15 @@ export function tool(name: string): string {
   return join(projectRoot, 'node_modules', '.bin', name);
 }
 
-/** Runs a program at the project's root, or another one; shows its output as it comes, or gathers it. */
+/**
+ * Runs a program at the project's root, or another one; shows its output as it comes, or gathers it. The program is ended
+ * where the signal comes, and its code is 1 then.
+ */
 export function runCommand(
   command: readonly string[],
   output: 'show' | 'gather',
   root: string = projectRoot,
+  signal?: AbortSignal,
 ): Promise<CommandResult> {
   const [program = '', ...args] = command;
   const child = spawn(program, args, {
@@ -25,6 +29,8 @@ export function runCommand(
     env: { ...process.env, PATH: `${join(process.execPath, '..')}:${process.env['PATH'] ?? ''}` },
   });
   const chunks: Buffer[] = [];
+  const end = (): void => void child.kill('SIGKILL');
+  signal?.addEventListener('abort', end);
   child.stdout?.on('data', (chunk: Buffer) => chunks.push(chunk));
   child.stderr?.on('data', (chunk: Buffer) => chunks.push(chunk));
   // Whoever ends us means the whole run, not only the part that we are.

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
@@ -53,11 +54,13 @@ export async function runVitest(
     `--outputFile.json=${report}`,
     ...(names === undefined ? [] : ['--testNamePattern', names]),
   ];
+  using ending = endSoonAfter(report);
   try {
     const { code, output } = await runCommand(
       [tool('vitest'), ...args, ...filters],
       show ? 'show' : 'gather',
       root,
+      ending.signal,
     );
     const text = await readFile(report, 'utf8').catch(() => undefined);
     if (text === undefined) {
@@ -72,6 +75,27 @@ export async function runVitest(
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+/** Vitest waits for whoever holds the output of one of its processes, and that may be one that a failed test has left. */
+const END_MS_MAX = 60_000;
+
+/** A signal that comes where a run has written its report and does not end. */
+function endSoonAfter(report: string): Disposable & { readonly signal: AbortSignal } {
+  const controller = new AbortController();
+  let writtenAt: number | undefined;
+  const looking = setInterval(() => {
+    if (writtenAt === undefined && existsSync(report)) writtenAt = performance.now();
+    if (writtenAt === undefined || performance.now() - writtenAt < END_MS_MAX) return;
+    process.stdout.write(
+      'the tests have ended and their processes have not: see which test leaves one behind\n',
+    );
+    controller.abort();
+  }, 1_000);
+  return {
+    signal: controller.signal,
+    [Symbol.dispose]: () => clearInterval(looking),
+  };
 }
 
 function timesOfFiles({ testResults }: VitestReport): FileTime[] {

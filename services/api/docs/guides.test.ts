@@ -5,7 +5,8 @@ import { ERROR_CODES } from '#core/domain/app-error.ts';
 import { FAILURE_CLASSES } from '#core/domain/failure.ts';
 import { LIMIT_NAMES } from '#core/domain/plan.ts';
 import { MESSAGE_STATES } from '#core/domain/message-state.ts';
-import { EXAMPLE_LANGUAGES } from './examples.ts';
+import openApiDocument from '../openapi.json' with { type: 'json' };
+import { EXAMPLE_LANGUAGES, OPERATION_EXAMPLES } from './examples.ts';
 import { GUIDES, readGuides } from './guides.ts';
 
 const text = readGuides('https://api.example.com');
@@ -51,4 +52,12 @@ test('no guide names an error code or a limit that does not exist', () => {
   expect(codes.length).toBeGreaterThan(2);
   expect(limits.length).toBeGreaterThan(2);
   for (const name of [...codes, ...limits]) expect(known).toContain(name);
+});
+
+test('every example of an operation has its operation', () => {
+  const operations = Object.values(openApiDocument.paths).flatMap((methods) =>
+    Object.values(methods).map(({ operationId }) => operationId),
+  );
+  expect(Object.keys(OPERATION_EXAMPLES).length).toBeGreaterThan(0);
+  for (const id of Object.keys(OPERATION_EXAMPLES)) expect(operations).toContain(id);
 });
