@@ -398,7 +398,7 @@ describe('simulators', () => {
 
 describe('stopping', () => {
   test('what is in flight ends and is recorded; nothing new is begun', async () => {
-    await using b = await setup();
+    await using b = await setup(PATIENT);
     const worker = b.startWorker();
     await b.send(200);
     await expect.poll(() => b.twilio.received.length, POLL).toBeGreaterThan(0);

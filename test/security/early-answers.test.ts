@@ -59,7 +59,8 @@ describe('an answer that comes before its request has been read reaches a client
     const all = Object.values(await cases());
     const sent = all.flatMap(({ path, ...rest }) =>
       [true, false].flatMap((chunked) =>
-        Array.from({ length: 3 }, () => ({ ...rest, chunked, url: target.api.origin + path })),
+        // Two that are read as far as the bound have room in one tenant's share of the memory.
+        Array.from({ length: 2 }, () => ({ ...rest, chunked, url: target.api.origin + path })),
       ),
     );
     const answers = await runPython(sent);
@@ -95,9 +96,10 @@ describe('a connection that is read on after its answer', () => {
     await write(raw, `${head}Transfer-Encoding: chunked\r\n\r\n`);
     let written = 0;
     // Bytes are the bound, not time: as fast as it goes.
-    while (!raw.isClosed() && written < 256 * MIB && (await write(raw, chunk))) written += chunk.length;
+    while (!raw.isClosed() && written < 1_024 * MIB && (await write(raw, chunk))) written += chunk.length;
     expect(statusesOf(await raw.closed)).toEqual([401]);
-    expect(written).toBeLessThan(128 * MIB);
+    // The bound, what comes until the next look, and what the kernel holds on both sides.
+    expect(written).toBeLessThan(512 * MIB);
   });
 
   test('takes no other request', async () => {
