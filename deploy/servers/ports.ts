@@ -10,10 +10,15 @@ const PORT_MAX = 32_000;
 const TRIES_MAX = 200;
 const LOOPBACK = '127.0.0.1';
 
+/** Whoever was given a port may not listen on it yet: nobody else in this process gets it. */
+const given = new Set<number>();
+
 /** A TCP port of `host`, as `listenAddress` takes it, that nothing listens on, from 20000 to 31999. Throws when none is found. */
 export async function freePort(host = LOOPBACK): Promise<number> {
   for (let tries = 0; tries < TRIES_MAX; tries++) {
     const port = randomInt(PORT_MIN, PORT_MAX);
+    if (given.has(port)) continue;
+    given.add(port);
     if (await isFreePort(port, host)) return port;
   }
   throw new Error(`no free port between ${PORT_MIN} and ${PORT_MAX} on ${host}`);

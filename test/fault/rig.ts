@@ -33,7 +33,14 @@ export async function openRig(tenantCount: number, log: (line: string) => void):
     Promise.all(names.map((name) => openNode(kind, name, servers, folder, stack)));
   const [apis, workers] = await Promise.all([open('api', ['api-1', 'api-2']), open('worker', WORKERS)]);
   if (!(await untilAllReady([...apis, ...workers], START_MS_MAX))) {
-    throw new Error('not all processes started');
+    const missing = await Promise.all(
+      [...apis, ...workers].map(async ({ service }) =>
+        (await service.isReady())
+          ? []
+          : [`${service.name} (${service.crashes.at(-1) ?? 'it runs and is not ready'})`],
+      ),
+    );
+    throw new Error(`not all processes started: ${missing.flat().join(', ')}`);
   }
   const mint = (sub: string): Promise<string> =>
     servers.oidc.mint({
