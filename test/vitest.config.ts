@@ -46,6 +46,8 @@ export default defineConfig({
           include: ['test/integration/**/*.test.ts', 'test/security/**/*.test.ts'],
           ...COMMON,
           globalSetup: ['test/support/global-setup.ts'],
+          // They wait for servers half of the time.
+          maxWorkers: 3,
           testTimeout: 120_000,
         },
       },

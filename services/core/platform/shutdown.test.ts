@@ -7,7 +7,7 @@ import { drain } from './shutdown.ts';
 /** A process that watches for its end, does `work`, and says how it ended. */
 async function run(
   work: string,
-  act?: (kill: (signal: NodeJS.Signals) => void, text: () => string) => Promise<void>,
+  act?: (kill: (signal: NodeJS.Signals) => void, text: () => string, closeLog: () => void) => Promise<void>,
 ) {
   const script = `
     import { watchForEnd } from '${new URL('shutdown.ts', import.meta.url).href}';
@@ -18,6 +18,7 @@ async function run(
     ${work}
     const ending = await watch.ended;
     console.log('ended', ending.kind, ending.signal ?? '', watch.isEnding());
+    if (${work.includes('SLOW')}) await new Promise((resolve) => setTimeout(resolve, 300));
     if (${work.includes('HANG')}) await new Promise(() => {});
     clearInterval(alive);
   `;
@@ -32,6 +33,7 @@ async function run(
     await act?.(
       (signal) => void child.kill(signal),
       () => text,
+      () => void child.stdout.destroy(),
     );
     const [code, signal] = await exited;
     return { code, signal, text };
@@ -67,6 +69,15 @@ test('a second signal ends a process that hangs on its way out', async () => {
     kill('SIGTERM');
   });
   expect(ended).toMatchObject({ code: null, signal: 'SIGTERM' });
+});
+
+test('a process whose log nobody reads any more ends all the same, in order', async () => {
+  const ended = await run('/* SLOW */', async (kill, _text, closeLog) => {
+    closeLog();
+    kill('SIGTERM');
+  });
+  // What it could not write is a fault, once for each try.
+  expect(ended).toMatchObject({ code: 1, signal: null });
 });
 
 test('draining waits for the work', async () => {

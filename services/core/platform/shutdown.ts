@@ -12,6 +12,8 @@ export type EndWatch = Disposable & {
   readonly isEnding: () => boolean;
 };
 
+const FAULTS_LOGGED_MAX = 10;
+
 /**
  * Listens for signals and for exceptions that nobody caught. A fault sets the exit code to 1 and ends the process in the
  * same order as a signal does, so that what is in flight is recorded and logs are written; a second signal kills at once.
@@ -22,6 +24,7 @@ export function watchForEnd(
 ): EndWatch {
   const { promise, resolve } = Promise.withResolvers<Ending>();
   let isEnding = false;
+  let faults = 0;
   const end = (ending: Ending): void => {
     if (isEnding) return;
     isEnding = true;
@@ -38,7 +41,9 @@ export function watchForEnd(
     end({ kind: 'signal', signal });
   };
   const onFault = (error: unknown): void => {
-    log.error({ err: error }, 'Ending on an exception that nobody caught');
+    faults += 1;
+    // Writing the log may be what fails: a line for each fault would be a fault for each line, and the end would never come.
+    if (faults <= FAULTS_LOGGED_MAX) log.error({ err: error }, 'Ending on an exception that nobody caught');
     process.exitCode = 1;
     end({ kind: 'fault', error });
   };
