@@ -1,6 +1,6 @@
 import { access, constants, mkdir } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import { delimiter, join } from 'node:path';
+import { clusterFolder, userCache } from './cache-folders.ts';
 import { buildProgram } from './program-build.ts';
 import { downloadProgram } from './program-archive.ts';
 import { unpackDebianProgram } from './program-debian.ts';
@@ -109,15 +109,6 @@ async function findCached(program: Program, env: NodeJS.ProcessEnv): Promise<str
 
 function cacheFolder(env: NodeJS.ProcessEnv): string {
   return join(userCache(env), 'despatch', 'bin');
-}
-
-/** Where the tool that runs the end-to-end tests' cluster keeps its programs: what it has built is not built again. */
-function clusterFolder(env: NodeJS.ProcessEnv): string {
-  return env['CLUSTER_BIN'] || join(userCache(env), 'bare-cluster', 'bin');
-}
-
-function userCache(env: NodeJS.ProcessEnv): string {
-  return env['XDG_CACHE_HOME'] || join(env['HOME'] || homedir(), '.cache');
 }
 
 async function isProgram(program: Program, path: string): Promise<boolean> {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import { join } from 'node:path';
+import { userCache } from '../../deploy/servers/cache-folders.ts';
 import { withFileLock } from '../../deploy/servers/file-lock.ts';
 
 const VERSION = '7.25.0';
@@ -14,11 +14,7 @@ const DOWNLOAD_TIMEOUT_MS = 5 * 60_000;
  * @returns Path of the program, to be started with `java -jar`.
  */
 export async function obtainGeneratorJar(env: NodeJS.ProcessEnv): Promise<string> {
-  const folder = join(
-    env['XDG_CACHE_HOME'] || join(env['HOME'] || homedir(), '.cache'),
-    'despatch',
-    'clients',
-  );
+  const folder = join(userCache(env), 'despatch', 'clients');
   const path = join(folder, `openapi-generator-cli-${VERSION}.jar`);
   await mkdir(folder, { recursive: true });
   await withFileLock({ path: `${path}.lock` }, async () => {

@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { access, constants } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { clusterFolder } from '../../deploy/servers/cache-folders.ts';
 import { projectRoot } from '../support/command.ts';
 import type { Tally } from '../support/tally.ts';
 
@@ -54,8 +54,7 @@ export async function runClusterItems(env: NodeJS.ProcessEnv): Promise<Tally> {
 async function reasonToSkip(tool: string, env: NodeJS.ProcessEnv): Promise<string | undefined> {
   if (!(await isThere(join(tool, 'env')))) return `there is no cluster in ${tool} (CLUSTER_TOOL)`;
   if (process.getuid?.() !== 0) return 'a cluster needs root';
-  const cache = env['XDG_CACHE_HOME'] || join(env['HOME'] || homedir(), '.cache');
-  const folder = env['CLUSTER_BIN'] || join(cache, 'bare-cluster/bin');
+  const folder = clusterFolder(env);
   for (const name of PROGRAMS) {
     if (!(await isThere(join(folder, name))))
       return `the cluster's ${name} is not built; ${tool}/build builds it`;

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { copyFile, mkdir, mkdtemp, readFile, rename, rm, stat } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import { join } from 'node:path';
+import { userCache } from '../../deploy/servers/cache-folders.ts';
 import { withFileLock } from '../../deploy/servers/file-lock.ts';
 import { projectRoot, runCommand } from './command.ts';
 
@@ -15,7 +15,7 @@ export async function installOwnPackages(folder: string): Promise<string> {
   const source = join(projectRoot, folder);
   const lock = await readFile(join(source, 'package-lock.json'));
   const name = `${folder.replaceAll('/', '-')}-${createHash('sha256').update(lock).digest('hex').slice(0, 16)}`;
-  const cache = join(process.env['XDG_CACHE_HOME'] || join(homedir(), '.cache'), 'despatch', 'packages');
+  const cache = join(userCache(process.env), 'despatch', 'packages');
   const installed = join(cache, name);
   await mkdir(cache, { recursive: true });
   await withFileLock({ path: `${installed}.lock` }, async () => {
