@@ -201,7 +201,7 @@ test('what a watch tells after its end counts no more', async () => {
 
 test('a server that is away is asked again and again, ever less often, and synced only when it answered', async () => {
   const { kube, reflector } = await setup({}, (kube) => {
-    for (let times = 0; times < 12; times += 1) {
+    for (let times = 0; times < 40; times += 1) {
       kube.next('list', () => {
         throw network;
       });
@@ -211,14 +211,14 @@ test('a server that is away is asked again and again, ever less often, and synce
   expect(kube.calls).toHaveLength(2);
   await vi.advanceTimersByTimeAsync(60_000);
   expect(reflector.cache.isSynced()).toBe(false);
-  const asked = kube.calls.length;
-  expect(asked).toBeLessThan(12);
+  // The pauses are random, about 15 s each at their longest: 25 in a minute are as good as impossible.
+  expect(kube.calls.length).toBeLessThan(25);
   // In steps: a watch that says nothing is opened anew after two minutes, and there is none in the pause before.
-  for (let second = 0; second < 400 && !reflector.cache.isSynced(); second += 1) {
+  for (let second = 0; second < 1_200 && !reflector.cache.isSynced(); second += 1) {
     await vi.advanceTimersByTimeAsync(1_000);
   }
   expect(reflector.cache.isSynced()).toBe(true);
-  expect(kube.calls.filter((call) => call === 'list tenants')).toHaveLength(13);
+  expect(kube.calls.filter((call) => call === 'list tenants')).toHaveLength(41);
   onlyWatch(kube);
 });
 
