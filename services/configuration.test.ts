@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { configTable } from '#core/platform/config-table.ts';
+import { configTable } from '#core/platform/config/config-table.ts';
 import { readDeployments } from './configuration.ts';
 
 test('the reference covers every deployment, and describes every variable', async () => {

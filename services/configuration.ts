@@ -1,6 +1,6 @@
 import { access, readdir } from 'node:fs/promises';
-import type { Environment } from '#core/platform/config.ts';
-import type { DeploymentVariables } from '#core/platform/config-table.ts';
+import type { Environment } from '#core/platform/config/config.ts';
+import type { DeploymentVariables } from '#core/platform/config/config-table.ts';
 
 /** Every folder of `root` that holds a config.ts is a deployment. */
 export async function readDeployments(root: URL): Promise<DeploymentVariables[]> {

@@ -2,10 +2,10 @@
 // one that later ones are held against.
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
-import { configTable } from '#core/platform/config-table.ts';
+import { configTable } from '#core/platform/config/config-table.ts';
 import { generateChart } from '../deploy/chart/generate-chart.ts';
 import { readDeployments } from './configuration.ts';
-import { generateOpenapi } from './api/generate-openapi.ts';
+import { generateOpenapi } from './api/openapi/generate-openapi.ts';
 import { generateCrds } from './controller/generate-crds.ts';
 import { generateRegistry } from './providers/generate.ts';
 

@@ -71,7 +71,7 @@ const PLANTED: readonly (readonly [rule: string, path: string, text: string])[] 
   [
     'store knows Postgres and no other vendor',
     'services/core/store/x.ts',
-    `import { a } from '#core/platform/nats.ts';`,
+    `import { a } from '#core/platform/nats/nats.ts';`,
   ],
   ['a provider is an island', 'services/providers/acme/x.ts', `import { a } from '../other/outcomes.ts';`],
   ['a provider is an island', 'services/providers/acme/x.ts', `import { a } from '../registry.ts';`],
@@ -92,7 +92,7 @@ const PLANTED: readonly (readonly [rule: string, path: string, text: string])[] 
   [
     'connections are opened in main.ts',
     'services/api/x.ts',
-    `import { openNats } from '#core/platform/nats.ts';`,
+    `import { openNats } from '#core/platform/nats/nats.ts';`,
   ],
   [
     'a vendor is imported where its adapter is',
@@ -123,7 +123,7 @@ const PLANTED: readonly (readonly [rule: string, path: string, text: string])[] 
   ],
   [
     'a vendor is imported where its adapter is',
-    'services/core/platform/kube-exchange.ts',
+    'services/controller/kube/kube-exchange.ts',
     `import { Agent } from 'undici';`,
   ],
   [
@@ -215,7 +215,7 @@ test.each([
   [
     'a main that reads its environment',
     'services/api/main.ts',
-    `import { openNats } from '#core/platform/nats.ts'; load(process.env);`,
+    `import { openNats } from '#core/platform/nats/nats.ts'; load(process.env);`,
   ],
   [
     'a test that imports whatever it needs',

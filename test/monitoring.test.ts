@@ -2,10 +2,10 @@ import { describe, expect, test } from 'vitest';
 import {
   collectProcessMetrics,
   createApiMetrics,
-  createControllerMetrics,
   createWorkerMetrics,
-} from '#core/platform/metrics.ts';
-import { timedStore } from '#core/platform/timed-store.ts';
+} from '#core/platform/telemetry/metrics.ts';
+import { createControllerMetrics } from '../services/controller/metrics/controller-metrics.ts';
+import { timedStore } from '#core/platform/postgres/timed-store.ts';
 import { deliveryStore } from '#core/store/deliveries.ts';
 import { directoryStore } from '#core/store/directory.ts';
 import { PROVIDERS } from '#providers/registry.gen.ts';

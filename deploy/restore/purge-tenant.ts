@@ -1,4 +1,4 @@
-import type { Sql } from '#core/platform/postgres.ts';
+import type { Sql } from '#core/platform/postgres/postgres.ts';
 
 const PURGED_AT_ONCE = 500;
 

@@ -2,7 +2,7 @@
 // taken rights away since. `--help` says how.
 import { createReadStream } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { postgres } from '#core/platform/postgres-driver.ts';
+import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import { createVaultAdmin } from '../vault/vault-admin.ts';
 import { readAuditLines } from './audit-lines.ts';
 import { replayAudit, type ReplaySummary } from './replay.ts';

@@ -1,6 +1,6 @@
 import type { AuditEntry } from '#core/domain/audit-entry.ts';
 import { ROLES } from '#core/domain/role.ts';
-import type { Sql, TransactionSql } from '#core/platform/postgres.ts';
+import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { lastWords, type LastKey, type LastMembership, type LastWords } from './last-words.ts';
 import { purgeTenant } from './purge-tenant.ts';
 

@@ -1,8 +1,8 @@
-import type { AdminDeps } from './admin-change.ts';
-import { adminRoutes } from './admin-routes.ts';
-import { readMessageRoutes, type ReadMessagesDeps } from './routes/read-messages.ts';
-import { sendMessageRoute, type SendMessageDeps } from './routes/send-message.ts';
-import type { RouteModule } from './routes-kit.ts';
+import type { AdminDeps } from './admin/admin-change.ts';
+import { adminRoutes } from './admin/admin-routes.ts';
+import { readMessageRoutes, type ReadMessagesDeps } from './messages/read-messages.ts';
+import { sendMessageRoute, type SendMessageDeps } from './messages/send-message.ts';
+import type { RouteModule } from './http/routes-kit.ts';
 
 /** What the routes work with, by group. */
 export type ApiRoutesDeps = {

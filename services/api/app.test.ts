@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { silentLogger } from '#core/platform/logger.ts';
+import { silentLogger } from '#core/platform/telemetry/logger.ts';
 import type { UserId } from '#core/domain/ids.ts';
 import { buildApp } from './app.ts';
-import type { Authenticate } from './auth.ts';
-import { DEFAULT_HTTP_LIMITS, type HttpLimits } from './http-limits.ts';
-import { defineRoute, type RouteModule } from './routes-kit.ts';
+import type { Authenticate } from './auth/auth.ts';
+import { DEFAULT_HTTP_LIMITS, type HttpLimits } from './http/http-limits.ts';
+import { defineRoute, type RouteModule } from './http/routes-kit.ts';
 
 async function setup(
   limits?: HttpLimits,

@@ -3,28 +3,36 @@ import { serializerCompiler } from 'fastify-type-provider-zod';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { AppError, limitReached } from '#core/domain/app-error.ts';
 import { newId } from '#core/domain/ids.ts';
-import type { Logger } from '#core/platform/logger.ts';
-import { QueueFullError } from '#core/platform/micro-batch.ts';
-import { beginSpan } from '#core/platform/telemetry.ts';
-import type { Admitted, Authenticate, RouteAuth } from './auth.ts';
-import { answerParserError, badHost, badUrl, sendError, STATUS, toAppError, truncated } from './errors.ts';
+import type { Logger } from '#core/platform/telemetry/logger.ts';
+import { QueueFullError } from '#core/platform/process/micro-batch.ts';
+import { beginSpan } from '#core/platform/telemetry/telemetry.ts';
+import type { Admitted, Authenticate, RouteAuth } from './auth/auth.ts';
+import {
+  answerParserError,
+  badHost,
+  badUrl,
+  sendError,
+  STATUS,
+  toAppError,
+  truncated,
+} from './http/errors.ts';
 import {
   DEFAULT_HTTP_LIMITS,
   OverloadedError,
   serverFactory,
   shedOverload,
   type HttpLimits,
-} from './http-limits.ts';
-import { installHomePage } from './home-page.ts';
-import type { HttpMetrics } from './http-metrics.ts';
-import { createLingering } from './lingering.ts';
-import { createMemoryBudget, type MemoryBudget } from './memory-budget.ts';
-import { installDocs } from './openapi.ts';
-import { rateHeaders } from './rate-headers.ts';
-import { createReadBody, NoRoomError, ownerOf } from './read-body.ts';
-import { inputCompiler } from './read-input.ts';
-import type { RouteModule } from './routes-kit.ts';
-import { createSlowBodies } from './slow-bodies.ts';
+} from './http/http-limits.ts';
+import { installHomePage } from './docs/home-page.ts';
+import type { HttpMetrics } from './http/http-metrics.ts';
+import { createLingering } from './http/lingering.ts';
+import { createMemoryBudget, type MemoryBudget } from './http/memory-budget.ts';
+import { installDocs } from './openapi/openapi.ts';
+import { rateHeaders } from './http/rate-headers.ts';
+import { createReadBody, NoRoomError, ownerOf } from './http/read-body.ts';
+import { inputCompiler } from './http/read-input.ts';
+import type { RouteModule } from './http/routes-kit.ts';
+import { createSlowBodies } from './http/slow-bodies.ts';
 
 /** Where a route does not say otherwise. */
 const BODY_BYTES_MAX = 1024 * 1024;

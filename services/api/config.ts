@@ -9,8 +9,8 @@ import {
   url,
   whole,
   type ConfigOf,
-} from '#core/platform/config.ts';
-import { isCidr } from '#core/platform/egress-guard.ts';
+} from '#core/platform/config/config.ts';
+import { isCidr } from '#core/platform/http/egress-guard.ts';
 import {
   keyringEnv,
   natsEnv,
@@ -18,8 +18,8 @@ import {
   postgresEnv,
   runtimeEnv,
   tenantMetricsEnv,
-} from '#core/platform/environment.ts';
-import { DEFAULT_HTTP_LIMITS, type HttpLimits } from './http-limits.ts';
+} from '#core/platform/config/environment.ts';
+import { DEFAULT_HTTP_LIMITS, type HttpLimits } from './http/http-limits.ts';
 
 /** What `jose` verifies with a public key. */
 const ALGORITHMS = new Set([

@@ -1,9 +1,9 @@
 import type { TenantId } from '#core/domain/ids.ts';
-import type { Nats } from '#core/platform/broker.ts';
-import type { KubeClient } from '#core/platform/kube-client.ts';
-import type { Logger } from '#core/platform/logger.ts';
-import type { ControllerMetrics } from '#core/platform/metrics.ts';
-import type { KeyKeeper } from '#core/platform/vault-keys.ts';
+import type { Nats } from '#core/platform/nats/broker.ts';
+import type { KubeClient } from './kube/kube-client.ts';
+import type { Logger } from '#core/platform/telemetry/logger.ts';
+import type { ControllerMetrics } from './metrics/controller-metrics.ts';
+import type { KeyKeeper } from '#core/platform/vault/vault-keys.ts';
 import type { ManagedTenantStore } from '#core/store/managed-tenants.ts';
 import { ensureBuiltInPlans } from './plan/ensure-built-in-plans.ts';
 import { createPlanReconciler } from './plan/reconcile-plan.ts';

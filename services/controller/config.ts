@@ -8,15 +8,15 @@ import {
   text,
   whole,
   type ConfigOf,
-} from '#core/platform/config.ts';
+} from '#core/platform/config/config.ts';
 import {
   keyringEnv,
   natsEnv,
   observabilityEnv,
   postgresEnv,
   runtimeEnv,
-} from '#core/platform/environment.ts';
-import type { VaultConfig } from '#core/platform/keyring.ts';
+} from '#core/platform/config/environment.ts';
+import type { VaultConfig } from '#core/platform/vault/keyring.ts';
 
 const LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 const SUBDOMAIN = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/;

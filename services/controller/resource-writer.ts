@@ -1,6 +1,6 @@
-import type { KubeClient } from '#core/platform/kube-client.ts';
-import { isKubeError } from '#core/platform/kube-error.ts';
-import type { KubeObject, KubeResource } from '#core/platform/kube-object.ts';
+import type { KubeClient } from './kube/kube-client.ts';
+import { isKubeError } from './kube/kube-error.ts';
+import type { KubeObject, KubeResource } from './kube/kube-object.ts';
 
 /** What a reconciler may change about an object of a kind: its finalizers and its status. */
 export type ResourceWriter<T, Status> = {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { KubeMeta } from '#core/platform/kube-object.ts';
+import type { KubeMeta } from './kube/kube-object.ts';
 import { isWorthALook } from './worth-a-look.ts';
 
 const META: KubeMeta = {

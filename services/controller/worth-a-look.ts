@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { KubeObject } from '#core/platform/kube-object.ts';
+import type { KubeObject } from './kube/kube-object.ts';
 
 /**
  * Whether a change of an object asks for a pass. A status does not: it is our own word, and somebody else's edit of it is

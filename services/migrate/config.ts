@@ -4,8 +4,8 @@ import {
   parseEnvironment,
   secretText,
   type ConfigOf,
-} from '#core/platform/config.ts';
-import { postgresEnv } from '#core/platform/environment.ts';
+} from '#core/platform/config/config.ts';
+import { postgresEnv } from '#core/platform/config/environment.ts';
 
 const rolesEnv = defineEnvGroup({
   title: 'Roles',

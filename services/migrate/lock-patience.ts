@@ -1,5 +1,5 @@
 import { isLockRefused } from '#core/domain/database-fault.ts';
-import { withDeadline, type Sql } from '#core/platform/postgres.ts';
+import { withDeadline, type Sql } from '#core/platform/postgres/postgres.ts';
 
 /** Who holds what is waited for. What the migration's role may not see is null. */
 export type LockHolder = {

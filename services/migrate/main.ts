@@ -1,4 +1,4 @@
-import { createLogger } from '#core/platform/logger.ts';
+import { createLogger } from '#core/platform/telemetry/logger.ts';
 import { migrateConfig } from './config.ts';
 import { migrate } from './migrate.ts';
 

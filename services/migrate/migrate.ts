@@ -1,5 +1,5 @@
 import { secret } from '#core/domain/secret.ts';
-import { openPostgres, type TransactionSql } from '#core/platform/postgres.ts';
+import { openPostgres, type TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { migrationFiles, migrationSql } from '#core/store/migration-files.ts';
 import { createLockPatience, type LockWait } from './lock-patience.ts';
 import { prepareRoles, type RolePasswords } from './prepare-roles.ts';

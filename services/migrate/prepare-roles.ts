@@ -1,4 +1,4 @@
-import type { TransactionSql } from '#core/platform/postgres.ts';
+import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 
 const SERVICE_ROLES = ['api', 'worker', 'controller'] as const;
 

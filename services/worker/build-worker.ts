@@ -5,19 +5,19 @@ import { decodeWakes, type Wake } from '#core/domain/wake.ts';
 import type { DeliveryStore } from '#core/store/deliveries.ts';
 import type { ProviderCall } from '#providers/context.ts';
 import type { ProviderContext } from '#providers/provider.ts';
-import { createAccountStatus } from './account-status.ts';
-import { createAccounts } from './accounts.ts';
-import { createBreakers } from './breakers.ts';
-import type { Credentials } from './credentials.ts';
-import { createContents } from './contents.ts';
-import { createDeliver } from './deliver.ts';
-import { createDispatcher, type Dispatcher } from './dispatcher.ts';
+import { createAccountStatus } from './accounts/account-status.ts';
+import { createAccounts } from './accounts/accounts.ts';
+import { createBreakers } from './accounts/breakers.ts';
+import type { Credentials } from './accounts/credentials.ts';
+import { createContents } from './deliver/contents.ts';
+import { createDeliver } from './deliver/deliver.ts';
+import { createDispatcher, type Dispatcher } from './claim/dispatcher.ts';
 import type { WorkerEvents } from './events.ts';
-import { refreshPolicies } from './policies.ts';
-import { createRecorder } from './recorder.ts';
+import { refreshPolicies } from './claim/policies.ts';
+import { createRecorder } from './deliver/recorder.ts';
 import { repeat, type Repeating } from './repeat.ts';
-import { holdAll, releaseAll, sweep } from './sweep.ts';
-import { verifyRequested } from './verify.ts';
+import { holdAll, releaseAll, sweep } from './claim/sweep.ts';
+import { verifyRequested } from './accounts/verify.ts';
 
 export type WorkerSettings = {
   /** Names this process for people; others may have the same name. */

@@ -7,7 +7,7 @@ import {
   text,
   whole,
   type ConfigOf,
-} from '#core/platform/config.ts';
+} from '#core/platform/config/config.ts';
 import {
   keyringEnv,
   natsEnv,
@@ -15,9 +15,9 @@ import {
   postgresEnv,
   runtimeEnv,
   tenantMetricsEnv,
-} from '#core/platform/environment.ts';
-import { isCidr } from '#core/platform/egress-guard.ts';
-import { isNameServer } from '#core/platform/host-resolver.ts';
+} from '#core/platform/config/environment.ts';
+import { isCidr } from '#core/platform/http/egress-guard.ts';
+import { isNameServer } from '#core/platform/http/host-resolver.ts';
 import type { WorkerSettings } from './build-worker.ts';
 
 const deliveryEnv = defineEnvGroup({

@@ -1,8 +1,8 @@
-import type { Nats } from '#core/platform/broker.ts';
-import type { Logger } from '#core/platform/logger.ts';
-import type { WorkerMetrics } from '#core/platform/metrics.ts';
+import type { Nats } from '#core/platform/nats/broker.ts';
+import type { Logger } from '#core/platform/telemetry/logger.ts';
+import type { WorkerMetrics } from '#core/platform/telemetry/metrics.ts';
 import type { Worker } from './build-worker.ts';
-import { shareRunning } from './share-running.ts';
+import { shareRunning } from './claim/share-running.ts';
 
 export type ConnectWorkerDeps = {
   readonly worker: Worker;

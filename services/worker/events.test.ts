@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import { settle } from '#core/domain/settle.ts';
-import { createLogger, silentLogger } from '#core/platform/logger.ts';
-import { createWorkerMetrics } from '#core/platform/metrics.ts';
+import { createLogger, silentLogger } from '#core/platform/telemetry/logger.ts';
+import { createWorkerMetrics } from '#core/platform/telemetry/metrics.ts';
 import type { ClaimedMessage } from '#core/store/deliveries.ts';
 import { createEvents } from './events.ts';
 

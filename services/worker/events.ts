@@ -4,9 +4,9 @@ import type { Settlement } from '#core/domain/settle.ts';
 import type { Wake } from '#core/domain/wake.ts';
 import type { ClaimedMessage } from '#core/store/deliveries.ts';
 import type { Maintained } from '#core/store/partitions.ts';
-import type { Logger } from '#core/platform/logger.ts';
-import type { GivenUpReason, WorkerMetrics } from '#core/platform/metrics.ts';
-import type { Delivered } from './deliver.ts';
+import type { Logger } from '#core/platform/telemetry/logger.ts';
+import type { GivenUpReason, WorkerMetrics } from '#core/platform/telemetry/metrics.ts';
+import type { Delivered } from './deliver/deliver.ts';
 
 type Health = Breaker['health'];
 

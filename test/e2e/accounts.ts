@@ -1,4 +1,4 @@
-import type { Sql } from '#core/platform/postgres.ts';
+import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { createChecker, type Checked } from '../fault/check.ts';
 import { drain } from '../fault/drain.ts';
 import { readLedger, type Acknowledgement, type ProviderCall } from '../fault/ledger.ts';

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { postgres } from '#core/platform/postgres-driver.ts';
-import type { Sql } from '#core/platform/postgres.ts';
+import { postgres } from '#core/platform/postgres/postgres-driver.ts';
+import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { startPostgres, type PostgresServer } from '../../deploy/servers/postgres.ts';
 import type { NatsServer } from '../../deploy/servers/nats.ts';
 import { startVault, type VaultServer } from '../../deploy/servers/vault.ts';

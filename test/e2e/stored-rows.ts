@@ -1,4 +1,4 @@
-import type { Sql } from '#core/platform/postgres.ts';
+import type { Sql } from '#core/platform/postgres/postgres.ts';
 
 /** How many rows of which tables name an id anywhere in them; tables without any are left out. */
 export async function rowsNaming(sql: Sql, id: string): Promise<Record<string, number>> {

@@ -20,7 +20,7 @@ export const MUTANTS: readonly FaultMutant[] = [
     name: '202 before the commit',
     patches: [
       {
-        file: 'services/api/accept-batcher.ts',
+        file: 'services/api/messages/accept-batcher.ts',
         find: 'const settled = await batch.add(row);',
         replace: `void batch.add(row).catch(() => {});
         const settled: Settled = {
@@ -62,7 +62,7 @@ export const MUTANTS: readonly FaultMutant[] = [
     name: 'no sweep',
     patches: [
       {
-        file: 'services/worker/sweep.ts',
+        file: 'services/worker/claim/sweep.ts',
         find: 'of await store.dueTenants()',
         replace: 'of (await store.dueTenants()).slice(0, 0)',
       },
@@ -75,7 +75,7 @@ export const MUTANTS: readonly FaultMutant[] = [
     name: 'calls of a dead worker queued again',
     patches: [
       {
-        file: 'services/worker/dispatcher.ts',
+        file: 'services/worker/claim/dispatcher.ts',
         find: '{ outcome: WORKER_LOST, provider: undefined }',
         replace: "{ outcome: { kind: 'not_started', reason: 'shutdown' }, provider: undefined }",
       },
@@ -97,12 +97,12 @@ export const MUTANTS: readonly FaultMutant[] = [
     name: 'keys remembered for ever',
     patches: [
       {
-        file: 'services/api/fresh-cache.ts',
+        file: 'services/api/auth/fresh-cache.ts',
         find: 'const FRESH_MS = 5_000;',
         replace: 'const FRESH_MS = 3_600_000;',
       },
       {
-        file: 'services/api/fresh-cache.ts',
+        file: 'services/api/auth/fresh-cache.ts',
         find: 'if (matches(value)) values.delete(key);',
         replace: 'matches(value);',
       },
@@ -115,7 +115,7 @@ export const MUTANTS: readonly FaultMutant[] = [
     name: 'idempotency keys forgotten',
     patches: [
       {
-        file: 'services/api/new-message.ts',
+        file: 'services/api/messages/new-message.ts',
         find: "scope: claim?.scope.toString('hex') ?? null,",
         replace: 'scope: null,',
       },
@@ -141,7 +141,7 @@ export const MUTANTS: readonly FaultMutant[] = [
     name: 'commits that nobody syncs',
     patches: [
       {
-        file: 'services/core/platform/postgres.ts',
+        file: 'services/core/platform/postgres/postgres.ts',
         find: "search_path: 'despatch',",
         replace: "search_path: 'despatch',\n      synchronous_commit: 'off',",
       },

@@ -1,6 +1,6 @@
 // Every question of the fault suite to the tables of messages stands here: another layout changes this file alone.
 import { PLANS, type Limits } from '#core/domain/plan.ts';
-import type { Sql } from '#core/platform/postgres.ts';
+import type { Sql } from '#core/platform/postgres/postgres.ts';
 
 /** What the database says of one message in the end. */
 export type MessageRecord = {

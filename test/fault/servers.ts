@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { postgres } from '#core/platform/postgres-driver.ts';
-import type { Sql } from '#core/platform/postgres.ts';
+import { postgres } from '#core/platform/postgres/postgres-driver.ts';
+import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { STAND_IN_CERTIFICATE } from '#providers/smtp/stand-in-certificate.ts';
 import type { EnvironmentInput } from '../../deploy/quickstart/environments.ts';
 import { newState } from '../../deploy/quickstart/state.ts';

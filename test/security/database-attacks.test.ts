@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { postgres } from '#core/platform/postgres-driver.ts';
+import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Sql, TransactionSql } from '#core/platform/postgres.ts';
+import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { seedProvider, seedTenant, type SeededTenant } from '#test/support/seed.ts';
 import { testDatabase, type TestDatabase } from '#test/support/servers.ts';
 

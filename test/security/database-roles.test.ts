@@ -1,9 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { postgres } from '#core/platform/postgres-driver.ts';
+import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ProviderAccountId, TenantId } from '#core/domain/ids.ts';
 import { secret } from '#core/domain/secret.ts';
-import { openPostgres, type Postgres, type Sql, type TransactionSql } from '#core/platform/postgres.ts';
+import {
+  openPostgres,
+  type Postgres,
+  type Sql,
+  type TransactionSql,
+} from '#core/platform/postgres/postgres.ts';
 import { countApiKeys, listApiKeys } from '#core/store/api-keys.ts';
 import { scanAudit } from '#core/store/audit-log.ts';
 import { listMembers } from '#core/store/members.ts';

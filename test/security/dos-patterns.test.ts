@@ -2,14 +2,14 @@ import { describe, expect, test } from 'vitest';
 import { normalAddress, parseMailbox } from '#core/domain/mailbox.ts';
 import { normalNumber } from '#core/domain/phone-number.ts';
 import { parseServiceKey } from '#core/domain/service-key.ts';
-import { createEgressGuard } from '#core/platform/egress-guard.ts';
-import { scrub } from '#core/platform/scrub.ts';
+import { createEgressGuard } from '#core/platform/http/egress-guard.ts';
+import { scrub } from '#core/platform/telemetry/scrub.ts';
 import { redact } from '#providers/redact.ts';
 import { parseAccount } from '#providers/registry.ts';
 import { PROVIDERS } from '#providers/registry.gen.ts';
-import { idempotencyKeyOf } from '../../services/api/idempotency.ts';
-import { inputCompiler, readJson } from '../../services/api/read-input.ts';
-import { SendMessage } from '../../services/api/send-message-schema.ts';
+import { idempotencyKeyOf } from '../../services/api/http/idempotency.ts';
+import { inputCompiler, readJson } from '../../services/api/http/read-input.ts';
+import { SendMessage } from '../../services/api/messages/send-message-schema.ts';
 
 /** Texts that make a pattern with two ways to read them try all of them. */
 const TEXTS: Readonly<Record<string, (length: number) => string>> = {

@@ -1,9 +1,9 @@
 import { lookup } from 'node:dns/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { describe, expect, test } from 'vitest';
-import { createEgressGuard } from '#core/platform/egress-guard.ts';
-import { createHostResolver, isNameServer } from '#core/platform/host-resolver.ts';
-import { createHttpClient } from '#core/platform/http.ts';
+import { createEgressGuard } from '#core/platform/http/egress-guard.ts';
+import { createHostResolver, isNameServer } from '#core/platform/http/host-resolver.ts';
+import { createHttpClient } from '#core/platform/http/http.ts';
 import { startDnsServer, type DnsQuestion, type DnsReply } from './dns-server.ts';
 
 const LOOPBACK = ['127.0.0.1'];

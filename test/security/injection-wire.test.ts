@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Channel } from '#core/domain/channel.ts';
 import type { ApiKeyId, TenantId } from '#core/domain/ids.ts';
 import { PLANS } from '#core/domain/plan.ts';
-import { createHttpClient, type HttpClient } from '#core/platform/http.ts';
+import { createHttpClient, type HttpClient } from '#core/platform/http/http.ts';
 import { createProviderContexts } from '#providers/context.ts';
 import { startFcmStandIn } from '#providers/fcm/stand-in.ts';
 import { parseAccount } from '#providers/registry.ts';
@@ -15,10 +15,10 @@ import { startSmtpStandIn, type ReceivedMail, type SmtpStandIn } from '#provider
 import type { Received, StandIn } from '#providers/stand-in.ts';
 import { startTwilioStandIn } from '#providers/twilio/stand-in.ts';
 import { startWhatsappCloudStandIn } from '#providers/whatsapp-cloud/stand-in.ts';
-import type { KeyCaller } from '../../services/api/auth.ts';
-import { newMessageRow } from '../../services/api/new-message.ts';
-import { inputCompiler, readJson } from '../../services/api/read-input.ts';
-import { SendMessage } from '../../services/api/send-message-schema.ts';
+import type { KeyCaller } from '../../services/api/auth/auth.ts';
+import { newMessageRow } from '../../services/api/messages/new-message.ts';
+import { inputCompiler, readJson } from '../../services/api/http/read-input.ts';
+import { SendMessage } from '../../services/api/messages/send-message-schema.ts';
 
 /** Texts that end a line, a field, a string or a command somewhere, or that look like another text. */
 const TEXTS = {

@@ -1,16 +1,16 @@
 import { randomBytes } from 'node:crypto';
-import { postgres } from '#core/platform/postgres-driver.ts';
+import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { bindingText, providerSecretBinding } from '#core/domain/binding.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import { secret } from '#core/domain/secret.ts';
-import { createEgressGuard } from '#core/platform/egress-guard.ts';
-import { createHttpClient } from '#core/platform/http.ts';
-import type { Keyring } from '#core/platform/keyring.ts';
-import { createLogger } from '#core/platform/logger.ts';
-import { createWorkerMetrics } from '#core/platform/metrics.ts';
-import { openPostgres, type Sql } from '#core/platform/postgres.ts';
-import { openVaultKeyring } from '#core/platform/vault-keyring.ts';
+import { createEgressGuard } from '#core/platform/http/egress-guard.ts';
+import { createHttpClient } from '#core/platform/http/http.ts';
+import type { Keyring } from '#core/platform/vault/keyring.ts';
+import { createLogger } from '#core/platform/telemetry/logger.ts';
+import { createWorkerMetrics } from '#core/platform/telemetry/metrics.ts';
+import { openPostgres, type Sql } from '#core/platform/postgres/postgres.ts';
+import { openVaultKeyring } from '#core/platform/vault/vault-keyring.ts';
 import { deliveryStore } from '#core/store/deliveries.ts';
 import { createProviderContexts } from '#providers/context.ts';
 import type { StandIn } from '#providers/stand-in.ts';
@@ -19,7 +19,7 @@ import { acceptBatch, acceptRow, seedProvider, seedTenant, type SeededTenant } f
 import { testDatabase, testVault, type TestVault } from '#test/support/servers.ts';
 import { configureVault, type AppRoleCredentials } from '../../deploy/vault/setup.ts';
 import { buildWorker } from '../../services/worker/build-worker.ts';
-import { createCredentials } from '../../services/worker/credentials.ts';
+import { createCredentials } from '../../services/worker/accounts/credentials.ts';
 import { createEvents } from '../../services/worker/events.ts';
 import { everythingIn, fateOf, type MessageFate } from './tenant-rows.ts';
 

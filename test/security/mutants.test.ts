@@ -44,7 +44,7 @@ const GROUPS: readonly (readonly Attack[])[] = [
     },
     {
       name: 'a route does not ask whose the tenant is',
-      file: 'services/api/routes/tenants.ts',
+      file: 'services/api/admin/tenants.ts',
       find: 'const tenant = caller.isPlatformAdmin ? await findTenant(sql, id) : undefined;',
       replace: 'const tenant = await findTenant(sql, id);',
       project: 'integration',
@@ -64,7 +64,7 @@ const GROUPS: readonly (readonly Attack[])[] = [
     },
     {
       name: 'algorithms not limited',
-      file: 'services/api/bearer.ts',
+      file: 'services/api/auth/bearer.ts',
       find: '        algorithms: [...config.algorithms],\n',
       replace: '',
       project: 'integration',
@@ -73,7 +73,7 @@ const GROUPS: readonly (readonly Attack[])[] = [
     },
     {
       name: 'type of a token not looked at',
-      file: 'services/api/bearer.ts',
+      file: 'services/api/auth/bearer.ts',
       find: 'isAcceptedType(protectedHeader, config.tokenTypes) &&',
       replace: '',
       project: 'integration',
@@ -91,7 +91,7 @@ const GROUPS: readonly (readonly Attack[])[] = [
     },
     {
       name: 'ciphertext not bound to its row',
-      file: 'services/core/platform/vault-keyring.ts',
+      file: 'services/core/platform/vault/vault-keyring.ts',
       find: "return Buffer.from(text).toString('base64');",
       replace: "return Buffer.from(text.slice(0, 1)).toString('base64');",
       project: 'integration',
@@ -102,7 +102,7 @@ const GROUPS: readonly (readonly Attack[])[] = [
   [
     {
       name: 'cursor not bound to its tenant',
-      file: 'services/api/routes/read-messages.ts',
+      file: 'services/api/messages/read-messages.ts',
       find: "const scope = ['messages', tenantId, filter];",
       replace: "const scope = ['messages', filter];",
       project: 'integration',
@@ -111,7 +111,7 @@ const GROUPS: readonly (readonly Attack[])[] = [
     },
     {
       name: 'idempotency key not bound to its tenant',
-      file: 'services/api/routes-kit.ts',
+      file: 'services/api/http/routes-kit.ts',
       find: "return caller.kind === 'user' ? caller.user.id : caller.tenant.id;",
       replace: "return caller.kind === 'user' ? caller.user.id : '';",
       project: 'integration',
@@ -120,20 +120,20 @@ const GROUPS: readonly (readonly Attack[])[] = [
     },
     {
       name: 'a stored secret follows its account to another server',
-      file: 'services/api/routes/providers.ts',
+      file: 'services/api/admin/providers.ts',
       find: 'assertSecretStays(provider, before.configPublic, publicConfig);',
       replace: '',
       project: 'integration',
-      suite: 'test/integration/api-admin-providers.test.ts',
+      suite: 'test/integration/api/api-admin-providers.test.ts',
       test: 'leads without being given again',
     },
     {
       name: 'settings and secret stored beside what came meanwhile',
-      file: 'services/api/provider-secret.ts',
+      file: 'services/api/admin/provider-secret.ts',
       find: 'if (judged.version === current.version) return;',
       replace: 'if (judged.id === current.id) return;',
       project: 'integration',
-      suite: 'test/integration/api-admin-providers.test.ts',
+      suite: 'test/integration/api/api-admin-providers.test.ts',
       test: 'and its place move together',
     },
     {
@@ -142,18 +142,18 @@ const GROUPS: readonly (readonly Attack[])[] = [
       find: "p.id = for_provider and p.version = of_version and p.status not in ('disabled', 'deleted') for update",
       replace: "p.id = for_provider and p.status not in ('disabled', 'deleted') for update",
       project: 'integration',
-      suite: 'test/integration/delivery-store.test.ts',
+      suite: 'test/integration/worker/delivery-store.test.ts',
       test: 'the answer of a check says nothing about settings or a secret that came after it',
     },
   ],
   [
     {
       name: 'log lines not redacted',
-      file: 'services/core/platform/logger.ts',
+      file: 'services/core/platform/telemetry/logger.ts',
       find: 'isHidden(name) && inner !== undefined ? REDACTED : ',
       replace: '',
       project: 'unit',
-      suite: 'services/core/platform/logger.test.ts',
+      suite: 'services/core/platform/telemetry/logger.test.ts',
       test: 'x-service-key',
     },
     {

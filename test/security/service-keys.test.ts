@@ -13,7 +13,7 @@ import {
   type Reply,
   type TestApi,
 } from '#test/support/api.ts';
-import { createServiceKeys } from '../../services/api/service-keys.ts';
+import { createServiceKeys } from '../../services/api/auth/service-keys.ts';
 
 const SECRET = 'S'.repeat(43);
 const OTHER = 'T'.repeat(43);

@@ -1,4 +1,4 @@
-import type { Sql } from '#core/platform/postgres.ts';
+import type { Sql } from '#core/platform/postgres/postgres.ts';
 
 /** What the api cannot be made to write: provider calls of a message, and what became of them. */
 export async function plantHistory(

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
-import { postgres } from '#core/platform/postgres-driver.ts';
+import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import type { ApiKeyId } from '#core/domain/ids.ts';
 import type { Limits } from '#core/domain/plan.ts';
 import type { Role, Scope } from '#core/domain/role.ts';
@@ -13,13 +13,13 @@ import {
   type KeyMode,
 } from '#core/domain/service-key.ts';
 import { deriveSubkeys } from '#core/domain/subkeys.ts';
-import { createAuditTrail } from '#core/platform/audit-trail.ts';
-import { createLogger } from '#core/platform/logger.ts';
-import { createApiMetrics, type ApiMetrics } from '#core/platform/metrics.ts';
-import { openPostgres, type Sql } from '#core/platform/postgres.ts';
-import type { WakePublication } from '#core/platform/broker.ts';
+import { createAuditTrail } from '#core/platform/telemetry/audit-trail.ts';
+import { createLogger } from '#core/platform/telemetry/logger.ts';
+import { createApiMetrics, type ApiMetrics } from '#core/platform/telemetry/metrics.ts';
+import { openPostgres, type Sql } from '#core/platform/postgres/postgres.ts';
+import type { WakePublication } from '#core/platform/nats/broker.ts';
 import { buildApi } from '../../services/api/build-api.ts';
-import { DEFAULT_HTTP_LIMITS } from '../../services/api/http-limits.ts';
+import { DEFAULT_HTTP_LIMITS } from '../../services/api/http/http-limits.ts';
 import { startOidcIssuer, type OidcIssuer } from './oidc-issuer.ts';
 import { seedProvider, seedTenant } from './seed.ts';
 import { testDatabase } from './servers.ts';

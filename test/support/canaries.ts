@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs';
-import type { Sql } from '#core/platform/postgres.ts';
+import type { Sql } from '#core/platform/postgres/postgres.ts';
 
 /**
  * A secret that was planted on purpose: long and random, so that finding it anywhere proves that it leaked.

@@ -2,7 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { postgres } from '#core/platform/postgres-driver.ts';
+import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import type { TestProject } from 'vitest/node';
 import { startNats } from '../../deploy/servers/nats.ts';
 import { startPostgres, type PostgresServer } from '../../deploy/servers/postgres.ts';

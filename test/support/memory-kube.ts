@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import type { KubeClient } from '#core/platform/kube-client.ts';
-import { KubeError } from '#core/platform/kube-error.ts';
+import type { KubeClient } from '../../services/controller/kube/kube-client.ts';
+import { KubeError } from '../../services/controller/kube/kube-error.ts';
 import {
   keyOf,
   type KubeObject,
   type KubeResource,
   type KubeWatchEvent,
-} from '#core/platform/kube-object.ts';
+} from '../../services/controller/kube/kube-object.ts';
 
 type Operation =
   | 'list'

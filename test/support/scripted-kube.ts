@@ -5,10 +5,10 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import type { KubeClient } from '#core/platform/kube-client.ts';
-import { KubeError } from '#core/platform/kube-error.ts';
-import type { KubeResource } from '#core/platform/kube-object.ts';
-import { openKube } from '#core/platform/kube.ts';
+import type { KubeClient } from '../../services/controller/kube/kube-client.ts';
+import { KubeError } from '../../services/controller/kube/kube-error.ts';
+import type { KubeResource } from '../../services/controller/kube/kube-object.ts';
+import { openKube } from '../../services/controller/kube/kube.ts';
 
 export const TENANTS: KubeResource = {
   group: 'despatch.dev',

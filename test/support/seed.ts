@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Channel } from '#core/domain/channel.ts';
 import { PLANS, type Limits } from '#core/domain/plan.ts';
-import { asJson, type Sql } from '#core/platform/postgres.ts';
+import { asJson, type Sql } from '#core/platform/postgres/postgres.ts';
 
 /** Rows that tests need before they begin, written with the superuser's connection. */
 export type SeededTenant = { readonly tenantId: string; readonly slug: string; readonly apiKeyId: string };

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { postgres } from '#core/platform/postgres-driver.ts';
-import type { Sql } from '#core/platform/postgres.ts';
+import { postgres } from '#core/platform/postgres/postgres-driver.ts';
+import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { inject } from 'vitest';
 import { connectKube, type KubeAccess, type KubeConnection } from './kube-connection.ts';
 

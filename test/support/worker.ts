@@ -1,4 +1,4 @@
-import { openPostgres, type Postgres } from '#core/platform/postgres.ts';
+import { openPostgres, type Postgres } from '#core/platform/postgres/postgres.ts';
 import { secret } from '#core/domain/secret.ts';
 import { deliveryStore, type DeliveryStore } from '#core/store/deliveries.ts';
 import { testDatabase } from './servers.ts';

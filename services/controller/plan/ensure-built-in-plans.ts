@@ -1,5 +1,5 @@
-import type { KubeClient } from '#core/platform/kube-client.ts';
-import { isKubeError } from '#core/platform/kube-error.ts';
+import type { KubeClient } from '../kube/kube-client.ts';
+import { isKubeError } from '../kube/kube-error.ts';
 import { PLANS } from '../resources/kube-resources.ts';
 import { builtInPlans } from './built-in-plans.ts';
 

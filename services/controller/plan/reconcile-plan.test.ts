@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { PLANS } from '#core/domain/plan.ts';
-import { createLogger } from '#core/platform/logger.ts';
+import { createLogger } from '#core/platform/telemetry/logger.ts';
 import { PlanResource } from '../resources/plan-resource.ts';
 import { createPlanReconciler } from './reconcile-plan.ts';
 

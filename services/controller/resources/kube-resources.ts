@@ -1,4 +1,4 @@
-import type { KubeResource } from '#core/platform/kube-object.ts';
+import type { KubeResource } from '../kube/kube-object.ts';
 import { API_GROUP, API_VERSION } from './api-group.ts';
 import type { CustomResource } from './custom-resource.ts';
 import { PLAN } from './plan-resource.ts';

@@ -15,7 +15,7 @@ const plan = (fields: object = {}): unknown => ({
   ...fields,
 });
 
-// The same rows go to a real API server in test/integration/crds.test.ts.
+// The same rows go to a real API server in test/integration/controller/crds.test.ts.
 test.each(PLAN_ROWS)('code and cluster agree on $what', ({ name = 'gold', spec, refused }) => {
   const parsed = PlanResource.safeParse(plan({ metadata: { name, ...META }, spec }));
   expect(parsed.success).toBe(refused === undefined);

@@ -12,7 +12,7 @@ const tenant = (fields: object = {}): unknown => ({
   ...fields,
 });
 
-// The same rows go to a real API server in test/integration/crds.test.ts.
+// The same rows go to a real API server in test/integration/controller/crds.test.ts.
 test.each(TENANT_ROWS)('code and cluster agree on $what', ({ name = 'acme', spec, refused }) => {
   const parsed = TenantResource.safeParse(tenant({ metadata: { name, ...META }, spec }));
   expect(parsed.success).toBe(refused === undefined);

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { createLogger, silentLogger } from '#core/platform/logger.ts';
+import { createLogger, silentLogger } from '#core/platform/telemetry/logger.ts';
 import {
   createControllerLoop,
   TerminalError,

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { refOf } from '#core/platform/kube-object.ts';
-import type { Logger } from '#core/platform/logger.ts';
+import { refOf } from '../kube/kube-object.ts';
+import type { Logger } from '#core/platform/telemetry/logger.ts';
 import { createWorkqueue, type Workqueue, type WorkqueueMetrics } from './workqueue.ts';
 
 export type ReconcileResult = {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { KubeError } from '#core/platform/kube-error.ts';
-import type { KubeRef } from '#core/platform/kube-object.ts';
-import { createLogger, silentLogger } from '#core/platform/logger.ts';
+import { KubeError } from '../kube/kube-error.ts';
+import type { KubeRef } from '../kube/kube-object.ts';
+import { createLogger, silentLogger } from '#core/platform/telemetry/logger.ts';
 import { createEventRecorder, type EventRecorderOptions, type EventSubject } from './event-recorder.ts';
 
 beforeEach(() => {

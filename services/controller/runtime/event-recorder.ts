@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { LRUCache } from 'lru-cache';
-import type { KubeClient } from '#core/platform/kube-client.ts';
-import type { KubeResource } from '#core/platform/kube-object.ts';
-import { microTime } from '#core/platform/kube-time.ts';
-import type { Logger } from '#core/platform/logger.ts';
-import { pause } from '#core/platform/pause.ts';
-import { scrub } from '#core/platform/scrub.ts';
+import type { KubeClient } from '../kube/kube-client.ts';
+import type { KubeResource } from '../kube/kube-object.ts';
+import { microTime } from '../kube/kube-time.ts';
+import type { Logger } from '#core/platform/telemetry/logger.ts';
+import { pause } from '#core/platform/process/pause.ts';
+import { scrub } from '#core/platform/telemetry/scrub.ts';
 
 /** What an event is about: an object as the API server sent it. */
 export type EventSubject = {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { KubeClient } from '#core/platform/kube-client.ts';
-import type { KubeObject, KubeResource } from '#core/platform/kube-object.ts';
+import type { KubeClient } from '../kube/kube-client.ts';
+import type { KubeObject, KubeResource } from '../kube/kube-object.ts';
 import { createMemoryKube } from '#test/support/memory-kube.ts';
 import { fenceWrites } from './fence-writes.ts';
 

@@ -1,5 +1,5 @@
-import type { KubeClient } from '#core/platform/kube-client.ts';
-import { notLeading } from '#core/platform/kube-error.ts';
+import type { KubeClient } from '../kube/kube-client.ts';
+import { notLeading } from '../kube/kube-error.ts';
 
 /**
  * The client of a leader: every write is refused from the moment its time is over. Asked right before each one, and each

@@ -1,4 +1,4 @@
-import type { Readiness } from '#core/platform/health.ts';
+import type { Readiness } from '#core/platform/process/health.ts';
 import type { Elector } from './leader.ts';
 import type { Reflector } from './reflector.ts';
 

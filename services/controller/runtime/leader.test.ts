@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { KubeError } from '#core/platform/kube-error.ts';
-import { silentLogger } from '#core/platform/logger.ts';
+import { KubeError } from '../kube/kube-error.ts';
+import { silentLogger } from '#core/platform/telemetry/logger.ts';
 import { createMemoryKube, type MemoryKube } from '#test/support/memory-kube.ts';
 import { createElector, type Elector } from './leader.ts';
 import { LEASES, type Lease, type LeaseSpec } from './lease.ts';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import type { KubeCall, KubeClient } from '#core/platform/kube-client.ts';
-import { isKubeError } from '#core/platform/kube-error.ts';
-import type { Logger } from '#core/platform/logger.ts';
-import { pause } from '#core/platform/pause.ts';
+import type { KubeCall, KubeClient } from '../kube/kube-client.ts';
+import { isKubeError } from '../kube/kube-error.ts';
+import type { Logger } from '#core/platform/telemetry/logger.ts';
+import { pause } from '#core/platform/process/pause.ts';
 import { claimed, LEASES, released, type Lease } from './lease.ts';
 
 /** Runs for the lease, and holds it. */

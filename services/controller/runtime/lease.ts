@@ -1,5 +1,5 @@
-import type { KubeObject, KubeResource } from '#core/platform/kube-object.ts';
-import { microTime } from '#core/platform/kube-time.ts';
+import type { KubeObject, KubeResource } from '../kube/kube-object.ts';
+import { microTime } from '../kube/kube-time.ts';
 
 export const LEASES: KubeResource = {
   group: 'coordination.k8s.io',

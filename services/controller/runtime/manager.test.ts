@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { KubeError } from '#core/platform/kube-error.ts';
-import type { KubeResource } from '#core/platform/kube-object.ts';
-import { silentLogger } from '#core/platform/logger.ts';
-import type { EndWatch, Ending } from '#core/platform/shutdown.ts';
+import { KubeError } from '../kube/kube-error.ts';
+import type { KubeResource } from '../kube/kube-object.ts';
+import { silentLogger } from '#core/platform/telemetry/logger.ts';
+import type { EndWatch, Ending } from '#core/platform/process/shutdown.ts';
 import { createMemoryKube, type MemoryKube } from '#test/support/memory-kube.ts';
 import { createControllerLoop, type Reconcile } from './controller-loop.ts';
 import type { HealthChecks } from './health-checks.ts';

@@ -1,7 +1,7 @@
-import type { Readiness } from '#core/platform/health.ts';
-import type { Logger } from '#core/platform/logger.ts';
-import { pause, retryDelayMs } from '#core/platform/pause.ts';
-import { drain, type EndWatch } from '#core/platform/shutdown.ts';
+import type { Readiness } from '#core/platform/process/health.ts';
+import type { Logger } from '#core/platform/telemetry/logger.ts';
+import { pause, retryDelayMs } from '#core/platform/process/pause.ts';
+import { drain, type EndWatch } from '#core/platform/process/shutdown.ts';
 import type { ControllerLoop } from './controller-loop.ts';
 import { exitNow } from './exit-now.ts';
 import { createHealthChecks, type HealthChecks } from './health-checks.ts';

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { KubeError } from '#core/platform/kube-error.ts';
-import type { KubeObject, KubeResource } from '#core/platform/kube-object.ts';
-import { silentLogger } from '#core/platform/logger.ts';
+import { KubeError } from '../kube/kube-error.ts';
+import type { KubeObject, KubeResource } from '../kube/kube-object.ts';
+import { silentLogger } from '#core/platform/telemetry/logger.ts';
 import { createMemoryKube, type MemoryKube, type OpenWatch } from '#test/support/memory-kube.ts';
 import { createReflector, type Reflector, type ReflectorOptions } from './reflector.ts';
 

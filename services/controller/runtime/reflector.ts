@@ -1,8 +1,8 @@
-import type { KubeClient } from '#core/platform/kube-client.ts';
-import { isKubeError, KubeError } from '#core/platform/kube-error.ts';
-import type { KubeList, KubeObject, KubeResource } from '#core/platform/kube-object.ts';
-import type { Logger } from '#core/platform/logger.ts';
-import { pause } from '#core/platform/pause.ts';
+import type { KubeClient } from '../kube/kube-client.ts';
+import { isKubeError, KubeError } from '../kube/kube-error.ts';
+import type { KubeList, KubeObject, KubeResource } from '../kube/kube-object.ts';
+import type { Logger } from '#core/platform/telemetry/logger.ts';
+import { pause } from '#core/platform/process/pause.ts';
 import { createResourceCache, type CacheWriter, type IndexOf, type ResourceCache } from './resource-cache.ts';
 
 /** Keeps a cache equal to the API server. */

@@ -1,5 +1,5 @@
-import { keyOf, type KubeObject } from '#core/platform/kube-object.ts';
-import type { Logger } from '#core/platform/logger.ts';
+import { keyOf, type KubeObject } from '../kube/kube-object.ts';
+import type { Logger } from '#core/platform/telemetry/logger.ts';
 
 export type ResourceChange<T> =
   | { readonly type: 'added'; readonly key: string; readonly object: T }

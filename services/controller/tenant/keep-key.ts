@@ -1,7 +1,7 @@
 import { providerSecretBinding } from '#core/domain/binding.ts';
 import type { TenantId } from '#core/domain/ids.ts';
-import { KeyringError } from '#core/platform/keyring.ts';
-import type { KeyFacts } from '#core/platform/vault-keys.ts';
+import { KeyringError } from '#core/platform/vault/keyring.ts';
+import type { KeyFacts } from '#core/platform/vault/vault-keys.ts';
 import type { TenantResource } from '../resources/tenant-resource.ts';
 import { nextRotation } from './key-rotation.ts';
 import type { TenantDeps } from './tenant-deps.ts';

@@ -1,6 +1,6 @@
 import type { TenantId } from '#core/domain/ids.ts';
-import type { Logger } from '#core/platform/logger.ts';
-import type { KeyKeeper } from '#core/platform/vault-keys.ts';
+import type { Logger } from '#core/platform/telemetry/logger.ts';
+import type { KeyKeeper } from '#core/platform/vault/vault-keys.ts';
 import type { ManagedTenantStore } from '#core/store/managed-tenants.ts';
 import type { PlanResource } from '../resources/plan-resource.ts';
 import type { TenantResource, TenantStatus } from '../resources/tenant-resource.ts';

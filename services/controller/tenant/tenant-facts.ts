@@ -1,6 +1,6 @@
 import type { TenantId } from '#core/domain/ids.ts';
 import type { Limits } from '#core/domain/plan.ts';
-import type { KeyFacts } from '#core/platform/vault-keys.ts';
+import type { KeyFacts } from '#core/platform/vault/vault-keys.ts';
 import { wholeSeconds } from '../conditions.ts';
 import type { TenantResource } from '../resources/tenant-resource.ts';
 import { slugOf, type PlanRevision } from './wanted-tenant.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { PLANS } from '#core/domain/plan.ts';
-import { silentLogger } from '#core/platform/logger.ts';
+import { silentLogger } from '#core/platform/telemetry/logger.ts';
 import { PlanResource } from '../resources/plan-resource.ts';
 import { TenantResource } from '../resources/tenant-resource.ts';
 import { createResourceCache } from '../runtime/resource-cache.ts';

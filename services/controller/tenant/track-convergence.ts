@@ -1,4 +1,4 @@
-import { keyOf } from '#core/platform/kube-object.ts';
+import { keyOf } from '../kube/kube-object.ts';
 import type { PlanResource } from '../resources/plan-resource.ts';
 import type { TenantResource } from '../resources/tenant-resource.ts';
 import type { ResourceCache } from '../runtime/resource-cache.ts';

@@ -1,4 +1,4 @@
-import { asJson, withDeadline, type Sql } from '#core/platform/postgres.ts';
+import { asJson, withDeadline, type Sql } from '#core/platform/postgres/postgres.ts';
 import { DATABASE_DEADLINE_MS } from './tenant-scope.ts';
 
 /** One message to accept, in the names of the schema's type `accept_request`. */

@@ -1,4 +1,4 @@
-import type { Sql, TransactionSql } from '#core/platform/postgres.ts';
+import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 
 const waiting = new WeakMap<TransactionSql, (() => void)[]>();
 

@@ -1,7 +1,7 @@
 import type { ApiKeyId, TenantId } from '#core/domain/ids.ts';
 import type { Scope } from '#core/domain/role.ts';
 import type { KeyMode } from '#core/domain/service-key.ts';
-import type { TransactionSql } from '#core/platform/postgres.ts';
+import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 
 export const API_KEY_STATUSES = ['active', 'rotating', 'expired', 'revoked'] as const;
 export type ApiKeyStatus = (typeof API_KEY_STATUSES)[number];

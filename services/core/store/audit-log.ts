@@ -1,7 +1,7 @@
 import type { AuditChange } from '#core/domain/audit-change.ts';
 import type { AuditEntry, AuditFacts } from '#core/domain/audit-entry.ts';
 import type { TenantId } from '#core/domain/ids.ts';
-import type { Json, TransactionSql } from '#core/platform/postgres.ts';
+import type { Json, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import type { Look, Looked } from './look.ts';
 
 /** Who did something, from where. */

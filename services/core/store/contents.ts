@@ -1,5 +1,5 @@
 import type { TenantId } from '#core/domain/ids.ts';
-import type { Sql } from '#core/platform/postgres.ts';
+import type { Sql } from '#core/platform/postgres/postgres.ts';
 import type { AcceptRow } from './acceptance.ts';
 import { withTenant } from './tenant-scope.ts';
 

@@ -1,7 +1,7 @@
 import type { Channel } from '#core/domain/channel.ts';
 import type { Limits } from '#core/domain/plan.ts';
 import type { Wake } from '#core/domain/wake.ts';
-import { asJson, withDeadline, type Json, type Sql } from '#core/platform/postgres.ts';
+import { asJson, withDeadline, type Json, type Sql } from '#core/platform/postgres/postgres.ts';
 import { maintainPartitions } from './partitions.ts';
 
 /** A message that a worker has to act on; see `claimed_message` in the schema. */

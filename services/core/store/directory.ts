@@ -2,7 +2,7 @@ import type { ApiKeyId, TenantId, UserId } from '#core/domain/ids.ts';
 import { effectiveLimits, type Limits, type StatedLimits } from '#core/domain/plan.ts';
 import type { Role, Scope } from '#core/domain/role.ts';
 import type { KeyMode } from '#core/domain/service-key.ts';
-import { withDeadline, type Sql } from '#core/platform/postgres.ts';
+import { withDeadline, type Sql } from '#core/platform/postgres/postgres.ts';
 import type { Sender } from './messages.ts';
 import { DATABASE_DEADLINE_MS } from './tenant-scope.ts';
 

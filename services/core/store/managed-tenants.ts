@@ -1,7 +1,7 @@
 import type { AuditEntry, AuditFacts, AuditTrail } from '#core/domain/audit-entry.ts';
 import { newId, type ProviderAccountId, type TenantId } from '#core/domain/ids.ts';
 import type { StatedLimits } from '#core/domain/plan.ts';
-import type { Json, Sql } from '#core/platform/postgres.ts';
+import type { Json, Sql } from '#core/platform/postgres/postgres.ts';
 import type { TenantStatus } from './directory.ts';
 import type { SuspensionReason } from './tenants.ts';
 

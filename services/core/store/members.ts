@@ -1,6 +1,6 @@
 import type { TenantId, UserId } from '#core/domain/ids.ts';
 import type { Role } from '#core/domain/role.ts';
-import type { TransactionSql } from '#core/platform/postgres.ts';
+import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 
 export type Member = {
   readonly userId: UserId;

@@ -7,7 +7,7 @@ import type { MessageState } from '#core/domain/message-state.ts';
 import type { RecordedOutcome } from '#core/domain/outcome.ts';
 import type { SmsEncoding } from '#core/domain/segments.ts';
 import type { StatusReason } from '#core/domain/status-reason.ts';
-import type { TransactionSql } from '#core/platform/postgres.ts';
+import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import type { Look, Looked } from './look.ts';
 
 /** A message and where it stands. */

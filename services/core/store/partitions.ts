@@ -1,5 +1,5 @@
 import { databaseFaultOf, isLockRefused } from '#core/domain/database-fault.ts';
-import type { Sql, TransactionSql } from '#core/platform/postgres.ts';
+import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 
 export type Maintained = {
   readonly made: number;

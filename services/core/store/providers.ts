@@ -1,6 +1,6 @@
 import type { Channel } from '#core/domain/channel.ts';
 import type { ProviderAccountId, TenantId } from '#core/domain/ids.ts';
-import type { TransactionSql } from '#core/platform/postgres.ts';
+import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 
 export const PROVIDER_STATUSES = ['unverified', 'active', 'invalid', 'disabled'] as const;
 export type ProviderStatus = (typeof PROVIDER_STATUSES)[number];

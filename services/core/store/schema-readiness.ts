@@ -1,4 +1,4 @@
-import { withDeadline, type Sql } from '#core/platform/postgres.ts';
+import { withDeadline, type Sql } from '#core/platform/postgres/postgres.ts';
 
 const DEADLINE_MS = 1_500;
 

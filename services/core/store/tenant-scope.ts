@@ -1,5 +1,5 @@
 import type { TenantId } from '#core/domain/ids.ts';
-import { withDeadline, type Sql, type TransactionSql } from '#core/platform/postgres.ts';
+import { withDeadline, type Sql, type TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { inTransaction } from './after-commit.ts';
 
 /** Longest wait for a transaction of the api, in milliseconds. */

@@ -1,6 +1,6 @@
 import type { TenantId, UserId } from '#core/domain/ids.ts';
 import { effectiveLimits, PLANS, type Limits, type PlanName, type StatedLimits } from '#core/domain/plan.ts';
-import type { Sql, TransactionSql } from '#core/platform/postgres.ts';
+import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { toTenantFacts, type TenantFacts, type TenantFactsRow, type TenantStatus } from './directory.ts';
 
 export const SUSPENSION_REASONS = ['manual', 'billing', 'abuse'] as const;

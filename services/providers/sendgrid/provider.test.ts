@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createHttpClient } from '#core/platform/http.ts';
+import { createHttpClient } from '#core/platform/http/http.ts';
 import { contextAt, httpProviderSuite } from '#test/suites/provider-conformance.ts';
 import { SENDGRID_FIELDS } from './outcomes.ts';
 import sendgrid from './provider.ts';

@@ -1,4 +1,4 @@
-import type { Sql } from '#core/platform/postgres.ts';
+import type { Sql } from '#core/platform/postgres/postgres.ts';
 import type { LoadCommand, LoadEvent, LoadResult } from '../processes/load-process.ts';
 import type { LoopCommand } from '../processes/loop-process.ts';
 import type { ProviderCommand, ProviderResult } from '../processes/provider-process.ts';

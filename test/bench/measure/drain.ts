@@ -1,4 +1,4 @@
-import { openPostgres } from '#core/platform/postgres.ts';
+import { openPostgres } from '#core/platform/postgres/postgres.ts';
 import { secret } from '#core/domain/secret.ts';
 import { fillBacklog } from '../stack/backlog.ts';
 import { countFinished } from '../stack/layout.ts';

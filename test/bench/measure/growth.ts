@@ -1,7 +1,7 @@
 import { statfs } from 'node:fs/promises';
 import { secret } from '#core/domain/secret.ts';
 import { deriveSubkeys } from '#core/domain/subkeys.ts';
-import { createCursors } from '../../../services/api/cursor.ts';
+import { createCursors } from '../../../services/api/http/cursor.ts';
 import { cumulativeShares, zipfWeights } from '../load/shares.ts';
 import { preloadMessages, sampleMessages, settleTables, type StoredMessage } from '../stack/layout.ts';
 import type { BenchTenant } from '../stack/seed.ts';

@@ -1,4 +1,4 @@
-import { openPostgres, type Postgres } from '#core/platform/postgres.ts';
+import { openPostgres, type Postgres } from '#core/platform/postgres/postgres.ts';
 import { secret } from '#core/domain/secret.ts';
 
 /** The database that a contestant was given, for those that do not read the service's configuration. */

@@ -1,22 +1,22 @@
 // The api with its accept path replaced by what is usually written: a transaction for each request. Checks, tables and
 // wake-ups are the same, so the ratio of the two says what gathering requests into one commit is worth.
 import { encodeWakes } from '#core/domain/wake.ts';
-import { LANES } from '#core/platform/broker.ts';
-import { createLogger } from '#core/platform/logger.ts';
-import { createApiMetrics } from '#core/platform/metrics.ts';
-import { openNats } from '#core/platform/nats.ts';
-import { openPostgres } from '#core/platform/postgres.ts';
+import { LANES } from '#core/platform/nats/broker.ts';
+import { createLogger } from '#core/platform/telemetry/logger.ts';
+import { createApiMetrics } from '#core/platform/telemetry/metrics.ts';
+import { openNats } from '#core/platform/nats/nats.ts';
+import { openPostgres } from '#core/platform/postgres/postgres.ts';
 import { deriveSubkeys } from '#core/domain/subkeys.ts';
 import type { AcceptRow, Verdict } from '#core/store/acceptance.ts';
 import { directoryStore } from '#core/store/directory.ts';
 import { buildApp } from '../../../services/api/app.ts';
-import { createAuthentication } from '../../../services/api/authenticate.ts';
-import { createTokenVerifier } from '../../../services/api/bearer.ts';
-import { createCallerLookup } from '../../../services/api/caller-lookup.ts';
+import { createAuthentication } from '../../../services/api/auth/authenticate.ts';
+import { createTokenVerifier } from '../../../services/api/auth/bearer.ts';
+import { createCallerLookup } from '../../../services/api/auth/caller-lookup.ts';
 import { apiConfig } from '../../../services/api/config.ts';
-import { createRateMemory } from '../../../services/api/rate-memory.ts';
-import { sendMessageRoute } from '../../../services/api/routes/send-message.ts';
-import { createServiceKeys } from '../../../services/api/service-keys.ts';
+import { createRateMemory } from '../../../services/api/auth/rate-memory.ts';
+import { sendMessageRoute } from '../../../services/api/messages/send-message.ts';
+import { createServiceKeys } from '../../../services/api/auth/service-keys.ts';
 import { acceptOne } from '../stack/layout.ts';
 import { openBenchPostgres } from './bench-postgres.ts';
 

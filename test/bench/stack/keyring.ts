@@ -1,7 +1,7 @@
 import { secret } from '#core/domain/secret.ts';
-import type { Keyring } from '#core/platform/keyring.ts';
-import { createLogger } from '#core/platform/logger.ts';
-import { openKeyring } from '#core/platform/open-keyring.ts';
+import type { Keyring } from '#core/platform/vault/keyring.ts';
+import { createLogger } from '#core/platform/telemetry/logger.ts';
+import { openKeyring } from '#core/platform/vault/open-keyring.ts';
 import { startVault } from '../../../deploy/servers/vault.ts';
 import { configureVault, type AppRoleCredentials } from '../../../deploy/vault/setup.ts';
 

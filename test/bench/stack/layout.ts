@@ -1,6 +1,6 @@
 // What the bench knows of the delivery tables: to fill them, to count in them, and to write to them one by one.
 import { randomUUID } from 'node:crypto';
-import type { Json, Sql, TransactionSql } from '#core/platform/postgres.ts';
+import type { Json, Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import type { AcceptRow, Verdict } from '#core/store/acceptance.ts';
 
 // Counting ---------------------------------------------------------------------------------------------------------

@@ -5,8 +5,8 @@ import { PLANS } from '#core/domain/plan.ts';
 import { secret } from '#core/domain/secret.ts';
 import { deriveKeySecret, formatServiceKey, hashKeySecret, newKeyId } from '#core/domain/service-key.ts';
 import { deriveSubkeys } from '#core/domain/subkeys.ts';
-import type { KeyEncrypter } from '#core/platform/keyring.ts';
-import type { Sql } from '#core/platform/postgres.ts';
+import type { KeyEncrypter } from '#core/platform/vault/keyring.ts';
+import type { Sql } from '#core/platform/postgres/postgres.ts';
 
 export type BenchTenant = {
   readonly tenantId: TenantId;

@@ -1,0 +1,148 @@
+import { AppError, limitReached, notFound } from '#core/domain/app-error.ts';
+import type { AuditFacts, AuditTrail } from '#core/domain/audit-entry.ts';
+import type { TenantId } from '#core/domain/ids.ts';
+import { includesRole, type Role } from '#core/domain/role.ts';
+import type { Subkeys } from '#core/domain/subkeys.ts';
+import type { KeyEncrypter } from '#core/platform/vault/keyring.ts';
+import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
+import { afterCommit } from '#core/store/after-commit.ts';
+import { recordAudit, type AuditDetails, type AuditOrigin } from '#core/store/audit-log.ts';
+import { lockTenant, type LockedTenant } from '#core/store/tenants.ts';
+import { withTenant } from '#core/store/tenant-scope.ts';
+import type { MemberCaller, UserCaller } from '../auth/auth.ts';
+import type { Cursors } from '../http/cursor.ts';
+import { createOnce, type Created, type CreateResult, type IdempotencyClaim } from '../http/idempotency.ts';
+import type { PublishNotice } from '../auth/notices.ts';
+import type { RequestFacts } from '../http/routes-kit.ts';
+
+/** What the admin routes work with. */
+export type AdminDeps = {
+  readonly sql: Sql;
+  readonly keyring: KeyEncrypter;
+  readonly cursors: Cursors;
+  readonly subkeys: Subkeys;
+  readonly notify: PublishNotice;
+  readonly audit: AuditTrail;
+  /** Whether any signed-in user may create a tenant, or platform admins alone. */
+  readonly selfServeTenants: boolean;
+  /** Tenants that a user may own who is no platform admin. */
+  readonly tenantsPerUserMax: number;
+};
+
+/** One change of a tenant's settings: its transaction, the tenant as it is in there, and the log to tell it to. */
+export type Change = {
+  readonly tx: TransactionSql;
+  readonly tenant: LockedTenant;
+  readonly audit: Audit;
+};
+
+/**
+ * @param target The id of what is changed.
+ * @param facts What a replay after a restore needs beside it.
+ * @param details What people want to read of it.
+ */
+type Audit = (action: string, target: string, facts?: AuditFacts, details?: AuditDetails) => Promise<void>;
+
+/** Where changes are written, and told after their commit. */
+type Changing = Pick<AdminDeps, 'sql' | 'audit'>;
+
+type Scope = { readonly tenantId: TenantId; readonly origin: AuditOrigin };
+
+export function originOf(caller: UserCaller | MemberCaller, request: RequestFacts): AuditOrigin {
+  return { actor: caller.user.id, ip: request.ip, requestId: request.id, appName: request.appName };
+}
+
+export function scopeOf(caller: MemberCaller, request: RequestFacts): Scope {
+  return { tenantId: caller.tenant.id, origin: originOf(caller, request) };
+}
+
+/** Changes of one tenant run one after the other, so that counts against limits and last-owner checks hold. */
+export function changeTenant<T>(
+  { sql, audit }: Changing,
+  scope: Scope,
+  work: (change: Change) => Promise<T>,
+): Promise<T> {
+  return withTenant(sql, scope.tenantId, (tx) => changing({ tx, trail: audit }, scope, work));
+}
+
+/** A create within a tenant, once per idempotency key. */
+export function createInTenant<Body>(
+  { sql, audit }: Changing,
+  scope: Scope,
+  claim: IdempotencyClaim | null,
+  create: (change: Change) => Promise<Created<Body>>,
+  restore?: (stored: Body, nonce: Uint8Array) => Body,
+): Promise<CreateResult<Body>> {
+  return createOnce<Body>(sql, {
+    tenantId: scope.tenantId,
+    claim,
+    create: (tx) => changing({ tx, trail: audit }, scope, create),
+    ...(restore === undefined ? {} : { restore }),
+  });
+}
+
+type Telling = { readonly tx: TransactionSql; readonly trail: AuditTrail };
+
+async function changing<T>(telling: Telling, scope: Scope, work: (change: Change) => Promise<T>): Promise<T> {
+  const tenant = await lockTenant(scope.tenantId, telling.tx);
+  if (tenant === undefined) throw notFound();
+  return work({ tx: telling.tx, tenant, audit: auditTo(telling, scope) });
+}
+
+/** Writes entries into the transaction, and tells them once it is committed. */
+export function auditTo({ tx, trail }: Telling, { tenantId, origin }: Scope): Audit {
+  return async (action, target, facts = {}, details) => {
+    const entry = await recordAudit(tenantId, tx, origin, { action, target, facts }, details);
+    afterCommit(tx, () => trail(entry));
+  };
+}
+
+class NothingStored extends Error {
+  override readonly name = 'NothingStored';
+}
+
+/**
+ * The stored answer of an earlier call with the same key, before work begins that a replay must neither wait for nor
+ * repeat, such as a call to Vault. Null where there is none.
+ * @throws AppError `idempotency_mismatch`
+ */
+export async function earlierAnswer<Body>(
+  sql: Sql,
+  tenantId: TenantId | null,
+  claim: IdempotencyClaim | null,
+): Promise<CreateResult<Body> | null> {
+  if (claim === null) return null;
+  try {
+    return await createOnce<Body>(sql, {
+      tenantId,
+      claim,
+      create: () => Promise.reject(new NothingStored()),
+    });
+  } catch (error) {
+    if (error instanceof NothingStored) return null;
+    throw error;
+  }
+}
+
+/** @throws AppError `tenant_suspended`: the caller's copy of the tenant may be older than the suspension. */
+export function assertNotSuspended(tenant: LockedTenant): void {
+  if (tenant.status === 'suspended') throw new AppError('tenant_suspended');
+}
+
+export function insufficientRole(needed: Role | 'platform admin'): AppError {
+  return new AppError('insufficient_role', { message: `Role '${needed}' is required` });
+}
+
+export function assertRole(held: Role, needed: Role): void {
+  if (!includesRole(held, needed)) throw insufficientRole(needed);
+}
+
+/** @throws AppError `plan_limit_reached` */
+export function assertBelow(count: number, limit: number, name: string): void {
+  if (count < limit) return;
+  throw limitReached('plan_limit_reached', { name, value: limit });
+}
+
+export function isoOrNull(time: Date | null): string | null {
+  return time === null ? null : time.toISOString();
+}

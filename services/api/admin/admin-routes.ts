@@ -1,0 +1,24 @@
+import type { AdminDeps } from './admin-change.ts';
+import { apiKeyRoutes } from './api-keys.ts';
+import { auditLogRoute } from './audit-log.ts';
+import { limitsRoute } from './limits.ts';
+import { meRoute } from './me.ts';
+import { memberRoutes } from './members.ts';
+import { providerCatalogRoute } from './provider-catalog.ts';
+import { providerRoutes } from './providers.ts';
+import { tenantRoutes } from './tenants.ts';
+import type { RouteModule } from '../http/routes-kit.ts';
+
+/** What people do with a bearer token, besides reading messages. */
+export function adminRoutes(deps: AdminDeps): RouteModule[] {
+  return [
+    meRoute(deps),
+    ...tenantRoutes(deps),
+    ...memberRoutes(deps),
+    providerCatalogRoute(),
+    ...providerRoutes(deps),
+    ...apiKeyRoutes(deps),
+    limitsRoute(deps),
+    auditLogRoute(deps),
+  ];
+}

@@ -1,0 +1,414 @@
+import { randomBytes } from 'node:crypto';
+import { z } from 'zod';
+import { auditChanges } from '#core/domain/audit-change.ts';
+import { AppError, notFound, validationFailed } from '#core/domain/app-error.ts';
+import { newId, type ApiKeyId } from '#core/domain/ids.ts';
+import { NAMED_SCOPES, SCOPES, type Scope } from '#core/domain/role.ts';
+import {
+  deriveKeySecret,
+  formatServiceKey,
+  hashKeySecret,
+  KEY_MODES,
+  keyPrefix,
+  newKeyId,
+} from '#core/domain/service-key.ts';
+import {
+  API_KEY_STATUSES,
+  countApiKeys,
+  findApiKey,
+  insertApiKey,
+  listApiKeys,
+  replaceApiKeySecret,
+  revokeApiKey,
+  updateApiKey,
+  type ApiKey as ApiKeyRecord,
+} from '#core/store/api-keys.ts';
+import { withTenant } from '#core/store/tenant-scope.ts';
+import {
+  assertBelow,
+  changeTenant,
+  createInTenant,
+  isoOrNull,
+  scopeOf,
+  type AdminDeps,
+  type Change,
+} from './admin-change.ts';
+import type { MemberCaller } from '../auth/auth.ts';
+import { pageFrom } from '../http/cursor.ts';
+import { warningsField } from '../http/request-warnings.ts';
+import {
+  defineRoute,
+  idempotencyKeyField,
+  IdParams,
+  pageOf,
+  pageQuery,
+  type RouteModule,
+} from '../http/routes-kit.ts';
+import { text } from '../http/fields.ts';
+import { timeField } from '../http/time-field.ts';
+
+const tag = 'API keys';
+const auth = { kind: 'bearer', role: 'admin' } as const;
+const NONCE_BYTES = 16;
+const DEFAULT_SCOPES: readonly Scope[] = SCOPES;
+
+const fields = {
+  name: text(2, 80),
+  scopes: z
+    .array(z.enum(SCOPES))
+    .min(1, 'Must name at least one scope')
+    .max(20, 'Must have at most 20 items'),
+  rateLimitRpm: z
+    .int()
+    .min(1)
+    .max(60_000)
+    .nullable()
+    .describe("Send requests per minute. Null: the plan's limit."),
+  expiresAt: timeField().nullable().describe('Lies in the future. Null: never.'),
+};
+
+const CreateApiKey = z
+  .object({
+    name: fields.name,
+    mode: z.enum(KEY_MODES).default('live').describe('`test`: calls no provider, and counts to no quota.'),
+    scopes: fields.scopes.default([...DEFAULT_SCOPES]),
+    rateLimitRpm: fields.rateLimitRpm.default(null),
+    expiresAt: fields.expiresAt.default(null),
+    idempotencyKey: idempotencyKeyField,
+  })
+  .meta({
+    id: 'CreateApiKey',
+    description: 'A key to create.',
+    examples: [{ name: 'Shop backend', mode: 'live', scopes: ['messages:send'], rateLimitRpm: 600 }],
+  });
+
+const UpdateApiKey = z
+  .object({
+    name: fields.name.optional(),
+    scopes: fields.scopes.optional(),
+    rateLimitRpm: fields.rateLimitRpm.optional(),
+    expiresAt: fields.expiresAt.optional(),
+  })
+  .meta({
+    id: 'UpdateApiKey',
+    description: 'What to change of a key.',
+    examples: [{ name: 'Shop backend, old', rateLimitRpm: null }],
+  });
+
+const RotateApiKey = z
+  .object({
+    graceSeconds: z
+      .int()
+      .min(0)
+      .max(604_800)
+      .default(86_400)
+      .describe('How many seconds longer the former key is good.'),
+  })
+  .meta({
+    id: 'RotateApiKey',
+    description: 'How to rotate a key.',
+    examples: [{ graceSeconds: 86_400 }],
+  });
+
+const EXAMPLE = {
+  id: '0b8f6f0e-53c1-4a6e-8f0b-5e1d7c2a9b34',
+  name: 'Shop backend',
+  prefix: 'dsp_live_0M5xq9LkT2aBcD3e',
+  mode: 'live',
+  scopes: ['messages:send'],
+  rateLimitRpm: 600,
+  expiresAt: null,
+  createdAt: '2026-01-15T09:30:00.000Z',
+  lastUsedAt: null,
+  status: 'active',
+  graceUntil: null,
+};
+
+const ApiKey = z
+  .object({
+    id: z.uuid(),
+    name: z.string(),
+    prefix: z.string().describe('The part of the key that may be shown.'),
+    mode: z.enum(KEY_MODES),
+    scopes: z.array(z.enum(NAMED_SCOPES)),
+    rateLimitRpm: z.int().min(1).max(60_000).nullable(),
+    expiresAt: z.iso.datetime().nullable(),
+    createdAt: z.iso.datetime(),
+    lastUsedAt: z.iso.datetime().nullable(),
+    status: z.enum(API_KEY_STATUSES),
+    graceUntil: z.iso
+      .datetime()
+      .nullable()
+      .describe('While `rotating`: until when the former key is good too.'),
+    ...warningsField,
+  })
+  .meta({ id: 'ApiKey', description: 'A key of a tenant, without its secret.', examples: [EXAMPLE] });
+const ApiKeyWithSecret = ApiKey.extend({
+  key: z.string().describe('The key itself. Shown this once.'),
+}).meta({
+  id: 'ApiKeyWithSecret',
+  description: 'A key with its secret.',
+  examples: [{ ...EXAMPLE, key: `${EXAMPLE.prefix}_${'0'.repeat(43)}_000000` }],
+});
+type ApiKeyWithSecret = z.output<typeof ApiKeyWithSecret>;
+
+export function apiKeyRoutes(deps: AdminDeps): RouteModule[] {
+  return [create(deps), list(deps), read(deps), update(deps), revoke(deps), rotate(deps)];
+}
+
+function create(deps: AdminDeps): RouteModule {
+  const { subkeys, notify } = deps;
+  return defineRoute({
+    method: 'POST',
+    path: '/v1/admin/api-keys',
+    operation: 'createApiKey',
+    summary: 'Create a key',
+    description:
+      'The answer holds the key itself. It is shown this once: only a fingerprint of it is stored.',
+    tag,
+    auth,
+    idempotent: true,
+    body: CreateApiKey,
+    status: 201,
+    response: ApiKeyWithSecret,
+    errors: ['plan_limit_reached', 'idempotency_mismatch'],
+    handler: async ({ caller, body, idempotency, request }) => {
+      const result = await createInTenant<ApiKeyWithSecret>(
+        deps,
+        scopeOf(caller, request),
+        idempotency,
+        async ({ tx, tenant, audit }) => {
+          assertBelow(await countApiKeys(caller.tenant.id, tx), tenant.limits.apiKeysMax, 'apiKeysMax');
+          const { id, keyId, nonce } = {
+            id: newId<ApiKeyId>(),
+            keyId: newKeyId(),
+            nonce: randomBytes(NONCE_BYTES),
+          };
+          const secret = deriveKeySecret(subkeys['key-secret'], id, nonce);
+          const record = await insertApiKey(caller.tenant.id, tx, {
+            id,
+            keyId,
+            name: body.name,
+            mode: body.mode,
+            scopes: inOrder(body.scopes),
+            rateLimitRpm: body.rateLimitRpm,
+            expiresAt: futureTime(body.expiresAt),
+            secretHash: hashKeySecret(subkeys['key-hash'], secret),
+          });
+          await audit('api_key.created', id, {}, { name: record.name });
+          const stored = viewApiKey(record);
+          return { status: 201, body: shown(stored, secret), stored, nonce };
+        },
+        (stored, nonce) => shown(stored, deriveKeySecret(subkeys['key-secret'], stored.id, nonce)),
+      );
+      if (!result.replayed) notify('key', { tenantId: caller.tenant.id, id: result.body.id });
+      return result;
+    },
+  });
+}
+
+function list({ sql, cursors }: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'GET',
+    path: '/v1/admin/api-keys',
+    operation: 'listApiKeys',
+    summary: 'List keys',
+    description: 'Newest first, revoked and expired ones among them.',
+    tag,
+    auth,
+    query: z.object({
+      ...pageQuery,
+      mode: z.enum(KEY_MODES).optional().describe('Only keys of this mode.'),
+      status: z.enum(API_KEY_STATUSES).optional().describe('Only keys in this state.'),
+    }),
+    response: pageOf(ApiKey),
+    errors: ['invalid_cursor'],
+    handler: async ({ caller: { tenant }, query: { limit, cursor, ...filter } }) => {
+      const pages = { list: 'api-keys', of: tenant.id, ...filter };
+      const before = cursor === undefined ? undefined : Number(cursors.open(pages, cursor));
+      const rows = await withTenant(sql, tenant.id, (tx) =>
+        listApiKeys(tenant.id, tx, { ...filter, before, most: limit + 1 }),
+      );
+      return {
+        body: pageFrom(
+          rows,
+          limit,
+          ({ key }) => viewApiKey(key),
+          ({ seq }) => cursors.seal(pages, String(seq)),
+        ),
+      };
+    },
+  });
+}
+
+function read({ sql }: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'GET',
+    path: '/v1/admin/api-keys/:id',
+    operation: 'getApiKey',
+    summary: 'Show a key',
+    description: 'Everything but the key itself.',
+    tag,
+    auth,
+    params: IdParams,
+    response: ApiKey,
+    handler: async ({ caller: { tenant }, params }) => {
+      const key = await withTenant(sql, tenant.id, (tx) => findApiKey(tenant.id, tx, params.id as ApiKeyId));
+      if (key === undefined) throw notFound();
+      return { body: viewApiKey(key) };
+    },
+  });
+}
+
+function update(deps: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'PATCH',
+    path: '/v1/admin/api-keys/:id',
+    operation: 'updateApiKey',
+    summary: 'Change a key',
+    description:
+      'What is left out stays; null takes a limit or an expiry away. A key in hand goes on working.',
+    tag,
+    auth,
+    params: IdParams,
+    body: UpdateApiKey,
+    response: ApiKey,
+    errors: ['invalid_state'],
+    handler: async ({ caller, params, body, request }) => {
+      const id = params.id as ApiKeyId;
+      const { name, rateLimitRpm, expiresAt } = body;
+      const scopes = body.scopes === undefined ? undefined : inOrder(body.scopes);
+      const key = await changeTenant(deps, scopeOf(caller, request), async (change) => {
+        const before = await present(caller, change, id);
+        if (Object.values(body).every((value) => value === undefined)) return before;
+        if (before.status === 'revoked')
+          throw new AppError('invalid_state', { message: 'API key is revoked' });
+        const expiry = expiresAt === undefined ? undefined : futureTime(expiresAt);
+        await updateApiKey(caller.tenant.id, change.tx, id, {
+          name,
+          scopes,
+          rateLimitRpm,
+          expiresAt: expiry,
+        });
+        const after = await present(caller, change, id);
+        const facts = {
+          ...(scopes === undefined ? {} : { scopes }),
+          ...(expiry === undefined ? {} : { expiresAt: isoOrNull(expiry) }),
+        };
+        const changes = auditChanges(settingsOf(before), settingsOf(after));
+        await change.audit('api_key.updated', id, facts, { name: before.name, changes });
+        return after;
+      });
+      deps.notify('key', { tenantId: caller.tenant.id, id });
+      return { body: viewApiKey(key) };
+    },
+  });
+}
+
+function revoke(deps: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'DELETE',
+    path: '/v1/admin/api-keys/:id',
+    operation: 'revokeApiKey',
+    summary: 'Revoke a key for good',
+    description: 'Its record stays, with status `revoked`. Repeating it changes nothing.',
+    tag,
+    auth,
+    params: IdParams,
+    handler: async ({ caller, params, request }) => {
+      const id = params.id as ApiKeyId;
+      await changeTenant(deps, scopeOf(caller, request), async (change) => {
+        const { name } = await present(caller, change, id);
+        if (await revokeApiKey(caller.tenant.id, change.tx, id))
+          await change.audit('api_key.revoked', id, {}, { name });
+      });
+      deps.notify('key', { tenantId: caller.tenant.id, id });
+      return { body: undefined };
+    },
+  });
+}
+
+function rotate(deps: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'POST',
+    path: '/v1/admin/api-keys/:id/rotate',
+    operation: 'rotateApiKey',
+    summary: 'Give a key a new secret',
+    description:
+      'Answers with the new key. The former one is good for `graceSeconds` more: 24 hours, unless said otherwise; with 0 it is refused at once.',
+    tag,
+    auth,
+    params: IdParams,
+    body: RotateApiKey,
+    response: ApiKeyWithSecret,
+    errors: ['invalid_state'],
+    handler: async ({ caller, params, body: { graceSeconds }, request }) => {
+      const id = params.id as ApiKeyId;
+      const secret = deriveKeySecret(deps.subkeys['key-secret'], id, randomBytes(NONCE_BYTES));
+      const key = await changeTenant(deps, scopeOf(caller, request), async (change) => {
+        const { name, status } = await present(caller, change, id);
+        if (status === 'revoked' || status === 'expired') {
+          throw new AppError('invalid_state', { message: `API key is ${status}` });
+        }
+        const graceUntil = graceSeconds === 0 ? null : new Date(Date.now() + graceSeconds * 1_000);
+        await replaceApiKeySecret(
+          caller.tenant.id,
+          change.tx,
+          id,
+          hashKeySecret(deps.subkeys['key-hash'], secret),
+          graceUntil,
+        );
+        const facts = { graceUntil: isoOrNull(graceUntil) };
+        await change.audit('api_key.rotated', id, facts, { name, changes: [{ field: 'key' }] });
+        return present(caller, change, id);
+      });
+      deps.notify('key', { tenantId: caller.tenant.id, id });
+      return { body: shown(viewApiKey(key), secret) };
+    },
+  });
+}
+
+/** Checked where the key is written, so that the replay of an old request is not refused for what is past by now. */
+function futureTime(text: string | null): Date | null {
+  if (text === null) return null;
+  const time = new Date(text);
+  if (time.getTime() > Date.now()) return time;
+  throw validationFailed({ field: 'expiresAt', rule: 'future', message: 'Must lie in the future' });
+}
+
+function inOrder(scopes: readonly Scope[]): Scope[] {
+  return SCOPES.filter((scope) => scopes.includes(scope));
+}
+
+async function present(caller: MemberCaller, { tx }: Change, id: ApiKeyId): Promise<ApiKeyRecord> {
+  const key = await findApiKey(caller.tenant.id, tx, id);
+  if (key === undefined) throw notFound();
+  return key;
+}
+
+/** What a change can change. */
+function settingsOf(key: ApiKeyRecord): Record<string, unknown> {
+  const { name, scopes, rateLimitRpm, expiresAt } = viewApiKey(key);
+  return { name, scopes, rateLimitRpm, expiresAt };
+}
+
+function viewApiKey(key: ApiKeyRecord): z.output<typeof ApiKey> {
+  return {
+    id: key.id,
+    name: key.name,
+    prefix: keyPrefix(key.mode, key.keyId),
+    mode: key.mode,
+    scopes: [...key.scopes],
+    rateLimitRpm: key.rateLimitRpm,
+    expiresAt: isoOrNull(key.expiresAt),
+    createdAt: key.createdAt.toISOString(),
+    lastUsedAt: isoOrNull(key.lastUsedAt),
+    status: key.status,
+    graceUntil: isoOrNull(key.graceUntil),
+  };
+}
+
+function shown(view: z.output<typeof ApiKey>, secret: string): ApiKeyWithSecret {
+  const keyId = view.prefix.slice(keyPrefix(view.mode, '').length);
+  return { ...view, key: formatServiceKey({ mode: view.mode, keyId, secret }) };
+}

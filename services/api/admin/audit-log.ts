@@ -1,0 +1,98 @@
+import { z } from 'zod';
+import { scanAudit, type AuditPosition, type ListedAudit } from '#core/store/audit-log.ts';
+import { withTenant } from '#core/store/tenant-scope.ts';
+import type { AdminDeps } from './admin-change.ts';
+import { filteredPage } from '../http/filtered-page.ts';
+import { defineRoute, pageOf, pageQuery, type RouteModule } from '../http/routes-kit.ts';
+import { text } from '../http/fields.ts';
+import { timeField } from '../http/time-field.ts';
+
+const AuditEntry = z
+  .object({
+    id: z.uuid(),
+    actor: z.string().describe('The user id of who did it, or what else did.'),
+    actorName: z.string().nullable().describe('What they were called then; null where they are no member.'),
+    actorEmail: z.string().nullable().describe('Null where the tenant does not know it.'),
+    action: z.string().describe('For example `provider.created`.'),
+    target: z.string().describe('The id of what it was done to.'),
+    targetName: z.string().nullable().describe('Its name, label or address then.'),
+    changes: z
+      .array(
+        z
+          .object({ field: z.string(), from: z.unknown().optional(), to: z.unknown().optional() })
+          .meta({ id: 'AuditChange', description: 'One field that changed.' }),
+      )
+      .describe(
+        'What changed, cut where it is long. Of secrets only that they did: without `from` and `to`.',
+      ),
+    at: z.iso.datetime(),
+    ip: z.string().nullable(),
+    requestId: z.string().nullable(),
+    appName: z.string().nullable().describe('What the client called itself in `X-App-Name`.'),
+  })
+  .meta({
+    id: 'AuditEntry',
+    description: 'One change.',
+    examples: [
+      {
+        id: '5d0f3b7e-1c2a-4e9b-8d6f-7a8b9c0d1e2f',
+        actor: '9a7b6c5d-4e3f-4a1b-8c0d-1e2f3a4b5c6d',
+        actorName: 'Ann Example',
+        actorEmail: 'ann@example.com',
+        action: 'provider.updated',
+        target: '3f0a1c52-8a4e-4d0b-9f57-2c6f5f1f7a10',
+        targetName: 'Twilio, main account',
+        changes: [{ field: 'rateLimitPerSecond', from: null, to: 20 }],
+        at: '2026-01-15T09:30:00.000Z',
+        ip: '203.0.113.7',
+        requestId: '6f1f9c1e-7a52-4d8e-9a3b-0c5d2e4f6a7b',
+        appName: 'dashboard',
+      },
+    ],
+  });
+
+export function auditLogRoute({ sql, cursors }: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'GET',
+    path: '/v1/admin/audit-log',
+    operation: 'listAuditEntries',
+    summary: 'List what was changed, by whom and from where',
+    description:
+      'Newest first: every change by a member, and what the service does to a tenant by itself. A page reads at most 5,000 entries or 100 ms: with a filter it may be short, even empty, and still have a `nextCursor`.',
+    tag: 'Audit log',
+    auth: { kind: 'bearer', role: 'admin' },
+    query: z.object({
+      ...pageQuery,
+      actor: text(1, 200).optional().describe('Only what this user, or whatever else, did.'),
+      action: text(1, 100).optional().describe('Only this action, such as `provider.created`.'),
+      since: timeField().optional().describe('Only what was done at this time or later.'),
+    }),
+    response: pageOf(AuditEntry),
+    errors: ['invalid_cursor'],
+    handler: async ({ caller: { tenant }, query: { limit, cursor, actor, action, since } }) => {
+      const pages = { list: 'audit-log', of: tenant.id, actor, action, since };
+      const before =
+        cursor === undefined ? undefined : (JSON.parse(cursors.open(pages, cursor)) as AuditPosition);
+      const filter = { actor, action, since: since && new Date(since).toISOString() };
+      const { rows, next } = await withTenant(sql, tenant.id, (tx) =>
+        filteredPage({
+          limit,
+          before,
+          isFiltered: actor !== undefined || action !== undefined,
+          positionOf: ({ position }: ListedAudit) => position,
+          look: (look) => scanAudit(tenant.id, tx, filter, look),
+        }),
+      );
+      return {
+        body: {
+          items: rows.map(({ record }) => ({
+            ...record,
+            changes: [...record.changes],
+            at: record.at.toISOString(),
+          })),
+          nextCursor: next === undefined ? null : cursors.seal(pages, JSON.stringify(next)),
+        },
+      };
+    },
+  });
+}

@@ -1,0 +1,70 @@
+import { z } from 'zod';
+import { notFound } from '#core/domain/app-error.ts';
+import { LIMIT_BOUNDS } from '#core/domain/limit-bounds.ts';
+import { effectiveLimits, LIMIT_NAMES, limitSources, PLANS, type LimitName } from '#core/domain/plan.ts';
+import { readLimits } from '#core/store/tenants.ts';
+import { withTenant } from '#core/store/tenant-scope.ts';
+import type { AdminDeps } from './admin-change.ts';
+import { defineRoute, type RouteModule } from '../http/routes-kit.ts';
+
+const source = z
+  .enum(['plan', 'override', 'default'])
+  .describe('The plan, an override for this tenant, or the built-in default.');
+
+const limit = (name: LimitName) => {
+  const { min, max } = LIMIT_BOUNDS[name];
+  return z.object({ value: z.int().min(min).max(max), source });
+};
+
+const Limits = z
+  .object({
+    plan: z.string(),
+    limits: z.object(
+      Object.fromEntries(LIMIT_NAMES.map((name) => [name, limit(name)])) as Record<
+        LimitName,
+        ReturnType<typeof limit>
+      >,
+    ),
+    usage: z.object({
+      day: z.iso.date().describe('The current day, in UTC.'),
+      messages: z.int().min(0).max(2_147_483_647).describe('Messages that count to the quota of the day.'),
+      resetsAt: z.iso.datetime(),
+    }),
+  })
+  .meta({
+    id: 'Limits',
+    description: 'What a tenant may use, and what it has used today.',
+    examples: [
+      {
+        plan: 'free',
+        limits: Object.fromEntries(
+          LIMIT_NAMES.map((name) => [name, { value: PLANS.free[name], source: 'plan' }]),
+        ),
+        usage: { day: '2026-01-15', messages: 1_240, resetsAt: '2026-01-16T00:00:00.000Z' },
+      },
+    ],
+  });
+
+export function limitsRoute({ sql }: Pick<AdminDeps, 'sql'>): RouteModule {
+  return defineRoute({
+    method: 'GET',
+    path: '/v1/admin/limits',
+    operation: 'getLimits',
+    summary: "Show the tenant's limits, where they come from, and today's usage",
+    description: 'What the tenant may use by its plan and its own overrides.',
+    tag: 'Account',
+    auth: { kind: 'bearer', role: 'viewer' },
+    response: Limits,
+    handler: async ({ caller: { tenant } }) => {
+      const row = await withTenant(sql, tenant.id, (tx) => readLimits(tenant.id, tx));
+      if (row === undefined) throw notFound();
+      const values = effectiveLimits(row.limits);
+      const sources = limitSources(row.limits, row.overrides);
+      const limits = Object.fromEntries(
+        LIMIT_NAMES.map((name) => [name, { value: values[name], source: sources[name] }]),
+      ) as z.output<typeof Limits>['limits'];
+      const resetsAt = new Date(Date.parse(row.day) + 86_400_000).toISOString();
+      return { body: { plan: row.plan, limits, usage: { day: row.day, messages: row.used, resetsAt } } };
+    },
+  });
+}

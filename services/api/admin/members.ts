@@ -1,0 +1,278 @@
+import { z } from 'zod';
+import { AppError, notFound, validationFailed } from '#core/domain/app-error.ts';
+import type { UserId } from '#core/domain/ids.ts';
+import { ROLES, type Role } from '#core/domain/role.ts';
+import {
+  countMembers,
+  findMember,
+  findMemberLike,
+  inviteMember,
+  listMembers,
+  removeMember,
+  setRole,
+  type Member as MemberRecord,
+  type MemberPosition,
+  type Person,
+} from '#core/store/members.ts';
+import { withTenant } from '#core/store/tenant-scope.ts';
+import {
+  assertBelow,
+  assertRole,
+  changeTenant,
+  scopeOf,
+  type AdminDeps,
+  type Change,
+} from './admin-change.ts';
+import type { MemberCaller } from '../auth/auth.ts';
+import { pageFrom } from '../http/cursor.ts';
+import { warningsField } from '../http/request-warnings.ts';
+import { defineRoute, pageOf, pageQuery, type RouteModule } from '../http/routes-kit.ts';
+import { text } from '../http/fields.ts';
+
+const tag = 'Members';
+const auth = { kind: 'bearer', role: 'admin' } as const;
+const UserParams = z.object({
+  userId: z
+    .uuid()
+    .transform((id) => id.toLowerCase())
+    .describe('The `userId` of a member or an invitation.'),
+});
+const roleField = z
+  .enum(ROLES)
+  .describe('owner > admin > developer > viewer. Only owners make or unmake an owner.');
+
+const Member = z
+  .object({
+    userId: z.uuid().describe('An invitation has an id of its own until its first sign-in.'),
+    subject: z.string().nullable().describe('Null for an invitation by e-mail that nobody has taken up yet.'),
+    email: z
+      .string()
+      .nullable()
+      .describe('Null for somebody named by subject: what address they have is theirs to tell.'),
+    role: z.enum(ROLES),
+    createdAt: z.iso.datetime(),
+    ...warningsField,
+  })
+  .meta({
+    id: 'Member',
+    description: 'A member of a tenant, or an invitation that is still open.',
+    examples: [
+      {
+        userId: '9a7b6c5d-4e3f-4a1b-8c0d-1e2f3a4b5c6d',
+        subject: null,
+        email: 'ann@example.com',
+        role: 'developer',
+        createdAt: '2026-01-15T09:30:00.000Z',
+      },
+    ],
+  });
+
+const AddMember = z
+  .object({
+    email: z
+      .email('Must be an e-mail address')
+      .max(254, 'Must have at most 254 characters')
+      .optional()
+      .describe('Either this or `subject`.'),
+    subject: text(1, 255).optional().describe('The name that the issuer gives the user.'),
+    role: roleField,
+  })
+  .meta({
+    id: 'AddMember',
+    description: 'Who becomes a member.',
+    examples: [{ email: 'ann@example.com', role: 'developer' }],
+  });
+
+const ChangeMemberRole = z
+  .object({ role: roleField })
+  .meta({ id: 'ChangeMemberRole', description: 'A new role.', examples: [{ role: 'admin' }] });
+
+export function memberRoutes(deps: AdminDeps): RouteModule[] {
+  return [list(deps), read(deps), invite(deps), changeRole(deps), remove(deps)];
+}
+
+function list({ sql, cursors }: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'GET',
+    path: '/v1/admin/members',
+    operation: 'listMembers',
+    summary: 'List members and open invitations',
+    description: 'Newest first.',
+    tag,
+    auth,
+    query: z.object(pageQuery),
+    response: pageOf(Member),
+    errors: ['invalid_cursor'],
+    handler: async ({ caller: { tenant }, query: { limit, cursor } }) => {
+      const pages = { list: 'members', of: tenant.id };
+      const after =
+        cursor === undefined ? undefined : (JSON.parse(cursors.open(pages, cursor)) as MemberPosition);
+      const rows = await withTenant(sql, tenant.id, (tx) =>
+        listMembers(tenant.id, tx, { after, most: limit + 1 }),
+      );
+      return {
+        body: pageFrom(
+          rows,
+          limit,
+          ({ member }) => viewMember(member),
+          ({ position }) => cursors.seal(pages, JSON.stringify(position)),
+        ),
+      };
+    },
+  });
+}
+
+function read({ sql }: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'GET',
+    path: '/v1/admin/members/:userId',
+    operation: 'getMember',
+    summary: 'Show a member',
+    description: 'A member or an open invitation.',
+    tag,
+    auth,
+    params: UserParams,
+    response: Member,
+    handler: async ({ caller: { tenant }, params }) => {
+      const member = await withTenant(sql, tenant.id, (tx) =>
+        findMember(tenant.id, tx, params.userId as UserId),
+      );
+      if (member === undefined) throw notFound();
+      return { body: viewMember(member) };
+    },
+  });
+}
+
+function invite(deps: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'PUT',
+    path: '/v1/admin/members',
+    operation: 'addMember',
+    summary: 'Add a member, or give one another role',
+    description:
+      'By the subject that the issuer gives a user, or by e-mail: that invitation is taken up at the first sign-in with this verified address. Naming somebody who is a member already sets their role.',
+    tag,
+    auth,
+    body: AddMember,
+    response: Member,
+    errors: ['insufficient_role', 'last_owner', 'plan_limit_reached'],
+    handler: async ({ caller, body, request }) => {
+      const person = personOf(body);
+      const { tenant, user } = caller;
+      const member = await changeTenant(deps, scopeOf(caller, request), async (change) => {
+        const known = await findMemberLike(tenant.id, change.tx, user.issuer, person);
+        if (known !== undefined) return moveRole(caller, change, known, body.role);
+        if (body.role === 'owner') assertRole(caller.role, 'owner');
+        const { members } = await countMembers(tenant.id, change.tx);
+        assertBelow(members, change.tenant.limits.membersMax, 'membersMax');
+        const userId = await inviteMember(tenant.id, change.tx, user.issuer, person, body.role);
+        const added = await present(caller, change, userId);
+        const changes = [{ field: 'role', from: null, to: body.role }];
+        await change.audit('member.added', userId, { role: body.role }, { name: nameOf(added), changes });
+        return added;
+      });
+      deps.notify('tenant', { tenantId: tenant.id });
+      return { body: viewMember(member) };
+    },
+  });
+}
+
+function changeRole(deps: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'PUT',
+    path: '/v1/admin/members/:userId',
+    operation: 'changeMemberRole',
+    summary: 'Give a member another role',
+    description: 'Only owners make or unmake an owner, and the last one stays.',
+    tag,
+    auth,
+    params: UserParams,
+    body: ChangeMemberRole,
+    response: Member,
+    errors: ['insufficient_role', 'last_owner'],
+    handler: async ({ caller, params, body, request }) => {
+      const member = await changeTenant(deps, scopeOf(caller, request), async (change) =>
+        moveRole(caller, change, await present(caller, change, params.userId as UserId), body.role),
+      );
+      deps.notify('tenant', { tenantId: caller.tenant.id });
+      return { body: viewMember(member) };
+    },
+  });
+}
+
+function remove(deps: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'DELETE',
+    path: '/v1/admin/members/:userId',
+    operation: 'removeMember',
+    summary: 'Remove a member or an invitation',
+    description: 'Takes effect at once. The last owner cannot be removed.',
+    tag,
+    auth,
+    params: UserParams,
+    errors: ['insufficient_role', 'last_owner'],
+    handler: async ({ caller, params, request }) => {
+      await changeTenant(deps, scopeOf(caller, request), async (change) => {
+        const member = await present(caller, change, params.userId as UserId);
+        await assertMayChange(caller, change, member, null);
+        await removeMember(caller.tenant.id, change.tx, member.userId);
+        const facts = { since: member.createdAt.toISOString() };
+        const changes = [{ field: 'role', from: member.role, to: null }];
+        await change.audit('member.removed', member.userId, facts, { name: nameOf(member), changes });
+      });
+      deps.notify('tenant', { tenantId: caller.tenant.id });
+      return { body: undefined };
+    },
+  });
+}
+
+function personOf({ email, subject }: { email?: string | undefined; subject?: string | undefined }): Person {
+  if (subject !== undefined && email === undefined) return { subject };
+  if (email !== undefined && subject === undefined) return { email };
+  const message = 'Exactly one of email and subject is required';
+  throw validationFailed({ field: 'email', rule: 'exclusive', message });
+}
+
+async function moveRole(
+  caller: MemberCaller,
+  change: Change,
+  member: MemberRecord,
+  role: Role,
+): Promise<MemberRecord> {
+  if (member.role === role) return member;
+  await assertMayChange(caller, change, member, role);
+  await setRole(caller.tenant.id, change.tx, member.userId, role);
+  const facts = { role, since: member.createdAt.toISOString() };
+  const changes = [{ field: 'role', from: member.role, to: role }];
+  await change.audit('member.role_changed', member.userId, facts, { name: nameOf(member), changes });
+  return { ...member, role };
+}
+
+/** An owner is made and unmade by owners, and somebody who can sign in stays owner. */
+async function assertMayChange(
+  caller: MemberCaller,
+  { tx }: Change,
+  member: MemberRecord,
+  to: Role | null,
+): Promise<void> {
+  if (member.role !== 'owner' && to !== 'owner') return;
+  assertRole(caller.role, 'owner');
+  if (member.role !== 'owner' || member.subject === null) return;
+  const { owners } = await countMembers(caller.tenant.id, tx);
+  if (owners <= 1) throw new AppError('last_owner');
+}
+
+async function present(caller: MemberCaller, { tx }: Change, userId: UserId): Promise<MemberRecord> {
+  const member = await findMember(caller.tenant.id, tx, userId);
+  if (member === undefined) throw notFound();
+  return member;
+}
+
+/** As far as the tenant knows it. */
+function nameOf({ email, subject }: MemberRecord): string | null {
+  return email ?? subject;
+}
+
+function viewMember(member: MemberRecord): z.output<typeof Member> {
+  return { ...member, createdAt: member.createdAt.toISOString() };
+}

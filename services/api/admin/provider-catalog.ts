@@ -1,0 +1,56 @@
+import { z } from 'zod';
+import { CHANNELS } from '#core/domain/channel.ts';
+import type { AnyProvider } from '#providers/provider.ts';
+import { PROVIDERS } from '#providers/registry.gen.ts';
+import { describeProvider } from '#providers/registry.ts';
+import { defineRoute, type RouteModule } from '../http/routes-kit.ts';
+
+const CatalogEntry = z
+  .object({
+    provider: z.string().describe('The id to create a provider account with.'),
+    channel: z.enum(CHANNELS),
+    name: z.string(),
+    publicConfigSchema: z.record(z.string(), z.unknown()).describe('JSON Schema of `publicConfig`.'),
+    secretConfigSchema: z.record(z.string(), z.unknown()).describe('JSON Schema of `secretConfig`.'),
+    secretRoute: z
+      .array(z.string())
+      .describe(
+        'Settings that decide where or how the secret travels: a change of one needs `secretConfig` in the same call.',
+      ),
+    capabilities: z.object({
+      dedupe: z
+        .enum(['key', 'lookup', 'none'])
+        .describe('How the provider guards against a second copy of one message.'),
+      receipts: z.boolean().describe('Whether it tells of deliveries.'),
+      bodyCharactersMax: z
+        .int()
+        .min(1)
+        .max(65_536)
+        .nullable()
+        .describe(
+          'Most characters of `body`; a longer one is refused as `content_rejected`. Null: no limit.',
+        ),
+    }),
+  })
+  .meta({ id: 'CatalogEntry', description: 'One provider that accounts can be created for.' });
+
+const Catalog = z.array(CatalogEntry).meta({
+  id: 'ProviderCatalog',
+  description: 'All providers that accounts can be created for.',
+  examples: [[describeProvider(PROVIDERS.get('simulator-sms') as AnyProvider)]],
+});
+
+export function providerCatalogRoute(): RouteModule {
+  const catalog = [...PROVIDERS.values()].map(describeProvider);
+  return defineRoute({
+    method: 'GET',
+    path: '/v1/admin/provider-catalog',
+    operation: 'getProviderCatalog',
+    summary: 'List the providers that accounts can be created for',
+    description: 'With the settings and secrets that each of them needs, as JSON Schemas.',
+    tag: 'Providers',
+    auth: { kind: 'bearer', role: 'viewer' },
+    response: Catalog,
+    handler: async () => ({ body: catalog }),
+  });
+}

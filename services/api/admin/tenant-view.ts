@@ -1,0 +1,61 @@
+import { z } from 'zod';
+import type { TenantFacts } from '#core/store/directory.ts';
+import { SUSPENSION_REASONS, type SuspensionReason } from '#core/store/tenants.ts';
+import { warningsField } from '../http/request-warnings.ts';
+
+export const TENANT_STATUSES = ['provisioning', 'active', 'suspended', 'deleting', 'deleted'] as const;
+
+export const Tenant = z
+  .object({
+    id: z.uuid(),
+    name: z.string(),
+    slug: z.string(),
+    createdAt: z.iso.datetime(),
+    status: z.enum(TENANT_STATUSES),
+    plan: z.string(),
+    suspension: z
+      .object({
+        reason: z.enum(SUSPENSION_REASONS),
+        at: z.iso.datetime(),
+        by: z.string().nullable().describe('The user id of the platform admin, or what else suspended it.'),
+      })
+      .nullable(),
+    managedBy: z
+      .string()
+      .nullable()
+      .describe('Namespace and name of the cluster resource that owns plan, suspension and deletion.'),
+    ...warningsField,
+  })
+  .meta({
+    id: 'Tenant',
+    description: 'A tenant.',
+    examples: [
+      {
+        id: '1c9e4b2a-6d5f-4e3c-8b7a-9f0e1d2c3b4a',
+        name: 'Acme',
+        slug: 'acme',
+        createdAt: '2026-01-15T09:30:00.000Z',
+        status: 'active',
+        plan: 'free',
+        suspension: null,
+        managedBy: null,
+      },
+    ],
+  });
+
+export function viewTenant(tenant: TenantFacts): z.output<typeof Tenant> {
+  const { suspensionReason: reason, suspendedAt: at, suspendedBy: by } = tenant;
+  return {
+    id: tenant.id,
+    name: tenant.name,
+    slug: tenant.slug,
+    createdAt: tenant.createdAt.toISOString(),
+    status: tenant.status,
+    plan: tenant.plan,
+    suspension:
+      reason === null || at === null
+        ? null
+        : { reason: reason as SuspensionReason, at: at.toISOString(), by },
+    managedBy: tenant.ownerRef,
+  };
+}

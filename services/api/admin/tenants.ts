@@ -1,0 +1,314 @@
+import { z } from 'zod';
+import { auditChanges } from '#core/domain/audit-change.ts';
+import { AppError, notFound } from '#core/domain/app-error.ts';
+import { newId, type TenantId } from '#core/domain/ids.ts';
+import { PLAN_NAMES, type PlanName } from '#core/domain/plan.ts';
+import type { Role } from '#core/domain/role.ts';
+import { SLUG } from '#core/domain/slug.ts';
+import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
+import { directoryStore, type TenantFacts } from '#core/store/directory.ts';
+import {
+  countOwnedTenants,
+  createTenant,
+  findTenant,
+  isSlugTaken,
+  listTenants,
+  movePlan,
+  renameTenant,
+  setSuspension,
+  SUSPENSION_REASONS,
+  type SuspensionReason,
+  type TenantPosition,
+} from '#core/store/tenants.ts';
+import {
+  assertBelow,
+  assertNotSuspended,
+  assertRole,
+  auditTo,
+  changeTenant,
+  earlierAnswer,
+  insufficientRole,
+  originOf,
+  type AdminDeps,
+  type Change,
+} from './admin-change.ts';
+import type { UserCaller } from '../auth/auth.ts';
+import { pageFrom } from '../http/cursor.ts';
+import { createOnce } from '../http/idempotency.ts';
+import {
+  defineRoute,
+  idempotencyKeyField,
+  IdParams,
+  pageOf,
+  pageQuery,
+  type RequestFacts,
+  type RouteModule,
+} from '../http/routes-kit.ts';
+import { Tenant, viewTenant } from './tenant-view.ts';
+import { text } from '../http/fields.ts';
+
+const tag = 'Tenants';
+const auth = { kind: 'user' } as const;
+const Plan = z.enum(PLAN_NAMES as [PlanName, ...PlanName[]]);
+
+const CreateTenant = z
+  .object({
+    name: text(2, 80),
+    slug: z
+      .string()
+      .regex(SLUG, 'Must be 1 to 63 lower-case letters, digits and inner hyphens')
+      .describe('Names the tenant in `X-Tenant-Slug`; cannot be changed.'),
+    plan: Plan.default('free'),
+    idempotencyKey: idempotencyKeyField,
+  })
+  .meta({
+    id: 'CreateTenant',
+    description: 'A tenant to create.',
+    examples: [{ name: 'Acme', slug: 'acme' }],
+  });
+
+const UpdateTenant = z
+  .object({ name: text(2, 80).optional(), plan: Plan.optional() })
+  .meta({ id: 'UpdateTenant', description: 'What to change of a tenant.', examples: [{ name: 'Acme Ltd' }] });
+
+const SuspendTenant = z.object({ reason: z.enum(SUSPENSION_REASONS).default('manual') }).meta({
+  id: 'SuspendTenant',
+  description: 'Why a tenant is suspended.',
+  examples: [{ reason: 'billing' }],
+});
+
+export function tenantRoutes(deps: AdminDeps): RouteModule[] {
+  return [create(deps), list(deps), read(deps), update(deps), suspend(deps), resume(deps)];
+}
+
+function create(deps: AdminDeps): RouteModule {
+  const { sql, notify, selfServeTenants, tenantsPerUserMax } = deps;
+  return defineRoute({
+    method: 'POST',
+    path: '/v1/admin/tenants',
+    operation: 'createTenant',
+    summary: 'Create a tenant',
+    description:
+      'The caller becomes its owner. Where the installation has no self-service, and for any plan but `free`, the caller must be a platform admin.',
+    tag,
+    auth,
+    idempotent: true,
+    body: CreateTenant,
+    status: 201,
+    response: Tenant,
+    errors: ['slug_taken', 'insufficient_role', 'plan_limit_reached', 'idempotency_mismatch'],
+    handler: async ({ caller, body, idempotency, request }) => {
+      if (!caller.isPlatformAdmin && (!selfServeTenants || body.plan !== 'free'))
+        throw insufficientRole('platform admin');
+      // In this order: a twin of this request that is ahead has taken the slug and stored its answer in one commit.
+      const isTaken = await isSlugTaken(sql, body.slug);
+      const earlier = await earlierAnswer<z.output<typeof Tenant>>(sql, null, idempotency);
+      if (earlier !== null) return earlier;
+      if (isTaken) throw new AppError('slug_taken');
+      const id = newId<TenantId>();
+      const result = await createOnce(sql, {
+        tenantId: id,
+        claim: idempotency,
+        create: async (tx) => {
+          if (!caller.isPlatformAdmin) {
+            assertBelow(await countOwnedTenants(tx, caller.user.id), tenantsPerUserMax, 'tenantsPerUserMax');
+          }
+          const tenant = await createTenant(tx, { id, ...body, owner: caller.user.id });
+          if (tenant === undefined) throw new AppError('slug_taken');
+          const scope = { tenantId: id, origin: originOf(caller, request) };
+          await auditTo({ tx, trail: deps.audit }, scope)('tenant.created', id, {}, { name: tenant.name });
+          return { status: 201, body: viewTenant(tenant) };
+        },
+      });
+      if (!result.replayed) notify('tenant', { tenantId: id });
+      return result;
+    },
+  });
+}
+
+function list({ sql, cursors }: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'GET',
+    path: '/v1/admin/tenants',
+    operation: 'listTenants',
+    summary: 'List tenants',
+    description: 'Those that the caller is a member of; a platform admin sees all.',
+    tag,
+    auth,
+    query: z.object(pageQuery),
+    response: pageOf(Tenant),
+    errors: ['invalid_cursor'],
+    handler: async ({ caller, query: { limit, cursor } }) => {
+      const pages = { list: 'tenants', of: caller.isPlatformAdmin ? null : caller.user.id };
+      const after =
+        cursor === undefined ? undefined : (JSON.parse(cursors.open(pages, cursor)) as TenantPosition);
+      const rows = await listTenants(sql, { member: pages.of, after, most: limit + 1 });
+      return {
+        body: pageFrom(
+          rows,
+          limit,
+          ({ tenant }) => viewTenant(tenant),
+          ({ position }) => cursors.seal(pages, JSON.stringify(position)),
+        ),
+      };
+    },
+  });
+}
+
+function read({ sql }: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'GET',
+    path: '/v1/admin/tenants/:id',
+    operation: 'getTenant',
+    summary: 'Show a tenant',
+    description: 'One that the caller is a member of; a platform admin sees all.',
+    tag,
+    auth,
+    params: IdParams,
+    response: Tenant,
+    handler: async ({ caller, params }) => {
+      const { tenant } = await reach(sql, caller, params.id as TenantId);
+      return { body: viewTenant(tenant) };
+    },
+  });
+}
+
+function update(deps: AdminDeps): RouteModule {
+  const { sql, notify } = deps;
+  return defineRoute({
+    method: 'PATCH',
+    path: '/v1/admin/tenants/:id',
+    operation: 'updateTenant',
+    summary: 'Change a tenant',
+    description: 'The name by its owners and admins, the plan by platform admins. What is left out stays.',
+    tag,
+    auth,
+    params: IdParams,
+    body: UpdateTenant,
+    response: Tenant,
+    errors: ['insufficient_role', 'tenant_suspended', 'managed_by_cluster'],
+    handler: async ({ caller, params, body: { name, plan }, request }) => {
+      const id = params.id as TenantId;
+      const { role } = await reach(sql, caller, id);
+      if (!caller.isPlatformAdmin) {
+        if (role !== null) assertRole(role, 'admin');
+        if (plan !== undefined) throw insufficientRole('platform admin');
+      }
+      const tenant = await changeTenant(
+        deps,
+        { tenantId: id, origin: originOf(caller, request) },
+        async (change) => {
+          if (!caller.isPlatformAdmin) assertNotSuspended(change.tenant);
+          if (plan !== undefined) assertUnmanaged(change);
+          const before = await present(change.tx, id);
+          if (plan !== undefined) await movePlan(id, change.tx, plan, change.tenant.overrides);
+          if (name !== undefined) await renameTenant(id, change.tx, name);
+          const after = await present(change.tx, id);
+          const changes = auditChanges(
+            { name: before.name, plan: before.plan },
+            { name: after.name, plan: after.plan },
+          );
+          if (name !== undefined || plan !== undefined)
+            await change.audit('tenant.updated', id, {}, { name: before.name, changes });
+          return after;
+        },
+      );
+      notify('tenant', { tenantId: id });
+      return { body: viewTenant(tenant) };
+    },
+  });
+}
+
+function suspend(deps: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'POST',
+    path: '/v1/admin/tenants/:id/suspend',
+    operation: 'suspendTenant',
+    summary: 'Suspend a tenant',
+    description:
+      'For platform admins. Calls with its keys and writes of its members are refused; queued messages are held and nothing is lost. Repeating it changes the reason.',
+    tag,
+    auth,
+    params: IdParams,
+    body: SuspendTenant,
+    response: Tenant,
+    errors: ['insufficient_role', 'managed_by_cluster', 'invalid_state'],
+    handler: async ({ caller, params, body, request }) => ({
+      body: await moveSuspension(deps, caller, params.id as TenantId, body.reason, request),
+    }),
+  });
+}
+
+function resume(deps: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'POST',
+    path: '/v1/admin/tenants/:id/resume',
+    operation: 'resumeTenant',
+    summary: 'Resume a suspended tenant',
+    description: 'For platform admins. Held messages go on from where they were.',
+    tag,
+    auth,
+    params: IdParams,
+    response: Tenant,
+    errors: ['insufficient_role', 'managed_by_cluster', 'invalid_state'],
+    handler: async ({ caller, params, request }) => ({
+      body: await moveSuspension(deps, caller, params.id as TenantId, null, request),
+    }),
+  });
+}
+
+async function moveSuspension(
+  deps: AdminDeps,
+  caller: UserCaller,
+  id: TenantId,
+  reason: SuspensionReason | null,
+  request: RequestFacts,
+): Promise<z.output<typeof Tenant>> {
+  const { tenant: before } = await reach(deps.sql, caller, id);
+  if (!caller.isPlatformAdmin) throw insufficientRole('platform admin');
+  const tenant = await changeTenant(
+    deps,
+    { tenantId: id, origin: originOf(caller, request) },
+    async (change) => {
+      const { status } = change.tenant;
+      assertUnmanaged(change);
+      if (status !== 'active' && status !== 'suspended') throw new AppError('invalid_state');
+      if (status === 'active' ? reason === null : reason === before.suspensionReason)
+        return present(change.tx, id);
+      await setSuspension(id, change.tx, reason, caller.user.id);
+      const changes = [{ field: 'suspension', from: before.suspensionReason, to: reason }];
+      const details = { name: before.name, changes };
+      await change.audit(reason === null ? 'tenant.resumed' : 'tenant.suspended', id, { reason }, details);
+      return present(change.tx, id);
+    },
+  );
+  deps.notify('tenant', { tenantId: id });
+  return viewTenant(tenant);
+}
+
+function assertUnmanaged({ tenant }: Change): void {
+  if (tenant.isManaged) throw new AppError('managed_by_cluster');
+}
+
+/**
+ * The tenant, where the caller may know of it: as a member, or as a platform admin whose role may then be null.
+ * @throws AppError `not_found`
+ */
+async function reach(
+  sql: AdminDeps['sql'],
+  caller: UserCaller,
+  id: TenantId,
+): Promise<{ readonly tenant: TenantFacts; readonly role: Role | null }> {
+  const memberships = await directoryStore(sql).memberships(caller.user.id);
+  const own = memberships.find(({ tenant }) => tenant.id === id);
+  if (own !== undefined) return own;
+  const tenant = caller.isPlatformAdmin ? await findTenant(sql, id) : undefined;
+  if (tenant === undefined) throw notFound();
+  return { tenant, role: null };
+}
+
+async function present(tx: TransactionSql, id: TenantId): Promise<TenantFacts> {
+  const tenant = await findTenant(tx, id);
+  if (tenant === undefined) throw notFound();
+  return tenant;
+}

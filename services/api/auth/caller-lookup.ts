@@ -1,0 +1,29 @@
+import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
+import type { CallerFacts, DirectoryStore } from '#core/store/directory.ts';
+
+/** Null where the id names no key. @throws QueueFullError under overload; else what the database throws. */
+export type FindCaller = (keyId: string) => Promise<CallerFacts | null>;
+
+const KEYS_MAX = 256;
+const QUEUED_MAX = 4_000;
+
+/** Longer than a look takes in a database that is well. */
+const PATIENCE_MS = 50;
+
+/**
+ * Asks for what is known of the keys that come together in one look. With many tenants most requests find nothing fresh
+ * in memory; a look for each of them would cost the database more than the messages themselves.
+ */
+export function createCallerLookup({ findCallers }: Pick<DirectoryStore, 'findCallers'>): FindCaller {
+  const batch = createMicroBatch<string, CallerFacts | null>({
+    itemsMax: KEYS_MAX,
+    flushesMax: 2,
+    patienceMs: PATIENCE_MS,
+    queuedMax: QUEUED_MAX,
+    async flush(keyIds) {
+      const found = await findCallers(keyIds);
+      return keyIds.map((keyId) => found.get(keyId) ?? null);
+    },
+  });
+  return (keyId) => batch.add(keyId);
+}

@@ -1,0 +1,150 @@
+import { createHash, createHmac } from 'node:crypto';
+import { AppError, validationFailed } from '#core/domain/app-error.ts';
+import type { TenantId } from '#core/domain/ids.ts';
+import type { Warnings } from '#core/domain/warning.ts';
+import { withDeadline, type Json, type Sql, type TransactionSql } from '#core/platform/postgres/postgres.ts';
+import { inTransaction } from '#core/store/after-commit.ts';
+import { DATABASE_DEADLINE_MS } from '#core/store/tenant-scope.ts';
+import { withWarnings } from './request-warnings.ts';
+
+/** A request's idempotency key, made comparable. */
+export type IdempotencyClaim = {
+  /** SHA-256 of owner, method, route and key. */
+  readonly scope: Buffer;
+  /** HMAC of the body in canonical form. */
+  readonly fingerprint: Buffer;
+  /** What the answer warns of: stored with it, so that a replay warns of the same. */
+  readonly warnings: Warnings;
+};
+
+/** As sent, in header or body: bare or quoted, not of blanks alone. Space around it is not part of it. */
+export const IDEMPOTENCY_KEY =
+  /^ *(?:[!#-~](?:[ -~]{0,253}[!-~])?|"(?:[ -~]{0,253}[!#-~])?|"[ -~]{1,255}") *$/;
+export const IDEMPOTENCY_KEY_RULE = 'Must be 1 to 255 printable ASCII characters';
+
+/**
+ * The one key of a request, from header or body, bare or quoted.
+ * @throws AppError when it is malformed, or when both are there and different.
+ */
+export function idempotencyKeyOf(header: unknown, field: unknown): string | null {
+  const fromHeader = header === undefined ? null : readKey(header, 'Idempotency-Key');
+  const fromField = field === undefined || field === null ? null : readKey(field, 'idempotencyKey');
+  if (fromHeader !== null && fromField !== null && fromHeader !== fromField) {
+    throw new AppError('idempotency_key_conflict');
+  }
+  return fromHeader ?? fromField;
+}
+
+function readKey(value: unknown, field: string): string {
+  if (typeof value !== 'string' || !IDEMPOTENCY_KEY.test(value)) {
+    throw validationFailed({ field, rule: 'format', message: IDEMPOTENCY_KEY_RULE });
+  }
+  return unquote(value.trim());
+}
+
+function unquote(text: string): string {
+  return text.length >= 2 && text.startsWith('"') && text.endsWith('"') ? text.slice(1, -1) : text;
+}
+
+/** @param owner The tenant's id, or the user's where there is no tenant. */
+export function idempotencyClaim(
+  subkey: Buffer,
+  request: {
+    readonly owner: string;
+    readonly method: string;
+    readonly route: string;
+    readonly key: string;
+    readonly body: unknown;
+    readonly warnings: Warnings;
+  },
+): IdempotencyClaim {
+  const { owner, method, route, key, body, warnings } = request;
+  return {
+    warnings,
+    scope: createHash('sha256').update(`${owner}|${method}|${route}|${key}`).digest(),
+    fingerprint: createHmac('sha256', subkey).update(canonicalJson(body)).digest(),
+  };
+}
+
+/** JSON with sorted names: equal values have equal texts. */
+export function canonicalJson(value: unknown): string {
+  return JSON.stringify(value, (_name, inner: unknown) =>
+    typeof inner === 'object' && inner !== null && !Array.isArray(inner)
+      ? Object.fromEntries(Object.entries(inner).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+      : inner,
+  );
+}
+
+/** What a create did. `stored` is what a replay starts from: `body` without a secret that is shown once. */
+export type Created<Body> = {
+  readonly status: number;
+  readonly body: Body;
+  readonly stored?: Json;
+  /** Lets `restore` derive the secret again. */
+  readonly nonce?: Uint8Array;
+};
+
+export type CreateResult<Body> = {
+  readonly status: number;
+  readonly body: Body;
+  readonly replayed: boolean;
+};
+
+/**
+ * Runs a create once per idempotency key, in one transaction with its claim: a concurrent duplicate waits for the
+ * winner and gets its answer; a create that throws leaves nothing behind. Without a claim it just runs.
+ * Within `create`, `app.tenant` is set where there is a tenant.
+ * @param restore Makes the original body of what was stored; needed only where the body holds a secret.
+ * @throws AppError `idempotency_mismatch`; whatever `create` throws.
+ */
+export function createOnce<Body>(
+  sql: Sql,
+  options: {
+    readonly tenantId: TenantId | null;
+    readonly claim: IdempotencyClaim | null;
+    readonly create: (tx: TransactionSql) => Promise<Created<Body>>;
+    readonly restore?: (stored: Body, nonce: Uint8Array) => Body;
+  },
+): Promise<CreateResult<Body>> {
+  const { tenantId, claim, create, restore } = options;
+  return withDeadline(
+    inTransaction(sql, async (tx): Promise<CreateResult<Body>> => {
+      if (tenantId !== null) await tx`select set_config('app.tenant', ${tenantId}, true)`;
+      const earlier = claim === null ? undefined : await claimed(tx, tenantId, claim);
+      if (earlier !== undefined) {
+        const { response, nonce } = earlier;
+        const body = restore === undefined || nonce === null ? response : restore(response as Body, nonce);
+        return { status: earlier.status, body: body as Body, replayed: true };
+      }
+      const created = await create(tx);
+      if (claim !== null) await store(tx, claim, created);
+      return { status: created.status, body: created.body, replayed: false };
+    }),
+    DATABASE_DEADLINE_MS,
+  );
+}
+
+type ClaimRow = { fingerprint: Buffer; status: number; response: unknown; nonce: Buffer | null };
+
+async function claimed(
+  tx: TransactionSql,
+  tenantId: TenantId | null,
+  { scope, fingerprint }: IdempotencyClaim,
+): Promise<ClaimRow | undefined> {
+  const [row] = await tx<ClaimRow[]>`
+    select fingerprint, status, response, nonce
+    from claim_idempotency(array[${scope}::bytea], array[${tenantId}::uuid], array[${fingerprint}::bytea])`;
+  if (row !== undefined && !row.fingerprint.equals(fingerprint)) throw new AppError('idempotency_mismatch');
+  return row;
+}
+
+async function store<Body>(
+  tx: TransactionSql,
+  { scope, warnings }: IdempotencyClaim,
+  created: Created<Body>,
+): Promise<void> {
+  const response = JSON.stringify(withWarnings(created.stored ?? (created.body as Json), warnings));
+  const nonce = created.nonce === undefined ? null : Buffer.from(created.nonce);
+  await tx`select store_idempotent_response(array[${scope}::bytea], array[${created.status}::smallint],
+    array[${response}::text::json], array[${nonce}::bytea])`;
+}

@@ -1,0 +1,314 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { ServerResponse } from 'node:http';
+import { z } from 'zod';
+import type { ErrorCode } from '#core/domain/app-error.ts';
+import type { Warnings } from '#core/domain/warning.ts';
+import type { Span } from '#core/platform/telemetry/telemetry.ts';
+import type { CallerOf, Caller, RouteAuth } from '../auth/auth.ts';
+import {
+  IDEMPOTENCY_KEY,
+  IDEMPOTENCY_KEY_RULE,
+  idempotencyClaim,
+  idempotencyKeyOf,
+  type IdempotencyClaim,
+} from './idempotency.ts';
+import type { Tag } from './tags.ts';
+import { warningsField, warningsOf, withWarnings } from './request-warnings.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Who calls; null on routes for anybody and until authentication is done. */
+    caller: Caller | null;
+    /** What the client says it is: at most 64 harmless characters. */
+    appName: string | null;
+    span: Span | null;
+    response: ServerResponse | null;
+    /** Size of its body; 0 until that has been read. */
+    bodyBytes: number;
+    /** Of the error that it was answered with. */
+    errorCode: ErrorCode | null;
+    /** Of the message that it is about. */
+    messageId: string | null;
+  }
+  interface FastifyContextConfig {
+    auth?: RouteAuth;
+    docs?: RouteDocs;
+    /** How much of a long body's length does not count. */
+    exemptBytes?: (body: unknown) => number;
+  }
+  interface FastifyInstance {
+    /** Key of idempotency fingerprints. */
+    fingerprintKey: Buffer;
+  }
+}
+
+/** What the OpenAPI document says of a route beyond its schemas. */
+export type RouteDocs = {
+  /** The operation's name in words, unique, such as `sendMessage`: generated clients call their functions so. */
+  readonly operation: string;
+  readonly status: number;
+  readonly idempotent: boolean;
+  readonly hasInput: boolean;
+  readonly errors: readonly ErrorCode[];
+  readonly examples?: Examples;
+};
+
+/** Example bodies by name, as OpenAPI has them. */
+export type Examples = Readonly<Record<string, { readonly summary: string; readonly value: unknown }>>;
+
+/** Adds routes. Made by a function that takes what the handlers need. */
+export type RouteModule = (app: FastifyInstance) => void;
+
+export type RouteContext<A extends RouteAuth, P, Q, B> = {
+  readonly caller: CallerOf<A>;
+  readonly params: P;
+  readonly query: Q;
+  readonly body: B;
+  /** Null where the request carries no idempotency key. */
+  readonly idempotency: IdempotencyClaim | null;
+  /** What the answer will warn of. A handler may add to it until it answers, or until it stores its answer. */
+  readonly warnings: Warnings;
+  readonly request: RequestFacts;
+};
+
+/** What the audit log wants to know of a request. */
+export type RequestFacts = {
+  readonly id: string;
+  readonly ip: string;
+  readonly appName: string | null;
+  /** Size of the body. */
+  readonly bodyBytes: number;
+  /** Of the request's span; null while tracing is off. */
+  readonly traceparent: string | null;
+};
+
+export type Answer<Body> = {
+  readonly body: Body;
+  /** Default: the route's `status`. */
+  readonly status?: number;
+  /** The body of an earlier request with the same idempotency key. */
+  readonly replayed?: boolean;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** The message that the answer is about, for the request's log line. */
+  readonly messageId?: string;
+};
+
+export type Route<
+  A extends RouteAuth,
+  P extends z.ZodObject,
+  Q extends z.ZodObject,
+  B extends z.ZodType,
+  R extends z.ZodType,
+> = {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  readonly path: `/v1/${string}`;
+  readonly operation: RouteDocs['operation'];
+  readonly summary: string;
+  readonly description: string;
+  readonly tag: Tag;
+  readonly auth: A;
+  /** Path parameters; values that break it are 404. */
+  readonly params?: P;
+  /** Query parameters, in camelCase; both spellings are read, unknown ones are named in `warnings`. */
+  readonly query?: Q;
+  /** Body, in camelCase; both spellings are read, unknown fields dropped and named in `warnings`. Its meta has an `id` and an example. */
+  readonly body?: B;
+  /** Bytes of a body beyond the usual megabyte, and those of them that do not count for it. */
+  readonly large?: { readonly bytesMax: number; readonly exempt: (body: unknown) => number };
+  /** Reads an idempotency key from the header or from `idempotencyKey` in the body, which handlers see without it. */
+  readonly idempotent?: boolean;
+  /** Status of success. Default 200; 204 without `response`. */
+  readonly status?: number;
+  /** Named by its meta `id`, with an example. */
+  readonly response?: R;
+  /** Codes that only this route answers, for the document. */
+  readonly errors?: readonly ErrorCode[];
+  readonly examples?: Examples;
+  readonly handler: (
+    context: RouteContext<A, z.output<P>, z.output<Q>, z.output<B>>,
+  ) => Promise<Answer<z.output<R>>>;
+};
+
+/** Path parameter `id`: a UUID of any case. */
+export const IdParams = z.object({
+  id: z
+    .uuid()
+    .transform((id) => id.toLowerCase())
+    .describe('The id of what the path names.'),
+});
+
+const PAGE_SIZE_MAX = 200;
+
+/** Query of every list. */
+export const pageQuery = {
+  limit: z.int().min(1).max(PAGE_SIZE_MAX).default(50).describe('Items on a page.'),
+  cursor: z.string().min(1).max(500).optional().describe('`nextCursor` of the page before.'),
+};
+
+type Page<Item extends z.ZodType> = z.ZodObject<
+  {
+    items: z.ZodArray<Item>;
+    nextCursor: z.ZodNullable<z.ZodString>;
+  } & typeof warningsField
+>;
+const pages = new WeakMap<z.ZodType, z.ZodType>();
+
+/** Body of every list: a page of `item`, named after it. The same for the same item, as its name is taken once. */
+export function pageOf<Item extends z.ZodType>(item: Item): Page<Item> {
+  const known = pages.get(item);
+  if (known !== undefined) return known as Page<Item>;
+  const { id = '' } = item.meta() ?? {};
+  const page = z
+    .object({
+      items: z.array(item).max(PAGE_SIZE_MAX),
+      nextCursor: z.string().nullable().describe('`cursor` of the next page; null on the last one.'),
+      ...warningsField,
+    })
+    .meta({
+      id: `${id}Page`,
+      description: 'One page of a list.',
+      examples: [{ items: [exampleOf(item)], nextCursor: null }],
+    });
+  pages.set(item, page);
+  return page;
+}
+
+/** The example in a schema's meta; undefined without one. */
+export function exampleOf(schema: unknown): unknown {
+  const { examples } = (schema instanceof z.ZodType ? schema.meta() : undefined) ?? {};
+  return (examples as readonly unknown[] | undefined)?.[0];
+}
+
+export const idempotencyKeyField = z
+  .string()
+  .regex(IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_RULE)
+  .optional()
+  .describe(
+    'Makes the call repeatable, instead of the header `Idempotency-Key`. 1 to 255 printable ASCII characters, bare or in double quotes.',
+  );
+
+/** Declares one route: authentication, input, output and documentation in one place, the handler beside them. */
+export function defineRoute<
+  const A extends RouteAuth,
+  P extends z.ZodObject,
+  Q extends z.ZodObject,
+  B extends z.ZodType,
+  R extends z.ZodType,
+>(route: Route<A, P, Q, B, R>): RouteModule {
+  return (app) => {
+    const status = route.status ?? (route.response === undefined ? 204 : 200);
+    const idempotent = route.idempotent ?? false;
+    const { params, query, body, response, large } = route;
+    const docs: RouteDocs = {
+      operation: route.operation,
+      status,
+      idempotent,
+      hasInput: body !== undefined || query !== undefined,
+      errors: route.errors ?? [],
+      ...(route.examples === undefined ? {} : { examples: route.examples }),
+    };
+    assertWarns(route.path, docs, response);
+    app.route({
+      method: route.method,
+      url: route.path,
+      config: { auth: route.auth, docs, ...(large === undefined ? {} : { exemptBytes: large.exempt }) },
+      ...(large === undefined ? {} : { bodyLimit: large.bytesMax }),
+      schema: {
+        summary: route.summary,
+        description: route.description,
+        tags: [route.tag],
+        operationId: route.operation,
+        ...(params === undefined ? {} : { params }),
+        ...(query === undefined ? {} : { querystring: query }),
+        ...(body === undefined ? {} : { body }),
+        ...(response === undefined ? {} : { response: { [status]: response } }),
+      },
+      handler: async (request, reply) => {
+        const warnings = warningsOf(request.body, request.query);
+        if (body === undefined && isGiven(request.body)) {
+          warnings.add({ field: 'body', message: 'Ignored: this request takes no body' });
+        }
+        const claim = idempotent ? claimOf(app, request, route.path, warnings) : null;
+        const answer = await route.handler({
+          caller: request.caller as CallerOf<A>,
+          params: request.params as z.output<P>,
+          query: request.query as z.output<Q>,
+          body: (idempotent ? withoutKey(request.body) : request.body) as z.output<B>,
+          idempotency: claim,
+          warnings,
+          request: factsOf(request),
+        });
+        return send(reply, status, answer, warnings);
+      },
+    });
+  };
+}
+
+function factsOf(request: FastifyRequest): RequestFacts {
+  const { id, ip, appName, bodyBytes, span } = request;
+  return {
+    id,
+    ip,
+    appName,
+    bodyBytes,
+    traceparent: span?.traceparent ?? null,
+  };
+}
+
+/** What is read can hold what nobody reads: the answer has a place to say so. */
+function assertWarns(path: string, { hasInput }: RouteDocs, response: z.ZodType | undefined): void {
+  if (!hasInput || response === undefined) return;
+  const canWarn = response instanceof z.ZodObject && Object.hasOwn(response.shape, 'warnings');
+  if (!canWarn) throw new Error(`the response of ${path} lacks warningsField`);
+}
+
+function isGiven(body: unknown): boolean {
+  return body !== undefined && body !== null && (typeof body !== 'object' || Object.keys(body).length > 0);
+}
+
+function send(
+  reply: FastifyReply,
+  status: number,
+  answer: Answer<unknown>,
+  warnings: Warnings,
+): FastifyReply {
+  reply.code(answer.status ?? status);
+  if (answer.messageId !== undefined) reply.request.messageId = answer.messageId;
+  if (answer.replayed === true) reply.header('idempotent-replayed', 'true');
+  for (const [name, value] of Object.entries(answer.headers ?? {})) reply.header(name, value);
+  // A replay has what was stored: the first answer's.
+  return reply.send(answer.replayed === true ? answer.body : withWarnings(answer.body, warnings));
+}
+
+function claimOf(
+  app: FastifyInstance,
+  request: FastifyRequest,
+  route: string,
+  warnings: Warnings,
+): IdempotencyClaim | null {
+  const field = (request.body as { idempotencyKey?: unknown } | null | undefined)?.idempotencyKey;
+  const key = idempotencyKeyOf(request.headers['idempotency-key'], field);
+  if (key === null) return null;
+  const body = withoutKey(request.body);
+  return idempotencyClaim(app.fingerprintKey, {
+    owner: ownerOf(request.caller),
+    method: request.method,
+    route,
+    key,
+    body,
+    warnings,
+  });
+}
+
+/** A test call must never answer for a live one: nothing would leave. */
+function ownerOf(caller: Caller | null): string {
+  if (caller === null) return '';
+  if (caller.kind === 'key' && caller.key.mode === 'test') return `${caller.tenant.id} test`;
+  return caller.kind === 'user' ? caller.user.id : caller.tenant.id;
+}
+
+function withoutKey(body: unknown): unknown {
+  if (typeof body !== 'object' || body === null) return body;
+  const { idempotencyKey: _, ...rest } = body as Record<string, unknown>;
+  return rest;
+}

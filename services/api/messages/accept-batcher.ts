@@ -1,0 +1,140 @@
+import { chunks } from '#core/domain/chunks.ts';
+import { databaseFaultOf } from '#core/domain/database-fault.ts';
+import { encodeWakes, WAKES_PER_MESSAGE_MAX } from '#core/domain/wake.ts';
+import { LANES, type Nats, type WakePublication } from '#core/platform/nats/broker.ts';
+import { createMicroBatch, QueueFullError } from '#core/platform/process/micro-batch.ts';
+import type { AcceptRow, Verdict } from '#core/store/acceptance.ts';
+
+export type AcceptBatcher = {
+  /**
+   * Resolves after the commit that holds the message.
+   * @param bytes Size of the request, which bounds the memory that waiting requests take.
+   * @throws QueueFullError under overload, or where the tenant alone takes half of what may wait; the database's error where the row itself is at fault or no answer came.
+   */
+  readonly accept: (row: AcceptRow, bytes: number) => Promise<Verdict>;
+  /** Resolves when everything taken so far is settled. */
+  readonly drain: () => Promise<void>;
+};
+
+export type AcceptBatcherOptions = {
+  readonly acceptMessages: (rows: readonly AcceptRow[], sweepAfterMs: number) => Promise<Verdict[]>;
+  readonly wakes: Pick<Nats, 'isConnected' | 'publishWakes'>;
+  readonly rowsMax?: number;
+  readonly flushesMax?: number;
+  readonly queuedMax?: number;
+  readonly queuedBytesMax?: number;
+};
+
+/** Requests inside, waiting or in a batch. */
+type Share = { rows: number; bytes: number };
+type Settled = { readonly verdict: Verdict } | { readonly error: unknown };
+
+/** Where the wake-up has a chance to come first. */
+const SWEEP_AFTER_MS = 5_000;
+
+/** Longer than a commit takes on a database that is well. */
+const PATIENCE_MS = 50;
+
+/** Gathers the requests of all connections into few commits, and wakes the workers after each. */
+export function createAcceptBatcher(options: AcceptBatcherOptions): AcceptBatcher {
+  const { acceptMessages, wakes } = options;
+  const { rowsMax = 128, flushesMax = 2, queuedMax = 2_000, queuedBytesMax = 64 * 1024 * 1024 } = options;
+  const all: Share = { rows: 0, bytes: 0 };
+  const shares = new Map<string, Share>();
+
+  /** Half of the room is always there for the others. */
+  function enter(tenantId: string, bytes: number): Share {
+    const own = shares.get(tenantId) ?? { rows: 0, bytes: 0 };
+    if (all.bytes + bytes > queuedBytesMax || own.bytes + bytes > queuedBytesMax / 2) {
+      throw new QueueFullError('requests that wait take too much memory');
+    }
+    if (own.rows >= queuedMax / 2) throw new QueueFullError('the tenant has too many requests waiting');
+    shares.set(tenantId, own);
+    for (const share of [all, own]) {
+      share.rows += 1;
+      share.bytes += bytes;
+    }
+    return own;
+  }
+
+  function leave(tenantId: string, own: Share, bytes: number): void {
+    for (const share of [all, own]) {
+      share.rows -= 1;
+      share.bytes -= bytes;
+    }
+    if (own.rows === 0) shares.delete(tenantId);
+  }
+
+  /** One row that the database chokes on must not fail its neighbours: halves are tried apart. */
+  async function settle(rows: readonly AcceptRow[]): Promise<Settled[]> {
+    try {
+      const verdicts = await acceptMessages(rows, wakes.isConnected() ? SWEEP_AFTER_MS : 0);
+      return verdicts.map((verdict) => ({ verdict }));
+    } catch (error) {
+      if (databaseFaultOf(error) !== 'row' || rows.length === 1) return rows.map(() => ({ error }));
+      const middle = Math.ceil(rows.length / 2);
+      return [...(await settle(rows.slice(0, middle))), ...(await settle(rows.slice(middle)))];
+    }
+  }
+
+  const batch = createMicroBatch<AcceptRow, Settled>({
+    itemsMax: rowsMax,
+    flushesMax,
+    patienceMs: PATIENCE_MS,
+    queuedMax,
+    // A tenant that floods waits for itself: the others' promises are in the next commit.
+    ownerOf: (row) => row.tenant_id,
+    async flush(rows) {
+      const settled = await settle(rows);
+      wake(rows, settled);
+      return settled;
+    },
+  });
+
+  /** Not awaited: what is lost here, the sweep finds. */
+  function wake(rows: readonly AcceptRow[], settled: readonly Settled[]): void {
+    const accepted = rows.flatMap((row, i) => {
+      const verdict = verdictOf(settled[i]);
+      return verdict?.verdict === 'accepted' ? [{ row, purgeOn: verdict.purgeOn }] : [];
+    });
+    // What one commit holds travels together; a traced message alone, as its trace goes with it.
+    const groups = Map.groupBy(accepted, ({ row }) => row.traceparent ?? `lane ${row.priority}`);
+    const publications = [...groups.values()].flatMap((group) =>
+      chunks(group, WAKES_PER_MESSAGE_MAX).map(publication),
+    );
+    if (publications.length > 0) void wakes.publishWakes(publications);
+  }
+
+  return {
+    async accept(row, bytes) {
+      const own = enter(row.tenant_id, bytes);
+      try {
+        const settled = await batch.add(row);
+        if ('error' in settled) throw settled.error;
+        return settled.verdict;
+      } finally {
+        leave(row.tenant_id, own, bytes);
+      }
+    },
+    drain: () => batch.drain(),
+  };
+}
+
+type AcceptedRow = { readonly row: AcceptRow; readonly purgeOn: string };
+
+function publication(group: readonly AcceptedRow[]): WakePublication {
+  const { row } = group[0] as AcceptedRow;
+  return {
+    lane: LANES[row.priority],
+    // Unique, as each message is accepted once.
+    id: row.id,
+    payload: encodeWakes(
+      group.map((one) => ({ id: one.row.id, purgeOn: one.purgeOn, tenantId: one.row.tenant_id })),
+    ),
+    traceparent: row.traceparent ?? undefined,
+  };
+}
+
+function verdictOf(settled: Settled | undefined): Verdict | undefined {
+  return settled !== undefined && 'verdict' in settled ? settled.verdict : undefined;
+}

@@ -1,0 +1,205 @@
+import { z } from 'zod';
+import { notFound } from '#core/domain/app-error.ts';
+import { CHANNELS } from '#core/domain/channel.ts';
+import { MESSAGE_STATES } from '#core/domain/message-state.ts';
+import type { TransactionSql, Sql } from '#core/platform/postgres/postgres.ts';
+import {
+  findMessage,
+  findMessageKey,
+  listAttempts,
+  listEvents,
+  scanMessages,
+  type MessagePosition,
+  type MessageKey,
+  type MessageRow,
+} from '#core/store/messages.ts';
+import { withTenant } from '#core/store/tenant-scope.ts';
+import type { KeyCaller, MemberCaller } from '../auth/auth.ts';
+import { pageFrom, type Cursors } from '../http/cursor.ts';
+import { filteredPage } from '../http/filtered-page.ts';
+import { Attempt, Event, Message, queuedEvent, toAttempt, toEvent, toMessage } from './message-view.ts';
+import { defineRoute, IdParams, pageOf, pageQuery, type RouteModule } from '../http/routes-kit.ts';
+import { text } from '../http/fields.ts';
+import { timeField } from '../http/time-field.ts';
+
+export type ReadMessagesDeps = { readonly sql: Sql; readonly cursors: Cursors };
+
+const auth = { kind: 'either', scope: 'messages:read', role: 'viewer' } as const;
+const tag = 'Messages';
+
+/** In UTC: the database does not know all the time zones that ISO 8601 does. */
+const utcTime = () => timeField().transform((time) => new Date(time).toISOString());
+
+const METADATA_FILTERS_MAX = 5;
+
+const filter = {
+  status: z.enum(MESSAGE_STATES).optional().describe('Only messages in this state.'),
+  channel: z.enum(CHANNELS).optional().describe('Only messages of this channel.'),
+  to: text(1, 200).optional().describe('As sent, or in its normal form.'),
+  externalId: text(1, 255).optional().describe('As given with the message.'),
+  providerId: z
+    .uuid()
+    .transform((id) => id.toLowerCase())
+    .optional()
+    .describe('Only messages of this provider account.'),
+  tag: text(1, 64).optional().describe('One of the tags.'),
+  metadata: z
+    .record(text(1, 64), text(0, 500))
+    .refine((pairs) => Object.keys(pairs).length <= METADATA_FILTERS_MAX, {
+      params: { rule: 'max' },
+      message: `Must have at most ${METADATA_FILTERS_MAX} pairs`,
+    })
+    .optional()
+    .describe('Own data, as `metadata[key]=value` or `metadata.key=value`; compared as text.'),
+  test: z
+    .boolean()
+    .optional()
+    .describe('Messages of test keys, or of live ones. A key sees those of its own mode alone.'),
+  since: utcTime().optional().describe('Enqueued at or after.'),
+  until: utcTime().optional().describe('Enqueued before.'),
+};
+
+/** The reads of messages, once for keys and once below `/v1/admin`; both take both credentials. */
+export function readMessageRoutes(deps: ReadMessagesDeps): RouteModule {
+  const routes = (['/v1/messages', '/v1/admin/messages'] as const).flatMap((base) => readsBelow(base, deps));
+  return (app) => {
+    for (const add of routes) add(app);
+  };
+}
+
+const OPERATIONS = {
+  '/v1/messages': {
+    list: 'listMessages',
+    get: 'getMessage',
+    attempts: 'listMessageAttempts',
+    events: 'listMessageEvents',
+  },
+  '/v1/admin/messages': {
+    list: 'adminListMessages',
+    get: 'adminGetMessage',
+    attempts: 'adminListMessageAttempts',
+    events: 'adminListMessageEvents',
+  },
+} as const;
+
+function readsBelow(base: keyof typeof OPERATIONS, { sql, cursors }: ReadMessagesDeps): RouteModule[] {
+  const operations = OPERATIONS[base];
+  const list = defineRoute({
+    method: 'GET',
+    path: base,
+    tag,
+    operation: operations.list,
+    summary: 'List messages, newest first',
+    description:
+      'Filters add up: what is listed fits them all. A key lists the messages of its own mode, a person both. A page reads at most 5,000 messages or 100 ms: with a filter it may be short, even empty, and still have a `nextCursor`; only null ends the list.',
+    auth,
+    query: z.object({ ...filter, ...pageQuery }),
+    response: pageOf(Message),
+    errors: ['invalid_cursor'],
+    async handler({ caller, query: { limit, cursor, ...where } }) {
+      const { id: tenantId } = caller.tenant;
+      const filter = { ...where, ...kindFor(caller, where.test) };
+      const scope = ['messages', tenantId, filter];
+      const before =
+        cursor === undefined ? undefined : (JSON.parse(cursors.open(scope, cursor)) as MessagePosition);
+      // A key asks for what it never sees.
+      if (where.test !== undefined && where.test !== filter.test)
+        return { body: { items: [], nextCursor: null } };
+      const { rows, next } = await withTenant(sql, tenantId, (tx) =>
+        filteredPage({
+          limit,
+          before,
+          isFiltered: Object.values(filter).some((value) => value !== undefined),
+          positionOf: ({ enqueued_at, seq }: MessageRow) => ({ enqueuedAt: enqueued_at.toISOString(), seq }),
+          look: (look) => scanMessages(tenantId, tx, filter, look),
+        }),
+      );
+      const nextCursor = next === undefined ? null : cursors.seal(scope, JSON.stringify(next));
+      return { body: { items: rows.map(toMessage), nextCursor } };
+    },
+  });
+
+  const one = defineRoute({
+    method: 'GET',
+    path: `${base}/:id`,
+    tag,
+    operation: operations.get,
+    summary: 'Get a message with its current and final status',
+    description: 'The whole record of one message, without its content.',
+    auth,
+    params: IdParams,
+    response: Message,
+    async handler({ caller, params }) {
+      const { id: tenantId } = caller.tenant;
+      const row = await withTenant(sql, tenantId, (tx) =>
+        findMessage(tenantId, tx, params.id, kindFor(caller).test),
+      );
+      if (row === undefined) throw notFound();
+      return { body: toMessage(row) };
+    },
+  });
+
+  const attempts = defineRoute({
+    method: 'GET',
+    path: `${base}/:id/attempts`,
+    tag,
+    operation: operations.attempts,
+    summary: "List a message's provider calls, newest first",
+    description: 'One entry for each call to a provider, and for each that was put off.',
+    auth,
+    params: IdParams,
+    query: z.object(pageQuery),
+    response: pageOf(Attempt),
+    errors: ['invalid_cursor'],
+    async handler({ caller, params, query: { limit, cursor } }) {
+      const { id: tenantId } = caller.tenant;
+      const scope = ['attempts', tenantId, params.id];
+      const before = cursor === undefined ? undefined : Number(cursors.open(scope, cursor));
+      const rows = await withTenant(sql, tenantId, async (tx) =>
+        listAttempts(tenantId, tx, await keyOf(caller, tx, params.id), { before, most: limit + 1 }),
+      );
+      return { body: pageFrom(rows, limit, toAttempt, ({ number }) => cursors.seal(scope, String(number))) };
+    },
+  });
+
+  const events = defineRoute({
+    method: 'GET',
+    path: `${base}/:id/events`,
+    tag,
+    operation: operations.events,
+    summary: "List a message's events, newest first",
+    description: 'Everything that happened to a message, receipts that changed nothing among them.',
+    auth,
+    params: IdParams,
+    query: z.object(pageQuery),
+    response: pageOf(Event),
+    errors: ['invalid_cursor'],
+    async handler({ caller, params, query: { limit, cursor } }) {
+      const { id: tenantId } = caller.tenant;
+      const scope = ['events', tenantId, params.id];
+      const before = cursor === undefined ? undefined : Number(cursors.open(scope, cursor));
+      const rows = await withTenant(sql, tenantId, async (tx) => {
+        const key = await keyOf(caller, tx, params.id);
+        const stored = await listEvents(tenantId, tx, key, { before, most: limit + 1 });
+        return [...stored, queuedEvent(key)];
+      });
+      return { body: pageFrom(rows, limit, toEvent, ({ seq }) => cursors.seal(scope, String(seq))) };
+    },
+  });
+
+  return [list, one, attempts, events];
+}
+
+/** A key sees the messages of its own mode; a person sees both, and may choose. */
+function kindFor(
+  caller: KeyCaller | MemberCaller,
+  wanted?: boolean,
+): { readonly test?: boolean | undefined } {
+  return { test: caller.kind === 'key' ? caller.key.mode === 'test' : wanted };
+}
+
+async function keyOf(caller: KeyCaller | MemberCaller, tx: TransactionSql, id: string): Promise<MessageKey> {
+  const key = await findMessageKey(caller.tenant.id, tx, id, kindFor(caller).test);
+  if (key === undefined) throw notFound();
+  return key;
+}

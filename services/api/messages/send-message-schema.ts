@@ -1,0 +1,236 @@
+import { z } from 'zod';
+import { base64Bytes, isBase64 } from '#core/domain/base64.ts';
+import { CATEGORIES, PRIORITIES } from '#core/domain/message-options.ts';
+import { normalAddress, parseMailbox } from '#core/domain/mailbox.ts';
+import { normalNumber } from '#core/domain/phone-number.ts';
+import { pushDataFault } from '#core/domain/push-data.ts';
+import { isSmsSender, SMS_SENDER_RULE } from '#core/domain/sms-sender.ts';
+import { isLine, lineIssue, lineText, text } from '../http/fields.ts';
+import { idempotencyKeyField } from '../http/routes-kit.ts';
+import { timeField } from '../http/time-field.ts';
+import { whatsappMedia, whatsappTemplate } from './whatsapp-fields.ts';
+
+/** Of all attachments of a message, decoded. */
+const ATTACHMENT_BYTES_MAX = 10 * 1024 * 1024;
+const METADATA_PAIRS_MAX = 20;
+const TAGS_MAX = 10;
+
+/** `to` is checked with the other channel's rules in mind too: a fault names the rule, not the value. */
+function recipient(rule: string, message: string, isValid: (to: string) => boolean) {
+  return lineText(1, 200)
+    .refine(isValid, { message, params: { rule } })
+    .describe('Recipient, echoed as sent.');
+}
+
+const numberTo = recipient(
+  'e164',
+  'Must be an E.164 phone number',
+  (to) => normalNumber(to) !== undefined,
+).meta({ examples: ['+15550000001'] });
+
+const mailbox = lineText(1, 320).refine((value) => parseMailbox(value) !== undefined, {
+  message: 'Must be one RFC 5322 mailbox',
+  params: { rule: 'mailbox' },
+});
+
+const metadata = z
+  .record(z.string().min(1).max(64), z.union([z.string().max(500), z.number(), z.boolean(), z.null()]))
+  .refine((map) => Object.keys(map).length <= METADATA_PAIRS_MAX, {
+    message: `Must have at most ${METADATA_PAIRS_MAX} pairs`,
+    params: { rule: 'max' },
+  })
+  .meta({ maxProperties: METADATA_PAIRS_MAX });
+
+const every = {
+  externalId: text(1, 255).optional().describe("Caller's own reference."),
+  expiresAt: timeField()
+    .optional()
+    .describe('No provider is called after this time. Default: 24 hours, for `otp` 10 minutes.'),
+  ttlSeconds: z.int().min(1).max(31_536_000).optional().describe('Instead of `expiresAt`.'),
+  category: z.enum(CATEGORIES).default('transactional').describe('What the message is for.'),
+  priority: z
+    .enum(PRIORITIES)
+    .default('normal')
+    .describe('Before or after the other messages of the tenant.'),
+  providerId: z
+    .uuid()
+    .transform((id) => id.toLowerCase())
+    .optional()
+    .describe('Sends through this provider account only.'),
+  metadata: metadata.optional().describe('Own data, returned with the record.'),
+  tags: z.array(text(1, 64)).max(TAGS_MAX).optional().describe('Own words, returned with the record.'),
+  deliveryGuarantee: z
+    .enum(['at_least_once', 'at_most_once'])
+    .default('at_least_once')
+    .describe('What to do when a provider call ended without an answer.'),
+  contentRetention: z
+    .enum(['retain', 'discard'])
+    .default('retain')
+    .describe('`discard` empties the content as soon as no provider needs it.'),
+  // Sending at once what was meant for later would be worse than a refusal.
+  sendAt: z.never('Scheduled sending is not supported').optional(),
+  idempotencyKey: idempotencyKeyField,
+};
+
+const Sms = z.object({
+  channel: z.literal('sms'),
+  to: numberTo,
+  body: text(1, 4096).describe('Text; segmented automatically.'),
+  from: lineText(1, 32)
+    .refine(isSmsSender, { message: SMS_SENDER_RULE, params: { rule: 'sender' } })
+    .optional()
+    .describe("Overrides the provider account's sender."),
+  ...every,
+});
+
+const HEADER_NAME =
+  /^(?:List-Unsubscribe|List-Unsubscribe-Post|List-Id|List-Help|Feedback-ID|Precedence|Auto-Submitted|In-Reply-To|References|Importance|X-[A-Za-z0-9-]{1,60})$/i;
+/** Commands to the provider in the guise of headers: with them a message could change whose account sends what. */
+const PROVIDER_HEADER = /^X-(?:SMTPAPI|SG-|Mailgun-|MC-|PM-|SES-|MSYS-|Mailjet-)/i;
+
+const headers = z
+  .record(z.string(), z.string().max(998).nullable())
+  .check((context) => {
+    for (const [name, value] of Object.entries(context.value)) {
+      if (!HEADER_NAME.test(name) || PROVIDER_HEADER.test(name)) {
+        context.issues.push({
+          code: 'custom',
+          input: context.value,
+          params: { rule: 'header' },
+          message: 'Has a header that is not allowed',
+        });
+      } else if (value !== null && !isLine(value))
+        context.issues.push({ ...lineIssue(context.value), path: [name] });
+    }
+  })
+  .describe(
+    '`List-*`, `In-Reply-To`, `References`, `Importance`, `Precedence`, `Auto-Submitted`, `Feedback-ID`, `X-*`.',
+  );
+
+const attachment = z.object({
+  filename: lineText(1, 255).describe('Shown to the recipient.'),
+  contentType: z
+    .string()
+    .regex(/^[\w!#$&^.+-]{1,127}\/[\w!#$&^.+-]{1,127}(?:; ?[\w-]+=[\w."-]+)*$/)
+    .describe('The media type, such as `application/pdf`.'),
+  content: z
+    .string()
+    .max(Math.ceil(ATTACHMENT_BYTES_MAX / 3) * 4)
+    .refine(isBase64, {
+      message: 'Must be base64 with padding and without line breaks',
+      params: { rule: 'base64' },
+    })
+    .describe('Base64 of the standard alphabet, with padding and without line breaks.')
+    .meta({ contentEncoding: 'base64' }),
+});
+
+const Email = z.object({
+  channel: z.literal('email'),
+  to: recipient('email', 'Must be an email address', (to) => normalAddress(to) !== undefined).meta({
+    examples: ['delivered@simulator.invalid'],
+  }),
+  from: mailbox.describe('RFC 5322 from address.').meta({ examples: ['Acme <hello@example.com>'] }),
+  subject: lineText(1, 998).describe('Subject line.'),
+  bodyHtml: z.string().optional().describe('HTML body.'),
+  bodyText: z.string().optional().describe('Plain text.'),
+  body: z.string().optional().describe('The text where there is neither `bodyHtml` nor `bodyText`.'),
+  replyTo: mailbox.optional().describe('Where answers go.'),
+  headers: headers.optional(),
+  attachments: z
+    .array(attachment.meta({ id: 'Attachment', description: 'A file that goes with an email.' }))
+    .max(20)
+    .refine(
+      (all) => all.reduce((sum, { content }) => sum + base64Bytes(content), 0) <= ATTACHMENT_BYTES_MAX,
+      {
+        message: 'Must have at most 10 MiB in all',
+        params: { rule: 'max' },
+      },
+    )
+    .optional()
+    .describe('At most 20, and 10 MiB in all, decoded.'),
+  ...every,
+});
+
+const pushData = z.record(z.string(), z.unknown()).check((context) => {
+  const fault = pushDataFault(context.value);
+  if (fault === undefined) return;
+  const { rule, message } = fault;
+  context.issues.push({ code: 'custom', input: context.value, params: { rule }, message });
+});
+
+const Push = z.object({
+  channel: z.literal('push'),
+  to: recipient('token', 'Must be a device token', (to) => to.trim() !== '')
+    .describe('Device token.')
+    .meta({
+      examples: ['delivered'],
+    }),
+  title: text(1, 1024).optional().describe('Shown above the text.'),
+  body: text(1, 4096).optional().describe('The text.'),
+  data: pushData.optional().describe('At least one of `title`, `body` and `data`. At most 4096 bytes.'),
+  badge: z.int().min(0).max(2_147_483_647).optional().describe("Number on the app's icon."),
+  sound: lineText(1, 255).optional().describe('Name of a sound of the app.'),
+  collapseKey: lineText(1, 64)
+    .optional()
+    .describe('A later notification with the same key takes the place of this one.'),
+  ...every,
+});
+
+const Whatsapp = z.object({
+  channel: z.literal('whatsapp'),
+  to: numberTo,
+  body: text(1, 4096).optional().describe('One of `body`, `template` and `media`.'),
+  template: whatsappTemplate.optional(),
+  media: whatsappMedia.optional(),
+  ...every,
+});
+
+/** What `POST /v1/messages` takes, per channel. Fields of other channels are ignored. */
+export const SendMessage = z
+  .discriminatedUnion('channel', [
+    Sms.meta({ id: 'SendSmsMessage', description: 'A text message to a phone.' }),
+    Email.meta({ id: 'SendEmailMessage', description: 'An email.' }),
+    Push.meta({ id: 'SendPushMessage', description: 'A push notification to one device.' }),
+    Whatsapp.meta({
+      id: 'SendWhatsappMessage',
+      description: 'A WhatsApp message: a text, a template or a file.',
+    }),
+  ])
+  .superRefine((message, context) => {
+    if (message.expiresAt !== undefined && message.ttlSeconds !== undefined) {
+      context.addIssue(issue('ttlSeconds', 'conflict', 'Excludes expiresAt'));
+    }
+    if (message.channel === 'push' && !(message.title ?? message.body ?? message.data)) {
+      context.addIssue(issue('body', 'required', 'One of title, body and data is required'));
+    }
+    if (message.channel === 'whatsapp') {
+      const given = [message.body, message.template, message.media].filter((part) => part !== undefined);
+      if (given.length === 0)
+        context.addIssue(issue('body', 'required', 'One of body, template and media is required'));
+      if (given.length > 1)
+        context.addIssue(issue('body', 'conflict', 'Only one of body, template and media is allowed'));
+    }
+  })
+  .meta({
+    id: 'SendMessage',
+    description: 'A message to send; `channel` decides which of the schemas holds.',
+    discriminator: { propertyName: 'channel' },
+  });
+export type SendMessage = z.output<typeof SendMessage>;
+
+function issue(field: string, rule: string, message: string) {
+  return { code: 'custom' as const, path: [field], params: { rule }, message };
+}
+
+/** Of a whole request; attachments of 10 MiB in base64 are 14. */
+export const SEND_BYTES_MAX = 15 * 1024 * 1024;
+
+/** The length of attachments in a body that nobody has looked at yet: what is left of it has a megabyte, as all bodies. */
+export function attachedLength(body: unknown): number {
+  const { attachments } = (body ?? {}) as { attachments?: unknown };
+  if (!Array.isArray(attachments)) return 0;
+  return attachments.reduce<number>((sum, attachment) => {
+    const { content } = (attachment ?? {}) as { content?: unknown };
+    return typeof content === 'string' ? sum + content.length : sum;
+  }, 0);
+}

@@ -1,0 +1,253 @@
+import { z } from 'zod';
+import {
+  AppError,
+  limitReached,
+  unavailable,
+  validationFailed,
+  type NamedLimit,
+} from '#core/domain/app-error.ts';
+import { CHANNELS, type Channel } from '#core/domain/channel.ts';
+import type { TenantId } from '#core/domain/ids.ts';
+import type { LimitName } from '#core/domain/plan.ts';
+import { SMS_ENCODINGS } from '#core/domain/segments.ts';
+import type { Sql } from '#core/platform/postgres/postgres.ts';
+import type { AcceptRow, Verdict } from '#core/store/acceptance.ts';
+import { listSenders, type Sender } from '#core/store/messages.ts';
+import { withTenant } from '#core/store/tenant-scope.ts';
+import type { AcceptBatcher } from './accept-batcher.ts';
+import { earlierAnswer } from '../admin/admin-change.ts';
+import type { KeyCaller } from '../auth/auth.ts';
+import { INLINE_BYTES_MAX, type LargeContents } from './large-contents.ts';
+import { rateHeaders } from '../http/rate-headers.ts';
+import type { RateMemory } from '../auth/rate-memory.ts';
+import { messageWarnings, serves } from './message-warnings.ts';
+import { warningsField, withWarnings } from '../http/request-warnings.ts';
+import { newMessageRow, sendRateLimit, sendsPerMinute, type Accepted } from './new-message.ts';
+import { defineRoute, type Answer, type RouteContext, type RouteModule } from '../http/routes-kit.ts';
+import { attachedLength, SEND_BYTES_MAX, SendMessage } from './send-message-schema.ts';
+
+export type AcceptMetrics = {
+  readonly accepted: (channel: Channel, tenantId: TenantId) => void;
+  readonly rejected: (reason: 'quota' | 'rate' | 'suspended' | 'dependency', tenantId: TenantId) => void;
+  readonly replayed: () => void;
+};
+
+export type SendMessageDeps = {
+  readonly sql: Sql;
+  readonly batcher: AcceptBatcher;
+  readonly contents: LargeContents;
+  readonly rateMemory: RateMemory;
+  readonly metrics: AcceptMetrics;
+};
+
+const AcceptedMessage = z
+  .object({
+    id: z.uuid(),
+    status: z
+      .enum(['queued', 'scheduled'])
+      .describe('`scheduled` is reserved for messages with a time of their own.'),
+    channel: z.enum(CHANNELS),
+    to: z.string().describe('Echo of the recipient.'),
+    enqueuedAt: z.iso.datetime(),
+    segments: z.int().min(1).max(255).optional().describe('Only for `sms`.'),
+    encoding: z.enum(SMS_ENCODINGS).optional().describe('Only for `sms`.'),
+    test: z.boolean().optional().describe('True with a test key: no provider is called. Else absent.'),
+    ...warningsField,
+  })
+  .meta({
+    id: 'AcceptedMessage',
+    description: 'What is promised of a message once it is stored.',
+    examples: [
+      {
+        id: 'b7e23ec2-9f0a-4b1c-8d2e-3f4a5b6c7d8e',
+        status: 'queued',
+        channel: 'sms',
+        to: '+15550000001',
+        enqueuedAt: '2026-01-15T09:30:00.000Z',
+        segments: 1,
+        encoding: 'GSM-7',
+      },
+    ],
+  });
+
+type Context = RouteContext<{ kind: 'key'; scope: 'messages:send' }, object, object, SendMessage>;
+
+/** `POST /v1/messages`. For a warm key, one commit shared with other requests is the only call to the database. */
+export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
+  const { sql, batcher, contents, rateMemory, metrics } = deps;
+
+  /** Checks that time or settings can turn against a request. A replay of what once passed them stays good. */
+  async function prepare({ body, caller, idempotency, warnings, request }: Context) {
+    // A test key needs no account; the one it names there has to be, as with a live key.
+    const isChecked = caller.key.mode === 'live' || body.providerId !== undefined;
+    const senders = isChecked ? await assertSender(caller, body) : caller.senders;
+    for (const warning of messageWarnings(body, senders)) warnings.add(warning);
+    const row = newMessageRow(body, caller, idempotency, Date.now(), request);
+    return { ...row, response: withWarnings(row.response, warnings) };
+  }
+
+  /** The tenant's accounts, one of which can send the message. */
+  async function assertSender(caller: KeyCaller, message: SendMessage): Promise<readonly Sender[]> {
+    const isAble = (sender: Sender) => serves(sender, message);
+    if (caller.senders.some(isAble)) return caller.senders;
+    // A refusal is never given from an old copy: the account may have just been made.
+    const tenantId = caller.tenant.id;
+    const senders = await withTenant(sql, tenantId, (tx) => listSenders(tenantId, tx));
+    if (senders.some(isAble)) return senders;
+    const { channel, providerId } = message;
+    const isTest = caller.key.mode === 'test';
+    if (providerId !== undefined && (isTest || senders.some((sender) => sender.channel === channel))) {
+      const message = 'Must be a provider account of this tenant that serves the channel and is not disabled';
+      throw validationFailed({ field: 'providerId', rule: 'provider', message });
+    }
+    throw new AppError('provider_not_configured', {
+      message: `No provider is configured for channel '${channel}'`,
+    });
+  }
+
+  function refuseAgain(caller: KeyCaller): void {
+    const limit = sendsPerMinute(caller);
+    const retryAfter = rateMemory.retryAfter(caller.key.id, limit);
+    if (retryAfter === undefined) return;
+    metrics.rejected('rate', caller.tenant.id);
+    const headers = rateHeaders({ limit, remaining: 0, passed: false, retryAfter });
+    throw limitReached('rate_limited', sendRateLimit(caller), { retryAfter, headers });
+  }
+
+  async function send(context: Context): Promise<Answer<Accepted>> {
+    const { caller, idempotency } = context;
+    // With a key it may be a replay, which no limit holds back.
+    if (idempotency === null) refuseAgain(caller);
+    let row: Awaited<ReturnType<typeof prepare>>;
+    try {
+      row = await prepare(context);
+    } catch (error) {
+      const earlier = await earlierAnswer<Accepted>(sql, caller.tenant.id, idempotency);
+      if (earlier === null) throw error;
+      metrics.replayed();
+      return replayOf(earlier.body);
+    }
+    const isLarge = context.request.bodyBytes > INLINE_BYTES_MAX;
+    if (isLarge) {
+      // What has been stored before need not be stored again to find that out.
+      const earlier = await earlierAnswer<Accepted>(sql, caller.tenant.id, idempotency);
+      if (earlier !== null) {
+        metrics.replayed();
+        return replayOf(earlier.body);
+      }
+    }
+    const verdict = await accept(row, isLarge, context.request.bodyBytes).catch((error: unknown) => {
+      metrics.rejected('dependency', caller.tenant.id);
+      throw error;
+    });
+    return answerFor(verdict, row.response, caller, row.rate_per_minute);
+  }
+
+  /** The bytes that a request waits with: its body, of which attachments and texts are all that can be large. */
+  async function accept(row: AcceptRow, isLarge: boolean, bytes: number): Promise<Verdict> {
+    if (!isLarge) return batcher.accept(row, ROW_BYTES + bytes);
+    const light = await contents.takeApart(row);
+    const verdict = await batcher.accept(light, ROW_BYTES);
+    if (verdict.verdict !== 'accepted') void contents.forget(row);
+    return verdict;
+  }
+
+  function answerFor(
+    verdict: Verdict,
+    accepted: Accepted,
+    caller: KeyCaller,
+    limit: number,
+  ): Answer<Accepted> {
+    const rate = (passed: boolean) =>
+      rateHeaders({ limit, remaining: verdict.remaining ?? 0, passed, retryAfter: verdict.retryAfter ?? 1 });
+    const retryAfter = verdict.retryAfter ?? 1;
+    switch (verdict.verdict) {
+      case 'accepted':
+        metrics.accepted(accepted.channel, caller.tenant.id);
+        return { body: accepted, headers: rate(true), messageId: accepted.id };
+      case 'replayed':
+        metrics.replayed();
+        // Its winner is not settled: nothing can be promised yet.
+        if (verdict.response === null) throw unavailable();
+        return replayOf(verdict.response as Accepted);
+      case 'mismatch':
+        throw new AppError('idempotency_mismatch');
+      case 'suspended':
+        metrics.rejected('suspended', caller.tenant.id);
+        throw new AppError('tenant_suspended');
+      case 'rate_limited':
+        metrics.rejected('rate', caller.tenant.id);
+        rateMemory.refused(caller.key.id, limit, retryAfter);
+        throw limitReached('rate_limited', sendRateLimit(caller), { retryAfter, headers: rate(false) });
+      case 'daily_limit_reached':
+        metrics.rejected('quota', caller.tenant.id);
+        throw limitReached('daily_limit_reached', limitOf(caller, 'messagesPerDay'), { retryAfter });
+      case 'backlog_full':
+        metrics.rejected('quota', caller.tenant.id);
+        throw limitReached('backlog_full', limitOf(caller, 'backlogMax'), { retryAfter });
+    }
+  }
+
+  return defineRoute({
+    method: 'POST',
+    path: '/v1/messages',
+    tag: 'Messages',
+    operation: 'sendMessage',
+    summary: 'Send a message',
+    description:
+      'Answers as soon as the message is stored and queued. `to` is an E.164 number for sms and whatsapp, an email address for email, a device token for push. A request has at most 1 MiB, and up to 15 MiB with attachments.',
+    auth: { kind: 'key', scope: 'messages:send' },
+    body: SendMessage,
+    large: { bytesMax: SEND_BYTES_MAX, exempt: attachedLength },
+    idempotent: true,
+    status: 202,
+    response: AcceptedMessage,
+    errors: ['provider_not_configured', 'url_blocked', 'daily_limit_reached', 'backlog_full'],
+    examples: EXAMPLES,
+    handler: send,
+  });
+}
+
+function limitOf({ tenant }: KeyCaller, name: LimitName): NamedLimit {
+  return { name, value: tenant.limits[name] };
+}
+
+const EXAMPLES = {
+  sms: { summary: 'sms', value: { channel: 'sms', to: '+15550000001', body: 'Your code is 1234' } },
+  email: {
+    summary: 'email',
+    value: {
+      channel: 'email',
+      to: 'delivered@simulator.invalid',
+      from: 'Acme <hello@example.com>',
+      subject: 'Welcome',
+      bodyHtml: '<p>Welcome!</p>',
+      bodyText: 'Welcome!',
+    },
+  },
+  push: {
+    summary: 'push',
+    value: {
+      channel: 'push',
+      to: 'delivered',
+      title: 'Hello',
+      body: 'You have mail',
+      data: { screen: 'inbox' },
+    },
+  },
+  whatsapp: {
+    summary: 'whatsapp',
+    value: {
+      channel: 'whatsapp',
+      to: '+15550000001',
+      template: { name: 'order_shipped', language: 'en_US', variables: ['1234'] },
+    },
+  },
+};
+
+function replayOf(body: Accepted): Answer<Accepted> {
+  return { body, replayed: true, messageId: body.id };
+}
+
+/** What a waiting request takes beyond its body. */
+const ROW_BYTES = 1_024;

@@ -1,0 +1,43 @@
+import { AppError, ERROR_CODES, type ErrorCode, type ErrorDetail } from '#core/domain/app-error.ts';
+import { STATUS } from '../http/errors.ts';
+
+/** What an answer with this code says beyond its code. */
+const PARTICULARS: Partial<
+  Record<ErrorCode, { readonly message?: string; readonly details?: readonly ErrorDetail[] }>
+> = {
+  validation_failed: {
+    details: [{ field: 'to', rule: 'e164', message: 'Must be an E.164 phone number' }],
+  },
+  missing_field: {
+    message: "Field 'to' is required",
+    details: [{ field: 'to', rule: 'required', message: "Field 'to' is required" }],
+  },
+  provider_not_configured: { message: "No provider is configured for channel 'sms'" },
+  insufficient_role: { message: "Role 'admin' is required" },
+  plan_limit_reached: { message: "Limit 'apiKeysMax' of 20 is reached" },
+  daily_limit_reached: { message: 'Daily limit of 10000 messages is reached' },
+};
+
+type Example = { readonly summary: string; readonly value: unknown };
+
+/** One example of an error for each code that these answers refer to, as the document's components have them. */
+export function errorExamples(answers: unknown): Record<string, Example> {
+  const text = JSON.stringify(answers);
+  return Object.fromEntries(
+    ERROR_CODES.filter((code) => text.includes(`"#/components/examples/${code}"`)).map(
+      (code): [string, Example] => {
+        const { message, details } = new AppError(code, PARTICULARS[code]);
+        const value = {
+          statusCode: STATUS[code],
+          timestamp: '2026-01-15T09:30:00.000Z',
+          path: '/v1/messages',
+          message,
+          code,
+          requestId: '6f1f9c1e-7a52-4d8e-9a3b-0c5d2e4f6a7b',
+          ...(details === undefined ? {} : { details }),
+        };
+        return [code, { summary: message, value }];
+      },
+    ),
+  );
+}

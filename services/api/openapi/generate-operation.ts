@@ -1,0 +1,212 @@
+import type { ErrorCode } from '#core/domain/app-error.ts';
+import type { RouteAuth } from '../auth/auth.ts';
+import { STATUS } from '../http/errors.ts';
+import { IDEMPOTENCY_KEY } from '../http/idempotency.ts';
+import type { Json } from './generate-schemas.ts';
+import type { Examples, RouteDocs } from '../http/routes-kit.ts';
+
+type Content = Record<string, Json>;
+type Response = { description: string; headers?: Json; content?: Content };
+export type Operation = {
+  parameters?: Json[];
+  requestBody?: { required?: boolean; content: Content };
+  responses: Record<string, Response | { $ref: string }>;
+  security?: Json[];
+};
+/** What is known of a route besides what its schemas say. */
+export type DocumentedRoute = {
+  readonly path: string;
+  readonly method: string;
+  readonly auth: RouteAuth;
+  readonly docs: RouteDocs;
+  /** Of the schemas of body and answer. */
+  readonly examples: { readonly request?: unknown; readonly response?: unknown };
+};
+
+/** Adds to an operation what all of its kind have in common: credentials, headers, examples, errors. */
+export function completeOperation(operation: Operation, route: DocumentedRoute): void {
+  const { auth, docs, examples } = route;
+  operation.security = securityOf(auth);
+  operation.parameters = [...(operation.parameters ?? []).map(withMapStyle), ...headerParameters(auth, docs)];
+  if (operation.requestBody !== undefined) {
+    operation.requestBody.required = true;
+    addExamples(operation.requestBody.content, examples.request, docs.examples);
+  }
+  const { content } = (operation.responses[docs.status] ?? {}) as Partial<Response>;
+  if (content !== undefined) addExamples(content, examples.response);
+  operation.responses = {
+    [docs.status]: {
+      description: SUCCESS[docs.status] ?? 'Success',
+      headers: headers(
+        'X-Request-Id',
+        ...(isCounted(auth) ? RATE_LIMIT_HEADERS : []),
+        ...(docs.idempotent ? (['Idempotent-Replayed'] as const) : []),
+      ),
+      ...(content === undefined ? {} : { content }),
+    },
+    ...Object.fromEntries(
+      [...errorsOf(route)].map(([status, codes]) => [status, errorResponse(status, [...codes])]),
+    ),
+  };
+}
+
+/** Pairs of a map travel as `name[key]=value`: what generated clients know. */
+function withMapStyle(parameter: Json): Json {
+  const { type } = (parameter['schema'] ?? {}) as Json;
+  return type === 'object' ? { ...parameter, style: 'deepObject', explode: true } : parameter;
+}
+
+function addExamples(content: Content, example: unknown, named?: Examples): void {
+  const json = content['application/json'];
+  if (json === undefined) return;
+  if (named !== undefined) json['examples'] = named;
+  else if (example !== undefined) json['example'] = example;
+}
+
+function securityOf(auth: RouteAuth): Json[] {
+  switch (auth.kind) {
+    case 'none':
+      return [];
+    case 'key':
+      return [{ serviceKey: [] }];
+    case 'either':
+      return [{ serviceKey: [] }, { bearer: [] }];
+    case 'bearer':
+    case 'user':
+      return [{ bearer: [] }];
+  }
+}
+
+const slug = { type: 'string', pattern: '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$' };
+const header = (name: string, description: string, schema: Json, required = false): Json => ({
+  in: 'header',
+  name,
+  description,
+  required,
+  schema,
+});
+
+/** Headers that many operations take, as the document's components have them. */
+export const PARAMETERS = {
+  TenantSlug: header('X-Tenant-Slug', "Which of the user's tenants is acted on.", slug, true),
+  TenantSlugOfBearer: header(
+    'X-Tenant-Slug',
+    "Which of the user's tenants is acted on. Needed with a bearer token.",
+    slug,
+  ),
+  AppName: header(
+    'X-App-Name',
+    'What the client calls itself, for the audit log. Never a reason to refuse: cut to 64 characters of printable ASCII.',
+    { type: 'string' },
+  ),
+  IdempotencyKey: header(
+    'Idempotency-Key',
+    'Makes the call repeatable: the same key and body get the first answer again. 1 to 255 printable ASCII characters, bare or in double quotes.',
+    { type: 'string', pattern: IDEMPOTENCY_KEY.source },
+  ),
+};
+
+function headerParameters(auth: RouteAuth, { idempotent }: RouteDocs): Json[] {
+  const names: (keyof typeof PARAMETERS)[] = [];
+  if (auth.kind === 'bearer') names.push('TenantSlug');
+  if (auth.kind === 'either') names.push('TenantSlugOfBearer');
+  if (auth.kind !== 'key' && auth.kind !== 'none') names.push('AppName');
+  if (idempotent) names.push('IdempotencyKey');
+  return names.map((name) => ({ $ref: `#/components/parameters/${name}` }));
+}
+
+/** Whether calls count against a limit that headers tell about. */
+function isCounted(auth: RouteAuth): boolean {
+  return auth.kind !== 'none';
+}
+
+function errorsOf({ auth, docs, path, method }: DocumentedRoute): Map<number, Set<ErrorCode>> {
+  const isAuthenticated = auth.kind !== 'none';
+  const usesKey = auth.kind === 'key' || auth.kind === 'either';
+  const usesTenant = auth.kind === 'bearer' || auth.kind === 'either';
+  const codes: ErrorCode[] = [
+    'validation_failed',
+    'method_not_allowed',
+    'payload_too_large',
+    'internal_error',
+    'dependency_unavailable',
+  ];
+  if (docs.hasInput) codes.push('missing_field');
+  if (method !== 'get') codes.push('malformed_json', 'unsupported_media_type');
+  if (isAuthenticated) codes.push('unauthenticated', 'tenant_suspended', 'rate_limited');
+  if (usesKey) codes.push('api_key_expired', 'api_key_revoked', 'api_key_rotated', 'insufficient_scope');
+  if (auth.kind === 'bearer' || auth.kind === 'either' || auth.kind === 'user')
+    codes.push('insufficient_role');
+  if (usesTenant) codes.push('tenant_required');
+  if (usesTenant || path.includes('{')) codes.push('not_found');
+  if (docs.idempotent) codes.push('idempotency_key_conflict', 'idempotency_mismatch');
+  const byStatus = new Map<number, Set<ErrorCode>>();
+  for (const code of [...codes, ...docs.errors]) {
+    const status = STATUS[code];
+    byStatus.set(status, (byStatus.get(status) ?? new Set()).add(code));
+  }
+  return new Map([...byStatus].toSorted(([a], [b]) => a - b));
+}
+
+function errorResponse(status: number, codes: readonly ErrorCode[]): Response {
+  const examples = codes.map((code) => [code, { $ref: `#/components/examples/${code}` }] as const);
+  return {
+    description: `${FAILURES[status] ?? 'Error'}: ${codes.map((code) => `\`${code}\``).join(', ')}`,
+    headers: headers(
+      'X-Request-Id',
+      ...(status === 429 || status === 503 ? (['Retry-After'] as const) : []),
+      ...(status === 405 ? (['Allow'] as const) : []),
+    ),
+    content: {
+      'application/json': {
+        schema: { $ref: '#/components/schemas/Error' },
+        examples: Object.fromEntries(examples),
+      },
+    },
+  };
+}
+
+const whole = (minimum: number, maximum: number) => ({ type: 'integer', format: 'int32', minimum, maximum });
+/** Headers of answers, as the document's components have them. */
+export const HEADERS = {
+  'X-Request-Id': {
+    description: 'Names the request in logs; the one sent along, where it is harmless to print.',
+    required: true,
+    schema: { type: 'string' },
+  },
+  'RateLimit-Limit': { description: 'Requests per minute.', schema: whole(1, 60_000) },
+  'RateLimit-Remaining': { description: 'Requests left now.', schema: whole(0, 60_000) },
+  'RateLimit-Reset': { description: 'Seconds until the limit is free again.', schema: whole(1, 61) },
+  'Idempotent-Replayed': {
+    description: 'Present when this is the answer of an earlier call with the same key.',
+    schema: { type: 'string', enum: ['true'] },
+  },
+  'Retry-After': { description: 'Seconds.', required: true, schema: whole(1, 86_400) },
+  Allow: { description: 'Methods of this path.', required: true, schema: { type: 'string' } },
+};
+
+const RATE_LIMIT_HEADERS = ['RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset'] as const;
+
+function headers(...names: readonly (keyof typeof HEADERS)[]): Json {
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+}
+
+const SUCCESS: Readonly<Record<number, string>> = {
+  200: 'Success',
+  201: 'Created',
+  202: 'Accepted',
+  204: 'Done',
+};
+const FAILURES: Readonly<Record<number, string>> = {
+  400: 'Bad request',
+  401: 'Missing or invalid authentication',
+  403: 'Authenticated but not allowed',
+  404: 'Not found, or not yours',
+  405: 'Method not allowed',
+  409: 'Conflict',
+  413: 'Too large',
+  415: 'Not JSON',
+  429: 'Limit reached',
+  500: 'Fault of the service; retry with backoff',
+  503: 'Temporarily unavailable; retry with backoff',
+};

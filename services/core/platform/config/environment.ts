@@ -1,0 +1,252 @@
+import {
+  defineEnvGroup,
+  oneOf,
+  optional,
+  ratio,
+  secretText,
+  secretUrl,
+  text,
+  url,
+  urlList,
+  whole,
+  type BuildContext,
+} from './config.ts';
+import type { Secret } from '#core/domain/secret.ts';
+import type { LogLevel } from '../telemetry/logger.ts';
+import type { NatsConfig } from '../nats/broker.ts';
+import type { KeyringConfig, VaultAuth } from '../vault/keyring.ts';
+
+const despatchEnv = oneOf(
+  "`production` refuses what is only fit for a developer's machine, such as the local keyring.",
+  ['production', 'development'],
+  'production',
+);
+
+const PATH = { pattern: /^\/[^\0\r\n]*$/, rule: 'must be an absolute path', type: 'path' };
+const LABEL = {
+  pattern: /^[a-z][a-z0-9_-]{0,31}$/,
+  rule: 'must be 1 to 32 of a-z, 0-9, _ and -, a letter first',
+};
+const MOUNT = {
+  pattern: /^[A-Za-z0-9_-]+(?:\/[A-Za-z0-9_-]+)*$/,
+  rule: 'must be a mount path without outer slashes',
+};
+
+/** Which rules of caution hold. */
+export const runtimeEnv = defineEnvGroup({
+  title: 'Runtime',
+  shape: { DESPATCH_ENV: despatchEnv },
+  build: (e) => ({ mode: e.DESPATCH_ENV }),
+});
+
+export const postgresEnv = defineEnvGroup({
+  title: 'Postgres',
+  shape: {
+    DATABASE_URL: secretUrl("Connection string of this deployment's own login role.", [
+      'postgres:',
+      'postgresql:',
+    ]),
+    DATABASE_POOL_MAX: whole('Connections of one process.', { min: 1, max: 200, default: 10 }),
+    DATABASE_STATEMENT_TIMEOUT_MS: whole('Limit of one statement in milliseconds.', {
+      min: 100,
+      max: 600_000,
+      default: 10_000,
+    }),
+    DATABASE_CA_FILE: optional(
+      text(
+        "PEM file of the certificate authority. When set, the server's certificate and host name are verified.",
+        PATH,
+      ),
+    ),
+  },
+  build: (e) => ({
+    url: e.DATABASE_URL,
+    poolMax: e.DATABASE_POOL_MAX,
+    statementTimeoutMs: e.DATABASE_STATEMENT_TIMEOUT_MS,
+    caFile: e.DATABASE_CA_FILE,
+  }),
+});
+
+export const natsEnv = defineEnvGroup({
+  title: 'NATS',
+  shape: {
+    NATS_URL: urlList('Servers of one cluster. `tls://` demands TLS.', ['nats:', 'tls:']),
+    NATS_USER: optional(text('User name.')),
+    NATS_PASSWORD: optional(secretText('Password of the user.')),
+    NATS_CREDS_FILE: optional(
+      text('Credentials file (JWT and seed) instead of a user and a password.', PATH),
+    ),
+    NATS_CA_FILE: optional(text('PEM file of the certificate authority; demands TLS.', PATH)),
+    NATS_CERT_FILE: optional(text('PEM file of the client certificate, for mutual TLS.', PATH)),
+    NATS_KEY_FILE: optional(text("PEM file of the client certificate's key.", PATH)),
+    NATS_PREFIX: text('First token of all subjects; stream names begin with it in capitals.', {
+      ...LABEL,
+      default: 'despatch',
+    }),
+    NATS_REPLICAS: whole('Copies of the wake-up stream in a NATS cluster.', { min: 1, max: 5, default: 1 }),
+  },
+  build: (e, { fault }): NatsConfig => {
+    if ((e.NATS_USER === undefined) !== (e.NATS_PASSWORD === undefined)) {
+      fault('NATS_USER', 'goes together with NATS_PASSWORD');
+    }
+    if (e.NATS_CREDS_FILE !== undefined && e.NATS_USER !== undefined) {
+      fault('NATS_CREDS_FILE', 'excludes NATS_USER and NATS_PASSWORD');
+    }
+    if ((e.NATS_CERT_FILE === undefined) !== (e.NATS_KEY_FILE === undefined)) {
+      fault('NATS_CERT_FILE', 'goes together with NATS_KEY_FILE');
+    }
+    return {
+      servers: e.NATS_URL,
+      user: e.NATS_USER,
+      password: e.NATS_PASSWORD,
+      credsFile: e.NATS_CREDS_FILE,
+      caFile: e.NATS_CA_FILE,
+      certFile: e.NATS_CERT_FILE,
+      keyFile: e.NATS_KEY_FILE,
+      prefix: e.NATS_PREFIX,
+      replicas: e.NATS_REPLICAS,
+    };
+  },
+});
+
+const keyringShape = {
+  DESPATCH_ENV: despatchEnv,
+  KEYRING: oneOf(
+    'Who encrypts provider secrets: HashiCorp Vault, or for development a folder of this machine.',
+    ['vault', 'local'],
+    'vault',
+  ),
+  LOCAL_KEYRING_DIR: optional(text('Folder of the local keyring.', PATH)),
+  VAULT_ADDR: optional(url('Address of Vault.', ['http:', 'https:'])),
+  VAULT_NAMESPACE: optional(text('Namespace of Vault Enterprise.')),
+  VAULT_CA_FILE: optional(text('PEM file of the certificate authority of Vault.', PATH)),
+  VAULT_TRANSIT_MOUNT: text('Mount path of the transit engine.', { ...MOUNT, default: 'transit' }),
+  VAULT_KEY_PREFIX: text("Tenants' transit keys are this and the tenant's id.", {
+    ...LABEL,
+    default: 'despatch-',
+  }),
+  VAULT_AUTH_METHOD: oneOf('How to log in.', ['token', 'approle', 'kubernetes'], 'kubernetes'),
+  VAULT_TOKEN: optional(secretText('For `token`. A file is read again at each login.')),
+  VAULT_ROLE_ID: optional(text('For `approle`.')),
+  VAULT_SECRET_ID: optional(secretText('For `approle`. A file is read again at each login.')),
+  VAULT_APPROLE_MOUNT: text('Mount path of the AppRole method.', { ...MOUNT, default: 'approle' }),
+  VAULT_ROLE: optional(text('For `kubernetes`: the role.')),
+  VAULT_KUBERNETES_MOUNT: text('Mount path of the Kubernetes method.', { ...MOUNT, default: 'kubernetes' }),
+  VAULT_KUBERNETES_TOKEN_FILE: text(
+    "For `kubernetes`: the service account's token, read again at each login.",
+    {
+      ...PATH,
+      default: '/var/run/secrets/kubernetes.io/serviceaccount/token',
+    },
+  ),
+};
+
+export const keyringEnv = defineEnvGroup({
+  title: 'Keyring',
+  shape: keyringShape,
+  build: (e, context): KeyringConfig => {
+    if (e.KEYRING === 'local') {
+      if (e.DESPATCH_ENV === 'production') {
+        context.fault(
+          'KEYRING',
+          '`local` is refused in production; use vault, or set DESPATCH_ENV=development',
+        );
+      }
+      if (e.LOCAL_KEYRING_DIR === undefined)
+        context.fault('LOCAL_KEYRING_DIR', 'is required with KEYRING=local');
+      return { kind: 'local', dir: e.LOCAL_KEYRING_DIR ?? '' };
+    }
+    if (e.VAULT_ADDR === undefined) context.fault('VAULT_ADDR', 'is required with KEYRING=vault');
+    return {
+      kind: 'vault',
+      address: e.VAULT_ADDR ?? '',
+      namespace: e.VAULT_NAMESPACE,
+      caFile: e.VAULT_CA_FILE,
+      transitMount: e.VAULT_TRANSIT_MOUNT,
+      keyPrefix: e.VAULT_KEY_PREFIX,
+      // Where it is absent a fault was reported, and this configuration is never given out.
+      auth: vaultAuth(e, context) as VaultAuth,
+    };
+  },
+});
+
+type VaultVariables = {
+  readonly VAULT_AUTH_METHOD: 'token' | 'approle' | 'kubernetes';
+  readonly VAULT_TOKEN: Secret | undefined;
+  readonly VAULT_ROLE_ID: string | undefined;
+  readonly VAULT_SECRET_ID: Secret | undefined;
+  readonly VAULT_APPROLE_MOUNT: string;
+  readonly VAULT_ROLE: string | undefined;
+  readonly VAULT_KUBERNETES_MOUNT: string;
+  readonly VAULT_KUBERNETES_TOKEN_FILE: string;
+};
+
+function vaultAuth(e: VaultVariables, { fault, fileOf }: BuildContext): VaultAuth | undefined {
+  const missing = (variable: string): undefined => {
+    fault(variable, `is required with VAULT_AUTH_METHOD=${e.VAULT_AUTH_METHOD}`);
+    return undefined;
+  };
+  switch (e.VAULT_AUTH_METHOD) {
+    case 'token':
+      if (e.VAULT_TOKEN === undefined) return missing('VAULT_TOKEN');
+      return { method: 'token', token: e.VAULT_TOKEN, tokenFile: fileOf('VAULT_TOKEN') };
+    case 'approle':
+      if (e.VAULT_ROLE_ID === undefined) return missing('VAULT_ROLE_ID');
+      if (e.VAULT_SECRET_ID === undefined) return missing('VAULT_SECRET_ID');
+      return {
+        method: 'approle',
+        mount: e.VAULT_APPROLE_MOUNT,
+        roleId: e.VAULT_ROLE_ID,
+        secretId: e.VAULT_SECRET_ID,
+        secretIdFile: fileOf('VAULT_SECRET_ID'),
+      };
+    case 'kubernetes':
+      if (e.VAULT_ROLE === undefined) return missing('VAULT_ROLE');
+      return {
+        method: 'kubernetes',
+        mount: e.VAULT_KUBERNETES_MOUNT,
+        role: e.VAULT_ROLE,
+        tokenFile: e.VAULT_KUBERNETES_TOKEN_FILE,
+      };
+  }
+}
+
+/** Of the services that work for tenants. */
+export const tenantMetricsEnv = defineEnvGroup({
+  title: 'Tenant metrics',
+  shape: {
+    METRICS_TENANTS_MAX: whole(
+      'Tenants that metrics show by their id, in each process; the others share the label `other`. A new one takes the place of one that was idle for an hour. 0: no metric names a tenant.',
+      { min: 0, max: 1_000, default: 0 },
+    ),
+  },
+  build: (e) => ({ tenantsMax: e.METRICS_TENANTS_MAX }),
+});
+
+export const observabilityEnv = defineEnvGroup({
+  title: 'Observability',
+  shape: {
+    LOG_LEVEL: oneOf('Lowest level that is logged.', ['debug', 'info', 'warn', 'error'], 'info'),
+    METRICS_HOST: text('Address of the port for health and metrics.', { default: '0.0.0.0' }),
+    METRICS_PORT: whole('Port of `/healthz`, `/readyz` and `/metrics`.', {
+      min: 0,
+      max: 65_535,
+      default: 9090,
+    }),
+    OTEL_EXPORTER_OTLP_ENDPOINT: optional(
+      url('OTLP/HTTP collector; traces are sent to `/v1/traces` below it. Absent: no tracing.', [
+        'http:',
+        'https:',
+      ]),
+    ),
+    OTEL_TRACES_SAMPLE_RATIO: ratio(
+      'Share of traces that are recorded where the caller does not decide.',
+      0.1,
+    ),
+  },
+  build: (e) => ({
+    logLevel: e.LOG_LEVEL satisfies LogLevel,
+    metrics: { host: e.METRICS_HOST, port: e.METRICS_PORT },
+    telemetry: { endpoint: e.OTEL_EXPORTER_OTLP_ENDPOINT, sampleRatio: e.OTEL_TRACES_SAMPLE_RATIO },
+  }),
+});

@@ -1,0 +1,162 @@
+import { expect, test } from 'vitest';
+import { openHealthServer, type HealthOptions } from './health.ts';
+import {
+  ATTEMPT_OUTCOMES,
+  collectProcessMetrics,
+  createApiMetrics,
+  createWorkerMetrics,
+  GIVEN_UP_REASONS,
+} from '../telemetry/metrics.ts';
+import type { AttemptOutcome } from '#core/domain/outcome.ts';
+
+async function setup(options: Partial<HealthOptions> = {}) {
+  const server = await openHealthServer({
+    host: '127.0.0.1',
+    port: 0,
+    metrics: createApiMetrics(),
+    ready: () => ({ failing: [] }),
+    ...options,
+  });
+  const get = (path: string, method = 'GET') => fetch(`http://127.0.0.1:${server.port}${path}`, { method });
+  return { get, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
+}
+
+test('a ready and living process says so', async () => {
+  await using b = await setup();
+  const live = await b.get('/healthz');
+  expect([live.status, await live.json()]).toEqual([200, { status: 'ok' }]);
+  const ready = await b.get('/readyz?verbose');
+  expect([ready.status, await ready.json()]).toEqual([200, { status: 'ready' }]);
+});
+
+test('an unready process names the checks that fail and stays alive', async () => {
+  await using b = await setup({ ready: () => Promise.resolve({ failing: ['database', 'keyring'] }) });
+  const ready = await b.get('/readyz');
+  expect([ready.status, await ready.json()]).toEqual([
+    503,
+    { status: 'not_ready', failing: ['database', 'keyring'] },
+  ]);
+  expect((await b.get('/healthz')).status).toBe(200);
+});
+
+test.each<[string, HealthOptions['ready']]>([
+  [
+    'throws',
+    () => {
+      throw new Error('no');
+    },
+  ],
+  ['rejects', () => Promise.reject(new Error('no'))],
+  ['never answers', () => new Promise(() => undefined)],
+])('a check that %s means not ready', async (_, ready) => {
+  await using b = await setup({ ready });
+  const answer = await b.get('/readyz');
+  expect([answer.status, await answer.json()]).toEqual([
+    503,
+    { status: 'not_ready', failing: ['readiness_check'] },
+  ]);
+});
+
+test('a process that should be restarted says so', async () => {
+  await using b = await setup({ live: () => false });
+  expect((await b.get('/healthz')).status).toBe(503);
+});
+
+test('other paths and methods are refused, and HEAD has no body', async () => {
+  await using b = await setup();
+  expect((await b.get('/')).status).toBe(404);
+  expect((await b.get('/metrics', 'POST')).status).toBe(405);
+  const head = await b.get('/readyz', 'HEAD');
+  expect([head.status, await head.text()]).toEqual([200, '']);
+});
+
+test('metrics that fail are a 500 without the reason', async () => {
+  await using b = await setup({ metrics: { expose: () => Promise.reject(new Error('canary')) } });
+  const answer = await b.get('/metrics');
+  expect([answer.status, await answer.text()]).toEqual([500, 'failed\n']);
+});
+
+test('the api exposes its metrics, bounded series from 0', async () => {
+  const metrics = createApiMetrics();
+  collectProcessMetrics(metrics, { component: 'api', version: '1.2.3' });
+  await using b = await setup({ metrics });
+  metrics.requestStarted();
+  metrics.requestStarted();
+  metrics.requestFinished({ method: 'POST', route: '/v1/messages', statusCode: 202, seconds: 0.004 });
+  metrics.accepted('sms', 'tenant-1');
+  metrics.rejected('quota', 'tenant-1');
+  metrics.routeKnown({ method: 'GET', route: '/v1/me', codes: [200, 500] });
+  metrics.database.known('accept');
+  metrics.natsConnection(true);
+  metrics.vaultTokenExpires(1_700_000_000);
+  metrics.vaultRequest({ op: 'encrypt', code: '200', seconds: 0.002 });
+  const answer = await b.get('/metrics');
+  expect(answer.headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/);
+  const lines = (await answer.text()).split('\n');
+  for (const line of [
+    'despatch_http_requests_total{method="POST",route="/v1/messages",code="202"} 1',
+    'despatch_http_request_duration_seconds_bucket{le="0.005",method="POST",route="/v1/messages"} 1',
+    'despatch_http_requests_in_flight 1',
+    'despatch_messages_accepted_total{channel="sms"} 1',
+    'despatch_messages_accepted_total{channel="whatsapp"} 0',
+    'despatch_messages_rejected_total{reason="quota"} 1',
+    'despatch_messages_rejected_total{reason="dependency"} 0',
+    'despatch_idempotency_replays_total 0',
+    'despatch_publish_errors_total 0',
+    'despatch_nats_connected 1',
+    'despatch_vault_token_expiry_timestamp_seconds 1700000000',
+    'despatch_vault_requests_total{op="encrypt",code="200"} 1',
+    'despatch_vault_requests_total{op="encrypt",code="network"} 0',
+    'despatch_vault_requests_total{op="login",code="403"} 0',
+    'despatch_http_requests_total{method="GET",route="/v1/me",code="500"} 0',
+    'despatch_http_request_duration_seconds_count{method="GET",route="/v1/me"} 0',
+    'despatch_db_errors_total{op="accept"} 0',
+    'despatch_db_query_duration_seconds_count{op="accept"} 0',
+    `despatch_build_info{component="api",version="1.2.3",node="${process.version}"} 1`,
+  ]) {
+    expect(lines).toContain(line);
+  }
+  expect(lines.some((line) => line.startsWith('nodejs_eventloop_lag_p99_seconds '))).toBe(true);
+  expect(lines.some((line) => line.startsWith('process_cpu_seconds_total '))).toBe(true);
+});
+
+test('the worker begins the series of every provider of the catalog at 0', async () => {
+  const metrics = createWorkerMetrics({ providers: [{ id: 'twilio', channel: 'sms' }] });
+  const lines = (await metrics.expose()).text.split('\n');
+  for (const outcome of ATTEMPT_OUTCOMES) {
+    expect(lines).toContain(
+      `despatch_delivery_attempts_total{channel="sms",provider="twilio",outcome="${outcome}"} 0`,
+    );
+  }
+  expect(lines).toContain('despatch_provider_request_duration_seconds_count{provider="twilio"} 0');
+  expect(lines).toContain('despatch_circuit_state{provider="twilio",state="open"} 0');
+  expect(lines).toContain('despatch_message_end_to_end_seconds_count{channel="push"} 0');
+  for (const reason of GIVEN_UP_REASONS) {
+    expect(lines).toContain(`despatch_dead_letters_total{reason="${reason}"} 0`);
+  }
+});
+
+test('a sampled gauge is asked at each scrape and shows nothing while it cannot be known', async () => {
+  const metrics = createWorkerMetrics();
+  const valueOf = async (name: string) =>
+    (await metrics.expose()).text.split('\n').find((line) => line.startsWith(`${name} `));
+  let pending: number | null = 3;
+  metrics.consumerPending.from(() => Promise.resolve(pending));
+  metrics.credentialsAutonomy.from(() => Promise.reject(new Error('no')));
+  expect(await valueOf('despatch_consumer_pending')).toBe('despatch_consumer_pending 3');
+  pending = 7;
+  expect(await valueOf('despatch_consumer_pending')).toBe('despatch_consumer_pending 7');
+  pending = null;
+  expect(await valueOf('despatch_consumer_pending')).toBeUndefined();
+});
+
+test('the outcomes that are counted are those of an attempt', () => {
+  const outcomes: Record<AttemptOutcome['kind'], true> = {
+    accepted: true,
+    rejected_permanent: true,
+    rejected_transient: true,
+    ambiguous: true,
+    not_started: true,
+  };
+  expect(new Set<string>(ATTEMPT_OUTCOMES)).toEqual(new Set(Object.keys(outcomes)));
+});

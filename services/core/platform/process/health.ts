@@ -1,0 +1,95 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Exposition } from '../telemetry/base-metrics.ts';
+
+/** Names of the checks that fail now, for example `database`; empty means ready. */
+export type Readiness = { readonly failing: readonly string[] };
+
+export type HealthOptions = {
+  readonly host: string;
+  /** 0 takes any free port. */
+  readonly port: number;
+  readonly metrics: { readonly expose: () => Promise<Exposition> };
+  /** Whether traffic should come here. No answer within two seconds means no. */
+  readonly ready: () => Readiness | Promise<Readiness>;
+  /** False asks for a restart. Never let it depend on another service. Default: true. */
+  readonly live?: () => boolean;
+};
+
+export type HealthServer = AsyncDisposable & { readonly port: number };
+
+const READY_DEADLINE_MS = 2_000;
+
+/** Serves `/healthz`, `/readyz` and `/metrics` on a port of their own, which no ingress publishes. */
+export async function openHealthServer(options: HealthOptions): Promise<HealthServer> {
+  const server = createServer((request, response) => {
+    answer(request, options).then(
+      (reply) => send(response, reply, request.method === 'HEAD'),
+      () => send(response, { status: 500, type: 'text/plain', body: 'failed\n' }, false),
+    );
+  });
+  server.requestTimeout = 10_000;
+  server.listen(options.port, options.host);
+  await once(server, 'listening');
+  return {
+    port: (server.address() as AddressInfo).port,
+    async [Symbol.asyncDispose]() {
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+type Reply = { readonly status: number; readonly type: string; readonly body: string };
+
+async function answer(request: IncomingMessage, options: HealthOptions): Promise<Reply> {
+  if (request.method !== 'GET' && request.method !== 'HEAD')
+    return json(405, { status: 'method_not_allowed' });
+  const [path = ''] = (request.url ?? '').split('?', 1);
+  switch (path) {
+    case '/healthz':
+      return options.live?.() === false ? json(503, { status: 'failing' }) : json(200, { status: 'ok' });
+    case '/readyz': {
+      const { failing } = await readiness(options.ready);
+      return failing.length === 0
+        ? json(200, { status: 'ready' })
+        : json(503, { status: 'not_ready', failing });
+    }
+    case '/metrics': {
+      const { contentType, text } = await options.metrics.expose();
+      return { status: 200, type: contentType, body: text };
+    }
+    default:
+      return json(404, { status: 'not_found' });
+  }
+}
+
+async function readiness(ready: HealthOptions['ready']): Promise<Readiness> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<Readiness>((resolve) => {
+    timer = setTimeout(() => resolve({ failing: ['readiness_check'] }), READY_DEADLINE_MS);
+  });
+  try {
+    return await Promise.race([Promise.resolve().then(ready), late]);
+  } catch {
+    return { failing: ['readiness_check'] };
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function json(status: number, body: object): Reply {
+  return { status, type: 'application/json', body: JSON.stringify(body) };
+}
+
+function send(response: ServerResponse, { status, type, body }: Reply, isHead: boolean): void {
+  response.writeHead(status, {
+    'content-type': type,
+    'content-length': Buffer.byteLength(body),
+    'cache-control': 'no-store',
+  });
+  response.end(isHead ? undefined : body);
+}

@@ -1,0 +1,88 @@
+import type { Logger } from '../telemetry/logger.ts';
+
+/** Why a process ends: a signal, or a fault that left it in an unknown state. */
+export type Ending =
+  | { readonly kind: 'signal'; readonly signal: NodeJS.Signals }
+  | { readonly kind: 'fault'; readonly error: unknown };
+
+export type EndWatch = Disposable & {
+  /** Resolves once, with the first reason. */
+  readonly ended: Promise<Ending>;
+  /** For readiness: true from the first reason on. */
+  readonly isEnding: () => boolean;
+};
+
+const FAULTS_LOGGED_MAX = 10;
+
+/**
+ * Listens for signals and for exceptions that nobody caught. A fault sets the exit code to 1 and ends the process in the
+ * same order as a signal does, so that what is in flight is recorded and logs are written; a second signal kills at once.
+ */
+export function watchForEnd(
+  log: Logger,
+  signals: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT'],
+): EndWatch {
+  const { promise, resolve } = Promise.withResolvers<Ending>();
+  let isEnding = false;
+  let faults = 0;
+  const end = (ending: Ending): void => {
+    if (isEnding) return;
+    isEnding = true;
+    resolve(ending);
+  };
+  const onSignal = (signal: NodeJS.Signals): void => {
+    if (isEnding) {
+      // As if no one had listened: the default of a signal is to end the process.
+      for (const one of signals) process.removeListener(one, onSignal);
+      process.kill(process.pid, signal);
+      return;
+    }
+    log.info({ signal }, 'Ending on a signal');
+    end({ kind: 'signal', signal });
+  };
+  const onFault = (error: unknown): void => {
+    faults += 1;
+    // Writing the log may be what fails: a line for each fault would be a fault for each line, and the end would never come.
+    if (faults <= FAULTS_LOGGED_MAX) log.error({ err: error }, 'Ending on an exception that nobody caught');
+    process.exitCode = 1;
+    end({ kind: 'fault', error });
+  };
+  for (const signal of signals) process.on(signal, onSignal);
+  // Rejections that nobody handles arrive here too.
+  process.on('uncaughtException', onFault);
+  return {
+    ended: promise,
+    isEnding: () => isEnding,
+    [Symbol.dispose]() {
+      for (const signal of signals) process.removeListener(signal, onSignal);
+      process.removeListener('uncaughtException', onFault);
+    },
+  };
+}
+
+/** Waits for the work, but no longer than the time. Says whether it was done. The work's fault counts as done and is logged. */
+export async function drain(
+  name: string,
+  work: Promise<unknown>,
+  deadlineMs: number,
+  log: Logger,
+): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(false), deadlineMs);
+  });
+  const done = work.then(
+    () => true,
+    (error: unknown) => {
+      log.error({ err: error, part: name }, 'A part failed while it was drained');
+      return true;
+    },
+  );
+  try {
+    const isDone = await Promise.race([done, late]);
+    if (!isDone) log.warn({ part: name, deadlineMs }, 'A part was not drained in time');
+    return isDone;
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,103 @@
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { sampledStates } from './sampled-metrics.ts';
+import type { VaultOperation, VaultRequest } from '../vault/vault.ts';
+
+/** What a scrape gets. */
+export type Exposition = { readonly contentType: string; readonly text: string };
+
+/** Provider calls and accept batches share it: a millisecond to the longest provider deadline. */
+export const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+
+/** Every deployment logs in. */
+const VAULT_SESSION: readonly VaultOperation[] = ['login', 'renew', 'lookup'];
+/** Answers whose first occurrence `rate()` must see; others begin when they come. */
+const VAULT_CODES = ['200', '403', '503', 'timeout', 'network'];
+
+/**
+ * What every deployment says of itself and of what it depends on. Labels are bounded words: never a recipient or an id,
+ * and a tenant only where the operator asks for it.
+ */
+export function createBaseMetrics(vaultOperations: readonly VaultOperation[]) {
+  const registry = new Registry();
+  const on = [registry];
+  const vaultRequests = new Counter({
+    name: 'despatch_vault_requests_total',
+    help: 'Calls to Vault by operation and HTTP status, or the reason for having none.',
+    labelNames: ['op', 'code'],
+    registers: on,
+  });
+  const vaultSeconds = new Histogram({
+    name: 'despatch_vault_request_duration_seconds',
+    help: 'Time of a call to Vault.',
+    labelNames: ['op'],
+    buckets: SECONDS,
+    registers: on,
+  });
+  const vaultTokenExpiry = new Gauge({
+    name: 'despatch_vault_token_expiry_timestamp_seconds',
+    help: 'When the Vault token ends unless it is renewed.',
+    registers: on,
+  });
+  const natsConnected = new Gauge({
+    name: 'despatch_nats_connected',
+    help: '1 while connected to NATS.',
+    registers: on,
+  });
+  const databaseSeconds = new Histogram({
+    name: 'despatch_db_query_duration_seconds',
+    help: 'Time of a database operation, the wait for a connection included.',
+    labelNames: ['op'],
+    buckets: SECONDS,
+    registers: on,
+  });
+  const databaseErrors = new Counter({
+    name: 'despatch_db_errors_total',
+    help: 'Database operations that failed.',
+    labelNames: ['op'],
+    registers: on,
+  });
+  for (const op of [...vaultOperations, ...VAULT_SESSION]) {
+    for (const code of VAULT_CODES) vaultRequests.inc({ op, code }, 0);
+    vaultSeconds.zero({ op });
+  }
+  return {
+    registry,
+    vaultRequest({ op, code, seconds }: VaultRequest): void {
+      vaultRequests.inc({ op, code });
+      vaultSeconds.observe({ op }, seconds);
+    },
+    vaultTokenExpires: (epochSeconds: number): void => vaultTokenExpiry.set(epochSeconds),
+    natsConnection: (isConnected: boolean): void => natsConnected.set(isConnected ? 1 : 0),
+    /** For `timedStore`. */
+    database: {
+      known(op: string): void {
+        databaseSeconds.zero({ op });
+        databaseErrors.inc({ op }, 0);
+      },
+      ended(op: string, seconds: number, isFailed: boolean): void {
+        databaseSeconds.observe({ op }, seconds);
+        if (isFailed) databaseErrors.inc({ op });
+      },
+    },
+    poolConnections: sampledStates(
+      registry,
+      'despatch_db_pool_connections',
+      "This process's database connections by state, as the server sees them.",
+    ),
+    publishSeconds: new Histogram({
+      name: 'despatch_publish_duration_seconds',
+      help: 'Time until JetStream acknowledged a batch of wake-ups.',
+      buckets: SECONDS,
+      registers: on,
+    }),
+    publishErrors: new Counter({
+      name: 'despatch_publish_errors_total',
+      help: 'Wake-ups without an acknowledgement; the sweep finds their messages.',
+      registers: on,
+    }),
+    expose: async (): Promise<Exposition> => ({
+      contentType: registry.contentType,
+      text: await registry.metrics(),
+    }),
+  };
+}

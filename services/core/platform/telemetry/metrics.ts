@@ -1,0 +1,255 @@
+import { Counter, Gauge, Histogram, collectDefaultMetrics, type Registry } from 'prom-client';
+import { CHANNELS, type Channel } from '#core/domain/channel.ts';
+import { FAILURE_CLASSES } from '#core/domain/failure.ts';
+import { createBaseMetrics, SECONDS } from './base-metrics.ts';
+import { sampled } from './sampled-metrics.ts';
+import { tenantCounters } from './tenant-metrics.ts';
+
+/** From a first attempt at once to a retry schedule of a day. */
+const DELIVERY_SECONDS = [
+  0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1_800, 7_200, 28_800, 86_400,
+];
+
+export const REJECTION_REASONS = ['quota', 'rate', 'validation', 'suspended', 'dependency'] as const;
+export type RejectionReason = (typeof REJECTION_REASONS)[number];
+
+/** The outcomes of an attempt; a test keeps them equal to those of the domain. */
+export const ATTEMPT_OUTCOMES = [
+  'accepted',
+  'rejected_permanent',
+  'rejected_transient',
+  'ambiguous',
+  'not_started',
+] as const;
+
+/**
+ * Why a message was given up. A class of failure tells whose fault that was; without an answer to the last call nobody
+ * knows what became of it; `worker_lost` and `adapter_fault` are ours.
+ */
+export const GIVEN_UP_REASONS = [...FAILURE_CLASSES, 'no_answer', 'worker_lost', 'adapter_fault'] as const;
+export type GivenUpReason = (typeof GIVEN_UP_REASONS)[number];
+
+export type TenantMetricsOptions = {
+  /** Tenants with series of their own. Default 0: no metric names a tenant. */
+  readonly tenantsMax?: number;
+};
+
+export type WorkerMetricsOptions = TenantMetricsOptions & {
+  /** Ids of the catalog with their channel, whose series begin at 0. */
+  readonly providers?: readonly { readonly id: string; readonly channel: Channel }[];
+};
+
+export function createApiMetrics({ tenantsMax = 0 }: TenantMetricsOptions = {}) {
+  const { registry, ...base } = createBaseMetrics(['encrypt', 'create_key']);
+  const on = [registry];
+  const requests = new Counter({
+    name: 'despatch_http_requests_total',
+    help: 'Requests answered, by route pattern.',
+    labelNames: ['method', 'route', 'code'],
+    registers: on,
+  });
+  const seconds = new Histogram({
+    name: 'despatch_http_request_duration_seconds',
+    help: 'Time from the request line to the last byte of the answer.',
+    labelNames: ['method', 'route'],
+    buckets: SECONDS,
+    registers: on,
+  });
+  const inFlight = new Gauge({
+    name: 'despatch_http_requests_in_flight',
+    help: 'Requests not answered yet.',
+    registers: on,
+  });
+  const bodiesRefused = new Counter({
+    name: 'despatch_http_bodies_refused_total',
+    help: 'Requests that no memory was left for, or for their answers, and those whose bodies came too slowly.',
+    labelNames: ['reason'],
+    registers: on,
+  });
+  for (const reason of ['memory', 'slow', 'answer']) bodiesRefused.inc({ reason }, 0);
+  const accepted = new Counter({
+    name: 'despatch_messages_accepted_total',
+    help: 'Messages that were stored and answered with 202.',
+    labelNames: ['channel'],
+    registers: on,
+  });
+  const rejected = new Counter({
+    name: 'despatch_messages_rejected_total',
+    help: 'Messages that were refused.',
+    labelNames: ['reason'],
+    registers: on,
+  });
+  for (const channel of CHANNELS) accepted.inc({ channel }, 0);
+  for (const reason of REJECTION_REASONS) rejected.inc({ reason }, 0);
+  const tenants = tenantCounters(registry, tenantsMax, {
+    accepted: {
+      name: 'despatch_tenant_messages_accepted_total',
+      help: 'Messages that were stored and answered with 202, by tenant.',
+    },
+    rejected: {
+      name: 'despatch_tenant_messages_rejected_total',
+      help: 'Messages that were refused, by tenant.',
+      label: { name: 'reason', words: REJECTION_REASONS },
+    },
+  });
+  return {
+    ...base,
+    registry,
+    /** Begins a route's series, so that its first fault is seen. */
+    routeKnown(known: { method: string; route: string; codes: readonly number[] }): void {
+      const { method, route } = known;
+      for (const code of known.codes) requests.inc({ method, route, code: String(code) }, 0);
+      seconds.zero({ method, route });
+    },
+    requestMemory: sampled(
+      registry,
+      'despatch_http_request_memory_bytes',
+      'Memory reserved for bodies of requests, and for answers that wait to be read.',
+    ),
+    bodyRefused: (reason: 'memory' | 'slow' | 'answer'): void => bodiesRefused.inc({ reason }),
+    requestStarted: (): void => inFlight.inc(),
+    requestFinished(request: { method: string; route: string; statusCode: number; seconds: number }): void {
+      const { method, route } = request;
+      inFlight.dec();
+      requests.inc({ method, route, code: String(request.statusCode) });
+      seconds.observe({ method, route }, request.seconds);
+    },
+    accepted(channel: Channel, tenantId: string): void {
+      accepted.inc({ channel });
+      tenants.accepted(tenantId);
+    },
+    /** @param tenantId null where it is not known who was refused. */
+    rejected(reason: RejectionReason, tenantId: string | null): void {
+      rejected.inc({ reason });
+      if (tenantId !== null) tenants.rejected(tenantId, reason);
+    },
+    idempotencyReplays: new Counter({
+      name: 'despatch_idempotency_replays_total',
+      help: 'Requests answered from a stored answer.',
+      registers: on,
+    }),
+  };
+}
+
+export type ApiMetrics = ReturnType<typeof createApiMetrics>;
+
+type AttemptLabels = {
+  readonly channel: Channel;
+  readonly provider: string;
+  readonly outcome: (typeof ATTEMPT_OUTCOMES)[number];
+  readonly tenantId: string;
+};
+
+export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMetricsOptions = {}) {
+  const { registry, ...base } = createBaseMetrics(['decrypt']);
+  const on = [registry];
+  const attempts = new Counter({
+    name: 'despatch_delivery_attempts_total',
+    help: 'Attempts by their outcome.',
+    labelNames: ['channel', 'provider', 'outcome'],
+    registers: on,
+  });
+  const providerSeconds = new Histogram({
+    name: 'despatch_provider_request_duration_seconds',
+    help: 'Time of a provider call.',
+    labelNames: ['provider'],
+    buckets: SECONDS,
+    registers: on,
+  });
+  const endToEndSeconds = new Histogram({
+    name: 'despatch_message_end_to_end_seconds',
+    help: 'Time from the 202 to the end of our part.',
+    labelNames: ['channel'],
+    buckets: DELIVERY_SECONDS,
+    registers: on,
+  });
+  const circuitState = new Gauge({
+    name: 'despatch_circuit_state',
+    help: 'Provider accounts whose breaker is in this state.',
+    labelNames: ['provider', 'state'],
+    registers: on,
+  });
+  for (const { id, channel } of providers) {
+    for (const outcome of ATTEMPT_OUTCOMES) attempts.inc({ channel, provider: id, outcome }, 0);
+    for (const state of ['open', 'probing']) circuitState.set({ provider: id, state }, 0);
+    providerSeconds.zero({ provider: id });
+  }
+  for (const channel of CHANNELS) endToEndSeconds.zero({ channel });
+  const givenUp = new Counter({
+    name: 'despatch_dead_letters_total',
+    help: 'Messages that a worker gave up, by the reason: after a call, or as `expired` and `no_route` without another.',
+    labelNames: ['reason'],
+    registers: on,
+  });
+  for (const reason of GIVEN_UP_REASONS) givenUp.inc({ reason }, 0);
+  const tenants = tenantCounters(registry, tenantsMax, {
+    attempted: {
+      name: 'despatch_tenant_attempts_total',
+      help: 'Attempts by their outcome, by tenant.',
+      label: { name: 'outcome', words: ATTEMPT_OUTCOMES },
+    },
+  });
+  return {
+    ...base,
+    registry,
+    attempted(message: AttemptLabels): void {
+      const { channel, provider, outcome } = message;
+      attempts.inc({ channel, provider, outcome });
+      tenants.attempted(message.tenantId, outcome);
+    },
+    givenUp: (reason: GivenUpReason): void => givenUp.inc({ reason }),
+    providerSeconds,
+    endToEndSeconds,
+    circuitState,
+    firstAttemptSeconds: new Histogram({
+      name: 'despatch_time_to_first_attempt_seconds',
+      help: 'Time from the 202 to the first provider call.',
+      buckets: DELIVERY_SECONDS,
+      registers: on,
+    }),
+    consumerRedeliveries: new Counter({
+      name: 'despatch_consumer_redeliveries_total',
+      help: 'Wake-ups that came again without an acknowledgement.',
+      registers: on,
+    }),
+    inFlight: sampled(registry, 'despatch_worker_in_flight', 'Claimed messages in this process.'),
+    backlog: sampled(
+      registry,
+      'despatch_backlog_messages',
+      'Messages accepted and not finished, of all tenants; every worker shows the same.',
+    ),
+    oldestDue: sampled(
+      registry,
+      'despatch_oldest_due_seconds',
+      'For how long the message that waits longest could have been worked on; every worker shows the same.',
+    ),
+    consumerPending: sampled(registry, 'despatch_consumer_pending', 'Wake-ups that no worker has.'),
+    consumerAckPending: sampled(registry, 'despatch_consumer_ack_pending', 'Wake-ups that workers hold.'),
+    credentialsAutonomy: sampled(
+      registry,
+      'despatch_credentials_autonomy_seconds',
+      'For how long the provider accounts in use can go on without Vault.',
+    ),
+  };
+}
+
+export type WorkerMetrics = ReturnType<typeof createWorkerMetrics>;
+
+/** Adds the process's own metrics, event-loop lag among them, and which build runs. */
+export function collectProcessMetrics(
+  metrics: { readonly registry: Registry },
+  build: { readonly component: 'api' | 'worker' | 'controller'; readonly version: string },
+): void {
+  collectDefaultMetrics({ register: metrics.registry });
+  // Sums of gauges that are there by type as well, under names that Prometheus keeps for counters.
+  for (const kind of ['handles', 'requests', 'resources']) {
+    metrics.registry.removeSingleMetric(`nodejs_active_${kind}_total`);
+  }
+  new Gauge({
+    name: 'despatch_build_info',
+    help: 'Always 1; the labels name the build.',
+    // The component tells our processes from others that name their metrics as every controller does.
+    labelNames: ['component', 'version', 'node'],
+    registers: [metrics.registry],
+  }).set({ component: build.component, version: build.version, node: process.version }, 1);
+}

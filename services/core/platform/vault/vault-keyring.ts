@@ -1,0 +1,99 @@
+import { z } from 'zod';
+import { bindingText } from '#core/domain/binding.ts';
+import type { TenantId } from '#core/domain/ids.ts';
+import { KeyringError, type Keyring, type VaultConfig } from './keyring.ts';
+import type { Logger } from '../telemetry/logger.ts';
+import { createVaultTransport, type VaultAnswer, type VaultOperation, type VaultRequest } from './vault.ts';
+import { openVaultSession } from './vault-session.ts';
+
+export type VaultKeyringOptions = {
+  readonly config: VaultConfig;
+  readonly log: Logger;
+  /** One call as a whole. Default 5 s. */
+  readonly deadlineMs?: number;
+  readonly onRequest?: (request: VaultRequest) => void;
+  readonly onTokenExpiry?: (epochSeconds: number) => void;
+};
+
+const Encrypted = z.object({ data: z.object({ ciphertext: z.string().min(1) }) });
+const Decrypted = z.object({ data: z.object({ plaintext: z.base64() }) });
+
+/**
+ * One derived transit key per tenant; the binding is the derivation context, so Vault itself refuses a ciphertext that
+ * was moved to another row. Logs in in the background. For `encrypt`, a tenant without a key is `refused`: only someone
+ * who may read keys could tell the two apart.
+ * @throws when the certificate file cannot be read.
+ */
+export function openVaultKeyring(options: VaultKeyringOptions): Keyring {
+  const {
+    config,
+    log,
+    deadlineMs = 5_000,
+    onRequest = () => undefined,
+    onTokenExpiry = () => undefined,
+  } = options;
+  const call = createVaultTransport({ config, deadlineMs, onRequest });
+  const session = openVaultSession({ auth: config.auth, call, log, onTokenExpiry });
+
+  const post = async (
+    op: VaultOperation,
+    verb: string,
+    tenantId: TenantId,
+    body: Record<string, unknown>,
+  ) => {
+    const path = `${config.transitMount}/${verb}/${config.keyPrefix}${tenantId}`;
+    const answer = await session.withToken((token) => call({ op, method: 'POST', path, body, token }));
+    if (answer.status !== 200) throw toKeyringError(op, answer);
+    return answer.body;
+  };
+
+  return {
+    async encrypt(binding, plaintext) {
+      const body = {
+        context: contextOf(bindingText(binding)),
+        plaintext: Buffer.from(plaintext).toString('base64'),
+      };
+      const answer = Encrypted.safeParse(await post('encrypt', 'encrypt', binding.tenantId, body));
+      if (!answer.success) throw new KeyringError('unavailable', 'Vault gave no ciphertext');
+      return answer.data.data.ciphertext;
+    },
+    async decrypt(binding, ciphertext) {
+      if (!ciphertext.startsWith('vault:v'))
+        throw new KeyringError('corrupt', 'the ciphertext is not one of Vault');
+      const body = { context: contextOf(bindingText(binding)), ciphertext };
+      const answer = Decrypted.safeParse(await post('decrypt', 'decrypt', binding.tenantId, body));
+      if (!answer.success) throw new KeyringError('unavailable', 'Vault gave no plaintext');
+      return Buffer.from(answer.data.data.plaintext, 'base64');
+    },
+    async ensureKey(tenantId) {
+      // Vault leaves a key that exists as it is.
+      const kind = { type: 'aes256-gcm96', derived: true, convergent_encryption: false, exportable: false };
+      await post('create_key', 'keys', tenantId, kind);
+    },
+    isUsable: session.isLoggedIn,
+    async [Symbol.asyncDispose]() {
+      session[Symbol.dispose]();
+    },
+  };
+}
+
+function contextOf(text: string): string {
+  return Buffer.from(text).toString('base64');
+}
+
+/** What Vault's refusal means for the one who asked. */
+export function toKeyringError(op: VaultOperation, { status, error }: VaultAnswer): KeyringError {
+  if (status === 403) return new KeyringError('refused', `Vault refused to ${op}`);
+  if (status === 400 && error.includes('key not found'))
+    return new KeyringError('key_missing', 'the tenant has no key');
+  // Vault answers 400 to everything that is wrong with a ciphertext: damage, another context, a version cut off.
+  if (status === 400)
+    return new KeyringError(
+      op === 'decrypt' || op === 'rewrap' ? 'corrupt' : 'refused',
+      `Vault could not ${op}`,
+    );
+  return new KeyringError(
+    'unavailable',
+    status === 0 ? `Vault gave no answer: ${error}` : `Vault answered ${status}`,
+  );
+}

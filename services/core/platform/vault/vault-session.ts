@@ -1,0 +1,196 @@
+import { readFile } from 'node:fs/promises';
+import { z } from 'zod';
+import { KeyringError, type VaultAuth } from './keyring.ts';
+import type { Logger } from '../telemetry/logger.ts';
+import { retryDelayMs } from '../process/pause.ts';
+import type { VaultAnswer, VaultTransport } from './vault.ts';
+
+export type VaultSession = Disposable & {
+  /** Makes one call with a valid token; after a 403 once more with a new one. @throws KeyringError `unavailable` without a login. */
+  readonly withToken: (send: (token: string) => Promise<VaultAnswer>) => Promise<VaultAnswer>;
+  readonly isLoggedIn: () => boolean;
+};
+
+export type VaultSessionOptions = {
+  readonly auth: VaultAuth;
+  readonly call: VaultTransport;
+  readonly log: Logger;
+  /** Seconds since the epoch at which the token ends; Infinity for one that never does. */
+  readonly onTokenExpiry: (epochSeconds: number) => void;
+};
+
+type Token = {
+  readonly text: string;
+  readonly expiresAt: number;
+  /** Life at login, in milliseconds. */
+  readonly ttlMs: number;
+  readonly isRenewable: boolean;
+};
+
+/** A refused call makes a new login at most this often, so that a policy that says no causes no storm of logins. */
+const RELOGIN_AFTER_REFUSAL_MS = 5_000;
+
+const Auth = z.object({
+  auth: z.object({ client_token: z.string().min(1), lease_duration: z.number(), renewable: z.boolean() }),
+});
+const Lookup = z.object({ data: z.object({ ttl: z.number(), renewable: z.boolean().optional() }) });
+const Renewal = z.object({ auth: z.object({ lease_duration: z.number(), renewable: z.boolean() }) });
+
+/**
+ * Keeps a Vault token alive: renews at two thirds of its life, logs in again where it cannot be renewed (batch tokens,
+ * maximum age reached) and after a refusal. All waiting callers share one login; failed logins back off.
+ */
+export function openVaultSession({ auth, call, log, onTokenExpiry }: VaultSessionOptions): VaultSession {
+  let token: Token | undefined;
+  let loggingIn: Promise<Token> | undefined;
+  let failures = 0;
+  let notBefore = 0;
+  let refusedAt = -Infinity;
+  let timer: NodeJS.Timeout | undefined;
+  let isDisposed = false;
+
+  const schedule = (delayMs: number, work: () => Promise<unknown>): void => {
+    clearTimeout(timer);
+    if (isDisposed) return;
+    // Node fires at once for delays above 2^31 - 1.
+    timer = setTimeout(() => void work().catch(() => undefined), Math.min(delayMs, 2 ** 31 - 1));
+    timer.unref();
+  };
+
+  const take = (next: Token): void => {
+    token = next;
+    onTokenExpiry(next.expiresAt / 1_000);
+    const leftMs = next.expiresAt - Date.now();
+    if (Number.isFinite(leftMs)) schedule((leftMs * 2) / 3, refresh);
+  };
+
+  const logIn = async (): Promise<Token> => {
+    const answer = await authenticate(auth, call);
+    if ('error' in answer) {
+      failures += 1;
+      const delayMs = retryDelayMs(failures);
+      notBefore = Date.now() + delayMs;
+      schedule(delayMs, freshToken);
+      log.warn({ method: auth.method, failures, reason: answer.error }, 'Could not log in to Vault');
+      throw new KeyringError('unavailable', 'not logged in to Vault');
+    }
+    if (failures > 0) log.info({ method: auth.method }, 'Logged in to Vault again');
+    failures = 0;
+    take(answer);
+    return answer;
+  };
+
+  const freshToken = (): Promise<Token> => {
+    loggingIn ??= logIn().finally(() => {
+      loggingIn = undefined;
+    });
+    return loggingIn;
+  };
+
+  const refresh = async (): Promise<void> => {
+    const current = token;
+    if (current === undefined || !current.isRenewable) return void (await freshToken());
+    const { body } = await call({
+      op: 'renew',
+      method: 'POST',
+      path: 'auth/token/renew-self',
+      token: current.text,
+    });
+    const renewed = Renewal.safeParse(body).data?.auth;
+    // Near its maximum age Vault renews for less and less; a new token lasts longer.
+    if (renewed === undefined || renewed.lease_duration * 1_000 < current.ttlMs / 2)
+      return void (await freshToken());
+    // A login in the meantime brought a newer one.
+    if (token !== current) return;
+    take({ ...current, expiresAt: expiry(renewed.lease_duration), isRenewable: renewed.renewable });
+  };
+
+  const currentToken = async (): Promise<Token> => {
+    if (token !== undefined && token.expiresAt > Date.now()) return token;
+    if (loggingIn === undefined && Date.now() < notBefore)
+      throw new KeyringError('unavailable', 'not logged in to Vault');
+    return freshToken();
+  };
+
+  void freshToken().catch(() => undefined);
+
+  return {
+    isLoggedIn: () => token !== undefined && token.expiresAt > Date.now(),
+    async withToken(send) {
+      const used = await currentToken();
+      const answer = await send(used.text);
+      if (answer.status !== 403) return answer;
+      // Someone else may have logged in while the answer was under way.
+      if (token === used) {
+        if (Date.now() - refusedAt < RELOGIN_AFTER_REFUSAL_MS) return answer;
+        refusedAt = Date.now();
+        token = undefined;
+      }
+      const next = await currentToken();
+      return send(next.text);
+    },
+    [Symbol.dispose]() {
+      isDisposed = true;
+      clearTimeout(timer);
+    },
+  };
+}
+
+async function authenticate(
+  auth: VaultAuth,
+  call: VaultTransport,
+): Promise<Token | { readonly error: string }> {
+  if (auth.method === 'token') return lookUp(auth, call);
+  const request = await loginRequest(auth);
+  if ('error' in request) return request;
+  const answer = await call({ op: 'login', method: 'POST', ...request });
+  const parsed = Auth.safeParse(answer.body);
+  if (!parsed.success) return { error: answer.error === '' ? `status ${answer.status}` : answer.error };
+  const { client_token: text, lease_duration: seconds, renewable } = parsed.data.auth;
+  return toToken(text, seconds, renewable);
+}
+
+async function lookUp(
+  auth: Extract<VaultAuth, { method: 'token' }>,
+  call: VaultTransport,
+): Promise<Token | { readonly error: string }> {
+  const text = auth.tokenFile === undefined ? auth.token.reveal() : await readSecretFile(auth.tokenFile);
+  if (text === null) return { error: 'the token file cannot be read' };
+  const answer = await call({ op: 'lookup', method: 'GET', path: 'auth/token/lookup-self', token: text });
+  const parsed = Lookup.safeParse(answer.body);
+  if (!parsed.success) return { error: answer.error === '' ? `status ${answer.status}` : answer.error };
+  return toToken(text, parsed.data.data.ttl, parsed.data.data.renewable ?? false);
+}
+
+type LoginRequest = { readonly path: string; readonly body: Readonly<Record<string, unknown>> };
+
+async function loginRequest(
+  auth: Exclude<VaultAuth, { method: 'token' }>,
+): Promise<LoginRequest | { readonly error: string }> {
+  const path = `auth/${auth.mount}/login`;
+  if (auth.method === 'kubernetes') {
+    const jwt = await readSecretFile(auth.tokenFile);
+    return jwt === null
+      ? { error: 'the service account token cannot be read' }
+      : { path, body: { role: auth.role, jwt } };
+  }
+  const secretId =
+    auth.secretIdFile === undefined ? auth.secretId.reveal() : await readSecretFile(auth.secretIdFile);
+  if (secretId === null) return { error: 'the secret id file cannot be read' };
+  return { path, body: { role_id: auth.roleId, secret_id: secretId } };
+}
+
+/** Mounted tokens are rotated under us, so they are read at each login. */
+async function readSecretFile(file: string): Promise<string | null> {
+  const text = await readFile(file, 'utf8').catch(() => '');
+  return text.trim() === '' ? null : text.trim();
+}
+
+function toToken(text: string, seconds: number, isRenewable: boolean): Token {
+  return { text, expiresAt: expiry(seconds), ttlMs: seconds * 1_000, isRenewable };
+}
+
+/** A life of zero means a token without end, such as the root token. */
+function expiry(seconds: number): number {
+  return seconds === 0 ? Infinity : Date.now() + seconds * 1_000;
+}

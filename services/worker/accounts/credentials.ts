@@ -1,0 +1,158 @@
+import { LRUCache } from 'lru-cache';
+import { providerSecretBinding } from '#core/domain/binding.ts';
+import type { TenantId } from '#core/domain/ids.ts';
+import type { KeyDecrypter, KeyringError } from '#core/platform/vault/keyring.ts';
+
+export type CredentialRequest = {
+  readonly tenantId: TenantId;
+  readonly accountId: string;
+  readonly secretVersion: number;
+  readonly ciphertext: string;
+};
+
+export type CredentialResult =
+  /** The parsed JSON of the account's secrets; the provider's own schema gives it a type. */
+  | { readonly ok: true; readonly secrets: unknown }
+  /** `unavailable`: ask again later, nothing is lost. `missing`: the secret is gone for good or unreadable. */
+  | { readonly ok: false; readonly reason: 'unavailable' | 'missing' };
+
+export type Credentials = {
+  /** Never rejects. All who ask for one secret at a time share one call to the keyring. */
+  readonly get: (request: CredentialRequest) => Promise<CredentialResult>;
+  /** Forgets an account's secrets, also those that are being fetched. */
+  readonly invalidate: (accountId: string) => void;
+  /** For how long the accounts used in the last five minutes can go on without the keyring; null without any. */
+  readonly autonomySeconds: () => number | null;
+};
+
+export type CredentialsOptions = {
+  readonly decrypter: KeyDecrypter;
+  /** Accounts kept. */
+  readonly entriesMax: number;
+  /** How long a secret is used before the keyring is asked again, give or take a fifth. */
+  readonly ttlMs: number;
+  /** How much longer it is used while the keyring cannot be reached. Default one hour. */
+  readonly staleMsMax?: number;
+  readonly now?: () => number;
+  readonly random?: () => number;
+};
+
+type Entry = {
+  readonly secretVersion: number;
+  held?: { readonly secrets: unknown; readonly freshUntil: number; readonly staleUntil: number };
+  loading?: Promise<CredentialResult>;
+  /** Why the last call failed, believed until `retryAt`. */
+  failure?: { readonly reason: 'unavailable' | 'missing'; readonly retryAt: number };
+  failures: number;
+  usedAt: number;
+};
+
+const STALE_MS_DEFAULT = 3_600_000;
+const RETRY_MS_MIN = 1_000;
+const RETRY_MS_MAX = 5_000;
+/** A call that could go on with the secret it has does not wait longer than this for a fresh one. */
+const REFRESH_WAIT_MS = 250;
+const ACTIVE_MS = 300_000;
+
+/** Decrypted provider secrets, in this process's memory only, bounded in number and time. */
+export function createCredentials(options: CredentialsOptions): Credentials {
+  const { decrypter, entriesMax, ttlMs, staleMsMax = STALE_MS_DEFAULT } = options;
+  const { now = Date.now, random = Math.random } = options;
+  const entries = new LRUCache<string, Entry>({ max: entriesMax });
+
+  const entryOf = ({ accountId, secretVersion }: CredentialRequest): Entry => {
+    const known = entries.get(accountId);
+    if (known?.secretVersion === secretVersion) return known;
+    const entry: Entry = { secretVersion, failures: 0, usedAt: now() };
+    entries.set(accountId, entry);
+    return entry;
+  };
+
+  const load = async (entry: Entry, request: CredentialRequest): Promise<CredentialResult> => {
+    const result = await decryptSecrets(decrypter, request);
+    delete entry.loading;
+    if (result.ok) {
+      const freshUntil = now() + ttlMs * (0.8 + 0.4 * random());
+      entry.held = { secrets: result.secrets, freshUntil, staleUntil: freshUntil + staleMsMax };
+      entry.failures = 0;
+      delete entry.failure;
+      return result;
+    }
+    // A destroyed key ends the use of what it protected.
+    if (result.reason === 'missing') delete entry.held;
+    const waitMs =
+      Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** Math.min(entry.failures, 8)) * (0.8 + 0.2 * random());
+    entry.failure = { reason: result.reason, retryAt: now() + Math.max(RETRY_MS_MIN, waitMs) };
+    entry.failures += 1;
+    return heldResult(entry, now()) ?? result;
+  };
+
+  return {
+    async get(request) {
+      const entry = entryOf(request);
+      const time = now();
+      entry.usedAt = time;
+      if (entry.held !== undefined && time < entry.held.freshUntil)
+        return { ok: true, secrets: entry.held.secrets };
+      const held = heldResult(entry, time);
+      if (entry.failure !== undefined && time < entry.failure.retryAt) {
+        return held ?? { ok: false, reason: entry.failure.reason };
+      }
+      entry.loading ??= load(entry, request);
+      return held === null ? entry.loading : firstOf(entry.loading, held);
+    },
+    invalidate(accountId) {
+      entries.delete(accountId);
+    },
+    autonomySeconds() {
+      const time = now();
+      let leastMs: number | null = null;
+      for (const [accountId, { held, usedAt }] of entries.entries()) {
+        if (held === undefined) continue;
+        // Nobody came for it in all that time: a plaintext is not kept for its own sake.
+        if (time >= held.staleUntil) entries.delete(accountId);
+        else if (time - usedAt <= ACTIVE_MS) leastMs = Math.min(leastMs ?? Infinity, held.staleUntil - time);
+      }
+      return leastMs === null ? null : leastMs / 1_000;
+    },
+  };
+}
+
+function heldResult({ held }: Entry, time: number): CredentialResult | null {
+  return held !== undefined && time < held.staleUntil ? { ok: true, secrets: held.secrets } : null;
+}
+
+async function decryptSecrets(
+  decrypter: KeyDecrypter,
+  request: CredentialRequest,
+): Promise<CredentialResult> {
+  const { tenantId, accountId, ciphertext } = request;
+  let plaintext: Uint8Array;
+  try {
+    plaintext = await decrypter.decrypt(providerSecretBinding(tenantId, accountId), ciphertext);
+  } catch (error) {
+    const code = (error as KeyringError | null)?.code;
+    // A refusal is the operator's to mend, so messages wait as they do in an outage.
+    return { ok: false, reason: code === 'key_missing' || code === 'corrupt' ? 'missing' : 'unavailable' };
+  }
+  try {
+    return { ok: true, secrets: JSON.parse(Buffer.from(plaintext).toString('utf8')) as unknown };
+  } catch {
+    return { ok: false, reason: 'missing' };
+  } finally {
+    plaintext.fill(0);
+  }
+}
+
+/** The fresh result if it comes soon, else the one that is held. */
+async function firstOf(fresh: Promise<CredentialResult>, held: CredentialResult): Promise<CredentialResult> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<CredentialResult>((resolve) => {
+    timer = setTimeout(() => resolve(held), REFRESH_WAIT_MS);
+  });
+  try {
+    return await Promise.race([fresh, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

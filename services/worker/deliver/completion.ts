@@ -1,0 +1,66 @@
+import type { AttemptOutcome } from '#core/domain/outcome.ts';
+import type { Settlement, StoredFailure } from '#core/domain/settle.ts';
+import type { Json } from '#core/platform/postgres/postgres.ts';
+import type { ClaimedMessage, Completion } from '#core/store/deliveries.ts';
+
+/**
+ * The row that records how an attempt ended and what follows. Times are given as delays from `now`: only the
+ * database's clock decides when something is due.
+ */
+export function toCompletion(
+  message: ClaimedMessage,
+  outcome: AttemptOutcome,
+  next: Settlement,
+  now: number,
+): Completion {
+  const failure = 'failure' in outcome ? outcome.failure : undefined;
+  return {
+    id: message.id,
+    purge_on: message.purgeOn,
+    seq: message.seq,
+    tenant_id: message.tenantId,
+    attempt: message.attempt,
+    outcome: outcome.kind,
+    outcome_reason: outcome.kind === 'not_started' ? outcome.reason : failure?.code,
+    failure,
+    http_status: httpStatusOf(outcome),
+    provider_message_id: outcome.kind === 'accepted' ? (outcome.providerMessageId ?? undefined) : undefined,
+    sent_from: outcome.kind === 'accepted' && message.sender === null ? outcome.sender : undefined,
+    status: next.status,
+    reason: next.reason ?? undefined,
+    failure_shown: next.failure ?? undefined,
+    next_attempt_ms: next.nextAttemptAt === null ? undefined : Math.max(0, next.nextAttemptAt - now),
+    retries: next.retries,
+    ambiguous: next.ambiguous,
+    provider_waits: next.providerWaits,
+    duplicate_risk: next.duplicateRisk,
+    final: next.final,
+    await_ms: next.awaitUntil === null ? undefined : next.awaitUntil - now,
+    receipts: next.receipts.length === 0 ? undefined : next.receipts,
+    discard: message.discard,
+  };
+}
+
+/**
+ * The same end without anything that a provider chose, for a row that the database refuses: what happened counts more
+ * than the words for it.
+ */
+export function withoutVendorWords(row: Completion): Completion {
+  return {
+    ...row,
+    provider_message_id: undefined,
+    failure: bare(row.failure),
+    failure_shown: bare(row.failure_shown),
+  };
+}
+
+function bare(failure: Completion['failure']): Completion['failure'] {
+  if (failure === undefined) return undefined;
+  const { class: group, code, retryable } = failure as StoredFailure & Record<string, Json>;
+  return { class: group, code, ...(retryable === undefined ? {} : { retryable }) };
+}
+
+function httpStatusOf(outcome: AttemptOutcome): number | undefined {
+  if (outcome.kind === 'not_started') return undefined;
+  return outcome.kind === 'accepted' ? outcome.httpStatus : outcome.failure.httpStatus;
+}

@@ -1,0 +1,167 @@
+import type { OutboundMessage } from '#core/domain/content.ts';
+import { isProviderFault, type Failure } from '#core/domain/failure.ts';
+import type { AttemptOutcome, Outcome } from '#core/domain/outcome.ts';
+import type { ClaimedMessage } from '#core/store/deliveries.ts';
+import type { AnyProvider, ProviderContext } from '#providers/provider.ts';
+import type { ProviderCall } from '#providers/context.ts';
+import { contentRefusal } from '#providers/content-limits.ts';
+import { simulatorFor } from '#providers/registry.ts';
+import { withSpan } from '#core/platform/telemetry/telemetry.ts';
+import type { Account, Accounts } from '../accounts/accounts.ts';
+import type { Breakers } from '../accounts/breakers.ts';
+import type { Contents } from './contents.ts';
+
+export type DeliverDeps = {
+  readonly accounts: Accounts;
+  readonly contents: Contents;
+  readonly breakers: Breakers;
+  readonly contextOf: (call: ProviderCall) => ProviderContext;
+  /** Total time of one provider call in milliseconds. */
+  readonly deadlineMs: number;
+  /** A bug in an adapter; the attempt is then ambiguous. */
+  readonly onAdapterFault: (provider: string, error: unknown, message: ClaimedMessage) => void;
+  readonly now: () => number;
+  /** True once the process is going down: no call is begun any more. */
+  readonly isStopping: () => boolean;
+};
+
+export type Delivered = {
+  readonly outcome: AttemptOutcome;
+  readonly provider: AnyProvider | undefined;
+  /** Time of the provider call alone; undefined when none was made. */
+  readonly callMs?: number;
+};
+
+/** Makes the one provider call of a claimed attempt. Never throws: every way it can end is an outcome. */
+export function createDeliver(deps: DeliverDeps): (message: ClaimedMessage) => Promise<Delivered> {
+  return (message) => deliver(message, deps);
+}
+
+async function deliver(message: ClaimedMessage, deps: DeliverDeps): Promise<Delivered> {
+  if (deps.isStopping()) return { outcome: { kind: 'not_started', reason: 'shutdown' }, provider: undefined };
+  const found = await accountOf(message, deps.accounts);
+  if ('outcome' in found) return { outcome: found.outcome, provider: undefined };
+  const loaded = await deps.contents.load(message);
+  if (loaded.kind !== 'ready')
+    return { outcome: withoutContent(loaded.kind), provider: found.account.provider };
+  try {
+    return await deliverLoaded({ ...message, content: loaded.content }, found.account, deps);
+  } finally {
+    loaded.release();
+  }
+}
+
+function withoutContent(kind: 'unavailable' | 'gone'): AttemptOutcome {
+  return kind === 'unavailable'
+    ? { kind: 'not_started', reason: 'content_unavailable' }
+    : { kind: 'rejected_permanent', failure: { class: 'unknown', code: 'content_deleted' } };
+}
+
+async function deliverLoaded(
+  message: ClaimedMessage,
+  account: Account,
+  deps: DeliverDeps,
+): Promise<Delivered> {
+  const refusal = contentRefusal(account.provider, message.content);
+  if (refusal !== undefined) return { outcome: refusal, provider: account.provider };
+  // What a simulator answers is the recipient's choice, and says nothing about an account.
+  const isSimulated = account.provider === simulatorFor(message.channel);
+  const accountId = isSimulated ? null : message.providerId;
+  if (accountId !== null && !mayCall(message, accountId, deps.breakers)) {
+    return { outcome: { kind: 'not_started', reason: 'breaker_open' }, provider: account.provider };
+  }
+  const started = performance.now();
+  const outcome = await withSpan(`send ${account.provider.id}`, { kind: 'client' }, () =>
+    call(message, account, deps),
+  );
+  if (accountId !== null) tellBreaker(accountId, outcome, deps.breakers);
+  return { outcome, provider: account.provider, callMs: performance.now() - started };
+}
+
+/** An account whose credential is refused is only probed. */
+function mayCall(message: ClaimedMessage, accountId: string, breakers: Breakers): boolean {
+  const invalid = message.providerStatus === 'invalid';
+  if (invalid && breakers.health(accountId) === 'healthy') breakers.open(accountId);
+  return breakers.enter(accountId, message.provider) !== 'blocked';
+}
+
+function tellBreaker(accountId: string, outcome: Outcome, breakers: Breakers): void {
+  const refused = outcome.kind === 'rejected_transient' && outcome.failure.class === 'auth_or_config';
+  // A refused probe is no sign of recovery, though the provider itself answered.
+  if (refused && breakers.health(accountId) !== 'healthy') breakers.open(accountId);
+  else breakers.note(accountId, isFault(outcome));
+}
+
+async function accountOf(
+  message: ClaimedMessage,
+  accounts: Accounts,
+): Promise<{ account: Account } | { outcome: AttemptOutcome }> {
+  if (message.providerId === null || message.providerVersion === null) {
+    return {
+      account: {
+        id: 'test',
+        provider: simulatorFor(message.channel),
+        version: 0,
+        config: {},
+        secrets: {},
+        row: null,
+      },
+    };
+  }
+  const found = await accounts.get(message.providerId, message.providerVersion);
+  switch (found.kind) {
+    case 'ready':
+      return { account: found.account };
+    case 'unavailable':
+      return { outcome: { kind: 'not_started', reason: 'credentials_unavailable' } };
+    case 'unusable':
+      return {
+        outcome: { kind: 'rejected_transient', failure: { class: 'auth_or_config', code: found.code } },
+      };
+  }
+}
+
+async function call(message: ClaimedMessage, account: Account, deps: DeliverDeps): Promise<Outcome> {
+  const abort = new AbortController();
+  const timer = setTimeout(() => abort.abort(), deps.deadlineMs);
+  try {
+    const context = deps.contextOf({
+      providerId: account.provider.id,
+      accountId: account.id,
+      version: account.version,
+      signal: abort.signal,
+    });
+    return await account.provider.send(
+      toOutbound(message) as never,
+      { config: account.config, secrets: account.secrets } as never,
+      context,
+    );
+  } catch (error) {
+    deps.onAdapterFault(account.provider.id, error, message);
+    return { kind: 'ambiguous', failure: ADAPTER_FAULT };
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+const ADAPTER_FAULT: Failure = { class: 'unknown', code: 'adapter_fault' };
+
+function isFault(outcome: Outcome): boolean {
+  return (
+    outcome.kind === 'ambiguous' ||
+    (outcome.kind === 'rejected_transient' && isProviderFault(outcome.failure.class))
+  );
+}
+
+function toOutbound(message: ClaimedMessage): OutboundMessage {
+  return {
+    id: message.id,
+    channel: message.channel,
+    to: message.address,
+    ...(message.sender === null ? {} : { from: message.sender }),
+    expiresAt: message.expiresAt.getTime(),
+    attempt: message.attempt,
+    // The api validated the content for this very channel before it was stored.
+    content: message.content,
+  } as OutboundMessage;
+}

@@ -1,0 +1,295 @@
+import { randomBytes } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { openPostgres, type Postgres } from '#core/platform/postgres/postgres.ts';
+import { secret } from '#core/domain/secret.ts';
+import { acceptBatch, acceptRow, moveSuspension, seedTenant } from '#test/support/seed.ts';
+import { testDatabase } from '#test/support/servers.ts';
+
+async function setup() {
+  const stack = new AsyncDisposableStack();
+  const database = stack.use(await testDatabase());
+  const open = (url: string): Postgres =>
+    stack.use(
+      openPostgres({ url: secret(url), poolMax: 8, statementTimeoutMs: 10_000, applicationName: 'test' }),
+    );
+  return {
+    admin: open(database.superuserUrl).sql,
+    /** Two pools stand for two api processes. */
+    api: open(database.apiUrl).sql,
+    otherApi: open(database.apiUrl).sql,
+    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+  };
+}
+
+const hex = () => randomBytes(32).toString('hex');
+const verdicts = (rows: readonly { verdict: string }[]) => rows.map((row) => row.verdict);
+const count = (rows: readonly { verdict: string }[], verdict: string) =>
+  rows.filter((row) => row.verdict === verdict).length;
+
+describe('acceptance', () => {
+  test('an accepted message, its state and its due time are one commit', async () => {
+    await using b = await setup();
+    const tenant = await seedTenant(b.admin);
+    const [verdict] = await acceptBatch(b.api, [acceptRow(tenant)]);
+    expect(verdict?.verdict).toBe('accepted');
+    const [row] =
+      await b.admin`select s.status, d.due_at - m.enqueued_at > interval '4 seconds' as later, m.purge_on::text
+      from despatch.messages m join despatch.message_states s using (id, purge_on) join despatch.due d on d.seq = m.seq`;
+    expect(row).toMatchObject({ status: 'queued', later: true, purge_on: verdict?.purge_on });
+  });
+
+  test.each([
+    ['behind', -3_600_000],
+    ['ahead', 3_600_000],
+  ])(
+    'a lifetime is counted by the database, also for an api whose clock is an hour %s',
+    async (_, offsetMs) => {
+      await using b = await setup();
+      const tenant = await seedTenant(b.admin);
+      const now = Date.now() + offsetMs;
+      const row = acceptRow(tenant, {
+        enqueued_at: new Date(now).toISOString(),
+        expires_at: new Date(now + 600_000).toISOString(),
+        lifetime_ms: 600_000,
+      });
+      await acceptBatch(b.api, [row]);
+      const [state] = await b.admin`
+      select extract(epoch from expires_at - now())::float8 as seconds from despatch.message_states`;
+      expect(state?.['seconds']).toBeGreaterThan(590);
+      expect(state?.['seconds']).toBeLessThanOrEqual(600);
+    },
+  );
+
+  test('retention ends on a Monday, never before its time and less than a week after it', async () => {
+    await using b = await setup();
+    const rows = await b.admin<{ accepted: Date; n: number; purge_on: string; served: string[] }[]>`
+      select d as accepted, n, purge_on, array(select to_char(today, 'YYYY-MM-DD')
+        from generate_series(purge_on - 1, purge_on, interval '1 day') today
+        where despatch.has_served('messages', purge_on, today::date)) as served
+      from generate_series('2026-01-01T00:00:00Z'::timestamptz, '2026-03-01', interval '5 hours 59 minutes') d,
+      unnest(array[1, 7, 30, 90]) n, despatch.purge_day(d, n) purge_on`;
+    for (const row of rows) {
+      const dropped = new Date(`${row.purge_on}T00:00:00Z`);
+      const promised = row.accepted.getTime() + row.n * 86_400_000;
+      expect(dropped.getUTCDay()).toBe(1);
+      expect(dropped.getTime()).toBeGreaterThanOrEqual(promised);
+      expect(dropped.getTime()).toBeLessThan(promised + 7 * 86_400_000);
+      expect(row.served).toEqual([row.purge_on]);
+    }
+  });
+
+  test('exactly the daily limit passes whatever the concurrency and the number of processes', async () => {
+    await using b = await setup();
+    const tenant = await seedTenant(b.admin);
+    const row = () => acceptRow(tenant, { messages_per_day: 100 });
+    const batches = await Promise.all(
+      Array.from({ length: 40 }, (_, i) =>
+        acceptBatch(i % 2 === 0 ? b.api : b.otherApi, [row(), row(), row(), row(), row()]),
+      ),
+    );
+    expect(count(batches.flat(), 'accepted')).toBe(100);
+    expect(count(batches.flat(), 'daily_limit_reached')).toBe(100);
+    const [stored] = await b.admin`select count(*) as n from despatch.messages`;
+    expect(stored?.['n']).toBe(100);
+  });
+
+  test('a daily refusal names the seconds to midnight UTC', async () => {
+    await using b = await setup();
+    const tenant = await seedTenant(b.admin);
+    const [refused] = await acceptBatch(b.api, [acceptRow(tenant, { messages_per_day: 0 })]);
+    const toMidnight = Math.ceil((Date.UTC(2999, 0, 1) - Date.now()) / 1000) % 86_400;
+    expect(Math.abs((refused?.retry_after ?? 0) - toMidnight)).toBeLessThanOrEqual(2);
+  });
+
+  test('exactly a minute of requests passes in a burst over two processes, and refused ones do not count', async () => {
+    await using b = await setup();
+    const tenant = await seedTenant(b.admin);
+    const row = () => acceptRow(tenant, { rate_per_minute: 30 });
+    const batches = await Promise.all(
+      Array.from({ length: 30 }, (_, i) =>
+        acceptBatch(i % 2 === 0 ? b.api : b.otherApi, [row(), row(), row()]),
+      ),
+    );
+    expect(count(batches.flat(), 'accepted')).toBe(30);
+    const refused = batches.flat().filter((verdict) => verdict.verdict === 'rate_limited');
+    expect(refused).toHaveLength(60);
+    for (const verdict of refused) expect(verdict.retry_after).toSatisfy((s: number) => s >= 1 && s <= 61);
+    const [usage] =
+      await b.admin`select used from despatch.tenant_usage where tenant_id = ${tenant.tenantId}`;
+    expect(usage?.['used']).toBe(30);
+  });
+
+  test('a rolling minute never holds more than the limit, and frees places as old requests leave it', async () => {
+    await using b = await setup();
+    const tenant = await seedTenant(b.admin);
+    await acceptBatch(b.api, [
+      acceptRow(tenant, { rate_per_minute: 2 }),
+      acceptRow(tenant, { rate_per_minute: 2 }),
+    ]);
+    // Both sides leave a second for the test itself.
+    await shiftWindow(b.admin, 59);
+    expect(verdicts(await acceptBatch(b.api, [acceptRow(tenant, { rate_per_minute: 2 })]))).toEqual([
+      'rate_limited',
+    ]);
+    await shiftWindow(b.admin, 62);
+    expect(verdicts(await acceptBatch(b.api, [acceptRow(tenant, { rate_per_minute: 2 })]))).toEqual([
+      'accepted',
+    ]);
+  });
+
+  test('a backlog stops at its limit', async () => {
+    await using b = await setup();
+    const tenant = await seedTenant(b.admin);
+    const rows = Array.from({ length: 5 }, () => acceptRow(tenant, { backlog_max: 3 }));
+    expect(verdicts(await acceptBatch(b.api, rows))).toEqual([
+      'accepted',
+      'accepted',
+      'accepted',
+      'backlog_full',
+      'backlog_full',
+    ]);
+  });
+
+  test('a suspended tenant gets nothing in, even through a process that does not know yet', async () => {
+    await using b = await setup();
+    const tenant = await seedTenant(b.admin);
+    await moveSuspension(b.admin, tenant.tenantId, 'manual');
+    expect(verdicts(await acceptBatch(b.api, [acceptRow(tenant)]))).toEqual(['suspended']);
+    const [stored] = await b.admin`select count(*) as n from despatch.messages`;
+    expect(stored?.['n']).toBe(0);
+  });
+
+  test("one tenant's refusals leave its batch neighbours alone", async () => {
+    await using b = await setup();
+    const [one, two] = [await seedTenant(b.admin), await seedTenant(b.admin)];
+    const got = await acceptBatch(b.api, [
+      acceptRow(one, { messages_per_day: 0 }),
+      acceptRow(two),
+      acceptRow(one, { messages_per_day: 0 }),
+    ]);
+    expect(verdicts(got)).toEqual(['daily_limit_reached', 'accepted', 'daily_limit_reached']);
+  });
+
+  test('messages in test mode do not count toward the day', async () => {
+    await using b = await setup();
+    const tenant = await seedTenant(b.admin);
+    const got = await acceptBatch(b.api, [
+      acceptRow(tenant, { test: true, messages_per_day: 1 }),
+      acceptRow(tenant, { messages_per_day: 1 }),
+    ]);
+    expect(verdicts(got)).toEqual(['accepted', 'accepted']);
+  });
+});
+
+describe('idempotent acceptance', () => {
+  test('fifty calls with one key at the same time store one message and all get its answer', async () => {
+    await using b = await setup();
+    const tenant = await seedTenant(b.admin);
+    const [scope, fingerprint] = [hex(), hex()];
+    const got = await Promise.all(
+      Array.from({ length: 50 }, (_, i) =>
+        acceptBatch(i % 2 === 0 ? b.api : b.otherApi, [acceptRow(tenant, { scope, fingerprint })]),
+      ),
+    );
+    expect(count(got.flat(), 'accepted')).toBe(1);
+    expect(count(got.flat(), 'replayed')).toBe(49);
+    const [message] = await b.admin`select id from despatch.messages`;
+    const answers = got.flat().filter((v) => v.verdict === 'replayed');
+    expect(new Set(answers.map((v) => v.response?.id))).toEqual(new Set([message?.['id']]));
+  });
+
+  test('the same key twice in one batch is one message', async () => {
+    await using b = await setup();
+    const tenant = await seedTenant(b.admin);
+    const [scope, fingerprint] = [hex(), hex()];
+    const rows = [
+      acceptRow(tenant, { scope, fingerprint }),
+      acceptRow(tenant, { scope, fingerprint }),
+      acceptRow(tenant, { scope, fingerprint: hex() }),
+    ];
+    const got = await acceptBatch(b.api, rows);
+    expect(verdicts(got)).toEqual(['accepted', 'replayed', 'mismatch']);
+    expect(got[1]?.response?.id).toBe(rows[0]?.['id']);
+  });
+
+  test('a key with another payload is a mismatch', async () => {
+    await using b = await setup();
+    const tenant = await seedTenant(b.admin);
+    const scope = hex();
+    await acceptBatch(b.api, [acceptRow(tenant, { scope, fingerprint: hex() })]);
+    expect(verdicts(await acceptBatch(b.api, [acceptRow(tenant, { scope, fingerprint: hex() })]))).toEqual([
+      'mismatch',
+    ]);
+  });
+
+  test('a refused request leaves its key unused', async () => {
+    await using b = await setup();
+    const tenant = await seedTenant(b.admin);
+    const [scope, fingerprint] = [hex(), hex()];
+    expect(
+      verdicts(await acceptBatch(b.api, [acceptRow(tenant, { scope, fingerprint, messages_per_day: 0 })])),
+    ).toEqual(['daily_limit_reached']);
+    expect(verdicts(await acceptBatch(b.api, [acceptRow(tenant, { scope, fingerprint })]))).toEqual([
+      'accepted',
+    ]);
+  });
+
+  test('a replay counts neither toward the minute nor toward the day', async () => {
+    await using b = await setup();
+    const tenant = await seedTenant(b.admin);
+    const row = () =>
+      acceptRow(tenant, {
+        scope: 'ab'.repeat(32),
+        fingerprint: 'cd'.repeat(32),
+        rate_per_minute: 1,
+        messages_per_day: 1,
+      });
+    expect(verdicts(await acceptBatch(b.api, [row()]))).toEqual(['accepted']);
+    expect(verdicts(await acceptBatch(b.api, [row(), row()]))).toEqual(['replayed', 'replayed']);
+  });
+
+  test.each([
+    { of: 'the last generation', days: -7, turning: false },
+    { of: 'the last generation', days: -7, turning: true },
+    // As a clock that ran ahead and came back leaves it.
+    { of: 'the next generation', days: 7, turning: false },
+    { of: 'the next generation', days: 7, turning: true },
+  ])('a key of $of is still known, in the first minutes of one: $turning', async ({ days, turning }) => {
+    await using b = await setup();
+    const tenant = await seedTenant(b.admin);
+    await b.admin
+      .unsafe(`create or replace function despatch.idempotency_turning(at timestamptz) returns boolean
+      language sql immutable as $$ select ${turning} $$`);
+    const row = acceptRow(tenant, { scope: hex(), fingerprint: hex() });
+    await acceptBatch(b.api, [row]);
+    await b.admin`delete from despatch.idempotency_keys
+      where generation < despatch.idempotency_generation(clock_timestamp())`;
+    await b.admin`update despatch.idempotency_keys set generation = generation + ${days}::int`;
+    const repeated = await acceptBatch(b.api, [
+      acceptRow(tenant, { scope: row['scope'], fingerprint: row['fingerprint'] }),
+    ]);
+    expect(verdicts(repeated)).toEqual(['replayed']);
+    expect(repeated[0]?.response).toEqual(row['response']);
+  });
+
+  test('batches whose keys overlap in opposite order do not deadlock', async () => {
+    await using b = await setup();
+    const tenant = await seedTenant(b.admin);
+    const scopes = Array.from({ length: 20 }, hex);
+    const rows = () => scopes.map((scope) => acceptRow(tenant, { scope, fingerprint: 'ef'.repeat(32) }));
+    const got = await Promise.all(
+      Array.from({ length: 8 }, (_, i) =>
+        acceptBatch(i % 2 === 0 ? b.api : b.otherApi, i % 2 === 0 ? rows() : rows().toReversed()),
+      ),
+    );
+    expect(count(got.flat(), 'accepted')).toBe(20);
+    expect(count(got.flat(), 'replayed')).toBe(140);
+  });
+});
+
+/** Makes the one stored window look as if its two calls had been made `age` seconds ago. */
+async function shiftWindow(admin: Postgres['sql'], age: number): Promise<void> {
+  const at = Math.floor(Date.now() / 1000) - age;
+  const counts = Array.from({ length: 61 }, (_, slot) => (slot === at % 61 ? 2 : 0));
+  await admin`update despatch.rate_windows set second = ${at}, counts = ${counts}::integer[]`;
+}

@@ -1,0 +1,288 @@
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { get, LEAST, request, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
+import { ERROR_CODES } from '#core/domain/app-error.ts';
+import { openPostgres } from '#core/platform/postgres/postgres.ts';
+import { secret } from '#core/domain/secret.ts';
+import { schemaReadiness } from '#core/store/schema-readiness.ts';
+
+let api: TestApi;
+let tenant: ApiTenant;
+let port: number;
+beforeAll(async () => {
+  api = await startTestApi();
+  tenant = await api.tenant();
+  await api.first.app.listen({ host: '127.0.0.1', port: 0 });
+  port = (api.first.app.server.address() as AddressInfo).port;
+});
+afterAll(() => api[Symbol.asyncDispose]());
+
+/** Sends bytes as they are and reads until the server closes. */
+async function raw(text: string): Promise<{ status: number; body: unknown; headers: string }> {
+  const socket = connect(port, '127.0.0.1');
+  let answer = '';
+  socket.on('data', (chunk: Buffer) => (answer += chunk.toString()));
+  socket.write(text);
+  await once(socket, 'close');
+  const [headers = '', body = ''] = answer.split('\r\n\r\n');
+  return { status: Number(headers.split(' ')[1]), headers, body: JSON.parse(body) as unknown };
+}
+
+const post = (body: unknown, headers?: Record<string, string>) => send(api.first, tenant.key, body, headers);
+
+describe('every error has the one shape', () => {
+  const shape = (status: number, code: string) => ({
+    status,
+    body: {
+      statusCode: status,
+      code,
+      timestamp: expect.any(String),
+      path: expect.any(String),
+      message: expect.any(String),
+      requestId: expect.any(String),
+    },
+  });
+
+  test.each([
+    ['an unknown route', 'GET', '/v1/nothing', 404, 'route_not_found'],
+    ['a trailing slash', 'GET', '/v1/messages/', 404, 'not_found'],
+    ['an id that is far too long', 'GET', `/v1/messages/${'a'.repeat(5000)}`, 404, 'not_found'],
+    ['a method that the root does not know', 'POST', '/', 405, 'method_not_allowed'],
+    ['a wrong method', 'PUT', '/v1/messages', 405, 'method_not_allowed'],
+    ['an exotic method', 'PROPFIND', '/v1/messages', 405, 'method_not_allowed'],
+    ['broken percent-encoding in the path', 'GET', '/v1/messages/%zz', 400, 'validation_failed'],
+    ['broken percent-encoding in the query', 'GET', '/v1/messages?to=%c3%28', 400, 'validation_failed'],
+  ])('%s', async (_, method, url, status, code) => {
+    const reply = await request(api.first, method, url, { headers: { 'x-service-key': tenant.key.text } });
+    expect(reply).toMatchObject(shape(status, code));
+    expect(reply.headers['content-type']).toBe('application/json; charset=utf-8');
+    expect(reply.headers['x-request-id']).toBe(reply.body.requestId);
+    expect(reply.body.path).toBe(url.split('?')[0]);
+    expect(new Date(reply.body.timestamp).toISOString()).toBe(reply.body.timestamp);
+    expect(ERROR_CODES).toContain(reply.body.code);
+  });
+
+  test.each([
+    ['malformed JSON', '{"channel":', 400, 'malformed_json'],
+    ['data after the JSON', '{} {}', 400, 'malformed_json'],
+    ['bytes that are no UTF-8', Buffer.from([0x22, 0xff, 0x22]), 400, 'malformed_json'],
+    ['33 levels', `${'['.repeat(33)}${']'.repeat(33)}`, 400, 'validation_failed'],
+    ['a hundred thousand levels', `${'['.repeat(100_000)}${']'.repeat(100_000)}`, 400, 'validation_failed'],
+    ['more than 1 MiB', `"${'a'.repeat(1024 * 1024)}"`, 413, 'payload_too_large'],
+  ])('%s', async (_, body, status, code) => {
+    expect(await post(body)).toMatchObject(shape(status, code));
+  });
+
+  test.each([
+    'text/plain',
+    'application/xml',
+    'multipart/form-data; boundary=x',
+    'application/x-www-form-urlencoded',
+  ])('a body of type %s is 415', async (type) => {
+    expect(await post('{}', { 'content-type': type })).toMatchObject(shape(415, 'unsupported_media_type'));
+  });
+
+  test('a compressed body is 415', async () => {
+    expect(await post(LEAST.sms, { 'content-encoding': 'gzip' })).toMatchObject(
+      shape(415, 'unsupported_media_type'),
+    );
+  });
+
+  test('32 levels pass', async () => {
+    const data = JSON.parse(`{"a":${'['.repeat(30)}${']'.repeat(30)}}`) as unknown;
+    expect((await post({ ...LEAST.push, data })).status).toBe(202);
+  });
+
+  test('what the HTTP parser refuses', async () => {
+    expect(await raw('NONSENSE\r\n\r\n')).toMatchObject(shape(400, 'validation_failed'));
+    expect(await raw(`GET / HTTP/1.1\r\nHost: x\r\nX-Long: ${'a'.repeat(20_000)}\r\n\r\n`)).toMatchObject(
+      shape(413, 'payload_too_large'),
+    );
+    expect(
+      await raw(
+        'POST /v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n',
+      ),
+    ).toMatchObject(shape(400, 'validation_failed'));
+  });
+
+  test('a request without Host', async () => {
+    expect(await raw('GET /v1/openapi.json HTTP/1.1\r\nConnection: close\r\n\r\n')).toMatchObject(
+      shape(400, 'validation_failed'),
+    );
+  });
+
+  test('an unknown expectation is passed over', async () => {
+    expect(
+      await raw('GET /v1/nothing HTTP/1.1\r\nHost: x\r\nExpect: magic\r\nConnection: close\r\n\r\n'),
+    ).toMatchObject(shape(404, 'route_not_found'));
+  });
+
+  test('a wrong method is told the right ones, and OPTIONS lists them', async () => {
+    const wrong = await request(api.first, 'DELETE', '/v1/messages');
+    expect(wrong.headers['allow']).toBe('GET, HEAD, OPTIONS, POST');
+    const options = await request(api.first, 'OPTIONS', '/v1/admin/messages');
+    expect([options.status, options.headers['allow']]).toEqual([204, 'GET, HEAD, OPTIONS']);
+  });
+});
+
+describe('headers', () => {
+  test("a caller's harmless request id is kept, any other replaced", async () => {
+    const id = 'my-id.1_2';
+    expect((await post(LEAST.sms, { 'x-request-id': id })).headers['x-request-id']).toBe(id);
+    for (const bad of ['a b', 'a'.repeat(129), '<script>', '']) {
+      expect((await post(LEAST.sms, { 'x-request-id': bad })).headers['x-request-id']).toMatch(
+        /^[0-9a-f-]{36}$/,
+      );
+    }
+  });
+
+  test('nothing may be kept by a cache on the way', async () => {
+    const answers = [
+      await post(LEAST.sms),
+      await post('{'),
+      await get(api.first, '/v1/messages', tenant.key),
+    ];
+    for (const { headers } of answers) expect(headers['cache-control']).toBe('no-store');
+  });
+
+  test('a process that is about to end answers as before and ends the connection with it', async () => {
+    const instance = await api.instance();
+    expect((await send(instance, tenant.key, LEAST.sms)).headers['connection']).not.toBe('close');
+    instance.endConnections();
+    const reply = await send(instance, tenant.key, LEAST.sms);
+    expect(reply.status).toBe(202);
+    expect(reply.headers['connection']).toBe('close');
+  });
+
+  test('an app name is cut and cleaned, and never a reason to refuse', async () => {
+    const { status } = await post(LEAST.sms, { 'x-app-name': `console\u0001${'x'.repeat(100)}` });
+    expect(status).toBe(202);
+    await expect.poll(() => api.logLines.join('')).toContain(`"appName":"console${'x'.repeat(57)}"`);
+  });
+});
+
+test('HEAD answers as GET does, without the body', async () => {
+  const reply = await api.first.app.inject({
+    method: 'HEAD',
+    url: '/v1/messages',
+    headers: { 'x-service-key': tenant.key.text },
+  });
+  expect([reply.statusCode, reply.payload]).toEqual([200, '']);
+});
+
+test('while the database is away sending is 503 with Retry-After, names nothing inside, and readiness says why', async () => {
+  await using lonely = await startTestApi();
+  const { key } = await lonely.tenant();
+  expect((await send(lonely.first, key, LEAST.sms)).status).toBe(202);
+  const [database] = await lonely.admin<{ name: string }[]>`select current_database() as name`;
+  const limit = (connections: number) =>
+    lonely.admin`alter database ${lonely.admin(database?.name ?? '')} connection limit ${lonely.admin.unsafe(String(connections))}`;
+  await limit(0);
+  try {
+    await lonely.admin`select pg_terminate_backend(pid) from pg_stat_activity where usename = 'despatch_api' and datname = current_database()`;
+    const replies = [await send(lonely.first, key, LEAST.sms), await get(lonely.first, '/v1/messages', key)];
+    for (const reply of replies) {
+      expect(reply).toMatchObject({
+        status: 503,
+        body: { code: 'dependency_unavailable', message: 'Service is temporarily unavailable' },
+      });
+      expect(Number(reply.headers['retry-after'])).toBeGreaterThan(0);
+      expect(JSON.stringify(reply.body)).not.toMatch(/postgres|sql|connection|role|stack/i);
+    }
+  } finally {
+    await limit(-1);
+  }
+  await expect.poll(async () => (await send(lonely.first, key, LEAST.sms)).status).toBe(202);
+});
+
+test('readiness tells an absent database and an old schema apart', async () => {
+  const away = openPostgres({
+    url: secret('postgres://nobody@127.0.0.1:1/x'),
+    poolMax: 1,
+    statementTimeoutMs: 1_000,
+    applicationName: 'test',
+  });
+  expect(await schemaReadiness(away.sql, 1)()).toEqual({ failing: ['database'] });
+  await away[Symbol.asyncDispose]();
+  expect(await schemaReadiness(api.admin, 1)()).toEqual({ failing: [] });
+  expect(await schemaReadiness(api.admin, 9_999)()).toEqual({ failing: ['schema'] });
+});
+
+describe('the documentation', () => {
+  type Operation = {
+    responses: Record<string, unknown>;
+    security: unknown[];
+    operationId: string;
+    summary: string;
+  };
+  type Document = { openapi: string; paths: Record<string, Record<string, Operation>> };
+
+  test('describes every route with its credentials and the statuses it answers', async () => {
+    const { status, body } = await request(api.first, 'GET', '/v1/openapi.json');
+    expect(status).toBe(200);
+    const { openapi, paths } = body as Document;
+    expect(openapi).toBe('3.1.0');
+    const operations = Object.entries(paths).flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, operation]) => ({ name: `${method} ${path}`, operation })),
+    );
+    expect(operations.map(({ name }) => name)).toEqual(
+      expect.arrayContaining([
+        'post /v1/messages',
+        'get /v1/admin/messages/{id}',
+        'post /v1/admin/providers',
+        'get /v1/admin/me',
+      ]),
+    );
+    for (const { name, operation } of operations) {
+      const { responses, security, summary } = operation;
+      expect({ name, statuses: Object.keys(responses) }).toEqual({
+        name,
+        statuses: expect.arrayContaining(['400', '401', '403', '429', '500', '503']) as unknown,
+      });
+      expect({ name, isOpen: security.length === 0, isSilent: summary === '' }).toEqual({
+        name,
+        isOpen: false,
+        isSilent: false,
+      });
+    }
+    expect(new Set(operations.map(({ operation }) => operation.operationId)).size).toBe(operations.length);
+    expect(Object.keys(paths['/v1/messages']?.['post']?.responses ?? {})).toEqual([
+      '202',
+      '400',
+      '401',
+      '403',
+      '405',
+      '409',
+      '413',
+      '415',
+      '429',
+      '500',
+      '503',
+    ]);
+  });
+});
+
+test('the root is a small page that leads to the documentation and runs nothing', async () => {
+  const { app } = api.first;
+  const page = await app.inject({ method: 'GET', url: '/' });
+  expect(page.statusCode).toBe(200);
+  expect(page.headers).toMatchObject({
+    'content-type': 'text/html; charset=utf-8',
+    'content-security-policy': expect.stringMatching(/^default-src 'none'; style-src 'sha256-\S+'; base-uri/),
+    'x-content-type-options': 'nosniff',
+  });
+  const [, style = ''] = /<style>(.*)<\/style>/s.exec(page.payload) ?? [];
+  const digest = createHash('sha256').update(style).digest('base64');
+  expect(page.headers['content-security-policy']).toContain(`'sha256-${digest}'`);
+  const links = [...page.payload.matchAll(/href="([^"]+)"/g)].map(([, link]) => link);
+  expect(links).toEqual(['docs', 'v1/openapi.json']);
+  for (const link of links) {
+    expect((await app.inject({ method: 'GET', url: `/${link}` })).statusCode).toBeLessThan(400);
+  }
+  expect((await app.inject({ method: 'HEAD', url: '/' })).statusCode).toBe(200);
+  const document = await app.inject({ method: 'GET', url: '/v1/openapi.json' });
+  expect(Object.keys(document.json<{ paths: object }>().paths)).not.toContain('/');
+});

@@ -1,0 +1,89 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { call } from '#test/support/http-call.ts';
+import { startServiceStack, type ServiceStack, type StackTenant } from '#test/support/service-stack.ts';
+import { EXAMPLE_LANGUAGES } from '../../../services/api/docs/examples.ts';
+
+const EXAMPLES = fileURLToPath(new URL('../../../services/api/docs/examples', import.meta.url));
+const run = promisify(execFile);
+
+/** How an example of each language is started, and how one finds out whether it can be. */
+const RUNNERS: Readonly<Record<string, { command: readonly string[]; probe: readonly string[] }>> = {
+  sh: { command: ['bash', '-eu'], probe: ['curl', '--version'] },
+  mjs: { command: [process.execPath], probe: [process.execPath, '--version'] },
+  py: { command: ['python3'], probe: ['python3', '--version'] },
+  go: { command: ['go', 'run'], probe: ['go', 'version'] },
+};
+
+let stack: ServiceStack;
+let tenant: StackTenant;
+let testKey: string;
+let folder: string;
+
+beforeAll(async () => {
+  stack = await startServiceStack();
+  tenant = await stack.tenant([]);
+  folder = await mkdtemp(join(tmpdir(), 'despatch-examples-'));
+  const { body } = await call(stack.apis[0].origin, 'POST', '/v1/admin/api-keys', {
+    token: tenant.token,
+    slug: tenant.slug,
+    body: { name: 'examples', mode: 'test' },
+  });
+  testKey = (body as { key: string }).key;
+});
+
+afterAll(async () => {
+  await stack?.[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true, force: true });
+});
+
+async function isThere([program = '', ...args]: readonly string[]): Promise<boolean> {
+  return run(program, args).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** Runs an example as its reader would, and gives what it printed. */
+async function runExample(name: string, extension: string, more: Record<string, string> = {}) {
+  const [program = '', ...args] = RUNNERS[extension]?.command ?? [];
+  const { stdout } = await run(program, [...args, join(EXAMPLES, `${name}.${extension}`)], {
+    cwd: folder,
+    env: {
+      ...process.env,
+      DESPATCH_URL: stack.apis[0].origin,
+      DESPATCH_KEY: testKey,
+      DESPATCH_TOKEN: tenant.token,
+      DESPATCH_TENANT: tenant.slug,
+      ...more,
+    },
+  });
+  return stdout.trim();
+}
+
+describe.each(EXAMPLE_LANGUAGES)('the examples in $label', ({ extension }) => {
+  test('send a message, follow it, repeat a request safely, read pages and store an account', async (context) => {
+    const probe = RUNNERS[extension]?.probe ?? [];
+    context.skip(!(await isThere(probe)), `${probe[0]} is not installed`);
+
+    // The examples share their idempotency keys: whoever comes second gets the first answer again.
+    const sent = JSON.parse(await runExample('send-message', extension)) as { id: string; status: string };
+    expect(sent).toMatchObject({ status: 'queued', channel: 'sms', to: '+15550000001' });
+
+    const record = await runExample('get-message', extension, { MESSAGE_ID: sent.id });
+    expect(JSON.parse(record)).toMatchObject({ id: sent.id, status: 'delivered', finality: 'final' });
+
+    const invoice = JSON.parse(await runExample('retry-safely', extension)) as { id: string };
+    expect(JSON.parse(await runExample('retry-safely', extension))).toEqual(invoice);
+
+    expect(await runExample('list-messages', extension)).toContain(sent.id);
+
+    const account = JSON.parse(await runExample('create-provider', extension)) as object;
+    expect(account).toMatchObject({ provider: 'twilio', channel: 'sms', status: 'unverified' });
+  }, 300_000);
+});

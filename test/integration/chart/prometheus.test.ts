@@ -1,0 +1,230 @@
+import { spawnSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { CHANNELS, type Channel } from '#core/domain/channel.ts';
+import { projectRoot, runCommand } from '#test/support/command.ts';
+import { startController } from '#test/support/controller-process.ts';
+import { call } from '#test/support/http-call.ts';
+import { startKubeApiServer, type KubeApiServer } from '#test/support/kube-apiserver.ts';
+import { startPrometheus, type Prometheus } from '#test/support/prometheus.ts';
+import type { ServiceProcess } from '#test/support/service-process.ts';
+import { startServiceStack, type ServiceStack, type StackTenant } from '#test/support/service-stack.ts';
+import {
+  readDashboards,
+  readRunbooks,
+  RULE_FOLDER,
+  runbookQueries,
+  variableQuery,
+  type Dashboard,
+} from '#test/suites/monitoring-files.ts';
+import { withoutMacros } from '#test/suites/promql.ts';
+import { findProgram } from '../../../deploy/servers/program.ts';
+
+/** Where there is no Prometheus to be had, these tests are counted as skipped; a CI must have one. */
+const programs = await Promise.all([findProgram('promtool'), findProgram('prometheus')]).catch(
+  (error: unknown) => {
+    if (process.env['CI'] !== undefined) throw error;
+    process.stderr.write(`SKIPPED: the tests of alerts and dashboards: ${String(error)}\n`);
+    return undefined;
+  },
+);
+const [promtool, prometheusProgram] = programs ?? ['', ''];
+
+const filesOf = (folder: string): string[] => readdirSync(join(projectRoot, folder));
+
+describe.skipIf(programs === undefined)('promtool', () => {
+  test('accepts every rule', async () => {
+    const files = filesOf(RULE_FOLDER).map((file) => join(RULE_FOLDER, file));
+    const { code, output } = await runCommand([promtool, 'check', 'rules', ...files], 'gather');
+    expect({ code, output }).toEqual({ code: 0, output: expect.stringContaining('rules found') as string });
+  });
+
+  test.each(filesOf('test/rules'))(
+    'sees every alert of %s fire when it should, with the words that it should, and be quiet otherwise',
+    async (file) => {
+      const command = [promtool, 'test', 'rules', join('test/rules', file)];
+      const { code, output } = await runCommand(command, 'gather');
+      expect({ code, output }).toEqual({ code: 0, output: expect.stringContaining('SUCCESS') as string });
+    },
+    180_000,
+  );
+});
+
+describe.skipIf(programs === undefined)('a Prometheus that scrapes the running services', () => {
+  const NAMESPACE = 'messaging';
+  const dashboards = readDashboards();
+  let stack: ServiceStack;
+  let kube: KubeApiServer;
+  let controller: ServiceProcess;
+  let prometheus: Prometheus;
+
+  beforeAll(async () => {
+    const environment = { METRICS_TENANTS_MAX: '10' };
+    [stack, kube] = await Promise.all([
+      startServiceStack({ api: environment, worker: environment }),
+      startKubeApiServer(),
+    ]);
+    await kube.applyCrds();
+    const namespace = await kube.createNamespace();
+    controller = await startController('controller-1', {
+      ...stack.controllerEnvironment,
+      KUBECONFIG: kube.kubeconfigPath,
+      POD_NAMESPACE: namespace,
+      WATCH_NAMESPACES: namespace,
+      RESYNC_SECONDS: '5',
+    });
+    const target =
+      (job: string) =>
+      ({ metricsOrigin: origin }: ServiceProcess) => ({ job, origin });
+    prometheus = await startPrometheus({
+      program: prometheusProgram,
+      namespace: NAMESPACE,
+      ruleFolder: RULE_FOLDER,
+      targets: [
+        ...stack.apis.map(target('api')),
+        ...stack.workers.map(target('worker')),
+        target('controller')(controller),
+      ],
+    });
+    // Rates are of what Prometheus sees change, and a tenant's series begin with its first message.
+    await vi.waitFor(async () => expect(sum(await prometheus.query('up'))).toBe(5), SOON);
+    await declareTenant(namespace);
+    const tenant = await stack.tenant(CHANNELS);
+    await vi.waitFor(async () => {
+      await drive(tenant);
+      for (const counter of ['messages_accepted', 'attempts']) {
+        expect(sum(await prometheus.query(`rate(despatch_tenant_${counter}_total[5m])`))).toBeGreaterThan(0);
+      }
+    }, SOON);
+  }, 240_000);
+
+  afterAll(async () => {
+    await prometheus?.[Symbol.asyncDispose]();
+    await controller?.[Symbol.asyncDispose]();
+    await kube?.[Symbol.asyncDispose]();
+    await stack?.[Symbol.asyncDispose]();
+  });
+
+  const SOON = { timeout: 30_000, interval: 500 };
+
+  const sum = (samples: readonly { readonly value: number }[]): number =>
+    samples.reduce((total, { value }) => total + value, 0);
+
+  async function declareTenant(namespace: string): Promise<void> {
+    const answer = await kube.apply({
+      apiVersion: 'despatch.dev/v1alpha1',
+      kind: 'Tenant',
+      metadata: { name: `t-${randomUUID().slice(0, 8)}`, namespace },
+      spec: {},
+    });
+    expect(answer.status).toBeLessThan(300);
+  }
+
+  /** Everything that a panel is about, at least once. */
+  async function drive({ serviceKey: key }: StackTenant): Promise<void> {
+    const [{ origin }] = stack.apis;
+    const send = (body: object, headers: Record<string, string> = {}) =>
+      call(origin, 'POST', '/v1/messages', { key, body, headers });
+    for (const channel of CHANNELS) {
+      const answers = await Promise.all(Array.from({ length: 5 }, () => send(MESSAGE[channel])));
+      expect(answers.map(({ status }) => status)).toEqual(Array<number>(5).fill(202));
+    }
+    const once = { 'idempotency-key': randomUUID() };
+    await send(MESSAGE.sms, once);
+    expect((await send(MESSAGE.sms, once)).headers.get('idempotent-replayed')).toBe('true');
+    expect((await send({ channel: 'sms' })).status).toBe(400);
+    stack.twilio.fail({ kind: 'reply', status: 400, body: { code: 21211, message: 'No such number' } });
+    await send(MESSAGE.sms);
+  }
+
+  /** As Grafana would ask, with all there is chosen in every variable. */
+  function asked(expression: string): string {
+    return withoutMacros(expression)
+      .replaceAll('$namespace', NAMESPACE)
+      .replaceAll(/\$(?:job|tenant)\b/g, '.+');
+  }
+
+  const hasData = async (expression: string): Promise<boolean> =>
+    (await prometheus.query(asked(expression))).some(({ value }) => !Number.isNaN(value));
+
+  async function emptyPanels({ panels }: Dashboard): Promise<string[]> {
+    const targets = panels.flatMap(({ title, targets: of = [] }) => of.map(({ expr }) => ({ title, expr })));
+    const found = await Promise.all(targets.map(({ expr }) => hasData(expr)));
+    return targets.filter((_target, i) => !found[i]).map(({ title, expr }) => `${title}: ${expr}`);
+  }
+
+  test.each(dashboards.map((dashboard) => [dashboard.title, dashboard] as const))(
+    '%s: every panel shows data and every variable has something to choose',
+    async (_title, dashboard) => {
+      await expect.poll(() => emptyPanels(dashboard), SOON).toEqual([]);
+      for (const variable of dashboard.templating.list) {
+        const listed = variableQuery(variable);
+        if (listed === undefined) continue;
+        expect(await prometheus.labelValues(asked(listed.selector), listed.label)).not.toEqual([]);
+      }
+    },
+    60_000,
+  );
+
+  test('every rule can be evaluated, and each objective has its events and what is left of its budget', async () => {
+    await expect
+      .poll(async () => (await prometheus.rules()).filter(({ fault }) => fault !== ''), SOON)
+      .toEqual([]);
+    const objectives = async (metric: string): Promise<string[]> =>
+      (await prometheus.query(metric))
+        .filter(({ value }) => !Number.isNaN(value))
+        .map(({ labels }) => labels['slo'] ?? '')
+        .toSorted();
+    const all = await objectives('despatch_slo:objective');
+    expect(all).toHaveLength(5);
+    for (const metric of ['despatch_slo:error_ratio:rate3d', 'despatch_slo:budget_left:ratio30d']) {
+      await expect.poll(() => objectives(metric), SOON).toEqual(all);
+    }
+  });
+
+  test('promtool finds nothing to say about what each service exposes', async () => {
+    for (const service of [stack.apis[0], stack.workers[0], controller]) {
+      const exposition = await service.metrics();
+      const { status, stdout, stderr } = spawnSync(promtool, ['check', 'metrics'], {
+        input: exposition,
+        encoding: 'utf8',
+      });
+      expect(exposition).toContain('despatch_build_info');
+      expect({ service: service.name, status, said: stdout + stderr }).toEqual({
+        service: service.name,
+        status: 0,
+        said: '',
+      });
+    }
+  });
+
+  test('a service that works as it should raises none of its alerts', async () => {
+    // Also those that wait for their time: nothing here lasts as long as they would want. How fast it all is, is up to
+    // the machine.
+    const raised = await prometheus.query(
+      'ALERTS{alertname=~"Despatch.+", alertname!~".*(?:Latency|FirstAttempt|EventLoop).*"}',
+    );
+    expect(raised.map(({ labels }) => labels['alertname'])).toEqual([]);
+  });
+
+  test('every query of a runbook is one that Prometheus takes', async () => {
+    const queries = [...readRunbooks().values()].flatMap(runbookQueries);
+    expect(queries.length).toBeGreaterThan(50);
+    for (const query of queries) await prometheus.query(query);
+  });
+});
+
+const MESSAGE: Readonly<Record<Channel, object>> = {
+  sms: { channel: 'sms', to: '+14155550100', body: 'Hello' },
+  email: {
+    channel: 'email',
+    to: 'ada@example.com',
+    from: 'Acme <hello@acme.example>',
+    subject: 'Hello',
+    bodyText: 'Hello',
+  },
+  push: { channel: 'push', to: 'device-token-of-ada', title: 'Hello', body: 'Hello' },
+  whatsapp: { channel: 'whatsapp', to: '+14155550100', body: 'Hello' },
+};

@@ -1,0 +1,265 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { secret } from '#core/domain/secret.ts';
+import { openPostgres, type Sql } from '#core/platform/postgres/postgres.ts';
+import { startController } from '#test/support/controller-process.ts';
+import { startKubeApiServer, type KubeApiServer } from '#test/support/kube-apiserver.ts';
+import { testNats, testVault } from '#test/support/servers.ts';
+import type { ServiceProcess } from '#test/support/service-process.ts';
+import { vaultEnvironments } from '#test/support/stack-parts.ts';
+import { startTcpProxy } from '#test/support/tcp-proxy.ts';
+import { startPostgres, type PostgresServer } from '../../../deploy/servers/postgres.ts';
+import { configureVault } from '../../../deploy/vault/setup.ts';
+import { migrate } from '../../../services/migrate/migrate.ts';
+
+const STATEMENT_MS = 1_000;
+const RESYNC_SECONDS = 5;
+/** What a pass waits for one statement at most, and what it takes to say so. */
+const SAID_MS = STATEMENT_MS + 1_000 + 1_500;
+
+const resources = new AsyncDisposableStack();
+let kube: KubeApiServer;
+let postgres: PostgresServer;
+let admin: Sql;
+let environment: Record<string, string>;
+
+beforeAll(async () => {
+  const vault = resources.use(await testVault());
+  [kube, postgres] = await Promise.all([startKubeApiServer(), startPostgres({ durable: false })]);
+  resources.use(kube);
+  resources.use(postgres);
+  const passwords = { api: password(), worker: password(), controller: password() };
+  const [roles] = await Promise.all([
+    configureVault({
+      address: vault.address,
+      rootToken: vault.rootToken,
+      transitMount: vault.mount,
+      namePrefix: `${vault.mount}-`,
+    }),
+    migrate({ databaseUrl: postgres.superuserUrl(), passwords }),
+    kube.applyCrds(),
+  ]);
+  admin = resources.use(
+    openPostgres({
+      url: secret(postgres.superuserUrl()),
+      poolMax: 1,
+      statementTimeoutMs: 10_000,
+      applicationName: 'test',
+    }),
+  ).sql;
+  const databaseUrl = new URL(postgres.superuserUrl());
+  databaseUrl.username = 'despatch_controller';
+  databaseUrl.password = passwords.controller;
+  const { url, prefix } = testNats();
+  environment = {
+    DESPATCH_ENV: 'development',
+    KUBECONFIG: kube.kubeconfigPath,
+    DATABASE_URL: databaseUrl.href,
+    DATABASE_STATEMENT_TIMEOUT_MS: String(STATEMENT_MS),
+    NATS_URL: url,
+    NATS_PREFIX: prefix.replace('_', '-'),
+    OIDC_ISSUER: 'https://login.example.org',
+    METRICS_HOST: '127.0.0.1',
+    RESYNC_SECONDS: String(RESYNC_SECONDS),
+    ...vaultEnvironments(vault.address, vault.mount, roles).controller,
+  };
+}, 180_000);
+
+afterAll(() => resources.disposeAsync());
+
+function password(): string {
+  return randomBytes(18).toString('hex');
+}
+
+type Tenant = {
+  readonly metadata: { readonly resourceVersion: string; readonly generation: number };
+  readonly status?: {
+    readonly observedGeneration?: number;
+    readonly tenantId?: string;
+    readonly effectiveLimits?: { readonly messagesPerDay?: number };
+    readonly conditions?: readonly {
+      readonly type: string;
+      readonly status: string;
+      readonly reason: string;
+      readonly observedGeneration: number;
+    }[];
+  };
+};
+
+/** Tenants of a namespace of their own. */
+async function setup() {
+  const namespace = await kube.createNamespace();
+  const pathOf = (name: string): string =>
+    `/apis/despatch.dev/v1alpha1/namespaces/${namespace}/tenants/${name}`;
+  const read = async (name: string): Promise<Tenant | undefined> => {
+    const { status, body } = await kube.request('GET', pathOf(name));
+    return status === 200 ? (body as Tenant) : undefined;
+  };
+  const condition = async (name: string, type = 'Ready'): Promise<string> => {
+    const found = (await read(name))?.status?.conditions?.find((one) => one.type === type);
+    return found === undefined ? 'absent' : `${found.status} ${found.reason} ${found.observedGeneration}`;
+  };
+  return {
+    namespace,
+    read,
+    condition,
+    async declare(name: string, spec: object = {}): Promise<void> {
+      const { status } = await kube.apply({
+        apiVersion: 'despatch.dev/v1alpha1',
+        kind: 'Tenant',
+        metadata: { name, namespace },
+        spec,
+      });
+      expect(status).toBeLessThan(300);
+    },
+    remove: (name: string) => kube.request('DELETE', pathOf(name)),
+    async expectReady(names: readonly string[], timeout: number): Promise<void> {
+      const reasons = async (): Promise<string[]> =>
+        Promise.all(
+          names.map(async (name) => {
+            const { metadata, status } = (await read(name)) ?? {};
+            const ready = status?.conditions?.find(({ type }) => type === 'Ready')?.reason;
+            return metadata?.generation === status?.observedGeneration ? `${ready}` : 'behind';
+          }),
+        );
+      await expect.poll(reasons, { timeout }).toEqual(names.map(() => 'Reconciled'));
+    },
+    versions: (names: readonly string[]): Promise<(string | undefined)[]> =>
+      Promise.all(names.map(async (name) => (await read(name))?.metadata.resourceVersion)),
+    startController: (overrides: Record<string, string> = {}) =>
+      startController(`controller-${namespace}`, {
+        ...environment,
+        POD_NAMESPACE: namespace,
+        WATCH_NAMESPACES: namespace,
+        ...overrides,
+      }),
+  };
+}
+
+async function declarePlan(name: string, messagesPerDay: number): Promise<void> {
+  const { body } = await kube.request('GET', '/apis/despatch.dev/v1alpha1/plans/free');
+  const { status } = await kube.apply({
+    apiVersion: 'despatch.dev/v1alpha1',
+    kind: 'Plan',
+    metadata: { name },
+    spec: { displayName: 'Own', limits: { ...body.spec.limits, messagesPerDay } },
+  });
+  expect(status).toBeLessThan(300);
+}
+
+async function metric(controller: ServiceProcess, series: string): Promise<number> {
+  const line = (await controller.metrics()).split('\n').find((one) => one.startsWith(`${series} `));
+  return Number(line?.slice(series.length + 1));
+}
+
+async function statusOf(controller: ServiceProcess, path: string): Promise<number> {
+  return (await fetch(controller.metricsOrigin + path, { signal: AbortSignal.timeout(5_000) })).status;
+}
+
+const LOOKS = 'controller_runtime_reconcile_total{controller="tenant",result="requeue_after"}';
+const CHANGES = 'despatch_convergence_seconds_count';
+
+test('a Postgres that crashes takes Ready from the changed Tenants alone, and all are true again by themselves', async () => {
+  const { namespace, declare, remove, read, condition, expectReady, versions, ...s } = await setup();
+  await using controller = await s.startController();
+  const plan = `p-${randomUUID().slice(0, 8)}`;
+  await expect
+    .poll(async () => (await kube.request('GET', '/apis/despatch.dev/v1alpha1/plans/free')).status)
+    .toBe(200);
+  await declarePlan(plan, 10);
+  const idle = ['idle-1', 'idle-2', 'idle-3'].map((name) => `${namespace}-${name}`);
+  const [changed, planned, deleted, fresh] = ['changed', 'planned', 'deleted', 'fresh'].map(
+    (name) => `${namespace}-${name}`,
+  ) as [string, string, string, string];
+  for (const name of [...idle, deleted]) await declare(name);
+  await declare(changed, { limits: { messagesPerDay: 10 } });
+  await declare(planned, { planRef: { name: plan } });
+  await expectReady([...idle, changed, planned, deleted], 20_000);
+  await expect.poll(() => metric(controller, CHANGES)).toBe(6);
+  const [before, idleVersions] = [await read(changed), await versions(idle)];
+
+  await postgres.stop('immediate');
+  const looks = await metric(controller, LOOKS);
+  await Promise.all([
+    declare(changed, { limits: { messagesPerDay: 20 }, state: 'Suspended' }),
+    declarePlan(plan, 20),
+    declare(fresh),
+    remove(deleted),
+  ]);
+  for (const [name, of] of [
+    [changed, 2],
+    [planned, 1],
+    [fresh, 1],
+    [deleted, 2],
+  ] as const)
+    await expect
+      .poll(() => condition(name), { timeout: SAID_MS, interval: 100 })
+      .toBe(`False DatabaseUnavailable ${of}`);
+  // What was known is still known, and of which generation.
+  expect((await read(changed))?.status).toMatchObject({
+    observedGeneration: 2,
+    tenantId: before?.status?.tenantId,
+    effectiveLimits: { messagesPerDay: 10 },
+  });
+  expect(await condition(changed, 'Applied')).toBe('False DatabaseUnavailable 2');
+  expect(await condition(changed, 'KeyProvisioned')).toBe('True KeyReady 1');
+  expect(await condition(changed, 'Suspended')).toBe('False Active 1');
+
+  // All unchanged ones are looked at, which finds nothing out and changes nothing.
+  await expect
+    .poll(() => metric(controller, LOOKS), { interval: 100 })
+    .toBeGreaterThanOrEqual(looks + idle.length);
+  expect(await versions(idle)).toEqual(idleVersions);
+  expect(await controller.readiness()).toEqual({ status: 503, failing: ['database'] });
+  expect(await statusOf(controller, '/healthz')).toBe(200);
+  expect(await metric(controller, CHANGES)).toBe(6);
+  expect(await metric(controller, 'despatch_convergence_wait_seconds')).toBeGreaterThan(RESYNC_SECONDS - 1);
+
+  await postgres.restart();
+  await expectReady([...idle, changed, planned, fresh], 25_000);
+  await expect.poll(() => read(deleted), { timeout: 25_000 }).toBeUndefined();
+  expect(await condition(changed, 'Suspended')).toBe('True SuspendedBySpec 2');
+  const limits = await admin`
+    select t.slug, t.status, (l.limits ->> 'messagesPerDay')::integer as day
+    from tenants t join tenant_limits l on l.tenant_id = t.id where t.slug = any (${[changed, planned]}) order by 1`;
+  expect(limits).toEqual([
+    { slug: changed, status: 'suspended', day: 20 },
+    { slug: planned, status: 'active', day: 20 },
+  ]);
+  await expect.poll(async () => (await controller.readiness()).status).toBe(200);
+  expect(await versions(idle)).toEqual(idleVersions);
+  // One change each of the three that waited, with all of their wait; the one that was deleted is forgotten.
+  expect(await metric(controller, CHANGES)).toBe(9);
+  expect(await metric(controller, 'despatch_convergence_seconds_sum')).toBeGreaterThan(3 * RESYNC_SECONDS);
+  expect(await metric(controller, 'despatch_convergence_wait_seconds')).toBe(0);
+  expect(await controller.end()).toBe('exit code 0');
+}, 120_000);
+
+test('a Postgres that says nothing any more holds no pass, and no scrape, for longer than its statements may take', async () => {
+  const { namespace, declare, condition, expectReady, ...s } = await setup();
+  await using proxy = await startTcpProxy(postgres.port);
+  const through = new URL(environment['DATABASE_URL'] ?? '');
+  through.port = String(proxy.port);
+  await using controller = await s.startController({ DATABASE_URL: through.href });
+  const names = Array.from({ length: 8 }, (_, i) => `${namespace}-${i}`);
+  for (const name of names) await declare(name);
+  await expectReady(names, 20_000);
+
+  proxy.freeze();
+  // More than there are workers: whoever comes last waits for two others.
+  for (const name of names) await declare(name, { limits: { messagesPerDay: 20 } });
+  const reasons = () => Promise.all(names.map((name) => condition(name)));
+  await expect
+    .poll(reasons, { timeout: 3 * SAID_MS, interval: 100 })
+    .toEqual(names.map(() => 'False DatabaseUnavailable 2'));
+  const askedAt = performance.now();
+  expect(await metric(controller, 'despatch_db_errors_total{op="find"}')).toBeGreaterThanOrEqual(
+    names.length,
+  );
+  expect(performance.now() - askedAt).toBeLessThan(3_000);
+  expect(await statusOf(controller, '/healthz')).toBe(200);
+  expect(await controller.readiness()).toEqual({ status: 503, failing: ['database'] });
+
+  proxy.thaw();
+  await expectReady(names, 25_000);
+}, 120_000);

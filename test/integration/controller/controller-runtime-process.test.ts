@@ -1,0 +1,180 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { projectRoot } from '#test/support/command.ts';
+import { adminKubeconfig } from '#test/support/kube-gate.ts';
+import { startKubeApiServer, type KubeApiServer } from '#test/support/kube-apiserver.ts';
+import { startTcpProxy } from '#test/support/tcp-proxy.ts';
+import { startChild, untilReady, type Child } from '../../../deploy/servers/child.ts';
+import { freePort } from '../../../deploy/servers/ports.ts';
+
+let server: KubeApiServer;
+let folder: string;
+let namespace: string;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'despatch-runtime-'));
+  server = await startKubeApiServer();
+}, 120_000);
+
+afterAll(async () => {
+  await server?.[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true, force: true });
+});
+
+type Runtime = AsyncDisposable & {
+  readonly name: string;
+  readonly child: Child;
+  readonly log: () => Promise<string>;
+  readonly leads: () => Promise<boolean>;
+};
+
+/** A controller in a process of its own, once its caches are filled. */
+async function start(name: string, kubeconfig = server.kubeconfigPath): Promise<Runtime> {
+  const port = await freePort();
+  const logFile = join(folder, `${name}-${port}.log`);
+  const child = await startChild({
+    command: process.execPath,
+    args: [join('test', 'support', 'runtime-main.ts')],
+    cwd: projectRoot,
+    logFile,
+    env: {
+      PATH: process.env['PATH'],
+      KUBECONFIG: kubeconfig,
+      NAMESPACE: namespace,
+      NAME: name,
+      PORT: String(port),
+    },
+  });
+  const origin = `http://127.0.0.1:${port}`;
+  const isReady = () =>
+    fetch(`${origin}/readyz`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+  await untilReady(child, { name, logFile, isReady });
+  return {
+    name,
+    child,
+    log: () => readFile(logFile, 'utf8'),
+    leads: async () =>
+      /^leader_election_master_status.* 1$/m.test(await (await fetch(`${origin}/metrics`)).text()),
+    async [Symbol.asyncDispose]() {
+      // One that is stopped takes no other signal.
+      await child.stop('SIGKILL');
+    },
+  };
+}
+
+async function leader(name: string, kubeconfig?: string): Promise<Runtime> {
+  const one = await start(name, kubeconfig);
+  await expect.poll(one.leads).toBe(true);
+  return one;
+}
+
+type Data = { readonly begun?: string; readonly ended?: string };
+
+const configPath = (name = ''): string => `/api/v1/namespaces/${namespace}/configmaps/${name}`;
+const leasePath = () => `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases/runtime`;
+const merge = { contentType: 'application/merge-patch+json' };
+const read = async (name: string): Promise<Data> =>
+  (await server.request('GET', configPath(name))).body.data ?? {};
+const holder = async (): Promise<string> =>
+  (await server.request('GET', leasePath())).body.spec.holderIdentity;
+const steal = () => server.request('PATCH', leasePath(), { spec: { holderIdentity: 'thief' } }, merge);
+const go = (name: string) => server.request('PATCH', configPath(name), { data: { go: 'yes' } }, merge);
+
+/** An object that somebody began with and waits to go on with. */
+async function begun(by: Runtime): Promise<string> {
+  const name = `c-${randomUUID().slice(0, 8)}`;
+  await server.request('POST', configPath(), { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name } });
+  await expect.poll(() => read(name)).toEqual({ begun: by.name });
+  return name;
+}
+
+test('SIGTERM in the middle of a pass: it is ended, the lease is given up, another one takes over at once', async () => {
+  namespace = await server.createNamespace();
+  await using first = await leader('first');
+  await using second = await start('second');
+  const name = await begun(first);
+  process.kill(first.child.pid, 'SIGTERM');
+  await expect.poll(first.log).toContain('Ending on a signal');
+  // Nothing new is begun, by nobody: the lease is still held.
+  const late = `late-${name}`;
+  await server.request('POST', configPath(), {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: late },
+  });
+  expect(await holder()).toMatch(/^first_/);
+  await go(name);
+  expect(await first.child.exited).toBe('exit code 0');
+  expect(await read(name)).toMatchObject({ ended: 'first' });
+  expect(await first.log()).toContain('Gave up the lease');
+  const endedAt = performance.now();
+  await expect.poll(second.leads, { interval: 20 }).toBe(true);
+  expect(performance.now() - endedAt).toBeLessThan(2_500);
+  await expect.poll(() => read(late)).toMatchObject({ begun: 'second' });
+}, 60_000);
+
+test('a leader whose lease was stolen in the middle of a pass ends on the spot and writes nothing more', async () => {
+  namespace = await server.createNamespace();
+  await using first = await leader('first');
+  const name = await begun(first);
+  await steal();
+  expect(await first.child.exited).toBe('exit code 1');
+  await go(name);
+  expect(await read(name)).not.toHaveProperty('ended');
+  expect(await holder()).toBe('thief');
+  expect(await first.log()).toContain('Lost the lease, and so exited');
+}, 60_000);
+
+test('a leader that was stopped for longer than its lease ends when it goes on, and writes nothing before', async () => {
+  namespace = await server.createNamespace();
+  await using first = await leader('first');
+  await using second = await start('second');
+  const name = await begun(first);
+  process.kill(first.child.pid, 'SIGSTOP');
+  await expect.poll(second.leads).toBe(true);
+  await expect.poll(() => read(name)).toMatchObject({ begun: 'second' });
+  await go(name);
+  const done = { begun: 'second', go: 'yes', ended: 'second' };
+  await expect.poll(() => read(name)).toEqual(done);
+  // What it waited for has come, so it would write now.
+  process.kill(first.child.pid, 'SIGCONT');
+  expect(await first.child.exited).toBe('exit code 1');
+  expect(await read(name)).toEqual(done);
+}, 60_000);
+
+test('a leader that reaches the API server no longer ends before another one begins', async () => {
+  namespace = await server.createNamespace();
+  await using proxy = await startTcpProxy(Number(new URL(server.url).port));
+  await using first = await leader(
+    'first',
+    adminKubeconfig(server.access, `https://127.0.0.1:${proxy.port}`),
+  );
+  await using second = await start('second');
+  const name = await begun(first);
+  proxy.freeze();
+  await expect.poll(second.leads, { interval: 20 }).toBe(true);
+  expect(first.child.endedWith()).toBe('exit code 1');
+  proxy.thaw();
+  await expect.poll(() => read(name)).toMatchObject({ begun: 'second' });
+}, 60_000);
+
+test('an object that was deleted and made anew while no controller ran is begun anew, and nothing else is', async () => {
+  namespace = await server.createNamespace();
+  const first = await leader('first');
+  const [name, done] = [await begun(first), await begun(first)];
+  await go(done);
+  await expect.poll(() => read(done)).toMatchObject({ ended: 'first' });
+  await first.child.stop('SIGKILL');
+  await server.request('DELETE', configPath(name));
+  await server.request('POST', configPath(), { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name } });
+  await using second = await leader('second');
+  await expect.poll(() => read(name)).toEqual({ begun: 'second' });
+  expect(await read(done)).toMatchObject({ begun: 'first', ended: 'first' });
+  expect(await second.log()).not.toContain('Could not');
+}, 60_000);

@@ -1,0 +1,761 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { providerSecretBinding } from '#core/domain/binding.ts';
+import type { TenantId } from '#core/domain/ids.ts';
+import { PLANS } from '#core/domain/plan.ts';
+import { KeyringError } from '#core/platform/vault/keyring.ts';
+import type { GoneResource, OwnedSlug } from '#core/store/managed-tenants.ts';
+import { acceptBatch, acceptRow, seedProvider } from '#test/support/seed.ts';
+import { ISSUER, setupTenantReconciler, type TenantReconciling } from '#test/support/tenant-reconciler.ts';
+
+let s: TenantReconciling;
+
+beforeAll(async () => {
+  s = await setupTenantReconciler();
+  s.putPlan('free');
+  s.putPlan('growth', PLANS.growth);
+});
+afterAll(() => s[Symbol.asyncDispose]());
+
+function resourceOf(key: string): GoneResource {
+  const tenant = s.tenants.get(key);
+  if (tenant === undefined) throw new Error('no tenant');
+  const { uid, creationTimestamp: createdAt } = tenant.metadata;
+  return { slug: key.split('/')[1] ?? '', uid, ref: key, createdAt };
+}
+
+type Row = {
+  id: string;
+  name: string;
+  plan: string;
+  status: string;
+  suspension_reason: string | null;
+  owner_uid: string | null;
+  owner_ref: string | null;
+  limits: Record<string, number>;
+  generation: number;
+};
+
+async function row(key: string): Promise<Row | undefined> {
+  const slug = s.tenants.get(key)?.spec.slug ?? key.split('/')[1] ?? '';
+  const [found] = await s.admin<Row[]>`
+    select t.id, t.name, t.plan, t.status, t.suspension_reason, t.owner_uid, t.owner_ref, l.limits, l.generation
+    from tenants t left join tenant_limits l on l.tenant_id = t.id where t.slug = ${slug}`;
+  return found;
+}
+
+const condition = (key: string, type: string) =>
+  s.tenants.get(key)?.status?.conditions?.find((one) => one.type === type);
+
+async function keyExists(id: string): Promise<boolean> {
+  return (await s.vault.request('GET', `${s.vault.mount}/keys/despatch-${id}`)).status === 200;
+}
+
+async function xminOf(id: string): Promise<string[]> {
+  const rows = await s.admin<{ x: string }[]>`
+    select xmin || ' ' || xmax as x from tenants where id = ${id} union all
+    select xmin || ' ' || xmax from tenant_limits where tenant_id = ${id} union all
+    select xmin || ' ' || xmax from members where tenant_id = ${id} order by 1`;
+  return rows.map(({ x }) => x);
+}
+
+describe('a declared tenant', () => {
+  test('comes into force with plan, limits, owners, key and status', async () => {
+    const key = s.putTenant({
+      displayName: 'Acme Ltd',
+      planRef: { name: 'growth' },
+      limits: { messagesPerDay: 123 },
+      owners: [{ email: 'Ann@example.org' }, { subject: 'bob' }],
+    });
+    const writes = await s.reconcile(key);
+    const stored = await row(key);
+    expect(stored).toMatchObject({
+      id: s.tenants.get(key)?.metadata.uid,
+      name: 'Acme Ltd',
+      plan: 'growth',
+      status: 'active',
+      owner_ref: key,
+      limits: { ...PLANS.growth, messagesPerDay: 123 },
+    });
+    expect(writes).toEqual(['finalizer+', `notice ${stored?.id}`, 'event Created', 'status']);
+    expect(await keyExists(stored?.id ?? '')).toBe(true);
+    const people = await s.admin`
+      select u.email, u.subject, u.issuer, m.role from members m join users u on u.id = m.user_id
+      where m.tenant_id = ${stored?.id ?? ''} order by u.email`;
+    expect(people).toEqual([
+      { email: 'Ann@example.org', subject: null, issuer: ISSUER, role: 'owner' },
+      { email: null, subject: 'bob', issuer: ISSUER, role: 'owner' },
+    ]);
+    expect(s.tenants.get(key)?.status).toMatchObject({
+      tenantId: stored?.id,
+      slug: key.split('/')[1],
+      observedGeneration: 1,
+      plan: { name: 'growth', generation: 1 },
+      effectiveLimits: { messagesPerDay: 123 },
+      encryption: { keyName: `despatch-${stored?.id}`, latestVersion: 1 },
+    });
+    expect(s.tenants.get(key)?.status?.conditions?.map(({ type, status }) => `${type} ${status}`)).toEqual([
+      'Ready True',
+      'PlanResolved True',
+      'Applied True',
+      'KeyProvisioned True',
+      'Suspended False',
+    ]);
+  });
+
+  test('that is unchanged causes no write anywhere', async () => {
+    const key = s.putTenant({ owners: [{ subject: 'carol' }] });
+    await s.reconcile(key);
+    const id = (await row(key))?.id ?? '';
+    const before = await xminOf(id);
+    expect(await s.reconcile(key)).toEqual([]);
+    // Not even a lock was written into a row.
+    expect(await xminOf(id)).toEqual(before);
+    const { body } = await s.vault.request('GET', `${s.vault.mount}/keys/despatch-${id}`);
+    expect(body).toMatchObject({ data: { latest_version: 1 } });
+  });
+
+  test('accepts messages at once, and its suspension is in the commit', async () => {
+    const key = s.putTenant();
+    await s.reconcile(key);
+    const id = (await row(key))?.id ?? '';
+    const tenant = { tenantId: id, slug: '', apiKeyId: randomUUID() };
+    expect((await acceptBatch(s.api, [acceptRow(tenant)]))[0]?.verdict).toBe('accepted');
+
+    s.putTenant({ state: 'Suspended', suspendReason: 'billing' }, { key });
+    expect(await s.reconcile(key)).toEqual([`notice ${id}`, 'status']);
+    expect(await row(key)).toMatchObject({ status: 'suspended', suspension_reason: 'billing' });
+    expect(condition(key, 'Suspended')).toMatchObject({ status: 'True', reason: 'SuspendedBySpec' });
+    expect(condition(key, 'Ready')).toMatchObject({ status: 'True' });
+    expect((await acceptBatch(s.api, [acceptRow(tenant)]))[0]?.verdict).toBe('suspended');
+
+    s.putTenant({}, { key });
+    await s.reconcile(key);
+    expect((await acceptBatch(s.api, [acceptRow(tenant)]))[0]?.verdict).toBe('accepted');
+  });
+
+  test('follows its plan, and moves to another', async () => {
+    s.putPlan('own', { messagesPerDay: 5 });
+    const key = s.putTenant({ planRef: { name: 'own' } });
+    await s.reconcile(key);
+    s.putPlan('own', { messagesPerDay: 6 });
+    await s.reconcile(key);
+    expect(await row(key)).toMatchObject({ limits: { messagesPerDay: 6 }, generation: 2 });
+    expect(s.tenants.get(key)?.status?.plan).toEqual({ name: 'own', generation: 2 });
+    s.putTenant({ planRef: { name: 'growth' } }, { key });
+    await s.reconcile(key);
+    expect(await row(key)).toMatchObject({ plan: 'growth', limits: PLANS.growth });
+  });
+
+  test('whose plan is missing keeps its limits, and can be suspended all the same', async () => {
+    s.putPlan('short-lived', { messagesPerDay: 5 });
+    const key = s.putTenant({ planRef: { name: 'short-lived' } });
+    await s.reconcile(key);
+    s.plans.delete('short-lived');
+    s.putTenant({ planRef: { name: 'short-lived' }, state: 'Suspended' }, { key });
+    await s.reconcile(key);
+    expect(await row(key)).toMatchObject({ status: 'suspended', limits: { messagesPerDay: 5 } });
+    expect(condition(key, 'PlanResolved')).toMatchObject({ status: 'False', reason: 'PlanNotFound' });
+    expect(condition(key, 'Ready')).toMatchObject({ status: 'False', reason: 'PlanNotFound' });
+    expect(condition(key, 'Applied')).toMatchObject({ status: 'True' });
+  });
+
+  test('of a plan that never was is no tenant', async () => {
+    const key = s.putTenant({ planRef: { name: 'nowhere' } });
+    await s.reconcile(key);
+    expect(await row(key)).toBeUndefined();
+    expect(condition(key, 'Ready')).toMatchObject({ status: 'False', reason: 'PlanNotFound' });
+    expect(condition(key, 'KeyProvisioned')).toMatchObject({ status: 'Unknown' });
+  });
+
+  test('that somebody changed behind its back is repaired, and the repair is told', async () => {
+    const key = s.putTenant({ planRef: { name: 'growth' } });
+    await s.reconcile(key);
+    const id = (await row(key))?.id ?? '';
+    await s.admin`update tenant_limits set limits = limits || '{"messagesPerDay": 999999}' where tenant_id = ${id}`;
+    await s.admin`update tenants set status = 'suspended', suspension_reason = 'abuse' where id = ${id}`;
+    expect(await s.reconcile(key)).toEqual([`notice ${id}`, 'drift limits,suspension']);
+    expect(await row(key)).toMatchObject({ status: 'active', limits: PLANS.growth });
+  });
+
+  test('keeps the name and the members that the API gave it, until the resource names others', async () => {
+    const key = s.putTenant({ displayName: 'First', owners: [{ subject: 'dora' }] });
+    await s.reconcile(key);
+    const id = (await row(key))?.id ?? '';
+    await s.admin`update tenants set name = 'Renamed' where id = ${id}`;
+    await s.admin`delete from members where tenant_id = ${id}`;
+    s.putTenant({ displayName: 'First', owners: [{ subject: 'dora' }, { subject: 'emil' }] }, { key });
+    await s.reconcile(key);
+    expect(await row(key)).toMatchObject({ name: 'Renamed' });
+    const people = await s.admin`
+      select u.subject from members m join users u on u.id = m.user_id where m.tenant_id = ${id}`;
+    expect(people).toEqual([{ subject: 'emil' }]);
+    s.putTenant({ displayName: 'Second', owners: [] }, { key });
+    await s.reconcile(key);
+    expect(await row(key)).toMatchObject({ name: 'Second' });
+  });
+
+  test('that is paused is left alone, also when it is deleted', async () => {
+    const key = s.putTenant();
+    await s.reconcile(key);
+    s.putTenant({ state: 'Suspended' }, { key });
+    const tenant = s.tenants.get(key);
+    if (tenant === undefined) throw new Error('no tenant');
+    s.tenants.set(key, {
+      ...tenant,
+      metadata: { ...tenant.metadata, annotations: { 'despatch.dev/paused': 'true' } },
+    });
+    expect(await s.reconcile(key)).toEqual(['status']);
+    expect(condition(key, 'Ready')).toMatchObject({ status: 'False', reason: 'Paused' });
+    expect(condition(key, 'Applied')).toMatchObject({ status: 'True' });
+    s.remove(key);
+    expect(await s.reconcile(key)).toEqual([]);
+    expect(await row(key)).toMatchObject({ status: 'active' });
+  });
+});
+
+describe('who may speak for a tenant', () => {
+  test('a slug of the API is a conflict, and nothing of it is touched', async () => {
+    const slug = `api-${randomUUID().slice(0, 8)}`;
+    const id = randomUUID();
+    await s.admin`select create_tenant(${id}, ${slug}, 'Theirs', 'free', '{}', null)`;
+    const key = s.putTenant({ slug });
+    await s.reconcile(key);
+    expect(condition(key, 'Ready')).toMatchObject({ status: 'False', reason: 'SlugConflict' });
+    expect(await row(key)).toMatchObject({ id, name: 'Theirs', owner_uid: null });
+    s.remove(key);
+    await s.reconcile(key);
+    expect(s.tenants.has(key)).toBe(false);
+    expect(await row(`x/${slug}`)).toMatchObject({ id, status: 'active' });
+  });
+
+  test('of two resources with one slug the first has it, and the second cannot purge it', async () => {
+    const slug = `shared-${randomUUID().slice(0, 8)}`;
+    const first = s.putTenant({ slug });
+    const second = s.putTenant({ slug, deletionPolicy: 'Purge' });
+    await s.reconcile(first);
+    await s.reconcile(second);
+    expect(condition(second, 'Applied')).toMatchObject({
+      reason: 'SlugConflict',
+      message: expect.stringContaining(first),
+    });
+    s.remove(second);
+    await s.reconcile(second);
+    expect(await row(first)).toMatchObject({ owner_ref: first, status: 'active' });
+    expect(await keyExists((await row(first))?.id ?? '')).toBe(true);
+  });
+
+  test('a controller that sees an old generation changes nothing', async () => {
+    const key = s.putTenant({ planRef: { name: 'growth' } });
+    const old = s.tenants.get(key);
+    s.putTenant({ planRef: { name: 'growth' }, state: 'Suspended' }, { key });
+    await s.reconcile(key);
+    if (old === undefined) throw new Error('no tenant');
+    const stale = s.reconcilerWith({ tenants: new Map([[key, old]]) });
+    const writes = await s.reconcile(key, stale);
+    expect(writes.filter((write) => write.startsWith('notice'))).toEqual([]);
+    expect(await row(key)).toMatchObject({ status: 'suspended' });
+  });
+
+  test('a controller that sees an old plan changes nothing', async () => {
+    s.putPlan('aging', { messagesPerDay: 1 });
+    const old = s.plans.get('aging');
+    const key = s.putTenant({ planRef: { name: 'aging' } });
+    s.putPlan('aging', { messagesPerDay: 2 });
+    await s.reconcile(key);
+    if (old === undefined) throw new Error('no plan');
+    await s.reconcile(key, s.reconcilerWith({ plans: new Map([['aging', old]]) }));
+    expect(await row(key)).toMatchObject({ limits: { messagesPerDay: 2 } });
+  });
+
+  test('a controller that still sees a deleted resource does not wake its tenant', async () => {
+    const key = s.putTenant();
+    await s.reconcile(key);
+    const old = s.tenants.get(key);
+    s.remove(key);
+    await s.reconcile(key);
+    if (old === undefined) throw new Error('no tenant');
+    await s.reconcile(key, s.reconcilerWith({ tenants: new Map([[key, old]]) }));
+    expect(await row(key)).toMatchObject({ status: 'suspended', owner_uid: null });
+  });
+
+  /** A pass that was stopped between what it had read and what it writes, while others go on. */
+  function stoppedPass(key: string, before: 'find' | 'apply' | 'ensure' | 'retain') {
+    const [reached, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const hold = async (): Promise<void> => {
+      reached.resolve();
+      await released.promise;
+    };
+    const { store, keys } = s;
+    const pass = s.reconcilerWith({
+      tenants: new Map([...s.tenants].filter(([one]) => one === key)),
+      store: {
+        ...store,
+        ...(before === 'find' && { find: (slug) => hold().then(() => store.find(slug)) }),
+        ...(before === 'apply' && { apply: (wanted) => hold().then(() => store.apply(wanted)) }),
+        ...(before === 'retain' && { retain: (gone) => hold().then(() => store.retain(gone)) }),
+      },
+      ...(before === 'ensure' && {
+        keys: { ...keys, ensure: (id: TenantId) => hold().then(() => keys.ensure(id)) },
+      }),
+    })(key, AbortSignal.timeout(20_000), s.deps.log);
+    return {
+      reached: reached.promise,
+      async goOn(): Promise<void> {
+        released.resolve();
+        await pass;
+      },
+    };
+  }
+
+  test.each([
+    ['Retain', 'find'],
+    ['Retain', 'retain'],
+    ['Purge', 'find'],
+  ] as const)(
+    'a deletion with %s that was stopped before %s leaves alone what a resource made anew has taken over',
+    async (deletionPolicy, step) => {
+      const key = s.putTenant({ deletionPolicy });
+      await s.reconcile(key);
+      s.remove(key);
+      const stopped = stoppedPass(key, step);
+      await stopped.reached;
+      await s.reconcile(key);
+      // In the same second, as creation times tell no more.
+      s.putTenant({}, { key, uid: randomUUID() });
+      await s.reconcile(key);
+      await stopped.goOn();
+      const uid = s.tenants.get(key)?.metadata.uid;
+      expect(await row(key)).toMatchObject({ status: 'active', owner_uid: uid });
+      // And it can still speak.
+      s.putTenant({ state: 'Suspended' }, { key });
+      await s.reconcile(key);
+      expect(await row(key)).toMatchObject({ status: 'suspended', owner_uid: uid });
+    },
+  );
+
+  test.each(['apply', 'ensure'] as const)(
+    'a pass that was stopped before %s brings back neither a tenant that was purged nor its key',
+    async (step) => {
+      const key = s.putTenant({ deletionPolicy: 'Purge' });
+      const id = s.tenants.get(key)?.metadata.uid ?? '';
+      await s.reconcile(key);
+      if (step === 'apply') s.putTenant({ deletionPolicy: 'Purge', displayName: 'Other' }, { key });
+      const stopped = stoppedPass(key, step);
+      await stopped.reached;
+      s.remove(key);
+      await s.reconcile(key);
+      expect(s.tenants.has(key)).toBe(false);
+      await stopped.goOn();
+      expect(await s.admin`select from tenants where id = ${id}`).toHaveLength(0);
+      expect(await keyExists(id)).toBe(false);
+    },
+  );
+
+  test('a pass that was stopped before it first applied a resource does not apply it once it is gone', async () => {
+    const key = s.putTenant();
+    await s.reconcile(key);
+    s.remove(key);
+    await s.reconcile(key);
+    s.putTenant({}, { key, uid: randomUUID(), createdAt: '2026-03-01T00:00:00Z' });
+    const stopped = stoppedPass(key, 'apply');
+    await stopped.reached;
+    s.remove(key);
+    await s.reconcile(key);
+    await stopped.goOn();
+    expect(await row(key)).toMatchObject({ status: 'suspended', owner_uid: null });
+  });
+
+  test('a resource made anew while the controller was down takes its tenant over', async () => {
+    const key = s.putTenant({ planRef: { name: 'growth' } });
+    await s.reconcile(key);
+    const id = (await row(key))?.id;
+    s.putTenant({ planRef: { name: 'free' } }, { key, uid: randomUUID(), createdAt: '2026-01-01T00:00:00Z' });
+    await s.reconcile(key);
+    expect(await row(key)).toMatchObject({ id, plan: 'free', owner_uid: s.tenants.get(key)?.metadata.uid });
+  });
+});
+
+describe('deletion with Retain', () => {
+  test('suspends, keeps rows and key, and a resource of the same name takes it back', async () => {
+    const key = s.putTenant({ planRef: { name: 'growth' } });
+    await s.reconcile(key);
+    const id = (await row(key))?.id ?? '';
+    const binding = providerSecretBinding(id as never, randomUUID());
+    const ciphertext = await s.encrypter.encrypt(binding, Buffer.from('kept'));
+    s.remove(key);
+    expect(await s.reconcile(key)).toEqual([`notice ${id}`, 'event Retained', 'finalizer-']);
+    expect(s.tenants.has(key)).toBe(false);
+    expect(await row(key)).toMatchObject({
+      status: 'suspended',
+      suspension_reason: 'manual',
+      owner_uid: null,
+      owner_ref: key,
+    });
+    const [shown] = await s.admin`select owner_ref from find_tenant(${id}, null)`;
+    expect(shown).toEqual({ owner_ref: null });
+
+    s.putTenant(
+      { planRef: { name: 'growth' } },
+      { key, uid: randomUUID(), createdAt: '2026-03-01T00:00:00Z' },
+    );
+    await s.reconcile(key);
+    expect(await row(key)).toMatchObject({ id, status: 'active', limits: PLANS.growth });
+    expect(Buffer.from(await s.decrypter.decrypt(binding, ciphertext)).toString()).toBe('kept');
+  });
+
+  test('of a tenant suspended for a reason keeps the reason', async () => {
+    const key = s.putTenant({ state: 'Suspended', suspendReason: 'abuse' });
+    await s.reconcile(key);
+    s.remove(key);
+    await s.reconcile(key);
+    expect(await row(key)).toMatchObject({ status: 'suspended', suspension_reason: 'abuse' });
+  });
+
+  test('a resource of another name does not get a retained tenant', async () => {
+    const slug = `kept-${randomUUID().slice(0, 8)}`;
+    const key = s.putTenant({ slug });
+    await s.reconcile(key);
+    s.remove(key);
+    await s.reconcile(key);
+    const other = s.putTenant({ slug });
+    await s.reconcile(other);
+    expect(condition(other, 'Ready')).toMatchObject({ reason: 'SlugConflict' });
+  });
+
+  test('also what a resource that never came into force would have taken over', async () => {
+    const key = s.putTenant();
+    await s.reconcile(key);
+    s.putTenant({ deletionPolicy: 'Purge' }, { key, uid: randomUUID(), createdAt: '2026-03-01T00:00:00Z' });
+    const tenant = s.tenants.get(key);
+    if (tenant === undefined) throw new Error('no tenant');
+    s.tenants.set(key, {
+      ...tenant,
+      metadata: { ...tenant.metadata, finalizers: ['tenant.despatch.dev/finalizer'] },
+    });
+    s.remove(key);
+    await s.reconcile(key);
+    expect(await row(key)).toMatchObject({ status: 'suspended', owner_uid: null });
+  });
+});
+
+describe('deletion with Purge', () => {
+  /** Every table with a column for the tenant, and what hangs on its other ids. */
+  async function leftovers(id: string): Promise<Record<string, number>> {
+    const tables = await s.admin<{ name: string; col: string }[]>`
+      select c.relname as name, a.attname as col from pg_class c join pg_attribute a on a.attrelid = c.oid
+      where c.relnamespace = 'despatch'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+        and ((a.attname = 'tenant_id') or (c.relname = 'tenants' and a.attname = 'id'))`;
+    const counts: Record<string, number> = {};
+    for (const { name, col } of tables) {
+      const [found] = await s.admin<{ n: number }[]>`
+        select count(*)::integer as n from ${s.admin(name)} where ${s.admin(col)} = ${id}`;
+      if (found !== undefined && found.n > 0) counts[name] = found.n;
+    }
+    return counts;
+  }
+
+  async function full(): Promise<{
+    key: string;
+    id: string;
+    tenant: { tenantId: string; slug: string; apiKeyId: string };
+  }> {
+    const key = s.putTenant({ deletionPolicy: 'Purge', owners: [{ email: `${randomUUID()}@example.org` }] });
+    await s.reconcile(key);
+    const id = (await row(key))?.id ?? '';
+    const apiKeyId = randomUUID();
+    await s.admin`insert into api_keys (id, tenant_id, key_id, name, mode, scopes, secret_hash)
+      values (${apiKeyId}, ${id}, ${apiKeyId.slice(0, 16)}, 'seed', 'live', ${['messages:send']}, ${Buffer.alloc(32)})`;
+    await seedProvider(s.admin, id, { ratePerSecond: 5 });
+    const tenant = { tenantId: id, slug: '', apiKeyId };
+    for (let i = 0; i < 30; i += 1) {
+      const scope = randomUUID().replaceAll('-', '').repeat(2);
+      await acceptBatch(s.api, [acceptRow(tenant, { scope, fingerprint: scope })]);
+    }
+    return { key, id, tenant };
+  }
+
+  test('leaves no row and no key', async () => {
+    const { key, id } = await full();
+    expect(Object.keys(await leftovers(id))).toEqual(
+      expect.arrayContaining([
+        'messages',
+        'message_states',
+        'due',
+        'idempotency_keys',
+        'providers',
+        'api_keys',
+        'members',
+        'audit_log',
+      ]),
+    );
+    s.remove(key);
+    const writes = await s.reconcile(key);
+    expect(writes).toEqual(['event Purging', `notice ${id}`, `notice ${id}`, 'event Purged', 'finalizer-']);
+    expect(await leftovers(id)).toEqual({});
+    expect(await keyExists(id)).toBe(false);
+    expect(s.tenants.has(key)).toBe(false);
+  });
+
+  test('takes nothing of a neighbour', async () => {
+    const [gone, stays] = [await full(), await full()];
+    const before = await leftovers(stays.id);
+    s.remove(gone.key);
+    await s.reconcile(gone.key);
+    expect(await leftovers(stays.id)).toEqual(before);
+    expect(await keyExists(stays.id)).toBe(true);
+  });
+
+  test('waits for a call under way, and refuses what comes meanwhile', async () => {
+    const { key, id, tenant } = await full();
+    const [message] = await s.admin<{ id: string; purge_on: string }[]>`
+      select id, purge_on::text as purge_on from messages where tenant_id = ${id} limit 1`;
+    const claimed = await s.worker`
+      select id, attempt, purge_on::text, seq from claim(array[${message?.id ?? ''}::uuid], array[${message?.purge_on ?? ''}::date], 'w', 60000, '{}')`;
+    expect(claimed).toHaveLength(1);
+    s.remove(key);
+    await s.reconcile(key);
+    expect(condition(key, 'Ready')).toMatchObject({ status: 'False', reason: 'Purging' });
+    expect((await leftovers(id))['messages']).toBe(1);
+    expect((await acceptBatch(s.api, [acceptRow(tenant)]))[0]?.verdict).toBe('suspended');
+    await s.admin`update message_states set lease_until = now() - interval '1 second' where id = ${message?.id ?? ''}`;
+    await s.reconcile(key);
+    expect(await leftovers(id)).toEqual({});
+  });
+
+  test.each(['beginPurge', 'purgeSome', 'endPurge', 'destroy'] as const)(
+    'goes on where it was cut off: after %s',
+    async (step) => {
+      const { key, id } = await full();
+      s.remove(key);
+      const cut = async (work: Promise<unknown>): Promise<never> => {
+        await work;
+        throw new Error('cut off');
+      };
+      const { keys, store } = s;
+      const broken = {
+        keys: step === 'destroy' ? { ...keys, destroy: (id: TenantId) => cut(keys.destroy(id)) } : keys,
+        store: {
+          ...store,
+          ...(step === 'beginPurge' && { beginPurge: (gone: GoneResource) => cut(store.beginPurge(gone)) }),
+          ...(step === 'purgeSome' && { purgeSome: (owned: OwnedSlug) => cut(store.purgeSome(owned, 10)) }),
+          ...(step === 'endPurge' && { endPurge: (owned: OwnedSlug) => cut(store.endPurge(owned)) }),
+        },
+      };
+      await expect(s.reconcile(key, s.reconcilerWith(broken))).rejects.toThrow('cut off');
+      expect(s.tenants.has(key)).toBe(true);
+      await s.reconcile(key);
+      expect(await leftovers(id)).toEqual({});
+      expect(await keyExists(id)).toBe(false);
+      expect(s.tenants.has(key)).toBe(false);
+    },
+  );
+
+  test('that has begun cannot be taken back by changing the policy', async () => {
+    const { key, id } = await full();
+    s.remove(key);
+    await s.store.beginPurge(resourceOf(key));
+    const tenant = s.tenants.get(key);
+    if (tenant === undefined) throw new Error('no tenant');
+    s.tenants.set(key, { ...tenant, spec: { ...tenant.spec, deletionPolicy: 'Retain' } });
+    await s.reconcile(key);
+    expect(await leftovers(id)).toEqual({});
+  });
+
+  test('whose resource was forced away is ended by the next one of its name, which then begins anew', async () => {
+    const { key, id } = await full();
+    await s.store.beginPurge(resourceOf(key));
+    s.putTenant({}, { key, uid: randomUUID(), createdAt: '2026-03-01T00:00:00Z' });
+    await s.reconcile(key);
+    expect(condition(key, 'Applied')).toMatchObject({ status: 'False', reason: 'Purging' });
+    await s.reconcile(key);
+    expect(await leftovers(id)).toEqual({});
+    expect(await row(key)).toMatchObject({ id: s.tenants.get(key)?.metadata.uid, status: 'active' });
+  });
+});
+
+describe('the key', () => {
+  test('gets a new version when its period is over, and every credential moves to it', async () => {
+    const key = s.putTenant({ encryption: { keyRotationPeriodDays: 30 } });
+    await s.reconcile(key);
+    const id = (await row(key))?.id ?? '';
+    const providers = await Promise.all(Array.from({ length: 45 }, () => seedProvider(s.admin, id)));
+    for (const providerId of providers) {
+      const ciphertext = await s.encrypter.encrypt(
+        providerSecretBinding(id as never, providerId),
+        Buffer.from(providerId),
+      );
+      await s.admin`update providers set ciphertext = ${ciphertext}, previous_ciphertext = ${ciphertext} where id = ${providerId}`;
+    }
+    s.setClock(() => new Date(Date.now() + 31 * 86_400_000));
+    try {
+      expect(await s.reconcile(key)).toEqual(['event KeyRotated', 'status']);
+    } finally {
+      s.setClock(() => new Date());
+    }
+    expect(s.tenants.get(key)?.status?.encryption).toMatchObject({ latestVersion: 2 });
+    const rows = await s.admin<
+      { id: string; ciphertext: string; previous_ciphertext: string; version: number }[]
+    >`
+      select id, ciphertext, previous_ciphertext, version from providers where tenant_id = ${id}`;
+    expect(rows).toHaveLength(45);
+    for (const provider of rows) {
+      expect(provider.ciphertext).toMatch(/^vault:v2:/);
+      expect(provider.previous_ciphertext).toMatch(/^vault:v2:/);
+      expect(provider.version).toBe(1);
+    }
+    const opened = await s.decrypter.decrypt(
+      providerSecretBinding(id as never, rows[0]?.id ?? ''),
+      rows[0]?.ciphertext ?? '',
+    );
+    expect(Buffer.from(opened).toString()).toBe(rows[0]?.id);
+    expect(await s.reconcile(key)).toEqual([]);
+  });
+
+  test('is never rotated with a period of 0', async () => {
+    const key = s.putTenant({ encryption: { keyRotationPeriodDays: 0 } });
+    await s.reconcile(key);
+    s.setClock(() => new Date('2099-01-01T00:00:00Z'));
+    try {
+      expect(await s.reconcile(key)).toEqual([]);
+    } finally {
+      s.setClock(() => new Date());
+    }
+  });
+
+  test('a credential that is damaged is told and stops nobody', async () => {
+    const key = s.putTenant();
+    await s.reconcile(key);
+    const id = (await row(key))?.id ?? '';
+    const [good, bad] = [await seedProvider(s.admin, id), await seedProvider(s.admin, id)];
+    const ciphertext = await s.encrypter.encrypt(providerSecretBinding(id as never, good), Buffer.from('x'));
+    await s.admin`update providers set ciphertext = ${ciphertext} where id = ${good}`;
+    await s.admin`update providers set ciphertext = 'vault:v1:AAAA' where id = ${bad}`;
+    await s.keys.rotate(id as never);
+    expect(await s.reconcile(key)).toContain('warning RewrapFailed');
+    const [moved] = await s.admin`select ciphertext from providers where id = ${good}`;
+    expect(moved?.['ciphertext']).toMatch(/^vault:v2:/);
+    expect(condition(key, 'Ready')).toMatchObject({ status: 'True' });
+  });
+
+  test('that was deleted by hand is made anew, and that is told', async () => {
+    const key = s.putTenant();
+    await s.reconcile(key);
+    const id = (await row(key))?.id ?? '';
+    await s.keys.destroy(id as never);
+    expect(await s.reconcile(key)).toContain('warning KeyMissing');
+    expect(await keyExists(id)).toBe(true);
+  });
+
+  test('while Vault is away, limits and suspension go on, and it is tried again', async () => {
+    const away = () => Promise.reject(new KeyringError('unavailable', 'no answer'));
+    const key = s.putTenant();
+    await s.reconcile(key);
+    s.putTenant({ state: 'Suspended' }, { key });
+    const reconciler = s.reconcilerWith({ keys: { ...s.keys, ensure: away } });
+    await expect(s.reconcile(key, reconciler)).rejects.toThrow('no answer');
+    expect(await row(key)).toMatchObject({ status: 'suspended' });
+    expect(condition(key, 'KeyProvisioned')).toMatchObject({ status: 'False', reason: 'VaultUnavailable' });
+    expect(condition(key, 'Applied')).toMatchObject({ status: 'True' });
+    expect(s.tenants.get(key)?.status?.encryption).toMatchObject({ latestVersion: 1 });
+    await s.reconcile(key);
+    expect(condition(key, 'Ready')).toMatchObject({ status: 'True' });
+  });
+});
+
+test('while the database is away the status says so without a word of SQL, and it is tried again', async () => {
+  const key = s.putTenant();
+  const reconciler = s.reconcilerWith({
+    store: { ...s.store, find: () => Promise.reject(new Error('relation "secret" does not exist')) },
+  });
+  await expect(s.reconcile(key, reconciler)).rejects.toThrow('relation');
+  expect(condition(key, 'Ready')).toMatchObject({ status: 'False', reason: 'DatabaseUnavailable' });
+  expect(JSON.stringify(s.tenants.get(key)?.status)).not.toContain('relation');
+  await s.reconcile(key);
+  expect(condition(key, 'Ready')).toMatchObject({ status: 'True' });
+});
+
+describe('a tenant that is Ready', () => {
+  const databaseAway = () =>
+    s.reconcilerWith({ store: { ...s.store, find: () => Promise.reject(new Error('no answer')) } });
+  const vaultSays = (code: 'unavailable' | 'refused') =>
+    s.reconcilerWith({
+      keys: { ...s.keys, ensure: () => Promise.reject(new KeyringError(code, 'no answer')) },
+    });
+
+  test.each([
+    ['the database', databaseAway],
+    ['Vault', () => vaultSays('unavailable')],
+  ])('stays so while %s gives no answer, and waits for its next regular look', async (_who, away) => {
+    const key = s.putTenant();
+    await s.reconcile(key);
+    const [before, pass] = [s.tenants.get(key)?.status, away()];
+    expect(await s.reconcile(key, pass)).toEqual([]);
+    expect(await pass(key, AbortSignal.timeout(20_000), s.deps.log)).toEqual({ requeueAfterMs: 300_000 });
+    expect(s.tenants.get(key)?.status).toEqual(before);
+  });
+
+  test('is so no longer when Vault refuses', async () => {
+    const key = s.putTenant();
+    await s.reconcile(key);
+    await expect(s.reconcile(key, vaultSays('refused'))).rejects.toThrow('no answer');
+    expect(condition(key, 'Ready')).toMatchObject({ status: 'False', reason: 'VaultRefused' });
+  });
+
+  test('is so no longer when somebody changed it and it cannot be set right', async () => {
+    const key = s.putTenant();
+    await s.reconcile(key);
+    await s.admin`update tenants set status = 'suspended', suspension_reason = 'abuse' where id = ${(await row(key))?.id ?? ''}`;
+    const pass = s.reconcilerWith({
+      store: { ...s.store, apply: () => Promise.reject(new Error('no answer')) },
+    });
+    await expect(s.reconcile(key, pass)).rejects.toThrow('no answer');
+    expect(condition(key, 'Ready')).toMatchObject({ status: 'False', reason: 'DatabaseUnavailable' });
+  });
+
+  test.each(['its resource', 'its plan'])(
+    'and then changed by %s while the database is away says so, and what is in force is still told',
+    async (what) => {
+      const plan = `p-${randomUUID().slice(0, 8)}`;
+      s.putPlan(plan, { messagesPerDay: 5 });
+      const key = s.putTenant({ planRef: { name: plan } });
+      await s.reconcile(key);
+      const before = s.tenants.get(key)?.status;
+      if (what === 'its plan') s.putPlan(plan, { messagesPerDay: 6 });
+      else s.putTenant({ planRef: { name: plan }, state: 'Suspended' }, { key });
+      const generation = what === 'its plan' ? 1 : 2;
+      await expect(s.reconcile(key, databaseAway())).rejects.toThrow('no answer');
+      expect(s.tenants.get(key)?.status).toMatchObject({
+        observedGeneration: generation,
+        tenantId: before?.tenantId,
+        plan: { name: plan, generation: 1 },
+        effectiveLimits: { messagesPerDay: 5 },
+        encryption: before?.encryption,
+      });
+      const said = s.tenants
+        .get(key)
+        ?.status?.conditions?.map(
+          ({ type, status, observedGeneration }) => `${type} ${status} ${observedGeneration}`,
+        );
+      expect(said).toEqual([
+        `Ready False ${generation}`,
+        `PlanResolved True ${generation}`,
+        `Applied False ${generation}`,
+        'KeyProvisioned True 1',
+        'Suspended False 1',
+      ]);
+      await s.reconcile(key);
+      expect(condition(key, 'Ready')).toMatchObject({ status: 'True', observedGeneration: generation });
+    },
+  );
+
+  test('and then deleted while the database is away says why it is still there', async () => {
+    const key = s.putTenant();
+    await s.reconcile(key);
+    s.remove(key);
+    await expect(s.reconcile(key, databaseAway())).rejects.toThrow('no answer');
+    expect(condition(key, 'Ready')).toMatchObject({ status: 'False', reason: 'DatabaseUnavailable' });
+    await s.reconcile(key);
+    expect(s.tenants.has(key)).toBe(false);
+  });
+});

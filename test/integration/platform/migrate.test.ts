@@ -1,0 +1,117 @@
+import { postgres } from '#core/platform/postgres/postgres-driver.ts';
+import { describe, expect, test } from 'vitest';
+import type { Sql } from '#core/platform/postgres/postgres.ts';
+import { startPostgres } from '../../../deploy/servers/postgres.ts';
+import { migrationFiles } from '#core/store/migration-files.ts';
+import { acceptBatch, acceptRow, seedTenant } from '#test/support/seed.ts';
+import { setupStores } from '#test/support/worker.ts';
+import type { LockWait } from '../../../services/migrate/lock-patience.ts';
+import { migrate } from '../../../services/migrate/migrate.ts';
+
+const PASSWORDS = { api: 'a', worker: 'w', controller: 'c' };
+
+/** A database whose owner may create roles and is no superuser, as cloud databases give it. */
+async function setup() {
+  const server = await startPostgres({ durable: false });
+  const admin = postgres(server.superuserUrl('postgres'), { max: 1, onnotice: () => undefined });
+  await admin.unsafe("create role owner login createrole password 'owner'");
+  await admin.unsafe('create database app owner owner');
+  await admin.end();
+  const url = new URL(server.superuserUrl('app'));
+  url.username = 'owner';
+  url.password = 'owner';
+  return { databaseUrl: url.href, server, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
+}
+
+test('an owner that is no superuser migrates, any number of runs at once end in one schema, and a repeat does nothing', async () => {
+  await using b = await setup();
+  const run = () => migrate({ databaseUrl: b.databaseUrl, passwords: PASSWORDS });
+  const applied = (await Promise.all([run(), run(), run()])).flatMap((result) => result.applied);
+  expect(applied).toEqual(migrationFiles().map((file) => file.name));
+  expect(await migrate({ databaseUrl: b.databaseUrl, passwords: {} })).toEqual({ applied: [] });
+
+  const url = new URL(b.databaseUrl);
+  url.username = 'despatch_worker';
+  url.password = PASSWORDS.worker;
+  const worker = postgres(url.href, { max: 1, onnotice: () => undefined });
+  await expect(worker`select * from despatch.due_tenants()`).resolves.toHaveLength(0);
+  await expect(worker`select * from despatch.messages`).rejects.toThrow('permission denied');
+  await worker.end();
+});
+
+describe('a migration of a table that somebody reads for long', () => {
+  const MIGRATION = {
+    version: 9_999,
+    name: '9999_test.sql',
+    sql: () => 'alter table messages add column remark text',
+  };
+
+  /** Holds a lock on the messages, as a backup or a report does, until it is told to end. */
+  async function startReader(admin: Sql): Promise<{ end: () => Promise<void> }> {
+    const [reading, finish] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const reader = admin.begin(async (tx) => {
+      await tx`select count(*) from messages`;
+      reading.resolve();
+      await finish.promise;
+    });
+    await reading.promise;
+    return {
+      async end() {
+        finish.resolve();
+        await reader;
+      },
+    };
+  }
+
+  test('gives way to acceptance again and again, says who is in the way, and succeeds after it', async () => {
+    await using b = await setupStores();
+    const tenant = await seedTenant(b.admin);
+    const reader = await startReader(b.admin);
+    const waits: LockWait[] = [];
+    const migrating = migrate({
+      databaseUrl: b.urls.admin,
+      passwords: {},
+      migrations: [MIGRATION],
+      onWait: (wait) => waits.push(wait),
+    });
+    let slowest = 0;
+    let accepted = 0;
+    while ((waits.at(-1)?.tries ?? 0) < 2) {
+      const started = performance.now();
+      await acceptBatch(b.api, [acceptRow(tenant)]);
+      slowest = Math.max(slowest, performance.now() - started);
+      accepted += 1;
+    }
+    expect(accepted).toBeGreaterThan(10);
+    expect(slowest).toBeLessThan(4_000);
+    expect(waits[0]).toMatchObject({
+      name: MIGRATION.name,
+      tries: 1,
+      holders: [{ application: expect.stringContaining('test'), state: 'idle in transaction' }],
+    });
+    await reader.end();
+    expect(await migrating).toEqual({ applied: [MIGRATION.name] });
+    await acceptBatch(b.api, [acceptRow(tenant)]);
+    const [row] = await b.admin`select count(*) as n, count(remark) as remarks from messages`;
+    expect(row).toEqual({ n: accepted + 1, remarks: 0 });
+  });
+
+  test('ends after its time without a change, and says who was in the way', async () => {
+    await using b = await setupStores();
+    const reader = await startReader(b.admin);
+    const run = () =>
+      migrate({
+        databaseUrl: b.urls.admin,
+        passwords: {},
+        migrations: [MIGRATION],
+        lockTimeoutMs: 200,
+        lockWaitMsMax: 1_000,
+      });
+    await expect(run()).rejects.toThrow(
+      /^9999_test\.sql: no lock within \d+ ms and \d+ tries; held by \d+ \(test@/,
+    );
+    await reader.end();
+    expect(await b.admin`select 1 from migrations where version = 9999`).toHaveLength(0);
+    expect(await run()).toEqual({ applied: [MIGRATION.name] });
+  });
+});

@@ -1,0 +1,107 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { postgres } from '#core/platform/postgres/postgres-driver.ts';
+import { testDatabase } from '#test/support/servers.ts';
+import { startTcpProxy, type Inspector } from '#test/support/tcp-proxy.ts';
+
+const SOON_MS = 3_000;
+const UNHANDLED = ['uncaughtException', 'unhandledRejection'] as const;
+const uncaught: unknown[] = [];
+const note = (error: unknown): void => void uncaught.push(error);
+
+beforeEach(() => {
+  uncaught.length = 0;
+  for (const kind of UNHANDLED) process.on(kind, note);
+});
+afterEach(() => {
+  for (const kind of UNHANDLED) process.off(kind, note);
+});
+
+async function setup() {
+  await using resources = new AsyncDisposableStack();
+  const database = resources.use(await testDatabase());
+  const admin = resources.adopt(postgres(database.superuserUrl, { max: 1 }), (sql) =>
+    sql.end({ timeout: 1 }),
+  );
+  const url = new URL(database.superuserUrl);
+  const asksForTypes = (): Inspector => (direction, bytes) =>
+    direction === 'up' && bytes.includes('typcategory') ? ['types'] : [];
+  const proxy = resources.use(await startTcpProxy(Number(url.port), asksForTypes));
+  url.port = String(proxy.port);
+  // One place in the pool: whatever becomes of its connection, there is no other.
+  const sql = resources.adopt(
+    postgres(url.href, { max: 1, backoff: () => 0.05, connect_timeout: 2 }),
+    (one) => one.end({ timeout: 1 }),
+  );
+  const owned = resources.move();
+  return { sql, admin, proxy, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+type Setup = Awaited<ReturnType<typeof setup>>;
+
+async function expectWorking({ sql }: Setup): Promise<void> {
+  const answer = await Promise.race([
+    sql<{ one: number }[]>`select 1 as one`.then(([row]) => row?.one),
+    new Promise((resolve) => setTimeout(() => resolve('no answer'), SOON_MS)),
+  ]);
+  expect(answer).toBe(1);
+}
+
+describe('a connection that ends', () => {
+  test('fails the transaction that goes on over it, and no process', async () => {
+    await using s = await setup();
+    for (let round = 0; round < 5; round++) {
+      const begun = Promise.withResolvers<number>();
+      const transaction = s.sql.begin(async (tx) => {
+        const [own] = await tx<{ pid: number }[]>`select pg_backend_pid() as pid`;
+        begun.resolve(own?.pid ?? 0);
+        await tx`select pg_sleep(10)`.catch(() => tx`select 1`);
+      });
+      const [, ended] = await Promise.all([
+        begun.promise.then((pid) => s.admin`select pg_terminate_backend(${pid}, 5000)`),
+        transaction.then(
+          () => 'committed',
+          () => 'failed',
+        ),
+      ]);
+      expect(ended).toBe('failed');
+      await expectWorking(s);
+    }
+    expect(uncaught).toEqual([]);
+  });
+
+  test('answers whatever was asked in that very moment, and its place in the pool works again', async () => {
+    await using s = await setup();
+    for (let round = 0; round < 40; round++) {
+      await expectWorking(s);
+      // Failed queries ask again at once, as a service does: between the error and the close, and after both.
+      const ask = (left: number): Promise<string> =>
+        s.sql`select ${round}::int, ${'x'.repeat(round * 40)}::text`.then(
+          () => 'answered',
+          () => (left === 0 ? 'refused' : ask(left - 1)),
+        );
+      const asked = Array.from({ length: 4 }, () => ask(2));
+      if (round % 2 === 0) await new Promise(setImmediate);
+      s.proxy.cut();
+      const late = new Promise<string>((resolve) => setTimeout(() => resolve('no answer'), SOON_MS));
+      const answers = await Promise.all(asked.map((one) => Promise.race([one, late])));
+      expect(answers).not.toContain('no answer');
+    }
+    await expectWorking(s);
+    expect(uncaught).toEqual([]);
+  }, 60_000);
+
+  test('before it knows the types of arrays fails what waits for it, and no process', async () => {
+    await using s = await setup();
+    const types = s.proxy.hold('types');
+    const asked = s.sql`select ${[1, 2]}::int[] as numbers`.then(
+      () => 'answered',
+      () => 'refused',
+    );
+    await types.reached;
+    s.proxy.cut();
+    expect(await asked).toBe('refused');
+    await expectWorking(s);
+    expect(await s.sql`select ${[1, 2]}::int[] as numbers`).toEqual([{ numbers: [1, 2] }]);
+    expect(uncaught).toEqual([]);
+  });
+});

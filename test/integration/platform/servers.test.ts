@@ -1,0 +1,239 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { access, chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { jetstream, jetstreamManager } from '@nats-io/jetstream';
+import { connect } from '@nats-io/transport-node';
+import { postgres } from '#core/platform/postgres/postgres-driver.ts';
+import { describe, expect, test } from 'vitest';
+import { secret } from '#core/domain/secret.ts';
+import { openPostgres } from '#core/platform/postgres/postgres.ts';
+import { startNats } from '../../../deploy/servers/nats.ts';
+import { freePort, isFreePort } from '../../../deploy/servers/ports.ts';
+import { startPostgres } from '../../../deploy/servers/postgres.ts';
+import { startVault } from '../../../deploy/servers/vault.ts';
+import { makeCertificates } from '#test/support/certificates.ts';
+import { projectRoot } from '#test/support/command.ts';
+import { testDatabase, testNats, testVault } from '#test/support/servers.ts';
+
+type Folder = AsyncDisposable & { readonly path: string };
+
+async function temporaryFolder(): Promise<Folder> {
+  const path = await mkdtemp(join(tmpdir(), 'despatch-servers-'));
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
+}
+
+async function query<T extends object>(url: string, text: string): Promise<T[]> {
+  const sql = postgres(url, { max: 1, connect_timeout: 5, onnotice: () => {} });
+  try {
+    return [...(await sql.unsafe<T[]>(text))];
+  } finally {
+    await sql.end();
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+describe('Postgres', () => {
+  test('a committed row survives a crash of the server, and nothing is left after disposal', async () => {
+    let dir: string;
+    let pid: number;
+    {
+      await using server = await startPostgres({ durable: false });
+      ({ dir, pid } = server);
+      await query(server.superuserUrl(), 'create table kept (id int)');
+      await query(server.superuserUrl(), 'insert into kept values (7)');
+      await server.restart('immediate');
+      expect(server.pid).not.toBe(pid);
+      expect(await query(server.superuserUrl(), 'select id from kept')).toEqual([{ id: 7 }]);
+      ({ pid } = server);
+    }
+    expect(isRunning(pid)).toBe(false);
+    await expect(access(dir)).rejects.toThrow('ENOENT');
+  });
+
+  // All of 127.0.0.0/8 is this machine on Linux; elsewhere there is no second address to listen at. Whoever connects to
+  // one of them comes from 127.0.0.1 all the same, so the rule for strangers is read from the server.
+  test.skipIf(process.platform !== 'linux')(
+    'another address than loopback gets in with TLS only',
+    async () => {
+      await using folder = await temporaryFolder();
+      const file = (name: string): string => join(folder.path, name);
+      const host = '127.0.0.2';
+      makeCertificates(folder.path, 'openssl', host);
+      const tls = { host, certFile: file('server.pem'), keyFile: file('server.key') };
+      await using server = await startPostgres({ durable: false, tls });
+      const url = server.superuserUrl().replace('127.0.0.1', host);
+      const ask = async (caFile: string): Promise<unknown> => {
+        const options = {
+          url: secret(url),
+          poolMax: 1,
+          statementTimeoutMs: 5_000,
+          caFile,
+          applicationName: 'a',
+        };
+        await using database = openPostgres(options);
+        return await database.sql`select 7 as id`;
+      };
+      expect(await ask(file('ca.pem'))).toMatchObject([{ id: 7 }]);
+      await expect(ask(file('other-ca.pem'))).rejects.toThrow('certificate');
+      const rules = `select type, coalesce(address, '') as address from pg_hba_file_rules where type <> 'local'`;
+      expect(await query(server.superuserUrl(), rules)).toEqual([
+        { type: 'host', address: '127.0.0.1' },
+        { type: 'hostssl', address: 'all' },
+      ]);
+    },
+  );
+
+  test('data, password and fsync hold across starts in a given folder, even below a private one', async () => {
+    await using home = await temporaryFolder();
+    const dir = join(home.path, 'private', 'postgres');
+    await mkdir(join(home.path, 'private'), { mode: 0o700 });
+    const first = await startPostgres({ dir, settings: { work_mem: '7MB' } });
+    await using stored = { [Symbol.asyncDispose]: () => rm(first.dir, { recursive: true, force: true }) };
+    expect(stored).toBeDefined();
+    await query(first.superuserUrl(), 'create table kept as select 7 as id');
+    expect(await query(first.superuserUrl(), 'show fsync')).toEqual([{ fsync: 'on' }]);
+    expect(await query(first.superuserUrl(), 'show work_mem')).toEqual([{ work_mem: '7MB' }]);
+    await first[Symbol.asyncDispose]();
+    await using second = await startPostgres({ dir, port: first.port });
+    expect(second.superuserUrl()).toBe(first.superuserUrl());
+    expect(await query(second.superuserUrl(), 'select id from kept')).toEqual([{ id: 7 }]);
+  });
+
+  test('a wrong password is refused', async () => {
+    await using server = await startPostgres({ durable: false });
+    const url = new URL(server.superuserUrl());
+    url.password = 'guess';
+    await expect(query(url.href, 'select 1')).rejects.toThrow('password authentication failed');
+  });
+
+  test('a server that cannot start says why', async () => {
+    await expect(startPostgres({ durable: false, settings: { shared_buffers: 'much' } })).rejects.toThrow(
+      /postgres ended with exit code 1:[^]*shared_buffers/,
+    );
+  });
+});
+
+describe('NATS', () => {
+  test('a stream survives a crash of the server', async () => {
+    await using server = await startNats();
+    const before = await connect({ servers: server.url });
+    await (await jetstreamManager(before)).streams.add({ name: 'kept', subjects: ['kept.*'] });
+    await jetstream(before).publish('kept.one', 'x');
+    await before.close();
+    await server.kill();
+    expect(isRunning(server.pid)).toBe(false);
+    await server.restart();
+    const after = await connect({ servers: server.url });
+    const info = await (await jetstreamManager(after)).streams.info('kept');
+    await after.close();
+    expect(info.state.messages).toBe(1);
+  });
+
+  test('users of an included file connect with the passwords given as variables, others do not', async () => {
+    await using folder = await temporaryFolder();
+    const include = join(folder.path, 'users.conf');
+    await writeFile(include, 'authorization { users = [ { user: "api", password: $API_PASSWORD } ] }\n');
+    await using server = await startNats({ include, env: { API_PASSWORD: 'first-secret' } });
+    const connection = await connect({ servers: server.url, user: 'api', pass: 'first-secret' });
+    await connection.close();
+    await expect(connect({ servers: server.url, user: 'api', pass: 'guess' })).rejects.toThrow(
+      'Authorization',
+    );
+    await expect(connect({ servers: server.url })).rejects.toThrow('Authorization');
+  });
+});
+
+describe('Vault', () => {
+  test('keys survive a restart, and a sealed server refuses until it is unsealed', async () => {
+    await using server = await startVault();
+    expect((await server.request('POST', 'transit/keys/kept', { derived: true })).status).toBe(200);
+    await server.restart();
+    expect((await server.request('GET', 'transit/keys/kept')).status).toBe(200);
+    expect((await server.request('GET', 'transit/keys/kept', undefined, null)).status).toBe(403);
+    await server.seal();
+    expect((await server.request('GET', 'transit/keys/kept')).status).toBe(503);
+    await server.unseal();
+    expect((await server.request('GET', 'transit/keys/kept')).status).toBe(200);
+    expect((await server.request('GET', 'auth/approle/role?list=true')).status).toBe(404);
+  });
+
+  test('a given folder keeps storage and keys across starts', async () => {
+    await using folder = await temporaryFolder();
+    const first = await startVault({ dir: folder.path });
+    await first.request('POST', 'transit/keys/kept');
+    await first[Symbol.asyncDispose]();
+    await using second = await startVault({ dir: folder.path });
+    expect(second.rootToken).toBe(first.rootToken);
+    expect((await second.request('GET', 'transit/keys/kept')).status).toBe(200);
+  });
+});
+
+describe('every server', () => {
+  test('does not outlive the process that started it, even one that was killed', async () => {
+    await using folder = await temporaryFolder();
+    await chmod(folder.path, 0o755);
+    const script = join(folder.path, 'start.ts');
+    await writeFile(
+      script,
+      `import { startNats } from ${JSON.stringify(join(projectRoot, 'deploy/servers/nats.ts'))};
+       import { startPostgres } from ${JSON.stringify(join(projectRoot, 'deploy/servers/postgres.ts'))};
+       import { startKubeApiServer } from ${JSON.stringify(join(projectRoot, 'test/support/kube-apiserver.ts'))};
+       const starts = [startNats(), startPostgres({ durable: false }), startKubeApiServer()];
+       const servers = await Promise.all(starts);
+       console.log(JSON.stringify(servers.map(({ pid }) => pid)));
+       setInterval(() => {}, 1000);`,
+    );
+    const parent = spawn(process.execPath, [script], {
+      env: { ...process.env, TMPDIR: folder.path },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const [line] = (await once(parent.stdout, 'data')) as [Buffer];
+    const pids = JSON.parse(line.toString()) as number[];
+    expect(pids.map(isRunning)).toEqual([true, true, true]);
+    parent.kill('SIGKILL');
+    await expect.poll(() => pids.map(isRunning)).toEqual([false, false, false]);
+  });
+});
+
+describe('ports', () => {
+  test('a port is free until somebody listens on it', async () => {
+    const port = await freePort();
+    expect(await isFreePort(port)).toBe(true);
+    await using server = await startNats({ port });
+    expect(server.port).toBe(port);
+    expect(await isFreePort(port)).toBe(false);
+  });
+});
+
+describe('the shared servers of a test run', () => {
+  test('each test file has a migrated database of its own, with the login roles of the services', async () => {
+    await using one = await testDatabase();
+    await using other = await testDatabase();
+    await query(one.superuserUrl, 'create table mine (id int)');
+    expect(await query(other.superuserUrl, "select to_regclass('mine') as found")).toEqual([{ found: null }]);
+    const users = await Promise.all(
+      [one.apiUrl, one.workerUrl, one.controllerUrl].map((url) => query(url, 'select current_user as name')),
+    );
+    expect(users.flat()).toEqual([
+      { name: 'despatch_api' },
+      { name: 'despatch_worker' },
+      { name: 'despatch_controller' },
+    ]);
+  });
+
+  test('names on the shared NATS and mounts of the shared Vault are unique', async () => {
+    expect(testNats().prefix).not.toBe(testNats().prefix);
+    await using vault = await testVault();
+    expect((await vault.request('POST', `${vault.mount}/keys/one`)).status).toBe(200);
+  });
+});

@@ -1,0 +1,114 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { describe, expect, test } from 'vitest';
+import { VAULT_SERVICES } from '../../../deploy/vault/policies.ts';
+import { configureVaultForKubernetes } from '../../../deploy/vault/setup-kubernetes.ts';
+import { configureVault } from '../../../deploy/vault/setup.ts';
+import { testVault } from '#test/support/servers.ts';
+
+describe('policies for other names', () => {
+  test('reach the keys of their prefix and mount, and no others', async () => {
+    await using vault = await testVault();
+    const names = { transitMount: vault.mount, keyPrefix: 'staging-', namePrefix: `${vault.mount}-` };
+    const roles = await configureVault({ ...vault, ...names });
+    const worker = await logIn(vault, roles.worker);
+    const allowed = async (path: string) => {
+      const { body } = await vault.request('POST', 'sys/capabilities', { token: worker, paths: [path] });
+      return (body as Record<string, string[]>)[path];
+    };
+    expect(await allowed(`${vault.mount}/decrypt/staging-a`)).toEqual(['update']);
+    expect(await allowed(`${vault.mount}/decrypt/despatch-a`)).toEqual(['deny']);
+    expect(await allowed('transit/decrypt/staging-a')).toEqual(['deny']);
+  });
+
+  type Vault = Awaited<ReturnType<typeof testVault>>;
+  async function logIn(
+    vault: Vault,
+    { roleId, secretId }: { roleId: string; secretId: string },
+  ): Promise<string> {
+    const { body } = await vault.request('POST', 'auth/approle/login', {
+      role_id: roleId,
+      secret_id: secretId,
+    });
+    return (body as { auth: { client_token: string } }).auth.client_token;
+  }
+});
+
+describe('roles for service accounts', () => {
+  type Asked = { readonly method: string; readonly path: string; readonly body: Record<string, unknown> };
+
+  /** The Vault that tests build lacks the Kubernetes method; the end-to-end tests log in to one that has it. */
+  async function recordingVault(): Promise<
+    AsyncDisposable & { readonly address: string; readonly asked: Asked[] }
+  > {
+    const asked: Asked[] = [];
+    const server = createServer((request, response) => {
+      void text(request).then((body) => {
+        const path = (request.url ?? '').replace('/v1/', '');
+        asked.push({ method: request.method ?? '', path, body: JSON.parse(body) as Record<string, unknown> });
+        response.writeHead(204).end();
+      });
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    return {
+      address: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      asked,
+      async [Symbol.asyncDispose]() {
+        server.closeAllConnections();
+        server.close();
+        await once(server, 'close');
+      },
+    };
+  }
+
+  test('let each service in with its own account, namespace, audience and policy, and nobody else', async () => {
+    await using vault = await recordingVault();
+    const { address, asked } = vault;
+    const serviceAccounts = { api: 'd-api', worker: 'd-worker', controller: 'd-controller' };
+    const cluster = { host: 'https://kubernetes.default.svc' };
+    await configureVaultForKubernetes({
+      address,
+      rootToken: 'root',
+      releaseNamespace: 'messaging',
+      serviceAccounts,
+      cluster,
+    });
+    for (const service of VAULT_SERVICES) {
+      expect(asked.find(({ path }) => path === `auth/kubernetes/role/despatch-${service}`)?.body).toEqual({
+        bound_service_account_names: [`d-${service}`],
+        bound_service_account_namespaces: ['messaging'],
+        audience: 'vault',
+        token_policies: [`despatch-${service}`],
+        token_ttl: 3_600,
+        token_max_ttl: 86_400,
+      });
+    }
+    expect(asked.map(({ method, path }) => `${method} ${path}`).slice(0, 6)).toEqual([
+      'POST sys/mounts/transit',
+      'PUT sys/policies/acl/despatch-api',
+      'PUT sys/policies/acl/despatch-worker',
+      'PUT sys/policies/acl/despatch-controller',
+      'POST sys/auth/kubernetes',
+      'POST auth/kubernetes/config',
+    ]);
+  });
+
+  test('leave a method alone that is configured already', async () => {
+    await using vault = await recordingVault();
+    const { address, asked } = vault;
+    const serviceAccounts = { api: 'a', worker: 'b', controller: 'c' };
+    await configureVaultForKubernetes({
+      address,
+      rootToken: 'root',
+      releaseNamespace: 'messaging',
+      serviceAccounts,
+      mount: 'k8s-eu',
+    });
+    const paths = asked.map(({ path }) => path);
+    expect(paths).toContain('auth/k8s-eu/role/despatch-api');
+    expect(paths.filter((path) => path.endsWith('/config'))).toEqual([]);
+  });
+});

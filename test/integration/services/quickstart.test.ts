@@ -1,0 +1,261 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { on, once } from 'node:events';
+import { chmod, mkdtemp, readFile, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { expect, test, vi } from 'vitest';
+import { runProgram } from '../../../deploy/servers/run-program.ts';
+import type { Connection } from '../../../deploy/quickstart/connection.ts';
+import { chooseFormatter, credentialLines, curlLines } from '../../../deploy/quickstart/guide.ts';
+
+const root = resolve(import.meta.dirname, '../..');
+const MINUTE_MS = 60_000;
+
+async function stateFolder() {
+  const path = await mkdtemp(join(tmpdir(), 'despatch-quickstart-'));
+  // Postgres may run as another user and has to reach its data.
+  await chmod(path, 0o755);
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
+}
+
+type Run = { readonly child: ChildProcess; readonly stdout: () => string; readonly stderr: () => string };
+
+function start(...args: string[]): Run {
+  const child = spawn(process.execPath, ['deploy/quickstart/main.ts', '--any-ports', ...args], {
+    cwd: root,
+    env: { ...process.env, NO_COLOR: '1' },
+  });
+  let [stdout, stderr] = ['', ''];
+  child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()));
+  return { child, stdout: () => stdout, stderr: () => stderr };
+}
+
+async function runOnce(
+  state: string,
+  ...args: string[]
+): Promise<{ code: number | null } & Omit<Run, 'child'>> {
+  const { child, ...output } = start('--once', '--state', state, ...args);
+  const [code] = (await once(child, 'close')) as [number | null];
+  return { code, ...output };
+}
+
+async function untilPrinted({ child, stdout, stderr }: Run, text: string): Promise<void> {
+  if (child.stdout === null) throw new Error('no standard output');
+  for await (const _ of on(child.stdout, 'data', { close: ['end'] })) if (stdout().includes(text)) return;
+  throw new Error(`ended without printing ${text}: ${stderr()}`);
+}
+
+function expectSuccess({ code, stderr }: Awaited<ReturnType<typeof runOnce>>): void {
+  // Both together, so that a failure shows what the program said.
+  expect({ code, stderr: stderr() }).toEqual({ code: 0, stderr: expect.any(String) });
+}
+
+async function readConnection(state: string): Promise<Connection> {
+  return JSON.parse(await readFile(join(state, 'quickstart.json'), 'utf8')) as Connection;
+}
+
+function urlsOf({ baseUrl, metricsUrls, inboxUrl, providerUrls }: Connection): string[] {
+  return [baseUrl, metricsUrls.api, metricsUrls.worker, inboxUrl, ...Object.values(providerUrls)];
+}
+
+async function expectNothingLeft(state: string): Promise<void> {
+  for (const url of urlsOf(await readConnection(state)))
+    await expect(fetch(url)).rejects.toThrow('fetch failed');
+  // Servers name their folder on their command line.
+  const processes = await runProgram('ps', ['-A', '-o', 'args=']);
+  expect(processes.split('\n').filter((line) => line.includes(state))).toEqual([]);
+}
+
+const CHANNEL_LINES = ['sms', 'email', 'push', 'whatsapp'].map((channel) =>
+  expect.stringMatching(new RegExp(`^[0-9a-f-]{36}  ${channel} +sent +\\d+ ms$`)),
+);
+
+test(
+  'with --once it delivers on all four channels, leaves its connection file and nothing running',
+  { timeout: 2 * MINUTE_MS },
+  async () => {
+    await using state = await stateFolder();
+    const first = await runOnce(state.path);
+    expectSuccess(first);
+    expect(first.stdout().split('\n')).toEqual(expect.arrayContaining(CHANNEL_LINES));
+    const connection = await readConnection(state.path);
+    expect(connection).toEqual({
+      baseUrl: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+      metricsUrls: { api: expect.stringMatching(/\/metrics$/), worker: expect.stringMatching(/\/metrics$/) },
+      tenantSlug: 'acme',
+      serviceKey: expect.stringMatching(/^dsp_live_/),
+      testKey: expect.stringMatching(/^dsp_test_/),
+      adminToken: expect.stringMatching(/^ey/),
+      platformToken: expect.stringMatching(/^ey/),
+      viewerToken: expect.stringMatching(/^ey/),
+      otherTenant: {
+        slug: 'globex',
+        serviceKey: expect.stringMatching(/^dsp_live_/),
+        adminToken: expect.stringMatching(/^ey/),
+      },
+      inboxUrl: expect.any(String),
+      providerUrls: {
+        twilio: expect.any(String),
+        fcm: expect.any(String),
+        'whatsapp-cloud': expect.any(String),
+      },
+    } satisfies Record<keyof Connection, unknown>);
+    expect((await stat(join(state.path, 'quickstart.json'))).mode & 0o777).toBe(0o600);
+    expect((await stat(join(state.path, 'local/state.json'))).mode & 0o777).toBe(0o600);
+    await expectNothingLeft(state.path);
+
+    const second = await runOnce(state.path);
+    expectSuccess(second);
+    // Addresses and keys stay good; tokens of a sign-in are new.
+    const { baseUrl, metricsUrls, inboxUrl, providerUrls, serviceKey, testKey } = connection;
+    const kept = { baseUrl, metricsUrls, inboxUrl, providerUrls, serviceKey, testKey };
+    expect(await readConnection(state.path)).toMatchObject(kept);
+
+    const fresh = await runOnce(state.path, '--fresh');
+    expectSuccess(fresh);
+    expect((await readConnection(state.path)).serviceKey).not.toBe(connection.serviceKey);
+  },
+);
+
+test('with --vault it delivers through a real Vault', { timeout: 2 * MINUTE_MS }, async () => {
+  await using state = await stateFolder();
+  const run = await runOnce(state.path, '--vault');
+  expectSuccess(run);
+  expect(run.stderr()).toContain('Vault on port');
+  expect(run.stdout().split('\n')).toEqual(expect.arrayContaining(CHANNEL_LINES));
+  await expectNothingLeft(state.path);
+});
+
+test(
+  'it stays up until a signal; what it prints works, roles are as promised, pages show what came, and the next start mends what was broken',
+  { timeout: 2 * MINUTE_MS },
+  async () => {
+    await using state = await stateFolder();
+    const run = start('--state', state.path);
+    const { child, stdout } = run;
+    const ended = once(child, 'close') as Promise<[number | null]>;
+    try {
+      await untilPrinted(run, 'Then try:');
+      const connection = await readConnection(state.path);
+      const printed = curlLines(connection, await chooseFormatter());
+      for (const { command } of printed) expect(stdout()).toContain(command);
+      for (const { title, command } of [...printed, ...curlLines(connection, 'node').slice(0, 1)]) {
+        const script = [...credentialLines(connection), command].join('\n');
+        const text = await runProgram('sh', ['-c', script]);
+        expect(text.split('\n').length).toBeGreaterThan(3);
+        expect({ title, ...(JSON.parse(text) as object) }).not.toHaveProperty('statusCode');
+      }
+      await expectRestarts(run, connection);
+      await expectRoles(connection);
+      await expectPages(connection);
+
+      const second = await runOnce(state.path);
+      expect(second.code).toBe(1);
+      expect(second.stderr()).toContain('another quick start runs on');
+      await breakTenant(connection);
+    } finally {
+      child.kill('SIGINT');
+    }
+    expect((await ended)[0]).toBe(0);
+    await expectNothingLeft(state.path);
+
+    const mended = await runOnce(state.path);
+    expectSuccess(mended);
+    expect(mended.stdout().split('\n')).toEqual(expect.arrayContaining(CHANNEL_LINES));
+  },
+);
+
+/** Both services are killed as the system does it when memory runs out; what was promised is done by their successors. */
+async function expectRestarts({ child, stderr }: Run, { baseUrl, testKey }: Connection): Promise<void> {
+  const processes = await runProgram('ps', ['-A', '-o', 'pid=,ppid=,args=']);
+  for (const name of ['api', 'worker']) {
+    const line = processes
+      .split('\n')
+      .find(
+        (one) => one.includes(`services/${name}/main.ts`) && one.trim().split(/ +/)[1] === String(child.pid),
+      );
+    process.kill(Number(line?.trim().split(/ +/)[0]), 'SIGKILL');
+    await expect
+      .poll(stderr)
+      .toContain(`The ${name} ended with signal SIGKILL: starting it again in 0.5 s (`);
+  }
+  const ask = async (path: string, body?: object): Promise<{ id: string; status: string }> => {
+    const response = await fetch(`${baseUrl}/v1/messages${path}`, {
+      headers: { 'x-service-key': testKey, 'content-type': 'application/json' },
+      ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
+    });
+    return (await response.json()) as { id: string; status: string };
+  };
+  const body = { channel: 'sms', to: '+15550000001', body: 'Still there?' };
+  const { id } = await vi.waitFor(() => ask('', body), { timeout: 20_000, interval: 100 });
+  await expect.poll(async () => (await ask(`/${id}`)).status, { timeout: 20_000 }).toBe('delivered');
+}
+
+async function expectRoles(connection: Connection): Promise<void> {
+  const { baseUrl, tenantSlug, adminToken, viewerToken, platformToken, otherTenant } = connection;
+  const ask = async (token: string, slug: string | null, path: string, method = 'GET') => {
+    const headers = { authorization: `Bearer ${token}`, ...(slug === null ? {} : { 'x-tenant-slug': slug }) };
+    const { status } = await fetch(`${baseUrl}${path}`, { method, headers });
+    return status;
+  };
+  const { id } = await fetch(`${baseUrl}/v1/admin/me`, { headers: { authorization: `Bearer ${adminToken}` } })
+    .then((response) => response.json() as Promise<{ tenants: { id: string; slug: string; role: string }[] }>)
+    .then(({ tenants }) => {
+      expect(tenants).toEqual([expect.objectContaining({ slug: tenantSlug, role: 'owner' })]);
+      return tenants[0] ?? { id: '' };
+    });
+  expect(await ask(adminToken, tenantSlug, '/v1/admin/members')).toBe(200);
+  expect(await ask(adminToken, null, `/v1/admin/tenants/${id}/resume`, 'POST')).toBe(403);
+  expect(await ask(viewerToken, tenantSlug, '/v1/admin/providers')).toBe(200);
+  expect(await ask(viewerToken, tenantSlug, '/v1/admin/members')).toBe(403);
+  expect(await ask(platformToken, null, `/v1/admin/tenants/${id}`)).toBe(200);
+  expect(await ask(otherTenant.adminToken, tenantSlug, '/v1/admin/providers')).toBe(404);
+  expect(await ask(otherTenant.adminToken, otherTenant.slug, '/v1/admin/providers')).toBe(200);
+}
+
+async function expectPages({ inboxUrl, providerUrls, baseUrl }: Connection): Promise<void> {
+  const read = async (url: string): Promise<string> => {
+    const response = await fetch(url);
+    expect({ url, status: response.status }).toEqual({ url, status: 200 });
+    return response.text();
+  };
+  // The curl lines sent this one a moment ago.
+  await expect.poll(() => read(inboxUrl)).toContain('you@example.com');
+  const mails = JSON.parse(await read(`${inboxUrl}/received`)) as { id: number; subject: string }[];
+  const welcome = mails.find(({ subject }) => subject === 'Welcome to Acme');
+  expect(await read(`${inboxUrl}/mails/${welcome?.id}`)).toContain('<iframe');
+  expect(await read(`${inboxUrl}/mails/${welcome?.id}/html`)).toContain('<p>Hello Ada,</p>');
+  expect((await fetch(`${inboxUrl}/mails/0`)).status).toBe(404);
+  expect(await read(providerUrls.twilio)).toContain('Your code is ');
+  expect(await read(providerUrls.fcm)).toContain('Order shipped');
+  expect(await read(providerUrls['whatsapp-cloud'])).toContain('has arrived');
+  expect(await read(`${providerUrls.twilio}/received`)).toContain('Messages.json');
+  await read(`${baseUrl}/v1/openapi.json`);
+  await read(`${baseUrl}/docs`);
+}
+
+/** What somebody who plays with it may do: no key, one provider less, one disabled, the tenant suspended. */
+async function breakTenant(connection: Connection): Promise<void> {
+  const { baseUrl, tenantSlug, adminToken, platformToken } = connection;
+  const call = async <T>(token: string, method: string, path: string): Promise<T> => {
+    const headers = {
+      authorization: `Bearer ${token}`,
+      ...(token === adminToken ? { 'x-tenant-slug': tenantSlug } : {}),
+    };
+    const response = await fetch(`${baseUrl}/v1/admin/${path}`, { method, headers });
+    expect({ method, path, isFine: response.ok }).toEqual({ method, path, isFine: true });
+    const text = await response.text();
+    return (text === '' ? null : JSON.parse(text)) as T;
+  };
+  type Page = { items: { id: string; slug?: string; provider?: string }[] };
+  const keys = await call<Page>(adminToken, 'GET', 'api-keys');
+  for (const { id } of keys.items) await call(adminToken, 'DELETE', `api-keys/${id}`);
+  const providers = await call<Page>(adminToken, 'GET', 'providers');
+  const idOf = (provider: string) => providers.items.find((item) => item.provider === provider)?.id;
+  await call(adminToken, 'DELETE', `providers/${idOf('fcm')}`);
+  await call(adminToken, 'POST', `providers/${idOf('twilio')}/disable`);
+  const tenants = await call<Page>(platformToken, 'GET', 'tenants');
+  const tenant = tenants.items.find(({ slug }) => slug === tenantSlug);
+  await call(platformToken, 'POST', `tenants/${tenant?.id}/suspend`);
+}

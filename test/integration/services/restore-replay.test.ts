@@ -1,0 +1,345 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { TenantId } from '#core/domain/ids.ts';
+import { createAuditTrail } from '#core/platform/telemetry/audit-trail.ts';
+import { createLogger } from '#core/platform/telemetry/logger.ts';
+import { postgres } from '#core/platform/postgres/postgres-driver.ts';
+import type { Sql } from '#core/platform/postgres/postgres.ts';
+import { managedTenantStore, type GoneResource, type WantedTenant } from '#core/store/managed-tenants.ts';
+import { startAdminApi, type AdminApi, type TestTenant } from '#test/support/admin-api.ts';
+import { acceptBatch, acceptRow } from '#test/support/seed.ts';
+import { testVault, type TestVault } from '#test/support/servers.ts';
+import { main } from '../../../deploy/restore/replay-audit.ts';
+
+/*
+ * Things are made; a copy of the database is taken; rights are taken away; the copy takes the database's place, and what
+ * api and controller wrote to their logs is done again in it.
+ */
+const stack = new AsyncDisposableStack();
+let api: AdminApi;
+let vault: TestVault;
+let restored: Sql;
+let restoredUrl: string;
+let file: string;
+let tenant: TestTenant;
+let other: TestTenant;
+const ids: Record<string, string> = {};
+const lines: string[] = [];
+
+const put = async (path: string, body?: unknown): Promise<Record<string, string>> =>
+  done(await api.callAs('owner', tenant, 'PUT', path, body));
+const post = async (path: string, body?: unknown): Promise<Record<string, string>> =>
+  done(await api.callAs('owner', tenant, 'POST', path, body));
+const remove = async (path: string): Promise<unknown> =>
+  done(await api.callAs('owner', tenant, 'DELETE', path));
+const platform = async (id: string, action: string): Promise<unknown> =>
+  done(
+    await api.call('POST', `/v1/admin/tenants/${id}/${action}`, {
+      as: api.platformAdmin,
+      body: action === 'suspend' ? { reason: 'abuse' } : {},
+    }),
+  );
+
+function done(reply: { status: number; body: unknown }): Record<string, string> {
+  expect(reply).toMatchObject({ status: expect.toSatisfy((status: number) => status < 300) as number });
+  return reply.body as Record<string, string>;
+}
+
+async function providerOf(label: string): Promise<string> {
+  const made = await post('/v1/admin/providers', { provider: 'simulator-sms', label, secretConfig: {} });
+  return made['id'] ?? '';
+}
+
+function wanted(slug: string, change: Partial<WantedTenant> = {}): WantedTenant {
+  const uid = randomUUID();
+  return {
+    id: uid as TenantId,
+    slug,
+    name: slug,
+    plan: 'free',
+    limits: {},
+    overrides: {},
+    suspension: null,
+    uid,
+    ref: `team/${slug}`,
+    createdAt: '2026-01-01T00:00:00Z',
+    generation: 1,
+    planUid: 'plan',
+    planGeneration: 1,
+    owners: [],
+    ...change,
+  };
+}
+
+const goneOf = ({ slug, uid, ref, createdAt }: WantedTenant): GoneResource => ({ slug, uid, ref, createdAt });
+
+/** Copies the database as it is now. Nobody may be connected to the original; those who were come back by themselves. */
+async function snapshot(name: string): Promise<string> {
+  const url = new URL(api.database.superuserUrl);
+  url.pathname = 'postgres';
+  const serverUrl = url.href;
+  const server = postgres(serverUrl, { max: 1, onnotice: () => {} });
+  await server`alter database ${server(api.database.name)} allow_connections false`;
+  await server`select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = ${api.database.name}`;
+  await server`create database ${server(name)} template ${server(api.database.name)}`;
+  await server`alter database ${server(api.database.name)} allow_connections true`;
+  await server.end();
+  stack.defer(async () => {
+    const again = postgres(serverUrl, { max: 1, onnotice: () => {} });
+    await again`drop database if exists ${again(name)} with (force)`;
+    await again.end();
+  });
+  url.pathname = name;
+  return url.href;
+}
+
+async function replay(...args: string[]): Promise<{ code: number; text: string }> {
+  let text = '';
+  const env = { DATABASE_URL: restoredUrl, VAULT_ADDR: vault.address, VAULT_TOKEN: vault.rootToken };
+  const code = await main(
+    ['--transit-mount', vault.mount, ...args, file],
+    env,
+    (part) => void (text += part),
+  );
+  return { code, text };
+}
+
+const keyExists = async (id: string): Promise<boolean> =>
+  (await vault.request('GET', `${vault.mount}/keys/despatch-${id}`)).status === 200;
+
+beforeAll(async () => {
+  [api, vault] = await Promise.all([startAdminApi(), testVault()]);
+  stack.use(api);
+  stack.use(vault);
+  const log = createLogger({
+    level: 'info',
+    component: 'controller',
+    destination: { write: (line) => void lines.push(line) },
+  });
+  const controllerSql = postgres(api.database.controllerUrl, {
+    max: 1,
+    connection: { search_path: 'despatch' },
+  });
+  stack.defer(() => controllerSql.end());
+  const store = managedTenantStore(controllerSql, api.issuer.issuer, createAuditTrail(log));
+  [tenant, other] = await Promise.all([api.tenant(), api.tenant()]);
+
+  for (const name of ['revoked', 'rotated', 'narrowed', 'kept'])
+    ids[name] = (await post('/v1/admin/api-keys', { name }))['id'] ?? '';
+  for (const label of ['disabled', 'deleted', 'untouched']) ids[label] = await providerOf(label);
+  const invited = `${randomUUID()}@example.org`;
+  await put('/v1/admin/members', { email: invited, role: 'admin' });
+  await platform(other.id, 'suspend');
+  const suspended = await api.tenant();
+  ids['suspended'] = suspended.id;
+  const managed = {
+    retained: wanted(randomSlug()),
+    purged: wanted(randomSlug()),
+    held: wanted(randomSlug()),
+  };
+  for (const [name, one] of Object.entries(managed)) {
+    await store.apply(one);
+    ids[name] = one.id;
+    await vault.request('POST', `${vault.mount}/keys/despatch-${one.id}`);
+  }
+  const sender = { tenantId: managed.purged.id, slug: '', apiKeyId: randomUUID() };
+  for (let n = 0; n < 3; n += 1) await acceptBatch(api.admin, [acceptRow(sender)]);
+
+  restoredUrl = await snapshot(`restored_${randomUUID().slice(0, 8)}`);
+  restored = postgres(restoredUrl, { max: 1, onnotice: () => {}, connection: { search_path: 'despatch' } });
+  stack.defer(() => restored.end());
+
+  const patch = (path: string, body: unknown) => api.callAs('owner', tenant, 'PATCH', path, body);
+  await remove(`/v1/admin/api-keys/${ids['revoked']}`);
+  await post(`/v1/admin/api-keys/${ids['rotated']}/rotate`, { graceSeconds: 0 });
+  done(await patch(`/v1/admin/api-keys/${ids['narrowed']}`, { scopes: ['messages:read'] }));
+  done(await patch(`/v1/admin/api-keys/${ids['kept']}`, { name: 'another name' }));
+  await post(`/v1/admin/providers/${ids['disabled']}/disable`);
+  await remove(`/v1/admin/providers/${ids['deleted']}`);
+  await remove(`/v1/admin/members/${tenant.members.developer.userId}`);
+  await put(`/v1/admin/members/${tenant.members.admin.userId}`, { role: 'viewer' });
+  await put(`/v1/admin/members/${tenant.members.viewer.userId}`, { role: 'owner' });
+  // Takes the invitation up under an id that the copy does not know, and is removed under it.
+  const guest = await api.person({ email: invited });
+  done(await api.call('GET', '/v1/admin/me', { as: guest }));
+  await remove(`/v1/admin/members/${guest.userId}`);
+  await platform(other.id, 'resume');
+  await platform(suspended.id, 'suspend');
+  await store.retain(goneOf(managed.retained));
+  await store.apply({ ...managed.held, generation: 2, suspension: 'billing' });
+  const gone = goneOf(managed.purged);
+  await store.beginPurge(gone);
+  while ((await store.purgeSome(gone, 100)).outcome !== 'empty');
+  await store.endPurge(gone);
+  // Vault was restored too, to a time when the key was there.
+
+  const folder = await mkdtemp(join(tmpdir(), 'despatch-replay-'));
+  stack.defer(() => rm(folder, { recursive: true, force: true }));
+  file = join(folder, 'log.ndjson');
+  const wrapped = lines.map((line) => JSON.stringify({ stream: 'stdout', log: line }));
+  const prefixed = api.logLines.map((line) => `[pod/despatch-api-0/api] ${line.trimEnd()}`);
+  const noise = [
+    '',
+    'no JSON at all {',
+    '{"event":"other","audit":1}',
+    '{"level":"info","msg":"audit of nothing"}',
+  ];
+  await writeFile(file, [...noise, ...wrapped, ...prefixed, ...noise].join('\n'));
+}, 120_000);
+
+afterAll(() => stack.disposeAsync());
+
+function randomSlug(): string {
+  return `s-${randomUUID().slice(0, 8)}`;
+}
+
+/** What the restored database says about everything that was changed. */
+async function state(): Promise<Record<string, unknown>> {
+  const keys = await restored<{ id: string; ended: boolean; scopes: string[] }[]>`
+    select id, revoked_at is not null or coalesce(expires_at <= now(), false) as ended, scopes from api_keys where tenant_id = ${tenant.id}`;
+  const providers =
+    await restored`select id, status, ciphertext is null as empty from providers where tenant_id = ${tenant.id}`;
+  const members = await restored`
+    select coalesce(u.subject, 'invited') as who, m.role from members m join users u on u.id = m.user_id where m.tenant_id = ${tenant.id}`;
+  const tenants = await restored`select id, status, suspension_reason, owner_uid from tenants`;
+  const of = <Row extends Record<string, unknown>>(rows: readonly Row[], id: string | undefined) =>
+    rows.find((row) => row['id'] === id);
+  const roleOf = ({ subject }: { subject: string }) => members.find(({ who }) => who === subject)?.['role'];
+  const facts = (id: string | undefined) => {
+    const row = of(tenants, id);
+    return row === undefined ? 'absent' : [row['status'], row['suspension_reason']].join(' ').trim();
+  };
+  const { owner, admin, developer, viewer } = tenant.members;
+  return {
+    keys: ['revoked', 'rotated', 'narrowed', 'kept'].map((name) => [
+      of(keys, ids[name])?.ended,
+      of(keys, ids[name])?.scopes.length,
+    ]),
+    providers: ['disabled', 'deleted', 'untouched'].map((name) => of(providers, ids[name])?.['status']),
+    secretOfDeleted: of(providers, ids['deleted'])?.['empty'],
+    roles: [owner, admin, developer, viewer, { subject: 'invited' }].map(roleOf),
+    tenants: [other.id, ids['suspended'], ids['held'], ids['retained'], ids['purged']].map(facts),
+    retainedOwner: of(tenants, ids['retained'])?.['owner_uid'],
+    messages: (await restored`select from messages where tenant_id = ${ids['purged'] ?? ''}`).length,
+  };
+}
+
+const REVIVED = {
+  keys: [
+    [false, 2],
+    [false, 2],
+    [false, 2],
+    [false, 2],
+  ],
+  providers: ['unverified', 'unverified', 'unverified'],
+  secretOfDeleted: false,
+  roles: ['owner', 'admin', 'developer', 'viewer', 'admin'],
+  tenants: ['suspended abuse', 'active', 'active', 'active', 'active'],
+  messages: 3,
+};
+
+const REPLAYED = {
+  keys: [
+    [true, 2],
+    [true, 2],
+    [false, 1],
+    [false, 2],
+  ],
+  providers: ['disabled', 'deleted', 'unverified'],
+  secretOfDeleted: true,
+  // Nobody gets more than they had: the viewer who became an owner since is made one again by people.
+  roles: ['owner', 'viewer', undefined, 'viewer', undefined],
+  tenants: ['active', 'suspended abuse', 'suspended billing', 'suspended manual', 'absent'],
+  retainedOwner: null,
+  messages: 0,
+};
+
+describe('the audit lines of api and controller', () => {
+  const entries = () =>
+    [...lines, ...api.logLines]
+      .map(
+        (line) => JSON.parse(line) as { event?: string; component: string; audit: Record<string, unknown> },
+      )
+      .filter(({ event }) => event === 'audit');
+
+  test('are one of each change that was committed, and hold neither address nor secret', async () => {
+    const told = entries();
+    const stored = await api.admin`select id from audit_log`;
+    // The log of a tenant that is purged goes with it.
+    const mine = told.filter(({ audit }) => audit['tenantId'] !== ids['purged']);
+    expect(new Set(mine.map(({ audit }) => audit['id']))).toEqual(
+      new Set(stored.map(({ id }) => id as unknown)),
+    );
+    expect(mine).toHaveLength(stored.length);
+    expect(told[0]?.audit).toMatchObject({
+      v: 1,
+      seq: expect.any(Number) as number,
+      actor: expect.any(String) as string,
+    });
+    expect(JSON.stringify(told)).not.toMatch(/@|dsp_|\[redacted\]/);
+  });
+
+  test('tell nothing of a change that was refused', async () => {
+    const before = entries().length;
+    const reply = await api.callAs(
+      'admin',
+      tenant,
+      'DELETE',
+      `/v1/admin/members/${tenant.members.owner.userId}`,
+    );
+    expect(reply.status).toBe(403);
+    expect(entries()).toHaveLength(before);
+  });
+});
+
+test('a restore brings rights back that were taken away, and a trial run changes nothing of that', async () => {
+  expect(await state()).toMatchObject(REVIVED);
+  const { code, text } = await replay();
+  expect(code).toBe(0);
+  expect(text).toMatch(/Would be done.*\n(.*\n)* +1 {2}keys revoked/);
+  expect(await state()).toMatchObject(REVIVED);
+  expect(await keyExists(ids['purged'] ?? '')).toBe(true);
+});
+
+test('a replay takes them away again, purges what was purged, and leaves everything else', async () => {
+  const { code, text } = await replay('--apply');
+  expect(code).toBe(0);
+  for (const line of [
+    '1  keys revoked',
+    '1  keys expired',
+    '1  keys narrowed',
+    '2  members removed',
+    '1  roles lowered',
+  ])
+    expect(text).toContain(line);
+  expect(await state()).toMatchObject(REPLAYED);
+  expect(await keyExists(ids['purged'] ?? '')).toBe(false);
+  expect(await keyExists(ids['retained'] ?? '')).toBe(true);
+  // The log is whole again, under its own times.
+  const [lost] = await api.admin`select count(*)::integer as n from audit_log`;
+  const [found] = await restored`select count(*)::integer as n from audit_log`;
+  expect(found?.['n']).toBe(lost?.['n']);
+});
+
+test('a second replay does nothing, and undoes nothing that was decided in between', async () => {
+  await restored`select set_config('app.tenant', ${ids['suspended'] ?? ''}, false)`;
+  await restored`select set_suspension(${ids['suspended'] ?? ''}, null, 'someone')`;
+  const { text } = await replay('--apply');
+  // Of a tenant without rows there is no log to find its two entries in.
+  expect(text).toMatch(/^2 entries that the database does not know\n$/m);
+  expect(text).not.toContain('Done:');
+  expect(await state()).toMatchObject({
+    ...REPLAYED,
+    tenants: ['active', 'active', 'suspended billing', 'suspended manual', 'absent'],
+  });
+});
+
+test('a line that was cut off is told, as what it said is not done', async () => {
+  await writeFile(file, '{"level":"info","component":"api","event":"audit","audit":{"v":1,"id":"0b');
+  const { code, text } = await replay('--apply');
+  expect(code).toBe(1);
+  expect(text).toContain('1 audit lines CANNOT BE READ');
+});

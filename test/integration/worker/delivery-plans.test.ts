@@ -1,0 +1,114 @@
+import { expect, test } from 'vitest';
+import { settle } from '#core/domain/settle.ts';
+import type { TenantId } from '#core/domain/ids.ts';
+import type { Sql } from '#core/platform/postgres/postgres.ts';
+import { scanMessages } from '#core/store/messages.ts';
+import { deliveryStore, type ClaimedMessage, type Completion } from '#core/store/deliveries.ts';
+import { acceptBatch, acceptRow, seedProvider, seedTenant } from '#test/support/seed.ts';
+import { setupStores } from '#test/support/worker.ts';
+import { toCompletion } from '../../../services/worker/deliver/completion.ts';
+
+const STORED = 600;
+/** So many that the planner takes one tenant's rows for few. */
+const OTHERS = 60;
+const TERMS = { worker: 'w1', leaseMs: 60_000, blocked: [] };
+
+/** What the planner thinks of empty tables stays with a connection, and connections live long. */
+test('what a batch reads does not grow with what is stored, on a connection that first met the tables empty', async () => {
+  await using b = await setupStores();
+  const tenant = await seedTenant(b.admin);
+  await seedProvider(b.admin, tenant.tenantId);
+  const accept = async (n: number) => {
+    const rows = Array.from({ length: n }, () => acceptRow(tenant));
+    const verdicts = await acceptBatch(b.api, rows);
+    return rows.map((row, i) => ({ id: row['id'] as string, purgeOn: verdicts[i]?.purge_on ?? '' }));
+  };
+  const connection = await b.admin.reserve();
+  try {
+    await connection`set search_path = despatch`;
+    const store = deliveryStore(connection, 10_000);
+    const one = async () => {
+      const wakes = await accept(1);
+      return await rowsRead(connection, async () => {
+        const claimed = await store.claim(wakes, TERMS);
+        await store.complete(claimed.map(accepted));
+        expect(await store.claimDue(tenant.tenantId, 10, 0, TERMS)).toEqual({ messages: [], more: false });
+      });
+    };
+
+    const whenEmpty = await one();
+    const wakes = await accept(STORED);
+    expect(await store.claim(wakes, TERMS)).toHaveLength(STORED);
+
+    expect(whenEmpty).toBeGreaterThan(0);
+    expect(await one()).toBeLessThan(whenEmpty + STORED / 10);
+  } finally {
+    connection.release();
+  }
+});
+
+test('a page of the list reads no more than a page, whatever is stored and however well the tables are known', async () => {
+  await using b = await setupStores();
+  const { tenantId } = await fillFor(b, STORED);
+  for (let i = 0; i < OTHERS; i++) await fillFor(b, STORED / OTHERS);
+  await b.admin`vacuum (analyze) despatch.messages, despatch.message_states`;
+  const page = 10;
+  const connection = await b.admin.reserve();
+  try {
+    await connection`set search_path = despatch`;
+    const read = await rowsRead(connection, async () => {
+      // As the api's role, whose rows are those of one tenant.
+      await connection`set local role despatch_api`;
+      await connection`select set_config('app.tenant', ${tenantId}, true)`;
+      const { found } = await scanMessages(
+        tenantId as TenantId,
+        connection as never,
+        {},
+        { before: undefined, rows: page, most: page },
+      );
+      expect(found).toHaveLength(page);
+      await connection`reset role`;
+    });
+    // A message, its state, and what tells which accounts were tried.
+    expect(read).toBeLessThan(10 * page);
+  } finally {
+    connection.release();
+  }
+});
+
+async function fillFor(b: Stores, messages: number): Promise<SeededTenant> {
+  const tenant = await seedTenant(b.admin);
+  await seedProvider(b.admin, tenant.tenantId);
+  await acceptBatch(
+    b.api,
+    Array.from({ length: messages }, () => acceptRow(tenant)),
+  );
+  return tenant;
+}
+
+type Stores = Awaited<ReturnType<typeof setupStores>>;
+type SeededTenant = Awaited<ReturnType<typeof seedTenant>>;
+
+function accepted(message: ClaimedMessage): Completion {
+  const outcome = { kind: 'accepted', providerMessageId: 'p-1' } as const;
+  const terms = { dedupe: 'none', receiptsExpected: false } as const;
+  const attempted = { ...message, ...terms, expiresAt: message.expiresAt.getTime() };
+  return toCompletion(message, outcome, settle(outcome, attempted, Date.now(), 0), Date.now());
+}
+
+/** Rows that the server touched for `work` in tables and indexes. */
+async function rowsRead(connection: Sql, work: () => Promise<void>): Promise<number> {
+  await connection`begin`;
+  const before = await rowsTouched(connection);
+  await work();
+  const after = await rowsTouched(connection);
+  await connection`commit`;
+  return after - before;
+}
+
+/** By this connection, counted since the server last collected its counts; within a transaction it collects none. */
+async function rowsTouched(connection: Sql): Promise<number> {
+  const [row] = await connection<{ n: number }[]>`
+    select coalesce(sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)), 0)::int as n from pg_stat_xact_user_tables`;
+  return row?.n ?? 0;
+}

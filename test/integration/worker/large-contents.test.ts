@@ -1,0 +1,204 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { asJson } from '#core/platform/postgres/postgres.ts';
+import { LEAST, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
+
+const MIB = 1024 * 1024;
+
+let api: TestApi;
+let tenant: ApiTenant;
+beforeAll(async () => {
+  api = await startTestApi();
+  tenant = await api.tenant();
+});
+afterAll(() => api[Symbol.asyncDispose]());
+
+const attachment = (bytes: Buffer) => ({
+  filename: 'a.bin',
+  contentType: 'application/octet-stream',
+  content: bytes.toString('base64'),
+});
+const mail = (...files: Buffer[]) => ({ ...LEAST.email, attachments: files.map(attachment) });
+const post = (body: unknown, headers?: Record<string, string>) => send(api.first, tenant.key, body, headers);
+
+/** What is stored for a message, or for a tenant's, beside the messages themselves. */
+async function contentsOf(where: { id?: string; tenantId?: string }): Promise<unknown[]> {
+  const { id = null, tenantId = null } = where;
+  const rows = await api.admin<{ content: string }[]>`
+    select content from message_contents
+    where (${id}::uuid is null or message_id = ${id}) and (${tenantId}::uuid is null or tenant_id = ${tenantId})`;
+  return rows.map(({ content }) => JSON.parse(content) as unknown);
+}
+
+/** A content as an api leaves it that stores it and goes away. */
+async function plant(tenantId: string, id: string): Promise<void> {
+  await api.admin.begin(async (tx) => {
+    await tx`select set_config('app.tenant', ${tenantId}, true)`;
+    await tx`select store_content(${id}, now(), 30, '{}')`;
+  });
+}
+
+async function purgeDayOf(id: string): Promise<string> {
+  const [row] = await api.admin<
+    { day: string }[]
+  >`select purge_on::text as day from messages where id = ${id}`;
+  return row?.day ?? '';
+}
+
+async function claim(id: string) {
+  const [row] = await api.admin<{ content: unknown; attempt: number; seq: string }[]>`
+    select content, attempt, seq::text from claim(array[${id}::uuid], array[${await purgeDayOf(id)}::date], 'w1', 60000, '{}')`;
+  return row;
+}
+
+describe('ten megabytes of attachments', { timeout: 60_000 }, () => {
+  test('are stored apart, and neither wake-up nor claim carries them', async () => {
+    const bytes = randomBytes(10 * MIB);
+    const { status, body } = await post(mail(bytes));
+    expect(status).toBe(202);
+    const [content] = (await contentsOf({ id: body.id })) as [{ attachments: { content: string }[] }];
+    expect(Buffer.from(content.attachments[0]?.content ?? '', 'base64').equals(bytes)).toBe(true);
+    const [row] = await api.admin<{ text: string; place: string; own: string }[]>`
+      select m::text as text, m.tableoid::regclass::text as own, c.tableoid::regclass::text as place
+      from messages m join message_contents c on c.message_id = m.id and c.purge_on = m.purge_on where m.id = ${body.id}`;
+    expect(row?.text.length).toBeLessThan(2_000);
+    // One retention week, one partition: they are dropped together.
+    expect(row?.place.replace('message_contents', 'messages')).toBe(row?.own);
+    await expect
+      .poll(() => api.first.wakes.find(({ id }) => id === body.id)?.payload.length)
+      .toBeLessThan(200);
+    expect(await claim(body.id)).toMatchObject({ content: { storedBytes: expect.any(Number) } });
+  });
+
+  test('and one byte are refused, in one file as in two', async () => {
+    const refusal = { status: 400, body: { details: [expect.objectContaining({ rule: 'max' })] } };
+    expect(await post(mail(randomBytes(10 * MIB + 1)))).toMatchObject(refusal);
+    expect(await post(mail(randomBytes(5 * MIB), randomBytes(5 * MIB + 1)))).toMatchObject(refusal);
+  });
+});
+
+test.each<[name: string, body: () => unknown]>([
+  ['more than fifteen megabytes', () => mail(randomBytes(12 * MIB))],
+  ['more than one without attachments', () => ({ ...LEAST.email, bodyHtml: 'a'.repeat(MIB) })],
+  ['more than one beside attachments', () => ({ ...mail(randomBytes(MIB)), bodyHtml: 'a'.repeat(MIB) })],
+  ['more than one in a field that nobody knows', () => ({ ...LEAST.sms, unknown: 'a'.repeat(MIB) })],
+])('%s are 413', async (_name, body) => {
+  expect(await post(body())).toMatchObject({ status: 413, body: { code: 'payload_too_large' } });
+});
+
+test.each(['YQ', 'YWFh\nYWFh', '_-_-', 'YR==', 'not base64'])(
+  'an attachment %j is refused',
+  async (content) => {
+    const body = { ...LEAST.email, attachments: [{ ...attachment(Buffer.from('a')), content }] };
+    expect(await post(body)).toMatchObject({
+      status: 400,
+      body: { details: [{ field: 'attachments.0.content', rule: 'base64' }] },
+    });
+  },
+);
+
+test('a small attachment stays with its message', async () => {
+  const { body } = await post(mail(Buffer.from('small')));
+  expect(await contentsOf({ id: body.id })).toEqual([]);
+  expect(await claim(body.id)).toMatchObject({ content: { attachments: [{ content: 'c21hbGw=' }] } });
+});
+
+test('a repeated key is answered as before, with another attachment it is refused, and nothing more is stored', async () => {
+  const own = await api.tenant();
+  const key = { 'idempotency-key': randomUUID() };
+  const bytes = randomBytes(MIB);
+  const first = await send(api.first, own.key, mail(bytes), key);
+  const again = await send(api.first, own.key, mail(bytes), key);
+  expect([first.status, again.status, again.body.id]).toEqual([202, 202, first.body.id]);
+  expect(again.headers['idempotent-replayed']).toBe('true');
+  bytes.writeUInt8((bytes.readUInt8(MIB - 1) + 1) % 256, MIB - 1);
+  expect(await send(api.first, own.key, mail(bytes), key)).toMatchObject({
+    status: 409,
+    body: { code: 'idempotency_mismatch' },
+  });
+  await expect.poll(async () => (await contentsOf({ tenantId: own.tenantId })).length).toBe(1);
+});
+
+test('two at once with one key are one message, and one content', async () => {
+  const own = await api.tenant();
+  const key = { 'idempotency-key': randomUUID() };
+  const body = mail(randomBytes(MIB));
+  const answers = await Promise.all([1, 2].map(() => send(api.first, own.key, body, key)));
+  expect(new Set(answers.map(({ status, body }) => `${status} ${body.id}`)).size).toBe(1);
+  await expect.poll(async () => (await contentsOf({ tenantId: own.tenantId })).length).toBe(1);
+});
+
+test('a message that is refused leaves no content', async () => {
+  const own = await api.tenant({ messagesPerDay: 1 });
+  const answers = [];
+  for (let i = 0; i < 3; i += 1) answers.push(await send(api.first, own.key, mail(randomBytes(MIB))));
+  expect(answers.map(({ status }) => status)).toEqual([202, 429, 429]);
+  await expect.poll(async () => (await contentsOf({ tenantId: own.tenantId })).length).toBe(1);
+});
+
+test('a content whose api went away before its message was accepted goes later, and only that', async () => {
+  const own = await api.tenant();
+  const { body } = await send(api.first, own.key, mail(randomBytes(MIB)));
+  const orphan = randomUUID();
+  await plant(own.tenantId, orphan);
+  const settle = async () => (await api.admin<{ n: number }[]>`select settle_contents(100) as n`)[0]?.n;
+  await settle();
+  expect(await contentsOf({ id: orphan })).toHaveLength(1);
+  await api.admin`update unsettled_contents set stored_at = now() - interval '1 hour' where tenant_id = ${own.tenantId}`;
+  expect(await settle()).toBeGreaterThanOrEqual(2);
+  expect([await contentsOf({ id: orphan }), (await contentsOf({ id: body.id })).length]).toEqual([[], 1]);
+  expect(await api.admin`select from unsettled_contents where tenant_id = ${own.tenantId}`).toHaveLength(0);
+});
+
+describe('a content that is to be discarded', () => {
+  const discarded = async () => {
+    const { body } = await post({ ...mail(randomBytes(MIB)), contentRetention: 'discard' });
+    expect(await contentsOf({ id: body.id })).toHaveLength(1);
+    return { id: body.id as string, purgeOn: await purgeDayOf(body.id) };
+  };
+
+  test('goes when no provider needs it any more', async () => {
+    const { id, purgeOn } = await discarded();
+    const claimed = await claim(id);
+    const row = {
+      id,
+      purge_on: purgeOn,
+      seq: claimed?.seq,
+      tenant_id: tenant.tenantId,
+      attempt: 1,
+      discard: true,
+    };
+    const end = {
+      outcome: 'accepted',
+      status: 'sent',
+      final: true,
+      retries: 0,
+      ambiguous: 0,
+      provider_waits: 0,
+      duplicate_risk: false,
+    };
+    await api.admin`select complete(${asJson(api.admin, [{ ...row, ...end }])})`;
+    expect(await contentsOf({ id })).toEqual([]);
+  });
+
+  test('goes when its message ends without a call', async () => {
+    const { id } = await discarded();
+    await api.admin`update message_states set expires_at = now() where id = ${id}`;
+    expect(await claim(id)).toMatchObject({ content: null });
+    expect(await contentsOf({ id })).toEqual([]);
+  });
+});
+
+test('the content goes with its tenant', async () => {
+  const own = await api.tenant();
+  await send(api.first, own.key, mail(randomBytes(MIB)));
+  await plant(own.tenantId, randomUUID());
+  const owner = randomUUID();
+  await api.admin`update tenants set status = 'deleting', owner_uid = ${owner}, owner_ref = 'a/b' where id = ${own.tenantId}`;
+  const purge = async () =>
+    (await api.admin<{ outcome: string }[]>`select outcome from purge_some(${own.slug}, ${owner}, 100)`)[0]
+      ?.outcome;
+  await expect.poll(purge).toBe('empty');
+  await api.admin`select end_purge(${own.slug}, ${owner})`;
+  expect(await contentsOf({ tenantId: own.tenantId })).toEqual([]);
+});

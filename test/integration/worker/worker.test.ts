@@ -1,0 +1,515 @@
+import { jetstreamManager } from '@nats-io/jetstream';
+import { connect } from '@nats-io/transport-node';
+import { describe, expect, test } from 'vitest';
+import { encodeWakes } from '#core/domain/wake.ts';
+import { createEgressGuard } from '#core/platform/http/egress-guard.ts';
+import { createHttpClient } from '#core/platform/http/http.ts';
+import { silentLogger } from '#core/platform/telemetry/logger.ts';
+import { createWorkerMetrics } from '#core/platform/telemetry/metrics.ts';
+import { openNats } from '#core/platform/nats/nats.ts';
+import { createProviderContexts } from '#providers/context.ts';
+import { startTwilioStandIn } from '#providers/twilio/stand-in.ts';
+import { acceptBatch, acceptRow, seedProvider, seedTenant, type SeededTenant } from '#test/support/seed.ts';
+import { testNats } from '#test/support/servers.ts';
+import { setupStores } from '#test/support/worker.ts';
+import { buildWorker, type Worker, type WorkerSettings } from '../../../services/worker/build-worker.ts';
+import type { Credentials } from '../../../services/worker/accounts/credentials.ts';
+import { createEvents } from '../../../services/worker/events.ts';
+
+const TWILIO = { accountSid: `AC${'0'.repeat(32)}`, from: '+15005550006' };
+
+/** Secrets that need no keyring, and can be taken away. */
+function scriptedCredentials(): Credentials & { down: boolean } {
+  const credentials = {
+    down: false,
+    get: () =>
+      Promise.resolve(
+        credentials.down
+          ? ({ ok: false, reason: 'unavailable' } as const)
+          : ({ ok: true, secrets: { authToken: 'a'.repeat(32) } } as const),
+      ),
+    invalidate: () => undefined,
+    autonomySeconds: () => 0,
+  };
+  return credentials;
+}
+
+async function setup(settings: Partial<WorkerSettings> = {}) {
+  const stack = new AsyncDisposableStack();
+  const stores = stack.use(await setupStores());
+  const nats = testNats();
+  const twilio = stack.use(await startTwilioStandIn());
+  const http = stack.use(createHttpClient());
+  const guard = createEgressGuard({ allowCidrs: [], ports: [25], resolveHost: async () => [] });
+  const credentials = scriptedCredentials();
+  const openBroker = async (name: string) =>
+    stack.use(
+      await openNats({
+        config: { servers: [nats.url], prefix: nats.prefix, replicas: 1 },
+        log: silentLogger,
+        name,
+      }),
+    );
+  const broker = await openBroker('test');
+  await broker.ensureStream();
+  let workers = 0;
+
+  function startWorker(overrides: Partial<WorkerSettings> = {}, store = stores.store): Worker {
+    const consuming = new AbortController();
+    const worker = buildWorker({
+      store,
+      credentials,
+      contextOf: createProviderContexts({
+        http,
+        resolve: guard.resolve,
+        baseUrls: { twilio: twilio.origin },
+      }),
+      events: createEvents(silentLogger, createWorkerMetrics(), Date.now),
+      settings: {
+        name: `w${++workers}`,
+        inFlightMax: 64,
+        queuedPerTenantMax: 100,
+        queuedMax: 1_000,
+        deadlineMs: 1_000,
+        leaseMs: 60_000,
+        largeContentBytesMax: 16_777_216,
+        sweepMs: 100,
+        ...settings,
+        ...overrides,
+      },
+    });
+    broker.consumeWakes({
+      maxMessages: 500,
+      onWake(wake) {
+        worker.wake(Buffer.from(wake.payload).toString(), wake.lane);
+        wake.ack();
+      },
+      onRecreated: worker.streamRecreated,
+      signal: consuming.signal,
+    });
+    stack.defer(async () => {
+      consuming.abort();
+      await worker.stop();
+    });
+    return worker;
+  }
+
+  const tenant = await seedTenant(stores.admin, { inFlightMax: 50 });
+  const providerId = await seedProvider(stores.admin, tenant.tenantId, {
+    provider: 'twilio',
+    config: TWILIO,
+  });
+
+  /** Accepts and, unless told not to, wakes the workers. */
+  async function send(
+    n: number,
+    overrides: Record<string, unknown> = {},
+    options: { wake?: boolean; of?: SeededTenant } = {},
+  ) {
+    const of = options.of ?? tenant;
+    const rows = Array.from({ length: n }, () => acceptRow(of, overrides));
+    const verdicts = await acceptBatch(stores.api, rows, options.wake === false ? 200 : 5_000);
+    const ids = rows.map((row) => row['id'] as string);
+    if (options.wake !== false) {
+      const { failed } = await broker.publishWakes(
+        ids.map((id, i) => ({
+          lane: 'normal' as const,
+          id,
+          payload: encodeWakes([{ id, purgeOn: verdicts[i]?.purge_on ?? '', tenantId: of.tenantId }]),
+        })),
+      );
+      expect(failed).toEqual([]);
+    }
+    return ids;
+  }
+  async function deleteStream(): Promise<void> {
+    const connection = await connect({ servers: nats.url });
+    await (await jetstreamManager(connection)).streams.delete(`${nats.prefix.toUpperCase()}_WAKE`);
+    await connection.close();
+  }
+  async function statuses(): Promise<Record<string, number>> {
+    const rows = await stores.admin<{ status: string; n: number }[]>`
+      select status, count(*) as n from despatch.message_states group by status`;
+    return Object.fromEntries(rows.map((row) => [row.status, row.n]));
+  }
+  return {
+    ...stores,
+    broker,
+    twilio,
+    credentials,
+    tenant,
+    providerId,
+    startWorker,
+    deleteStream,
+    send,
+    statuses,
+    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+  };
+}
+
+const POLL = { interval: 20 };
+/** Where each call is to be answered, however busy the machine: one without an answer in time is made again. */
+const PATIENT = { deadlineMs: 10_000 };
+
+describe('delivery', () => {
+  test('a woken message reaches its provider once, and its wake-up is settled', async () => {
+    await using b = await setup(PATIENT);
+    b.startWorker();
+    await b.send(100);
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 100 });
+    expect(b.twilio.received).toHaveLength(100);
+    await expect.poll(() => b.broker.consumerLag(), POLL).toMatchObject({ pending: 0, ackPending: 0 });
+  });
+
+  test('a lost wake-up delays a message, no more', async () => {
+    await using b = await setup();
+    b.startWorker();
+    await b.send(5, {}, { wake: false });
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 5 });
+  });
+
+  test('a deleted stream heals, and what it held is delivered all the same', async () => {
+    await using b = await setup();
+    await b.send(20);
+    await b.deleteStream();
+    b.startWorker();
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 20 });
+    await b.send(1);
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 21 });
+  });
+
+  test('several workers share the work and call the provider once for each message', async () => {
+    await using b = await setup(PATIENT);
+    for (let i = 0; i < 3; i++) b.startWorker();
+    await b.send(120);
+    await b.send(60, {}, { wake: false });
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 180 });
+    expect(b.twilio.received).toHaveLength(180);
+  });
+
+  test('a wake-up delivered twice is one call', async () => {
+    await using b = await setup(PATIENT);
+    const worker = b.startWorker();
+    const [id = ''] = await b.send(1);
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 1 });
+    const [row] = await b.admin`select purge_on::text from despatch.messages`;
+    worker.wake(
+      encodeWakes([{ id, purgeOn: row?.['purge_on'] as string, tenantId: b.tenant.tenantId }]),
+      'normal',
+    );
+    await b.send(1);
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 2 });
+    expect(b.twilio.received).toHaveLength(2);
+  });
+
+  test('a backlog larger than the memory for one tenant is delivered from the database', async () => {
+    await using b = await setup({ ...PATIENT, queuedPerTenantMax: 10 });
+    b.startWorker();
+    await b.send(300);
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 300 });
+    expect(b.twilio.received).toHaveLength(300);
+  });
+
+  test('something on the stream that is no wake-up harms nothing', async () => {
+    await using b = await setup();
+    b.startWorker();
+    await b.broker.publishWakes([{ lane: 'high', id: 'x', payload: '{"drop":"table"}' }]);
+    await b.send(1);
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 1 });
+    await expect.poll(() => b.broker.consumerLag(), POLL).toMatchObject({ ackPending: 0 });
+  });
+});
+
+test('a text longer than the vendor takes is refused before any call, and says so', async () => {
+  await using b = await setup();
+  b.startWorker();
+  const [id = ''] = await b.send(1, { content: { body: 'x'.repeat(1_601) } });
+  await b.send(1, { content: { body: 'x'.repeat(1_600) } });
+  await expect.poll(b.statuses, POLL).toEqual({ failed: 1, sent: 1 });
+  const [row] = await b.admin`select failure from despatch.message_states where id = ${id}`;
+  expect(row?.['failure']).toMatchObject({
+    class: 'content_rejected',
+    code: 'body_too_long',
+    retryable: false,
+    providerMessage: 'Twilio Programmable Messaging takes at most 1600 characters',
+  });
+  expect(b.twilio.received).toHaveLength(1);
+});
+
+describe('when a provider misbehaves', () => {
+  test.each([{ wake: true }, { wake: false }])(
+    'a message that the database refuses to begin is ended, and its neighbours are delivered, %o',
+    async (how) => {
+      await using b = await setup();
+      const [, , poison = ''] = await b.send(5, {}, how);
+      await b.admin.unsafe(
+        `alter table despatch.message_states add constraint refused check (id <> '${poison}' or status <> 'sending')`,
+      );
+      b.startWorker();
+      await expect.poll(b.statuses, POLL).toEqual({ sent: 4, failed: 1 });
+      const [row] = await b.admin`select failure ->> 'code' as code,
+        (select count(*)::int from despatch.due) as due from despatch.message_states where id = ${poison}`;
+      expect(row).toEqual({ code: 'unprocessable', due: 0 });
+    },
+  );
+
+  test('a refusal of the message ends it with the provider’s own reason', async () => {
+    await using b = await setup();
+    b.twilio.fail({ kind: 'reply', status: 400, body: { code: 21211, message: 'Invalid To', status: 400 } });
+    b.startWorker();
+    await b.send(1);
+    await expect.poll(b.statuses, POLL).toEqual({ failed: 1 });
+    const [row] = await b.admin`select failure from despatch.message_states`;
+    expect(row?.['failure']).toMatchObject({
+      class: 'invalid_recipient',
+      providerCode: '21211',
+      retryable: false,
+    });
+  });
+
+  test('a server error is retried at once', async () => {
+    await using b = await setup();
+    b.twilio.fail({ kind: 'reply', status: 503, body: 'down' });
+    b.startWorker();
+    await b.send(1);
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 1 });
+    expect(b.twilio.received).toHaveLength(2);
+  });
+
+  test('no answer after the bytes left: one more call and a visible risk of a duplicate', async () => {
+    await using b = await setup();
+    b.twilio.fail({ kind: 'hang' });
+    b.startWorker();
+    await b.send(1);
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 1 });
+    const [row] = await b.admin`select duplicate_risk, attempt from despatch.message_states`;
+    expect(row).toEqual({ duplicate_risk: true, attempt: 2 });
+    const attempts = await b.admin`select outcome from despatch.attempts order by number`;
+    expect(attempts.map((a) => a['outcome'])).toEqual(['ambiguous', 'accepted']);
+  });
+
+  test('no answer with at_most_once: never a second call', async () => {
+    await using b = await setup();
+    b.twilio.fail({ kind: 'reset' });
+    b.startWorker();
+    await b.send(1, { delivery_guarantee: 'at_most_once' });
+    await expect.poll(b.statuses, POLL).toEqual({ unknown: 1 });
+    expect(b.twilio.received).toHaveLength(1);
+  });
+
+  test('an outage opens the breaker: few calls are spent, other tenants go on, and all is delivered afterwards', async () => {
+    await using b = await setup();
+    const other = await seedTenant(b.admin);
+    await seedProvider(b.admin, other.tenantId, { provider: 'simulator-sms' });
+    for (let i = 0; i < 1_000; i++) b.twilio.fail({ kind: 'reply', status: 503, body: 'down' }, /Messages/);
+    b.startWorker();
+    await b.send(200);
+    const health = async () =>
+      (await b.admin`select health from despatch.providers where id = ${b.providerId}`)[0]?.['health'];
+    await expect.poll(health, POLL).toBe('open');
+    const spent = b.twilio.received.length;
+    expect(spent).toBeLessThan(200);
+    await b.send(20, {}, { of: other });
+    await expect
+      .poll(
+        async () =>
+          (
+            await b.admin`select count(*) as n from despatch.message_states where tenant_id = ${other.tenantId} and status = 'delivered'`
+          )[0]?.['n'],
+        POLL,
+      )
+      .toBe(20);
+    const [budget] =
+      await b.admin`select max(retries) as retries from despatch.message_states where tenant_id = ${b.tenant.tenantId}`;
+    expect(budget?.['retries']).toBeLessThanOrEqual(2);
+  });
+
+  test('a simulator does what each recipient asks for, however many of them ask for a failure', async () => {
+    await using b = await setup();
+    const other = await seedTenant(b.admin);
+    const providerId = await seedProvider(b.admin, other.tenantId, { provider: 'simulator-sms' });
+    b.startWorker();
+    const to = '+15550000003';
+    await b.send(60, { recipient: to, address: to }, { of: other });
+    await expect.poll(b.statuses, POLL).toEqual({ delivered: 60 });
+    const [account] = await b.admin`select health from despatch.providers where id = ${providerId}`;
+    expect(account?.['health']).toBe('healthy');
+  });
+
+  test('three refused credentials make the account invalid; a new secret sets its messages going again', async () => {
+    await using b = await setup();
+    for (let i = 0; i < 3; i++)
+      b.twilio.fail({
+        kind: 'reply',
+        status: 401,
+        body: { code: 20003, message: 'Authenticate', status: 401 },
+      });
+    b.startWorker();
+    await b.send(3);
+    const status = async () =>
+      (await b.admin`select status from despatch.providers where id = ${b.providerId}`)[0]?.['status'];
+    await expect.poll(status, POLL).toBe('invalid');
+    expect(await b.statuses()).not.toHaveProperty('failed');
+    await b.admin`update despatch.providers set secret_version = 2, version = version + 1, verify_requested_at = now() where id = ${b.providerId}`;
+    await expect.poll(status, POLL).toBe('active');
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 3 });
+  });
+
+  test('without credentials messages wait and use no retry', async () => {
+    await using b = await setup();
+    b.credentials.down = true;
+    b.startWorker();
+    await b.send(3);
+    await expect
+      .poll(
+        async () =>
+          (
+            await b.admin`select count(*) as n from despatch.attempts where outcome = 'not_started' and reason = 'credentials_unavailable'`
+          )[0]?.['n'],
+        POLL,
+      )
+      .toBeGreaterThanOrEqual(3);
+    b.credentials.down = false;
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 3 });
+    const [row] = await b.admin`select max(retries) as retries from despatch.message_states`;
+    expect(row?.['retries']).toBe(0);
+  });
+});
+
+describe('simulators', () => {
+  const ENDS: [string, Record<string, number>][] = [
+    ['+15550000001', { delivered: 1 }],
+    ['+15550000002', { failed: 1 }],
+    ['+15550000003', { delivered: 1 }],
+    ['+15550000004', { unknown: 1 }],
+    ['+15550000005', { delivered: 1 }],
+    ['+15550000006', { delivered: 1 }],
+    ['+15550000007', { sent: 1 }],
+    ['+15551234567', { delivered: 1 }],
+  ];
+  test.each(ENDS)('a test message to %s ends as %o', async (address, end) => {
+    await using b = await setup();
+    b.startWorker();
+    await b.send(1, { test: true, address, recipient: address });
+    await expect.poll(b.statuses, POLL).toEqual(end);
+    expect(b.twilio.received).toEqual([]);
+  });
+});
+
+describe('stopping', () => {
+  test('what is in flight ends and is recorded; nothing new is begun', async () => {
+    await using b = await setup(PATIENT);
+    const worker = b.startWorker();
+    await b.send(200);
+    await expect.poll(() => b.twilio.received.length, POLL).toBeGreaterThan(0);
+    await worker.stop();
+    const calls = b.twilio.received.length;
+    const [open] =
+      await b.admin`select count(*) filter (where outcome = 'started') as open, count(*) filter (where outcome = 'accepted') as done from despatch.attempts`;
+    expect(open).toEqual({ open: 0, done: calls });
+    b.startWorker();
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 200 });
+    expect(b.twilio.received).toHaveLength(200);
+  });
+
+  test('claims whose answer was lost are begun without waiting for their lease, once', async () => {
+    await using b = await setup(PATIENT);
+    let lost = 0;
+    const loseFirst = <T>(claim: Promise<T>): Promise<T> =>
+      lost++ < 3 ? claim.then(() => Promise.reject(new Error('the answer was lost'))) : claim;
+    b.startWorker(
+      {},
+      {
+        ...b.store,
+        claim: (...terms) => loseFirst(b.store.claim(...terms)),
+        claimDue: (...terms) => loseFirst(b.store.claimDue(...terms)),
+      },
+    );
+    await b.send(30);
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 30 });
+    expect(b.twilio.received).toHaveLength(30);
+    const [states] =
+      await b.admin`select bool_or(duplicate_risk) as risk, max(attempt) as attempts from despatch.message_states`;
+    expect(states).toEqual({ risk: false, attempts: 1 });
+  });
+
+  test('a message that ends while its worker looks for lost claims is not begun again', async () => {
+    await using b = await setup(PATIENT);
+    const looked = Promise.withResolvers<void>();
+    let claims = 0;
+    b.startWorker(
+      {},
+      {
+        ...b.store,
+        async claim(...terms) {
+          const claimed = await b.store.claim(...terms);
+          if (++claims === 2) throw new Error('the answer was lost');
+          return claimed;
+        },
+        // The first message is still being recorded when the database is asked, and is no more when its answer arrives.
+        async complete(...terms) {
+          await looked.promise;
+          return b.store.complete(...terms);
+        },
+        async claimDue(...terms) {
+          const found = await b.store.claimDue(...terms);
+          if (terms.at(-1) !== true) return found;
+          looked.resolve();
+          await expect.poll(b.statuses, POLL).toEqual({ sent: 1, sending: 1 });
+          return found;
+        },
+      },
+    );
+    await b.send(1);
+    await expect.poll(() => b.twilio.received.length, POLL).toBe(1);
+    await b.send(1);
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 2 });
+    expect(b.twilio.received).toHaveLength(2);
+  });
+
+  test('a worker that looks for lost claims leaves alone what another one of the same name has open', async () => {
+    await using b = await setup({ name: 'pod', sweepMs: 60_000, deadlineMs: 3_000 });
+    b.twilio.fail({ kind: 'hang' });
+    b.startWorker();
+    await b.send(1, { delivery_guarantee: 'at_most_once' });
+    await expect.poll(() => b.twilio.received.length, POLL).toBe(1);
+    // As after the restart of a container: the same host name, and the answer of the first claim is lost.
+    let claims = 0;
+    const successor = b.startWorker(
+      {},
+      {
+        ...b.store,
+        async claim(...args) {
+          const claimed = await b.store.claim(...args);
+          if (++claims === 1) throw new Error('the answer was lost');
+          return claimed;
+        },
+      },
+    );
+    const [id = ''] = await b.send(1, {}, { wake: false });
+    const [row] = await b.admin`select purge_on::text from despatch.messages where id = ${id}`;
+    const purgeOn = row?.['purge_on'] as string;
+    successor.wake(encodeWakes([{ id, purgeOn, tenantId: b.tenant.tenantId }]), 'normal');
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 1, unknown: 1 });
+    expect(b.twilio.received).toHaveLength(2);
+    const [names] =
+      await b.admin`select count(distinct worker) as n, bool_and(worker like 'pod%') as told from despatch.attempts`;
+    expect(names).toEqual({ n: 2, told: true });
+  });
+
+  test('messages of a lost worker are taken over after its lease', async () => {
+    await using b = await setup();
+    const wakes = (await b.send(2, {}, { wake: false })).map((id) => ({ id }));
+    const [row] = await b.admin`select purge_on::text from despatch.messages limit 1`;
+    // A worker that claims and is never heard of again.
+    await b.store.claim(
+      wakes.map(({ id }) => ({ id, purgeOn: row?.['purge_on'] as string })),
+      { worker: 'gone', leaseMs: 300, blocked: [] },
+    );
+    b.startWorker();
+    await expect.poll(b.statuses, POLL).toEqual({ sent: 2 });
+    const [states] =
+      await b.admin`select bool_and(duplicate_risk) as risk, max(attempt) as attempts from despatch.message_states`;
+    expect(states).toEqual({ risk: true, attempts: 2 });
+  });
+});
