@@ -43,15 +43,29 @@ async function serve(key: string, calls: number): Promise<Answer[]> {
 }
 
 /** Sends at a rate whatever comes back, until it is told to stop; then gives all the answers. */
-function flood(key: string, perSecond: number): { stop: () => Promise<Answer[]> } {
+function flood(
+  key: string,
+  perSecond: number,
+): {
+  /** Resolves with the first answer that is not a 202. */
+  readonly refused: Promise<void>;
+  stop: () => Promise<Answer[]>;
+} {
   const client = openClient(100);
   const sent: Promise<Answer>[] = [];
+  const refused = Promise.withResolvers<void>();
+  const send = async (): Promise<Answer> => {
+    const answer = await client.send(key);
+    if (answer.status !== 202) refused.resolve();
+    return answer;
+  };
   const started = performance.now();
   const timer = setInterval(() => {
     const due = ((performance.now() - started) / 1_000) * perSecond;
-    while (sent.length < due) sent.push(client.send(key));
+    while (sent.length < due) sent.push(send());
   }, 10);
   return {
+    refused: refused.promise,
     async stop() {
       clearInterval(timer);
       const answers = await Promise.all(sent);
@@ -76,6 +90,7 @@ describe('a tenant far beyond its limit', { retry: 1 }, () => {
     await serve(quiet, 20);
     const control = await serve(quiet, 100);
     const flooding = flood(loud, 400);
+    await flooding.refused;
     const during = await serve(quiet, 100);
     const refused = await serve(loud, 1);
     const answers = await flooding.stop();
