@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { databaseFaultOf, isLockRefused } from './database-fault.ts';
+import { databaseFaultOf, isClockRefused, isLockRefused } from './database-fault.ts';
 
 function refusal(code: string): Error {
   return Object.assign(new Error('refused'), { name: 'PostgresError', code });
@@ -23,6 +23,7 @@ test.each([
     'away',
     ['53000', '53100', '53200', '53300', '53400', '55000', '55006', '55P03', '58000', '58030', '72000'],
   ],
+  ['away', ['DS001']],
   ['away', ['57000', '57014', '57P01', '57P02', '57P03', '57P05']],
   ['service', ['0A000', '26000', '3F000', '42501', '42601', '42703', '42883', '42P01', 'F0000', 'HV000']],
 ])('the classes of SQLSTATE where the %s is at fault', (fault, codes) => {
@@ -33,6 +34,14 @@ test('a lock that others hold is told apart', () => {
   const codes = ['55P03', '40P01', '55000', '40001', '57014'];
   expect(codes.filter((code) => isLockRefused(refusal(code)))).toEqual(['55P03', '40P01']);
   expect(isLockRefused(undefined)).toBe(false);
+});
+
+test('a clock that was refused is told apart', () => {
+  expect(['DS001', '57014'].map((code) => isClockRefused(refusal(code)))).toEqual([true, false]);
+  expect([undefined, Object.assign(new Error('of another'), { code: 'DS001' })].map(isClockRefused)).toEqual([
+    false,
+    false,
+  ]);
 });
 
 test('a server that gives no answer is away', () => {

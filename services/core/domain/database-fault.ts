@@ -28,6 +28,7 @@ const CLASSES: Readonly<Record<string, DatabaseFault>> = {
   '57': 'away', // shutdown, start, cancellation, timeout
   '58': 'away', // disks and files
   '72': 'away', // snapshot too old
+  DS: 'away', // raised by `accept` for a clock that is wrong: ours is set anew
   P0: 'row', // raised by a function
   XX: 'row', // internal errors: damaged rows and indexes, allocations beyond the limit
 };
@@ -59,6 +60,11 @@ export function databaseFaultOf(error: unknown): DatabaseFault | null {
   if (NO_ANSWER.has(code)) return 'away';
   if (error.name !== 'PostgresError' || !SQLSTATE.test(code)) return null;
   return CLASSES[code.slice(0, 2)] ?? 'service';
+}
+
+/** Whether a message was refused because the clock that told its purge day is behind the database's. */
+export function isClockRefused(error: unknown): boolean {
+  return databaseFaultOf(error) === 'away' && (error as { code?: unknown }).code === 'DS001';
 }
 
 /** Whether somebody else held a lock for longer than was to be waited for, or waits for one of ours. */

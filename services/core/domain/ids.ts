@@ -21,6 +21,11 @@ export function newId<Id extends string>(): Id {
   return randomUUID() as string as Id;
 }
 
+/** How 16 bytes are written as a UUID. */
+export function uuidOf(bytes: Buffer): string {
+  return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+}
+
 /**
  * Names one start of a process: the given name for people, and 64 random bits of its own. A host name is no identity, as
  * the next process of the same pod has it too, and so may two hosts.
