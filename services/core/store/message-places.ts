@@ -1,0 +1,26 @@
+import { withDeadline, type Sql } from '#core/platform/postgres/postgres.ts';
+import { DATABASE_DEADLINE_MS } from './tenant-scope.ts';
+
+/** Numbers of messages that nobody else is given, and what time it was for the database then. */
+export type SeqBlock = { readonly firstSeq: number; readonly now: Date };
+
+/** As many numbers as `reserve_message_seqs` gives at once. */
+export const SEQS_PER_BLOCK = 1_024;
+
+export async function reserveMessageSeqs(sql: Sql): Promise<SeqBlock> {
+  const [row] = await withDeadline(
+    sql<{ first_seq: number; now: Date }[]>`select first_seq, now from reserve_message_seqs()`,
+    DATABASE_DEADLINE_MS,
+  );
+  const { first_seq, now } = row as { first_seq: number; now: Date };
+  return { firstSeq: first_seq, now };
+}
+
+/** The key that hides places in ids: one for the whole installation, and never changed. */
+export async function loadMessageIdKey(sql: Sql): Promise<Buffer> {
+  const [row] = await withDeadline(
+    sql<{ key: Buffer }[]>`select message_id_key() as key`,
+    DATABASE_DEADLINE_MS,
+  );
+  return (row as { key: Buffer }).key;
+}
