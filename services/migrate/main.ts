@@ -6,14 +6,18 @@ const log = createLogger({ level: 'info', component: 'migrate' });
 
 try {
   const { postgres, roles } = migrateConfig(process.env);
-  const { applied } = await migrate({
+  const { applied, functions, unused, unprepared } = await migrate({
     databaseUrl: postgres.url.reveal(),
     passwords: roles,
     ...(postgres.caFile === undefined ? {} : { caFile: postgres.caFile }),
     onWait: (wait) => log.warn({ ...wait }, 'Migration waits for a lock'),
     onApplied: (migration) => log.info({ migration }, 'Migration applied'),
   });
-  log.info({ applied }, applied.length === 0 ? 'Schema was up to date' : 'Schema migrated');
+  if (unused.length > 0)
+    log.warn({ functions: unused }, 'Functions in the database that this release does not use');
+  if (unprepared.length > 0) log.warn({ tables: unprepared }, 'Partitions are left to the workers to make');
+  const wasUpToDate = applied.length === 0 && functions.length === 0;
+  log.info({ applied, functions }, wasUpToDate ? 'Schema was up to date' : 'Schema migrated');
 } catch (error) {
   log.error({ err: error }, 'Migration failed');
   process.exitCode = 1;

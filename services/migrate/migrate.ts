@@ -1,7 +1,14 @@
 import { secret } from '#core/domain/secret.ts';
 import { openPostgres, type TransactionSql } from '#core/platform/postgres/postgres.ts';
-import { migrationFiles, migrationSql } from '#core/store/migration-files.ts';
+import {
+  functionFiles,
+  migrationFiles,
+  migrationSql,
+  type FunctionFile,
+} from '#core/store/migration-files.ts';
+import { applyFunctions, type AppliedFunctions } from './apply-functions.ts';
 import { createLockPatience, type LockWait } from './lock-patience.ts';
+import { makePartitions } from './make-partitions.ts';
 import { prepareRoles, type RolePasswords } from './prepare-roles.ts';
 
 /** One number for everybody who migrates any Despatch database; "despatch" in ASCII, first seven bytes. */
@@ -30,15 +37,30 @@ export type MigrateOptions = {
   readonly onApplied?: (name: string) => void;
   /** Default: those of this build. */
   readonly migrations?: readonly Migration[];
+  /** Default: those of this build. */
+  readonly functions?: readonly FunctionFile[];
+};
+
+export type Migrated = {
+  /** Names of the migrations that were applied now. */
+  readonly applied: readonly string[];
+  /** Names of the functions that were applied now. */
+  readonly functions: readonly string[];
+  /** Names of functions in the database that no file of this build bears. */
+  readonly unused: readonly string[];
+  /** Tables whose coming partitions are left to the workers, as somebody else was at them. */
+  readonly unprepared: readonly string[];
 };
 
 /**
- * Brings the schema up to date: forward-only numbered files, each in one transaction with its own version row, all
- * under one advisory lock, so that any number of runs at once end in the same state. Safe to repeat.
- * @returns the file names that were applied now.
- * @throws LockWaitError where others held what a migration needs for too long; it has changed nothing then.
+ * Brings the schema up to date: forward-only numbered files, each in one transaction with its own version row; then the
+ * functions whose text has changed, in one transaction; then the partitions of the coming weeks. All under one advisory
+ * lock, so that any number of runs at once end in the same state. Safe to repeat. A build that is older than the schema
+ * leaves the functions as they are.
+ * @throws LockWaitError where others held what a step needs for too long; FunctionFileError where a function is wrong.
+ * The step has changed nothing then.
  */
-export async function migrate(options: MigrateOptions): Promise<{ applied: string[] }> {
+export async function migrate(options: MigrateOptions): Promise<Migrated> {
   const { lockTimeoutMs = LOCK_TIMEOUT_MS, migrations = ownMigrations() } = options;
   const open = (applicationName: string) =>
     openPostgres({
@@ -80,16 +102,28 @@ export async function migrate(options: MigrateOptions): Promise<{ applied: strin
   await patience.insist('another migration', lockOutOthers, RUNS_PAUSE_MS);
   try {
     await step('roles', (tx) => prepareRoles(tx, options.passwords));
-    const done = new Set(
-      (await sql<{ name: string }[]>`select name from despatch.migrations`).map((row) => row.name),
-    );
+    const done = await sql<
+      { version: number; name: string }[]
+    >`select version, name from despatch.migrations`;
+    const names = new Set(done.map(({ name }) => name));
     const applied: string[] = [];
-    for (const migration of migrations.filter(({ name }) => !done.has(name))) {
+    for (const migration of migrations.filter(({ name }) => !names.has(name))) {
       await step(migration.name, (tx) => apply(tx, migration));
       options.onApplied?.(migration.name);
       applied.push(migration.name);
     }
-    return { applied };
+    if (lastOf(done) > lastOf(migrations)) return { applied, functions: [], unused: [], unprepared: [] };
+    let changed: AppliedFunctions = { applied: [], unused: [] };
+    await step('functions', async (tx) => {
+      changed = await applyFunctions(tx, options.functions ?? functionFiles());
+    });
+    for (const name of changed.applied) options.onApplied?.(`functions/${name}.sql`);
+    return {
+      applied,
+      functions: changed.applied,
+      unused: changed.unused,
+      unprepared: await makePartitions(sql),
+    };
   } finally {
     await sql`select pg_advisory_unlock(${LOCK.toString()}::bigint)`;
   }
@@ -103,4 +137,8 @@ async function apply(tx: TransactionSql, { version, name, sql }: Migration): Pro
 
 function ownMigrations(): Migration[] {
   return migrationFiles().map(({ version, name }) => ({ version, name, sql: () => migrationSql(name) }));
+}
+
+function lastOf(migrations: readonly { readonly version: number }[]): number {
+  return Math.max(0, ...migrations.map(({ version }) => version));
 }

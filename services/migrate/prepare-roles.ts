@@ -4,7 +4,7 @@ const SERVICE_ROLES = ['api', 'worker', 'controller'] as const;
 
 export type RolePasswords = { readonly [Role in (typeof SERVICE_ROLES)[number]]?: string };
 
-/** Makes what the migrations themselves need: roles, the schema and the list of what has been applied. */
+/** Makes what the migrations themselves need: roles, the schema and the lists of what has been applied. */
 export async function prepareRoles(tx: TransactionSql, passwords: RolePasswords): Promise<void> {
   // Role names are ours alone, so they need no quoting; `create role if not exists` does not exist.
   const present = new Set(
@@ -29,6 +29,13 @@ export async function prepareRoles(tx: TransactionSql, passwords: RolePasswords)
   await tx`set local role despatch_definer`;
   await tx`create table if not exists despatch.migrations (
     version integer primary key, name text not null unique, applied_at timestamptz not null default now())`;
+  await tx`create table if not exists despatch.applied_functions (
+    name text primary key, hash bytea not null, applied_at timestamptz not null default now())`;
+  // Every set of functions that was ever applied as a whole, by its digest: what a service waits for before it is ready.
+  await tx`create table if not exists despatch.function_releases (
+    digest bytea primary key, applied_at timestamptz not null default now())`;
+  // A function is callable by whom it is granted to and nobody else.
+  await tx`alter default privileges revoke execute on functions from public`;
 }
 
 /** Roles belong to the whole server: another database's migration may be creating the same one. */

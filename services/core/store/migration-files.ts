@@ -1,22 +1,72 @@
+import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 
-const FOLDER = new URL('./migrations/', import.meta.url);
+const MIGRATIONS = new URL('./migrations/', import.meta.url);
+const FUNCTIONS = new URL('./functions/', import.meta.url);
 
 export type Migration = { readonly version: number; readonly name: string };
 
+/** One SQL function (or a few of one name) with its grants, written so that it can be applied again and again. */
+export type FunctionFile = {
+  /** The function's, and the file's without its ending. */
+  readonly name: string;
+  readonly sql: string;
+  /** SHA-256 of the text, in hexadecimal. */
+  readonly hash: string;
+};
+
+/** What a build needs of a schema. */
+export type SchemaVersion = {
+  /** Number of its last migration. */
+  readonly migration: number;
+  /** Digest of all its functions, in hexadecimal. */
+  readonly functions: string;
+};
+
 /** The migrations of this build in their order: four digits, then words. */
 export function migrationFiles(): Migration[] {
-  return readdirSync(FOLDER)
+  return readdirSync(MIGRATIONS)
     .filter((name) => /^\d{4}_.+\.sql$/.test(name))
     .toSorted()
     .map((name) => ({ version: Number.parseInt(name, 10), name }));
 }
 
 export function migrationSql(name: string): string {
-  return readFileSync(new URL(name, FOLDER), 'utf8');
+  return readFileSync(new URL(name, MIGRATIONS), 'utf8');
+}
+
+/** The SQL functions of this build, by name. */
+export function functionFiles(): FunctionFile[] {
+  return readdirSync(FUNCTIONS)
+    .filter((file) => file.endsWith('.sql'))
+    .toSorted()
+    .map((file) =>
+      functionFile(file.slice(0, -'.sql'.length), readFileSync(new URL(file, FUNCTIONS), 'utf8')),
+    );
+}
+
+export function functionFile(name: string, sql: string): FunctionFile {
+  return { name, sql, hash: sha256(sql) };
+}
+
+/** Of names and texts, whatever their order. */
+export function functionsDigest(files: readonly FunctionFile[]): string {
+  return sha256(
+    files
+      .map(({ name, hash }) => `${name} ${hash}\n`)
+      .toSorted()
+      .join(''),
+  );
 }
 
 /** The schema that this build's services need: readiness compares it with the database's. */
-export function requiredSchemaVersion(): number {
-  return Math.max(...migrationFiles().map((file) => file.version));
+export function requiredSchemaVersion(): SchemaVersion {
+  return {
+    migration: Math.max(...migrationFiles().map((file) => file.version)),
+    functions: functionsDigest(functionFiles()),
+  };
+}
+
+function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
 }

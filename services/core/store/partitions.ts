@@ -30,11 +30,9 @@ export async function maintainPartitions(
   const step = (work: (tx: TransactionSql) => Promise<unknown>): Promise<boolean> =>
     bounded(
       sql.begin(async (tx) => {
-        const [lock] = await tx<
-          { mine: boolean }[]
-        >`select pg_try_advisory_xact_lock(hashtext('despatch.maintain')) as mine`;
-        if (lock?.mine === true) await work(tx);
-        return lock?.mine === true;
+        const isMine = await tryMaintenanceLock(tx);
+        if (isMine) await work(tx);
+        return isMine;
       }),
     );
 
@@ -61,4 +59,11 @@ export async function maintainPartitions(
   const isMine = await step((tx) => tx`select purge_rows()`);
   if (failures.length > 0) throw failures[0];
   return isMine ? { made, dropped, busy: [...busy] } : 'elsewhere';
+}
+
+/** One process at a time makes and drops partitions. Held until the transaction's end. @returns whether it was free. */
+export async function tryMaintenanceLock(tx: TransactionSql): Promise<boolean> {
+  const [lock] = await tx<{ isMine: boolean }[]>`
+    select pg_try_advisory_xact_lock(hashtext('despatch.maintain')) as "isMine"`;
+  return lock?.isMine === true;
 }

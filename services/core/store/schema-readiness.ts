@@ -1,27 +1,38 @@
 import { withDeadline, type Sql } from '#core/platform/postgres/postgres.ts';
+import type { SchemaVersion } from './migration-files.ts';
 
 const DEADLINE_MS = 1_500;
 
 /**
- * Ready means: the database answers and has at least the schema of this code; a newer one serves it too, as changes
- * add before they take away. NATS may be away, and Vault too: the service goes on without them.
+ * Ready means: the database answers and has at least the schema of this code. A newer one serves it too, as changes add
+ * before they take away: a later migration, or functions that replaced this code's own. NATS may be away, and Vault too:
+ * the service goes on without them.
  */
 export function schemaReadiness(
   sql: Sql,
-  schemaNeeded: number,
+  needed: SchemaVersion,
 ): () => Promise<{ readonly failing: readonly string[] }> {
   return async () => {
-    const version = await schemaVersion(sql).catch(() => null);
-    if (version === null) return { failing: ['database'] };
-    return { failing: version < schemaNeeded ? ['schema'] : [] };
+    const stored = await storedSchema(sql, needed).catch(() => null);
+    if (stored === null) return { failing: ['database'] };
+    const { migration, hasFunctions } = stored;
+    const serves = migration > needed.migration || (migration === needed.migration && hasFunctions);
+    return { failing: serves ? [] : ['schema'] };
   };
 }
 
-/** Number of the last migration that was applied. */
-async function schemaVersion(sql: Sql): Promise<number> {
+type StoredSchema = {
+  /** Number of the last migration that was applied, 0 before the first. */
+  readonly migration: number;
+  /** Whether the functions of this code have been applied, now or before newer ones. */
+  readonly hasFunctions: boolean;
+};
+
+async function storedSchema(sql: Sql, { functions }: SchemaVersion): Promise<StoredSchema> {
   const [row] = await withDeadline(
-    sql<{ version: number }[]>`select schema_version() as version`,
+    sql<StoredSchema[]>`
+      select coalesce(schema_version(), 0) as migration, has_functions(decode(${functions}, 'hex')) as "hasFunctions"`,
     DEADLINE_MS,
   );
-  return row?.version ?? 0;
+  return row ?? { migration: 0, hasFunctions: false };
 }

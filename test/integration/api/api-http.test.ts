@@ -7,6 +7,7 @@ import { get, LEAST, request, send, startTestApi, type ApiTenant, type TestApi }
 import { ERROR_CODES } from '#core/domain/app-error.ts';
 import { openPostgres } from '#core/platform/postgres/postgres.ts';
 import { secret } from '#core/domain/secret.ts';
+import { requiredSchemaVersion } from '#core/store/migration-files.ts';
 import { schemaReadiness } from '#core/store/schema-readiness.ts';
 
 let api: TestApi;
@@ -205,10 +206,12 @@ test('readiness tells an absent database and an old schema apart', async () => {
     statementTimeoutMs: 1_000,
     applicationName: 'test',
   });
-  expect(await schemaReadiness(away.sql, 1)()).toEqual({ failing: ['database'] });
+  const needed = requiredSchemaVersion();
+  expect(await schemaReadiness(away.sql, needed)()).toEqual({ failing: ['database'] });
   await away[Symbol.asyncDispose]();
-  expect(await schemaReadiness(api.admin, 1)()).toEqual({ failing: [] });
-  expect(await schemaReadiness(api.admin, 9_999)()).toEqual({ failing: ['schema'] });
+  expect(await schemaReadiness(api.admin, needed)()).toEqual({ failing: [] });
+  const later = { ...needed, migration: 9_999 };
+  expect(await schemaReadiness(api.admin, later)()).toEqual({ failing: ['schema'] });
 });
 
 describe('the documentation', () => {

@@ -1,0 +1,125 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import {
+  functionFile,
+  functionFiles,
+  functionsDigest,
+  requiredSchemaVersion,
+} from '#core/store/migration-files.ts';
+import { schemaReadiness } from '#core/store/schema-readiness.ts';
+import { setupStores } from '#test/support/worker.ts';
+import { migrate, type MigrateOptions } from '../../../services/migrate/migrate.ts';
+
+let b: Awaited<ReturnType<typeof setupStores>>;
+beforeEach(async () => void (b = await setupStores()));
+afterEach(() => b[Symbol.asyncDispose]());
+
+const OWN = functionFiles();
+const DENIED = { code: '42501' };
+
+/** A function file that answers with a number. */
+const answer = (options: { name?: string; returns?: string; args?: string; to?: string } = {}) => {
+  const { name = 'answer', returns = '1', args = '', to = 'despatch_api' } = options;
+  const text = `create or replace function ${name}(${args}) returns integer language sql as $$ select ${returns} $$;
+    grant execute on function ${name}(${args}) to ${to};`;
+  return functionFile(name, text);
+};
+
+const run = (options: Partial<MigrateOptions>) =>
+  migrate({ databaseUrl: b.urls.admin, passwords: {}, ...options });
+
+const appliedAt = async (name: string): Promise<string | undefined> =>
+  (
+    await b.admin<{ at: string }[]>`select applied_at::text as at from applied_functions where name = ${name}`
+  )[0]?.at;
+
+test('a function is applied where its text is new or has changed, by one of any number of runs, and not otherwise', async () => {
+  const first = await Promise.all([1, 2, 3].map(() => run({ functions: [...OWN, answer()] })));
+  expect(first.flatMap(({ functions }) => functions)).toEqual(['answer']);
+  expect(await b.api`select answer() as n`).toEqual([{ n: 1 }]);
+  const before = await appliedAt('answer');
+
+  expect(await run({ functions: [...OWN, answer()] })).toMatchObject({ functions: [] });
+  expect(await appliedAt('answer')).toBe(before);
+
+  expect(await run({ functions: [...OWN, answer({ returns: '2' })] })).toMatchObject({
+    functions: ['answer'],
+  });
+  expect(await b.api`select answer() as n`).toEqual([{ n: 2 }]);
+  expect(await appliedAt('answer')).not.toBe(before);
+});
+
+test('a function is callable by whom its file names and by nobody else, also where an earlier text named more', async () => {
+  await run({ functions: [...OWN, answer({ to: 'public' })] });
+  expect(await b.worker`select answer() as n`).toEqual([{ n: 1 }]);
+  await run({ functions: [...OWN, answer()] });
+  expect(await b.api`select answer() as n`).toEqual([{ n: 1 }]);
+  await expect(b.worker`select answer()`).rejects.toMatchObject(DENIED);
+  await run({ functions: [...OWN, answer({ to: 'despatch_worker' })] });
+  expect(await b.worker`select answer() as n`).toEqual([{ n: 1 }]);
+  await expect(b.api`select answer()`).rejects.toMatchObject(DENIED);
+});
+
+test('a function that a migration makes is callable by nobody to whom it is not granted', async () => {
+  const sql = () => 'create function silent() returns integer language sql as $$ select 1 $$';
+  await run({ migrations: [{ version: 9_999, name: '9999_test.sql', sql }] });
+  for (const role of [b.api, b.worker]) await expect(role`select silent()`).rejects.toMatchObject(DENIED);
+});
+
+test('functions that call each other come in any order, and a body that cannot run is refused', async () => {
+  const [early, late] = [
+    answer({ name: 'early', returns: 'late()' }),
+    answer({ name: 'late', returns: '7' }),
+  ];
+  expect(await run({ functions: [...OWN, early, late] })).toMatchObject({ functions: ['early', 'late'] });
+  const wrong = answer({ returns: 'nobody_made_this()' });
+  await expect(run({ functions: [...OWN, early, late, wrong] })).rejects.toThrow(
+    'functions/answer.sql: function nobody_made_this() does not exist',
+  );
+});
+
+test('one broken file leaves all functions as they were, and is named', async () => {
+  await run({ functions: [...OWN, answer()] });
+  const changed = [answer({ returns: '2' }), functionFile('broken', 'create or replace function broken(')];
+  await expect(run({ functions: [...OWN, ...changed] })).rejects.toThrow(
+    'functions/broken.sql: syntax error',
+  );
+  expect(await b.api`select answer() as n`).toEqual([{ n: 1 }]);
+  expect(await run({ functions: [...OWN, answer()] })).toMatchObject({ functions: [] });
+});
+
+test('what services of the release before call stays: other arguments beside it, and functions without a file', async () => {
+  await run({ functions: [...OWN, answer()] });
+  const other = answer({ args: 'plus integer', returns: '1 + plus' });
+  expect(await run({ functions: [...OWN, other] })).toMatchObject({ functions: ['answer'], unused: [] });
+  expect(await b.api`select answer() as old, answer(1) as new`).toEqual([{ old: 1, new: 2 }]);
+
+  expect(await run({ functions: OWN })).toMatchObject({ functions: [], unused: ['answer'] });
+  expect(await b.api`select answer() as old, answer(1) as new`).toEqual([{ old: 1, new: 2 }]);
+});
+
+test('a service is ready from the moment its functions are applied, and stays ready under a newer release', async () => {
+  const { migration } = requiredSchemaVersion();
+  const [older, newer] = [
+    [...OWN, answer()],
+    [...OWN, answer({ returns: '2' })],
+  ];
+  const readiness = (files: typeof OWN) =>
+    schemaReadiness(b.api, { migration, functions: functionsDigest(files) })();
+  expect(await readiness(older)).toEqual({ failing: ['schema'] });
+  await run({ functions: older });
+  expect(await readiness(older)).toEqual({ failing: [] });
+  expect(await readiness(newer)).toEqual({ failing: ['schema'] });
+  await run({ functions: newer });
+  expect([await readiness(older), await readiness(newer)]).toEqual([{ failing: [] }, { failing: [] }]);
+});
+
+test('a build that is older than the schema leaves its functions alone', async () => {
+  const sql = () => 'create table later (id integer)';
+  await run({ migrations: [{ version: 9_999, name: '9999_test.sql', sql }], functions: [...OWN, answer()] });
+  expect(await run({ functions: [...OWN, answer({ returns: '2' })] })).toMatchObject({
+    functions: [],
+    unused: [],
+  });
+  expect(await b.api`select answer() as n`).toEqual([{ n: 1 }]);
+  expect(await schemaReadiness(b.api, requiredSchemaVersion())()).toEqual({ failing: [] });
+});
