@@ -11,6 +11,7 @@ import { timedStore } from '#core/platform/postgres/timed-store.ts';
 import { acceptMessages, type AcceptRow } from '#core/store/acceptance.ts';
 import { forgetContent, storeContent } from '#core/store/contents.ts';
 import { directoryStore } from '#core/store/directory.ts';
+import { loadMessageIdKey, reserveMessageSeqs } from '#core/store/message-places.ts';
 import { createAcceptBatcher } from './messages/accept-batcher.ts';
 import { apiRoutes } from './api-routes.ts';
 import { buildApp } from './app.ts';
@@ -21,6 +22,8 @@ import { createCursors } from './http/cursor.ts';
 import type { HttpLimits } from './http/http-limits.ts';
 import type { HttpMetrics } from './http/http-metrics.ts';
 import { createLargeContents } from './messages/large-contents.ts';
+import { createMessageIdLoader } from './messages/message-id-loader.ts';
+import { createMessagePlaces } from './messages/message-places.ts';
 import { NOTICE_KINDS, type Notice, type NoticeKind, type PublishNotice } from './auth/notices.ts';
 import { createRateMemory } from './auth/rate-memory.ts';
 import { createServiceKeys } from './auth/service-keys.ts';
@@ -83,6 +86,8 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
   const acceptance = timedStore(
     {
       accept: (rows: readonly AcceptRow[], sweepAfterMs: number) => acceptMessages(sql, rows, sweepAfterMs),
+      reserveMessageSeqs: () => reserveMessageSeqs(sql),
+      loadMessageIdKey: () => loadMessageIdKey(sql),
     },
     metrics.database,
   );
@@ -93,8 +98,11 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
     },
     metrics.database,
   );
+  const loadIds = createMessageIdLoader(acceptance.loadMessageIdKey);
+  const places = createMessagePlaces({ reserve: acceptance.reserveMessageSeqs, loadIds });
   const batcher = createAcceptBatcher({
     acceptMessages: acceptance.accept,
+    onClockRefused: places.drop,
     wakes: {
       isConnected: nats.isConnected,
       async publishWakes(wakes) {
@@ -129,12 +137,13 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
     apiRoutes({
       send: {
         sql,
+        places,
         batcher,
         contents: createLargeContents(contents),
         rateMemory: createRateMemory(),
         metrics: { ...metrics, replayed: () => metrics.idempotencyReplays.inc() },
       },
-      read: { sql, cursors },
+      read: { sql, cursors, loadIds },
       admin: {
         sql,
         keyring: deps.keyring,

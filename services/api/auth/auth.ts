@@ -22,7 +22,7 @@ export type RouteAuth =
 export type KeyCaller = {
   readonly kind: 'key';
   readonly tenant: TenantFacts;
-  /** The accounts that the tenant's messages could go out through. */
+  /** The accounts that the tenant's messages could go out through, the oldest first. */
   readonly senders: readonly Sender[];
   readonly key: {
     readonly id: ApiKeyId;

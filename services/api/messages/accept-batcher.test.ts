@@ -3,24 +3,20 @@ import { QueueFullError } from '#core/platform/process/micro-batch.ts';
 import type { AcceptRow, Verdict } from '#core/store/acceptance.ts';
 import { createAcceptBatcher, type AcceptBatcherOptions } from './accept-batcher.ts';
 
+/** Its number is its name, which makes wake-ups easy to read. */
 const row = (id: string, tenant = `tenant of ${id}`) =>
-  ({ id, tenant_id: tenant, priority: 1, traceparent: null }) as unknown as AcceptRow;
-const ACCEPTED: Verdict = {
-  verdict: 'accepted',
-  response: null,
-  retryAfter: null,
-  remaining: 1,
-  purgeOn: '2030-01-07',
-};
+  ({ seq: id, id, tenant_id: tenant, account_id: 'a', priority: 1, traceparent: null }) as unknown as AcceptRow;
+const ACCEPTED: Verdict = { verdict: 'accepted', response: null, retryAfter: null, remaining: 1 };
 
 const idsOf = (payload: string): string[] => payload.split('\n').map((line) => line.split(' ')[0] ?? '');
 
 function setup(options: Partial<AcceptBatcherOptions> = {}) {
   const batches: string[][] = [];
-  /** The ids in each message for the stream. */
+  /** Who is named in each message for the stream. */
   const woken: string[][] = [];
   const sweeps: number[] = [];
   let isConnected = true;
+  let clockRefusals = 0;
   const batcher = createAcceptBatcher({
     acceptMessages: (rows, sweepAfterMs) => {
       batches.push(rows.map(({ id }) => id));
@@ -34,9 +30,19 @@ function setup(options: Partial<AcceptBatcherOptions> = {}) {
         return Promise.resolve({ failed: [] });
       },
     },
+    onClockRefused: () => {
+      clockRefusals += 1;
+    },
     ...options,
   });
-  return { batcher, batches, woken, sweeps, disconnect: () => (isConnected = false) };
+  return {
+    batcher,
+    batches,
+    woken,
+    sweeps,
+    disconnect: () => (isConnected = false),
+    clockRefusals: () => clockRefusals,
+  };
 }
 
 test('requests of one moment share a commit', async () => {
@@ -69,6 +75,20 @@ test.each(['22P05', '23514', '54000', 'XX000'])('a row refused with %s fails alo
     'fulfilled',
     'fulfilled',
   ]);
+});
+
+test('a clock that is refused is told of once, and nothing is tried again', async () => {
+  const refusal = Object.assign(new Error('too early'), { name: 'PostgresError', code: 'DS001' });
+  let calls = 0;
+  const { batcher, clockRefusals } = setup({
+    acceptMessages: () => {
+      calls += 1;
+      return Promise.reject(refusal);
+    },
+  });
+  const results = await Promise.allSettled(['a', 'b'].map((id) => batcher.accept(row(id), 100)));
+  expect(results.every(({ status }) => status === 'rejected')).toBe(true);
+  expect([calls, clockRefusals()]).toEqual([1, 1]);
 });
 
 test('without an answer nobody is told of a success and nothing is tried again', async () => {

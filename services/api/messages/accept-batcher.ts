@@ -1,5 +1,5 @@
 import { chunks } from '#core/domain/chunks.ts';
-import { databaseFaultOf } from '#core/domain/database-fault.ts';
+import { databaseFaultOf, isClockRefused } from '#core/domain/database-fault.ts';
 import { encodeWakes, WAKES_PER_MESSAGE_MAX } from '#core/domain/wake.ts';
 import { LANES, type Nats, type WakePublication } from '#core/platform/nats/broker.ts';
 import { createMicroBatch, QueueFullError } from '#core/platform/process/micro-batch.ts';
@@ -19,6 +19,8 @@ export type AcceptBatcher = {
 export type AcceptBatcherOptions = {
   readonly acceptMessages: (rows: readonly AcceptRow[], sweepAfterMs: number) => Promise<Verdict[]>;
   readonly wakes: Pick<Nats, 'isConnected' | 'publishWakes'>;
+  /** Told when the clock that the rows' purge days come from is behind the database's. */
+  readonly onClockRefused: () => void;
   readonly rowsMax?: number;
   readonly flushesMax?: number;
   readonly queuedMax?: number;
@@ -37,7 +39,7 @@ const PATIENCE_MS = 50;
 
 /** Gathers the requests of all connections into few commits, and wakes the workers after each. */
 export function createAcceptBatcher(options: AcceptBatcherOptions): AcceptBatcher {
-  const { acceptMessages, wakes } = options;
+  const { acceptMessages, wakes, onClockRefused } = options;
   const { rowsMax = 128, flushesMax = 2, queuedMax = 2_000, queuedBytesMax = 64 * 1024 * 1024 } = options;
   const all: Share = { rows: 0, bytes: 0 };
   const shares = new Map<string, Share>();
@@ -71,6 +73,7 @@ export function createAcceptBatcher(options: AcceptBatcherOptions): AcceptBatche
       const verdicts = await acceptMessages(rows, wakes.isConnected() ? SWEEP_AFTER_MS : 0);
       return verdicts.map((verdict) => ({ verdict }));
     } catch (error) {
+      if (isClockRefused(error)) onClockRefused();
       if (databaseFaultOf(error) !== 'row' || rows.length === 1) return rows.map(() => ({ error }));
       const middle = Math.ceil(rows.length / 2);
       return [...(await settle(rows.slice(0, middle))), ...(await settle(rows.slice(middle)))];
@@ -93,12 +96,9 @@ export function createAcceptBatcher(options: AcceptBatcherOptions): AcceptBatche
 
   /** Not awaited: what is lost here, the sweep finds. */
   function wake(rows: readonly AcceptRow[], settled: readonly Settled[]): void {
-    const accepted = rows.flatMap((row, i) => {
-      const verdict = verdictOf(settled[i]);
-      return verdict?.verdict === 'accepted' ? [{ row, purgeOn: verdict.purgeOn }] : [];
-    });
+    const accepted = rows.filter((_, i) => isAccepted(settled[i]));
     // What one commit holds travels together; a traced message alone, as its trace goes with it.
-    const groups = Map.groupBy(accepted, ({ row }) => row.traceparent ?? `lane ${row.priority}`);
+    const groups = Map.groupBy(accepted, (row) => row.traceparent ?? `lane ${row.priority}`);
     const publications = [...groups.values()].flatMap((group) =>
       chunks(group, WAKES_PER_MESSAGE_MAX).map(publication),
     );
@@ -120,21 +120,19 @@ export function createAcceptBatcher(options: AcceptBatcherOptions): AcceptBatche
   };
 }
 
-type AcceptedRow = { readonly row: AcceptRow; readonly purgeOn: string };
-
-function publication(group: readonly AcceptedRow[]): WakePublication {
-  const { row } = group[0] as AcceptedRow;
+function publication(rows: readonly AcceptRow[]): WakePublication {
+  const { id, priority, traceparent } = rows[0] as AcceptRow;
   return {
-    lane: LANES[row.priority],
+    lane: LANES[priority],
     // Unique, as each message is accepted once.
-    id: row.id,
+    id,
     payload: encodeWakes(
-      group.map((one) => ({ id: one.row.id, purgeOn: one.purgeOn, tenantId: one.row.tenant_id })),
+      rows.map(({ seq, tenant_id, account_id }) => ({ seq, tenantId: tenant_id, accountId: account_id })),
     ),
-    traceparent: row.traceparent ?? undefined,
+    traceparent: traceparent ?? undefined,
   };
 }
 
-function verdictOf(settled: Settled | undefined): Verdict | undefined {
-  return settled !== undefined && 'verdict' in settled ? settled.verdict : undefined;
+function isAccepted(settled: Settled | undefined): boolean {
+  return settled !== undefined && 'verdict' in settled && settled.verdict.verdict === 'accepted';
 }

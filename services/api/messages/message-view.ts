@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { CHANNELS } from '#core/domain/channel.ts';
 import { FAILURE_CLASSES } from '#core/domain/failure.ts';
+import { uuidOf } from '#core/domain/ids.ts';
 import { EVENT_SOURCES, MESSAGE_EVENT_TYPES } from '#core/domain/message-event.ts';
 import { CATEGORIES, PRIORITIES } from '#core/domain/message-options.ts';
 import { MESSAGE_STATES } from '#core/domain/message-state.ts';
@@ -277,14 +278,14 @@ export function toAttempt(row: AttemptRow): z.output<typeof Attempt> {
   };
 }
 
-export function toEvent(row: Omit<EventRow, 'seq'>): z.output<typeof Event> {
+export function toEvent(row: Omit<EventRow, 'event_seq'>): z.output<typeof Event> {
   return { id: row.id, type: row.type, at: row.at.toISOString(), source: row.source, applied: row.applied };
 }
 
 /** The event of the acceptance: not stored, since the message's row says it all. Its id is the same at each reading. */
 export function queuedEvent({ id, enqueued_at }: MessageKey): EventRow {
   return {
-    seq: 0,
+    event_seq: 0,
     id: uuidFrom(`message.queued ${id}`),
     type: 'message.queued',
     at: enqueued_at,
@@ -297,7 +298,7 @@ function uuidFrom(name: string): string {
   const bytes = createHash('sha256').update(name).digest().subarray(0, 16);
   bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x40, 6);
   bytes.writeUInt8((bytes.readUInt8(8) & 0x3f) | 0x80, 8);
-  return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+  return uuidOf(bytes);
 }
 
 function iso(time: Date | null): string | null {

@@ -1,16 +1,13 @@
 import type { Channel } from '#core/domain/channel.ts';
+import { servesRoute, type Route } from '#core/domain/choose-account.ts';
 import type { Warning } from '#core/domain/warning.ts';
 import type { Sender } from '#core/store/messages.ts';
 import { contentWarnings } from '#providers/content-limits.ts';
 import { findProvider } from '#providers/registry.ts';
 import type { SendMessage } from './send-message-schema.ts';
 
-/** Whether a message could go out through the account. */
-export function serves(
-  { id, channel }: Sender,
-  message: Pick<SendMessage, 'channel' | 'providerId'>,
-): boolean {
-  return channel === message.channel && (message.providerId ?? id) === id;
+export function routeOf({ channel, providerId }: Pick<SendMessage, 'channel' | 'providerId'>): Route {
+  return { channel, pinned: providerId ?? null };
 }
 
 /**
@@ -18,7 +15,8 @@ export function serves(
  * @param senders The tenant's accounts that are not disabled.
  */
 export function messageWarnings(message: SendMessage, senders: readonly Sender[]): Warning[] {
-  const able = senders.filter((sender) => serves(sender, message));
+  const route = routeOf(message);
+  const able = senders.filter((sender) => servesRoute(sender, route));
   return [
     ...textWarnings(message),
     // Only a test key comes this far without one.

@@ -1,7 +1,7 @@
 import { AppError, validationFailed, type NamedLimit } from '#core/domain/app-error.ts';
 import type { Channel } from '#core/domain/channel.ts';
 import type { EmailContent, PushContent, SmsContent, WhatsappContent } from '#core/domain/content.ts';
-import { newId, type MessageId } from '#core/domain/ids.ts';
+import type { MessageId } from '#core/domain/ids.ts';
 import { normalAddress, parseMailbox, type Mailbox } from '#core/domain/mailbox.ts';
 import { normalNumber } from '#core/domain/phone-number.ts';
 import { mediaTypeOf } from '#core/domain/whatsapp-media.ts';
@@ -10,6 +10,7 @@ import type { AcceptRow } from '#core/store/acceptance.ts';
 import type { KeyCaller } from '../auth/auth.ts';
 import type { IdempotencyClaim } from '../http/idempotency.ts';
 import type { RequestFacts } from '../http/routes-kit.ts';
+import type { NewPlace } from './message-places.ts';
 import type { SendMessage } from './send-message-schema.ts';
 
 /** The body of a 202. */
@@ -28,16 +29,24 @@ const DAY_MS = 86_400_000;
 const LIFETIME_MS = { transactional: DAY_MS, marketing: DAY_MS, otp: 600_000 } as const;
 const PRIORITY = { high: 0, normal: 1, bulk: 2 } as const;
 
+/** What a message is given before it is accepted. */
+export type Given = {
+  readonly place: NewPlace;
+  /** The account that it is to go out through. */
+  readonly accountId: string;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+};
+
 /**
  * Makes the row that stores a message, its 202 included.
- * @param now milliseconds since the epoch.
  * @throws AppError where its expiry does not lie between now and the end of the record.
  */
 export function newMessageRow(
   message: SendMessage,
   caller: KeyCaller,
+  { place, accountId, now }: Given,
   claim: IdempotencyClaim | null,
-  now: number,
   { id: requestId, traceparent }: Pick<RequestFacts, 'id' | 'traceparent'>,
 ): AcceptRow & { readonly response: Accepted } {
   const { tenant, key } = caller;
@@ -47,7 +56,7 @@ export function newMessageRow(
   const test = key.mode === 'test';
   const expiresAt = expiryOf(message, limits.retentionDays, now);
   const response: Accepted = {
-    id: newId<MessageId>(),
+    id: place.id,
     status: 'queued',
     channel: message.channel,
     to: message.to,
@@ -56,7 +65,9 @@ export function newMessageRow(
     ...(test ? { test } : {}),
   };
   return {
-    id: response.id,
+    seq: place.seq,
+    purge_on: place.purgeOn,
+    id: place.id,
     tenant_id: tenant.id,
     api_key_id: key.id,
     channel: message.channel,
@@ -68,6 +79,7 @@ export function newMessageRow(
     category: message.category,
     priority: PRIORITY[message.priority],
     test,
+    account_id: accountId,
     pinned_provider_id: test ? null : (message.providerId ?? null),
     segments: sms?.segments ?? null,
     encoding: sms?.encoding ?? null,

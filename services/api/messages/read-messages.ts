@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { notFound } from '#core/domain/app-error.ts';
 import { CHANNELS } from '#core/domain/channel.ts';
+import type { TenantId } from '#core/domain/ids.ts';
+import type { MessagePlace } from '#core/domain/message-id.ts';
 import { MESSAGE_STATES } from '#core/domain/message-state.ts';
 import type { TransactionSql, Sql } from '#core/platform/postgres/postgres.ts';
 import {
@@ -9,6 +11,7 @@ import {
   listAttempts,
   listEvents,
   scanMessages,
+  type MessageAddress,
   type MessagePosition,
   type MessageKey,
   type MessageRow,
@@ -17,12 +20,17 @@ import { withTenant } from '#core/store/tenant-scope.ts';
 import type { KeyCaller, MemberCaller } from '../auth/auth.ts';
 import { pageFrom, type Cursors } from '../http/cursor.ts';
 import { filteredPage } from '../http/filtered-page.ts';
+import type { LoadMessageIds } from './message-id-loader.ts';
 import { Attempt, Event, Message, queuedEvent, toAttempt, toEvent, toMessage } from './message-view.ts';
 import { defineRoute, IdParams, pageOf, pageQuery, type RouteModule } from '../http/routes-kit.ts';
 import { text } from '../http/fields.ts';
 import { timeField } from '../http/time-field.ts';
 
-export type ReadMessagesDeps = { readonly sql: Sql; readonly cursors: Cursors };
+export type ReadMessagesDeps = {
+  readonly sql: Sql;
+  readonly cursors: Cursors;
+  readonly loadIds: LoadMessageIds;
+};
 
 const auth = { kind: 'either', scope: 'messages:read', role: 'viewer' } as const;
 const tag = 'Messages';
@@ -31,6 +39,9 @@ const tag = 'Messages';
 const utcTime = () => timeField().transform((time) => new Date(time).toISOString());
 
 const METADATA_FILTERS_MAX = 5;
+
+/** Where no message is. */
+const NOWHERE: MessagePlace = { seq: 0, purgeOn: '2024-01-01' };
 
 const filter = {
   status: z.enum(MESSAGE_STATES).optional().describe('Only messages in this state.'),
@@ -82,8 +93,18 @@ const OPERATIONS = {
   },
 } as const;
 
-function readsBelow(base: keyof typeof OPERATIONS, { sql, cursors }: ReadMessagesDeps): RouteModule[] {
+function readsBelow(
+  base: keyof typeof OPERATIONS,
+  { sql, cursors, loadIds }: ReadMessagesDeps,
+): RouteModule[] {
   const operations = OPERATIONS[base];
+
+  /** One look, whether the id leads somewhere or not: an answer takes as long. */
+  async function addressOf(caller: KeyCaller | MemberCaller, id: string): Promise<MessageAddress> {
+    const place = (await loadIds()).decode(id) ?? NOWHERE;
+    return { ...place, id, ...kindFor(caller) };
+  }
+
   const list = defineRoute({
     method: 'GET',
     path: base,
@@ -131,9 +152,8 @@ function readsBelow(base: keyof typeof OPERATIONS, { sql, cursors }: ReadMessage
     response: Message,
     async handler({ caller, params }) {
       const { id: tenantId } = caller.tenant;
-      const row = await withTenant(sql, tenantId, (tx) =>
-        findMessage(tenantId, tx, params.id, kindFor(caller).test),
-      );
+      const address = await addressOf(caller, params.id);
+      const row = await withTenant(sql, tenantId, (tx) => findMessage(tenantId, tx, address));
       if (row === undefined) throw notFound();
       return { body: toMessage(row) };
     },
@@ -155,8 +175,9 @@ function readsBelow(base: keyof typeof OPERATIONS, { sql, cursors }: ReadMessage
       const { id: tenantId } = caller.tenant;
       const scope = ['attempts', tenantId, params.id];
       const before = cursor === undefined ? undefined : Number(cursors.open(scope, cursor));
+      const address = await addressOf(caller, params.id);
       const rows = await withTenant(sql, tenantId, async (tx) =>
-        listAttempts(tenantId, tx, await keyOf(caller, tx, params.id), { before, most: limit + 1 }),
+        listAttempts(tenantId, tx, await keyAt(tenantId, tx, address), { before, most: limit + 1 }),
       );
       return { body: pageFrom(rows, limit, toAttempt, ({ number }) => cursors.seal(scope, String(number))) };
     },
@@ -178,12 +199,13 @@ function readsBelow(base: keyof typeof OPERATIONS, { sql, cursors }: ReadMessage
       const { id: tenantId } = caller.tenant;
       const scope = ['events', tenantId, params.id];
       const before = cursor === undefined ? undefined : Number(cursors.open(scope, cursor));
+      const address = await addressOf(caller, params.id);
       const rows = await withTenant(sql, tenantId, async (tx) => {
-        const key = await keyOf(caller, tx, params.id);
+        const key = await keyAt(tenantId, tx, address);
         const stored = await listEvents(tenantId, tx, key, { before, most: limit + 1 });
         return [...stored, queuedEvent(key)];
       });
-      return { body: pageFrom(rows, limit, toEvent, ({ seq }) => cursors.seal(scope, String(seq))) };
+      return { body: pageFrom(rows, limit, toEvent, ({ event_seq }) => cursors.seal(scope, String(event_seq))) };
     },
   });
 
@@ -198,8 +220,8 @@ function kindFor(
   return { test: caller.kind === 'key' ? caller.key.mode === 'test' : wanted };
 }
 
-async function keyOf(caller: KeyCaller | MemberCaller, tx: TransactionSql, id: string): Promise<MessageKey> {
-  const key = await findMessageKey(caller.tenant.id, tx, id, kindFor(caller).test);
+async function keyAt(tenantId: TenantId, tx: TransactionSql, address: MessageAddress): Promise<MessageKey> {
+  const key = await findMessageKey(tenantId, tx, address);
   if (key === undefined) throw notFound();
   return key;
 }

@@ -7,6 +7,7 @@ import {
   type NamedLimit,
 } from '#core/domain/app-error.ts';
 import { CHANNELS, type Channel } from '#core/domain/channel.ts';
+import { chooseAccount, NO_ACCOUNT } from '#core/domain/choose-account.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import type { LimitName } from '#core/domain/plan.ts';
 import { SMS_ENCODINGS } from '#core/domain/segments.ts';
@@ -20,7 +21,8 @@ import type { KeyCaller } from '../auth/auth.ts';
 import { INLINE_BYTES_MAX, type LargeContents } from './large-contents.ts';
 import { rateHeaders } from '../http/rate-headers.ts';
 import type { RateMemory } from '../auth/rate-memory.ts';
-import { messageWarnings, serves } from './message-warnings.ts';
+import type { MessagePlaces, NewPlace } from './message-places.ts';
+import { messageWarnings, routeOf } from './message-warnings.ts';
 import { warningsField, withWarnings } from '../http/request-warnings.ts';
 import { newMessageRow, sendRateLimit, sendsPerMinute, type Accepted } from './new-message.ts';
 import { defineRoute, type Answer, type RouteContext, type RouteModule } from '../http/routes-kit.ts';
@@ -34,6 +36,7 @@ export type AcceptMetrics = {
 
 export type SendMessageDeps = {
   readonly sql: Sql;
+  readonly places: MessagePlaces;
   readonly batcher: AcceptBatcher;
   readonly contents: LargeContents;
   readonly rateMemory: RateMemory;
@@ -74,28 +77,36 @@ type Context = RouteContext<{ kind: 'key'; scope: 'messages:send' }, object, obj
 
 /** `POST /v1/messages`. For a warm key, one commit shared with other requests is the only call to the database. */
 export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
-  const { sql, batcher, contents, rateMemory, metrics } = deps;
+  const { sql, places, batcher, contents, rateMemory, metrics } = deps;
 
   /** Checks that time or settings can turn against a request. A replay of what once passed them stays good. */
-  async function prepare({ body, caller, idempotency, warnings, request }: Context) {
-    // A test key needs no account; the one it names there has to be, as with a live key.
-    const isChecked = caller.key.mode === 'live' || body.providerId !== undefined;
-    const senders = isChecked ? await assertSender(caller, body) : caller.senders;
+  async function prepare({ body, caller, idempotency, warnings, request }: Context, place: NewPlace) {
+    const { senders, accountId } = await accountFor(caller, body);
     for (const warning of messageWarnings(body, senders)) warnings.add(warning);
-    const row = newMessageRow(body, caller, idempotency, Date.now(), request);
+    const row = newMessageRow(body, caller, { place, accountId, now: Date.now() }, idempotency, request);
     return { ...row, response: withWarnings(row.response, warnings) };
   }
 
-  /** The tenant's accounts, one of which can send the message. */
-  async function assertSender(caller: KeyCaller, message: SendMessage): Promise<readonly Sender[]> {
-    const isAble = (sender: Sender) => serves(sender, message);
-    if (caller.senders.some(isAble)) return caller.senders;
+  /** The tenant's accounts, and the one that the message is to go out through. */
+  async function accountFor(
+    caller: KeyCaller,
+    message: SendMessage,
+  ): Promise<{ readonly senders: readonly Sender[]; readonly accountId: string }> {
+    const { channel, providerId } = message;
+    const isTest = caller.key.mode === 'test';
+    const choose = (senders: readonly Sender[]) => {
+      const account = chooseAccount(senders, routeOf(message));
+      return account && { senders, accountId: isTest ? NO_ACCOUNT : account.id };
+    };
+    const known = choose(caller.senders);
+    if (known !== undefined) return known;
+    // A test key needs no account; the one it names there has to be, as with a live key.
+    if (isTest && providerId === undefined) return { senders: caller.senders, accountId: NO_ACCOUNT };
     // A refusal is never given from an old copy: the account may have just been made.
     const tenantId = caller.tenant.id;
     const senders = await withTenant(sql, tenantId, (tx) => listSenders(tenantId, tx));
-    if (senders.some(isAble)) return senders;
-    const { channel, providerId } = message;
-    const isTest = caller.key.mode === 'test';
+    const found = choose(senders);
+    if (found !== undefined) return found;
     if (providerId !== undefined && (isTest || senders.some((sender) => sender.channel === channel))) {
       const message = 'Must be a provider account of this tenant that serves the channel and is not disabled';
       throw validationFailed({ field: 'providerId', rule: 'provider', message });
@@ -118,9 +129,14 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
     const { caller, idempotency } = context;
     // With a key it may be a replay, which no limit holds back.
     if (idempotency === null) refuseAgain(caller);
+    const countFault = (error: unknown): never => {
+      metrics.rejected('dependency', caller.tenant.id);
+      throw error;
+    };
+    const place = await places.take(caller.tenant.limits.retentionDays).catch(countFault);
     let row: Awaited<ReturnType<typeof prepare>>;
     try {
-      row = await prepare(context);
+      row = await prepare(context, place);
     } catch (error) {
       const earlier = await earlierAnswer<Accepted>(sql, caller.tenant.id, idempotency);
       if (earlier === null) throw error;
@@ -136,10 +152,7 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
         return replayOf(earlier.body);
       }
     }
-    const verdict = await accept(row, isLarge, context.request.bodyBytes).catch((error: unknown) => {
-      metrics.rejected('dependency', caller.tenant.id);
-      throw error;
-    });
+    const verdict = await accept(row, isLarge, context.request.bodyBytes).catch(countFault);
     return answerFor(verdict, row.response, caller, row.rate_per_minute);
   }
 

@@ -3,6 +3,9 @@ import { DATABASE_DEADLINE_MS } from './tenant-scope.ts';
 
 /** One message to accept, in the names of the schema's type `accept_request`. */
 export type AcceptRow = {
+  readonly seq: number;
+  /** The day on which its partition is dropped. */
+  readonly purge_on: string;
   readonly id: string;
   readonly tenant_id: string;
   readonly api_key_id: string;
@@ -18,6 +21,8 @@ export type AcceptRow = {
   /** 0 high, 1 normal, 2 bulk. */
   readonly priority: 0 | 1 | 2;
   readonly test: boolean;
+  /** The account that it is to go out through; `NO_ACCOUNT` for a test message. */
+  readonly account_id: string;
   readonly pinned_provider_id: string | null;
   readonly segments: number | null;
   readonly encoding: string | null;
@@ -57,7 +62,6 @@ export type Verdict = {
   readonly retryAfter: number | null;
   /** Requests that the key's minute still has room for. */
   readonly remaining: number | null;
-  readonly purgeOn: string;
 };
 
 type VerdictRow = {
@@ -65,14 +69,14 @@ type VerdictRow = {
   response: unknown;
   retry_after: number | null;
   remaining: number | null;
-  purge_on: string;
 };
 
 /**
  * Settles and stores a batch of messages of any tenants in one statement and one commit.
  * @param sweepAfterMs How long the wake-ups have before the sweep may look.
  * @returns one verdict per row, in order.
- * @throws DatabaseDeadlineError: nobody knows then whether the commit took place.
+ * @throws DatabaseDeadlineError: nobody knows then whether the commit took place; what `isClockRefused` knows, where a
+ * purge day is too early by the database's clock.
  */
 export async function acceptMessages(
   sql: Sql,
@@ -86,15 +90,9 @@ export async function acceptMessages(
     rows.map((row, i) => ({ ...row, ord: i + 1, response: row.scope === null ? undefined : row.response })),
   );
   const verdicts = await withDeadline(
-    sql<VerdictRow[]>`select verdict, response, retry_after, remaining, purge_on
+    sql<VerdictRow[]>`select verdict, response, retry_after, remaining
       from accept(${batch}, ${sweepAfterMs}) order by ord`,
     deadlineMs,
   );
-  return verdicts.map(({ verdict, response, retry_after, remaining, purge_on }) => ({
-    verdict,
-    response,
-    retryAfter: retry_after,
-    remaining,
-    purgeOn: purge_on,
-  }));
+  return verdicts.map(({ retry_after, ...verdict }) => ({ ...verdict, retryAfter: retry_after }));
 }

@@ -11,16 +11,16 @@ const STORE_DEADLINE_MS = 10_000;
  * @throws DatabaseDeadlineError: nobody knows then whether it is stored; what is without a message is deleted later.
  */
 export async function storeContent(sql: Sql, row: AcceptRow, content: string): Promise<void> {
-  const { id, tenant_id, enqueued_at, retention_days } = row;
+  const { seq, purge_on, tenant_id } = row;
   await withTenant(
     sql,
     tenant_id as TenantId,
-    (tx) => tx`select store_content(${id}, ${enqueued_at}, ${retention_days}, ${content})`,
+    (tx) => tx`select store_content(${seq}, ${purge_on}, ${content})`,
     STORE_DEADLINE_MS,
   );
 }
 
 /** Deletes what was stored for a message that was then refused. */
-export async function forgetContent(sql: Sql, { id, tenant_id }: AcceptRow): Promise<void> {
-  await withTenant(sql, tenant_id as TenantId, (tx) => tx`select forget_content(${id})`, STORE_DEADLINE_MS);
+export async function forgetContent(sql: Sql, { seq, tenant_id }: AcceptRow): Promise<void> {
+  await withTenant(sql, tenant_id as TenantId, (tx) => tx`select forget_content(${seq})`, STORE_DEADLINE_MS);
 }

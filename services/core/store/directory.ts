@@ -74,7 +74,7 @@ export type ApiKeyFacts = {
 export type CallerFacts = {
   readonly key: ApiKeyFacts;
   readonly tenant: TenantFacts;
-  /** The provider accounts that the tenant's messages could go out through. */
+  /** The provider accounts that the tenant's messages could go out through, the oldest first. */
   readonly senders: readonly Sender[];
 };
 

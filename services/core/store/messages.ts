@@ -2,6 +2,7 @@ import type { Channel } from '#core/domain/channel.ts';
 import type { Failure } from '#core/domain/failure.ts';
 import type { MessageId, ProviderAccountId, TenantId } from '#core/domain/ids.ts';
 import type { EventSource, MessageEventType } from '#core/domain/message-event.ts';
+import type { MessagePlace } from '#core/domain/message-id.ts';
 import type { Category } from '#core/domain/message-options.ts';
 import type { MessageState } from '#core/domain/message-state.ts';
 import type { RecordedOutcome } from '#core/domain/outcome.ts';
@@ -89,7 +90,7 @@ export async function scanMessages(
   const { status, channel, to, externalId, providerId, tag, metadata = {}, test, since, until } = filter;
   const scanned = await tx<ScannedRow[]>`
     with scanned as materialized (
-      select m.id, m.purge_on, m.enqueued_at, m.seq, (true
+      select m.seq, m.purge_on, m.enqueued_at, (true
         ${channel === undefined ? tx`` : tx`and m.channel = ${channel}`}
         ${to === undefined ? tx`` : tx`and (m.recipient = ${to} or m.address = ${to})`}
         ${tag === undefined ? tx`` : tx`and ${tag} = any (m.tags)`}
@@ -105,12 +106,12 @@ export async function scanMessages(
         ${until === undefined ? tx`` : tx`and m.enqueued_at < ${until}::text::timestamptz`}
       order by m.enqueued_at desc, m.seq desc limit ${rows}
     ), found as materialized (
-      select f.id, f.purge_on from scanned f
+      select f.seq, f.purge_on from scanned f
       ${
         status === undefined && providerId === undefined
           ? tx``
           : tx`cross join lateral (
-        select from message_states t where t.id = f.id and t.purge_on = f.purge_on
+        select from message_states t where t.seq = f.seq and t.purge_on = f.purge_on
           ${status === undefined ? tx`` : tx`and t.status = ${status}`}
           ${providerId === undefined ? tx`` : tx`and t.provider_id = ${providerId}`}
         limit 1) s`
@@ -122,7 +123,7 @@ export async function scanMessages(
     )
     select r.scanned, r.end_at, r.end_seq, m.*
     from reach r left join lateral (
-      ${selectMessages(tx, tx`found f join messages m on m.id = f.id and m.purge_on = f.purge_on`)}
+      ${selectMessages(tx, tx`found f join messages m on m.seq = f.seq and m.purge_on = f.purge_on`)}
     ) m on true
     order by m.enqueued_at desc, m.seq desc`;
   const [first] = scanned;
@@ -133,20 +134,25 @@ export async function scanMessages(
   };
 }
 
-/** @param test Which kind of message is meant; either where undefined. */
+/** Which message is meant. An id leads to a place whether there is a message or not; the row there bears the id of its own. */
+export type MessageAddress = MessagePlace & {
+  readonly id: string;
+  /** Only one of this kind; either where undefined. */
+  readonly test?: boolean | undefined;
+};
+
 export async function findMessage(
   tenantId: TenantId,
   tx: TransactionSql,
-  id: string,
-  test?: boolean,
+  address: MessageAddress,
 ): Promise<MessageRow | undefined> {
-  const [row] = await tx<MessageRow[]>`
-    ${selectMessages(tx)} where m.tenant_id = ${tenantId} and m.id = ${id} ${ofKind(tx, test)}`;
+  const [row] = await tx<MessageRow[]>`${selectMessages(tx)} where ${isAt(tenantId, tx, address)}`;
   return row;
 }
 
-function ofKind(tx: TransactionSql, test: boolean | undefined) {
-  return test === undefined ? tx`` : tx`and m.test = ${test}`;
+function isAt(tenantId: TenantId, tx: TransactionSql, { seq, purgeOn, id, test }: MessageAddress) {
+  return tx`m.seq = ${seq} and m.purge_on = ${purgeOn} and m.id = ${id} and m.tenant_id = ${tenantId}
+    ${test === undefined ? tx`` : tx`and m.test = ${test}`}`;
 }
 
 /**
@@ -161,25 +167,23 @@ function selectMessages(tx: TransactionSql, from = tx`messages m`) {
       s.sent_at, s.delivered_at, s.completed_at, s.updated_at, m.parent_message_id, m.metadata, m.tags,
       array(
         select a.provider_id from attempts a
-        where a.message_id = m.id and a.purge_on = m.purge_on and a.provider_id is not null
+        where a.message_seq = m.seq and a.purge_on = m.purge_on and a.provider_id is not null
         group by a.provider_id order by min(a.number)
       ) as tried
     from ${from}
-    cross join lateral (select * from message_states t where t.id = m.id and t.purge_on = m.purge_on limit 1) s`;
+    cross join lateral (select * from message_states t where t.seq = m.seq and t.purge_on = m.purge_on limit 1) s`;
 }
 
 /** Where a message's record is, for the lists that belong to it. */
-export type MessageKey = Pick<MessageRow, 'id' | 'purge_on' | 'enqueued_at'>;
+export type MessageKey = Pick<MessageRow, 'seq' | 'purge_on' | 'id' | 'enqueued_at'>;
 
 export async function findMessageKey(
   tenantId: TenantId,
   tx: TransactionSql,
-  id: string,
-  test?: boolean,
+  address: MessageAddress,
 ): Promise<MessageKey | undefined> {
   const [row] = await tx<MessageKey[]>`
-    select m.id, m.purge_on, m.enqueued_at from messages m
-    where m.tenant_id = ${tenantId} and m.id = ${id} ${ofKind(tx, test)}`;
+    select m.seq, m.purge_on, m.id, m.enqueued_at from messages m where ${isAt(tenantId, tx, address)}`;
   return row;
 }
 
@@ -206,13 +210,13 @@ export async function listAttempts(
   const { before, most } = page;
   return tx<AttemptRow[]>`
     select id, number, provider_id, outcome, reason, failure, http_status, started_at, ended_at from attempts
-    where tenant_id = ${tenantId} and message_id = ${message.id} and purge_on = ${message.purge_on}
+    where tenant_id = ${tenantId} and message_seq = ${message.seq} and purge_on = ${message.purge_on}
       ${before === undefined ? tx`` : tx`and number < ${before}`}
     order by number desc limit ${most}`;
 }
 
 export type EventRow = {
-  readonly seq: number;
+  readonly event_seq: number;
   readonly id: string;
   readonly type: MessageEventType;
   readonly at: Date;
@@ -229,16 +233,18 @@ export async function listEvents(
 ): Promise<EventRow[]> {
   const { before, most } = page;
   return tx<EventRow[]>`
-    select seq, id, type, at, source, applied from events
-    where tenant_id = ${tenantId} and message_id = ${message.id} and purge_on = ${message.purge_on}
-      ${before === undefined ? tx`` : tx`and seq < ${before}`}
-    order by seq desc limit ${most}`;
+    select event_seq, id, type, at, source, applied from events
+    where tenant_id = ${tenantId} and message_seq = ${message.seq} and purge_on = ${message.purge_on}
+      ${before === undefined ? tx`` : tx`and event_seq < ${before}`}
+    order by event_seq desc limit ${most}`;
 }
 
-/** Provider accounts that a message could go out through. */
+/** A provider account that a message could go out through. */
 export type Sender = { readonly id: string; readonly channel: string; readonly provider: string };
 
+/** The oldest first. */
 export async function listSenders(tenantId: TenantId, tx: TransactionSql): Promise<Sender[]> {
   return tx<Sender[]>`
-    select id, channel, provider from providers where tenant_id = ${tenantId} and status not in ('disabled', 'deleted')`;
+    select id, channel, provider from providers where tenant_id = ${tenantId} and status not in ('disabled', 'deleted')
+    order by seq`;
 }
