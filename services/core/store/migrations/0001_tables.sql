@@ -16,10 +16,18 @@ create table tenants (
   suspension_reason text check (suspension_reason in ('manual', 'billing', 'abuse')),
   suspended_at timestamptz,
   suspended_by text,
-  -- Set while a cluster resource owns the tenant: its UID, "namespace/name" and the generation last applied.
+  -- `owner_uid` says that a resource owns the tenant now; `owner_ref` ("namespace/name") also remembers whose it was, so
+  -- that a resource of the same name takes it back. (`owner_created_at`, `owner_generation`) orders what resources of one
+  -- name have said over time: an object read long ago never undoes a newer one. Name and members belong to the api; a
+  -- resource sets them when it names something new, so what it last named is remembered.
   owner_uid text,
   owner_ref text,
+  owner_created_at timestamptz,
   owner_generation bigint,
+  owner_plan_uid text,
+  owner_plan_generation bigint,
+  owner_display_name text,
+  owner_named_owners jsonb not null default '[]',
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
   check ((status = 'suspended') = (suspension_reason is not null))
@@ -58,6 +66,23 @@ create table members (
   primary key (tenant_id, user_id)
 );
 create index members_user on members (user_id);
+
+create index members_list on members (tenant_id, created_at desc, user_id desc);
+
+-- Resources that are known to be gone: none of them speaks again, whatever a controller with an old view of the cluster
+-- believes, and none brings back a tenant that was purged. Rows are kept for longer than any process is stopped.
+create table gone_resources (
+  uid text primary key,
+  gone_at timestamptz not null default now()
+);
+
+-- A tenant and its limits, as the api knows them; a deleted one is nobody's. Only functions of the schema see it. Whose
+-- the tenant was, where nobody owns it now, is nobody else's business.
+create view tenant_facts with (security_invoker) as
+  select t.id, t.slug, t.name, t.plan, t.status, t.suspension_reason, t.suspended_at, t.suspended_by,
+    case when t.owner_uid is not null then t.owner_ref end as owner_ref, t.created_at, l.limits, l.overrides
+  from tenants t left join tenant_limits l on l.tenant_id = t.id
+  where t.status <> 'deleted';
 
 -- Credentials ------------------------------------------------------------------------------------------------------
 
@@ -114,6 +139,7 @@ create table providers (
 );
 create index providers_tenant on providers (tenant_id, seq desc);
 create index providers_route on providers (tenant_id, channel, seq) where status not in ('disabled', 'deleted');
+create index providers_replaced on providers (previous_until) where previous_until is not null;
 create index providers_to_verify on providers (verify_requested_at) where verify_requested_at is not null;
 
 create table audit_log (
@@ -139,16 +165,25 @@ create table audit_log (
 create index audit_log_tenant on audit_log (tenant_id, at desc, seq desc);
 
 -- Messages -----------------------------------------------------------------------------------------------------------
--- Partitioned by the Monday on which retention is over, so that tenants of different plans are purged by dropping partitions.
+-- A message's place is (seq, purge_on): a number reserved by the api before acceptance, and the Monday on which retention
+-- is over and its partition is dropped. All keys are places and so come in order; a key of random ids would have every
+-- row of a large table dirty a page of its own. The public id hides the place (core/domain/message-id.ts).
 
--- Not cached per connection: it orders the messages of one millisecond, in lists and in the queue.
-create sequence message_seq;
+-- Numbers are handed out 1,024 at a time: a value of the sequence is a block of them.
+create sequence message_blocks;
+
+-- The key that hides places in ids. Whoever has it learns how many messages there are, and nothing else.
+create table message_id_key (
+  key bytea not null check (length(key) = 16),
+  one boolean primary key default true check (one)
+);
+insert into message_id_key (key) values (uuid_send(gen_random_uuid()));
 
 -- Insert-only; `content` alone is emptied where the sender asked for that.
 create table messages (
-  seq bigint not null default nextval('message_seq'),
-  id uuid not null,
+  seq bigint not null,
   purge_on date not null,
+  id uuid not null,
   tenant_id uuid not null,
   api_key_id uuid,
   channel text not null,
@@ -172,7 +207,7 @@ create table messages (
   -- Of the request that was answered with the 202, so that every process's log can name it.
   request_id text,
   enqueued_at timestamptz not null,
-  primary key (id, purge_on)
+  primary key (seq, purge_on)
 ) partition by range (purge_on);
 create index messages_list on messages (tenant_id, enqueued_at desc, seq desc);
 create index messages_external on messages (tenant_id, external_id, enqueued_at desc, seq desc)
@@ -180,25 +215,32 @@ create index messages_external on messages (tenant_id, external_id, enqueued_at 
 -- A test key sees these alone, however many others there are.
 create index messages_test on messages (tenant_id, enqueued_at desc, seq desc) where test;
 
--- Narrow and mutable. No index but the key, so that every update stays on its page (HOT).
-create table message_states (
-  id uuid not null,
+-- Messages for which a provider may still be called: queued, deferred, held, sending. One narrow row each, from acceptance
+-- to the end of the last call; here alone a message waits, is claimed and is put off. `due_at` is when somebody should
+-- look at it, which covers the lost wake-up, the retry timer and the lease; a claim leaves it as it is, so that its
+-- update touches no index and stays on its page (HOT).
+create table live_messages (
+  seq bigint primary key,
   purge_on date not null,
   tenant_id uuid not null,
-  seq bigint not null,
+  -- Through which account it is to go out; the nil uuid for a simulator.
+  account_id uuid not null,
+  due_at timestamptz not null,
   status text not null,
   reason text,
+  priority smallint not null,
+  channel text not null,
+  test boolean not null,
+  -- Whether the sender named the account.
+  pinned boolean not null,
+  segments smallint,
   attempt integer not null default 0,
   retries smallint not null default 0,
   ambiguous smallint not null default 0,
   provider_waits smallint not null default 0,
   duplicate_risk boolean not null default false,
-  provider_id uuid,
-  provider text,
-  provider_message_id text,
-  -- The account's own sender, where the provider accepted a message that named none.
-  sent_from text,
   -- The last attempt begun, committed before its provider is called. When it has ended `attempt_log` has it too.
+  provider text,
   attempt_id uuid,
   worker text,
   started_at timestamptz,
@@ -208,33 +250,63 @@ create table message_states (
   held_at timestamptz,
   held_from text,
   failure jsonb,
+  updated_at timestamptz not null
+) with (fillfactor = 45, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
+create index live_messages_due on live_messages (tenant_id, account_id, due_at);
+
+-- Messages for which no provider will be called any more, and what became of them. Only receipts change a row.
+create table message_results (
+  seq bigint not null,
+  purge_on date not null,
+  tenant_id uuid not null,
+  status text not null,
+  reason text,
+  attempt integer not null,
+  duplicate_risk boolean not null,
+  provider_id uuid,
+  provider text,
+  provider_message_id text,
+  -- The account's own sender, where the provider accepted a message that named none.
+  sent_from text,
+  failure jsonb,
   partial boolean not null default false,
-  final boolean not null default false,
+  final boolean not null,
+  expires_at timestamptz not null,
   sent_at timestamptz,
   delivered_at timestamptz,
   completed_at timestamptz,
   updated_at timestamptz not null,
-  primary key (id, purge_on)
+  primary key (seq, purge_on)
 ) partition by range (purge_on);
 
--- "Somebody should look at this message at `due_at`": covers the lost wake-up, the retry timer, the lease and the
--- receipt that never came. A row lives from acceptance until nothing more can happen by itself.
-create table due (
+-- Where a message stands, wherever it is.
+create view message_states with (security_invoker) as
+  select seq, purge_on, tenant_id, status, reason, attempt, duplicate_risk,
+    case when attempt > 0 and not test then account_id end as provider_id, provider, null::text as provider_message_id,
+    null::text as sent_from, next_attempt_at, failure, false as partial, false as final, expires_at,
+    null::timestamptz as sent_at, null::timestamptz as delivered_at, null::timestamptz as completed_at, updated_at
+  from live_messages
+  union all
+  select seq, purge_on, tenant_id, status, reason, attempt, duplicate_risk, provider_id, provider, provider_message_id,
+    sent_from, null, failure, partial, final, expires_at, sent_at, delivered_at, completed_at, updated_at
+  from message_results;
+
+-- Sent messages whose provider reports what became of them, until it has or the wait is over.
+create table awaited_receipts (
   seq bigint primary key,
-  message_id uuid not null,
   purge_on date not null,
   tenant_id uuid not null,
   due_at timestamptz not null
-) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
-create index due_tenant on due (tenant_id, due_at);
+);
+create index awaited_receipts_due on awaited_receipts (due_at);
 
 -- Attempts that have ended, each with the state it left its message in. Insert-only.
 create table attempt_log (
-  event_seq bigint not null,
-  id uuid not null,
-  message_id uuid not null,
+  message_seq bigint not null,
   purge_on date not null,
   number integer not null,
+  event_seq bigint not null,
+  id uuid not null,
   tenant_id uuid not null,
   provider_id uuid,
   provider text not null,
@@ -249,62 +321,62 @@ create table attempt_log (
   message_status text not null,
   message_reason text,
   message_failure jsonb,
-  primary key (message_id, purge_on, number)
+  primary key (message_seq, purge_on, number)
 ) partition by range (purge_on);
 
 -- What happened to messages other than by an attempt: receipts, expiry, holds. Append-only.
 create table event_log (
-  seq bigint not null,
-  id uuid not null default gen_random_uuid(),
-  message_id uuid not null,
+  message_seq bigint not null,
   purge_on date not null,
+  event_seq bigint not null,
+  id uuid not null default gen_random_uuid(),
   tenant_id uuid not null,
   type text not null,
   source text not null,
   applied boolean not null default true,
   details jsonb,
   at timestamptz not null,
-  primary key (message_id, purge_on, seq)
+  primary key (message_seq, purge_on, event_seq)
 ) partition by range (purge_on);
 
 -- One order for both logs.
 create sequence event_seq;
 alter table attempt_log alter event_seq set default nextval('event_seq');
-alter table event_log alter seq set default nextval('event_seq');
+alter table event_log alter event_seq set default nextval('event_seq');
 
 -- Every attempt, the one under way among them.
 create view attempts with (security_invoker) as
-  select id, message_id, purge_on, number, tenant_id, provider_id, provider, worker, outcome, reason, failure,
+  select id, message_seq, purge_on, number, tenant_id, provider_id, provider, worker, outcome, reason, failure,
     http_status, provider_message_id, started_at, ended_at
   from attempt_log
   union all
-  select attempt_id, id, purge_on, attempt, tenant_id, provider_id, provider, worker, 'started', null, null,
-    null, null, started_at, null
-  from message_states where status = 'sending';
+  select attempt_id, seq, purge_on, attempt, tenant_id, case when not test then account_id end, provider, worker,
+    'started', null, null, null, null, started_at, null
+  from live_messages where status = 'sending';
 
 -- Everything that happened to a message after its acceptance. An attempt that was never begun is no event.
 create view events with (security_invoker) as
-  select seq, id, message_id, purge_on, tenant_id, type, source, applied, details, at from event_log
+  select event_seq, id, message_seq, purge_on, tenant_id, type, source, applied, details, at from event_log
   union all
-  select event_seq, id, message_id, purge_on, tenant_id, 'message.' || message_status, 'worker', true,
+  select event_seq, id, message_seq, purge_on, tenant_id, 'message.' || message_status, 'worker', true,
     jsonb_strip_nulls(jsonb_build_object('attempt', number, 'reason', message_reason, 'failure', message_failure)), ended_at
   from attempt_log where message_status <> 'queued';
 
 -- Contents too large to travel with their messages, whose own `content` then says no more than how large it is. One is
 -- written before its message is accepted, read by the worker that sends it, and goes when the message's content goes.
 create table message_contents (
-  message_id uuid not null,
+  message_seq bigint not null,
   purge_on date not null,
   tenant_id uuid not null,
   content text not null,
-  primary key (message_id, purge_on)
+  primary key (message_seq, purge_on)
 ) partition by range (purge_on);
 -- Nearly all of one is attachments in base64, and no compression makes those smaller.
 alter table message_contents alter content set storage external;
 
 -- Contents of which nobody has looked yet whether their messages were accepted.
 create table unsettled_contents (
-  message_id uuid primary key,
+  message_seq bigint primary key,
   purge_on date not null,
   tenant_id uuid not null,
   stored_at timestamptz not null default now()
@@ -313,7 +385,7 @@ create index unsettled_contents_age on unsettled_contents (stored_at);
 
 create table messages_default partition of messages default;
 create table message_contents_default partition of message_contents default;
-create table message_states_default partition of message_states default with (fillfactor = 50);
+create table message_results_default partition of message_results default with (fillfactor = 80);
 create table attempt_log_default partition of attempt_log default;
 create table event_log_default partition of event_log default;
 
@@ -322,7 +394,7 @@ create table receipts (
   id uuid primary key default gen_random_uuid(),
   tenant_id uuid not null,
   provider_id uuid,
-  message_id uuid not null,
+  message_seq bigint not null,
   purge_on date not null,
   attempt integer not null,
   receipt text not null check (receipt in ('sent', 'delivered', 'undelivered')),
@@ -331,6 +403,75 @@ create table receipts (
   apply_at timestamptz not null
 );
 create index receipts_due on receipts (apply_at);
+
+-- A message to accept, with the limits in force as the api knows them.
+create type accept_request as (
+  ord integer,
+  seq bigint,
+  purge_on date,
+  id uuid,
+  tenant_id uuid,
+  api_key_id uuid,
+  channel text,
+  recipient text,
+  address text,
+  sender text,
+  content jsonb,
+  external_id text,
+  category text,
+  priority smallint,
+  test boolean,
+  account_id uuid,
+  pinned_provider_id uuid,
+  segments smallint,
+  encoding text,
+  delivery_guarantee text,
+  content_retention text,
+  metadata jsonb,
+  tags text[],
+  traceparent text,
+  request_id text,
+  enqueued_at timestamptz,
+  expires_at timestamptz,
+  -- Where the sender named no instant: the clock of an api may be wrong, and a lifetime is short.
+  lifetime_ms bigint,
+  retention_days integer,
+  -- Limits in force, as the api knows them.
+  rate_per_minute integer,
+  messages_per_day bigint,
+  backlog_max bigint,
+  -- Hex; null without an idempotency key.
+  scope text,
+  fingerprint text,
+  response json
+);
+
+-- What a worker is given of a message that is under way: `send` for one to call the provider for, `lost` for an attempt
+-- whose lease is over. `discard`: the content is to go as soon as no provider needs it.
+create view claimed_message as
+  select case when l.lease_until <= clock_timestamp() then 'lost' else 'send' end as action, l.seq, l.purge_on, m.id, l.tenant_id, l.attempt, l.retries, l.ambiguous, l.provider_waits,
+    l.duplicate_risk, l.channel, m.address, m.sender, m.content, l.test, l.segments, m.delivery_guarantee, m.enqueued_at,
+    l.expires_at, m.traceparent, m.request_id, case when not l.test then l.account_id end as provider_id, l.provider,
+    p.status as provider_status, p.version as provider_version, p.rate_limit_per_second,
+    m.content_retention = 'discard' as discard, l.worker
+  from live_messages l
+  join messages m on m.seq = l.seq and m.purge_on = l.purge_on
+  left join providers p on p.id = l.account_id
+  where l.status = 'sending';
+
+-- What the decision about a message that was not claimed needs to know. `account_status` is null where there is no account.
+create view waiting_message as
+  select l.seq, l.purge_on, m.id, l.tenant_id, t.status as tenant_status, l.status, l.attempt, l.ambiguous, l.account_id,
+    p.status as account_status, p.rate_limit_per_second, l.pinned, l.channel, l.test, l.worker, l.lease_until,
+    l.next_attempt_at, l.expires_at, l.due_at, m.enqueued_at, m.request_id,
+    -- By this clock: no worker's own decides.
+    coalesce(l.next_attempt_at, '-infinity') <= clock_timestamp() as is_due,
+    l.expires_at <= clock_timestamp() as is_expired,
+    l.status = 'sending' and l.lease_until <= clock_timestamp() as is_lease_over
+  from live_messages l
+  join tenants t on t.id = l.tenant_id
+  join messages m on m.seq = l.seq and m.purge_on = l.purge_on
+  left join providers p on p.id = l.account_id and p.status <> 'deleted';
 
 -- Idempotency: one partition a generation of seven days; a key is looked for in its own, the previous one and later ones.
 -- `response` is the answer word for word, since a replay repeats it, and so holds a message's recipient: `json`, as `jsonb`
@@ -387,8 +528,9 @@ do $$
 declare t text;
 begin
   foreach t in array array['tenant_limits', 'members', 'api_keys', 'providers', 'audit_log', 'messages',
-    'message_states', 'message_contents', 'unsettled_contents', 'due', 'attempt_log', 'event_log', 'receipts', 'idempotency_keys', 'tenant_usage', 'tenant_progress',
-    'messages_default', 'message_states_default', 'message_contents_default', 'attempt_log_default', 'event_log_default',
+    'live_messages', 'message_results', 'awaited_receipts', 'message_contents', 'unsettled_contents', 'attempt_log',
+    'event_log', 'receipts', 'idempotency_keys', 'tenant_usage', 'tenant_progress', 'messages_default',
+    'message_results_default', 'message_contents_default', 'attempt_log_default', 'event_log_default',
     'idempotency_keys_default']
   loop
     execute format('alter table %I enable row level security', t);
@@ -406,7 +548,7 @@ begin
   create policy own_members on users for select
     using (exists (select from members m where m.user_id = users.id and m.tenant_id = current_tenant()));
   create policy definer on users to despatch_definer using (true) with check (true);
-  foreach t in array array['rate_windows', 'provider_rates'] loop
+  foreach t in array array['rate_windows', 'provider_rates', 'gone_resources', 'message_id_key'] loop
     execute format('alter table %I enable row level security', t);
     execute format('alter table %I force row level security', t);
     execute format('create policy definer on %I to despatch_definer using (true) with check (true)', t);
@@ -415,8 +557,8 @@ end $$;
 
 -- The api reads and writes its tenant's rows; it can write a provider's ciphertext and never read one, nor a key's hash.
 grant usage on schema despatch to despatch_api, despatch_worker, despatch_controller;
-grant select on tenants, tenant_limits, members, users, messages, message_states, attempt_log, attempts, event_log,
-  events, audit_log, tenant_usage, tenant_progress to despatch_api;
+grant select on tenants, tenant_limits, members, users, messages, live_messages, message_results, message_states,
+  attempt_log, attempts, event_log, events, audit_log, tenant_usage, tenant_progress to despatch_api;
 grant update (name, updated_at) on tenants to despatch_api;
 grant insert, delete on members to despatch_api;
 grant update (role) on members to despatch_api;
@@ -426,3 +568,4 @@ grant select (seq, id, tenant_id, key_id, name, mode, scopes, rate_limit_rpm, gr
 grant select (seq, id, tenant_id, provider, channel, label, status, status_reason, health, config_public,
   rate_limit_per_second, secret_version, version, verify_requested_at, verification_at, verification_result,
   verification_reason, verified_at, created_at, updated_at, deleted_at), insert, update on providers to despatch_api;
+grant execute on function current_tenant() to despatch_api, despatch_worker, despatch_controller;

@@ -1,0 +1,36 @@
+-- Claims from a lane, which is a tenant's queue for one account: messages that are due, or will be within `ahead_ms` where
+-- no timer holds them back. The way back from lost wake-ups, retry timers and a queue that outgrew a worker's memory, and
+-- the only way for an account with a rate limit: no more are claimed than it has tokens for.
+create or replace function claim_due(for_tenant uuid, for_account uuid, most integer, ahead_ms integer, by_worker text, lease_ms integer)
+returns setof claimed_message
+language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+declare
+  at_now timestamptz := clock_timestamp();
+  account providers;
+  seqs bigint[];
+begin
+  select * into account from providers p where p.id = for_account and p.status not in ('disabled', 'deleted');
+  seqs := array(
+    select x.seq from (
+      select l.seq, l.priority, l.due_at from live_messages l
+      join tenants t on t.id = l.tenant_id
+      where l.tenant_id = for_tenant and l.account_id = for_account
+        and l.due_at <= at_now + make_interval(secs => ahead_ms / 1000.0)
+        and l.status in ('queued', 'deferred') and t.status = 'active'
+        and l.expires_at > at_now and coalesce(l.next_attempt_at, '-infinity') <= at_now
+        and (l.test or account.id is not null)
+      -- The more urgent of those that wait longest: an urgent one need not wait for all that came before it.
+      order by l.due_at limit most + 400
+    ) x join live_messages l on l.seq = x.seq
+    where l.status in ('queued', 'deferred')
+    order by x.priority, x.due_at limit most for update of l skip locked);
+  if account.rate_limit_per_second is not null and cardinality(seqs) > 0 then
+    seqs := take_provider_tokens(for_account, account.rate_limit_per_second, seqs);
+  end if;
+  if cardinality(seqs) > 0 then
+    return query select * from begin_attempts(seqs, by_worker, lease_ms);
+  end if;
+end $$;
+
+grant execute on function claim_due(uuid, uuid, integer, integer, text, integer) to despatch_worker;

@@ -1,0 +1,45 @@
+-- Claims scopes for this transaction. Returns each scope that somebody else holds, with what they stored; waits for a
+-- holder that has not committed yet. In a generation's first minutes the previous one is claimed too, since a
+-- transaction begun before the boundary may still be writing there. Who knows its answer beforehand stores it at once.
+-- A later generation holds something where a clock ran ahead and came back: what was promised then is promised still.
+create or replace function claim_idempotency(scopes bytea[], tenants uuid[], fingerprints bytea[], answer smallint default null,
+  responses json[] default null)
+returns table (scope bytea, fingerprint bytea, status smallint, response json, nonce bytea)
+language plpgsql security definer set search_path = despatch, pg_temp as $$
+declare
+  current_generation date := idempotency_generation(clock_timestamp());
+  previous_generation date := current_generation - 7;
+  won bytea[];
+begin
+  if idempotency_turning(clock_timestamp()) then
+    with mine as (
+      insert into idempotency_keys as k (scope, generation, tenant_id, fingerprint, status, response)
+      select u.scope, previous_generation, u.tenant, u.fingerprint, answer, u.response
+      from unnest(scopes, tenants, fingerprints, responses) as u (scope, tenant, fingerprint, response)
+      where not exists (select from idempotency_keys x where x.scope = u.scope and x.generation > current_generation)
+      order by u.scope
+      on conflict do nothing returning k.scope
+    )
+    select coalesce(array_agg(m.scope), '{}') into won from mine m;
+  else
+    select coalesce(array_agg(u.scope), '{}') into won from unnest(scopes) as u (scope)
+    where not exists (select from idempotency_keys k where k.scope = u.scope
+      and k.generation >= previous_generation and k.generation <> current_generation);
+  end if;
+  with mine as (
+    insert into idempotency_keys as k (scope, generation, tenant_id, fingerprint, status, response)
+    select u.scope, current_generation, u.tenant, u.fingerprint, answer, u.response
+    from unnest(scopes, tenants, fingerprints, responses) as u (scope, tenant, fingerprint, response)
+    where u.scope = any (won) order by u.scope
+    on conflict do nothing returning k.scope
+  )
+  select coalesce(array_agg(m.scope), '{}') into won from mine m;
+  return query
+    select distinct on (k.scope) k.scope, k.fingerprint, k.status, k.response, k.nonce
+    from unnest(scopes) as u (scope)
+    join idempotency_keys k on k.scope = u.scope and k.generation >= previous_generation
+    where u.scope <> all (won)
+    order by k.scope, k.generation;
+end $$;
+
+grant execute on function claim_idempotency(bytea[], uuid[], bytea[], smallint, json[]) to despatch_api;

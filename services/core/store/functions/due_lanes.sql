@@ -1,0 +1,27 @@
+-- Lanes that have something to do. `due`: messages to claim or to decide about; `hold`: of a suspended tenant; `release`: of
+-- an active tenant that has messages held. Hops from lane to lane over the index, so that a large backlog costs no more
+-- than a small one.
+create or replace function due_lanes() returns table (tenant_id uuid, account_id uuid, task text, oldest_due timestamptz)
+language sql security definer set search_path = despatch, pg_temp as $$
+  with recursive lane as (
+    (select d.tenant_id, d.account_id, d.due_at from live_messages d order by d.tenant_id, d.account_id, d.due_at limit 1)
+    union all
+    select n.tenant_id, n.account_id, n.due_at from lane l, lateral (
+      select d.tenant_id, d.account_id, d.due_at from live_messages d
+      where (d.tenant_id, d.account_id) > (l.tenant_id, l.account_id)
+      order by d.tenant_id, d.account_id, d.due_at limit 1) n
+  )
+  select l.tenant_id, l.account_id, 'due', l.due_at
+  from lane l join tenants t on t.id = l.tenant_id where l.due_at <= clock_timestamp() and t.status = 'active'
+  union all
+  select distinct l.tenant_id, null::uuid, 'hold', null::timestamptz
+  from lane l join tenants t on t.id = l.tenant_id where l.due_at <= clock_timestamp() and t.status <> 'active'
+  union all
+  select distinct l.tenant_id, null::uuid, 'release', null::timestamptz
+  from lane l join tenants t on t.id = l.tenant_id
+  where t.status = 'active' and exists (
+    select from live_messages d
+    where d.tenant_id = l.tenant_id and d.account_id = l.account_id and d.due_at = 'infinity')
+$$;
+
+grant execute on function due_lanes() to despatch_worker;

@@ -1,0 +1,17 @@
+-- What admitting service keys needs, for many at one look: the key, its tenant, and the accounts that messages could go
+-- out through. No row where there is no such key, or its tenant is deleted.
+create or replace function find_callers(key_ids text[])
+returns table (key_id text, api_key_id uuid, mode text, scopes text[], rate_limit_rpm integer, secret_hash bytea,
+  previous_secret_hash bytea, grace_until timestamptz, expires_at timestamptz, revoked_at timestamptz,
+  senders json, tenant tenant_facts)
+language sql stable security definer set search_path = despatch, pg_temp as $$
+  select k.key_id, k.id, k.mode, k.scopes, k.rate_limit_rpm, k.secret_hash, k.previous_secret_hash, k.grace_until,
+    k.expires_at, k.revoked_at,
+    coalesce((select json_agg(json_build_object('id', p.id, 'channel', p.channel, 'provider', p.provider) order by p.seq) from providers p
+      where p.tenant_id = k.tenant_id and p.status not in ('disabled', 'deleted')), '[]'),
+    t
+  from api_keys k join tenant_facts t on t.id = k.tenant_id
+  where k.key_id = any (key_ids)
+$$;
+
+grant execute on function find_callers(text[]) to despatch_api;

@@ -1,0 +1,12 @@
+-- Deletes the content of a message of the transaction's tenant that was refused. That of an accepted one stays.
+create or replace function forget_content(of_message bigint) returns void
+language sql security definer set search_path = despatch, pg_temp as $$
+  with refused as (
+    delete from unsettled_contents u where u.message_seq = of_message and u.tenant_id = current_tenant()
+      and not exists (select from messages m where m.seq = u.message_seq and m.purge_on = u.purge_on)
+    returning u.message_seq, u.purge_on
+  )
+  delete from message_contents c using refused r where c.message_seq = r.message_seq and c.purge_on = r.purge_on
+$$;
+
+grant execute on function forget_content(bigint) to despatch_api;

@@ -1,0 +1,20 @@
+-- Names a person as a member-to-be: the user that the issuer knows under this subject, else an open invitation.
+create or replace function invite_user(of_issuer text, of_subject text, of_email text) returns uuid
+language plpgsql security definer set search_path = despatch, pg_temp as $$
+declare
+  who uuid;
+begin
+  if of_subject is not null then
+    insert into users (issuer, subject, email) values (of_issuer, of_subject, of_email)
+    on conflict (issuer, subject) do update set email = coalesce(users.email, excluded.email) returning id into who;
+    return who;
+  end if;
+  select u.id into who from users u
+  where u.issuer = of_issuer and u.subject is null and lower(u.email) = lower(of_email) limit 1;
+  if who is null then
+    insert into users (issuer, email) values (of_issuer, of_email) returning id into who;
+  end if;
+  return who;
+end $$;
+
+grant execute on function invite_user(text, text, text) to despatch_api;

@@ -1,0 +1,31 @@
+-- Makes the weekly partition of `parent` that begins on `monday`, unless it exists. Rows that already sit in the default
+-- partition for that week stay there and are deleted by `purge_rows` when their day comes.
+create or replace function make_partition(of_parent text, of_monday date) returns boolean
+language plpgsql security definer set search_path = despatch, pg_temp set lock_timeout = '1s' as $$
+declare
+  name text := of_parent || '_' || to_char(of_monday::timestamp, 'YYYYMMDD');
+  key text := case when of_parent = 'idempotency_keys' then 'generation' else 'purge_on' end;
+  storage text;
+  taken boolean;
+begin
+  select p.options into storage from partition_tasks() t join partition_names() p on p.parent = t.parent
+  where t.task = 'make' and t.parent = of_parent and t.monday = of_monday;
+  if storage is null then
+    return false;
+  end if;
+  execute format('select exists (select from %I where %I >= %L and %I < %L)', of_parent || '_default', key, of_monday,
+    key, of_monday + 7) into taken;
+  if taken then
+    return false;
+  end if;
+  -- Built apart and attached: readers and writers of the parent are not stopped, but those of its default partition are.
+  execute format('create table %I (like %I including defaults including generated including storage)%s', name, of_parent, storage);
+  execute format('alter table %I enable row level security', name);
+  execute format('alter table %I force row level security', name);
+  execute format('create policy definer on %I to despatch_definer using (true) with check (true)', name);
+  execute format('alter table %I attach partition %I for values from (%L) to (%L)', of_parent, name, of_monday,
+    of_monday + 7);
+  return true;
+end $$;
+
+grant execute on function make_partition(text, date) to despatch_worker;

@@ -1,0 +1,30 @@
+-- The resource is gone and its tenant stays: suspended, with all it has, and nobody's until a resource of the same
+-- namespace and name takes it back. A resource lets go of what it owns, and of what an older one of its name left behind;
+-- never of what a younger one has taken over, which a controller with an old view does not know of. Creation times are
+-- whole seconds: of two in one, neither lets go of the other's. Returns the audit entry where there was something to do.
+create or replace function retain_tenant(of_slug text, of_uid text, of_ref text, of_created timestamptz) returns jsonb
+language plpgsql security definer set search_path = despatch, pg_temp as $$
+declare
+  who uuid;
+  entry audit_log;
+begin
+  perform lock_resource(of_uid);
+  perform note_gone(of_uid);
+  update tenants t set owner_uid = null, owner_created_at = greatest(t.owner_created_at, of_created), status = 'suspended',
+    suspension_reason = coalesce(t.suspension_reason, 'manual'),
+    suspended_at = coalesce(t.suspended_at, now()),
+    suspended_by = coalesce(t.suspended_by, t.owner_ref), updated_at = now()
+  where t.slug = of_slug and t.owner_ref = of_ref and t.owner_uid is not null
+    and (t.owner_uid = of_uid or t.owner_created_at < of_created)
+    and t.status in ('provisioning', 'active', 'suspended')
+  returning t.id into who;
+  if who is not null then
+    insert into audit_log (tenant_id, actor, action, target, details) values (who, 'resource:' || of_ref,
+      'tenant.retained', who::text, jsonb_build_object('uid', of_uid, 'createdAt', of_created))
+    returning * into entry;
+    return to_jsonb(entry);
+  end if;
+  return null;
+end $$;
+
+grant execute on function retain_tenant(text, text, text, timestamptz) to despatch_controller;

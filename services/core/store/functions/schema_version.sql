@@ -1,0 +1,5 @@
+-- The schema's version, for the gate in every service's readiness.
+create or replace function schema_version() returns integer language sql stable security definer set search_path = despatch, pg_temp
+as $$ select max(version) from migrations $$;
+
+grant execute on function schema_version() to despatch_api, despatch_worker, despatch_controller;

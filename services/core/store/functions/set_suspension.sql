@@ -1,0 +1,13 @@
+-- Suspends or resumes the transaction's tenant; nothing where it is another's or neither active nor suspended. Idempotent.
+create or replace function set_suspension(of_tenant uuid, why text, by_whom text) returns void
+language sql security definer set search_path = despatch, pg_temp as $$
+  update tenants t set
+    status = case when why is null then 'active' else 'suspended' end,
+    suspension_reason = why,
+    suspended_at = case when why is null then null else coalesce(t.suspended_at, now()) end,
+    suspended_by = case when why is null then null else by_whom end,
+    updated_at = now()
+  where t.id = of_tenant and of_tenant = current_tenant() and t.status in ('active', 'suspended')
+$$;
+
+grant execute on function set_suspension(uuid, text, text) to despatch_api;

@@ -1,0 +1,33 @@
+-- Knows (issuer, subject) as a user from now on, and binds invitations to its e-mail where the issuer has verified it.
+create or replace function sign_in(of_issuer text, of_subject text, of_email text, email_verified boolean, of_name text)
+returns uuid
+language plpgsql security definer set search_path = despatch, pg_temp as $$
+declare
+  who uuid;
+  pending uuid[];
+begin
+  select u.id into who from users u where u.issuer = of_issuer and u.subject = of_subject;
+  if who is null then
+    insert into users (issuer, subject, email, name) values (of_issuer, of_subject, of_email, of_name)
+    on conflict (issuer, subject) do nothing returning id into who;
+    if who is null then
+      select u.id into who from users u where u.issuer = of_issuer and u.subject = of_subject;
+    end if;
+  else
+    update users set email = of_email, name = of_name
+    where id = who and (email, name) is distinct from (of_email, of_name);
+  end if;
+  if email_verified and of_email is not null then
+    select array_agg(u.id) into pending from users u where u.subject is null and lower(u.email) = lower(of_email);
+    if pending is not null then
+      insert into members (tenant_id, user_id, role, email_known, created_at)
+      select distinct on (m.tenant_id) m.tenant_id, who, m.role, true, m.created_at
+      from members m where m.user_id = any (pending) order by m.tenant_id, m.created_at
+      on conflict (tenant_id, user_id) do update set email_known = true;
+      delete from users where id = any (pending);
+    end if;
+  end if;
+  return who;
+end $$;
+
+grant execute on function sign_in(text, text, text, boolean, text) to despatch_api;

@@ -1,0 +1,14 @@
+-- Hands out credential checks that were asked for. One that is not answered is handed out again after a while.
+create or replace function take_verifications(most integer) returns table (id uuid)
+language sql security definer set search_path = despatch, pg_temp as $$
+  with picked as (
+    select p.id from providers p
+    where p.verify_requested_at <= clock_timestamp() and p.status not in ('disabled', 'deleted')
+    order by p.verify_requested_at limit most for update skip locked
+  )
+  update providers p set verify_requested_at = clock_timestamp() + interval '30 seconds'
+  from picked where p.id = picked.id
+  returning p.id
+$$;
+
+grant execute on function take_verifications(integer) to despatch_worker;
