@@ -2,7 +2,8 @@ import { generateKeyPairSync } from 'node:crypto';
 import PostalMime, { decodeWords } from 'postal-mime';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Channel } from '#core/domain/channel.ts';
-import type { ApiKeyId, TenantId } from '#core/domain/ids.ts';
+import { NO_ACCOUNT } from '#core/domain/choose-account.ts';
+import { newId, type ApiKeyId, type MessageId, type TenantId } from '#core/domain/ids.ts';
 import { PLANS } from '#core/domain/plan.ts';
 import { createHttpClient, type HttpClient } from '#core/platform/http/http.ts';
 import { createProviderContexts } from '#providers/context.ts';
@@ -176,12 +177,18 @@ async function send(
   return kind === 'accepted';
 }
 
+const GIVEN = {
+  place: { seq: 1, purgeOn: '2099-01-05', id: newId<MessageId>() },
+  accountId: NO_ACCOUNT,
+  now: Date.now(),
+};
+
 function rowOf(body: object) {
   try {
     const { value, error } = validate(readJson(Buffer.from(JSON.stringify(body))));
     return value === undefined || error !== undefined
       ? undefined
-      : newMessageRow(value, caller, null, Date.now(), { id: 'r1', traceparent: null });
+      : newMessageRow(value, caller, GIVEN, null, { id: 'r1', traceparent: null });
   } catch (error) {
     expect(error).toMatchObject({ code: 'validation_failed' });
     return undefined;

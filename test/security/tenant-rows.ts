@@ -1,4 +1,5 @@
 import type { Sql } from '#core/platform/postgres/postgres.ts';
+import { plantAttempt, plantResult } from '#test/support/planted-messages.ts';
 
 /** What the api cannot be made to write: provider calls of a message, and what became of them. */
 export async function plantHistory(
@@ -6,27 +7,30 @@ export async function plantHistory(
   message: { readonly id: string; readonly mark: string; readonly providerId: string },
 ): Promise<void> {
   const { id, mark, providerId } = message;
-  const failure = admin.json({
+  const failure = {
     class: 'unknown',
     code: mark,
     retryable: true,
     providerCode: mark,
     providerMessage: mark,
-  });
+  };
+  const provider = 'twilio';
   for (const number of [1, 2]) {
-    await admin`insert into attempt_log (id, message_id, purge_on, number, tenant_id, provider_id, provider, worker,
-        outcome, provider_message_id, failure, started_at, ended_at, message_status, message_reason, message_failure)
-      select gen_random_uuid(), id, purge_on, ${number}, tenant_id, ${providerId}, 'twilio', ${mark},
-        'rejected_transient', ${mark}, ${failure}, now(), now(), 'deferred', ${mark}, ${failure}
-      from messages where id = ${id}`;
-    await admin`insert into event_log (message_id, purge_on, tenant_id, type, source, at, details)
-      select id, purge_on, tenant_id, 'message.sent', 'worker', now(), ${admin.json({ mark })} from messages where id = ${id}`;
+    await plantAttempt(admin, id, {
+      number,
+      outcome: 'rejected_transient',
+      status: 'deferred',
+      providerId,
+      provider,
+      failure,
+      mark,
+    });
+    await admin`insert into event_log (message_seq, purge_on, tenant_id, type, source, at, details)
+      select seq, purge_on, tenant_id, 'message.sent', 'worker', now(), ${admin.json({ mark })} from messages where id = ${id}`;
   }
-  await admin`insert into receipts (tenant_id, message_id, purge_on, attempt, receipt, failure, apply_at)
-    select tenant_id, id, purge_on, 1, 'sent', ${admin.json({ code: mark })}, now() + interval '1 day' from messages where id = ${id}`;
-  await admin`update message_states set provider_id = ${providerId}, provider_message_id = ${mark},
-      failure = ${failure}
-    where id = ${id}`;
+  await admin`insert into receipts (tenant_id, message_seq, purge_on, attempt, receipt, failure, apply_at)
+    select tenant_id, seq, purge_on, 1, 'sent', ${admin.json({ code: mark })}, now() + interval '1 day' from messages where id = ${id}`;
+  await plantResult(admin, id, { status: 'sent', providerId, provider, providerMessageId: mark, failure });
 }
 
 /** Every row of a tenant, in every table that has such rows. What a key was last used at is its own to move. */
@@ -51,7 +55,8 @@ export async function rowsOf(admin: Sql, tenantId: string): Promise<Record<strin
 export type MessageFate = {
   readonly status: string;
   readonly reason: string | null;
-  readonly retries: number;
+  /** Null once no call will be made any more. */
+  readonly retries: number | null;
   /** Of attempts that have ended, in order. */
   readonly codes: readonly (string | null)[];
 };
@@ -59,9 +64,10 @@ export type MessageFate = {
 /** What has become of a message so far. */
 export async function fateOf(admin: Sql, messageId: string): Promise<MessageFate> {
   const [row] = await admin<MessageFate[]>`
-    select s.status, s.reason, s.retries::integer as retries, array(
-      select a.failure ->> 'code' from attempt_log a where a.message_id = s.id order by a.number) as codes
-    from message_states s where s.id = ${messageId}`;
+    select s.status, s.reason, l.retries::integer as retries, array(
+      select a.failure ->> 'code' from attempt_log a where a.message_seq = m.seq order by a.number) as codes
+    from messages m join message_states s on s.seq = m.seq left join live_messages l on l.seq = m.seq
+    where m.id = ${messageId}`;
   if (row === undefined) throw new Error('no such message');
   return row;
 }

@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { Channel } from '#core/domain/channel.ts';
+import { NO_ACCOUNT } from '#core/domain/choose-account.ts';
+import { createMessageIds } from '#core/domain/message-id.ts';
 import { PLANS, type Limits } from '#core/domain/plan.ts';
+import { purgeDay } from '#core/domain/purge-day.ts';
 import { asJson, type Sql } from '#core/platform/postgres/postgres.ts';
 
 /** Rows that tests need before they begin, written with the superuser's connection. */
@@ -24,6 +27,9 @@ export async function moveSuspension(admin: Sql, tenantId: string, reason: strin
   });
 }
 
+/** By tenant and channel. */
+const oldestAccounts = new Map<string, string>();
+
 export async function seedProvider(
   admin: Sql,
   tenantId: string,
@@ -35,20 +41,40 @@ export async function seedProvider(
       rate_limit_per_second)
     values (${id}, ${tenantId}, ${options.provider ?? `simulator-${channel}`}, ${channel}, 'seed',
       ${admin.json((options.config ?? {}) as never)}, 'test:{}', ${options.ratePerSecond ?? null})`;
+  const key = `${tenantId} ${channel}`;
+  if (!oldestAccounts.has(key)) oldestAccounts.set(key, id);
   return id;
 }
 
-/** One row of an accept batch, complete but for what a test cares about. */
-export function acceptRow(
-  tenant: SeededTenant,
-  overrides: Record<string, unknown> = {},
-): Record<string, unknown> {
-  const id = randomUUID();
+/** Ids of rows that no api is asked for by their ids. */
+const ids = createMessageIds(Buffer.alloc(16));
+/** Far beyond what an api reserves in the same database. */
+let nextSeq = 2 ** 40;
+
+export type TestRow = Record<string, unknown> & {
+  readonly seq: number;
+  readonly purge_on: string;
+  readonly id: string;
+  readonly account_id: string;
+};
+
+/**
+ * One row of an accept batch, complete but for what a test cares about. It is to go out through the oldest account that
+ * was seeded for its channel; without one, through one that is gone.
+ */
+export function acceptRow(tenant: SeededTenant, overrides: Record<string, unknown> = {}): TestRow {
+  const { test = false, channel = 'sms', retention_days: retentionDays = 30 } = overrides;
   const enqueuedAt = new Date();
+  const place = { seq: nextSeq++, purgeOn: purgeDay(enqueuedAt.getTime(), Number(retentionDays)) };
+  const id = ids.encode(place);
+  const account = oldestAccounts.get(`${tenant.tenantId} ${String(channel)}`) ?? randomUUID();
   return {
+    seq: place.seq,
+    purge_on: place.purgeOn,
     id,
     tenant_id: tenant.tenantId,
     api_key_id: tenant.apiKeyId,
+    account_id: test === true ? NO_ACCOUNT : account,
     channel: 'sms',
     recipient: '+15550000001',
     address: '+15550000001',
@@ -77,7 +103,6 @@ export type Verdict = {
   readonly response: { id: string } | null;
   readonly retry_after: number | null;
   readonly remaining: number | null;
-  readonly purge_on: string;
 };
 
 /** Calls the accept function as the api does. */

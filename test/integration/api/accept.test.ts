@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { openPostgres, type Postgres } from '#core/platform/postgres/postgres.ts';
+import { purgeDay } from '#core/domain/purge-day.ts';
 import { secret } from '#core/domain/secret.ts';
 import { acceptBatch, acceptRow, moveSuspension, seedTenant } from '#test/support/seed.ts';
 import { testDatabase } from '#test/support/servers.ts';
@@ -27,15 +28,16 @@ const count = (rows: readonly { verdict: string }[], verdict: string) =>
   rows.filter((row) => row.verdict === verdict).length;
 
 describe('acceptance', () => {
-  test('an accepted message, its state and its due time are one commit', async () => {
+  test('an accepted message and what waits of it are one commit', async () => {
     await using b = await setup();
     const tenant = await seedTenant(b.admin);
-    const [verdict] = await acceptBatch(b.api, [acceptRow(tenant)]);
-    expect(verdict?.verdict).toBe('accepted');
-    const [row] =
-      await b.admin`select s.status, d.due_at - m.enqueued_at > interval '4 seconds' as later, m.purge_on::text
-      from despatch.messages m join despatch.message_states s using (id, purge_on) join despatch.due d on d.seq = m.seq`;
-    expect(row).toMatchObject({ status: 'queued', later: true, purge_on: verdict?.purge_on });
+    const row = acceptRow(tenant);
+    expect(verdicts(await acceptBatch(b.api, [row]))).toEqual(['accepted']);
+    const [stored] = await b.admin`
+      select l.status, l.account_id, l.due_at - m.enqueued_at > interval '4 seconds' as later, m.seq, m.purge_on, m.id
+      from despatch.messages m join despatch.live_messages l using (seq, purge_on)`;
+    const { seq, purge_on, id, account_id } = row;
+    expect(stored).toEqual({ status: 'queued', later: true, seq, purge_on, id, account_id });
   });
 
   test.each([
@@ -54,11 +56,22 @@ describe('acceptance', () => {
       });
       await acceptBatch(b.api, [row]);
       const [state] = await b.admin`
-      select extract(epoch from expires_at - now())::float8 as seconds from despatch.message_states`;
+      select extract(epoch from expires_at - now())::float8 as seconds from despatch.live_messages`;
       expect(state?.['seconds']).toBeGreaterThan(590);
       expect(state?.['seconds']).toBeLessThanOrEqual(600);
     },
   );
+
+  test('a purge day that is too early is refused, and nothing is stored', async () => {
+    await using b = await setup();
+    const tenant = await seedTenant(b.admin);
+    const tooEarly = purgeDay(Date.now() - 7 * 86_400_000, 30);
+    await expect(
+      acceptBatch(b.api, [acceptRow(tenant), acceptRow(tenant, { purge_on: tooEarly })]),
+    ).rejects.toMatchObject({ code: 'DS001' });
+    const [stored] = await b.admin`select count(*) as n from despatch.messages`;
+    expect(stored?.['n']).toBe('0');
+  });
 
   test('retention ends on a Monday, never before its time and less than a week after it', async () => {
     await using b = await setup();
@@ -75,6 +88,7 @@ describe('acceptance', () => {
       expect(dropped.getTime()).toBeGreaterThanOrEqual(promised);
       expect(dropped.getTime()).toBeLessThan(promised + 7 * 86_400_000);
       expect(row.served).toEqual([row.purge_on]);
+      expect(purgeDay(row.accepted.getTime(), row.n)).toBe(row.purge_on);
     }
   });
 

@@ -566,17 +566,15 @@ describe('changing a provider account', () => {
 
   test('messages that waited for an account are due at once when it is mended', async () => {
     const id = await created(twilio());
-    const message = randomUUID();
-    await api.admin`insert into message_states (id, purge_on, tenant_id, seq, status, reason, provider_id, expires_at,
-        next_attempt_at, updated_at)
-      values (${message}, '2099-01-05', ${tenant.id}, 1, 'deferred', 'provider_not_ready', ${id}, now() + interval '1 day',
-        now() + interval '1 hour', now())`;
-    await api.admin`insert into due (seq, message_id, purge_on, tenant_id, due_at)
-      values (1, ${message}, '2099-01-05', ${tenant.id}, now() + interval '1 hour')`;
+    const seq = 2 ** 40;
+    await api.admin`insert into live_messages (seq, purge_on, tenant_id, account_id, due_at, status, reason, priority, channel,
+        test, pinned, next_attempt_at, expires_at, updated_at)
+      values (${seq}, '2099-01-05', ${tenant.id}, ${id}, now() + interval '1 hour', 'deferred', 'provider_not_ready', 1, 'sms',
+        false, false, now() + interval '1 hour', now() + interval '1 day', now())`;
     await asAdmin('PUT', `${PATH}/${id}/secret`, { secretConfig: { authToken: CANARY } });
     const [due] = await api.admin<
       { now: boolean }[]
-    >`select due_at <= now() as now from due where message_id = ${message}`;
+    >`select due_at <= now() as now from live_messages where seq = ${seq}`;
     expect(due?.now).toBe(true);
   });
 });

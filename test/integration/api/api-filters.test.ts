@@ -38,21 +38,26 @@ beforeAll(async () => {
   const of = tenant.tenantId;
   await api.admin`
     with made as (
-      insert into messages (id, purge_on, tenant_id, channel, recipient, address, external_id, category, priority, test,
+      insert into messages (seq, id, purge_on, tenant_id, channel, recipient, address, external_id, category, priority, test,
         delivery_guarantee, content_retention, metadata, tags, enqueued_at)
-      select gen_random_uuid(), current_date + 20, ${of}, case when is_rare then 'push' else 'sms' end,
+      select ${2 ** 40}::bigint + i, gen_random_uuid(), current_date + 20, ${of}, case when is_rare then 'push' else 'sms' end,
         case when is_rare then 'rare' else 'token' end, 'token', case when is_rare then 'rare' else 'r-' || i end,
         'transactional', 1, is_rare, 'at_least_once', 'retain',
         case when is_rare then '{"order": 7, "kind": "rare", "a.b": true}'::jsonb end,
         case when is_rare then array['rare', 'other'] else array['usual'] end,
         date_trunc('milliseconds', now()) - make_interval(secs => i * 0.01)
       from (select i, i % ${RARE} = 0 as is_rare from generate_series(1, ${STORED}) i) n
-      returning id, purge_on, tenant_id, seq, test, enqueued_at
+      returning seq, purge_on, tenant_id, test
+    ), ended as (
+      insert into message_results (seq, purge_on, tenant_id, status, attempt, duplicate_risk, final, expires_at, updated_at,
+        provider_id)
+      select seq, purge_on, tenant_id, 'failed', 1, false, true, now(), now(), ${PROVIDER} from made where test
     )
-    insert into message_states (id, purge_on, tenant_id, seq, status, expires_at, updated_at, provider_id)
-    select id, purge_on, tenant_id, seq, case when test then 'failed' else 'queued' end, now() + interval '1 day', now(),
-      case when test then ${PROVIDER}::uuid end from made`;
-  await api.admin`analyze messages, message_states`;
+    insert into live_messages (seq, purge_on, tenant_id, account_id, due_at, status, priority, channel, test, pinned,
+      expires_at, updated_at)
+    select seq, purge_on, tenant_id, ${PROVIDER}, now(), 'queued', 1, 'sms', false, false, now() + interval '1 day', now()
+    from made where not test`;
+  await api.admin`analyze messages, live_messages, message_results`;
   const rows = await api.admin<{ id: string }[]>`
     select id from messages where tenant_id = ${of} and test order by enqueued_at desc`;
   rare = rows.map(({ id }) => id);
@@ -248,7 +253,7 @@ async function touched(
 ): Promise<{ messages: number; states: number }> {
   const [row] = await tx<{ messages: number; states: number }[]>`
     select coalesce(sum(n) filter (where relname like 'messages%'), 0)::int as messages,
-      coalesce(sum(n) filter (where relname like 'message_states%'), 0)::int as states
+      coalesce(sum(n) filter (where relname ~ '^(live_messages|message_results)'), 0)::int as states
     from (select relname, coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) as n from pg_stat_xact_all_tables
       where schemaname = 'despatch') t`;
   return row ?? { messages: 0, states: 0 };

@@ -1,5 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { LEAST, request, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
+import { NO_ACCOUNT } from '#core/domain/choose-account.ts';
+import { createMessageIds } from '#core/domain/message-id.ts';
+import { loadMessageIdKey } from '#core/store/message-places.ts';
+import {
+  LEAST,
+  request,
+  send,
+  startTestApi,
+  type ApiTenant,
+  type TestApi,
+  type TestKey,
+} from '#test/support/api.ts';
 import { seedProvider } from '#test/support/seed.ts';
 
 let api: TestApi;
@@ -16,7 +27,7 @@ const post = (body: unknown, headers?: Record<string, string>) => send(api.first
 
 async function stored(id: string) {
   const [row] = await api.admin`
-    select m.*, s.status, s.expires_at from messages m join message_states s using (id, purge_on) where m.id = ${id}`;
+    select m.*, s.status, s.expires_at from messages m join message_states s using (seq, purge_on) where m.id = ${id}`;
   return row as Record<string, unknown>;
 }
 
@@ -52,11 +63,38 @@ describe('the 202', () => {
       .toMatchObject({ lane: 'high', payload: expect.stringContaining(tenant.tenantId) });
   });
 
+  test('the id leads to where the message is stored', async () => {
+    const { body } = await post(LEAST.sms);
+    const messageIds = createMessageIds(await loadMessageIdKey(api.admin));
+    const [place] = await api.admin`
+      select seq::float8, purge_on::text as "purgeOn" from messages where id = ${body.id}`;
+    expect(messageIds.decode(body.id)).toEqual(place);
+  });
+
+  test('the message waits for the oldest account of its channel, for the one it names, or for none in test mode', async () => {
+    const fresh = await api.tenant();
+    const [oldest] = await api.admin<{ id: string }[]>`
+      select id from providers where tenant_id = ${fresh.tenantId} and channel = 'sms'`;
+    const younger = await seedProvider(api.admin, fresh.tenantId, { channel: 'sms' });
+    const testKey = await api.key(fresh.tenantId, { mode: 'test' });
+    const accountOf = async (key: TestKey, message: object) => {
+      const { body } = await send(api.first, key, message);
+      const [row] = await api.admin`
+        select account_id, pinned from live_messages join messages using (seq) where id = ${body.id}`;
+      return row;
+    };
+    const named = { ...LEAST.sms, providerId: younger };
+    expect(await accountOf(fresh.key, named)).toEqual({ account_id: younger, pinned: true });
+    expect(await accountOf(fresh.key, LEAST.sms)).toEqual({ account_id: oldest?.id, pinned: false });
+    expect(await accountOf(testKey, named)).toEqual({ account_id: NO_ACCOUNT, pinned: false });
+  });
+
   test('without NATS the message is accepted and its sweep is due at once', async () => {
     const offline = await api.instance({ natsIsConnected: false });
     const { status, body } = await send(offline, tenant.key, LEAST.sms);
     expect(status).toBe(202);
-    const [due] = await api.admin`select due_at <= now() as is_due from due where message_id = ${body.id}`;
+    const [due] = await api.admin`
+      select due_at <= now() as is_due from live_messages join messages using (seq) where id = ${body.id}`;
     expect(due?.['is_due']).toBe(true);
   });
 

@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createMessageIds } from '#core/domain/message-id.ts';
+import { loadMessageIdKey } from '#core/store/message-places.ts';
 import { get, LEAST, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
+import { plantAttempt, plantResult } from '#test/support/planted-messages.ts';
 
 let api: TestApi;
 beforeAll(async () => {
@@ -97,7 +100,7 @@ describe('the record', () => {
     'a message that is %s (final: %s) through %s has the finality %s',
     async (status, final, provider, finality) => {
       const tenant = await tenantWith(1);
-      await api.admin`update message_states set status = ${status}, final = ${final}, provider = ${provider} where id = ${tenant.ids[0] ?? ''}`;
+      await plantResult(api.admin, tenant.ids[0] ?? '', { status, final, provider });
       const { body } = await get(api.first, `/v1/messages/${tenant.ids[0]}`, tenant.key);
       expect(body).toMatchObject({ status, finality });
     },
@@ -106,8 +109,9 @@ describe('the record', () => {
   test('a failure, its attempts and its events are told', async () => {
     const tenant = await tenantWith(1);
     const [id] = tenant.ids as [string];
-    const [provider] =
-      await api.admin`select id from providers where tenant_id = ${tenant.tenantId} and channel = 'sms'`;
+    const [account] = await api.admin<{ id: string }[]>`
+      select id from providers where tenant_id = ${tenant.tenantId} and channel = 'sms'`;
+    const [providerId, provider] = [account?.id ?? '', 'simulator-sms'];
     const failure = {
       class: 'invalid_recipient',
       code: 'unknown_recipient',
@@ -115,24 +119,25 @@ describe('the record', () => {
       providerCode: '21211',
       providerMessage: 'Invalid',
     };
-    const [{ purge_on, tenant_id }] =
-      (await api.admin`select purge_on::text, tenant_id from messages where id = ${id}`) as unknown as [
-        Record<string, string>,
-      ];
-    await api.admin`update message_states set status = 'failed', final = true, attempt = 2, failure = ${api.admin.json(failure)},
-      provider_id = ${provider?.['id']}, provider = 'simulator-sms' where id = ${id}`;
+    await plantResult(api.admin, id, {
+      status: 'failed',
+      final: true,
+      attempt: 2,
+      failure,
+      providerId,
+      provider,
+    });
     for (const [number, outcome, status] of [
       [1, 'rejected_transient', 'deferred'],
       [2, 'rejected_permanent', 'failed'],
     ] as const) {
-      await api.admin`insert into attempt_log (id, message_id, purge_on, number, tenant_id, provider_id, provider, worker, outcome, failure, http_status, started_at, ended_at, message_status)
-        values (gen_random_uuid(), ${id}, ${purge_on ?? ''}, ${number}, ${tenant_id ?? ''}, ${provider?.['id']}, 'simulator-sms', 'w', ${outcome}, ${api.admin.json(failure)}, 400, now(), now(), ${status})`;
+      await plantAttempt(api.admin, id, { number, outcome, status, providerId, provider, failure });
     }
 
     expect((await get(api.first, `/v1/messages/${id}`, tenant.key)).body).toMatchObject({
       failure,
       attemptCount: 2,
-      route: [{ providerId: provider?.['id'], reason: 'oldest_available' }],
+      route: [{ providerId, reason: 'oldest_available' }],
     });
     const attempts = await get(api.first, `/v1/messages/${id}/attempts?limit=1`, tenant.key);
     expect(attempts.body.items).toMatchObject([
@@ -142,7 +147,7 @@ describe('the record', () => {
         httpStatus: 400,
         providerCode: '21211',
         providerMessage: 'Invalid',
-        providerId: provider?.['id'],
+        providerId,
       },
     ]);
     const older = await get(
@@ -168,9 +173,25 @@ describe('the record', () => {
     expect(rest.body.nextCursor).toBeNull();
   });
 
-  test("an unknown id, another tenant's and one that is no UUID are the same 404", async () => {
-    const [tenant, other] = [await tenantWith(0), await tenantWith(1)];
-    for (const id of [crypto.randomUUID(), other.ids[0], 'x', '%00', '1; drop table messages']) {
+  test("an unknown id, another tenant's and one that is no UUIDv4 are the same 404", async () => {
+    const [tenant, other] = [await tenantWith(1), await tenantWith(1)];
+    const messageIds = createMessageIds(await loadMessageIdKey(api.admin));
+    const place = messageIds.decode(tenant.ids[0] ?? '');
+    if (place === undefined) throw new Error('no id of ours');
+    const unknown = [
+      crypto.randomUUID(),
+      // Leads to a message that bears another id.
+      messageIds.encode(place),
+      messageIds.encode({ seq: 2 ** 50 - 1, purgeOn: '2102-06-26' }),
+      other.ids[0],
+      'b7e23ec2-9f0a-1b1c-8d2e-3f4a5b6c7d8e',
+      '00000000-0000-0000-0000-000000000000',
+      'ffffffff-ffff-ffff-ffff-ffffffffffff',
+      'x',
+      '%00',
+      '1; drop table messages',
+    ];
+    for (const id of unknown) {
       for (const path of ['', '/attempts', '/events']) {
         const reply = await get(
           api.first,
@@ -262,7 +283,7 @@ describe('the list', () => {
     });
     const providerId = crypto.randomUUID();
     await api.admin`update messages set enqueued_at = enqueued_at - interval '1 minute' where id = ${sms.id}`;
-    await api.admin`update message_states set status = 'sent', provider_id = ${providerId} where id = ${mail.id}`;
+    await plantResult(api.admin, mail.id, { status: 'sent', providerId });
     const found = async (query: string) =>
       idsOf((await get(api.first, `/v1/messages?${query}`, tenant.key)).body);
     const [before, after] = ['2000-01-01T00:00:00Z', '2100-01-01T00:00:00%2B02:00'];

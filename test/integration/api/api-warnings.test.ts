@@ -22,7 +22,7 @@ const asOwner = (method: string, url: string, body?: unknown, key?: string) =>
 
 async function stored(id: string) {
   const [row] = await api.admin`
-    select m.*, s.status, s.expires_at from messages m join message_states s using (id, purge_on) where m.id = ${id}`;
+    select m.*, s.status, s.expires_at from messages m join message_states s using (seq, purge_on) where m.id = ${id}`;
   return row as Record<string, unknown>;
 }
 
