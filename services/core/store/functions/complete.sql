@@ -44,7 +44,8 @@ begin
     select seq, purge_on, tenant_id, attempt, provider_id, provider, attempt_id, worker, started_at, outcome, outcome_reason,
       failure, http_status, provider_message_id, status, reason, failure_shown from ended
     union all
-    select * from put_off
+    select seq, purge_on, tenant_id, attempt, provider_id, provider, attempt_id, worker, started_at, outcome, outcome_reason,
+      failure, http_status, provider_message_id, status, reason, failure_shown from put_off
   ), logged as (
     insert into attempt_log (message_seq, purge_on, number, id, tenant_id, provider_id, provider, worker, outcome, reason,
       failure, http_status, provider_message_id, started_at, ended_at, message_status, message_reason, message_failure)
