@@ -5,7 +5,14 @@ import { createAcceptBatcher, type AcceptBatcherOptions } from './accept-batcher
 
 /** Its number is its name, which makes wake-ups easy to read. */
 const row = (id: string, tenant = `tenant of ${id}`) =>
-  ({ seq: id, id, tenant_id: tenant, account_id: 'a', priority: 1, traceparent: null }) as unknown as AcceptRow;
+  ({
+    seq: id,
+    id,
+    tenant_id: tenant,
+    account_id: 'a',
+    priority: 1,
+    traceparent: null,
+  }) as unknown as AcceptRow;
 const ACCEPTED: Verdict = { verdict: 'accepted', response: null, retryAfter: null, remaining: 1 };
 
 const idsOf = (payload: string): string[] => payload.split('\n').map((line) => line.split(' ')[0] ?? '');

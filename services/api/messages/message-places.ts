@@ -26,7 +26,12 @@ export type MessagePlacesDeps = {
 };
 
 /** Numbers in hand, and the database's clock as it was when they were asked for. */
-type Block = { nextSeq: number; readonly endSeq: number; readonly databaseTime: number; readonly askedAt: number };
+type Block = {
+  nextSeq: number;
+  readonly endSeq: number;
+  readonly databaseTime: number;
+  readonly askedAt: number;
+};
 
 /** Then a block is replaced in the background: the database's clock may have been set anew. */
 const FRESH_MS = 30_000;
@@ -40,7 +45,8 @@ export function createMessagePlaces(deps: MessagePlacesDeps): MessagePlaces {
   let reserving: Promise<void> | undefined;
 
   const ageOf = (block: Block): number => now() - block.askedAt;
-  const leftIn = (block: Block | undefined): number => (block === undefined ? 0 : block.endSeq - block.nextSeq);
+  const leftIn = (block: Block | undefined): number =>
+    block === undefined ? 0 : block.endSeq - block.nextSeq;
 
   /** One reservation at a time, however many wait for it. */
   function refill(): Promise<void> {
@@ -59,11 +65,15 @@ export function createMessagePlaces(deps: MessagePlacesDeps): MessagePlaces {
 
   /** The block to take from, if there is one; sees to the next in good time. */
   function usableBlock(): Block | undefined {
-    if (spare !== undefined && (current === undefined || leftIn(current) === 0 || ageOf(current) > FRESH_MS)) {
+    if (
+      spare !== undefined &&
+      (current === undefined || leftIn(current) === 0 || ageOf(current) > FRESH_MS)
+    ) {
       current = spare;
       spare = undefined;
     }
-    const block = current !== undefined && leftIn(current) > 0 && ageOf(current) < USABLE_MS ? current : undefined;
+    const block =
+      current !== undefined && leftIn(current) > 0 && ageOf(current) < USABLE_MS ? current : undefined;
     if (block === undefined) return undefined;
     const isRunningOut = leftIn(block) <= SEQS_PER_BLOCK / 2 || ageOf(block) > FRESH_MS;
     // Whoever finds nothing left asks again, and is told what is the matter.

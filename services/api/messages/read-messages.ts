@@ -205,7 +205,9 @@ function readsBelow(
         const stored = await listEvents(tenantId, tx, key, { before, most: limit + 1 });
         return [...stored, queuedEvent(key)];
       });
-      return { body: pageFrom(rows, limit, toEvent, ({ event_seq }) => cursors.seal(scope, String(event_seq))) };
+      return {
+        body: pageFrom(rows, limit, toEvent, ({ event_seq }) => cursors.seal(scope, String(event_seq))),
+      };
     },
   });
 
