@@ -15,7 +15,7 @@ export async function purgeTenant(
     update tenants set owner_uid = ${uid} where id = ${id} returning slug`;
   if (tenant === undefined) return;
   const { slug } = tenant;
-  await sql`update message_states set lease_until = '-infinity' where tenant_id = ${id} and status = 'sending'`;
+  await sql`update live_messages set lease_until = '-infinity' where tenant_id = ${id} and status = 'sending'`;
   await sql`select begin_purge(${slug}, ${uid})`;
   for (;;) {
     const [row] = await sql<

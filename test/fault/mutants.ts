@@ -12,8 +12,7 @@ export type FaultMutant = {
   readonly tree: number;
 };
 
-const ACCEPT = 'services/core/store/migrations/0002_accept.sql';
-const DELIVERY = 'services/core/store/migrations/0003_delivery.sql';
+const FUNCTIONS = 'services/core/store/functions';
 
 export const MUTANTS: readonly FaultMutant[] = [
   {
@@ -24,7 +23,7 @@ export const MUTANTS: readonly FaultMutant[] = [
         find: 'const settled = await batch.add(row);',
         replace: `void batch.add(row).catch(() => {});
         const settled: Settled = {
-          verdict: { verdict: 'accepted', response: null, retryAfter: null, remaining: 1, purgeOn: '' },
+          verdict: { verdict: 'accepted', response: null, retryAfter: null, remaining: 1 },
         };`,
       },
     ],
@@ -49,9 +48,19 @@ export const MUTANTS: readonly FaultMutant[] = [
     name: 'a claim without compare-and-set',
     patches: [
       {
-        file: DELIVERY,
-        find: "array(select c from unnest(lock_candidates(ids, purges)) c where c.status in ('queued', 'deferred')),",
-        replace: 'array(select c from unnest(lock_candidates(ids, purges)) c),',
+        file: `${FUNCTIONS}/claim.sql`,
+        find: "l.status in ('queued', 'deferred')",
+        replace: 'true',
+      },
+      {
+        file: `${FUNCTIONS}/claim_due.sql`,
+        find: "and l.status in ('queued', 'deferred')",
+        replace: '',
+      },
+      {
+        file: `${FUNCTIONS}/claim_due.sql`,
+        find: "where l.status in ('queued', 'deferred')",
+        replace: '',
       },
     ],
     fault: 'stop-worker-over-sweep',
@@ -63,8 +72,8 @@ export const MUTANTS: readonly FaultMutant[] = [
     patches: [
       {
         file: 'services/worker/claim/sweep.ts',
-        find: 'of await store.dueTenants()',
-        replace: 'of (await store.dueTenants()).slice(0, 0)',
+        find: 'await store.dueLanes()',
+        replace: '(await store.dueLanes()).slice(0, 0)',
       },
     ],
     fault: 'nats-store-lost',
@@ -87,7 +96,11 @@ export const MUTANTS: readonly FaultMutant[] = [
   {
     name: 'a quota that is read and then written',
     patches: [
-      { file: ACCEPT, find: 'order by x.tenant_id for update of x', replace: 'order by x.tenant_id' },
+      {
+        file: `${FUNCTIONS}/accept.sql`,
+        find: 'order by x.tenant_id for update of x',
+        replace: 'order by x.tenant_id',
+      },
     ],
     fault: 'key-revoked',
     expected: 'quota',

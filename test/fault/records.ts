@@ -27,18 +27,19 @@ const AT_ONCE = 2_000;
 /** All messages that the load sent, a few thousand at a time. */
 export async function eachRecord(sql: Sql, visit: (record: MessageRecord) => void): Promise<void> {
   const rows = sql<MessageRecord[]>`
-    select m.id, m.tenant_id as "tenantId", m.external_id as token, s.status, s.reason,
-      s.status = 'deferred' and s.next_attempt_at > now() as "isTimed", s.failure,
-      s.duplicate_risk as "duplicateRisk", m.delivery_guarantee as guarantee,
+    select m.id, m.tenant_id as "tenantId", m.external_id as token, coalesce(s.status, 'nowhere') as status, s.reason,
+      coalesce(s.status = 'deferred' and s.next_attempt_at > now(), false) as "isTimed", s.failure,
+      coalesce(s.duplicate_risk, false) as "duplicateRisk", m.delivery_guarantee as guarantee,
       coalesce(a.numbers, '{}') as attempts, coalesce(a.outcomes, '{}') as outcomes, coalesce(e.types, '{}') as events
     from messages m
-    join message_states s using (id, purge_on)
+    -- One row: a message that has none is lost, and one that has two is there twice.
+    left join message_states s on s.seq = m.seq and s.purge_on = m.purge_on
     left join lateral (
       select array_agg(x.number order by x.number) as numbers, array_agg(x.outcome order by x.number) as outcomes
-      from attempts x where x.message_id = m.id and x.purge_on = m.purge_on) a on true
+      from attempts x where x.message_seq = m.seq and x.purge_on = m.purge_on) a on true
     left join lateral (
-      select array_agg(substr(x.type, 9) order by x.seq) filter (where x.applied) as types
-      from events x where x.message_id = m.id and x.purge_on = m.purge_on) e on true
+      select array_agg(substr(x.type, 9) order by x.event_seq) filter (where x.applied) as types
+      from events x where x.message_seq = m.seq and x.purge_on = m.purge_on) e on true
     where m.external_id is not null`.cursor(AT_ONCE);
   for await (const batch of rows) for (const record of batch) visit(record);
 }
@@ -57,10 +58,10 @@ const OVERDUE = '10 seconds';
 export async function unfinished(sql: Sql): Promise<Unfinished> {
   const [row] = await sql<Unfinished[]>`
     select count(*)::int as open,
-      count(*) filter (where s.status = 'deferred' and s.next_attempt_at > now())::int as waiting,
-      count(*) filter (where d.seq is null or d.due_at < now() - ${OVERDUE}::interval)::int as overdue
-    from message_states s left join due d using (seq)
-    where s.status in ('queued', 'sending', 'deferred', 'held', 'scheduled')`;
+      count(*) filter (where status = 'deferred' and next_attempt_at > now())::int as waiting,
+      count(*) filter (where case status when 'sending' then lease_until else due_at end
+        < now() - ${OVERDUE}::interval)::int as overdue
+    from live_messages`;
   return row ?? { open: 0, waiting: 0, overdue: 0 };
 }
 

@@ -480,8 +480,7 @@ describe('deletion with Purge', () => {
     expect(Object.keys(await leftovers(id))).toEqual(
       expect.arrayContaining([
         'messages',
-        'message_states',
-        'due',
+        'live_messages',
         'idempotency_keys',
         'providers',
         'api_keys',
@@ -508,17 +507,16 @@ describe('deletion with Purge', () => {
 
   test('waits for a call under way, and refuses what comes meanwhile', async () => {
     const { key, id, tenant } = await full();
-    const [message] = await s.admin<{ id: string; purge_on: string }[]>`
-      select id, purge_on::text as purge_on from messages where tenant_id = ${id} limit 1`;
+    const [account] = await s.admin<{ id: string }[]>`select id from providers where tenant_id = ${id}`;
     const claimed = await s.worker`
-      select id, attempt, purge_on::text, seq from claim(array[${message?.id ?? ''}::uuid], array[${message?.purge_on ?? ''}::date], 'w', 60000, '{}')`;
+      select seq from claim_due(${id}, ${account?.id ?? ''}, 1, 60000, 'w', 60000)`;
     expect(claimed).toHaveLength(1);
     s.remove(key);
     await s.reconcile(key);
     expect(condition(key, 'Ready')).toMatchObject({ status: 'False', reason: 'Purging' });
     expect((await leftovers(id))['messages']).toBe(1);
     expect((await acceptBatch(s.api, [acceptRow(tenant)]))[0]?.verdict).toBe('suspended');
-    await s.admin`update message_states set lease_until = now() - interval '1 second' where id = ${message?.id ?? ''}`;
+    await s.admin`update live_messages set lease_until = now() - interval '1 second' where tenant_id = ${id}`;
     await s.reconcile(key);
     expect(await leftovers(id)).toEqual({});
   });

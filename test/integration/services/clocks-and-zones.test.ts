@@ -203,22 +203,24 @@ describe('a clock that ran ahead and came back', () => {
       values (${providerId}, extract(epoch from clock_timestamp())::bigint + ${HOURS}, 1)`;
     await acceptBatch(b.api, [acceptRow(tenant)], 0);
     const claim = async () =>
-      (await b.store.claimDue(tenant.tenantId, 10, 0, { worker: 'w', leaseMs: 60_000, blocked: [] })).messages
-        .length;
+      (await b.worker`select seq from claim_due(${tenant.tenantId}, ${providerId}, 10, 0, 'w', 60000)`).length;
     expect(await claim()).toBe(0);
     await expect.poll(claim, { timeout: 5_000, interval: 100 }).toBe(1);
   });
 
-  test('of an api decides nothing about how long a message is kept', async () => {
+  test('of an api makes no message go too early: a day that is not the database’s own is refused', async () => {
     const tenant = await seedTenant(b.admin);
-    const rows = [-400, 400].map((days) =>
-      acceptRow(tenant, {
-        enqueued_at: new Date(Date.now() + days * 86_400_000).toISOString(),
-        retention_days: 7,
-      }),
-    );
-    const [expected] = await b.admin<{ day: string }[]>`select purge_day(now(), 7) as day`;
-    const days = (await acceptBatch(b.api, rows)).map(({ purge_on }) => purge_on);
-    expect(days).toEqual([expected?.day, expected?.day]);
+    const [day] = await b.admin<{ due: string; early: string }[]>`
+      select purge_day(now(), 7) as due, purge_day(now(), 7) - 14 as early`;
+    const send = (days: number, purgeOn: string | undefined) => {
+      const at = new Date(Date.now() + days * 86_400_000).toISOString();
+      return acceptBatch(b.api, [
+        acceptRow(tenant, { enqueued_at: at, purge_on: purgeOn, retention_days: 7 }),
+      ]);
+    };
+    for (const days of [-400, 400]) {
+      expect(await send(days, day?.due)).toMatchObject([{ verdict: 'accepted' }]);
+      await expect(send(days, day?.early)).rejects.toMatchObject({ code: 'DS001' });
+    }
   });
 });

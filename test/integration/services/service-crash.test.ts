@@ -62,7 +62,7 @@ async function rowsOf(tenant: StackTenant): Promise<Row[]> {
   return stack.admin<Row[]>`
     select m.id, m.content ->> 'body' as text, s.status, s.duplicate_risk as "duplicateRisk",
       m.delivery_guarantee as guarantee
-    from messages m join message_states s using (id, purge_on) where m.tenant_id = ${tenant.id}`;
+    from messages m join message_states s using (seq, purge_on) where m.tenant_id = ${tenant.id}`;
 }
 
 async function openAttempts(worker?: string): Promise<number> {

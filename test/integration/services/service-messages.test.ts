@@ -148,7 +148,7 @@ describe('a message', () => {
       });
       expect(attempts.body.items).toMatchObject([{ number: 1, outcome: 'accepted' }]);
       const [worked] = await stack.admin<{ worker: string }[]>`
-        select worker from attempts where message_id = ${id}`;
+        select a.worker from attempts a join messages m on m.seq = a.message_seq where m.id = ${id}`;
       expect(worked?.worker).toMatch(/^worker-[12]:/);
     },
   );

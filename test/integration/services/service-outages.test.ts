@@ -118,7 +118,7 @@ test('a NATS that comes back with nothing in its store wakes the workers again',
     const [id = ''] = await expectAccepted(tenant, 1);
     const find = () => stack.admin<{ ms: number }[]>`
       select extract(epoch from a.started_at - m.enqueued_at)::float8 * 1000 as ms
-      from attempts a join messages m on m.id = a.message_id where m.id = ${id}`;
+      from attempts a join messages m on m.seq = a.message_seq where m.id = ${id}`;
     await expect.poll(find, SOON).toHaveLength(1);
     return (await find())[0]?.ms ?? Number.POSITIVE_INFINITY;
   };
@@ -162,7 +162,7 @@ test('a Postgres that crashes under load costs answers of 503 but no message tha
   await expect.poll(async () => Object.keys(await stack.states(tenant.id))).toEqual(['sent']);
   const rows = await stack.admin<{ id: string; text: string; risk: boolean }[]>`
     select m.id, m.content ->> 'body' as text, s.duplicate_risk as risk
-    from messages m join message_states s using (id, purge_on) where m.tenant_id = ${tenant.id}`;
+    from messages m join message_states s using (seq, purge_on) where m.tenant_id = ${tenant.id}`;
   const stored = new Set(rows.map(({ id }) => id));
   expect([...load.acknowledged.keys()].filter((id) => !stored.has(id))).toEqual([]);
   expect(await stack.states(tenant.id)).toEqual({ sent: rows.length });
@@ -196,13 +196,15 @@ test('a sealed Vault stops no tenant whose credentials are cached, keeps the mes
   await expect.poll(async () => Object.keys(await stack.states(cached.id)), SOON).toEqual(['sent']);
   const attempts = () =>
     stack.admin<{ outcome: string; reason: string }[]>`
-      select outcome, reason from attempts where message_id = ${waiting} and outcome <> 'started'`;
+      select a.outcome, a.reason from attempts a join messages m on m.seq = a.message_seq
+      where m.id = ${waiting} and a.outcome <> 'started'`;
   await expect.poll(async () => (await attempts()).length, SOON).toBeGreaterThan(1);
   for (const attempt of await attempts()) {
     expect(attempt).toEqual({ outcome: 'not_started', reason: 'credentials_unavailable' });
   }
   const [state] = await stack.admin`
-    select retries, ambiguous, provider_waits, duplicate_risk from message_states where id = ${waiting}`;
+    select retries, ambiguous, provider_waits, duplicate_risk
+    from live_messages join messages m using (seq, purge_on) where m.id = ${waiting}`;
   expect(state).toEqual({ retries: 0, ambiguous: 0, provider_waits: 0, duplicate_risk: false });
 
   const { body: accounts } = await admin(cached, 'GET', 'providers');
