@@ -9,12 +9,15 @@ import { openPostgres } from '#core/platform/postgres/postgres.ts';
 import { deriveSubkeys } from '#core/domain/subkeys.ts';
 import type { AcceptRow, Verdict } from '#core/store/acceptance.ts';
 import { directoryStore } from '#core/store/directory.ts';
+import { loadMessageIdKey, reserveMessageSeqs } from '#core/store/message-places.ts';
 import { buildApp } from '../../../services/api/app.ts';
 import { createAuthentication } from '../../../services/api/auth/authenticate.ts';
 import { createTokenVerifier } from '../../../services/api/auth/bearer.ts';
 import { createCallerLookup } from '../../../services/api/auth/caller-lookup.ts';
 import { apiConfig } from '../../../services/api/config.ts';
 import { createRateMemory } from '../../../services/api/auth/rate-memory.ts';
+import { createMessageIdLoader } from '../../../services/api/messages/message-id-loader.ts';
+import { createMessagePlaces } from '../../../services/api/messages/message-places.ts';
 import { sendMessageRoute } from '../../../services/api/messages/send-message.ts';
 import { createServiceKeys } from '../../../services/api/auth/service-keys.ts';
 import { acceptOne } from '../stack/layout.ts';
@@ -46,8 +49,8 @@ const { authenticate } = createAuthentication({
 async function accept(row: AcceptRow): Promise<Verdict> {
   const verdict = await owner.sql.begin((tx) => acceptOne(tx, row));
   if (verdict.verdict === 'accepted') {
-    const { id, tenant_id: tenantId } = row;
-    const payload = encodeWakes([{ id, purgeOn: verdict.purgeOn, tenantId }]);
+    const { id, seq, tenant_id: tenantId, account_id: accountId } = row;
+    const payload = encodeWakes([{ seq, tenantId, accountId }]);
     void nats.publishWakes([{ lane: LANES[row.priority], id, payload }]);
   }
   return verdict;
@@ -65,6 +68,10 @@ const app = await buildApp(
   [
     sendMessageRoute({
       sql,
+      places: createMessagePlaces({
+        reserve: () => reserveMessageSeqs(sql),
+        loadIds: createMessageIdLoader(() => loadMessageIdKey(sql)),
+      }),
       batcher: { accept, drain: async () => {} },
       // The contestant sends nothing that is large.
       contents: { takeApart: (row) => Promise.resolve(row), forget: () => Promise.resolve() },

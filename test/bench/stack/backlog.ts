@@ -1,9 +1,9 @@
-import { randomUUID } from 'node:crypto';
 import { chunks } from '#core/domain/chunks.ts';
 import { PLANS } from '#core/domain/plan.ts';
 import { encodeWakes, WAKES_PER_MESSAGE_MAX } from '#core/domain/wake.ts';
 import { acceptMessages, type AcceptRow } from '#core/store/acceptance.ts';
 import { messageText } from '../load/request-text.ts';
+import { placeMessages, type Placed } from './layout.ts';
 import type { BenchTenant } from './seed.ts';
 import type { World } from './stack.ts';
 
@@ -18,14 +18,16 @@ export async function fillBacklog(
   firstNumber = 0,
 ): Promise<void> {
   for (let from = 0; from < messages; from += AT_ONCE) {
-    const rows = Array.from({ length: Math.min(AT_ONCE, messages - from) }, (_, i) =>
-      row(tenants[(from + i) % tenants.length] as BenchTenant, firstNumber + from + i),
+    const now = Date.now();
+    const times = Array.from({ length: Math.min(AT_ONCE, messages - from) }, () => now);
+    const rows = (await placeMessages(world.admin, times)).map((placed, i) =>
+      row(tenants[(from + i) % tenants.length] as BenchTenant, placed, firstNumber + from + i),
     );
     const verdicts = await acceptMessages(world.admin, rows, 5_000, 60_000);
-    const wakes = rows.map(({ id, tenant_id: tenantId }, i) => {
+    const wakes = rows.map(({ id, seq, tenant_id: tenantId, account_id: accountId }, i) => {
       const verdict = verdicts[i];
       if (verdict?.verdict !== 'accepted') throw new Error(`the backlog was refused: ${verdict?.verdict}`);
-      return { id, purgeOn: verdict.purgeOn, tenantId };
+      return { id, seq, tenantId, accountId };
     });
     const { failed } = await world.nats.publishWakes(
       chunks(wakes, WAKES_PER_MESSAGE_MAX).map((group) => ({
@@ -38,12 +40,17 @@ export async function fillBacklog(
   }
 }
 
-function row({ tenantId, apiKeyId }: BenchTenant, n: number): AcceptRow {
-  const id = randomUUID();
+function row(
+  { tenantId, apiKeyId, providerId }: BenchTenant,
+  { seq, purgeOn, id }: Placed,
+  n: number,
+): AcceptRow {
   const now = Date.now();
   const { to, body, externalId } = messageText(n);
   const { messagesPerDay, backlogMax, retentionDays } = PLANS.enterprise;
   return {
+    seq,
+    purge_on: purgeOn,
     id,
     tenant_id: tenantId,
     api_key_id: apiKeyId,
@@ -56,6 +63,7 @@ function row({ tenantId, apiKeyId }: BenchTenant, n: number): AcceptRow {
     category: 'transactional',
     priority: 1,
     test: false,
+    account_id: providerId,
     pinned_provider_id: null,
     segments: 1,
     encoding: 'GSM-7',

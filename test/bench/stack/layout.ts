@@ -1,7 +1,11 @@
 // What the bench knows of the delivery tables: to fill them, to count in them, and to write to them one by one.
 import { randomUUID } from 'node:crypto';
+import type { MessageId } from '#core/domain/ids.ts';
+import { createMessageIds, type MessagePlace } from '#core/domain/message-id.ts';
+import { purgeDay } from '#core/domain/purge-day.ts';
 import type { Json, Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import type { AcceptRow, Verdict } from '#core/store/acceptance.ts';
+import { loadMessageIdKey, SEQS_PER_BLOCK } from '#core/store/message-places.ts';
 
 // Counting ---------------------------------------------------------------------------------------------------------
 
@@ -27,13 +31,15 @@ export type StoredMessage = {
 
 /** Messages of all ages, or, with `oldest`, of the oldest tenth. */
 export async function sampleMessages(sql: Sql, count: number, oldest: boolean): Promise<StoredMessage[]> {
-  const [sequence] = await sql<{ last: number }[]>`select last_value as last from message_seq`;
-  const last = sequence?.last ?? 1;
+  const [bounds] = await sql<{ first: number; last: number }[]>`
+    select min(seq) as first, max(seq) as last from messages`;
+  const { first, last } = { first: 0, last: 0, ...bounds };
   // Forty times as many as are wanted, drawn by pages: reading all would take longer than the measurement.
-  const percent = Math.min(100, (count * 40 * 100) / last);
+  const percent = Math.min(100, (count * 40 * 100) / (last - first + 1));
+  const until = oldest ? first + (last - first) / 10 : last;
   const rows = await sql<{ id: string; tenant_id: string; enqueued_at: Date; seq: number }[]>`
     select id, tenant_id, enqueued_at, seq from messages tablesample system (${percent}::float8)
-    where seq <= ${Math.ceil(oldest ? last / 10 : last)} order by random() limit ${count}`;
+    where seq <= ${Math.ceil(until)} order by random() limit ${count}`;
   return rows.map((row) => ({
     id: row.id,
     tenantId: row.tenant_id,
@@ -51,65 +57,85 @@ export type PreloadOptions = {
   readonly messages: number;
 };
 
-const PRELOAD_AT_ONCE = 100_000;
+const PRELOAD_AT_ONCE = 100 * SEQS_PER_BLOCK;
 const PRELOAD_DAYS = 30;
+const RETENTION_DAYS = 90;
+const DAY_MS = 86_400_000;
+
+export type Placed = MessagePlace & { readonly id: MessageId };
+
+/** Places and ids as the api gives them, for messages accepted at these times (milliseconds since the epoch), in their order. */
+export async function placeMessages(sql: Sql, times: readonly number[]): Promise<Placed[]> {
+  const ids = createMessageIds(await loadMessageIdKey(sql));
+  const blocks = await sql<{ first: number }[]>`
+    select (reserve_message_seqs()).first_seq as first
+    from generate_series(1, ${Math.ceil(times.length / SEQS_PER_BLOCK)}::int) order by 1`;
+  return times.map((at, i) => {
+    const first = blocks[Math.floor(i / SEQS_PER_BLOCK)]?.first ?? 0;
+    const place = { seq: first + (i % SEQS_PER_BLOCK), purgeOn: purgeDay(at, RETENTION_DAYS) };
+    return { ...place, id: ids.encode(place) };
+  });
+}
 
 /** A history: delivered messages of the past month with attempt and events, and one in a hundred waiting for a retry. */
 export async function preloadMessages(sql: Sql, options: PreloadOptions): Promise<void> {
   const { tenantIds, cumulativeShares, messages } = options;
-  const stepSeconds = (PRELOAD_DAYS * 86_400) / messages;
+  const begin = Date.now() - PRELOAD_DAYS * DAY_MS;
+  const stepMs = (PRELOAD_DAYS * DAY_MS) / messages;
   for (let from = 0; from < messages; from += PRELOAD_AT_ONCE) {
-    const until = Math.min(messages, from + PRELOAD_AT_ONCE);
+    const count = Math.min(PRELOAD_AT_ONCE, messages - from);
+    const times = Array.from({ length: count }, (_, i) => begin + (from + i) * stepMs);
+    const placed = await placeMessages(sql, times);
     await sql`
       with fresh as materialized (
-        select n, gen_random_uuid() as id, (${[...tenantIds]}::uuid[])[1 + width_bucket(random(), ${[...cumulativeShares]}::float8[])] as tenant,
-          now() - make_interval(secs => (${messages} - n) * ${stepSeconds}::float8) as at, n % 100 = 0 as waits
-        from generate_series(${from}::bigint, ${until - 1}::bigint) n
+        select p.seq, p.purge_on, p.id, p.at, ${from}::bigint + p.i - 1 as n, (${from}::bigint + p.i - 1) % 100 = 0 as waits,
+          (${[...tenantIds]}::uuid[])[1 + width_bucket(random(), ${[...cumulativeShares]}::float8[])] as tenant
+        from unnest(${placed.map(({ seq }) => seq)}::bigint[], ${placed.map(({ purgeOn }) => purgeOn)}::date[],
+          ${placed.map(({ id }) => id)}::uuid[], ${times.map((at) => new Date(at).toISOString())}::timestamptz[])
+          with ordinality as p (seq, purge_on, id, at, i)
       ), stored as (
-        insert into messages (id, purge_on, tenant_id, channel, recipient, address, content, external_id, category,
+        insert into messages (seq, purge_on, id, tenant_id, channel, recipient, address, content, external_id, category,
           priority, test, segments, encoding, delivery_guarantee, content_retention, metadata, tags, enqueued_at)
-        select id, purge_day(at, 90), tenant, 'sms', '+15550000000', '+15550000000',
+        select seq, purge_on, id, tenant, 'sms', '+15550000000', '+15550000000',
           jsonb_build_object('body', 'm' || n || ' Your parcel is on its way and will reach you between nine and noon.'),
           'order-' || n, 'transactional', 1, false, 1, 'GSM-7', 'at_least_once', 'retain',
           jsonb_build_object('order', n::text), array['parcel'], at
-        from fresh order by n
-        returning id, purge_on, tenant_id, seq, enqueued_at
-      ), full_rows as materialized (
-        select s.*, f.waits from stored s join fresh f on f.id = s.id
-      ), states as (
-        insert into message_states (id, purge_on, tenant_id, seq, status, attempt, provider, provider_message_id,
-          next_attempt_at, expires_at, final, sent_at, delivered_at, completed_at, updated_at)
-        select id, purge_on, tenant_id, seq, case when waits then 'deferred' else 'delivered' end, 1, 'twilio',
-          case when not waits then 'SM' || id end, case when waits then now() + interval '1 day' end,
-          now() + interval '2 days', not waits, case when not waits then enqueued_at end,
-          case when not waits then enqueued_at end, case when not waits then enqueued_at end, enqueued_at
-        from full_rows order by seq
+        from fresh order by seq
+      ), live as (
+        insert into live_messages (seq, purge_on, tenant_id, account_id, due_at, status, priority, channel, test, pinned,
+          segments, attempt, retries, provider, next_attempt_at, expires_at, updated_at)
+        select f.seq, f.purge_on, f.tenant, p.id, now() + interval '1 day', 'deferred', 1, 'sms', false, false, 1, 1, 1,
+          'twilio', now() + interval '1 day', now() + interval '2 days', f.at
+        from fresh f join providers p on p.tenant_id = f.tenant where f.waits order by f.seq
+      ), results as (
+        insert into message_results (seq, purge_on, tenant_id, status, attempt, duplicate_risk, provider_id, provider,
+          provider_message_id, final, expires_at, sent_at, delivered_at, completed_at, updated_at)
+        select f.seq, f.purge_on, f.tenant, 'delivered', 1, false, p.id, 'twilio', 'SM' || f.id, true,
+          f.at + interval '2 days', f.at, f.at, f.at, f.at
+        from fresh f join providers p on p.tenant_id = f.tenant where not f.waits order by f.seq
       ), tried as (
-        insert into attempt_log (id, message_id, purge_on, number, tenant_id, provider, worker, outcome, http_status,
-          started_at, ended_at, message_status)
-        select gen_random_uuid(), id, purge_on, 1, tenant_id, 'twilio', 'bench',
+        insert into attempt_log (message_seq, purge_on, number, id, tenant_id, provider_id, provider, worker, outcome,
+          http_status, started_at, ended_at, message_status)
+        select f.seq, f.purge_on, 1, gen_random_uuid(), f.tenant, p.id, 'twilio', 'bench',
           case when waits then 'rejected_transient' else 'accepted' end, case when waits then 503 else 201 end,
-          enqueued_at, enqueued_at, case when waits then 'deferred' else 'sent' end
-        from full_rows order by seq
+          f.at, f.at, case when waits then 'deferred' else 'sent' end
+        from fresh f join providers p on p.tenant_id = f.tenant order by f.seq
       ), logged as (
-        insert into event_log (message_id, purge_on, tenant_id, type, source, at)
-        select id, purge_on, tenant_id, 'message.delivered', 'receipt', enqueued_at from full_rows where not waits order by seq
-      ), timers as (
-        insert into due (seq, message_id, purge_on, tenant_id, due_at)
-        select seq, id, purge_on, tenant_id, now() + interval '1 day' from full_rows where waits
+        insert into event_log (message_seq, purge_on, tenant_id, type, source, at)
+        select seq, purge_on, tenant, 'message.delivered', 'receipt', at from fresh where not waits order by seq
       ), used as (
-        insert into tenant_usage as u (tenant_id, accepted) select tenant_id, count(*) from full_rows group by 1 order by 1
+        insert into tenant_usage as u (tenant_id, accepted) select tenant, count(*) from fresh group by 1 order by 1
         on conflict (tenant_id) do update set accepted = u.accepted + excluded.accepted
       )
       insert into tenant_progress as p (tenant_id, finished)
-      select tenant_id, count(*) from full_rows where not waits group by 1 order by 1
+      select tenant, count(*) from fresh where not waits group by 1 order by 1
       on conflict (tenant_id) do update set finished = p.finished + excluded.finished`;
   }
 }
 
 /** What a database looks like that has been in use for a while. */
 export async function settleTables(sql: Sql): Promise<void> {
-  await sql`vacuum (analyze) messages, message_states, attempt_log, event_log, due, tenant_usage, tenant_progress`;
+  await sql`vacuum (analyze) messages, live_messages, message_results, attempt_log, event_log, tenant_usage, tenant_progress`;
   await sql`checkpoint`;
 }
 
@@ -126,7 +152,6 @@ export async function acceptOne(tx: TransactionSql, row: AcceptRow): Promise<Ver
     response,
     retryAfter,
     remaining: 0,
-    purgeOn: '',
   });
   const { scope, fingerprint } = row;
   if (scope !== null && fingerprint !== null) {
@@ -146,32 +171,30 @@ export async function acceptOne(tx: TransactionSql, row: AcceptRow): Promise<Ver
       and accepted - coalesce((select finished from tenant_progress p where p.tenant_id = u.tenant_id), 0) < ${row.backlog_max}
     returning 1`;
   if (usage === undefined) return refuse('daily_limit_reached', 1);
-  const [stored] = await tx<{ seq: number; purge_on: string }[]>`
-    insert into messages (id, purge_on, tenant_id, api_key_id, channel, recipient, address, sender, content, external_id,
-      category, priority, test, pinned_provider_id, segments, encoding, delivery_guarantee, content_retention, metadata,
-      tags, traceparent, request_id, enqueued_at)
-    values (${row.id}, purge_day(${row.enqueued_at}, ${row.retention_days}), ${row.tenant_id}, ${row.api_key_id},
-      ${row.channel}, ${row.recipient}, ${row.address}, ${row.sender}, ${tx.json(row.content as Json)}, ${row.external_id},
+  await tx`
+    insert into messages (seq, purge_on, id, tenant_id, api_key_id, channel, recipient, address, sender, content,
+      external_id, category, priority, test, pinned_provider_id, segments, encoding, delivery_guarantee,
+      content_retention, metadata, tags, traceparent, request_id, enqueued_at)
+    values (${row.seq}, ${row.purge_on}, ${row.id}, ${row.tenant_id}, ${row.api_key_id}, ${row.channel},
+      ${row.recipient}, ${row.address}, ${row.sender}, ${tx.json(row.content as Json)}, ${row.external_id},
       ${row.category}, ${row.priority}, ${row.test}, ${row.pinned_provider_id}, ${row.segments}, ${row.encoding},
       ${row.delivery_guarantee}, ${row.content_retention}, ${tx.json(row.metadata as Json)}, ${row.tags as string[] | null},
-      ${row.traceparent}, ${row.request_id}, ${row.enqueued_at})
-    returning seq, purge_on`;
-  if (stored === undefined) throw new Error('the message was not stored');
-  await tx`insert into message_states (id, purge_on, tenant_id, seq, status, expires_at, updated_at)
-    values (${row.id}, ${stored.purge_on}, ${row.tenant_id}, ${stored.seq}, 'queued',
+      ${row.traceparent}, ${row.request_id}, ${row.enqueued_at})`;
+  await tx`
+    insert into live_messages (seq, purge_on, tenant_id, account_id, due_at, status, priority, channel, test, pinned,
+      segments, expires_at, updated_at)
+    values (${row.seq}, ${row.purge_on}, ${row.tenant_id}, ${row.account_id}, now() + interval '5 seconds', 'queued',
+      ${row.priority}, ${row.channel}, ${row.test}, ${row.pinned_provider_id !== null}, ${row.segments},
       coalesce(now() + make_interval(secs => ${row.lifetime_ms ?? null}::float8 / 1000), ${row.expires_at}), ${row.enqueued_at})`;
-  await tx`insert into due (seq, message_id, purge_on, tenant_id, due_at)
-    values (${stored.seq}, ${row.id}, ${stored.purge_on}, ${row.tenant_id}, now() + interval '5 seconds')`;
   if (scope !== null) {
     await tx`select store_idempotent_response(array[decode(${scope}, 'hex')], array[202::smallint],
-      array[${tx.json(row.response as Json)}::jsonb], array[null::bytea])`;
+      array[${tx.json(row.response as Json)}::json], array[null::bytea])`;
   }
   return {
     verdict: 'accepted',
     response: row.response,
     retryAfter: null,
     remaining: rate.remaining,
-    purgeOn: stored.purge_on,
   };
 }
 
@@ -183,7 +206,9 @@ export type PlainMessage = { readonly to: string; readonly body: string; readonl
 export async function createPlainTable(sql: Sql): Promise<void> {
   await sql`create schema bench`;
   await sql`create table bench.messages (like despatch.messages including defaults)`;
-  await sql`alter table bench.messages add primary key (id), add column status text not null default 'queued'`;
+  await sql`create sequence bench.message_seq`;
+  await sql`alter table bench.messages add primary key (id), add column status text not null default 'queued',
+    alter seq set default nextval('bench.message_seq')`;
   await sql`create index on bench.messages (tenant_id, enqueued_at desc, seq desc)`;
   await sql`create index on bench.messages (tenant_id, external_id)`;
 }

@@ -13,12 +13,13 @@ export type BenchTenant = {
   readonly apiKeyId: string;
   /** The key's whole text. */
   readonly key: string;
+  /** Its one account, for sms. */
+  readonly providerId: string;
 };
 
 type TenantRecord = BenchTenant & {
   readonly keyId: string;
   readonly secretHash: string;
-  readonly providerId: string;
   readonly ciphertext: string;
 };
 

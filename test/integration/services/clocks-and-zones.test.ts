@@ -203,7 +203,8 @@ describe('a clock that ran ahead and came back', () => {
       values (${providerId}, extract(epoch from clock_timestamp())::bigint + ${HOURS}, 1)`;
     await acceptBatch(b.api, [acceptRow(tenant)], 0);
     const claim = async () =>
-      (await b.worker`select seq from claim_due(${tenant.tenantId}, ${providerId}, 10, 0, 'w', 60000)`).length;
+      (await b.worker`select seq from claim_due(${tenant.tenantId}, ${providerId}, 10, 0, 'w', 60000)`)
+        .length;
     expect(await claim()).toBe(0);
     await expect.poll(claim, { timeout: 5_000, interval: 100 }).toBe(1);
   });
