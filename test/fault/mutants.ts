@@ -84,7 +84,7 @@ export const MUTANTS: readonly FaultMutant[] = [
     name: 'calls of a dead worker queued again',
     patches: [
       {
-        file: 'services/worker/claim/dispatcher.ts',
+        file: 'services/worker/deliver/attempts.ts',
         find: '{ outcome: WORKER_LOST, provider: undefined }',
         replace: "{ outcome: { kind: 'not_started', reason: 'shutdown' }, provider: undefined }",
       },

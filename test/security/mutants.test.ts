@@ -11,22 +11,22 @@ type Attack = Mutant & {
   readonly test: string;
 };
 
-const MIGRATIONS = 'services/core/store/migrations';
+const SCHEMA = 'services/core/store';
 /** The faults of a group are planted together: none of them can make another's test fail. */
 const GROUPS: readonly (readonly Attack[])[] = [
   [
     {
-      name: 'functions granted to everybody',
-      file: `${MIGRATIONS}/0006_grants.sql`,
-      find: 'revoke all on all functions in schema despatch from public;',
-      replace: '',
+      name: 'a function of the workers granted to everybody',
+      file: `${SCHEMA}/functions/load_providers.sql`,
+      find: 'to despatch_worker;',
+      replace: 'to public;',
       project: 'integration',
       suite: 'test/security/database-attacks.test.ts',
       test: 'each is callable by the roles that need it and by nobody else',
     },
     {
       name: 'a function of the owner trusts the id it is given',
-      file: `${MIGRATIONS}/0005_directory.sql`,
+      file: `${SCHEMA}/functions/set_suspension.sql`,
       find: 'where t.id = of_tenant and of_tenant = current_tenant() and',
       replace: 'where t.id = of_tenant and',
       project: 'integration',
@@ -55,7 +55,7 @@ const GROUPS: readonly (readonly Attack[])[] = [
   [
     {
       name: 'row-level security off',
-      file: `${MIGRATIONS}/0001_tables.sql`,
+      file: `${SCHEMA}/migrations/0001_tables.sql`,
       find: 'using (tenant_id = current_tenant()) with check (tenant_id = current_tenant())',
       replace: 'using (true) with check (true)',
       project: 'integration',
@@ -138,7 +138,7 @@ const GROUPS: readonly (readonly Attack[])[] = [
     },
     {
       name: 'a check of former settings counts for the present ones',
-      file: `${MIGRATIONS}/0003_delivery.sql`,
+      file: `${SCHEMA}/functions/note_verification.sql`,
       find: "p.id = for_provider and p.version = of_version and p.status not in ('disabled', 'deleted') for update",
       replace: "p.id = for_provider and p.status not in ('disabled', 'deleted') for update",
       project: 'integration',
