@@ -11,7 +11,7 @@ import { createBreakers } from './accounts/breakers.ts';
 import type { Credentials } from './accounts/credentials.ts';
 import { createContents } from './deliver/contents.ts';
 import { createDeliver } from './deliver/deliver.ts';
-import { createDispatcher, type Dispatcher } from './claim/dispatcher.ts';
+import { createDispatcher } from './claim/dispatcher.ts';
 import type { WorkerEvents } from './events.ts';
 import { refreshPolicies } from './claim/policies.ts';
 import { createRecorder } from './deliver/recorder.ts';
@@ -59,12 +59,16 @@ export type Worker = {
   stop(): Promise<void>;
   /** Gives up recording what could not be recorded so far: leases will run out, other workers settle it. */
   abandon(): void;
-  readonly dispatcher: Dispatcher;
+  readonly inFlight: () => number;
+  /** How long the longest due message waited that could be sent, as the last sweep saw it. */
+  readonly oldestDueSeconds: () => number;
 };
 
 type Health = Breaker['health'];
 
 const RECEIPTS_AT_ONCE = 200;
+/** Between two looks for receipts that have not come within three days. */
+const LATE_RECEIPTS_MS = 10_000;
 const CONTENTS_AT_ONCE = 100;
 const TENANT_RECHECK_MS = 400;
 const MINUTE_MS = 60_000;
@@ -78,6 +82,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
   const now = Date.now;
   const identity = newProcessName(settings.name);
   let stopping = false;
+  let oldestDueSeconds = 0;
   const aborted = new AbortController();
 
   const queue = createFairQueue<Wake>(settings.queuedPerTenantMax, settings.queuedMax);
@@ -131,9 +136,14 @@ export function buildWorker(deps: WorkerDeps): Worker {
   const task = (name: string, everyMs: number, work: () => Promise<void>): Repeating =>
     repeat(work, { everyMs, onError: (error) => events.taskFailed(name, error) });
   const tasks = {
-    sweep: task('sweep', settings.sweepMs, () => sweep(store, dispatcher)),
+    sweep: task('sweep', settings.sweepMs, async () => {
+      oldestDueSeconds = await sweep(store, dispatcher, now());
+    }),
     receipts: task('receipts', settings.sweepMs, async () => {
       while ((await store.applyReceipts(RECEIPTS_AT_ONCE)) === RECEIPTS_AT_ONCE);
+    }),
+    lateReceipts: task('late_receipts', LATE_RECEIPTS_MS, async () => {
+      while ((await store.expireReceipts(RECEIPTS_AT_ONCE)) === RECEIPTS_AT_ONCE);
     }),
     policies: task('policies', 2_000, () => refreshPolicies(store, queue, settings.inFlightMax)),
     verify: task('verify', 5_000, () =>
@@ -164,14 +174,20 @@ export function buildWorker(deps: WorkerDeps): Worker {
     store
       .noteProviderHealth(accountId, after)
       .catch((error: unknown) => events.taskFailed('account_health', error));
-    if (after === 'healthy') tasks.sweep.wake();
+    if (after === 'healthy') mended(accountId);
+  }
+
+  /** What waits for the account goes on at once, and the sweep brings what was put off for its sake. */
+  function mended(accountId: string): void {
+    dispatcher.accountChanged(accountId);
+    tasks.sweep.wake();
   }
 
   async function tenantChanged(tenantId: string): Promise<void> {
     // Both do nothing unless the tenant's own row says so.
     await holdAll(store, tenantId);
     await releaseAll(store, tenantId);
-    dispatcher.markDue(tenantId);
+    tasks.sweep.wake();
     tasks.policies.wake();
   }
 
@@ -186,14 +202,18 @@ export function buildWorker(deps: WorkerDeps): Worker {
 
   return {
     identity,
-    dispatcher,
+    inFlight: () => dispatcher.inFlight,
+    oldestDueSeconds: () => oldestDueSeconds,
     wake(payload, lane) {
       for (const wake of decodeWakes(payload, lane)) dispatcher.offer(wake);
     },
     notice(kind, { tenantId, id }) {
       if (kind === 'provider') {
-        if (id !== undefined) breakers.reset(id);
-        if (id !== undefined) deps.credentials.invalidate(id);
+        if (id !== undefined) {
+          breakers.reset(id);
+          deps.credentials.invalidate(id);
+          dispatcher.accountChanged(id);
+        }
         tasks.verify.wake();
         tasks.sweep.wake();
       }

@@ -3,7 +3,7 @@ import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import { settle } from '#core/domain/settle.ts';
 import { createLogger, silentLogger } from '#core/platform/telemetry/logger.ts';
 import { createWorkerMetrics } from '#core/platform/telemetry/metrics.ts';
-import type { ClaimedMessage } from '#core/store/deliveries.ts';
+import type { ClaimedMessage, WaitingRow } from '#core/store/deliveries.ts';
 import { createEvents } from './events.ts';
 
 const NOW = Date.parse('2026-01-01T00:00:00Z');
@@ -35,8 +35,30 @@ const MESSAGE = {
   provider: 'twilio',
   providerStatus: 'active',
   providerVersion: 1,
+  rateLimitPerSecond: null,
   discard: false,
 } satisfies ClaimedMessage;
+
+const WAITING: WaitingRow = {
+  seq: 1,
+  id: 'm1',
+  tenantId: 't1',
+  tenantStatus: 'active',
+  status: 'queued',
+  attempt: 0,
+  ambiguous: 0,
+  channel: 'sms',
+  accountId: 'p1',
+  accountStatus: 'active',
+  rateLimitPerSecond: null,
+  pinned: false,
+  test: false,
+  isDue: true,
+  isExpired: true,
+  isLeaseOver: false,
+  enqueuedAt: MESSAGE.enqueuedAt,
+  requestId: 'r1',
+};
 
 /** What is counted of one attempt that ended now after a call of a second. */
 async function counted(outcome: AttemptOutcome, message: Partial<ClaimedMessage> = {}): Promise<string[]> {
@@ -116,12 +138,14 @@ test('each line about a message names it and the request that sent it, whatever 
   const events = createEvents(log, createWorkerMetrics(), () => NOW);
   const accepted: AttemptOutcome = { kind: 'accepted', providerMessageId: '1' };
   events.attemptFinished(MESSAGE, { outcome: accepted, provider: undefined, callMs: 1 }, null);
-  events.endedUncalled(MESSAGE, 'expired');
+  events.endedUncalled(WAITING, 'expired');
+  events.claimRefused(WAITING, new Error('refused'));
   events.recordLost(MESSAGE, new Error('refused'));
   events.adapterFault('twilio', new Error('a bug'), MESSAGE);
   expect(lines.map(({ msg }) => msg)).toEqual([
     'Attempt finished',
     'Message given up',
+    'Message given up: its claim is refused',
     'Recording given up',
     'Provider adapter threw',
   ]);
@@ -132,7 +156,7 @@ test.each(['expired', 'no_route'] as const)(
   'a message that ends without a call is one: %s',
   async (reason) => {
     const metrics = createWorkerMetrics({ providers: [{ id: 'twilio', channel: 'sms' }] });
-    createEvents(silentLogger, metrics, () => NOW).endedUncalled({ ...MESSAGE, action: reason }, reason);
+    createEvents(silentLogger, metrics, () => NOW).endedUncalled(WAITING, reason);
     const lines = (await metrics.expose()).text.split('\n');
     expect(lines).toContain(given(reason));
     expect(lines).toContain(ENDED);

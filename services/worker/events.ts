@@ -1,11 +1,11 @@
 import type { Breaker } from '#core/domain/breaker.ts';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import type { Settlement } from '#core/domain/settle.ts';
-import type { Wake } from '#core/domain/wake.ts';
-import type { ClaimedMessage } from '#core/store/deliveries.ts';
+import type { ClaimedMessage, WaitingRow } from '#core/store/deliveries.ts';
 import type { Maintained } from '#core/store/partitions.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
 import type { GivenUpReason, WorkerMetrics } from '#core/platform/telemetry/metrics.ts';
+import type { Refused } from './claim/claims.ts';
 import type { Delivered } from './deliver/deliver.ts';
 
 type Health = Breaker['health'];
@@ -41,7 +41,7 @@ export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => num
       log.info(line, 'Attempt finished');
     },
     /** A message ended before another call: its time was over, or its channel has lost its last provider. */
-    endedUncalled(message: ClaimedMessage, reason: 'expired' | 'no_route'): void {
+    endedUncalled(message: WaitingRow, reason: 'expired' | 'no_route'): void {
       const { channel, attempt } = message;
       metrics.givenUp(reason);
       metrics.endToEndSeconds.observe({ channel }, (now() - message.enqueuedAt.getTime()) / 1_000);
@@ -51,9 +51,9 @@ export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => num
       log.error({ err: error }, 'Claim failed');
     },
     /** A message ended since the database refuses to begin its call. */
-    claimRefused({ tenantId, id: messageId }: Wake, error: unknown): void {
+    claimRefused({ seq, tenantId, id, requestId }: Refused, error: unknown): void {
       metrics.givenUp('unknown');
-      log.error({ tenantId, messageId, err: error }, 'Message given up: its claim is refused');
+      log.error({ seq, tenantId, messageId: id, requestId, err: error }, 'Message given up: its claim is refused');
     },
     recordDelayed(error: unknown, rows: number): void {
       log.error({ rows, err: error }, 'Recording delayed');
@@ -92,7 +92,7 @@ export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => num
 }
 
 /** What joins a line with those of the api: the request that was answered with the 202, and its message. */
-function namesOf({ tenantId, id, requestId }: ClaimedMessage) {
+function namesOf({ tenantId, id, requestId }: Pick<ClaimedMessage, 'tenantId' | 'id' | 'requestId'>) {
   return { tenantId, messageId: id, ...(requestId === null ? {} : { requestId }) };
 }
 

@@ -21,7 +21,6 @@ import { workerConfig } from './config.ts';
 import { connectWorker } from './connect-worker.ts';
 import { createCredentials } from './accounts/credentials.ts';
 import { createEvents } from './events.ts';
-import { shareRunning } from './claim/share-running.ts';
 
 /** Ports that mail is submitted on; the operator's own ranges are open on all. */
 const SUBMISSION_PORTS = [25, 465, 587, 2525];
@@ -70,11 +69,10 @@ const consumer = connectWorker({
   inFlightMax: config.delivery.settings.inFlightMax,
 });
 metrics.poolConnections.from(() => connectionStates(sql));
-metrics.inFlight.from(() => worker.dispatcher.inFlight);
+metrics.inFlight.from(() => worker.inFlight());
 metrics.credentialsAutonomy.from(credentials.autonomySeconds);
-const totals = shareRunning(store.backlogTotals);
-metrics.backlog.from(async () => (await totals()).backlog);
-metrics.oldestDue.from(async () => (await totals()).oldestDueSeconds);
+metrics.backlog.from(store.backlogTotal);
+metrics.oldestDue.from(worker.oldestDueSeconds);
 
 const schema = schemaReadiness(sql, requiredSchemaVersion());
 stack.use(

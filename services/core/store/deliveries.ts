@@ -1,16 +1,17 @@
 import type { Channel } from '#core/domain/channel.ts';
+import type { WaitingMessage } from '#core/domain/decide-waiting.ts';
 import type { Limits } from '#core/domain/plan.ts';
-import type { Wake } from '#core/domain/wake.ts';
 import { asJson, withDeadline, type Json, type Sql } from '#core/platform/postgres/postgres.ts';
+import { camelRows } from './camel-rows.ts';
 import { maintainPartitions } from './partitions.ts';
 
-/** A message that a worker has to act on; see `claimed_message` in the schema. */
+/** A message that a worker has to act on; see the view `claimed_message`. */
 export type ClaimedMessage = {
-  /** `expired` and `no_route`: it has ended instead of being claimed, and there is nothing to do but to tell. */
-  readonly action: 'send' | 'lost' | 'expired' | 'no_route';
-  readonly id: string;
-  readonly purgeOn: string;
+  /** `lost`: the worker that had begun the attempt is gone, and it is to be settled. */
+  readonly action: 'send' | 'lost';
   readonly seq: number;
+  readonly purgeOn: string;
+  readonly id: string;
   readonly tenantId: string;
   readonly attempt: number;
   readonly retries: number;
@@ -35,16 +36,28 @@ export type ClaimedMessage = {
   readonly provider: string;
   readonly providerStatus: string | null;
   readonly providerVersion: number | null;
+  /** In segments; null without a limit. */
+  readonly rateLimitPerSecond: number | null;
   /** Whether the content is to go as soon as no provider needs it. */
   readonly discard: boolean;
 };
 
-/** How an attempt ended and what follows; see `completion` in the schema. What is undefined does not travel. */
-export type Completion = {
-  readonly id: string;
-  readonly purge_on: string;
+/** A message that waits and was not claimed; see the view `waiting_message`. */
+export type WaitingRow = WaitingMessage & {
   readonly seq: number;
-  readonly tenant_id: string;
+  readonly id: string;
+  readonly tenantId: string;
+  readonly channel: Channel;
+  readonly attempt: number;
+  readonly enqueuedAt: Date;
+  readonly requestId: string | null;
+  readonly rateLimitPerSecond: number | null;
+};
+
+/** How an attempt ended and what follows, in the names that `complete` reads. What is undefined does not travel. */
+export type Completion = {
+  readonly seq: number;
+  readonly purge_on: string;
   readonly attempt: number;
   readonly outcome: string;
   readonly outcome_reason: string | undefined;
@@ -77,15 +90,18 @@ export type ProviderAccountRow = {
   readonly status: string;
 };
 
+/** A tenant's queue for one account. */
+export type Lane = { readonly tenantId: string; readonly accountId: string };
+
+export type SweepTask =
+  | (Lane & { readonly task: 'due'; readonly oldestDue: Date })
+  | { readonly task: 'hold' | 'release'; readonly tenantId: string };
+
 export type ClaimTerms = {
   /** Names this start of the process, and no other one: what is claimed under it is its own. */
   readonly worker: string;
   readonly leaseMs: number;
-  /** Provider accounts that may not be called now. */
-  readonly blocked: readonly string[];
 };
-
-export type SweepTask = { readonly tenantId: string; readonly task: 'due' | 'hold' | 'release' };
 
 /**
  * The worker's side of the store. Everything here works across tenants through functions of the schema; the worker's
@@ -93,168 +109,120 @@ export type SweepTask = { readonly tenantId: string; readonly task: 'due' | 'hol
  */
 export function deliveryStore(sql: Sql, deadlineMs: number) {
   const bounded = <T>(work: Promise<T>): Promise<T> => withDeadline(work, deadlineMs);
+  const rowsOf = async <Row>(query: Promise<Parameters<typeof camelRows>[0]>): Promise<Row[]> =>
+    camelRows<Row>(await bounded(query));
+  /** Of a query with one row and one column, `n`. */
+  const value = async <T>(query: Promise<readonly { n: T }[]>): Promise<T | undefined> =>
+    (await bounded(query))[0]?.n;
+  const count = async (query: Promise<readonly { n: number }[]>): Promise<number> => (await value(query)) ?? 0;
+  const seqsOf = async (query: Promise<readonly { seq: number }[]>): Promise<Set<number>> =>
+    new Set((await bounded(query)).map(({ seq }) => seq));
 
   return {
-    async claim(
-      wakes: readonly { id: string; purgeOn: string }[],
-      terms: ClaimTerms,
-    ): Promise<ClaimedMessage[]> {
-      const rows = await bounded(
-        sql<
-          ClaimedRow[]
-        >`select * from claim(${wakes.map((w) => w.id)}::uuid[], ${wakes.map((w) => w.purgeOn)}::date[],
-          ${terms.worker}, ${terms.leaseMs}, ${[...terms.blocked]}::uuid[])`,
-      );
-      return rows.map(toClaimed);
-    },
+    // Claims ----------------------------------------------------------------------------------------------------------
     /**
-     * `more`: the look stopped at its limit, so there may be more to find.
-     * @param again Also what this worker has claimed before and not settled, under the same attempt.
+     * Claims what waits, is due and may be sent now.
+     * @param beyondLimit also through an account with a rate limit, without tokens.
      */
-    async claimDue(
-      tenantId: string,
-      most: number,
-      aheadMs: number,
-      terms: ClaimTerms,
-      again = false,
-    ): Promise<{ messages: ClaimedMessage[]; more: boolean }> {
-      const rows = await bounded(
-        sql<
-          (ClaimedRow | { action: 'more' })[]
-        >`select * from claim_due(${tenantId}, ${most}, ${aheadMs}, ${terms.worker}, ${terms.leaseMs},
-          ${[...terms.blocked]}::uuid[], ${again})`,
-      );
-      const messages = rows.filter((row): row is ClaimedRow => row.action !== 'more');
-      return { messages: messages.map(toClaimed), more: messages.length < rows.length };
-    },
-    /** A tenant's messages that wait for a call, the longest due first; nothing of them is read but their names. */
-    async waitingMessages(tenantId: string, most: number, aheadMs: number): Promise<Wake[]> {
-      const rows = await bounded(
-        sql<{ id: string; purge_on: string; priority: number }[]>`
-          select id, purge_on, priority from waiting_messages(${tenantId}, ${most}, ${aheadMs})`,
-      );
-      return rows.map(({ id, purge_on, priority }) => ({ id, purgeOn: purge_on, tenantId, priority }));
-    },
-    /** Ends a message that cannot be claimed as failed. Returns whether it was still waiting for a call. */
-    async endRefused({ id, purgeOn }: Pick<Wake, 'id' | 'purgeOn'>): Promise<boolean> {
-      const [row] = await bounded(sql<{ ended: boolean }[]>`select end_refused(${id}, ${purgeOn}) as ended`);
-      return row?.ended ?? false;
-    },
-    /** Returns the ids of the completions that counted; the others' attempts were no longer current. */
-    async complete(batch: readonly Completion[]): Promise<Set<string>> {
-      const rows = await bounded(sql<{ id: string }[]>`select complete(${asJson(sql, batch)}) as id`);
-      return new Set(rows.map((row) => row.id));
-    },
+    claim: (seqs: readonly number[], { worker, leaseMs }: ClaimTerms, beyondLimit = false) =>
+      rowsOf<ClaimedMessage>(
+        sql`select * from claim(${[...seqs]}::bigint[], ${worker}, ${leaseMs}, ${beyondLimit})`,
+      ),
+    /** Claims out of one lane, the longest due first, and within the account's rate limit. */
+    claimDue: ({ tenantId, accountId }: Lane, most: number, aheadMs: number, { worker, leaseMs }: ClaimTerms) =>
+      rowsOf<ClaimedMessage>(
+        sql`select * from claim_due(${tenantId}, ${accountId}, ${most}, ${aheadMs}, ${worker}, ${leaseMs})`,
+      ),
+    /** What a lane's claim would try; nothing of a message is read but its name. */
+    dueSeqs: ({ tenantId, accountId }: Lane, most: number, aheadMs: number) =>
+      seqsOf(sql`select due_seqs(${tenantId}, ${accountId}, ${most}, ${aheadMs}) as seq`),
+    /** A tenant's messages that this worker has claimed and not settled. */
+    claimedBy: (tenantId: string, worker: string) =>
+      rowsOf<ClaimedMessage>(sql`select * from claimed_by(${tenantId}, ${worker})`),
+    /** Those of the messages whose worker is gone, to be settled. */
+    lost: (seqs: readonly number[]) =>
+      rowsOf<ClaimedMessage>(sql`select * from lost(${[...seqs]}::bigint[])`),
+
+    // What was not claimed --------------------------------------------------------------------------------------------
+    look: (seqs: readonly number[]) =>
+      rowsOf<WaitingRow>(sql`select * from look(${[...seqs]}::bigint[])`),
+    /** Due messages of a lane that no claim takes. */
+    lookDue: ({ tenantId, accountId }: Lane, most: number) =>
+      rowsOf<WaitingRow>(sql`select * from look_due(${tenantId}, ${accountId}, ${most})`),
+    /** Without those that are disabled or deleted, the oldest first. */
+    accountsOf: (tenantIds: readonly string[]) =>
+      rowsOf<{ tenantId: string; id: string; channel: Channel }>(
+        sql`select tenant_id, id, channel from accounts_of(${[...tenantIds]}::uuid[])`,
+      ),
+    /** These three pass over what has moved on meanwhile, and return what they have moved. */
+    holdMessages: (seqs: readonly number[]) =>
+      seqsOf(sql`select hold_messages(${[...seqs]}::bigint[]) as seq`),
+    endMessages: (seqs: readonly number[], status: 'expired' | 'failed', failure: Json) =>
+      seqsOf(sql`select end_messages(${[...seqs]}::bigint[], ${status}, ${sql.json(failure)}) as seq`),
+    assignAccounts: (seqs: readonly number[], accountIds: readonly string[]) =>
+      seqsOf(sql`select assign_accounts(${[...seqs]}::bigint[], ${[...accountIds]}::uuid[]) as seq`),
+
+    // Ends ------------------------------------------------------------------------------------------------------------
+    /** Returns the messages whose completion counted; the others' attempts were no longer current. */
+    complete: (batch: readonly Completion[]) => seqsOf(sql`select complete(${asJson(sql, batch)}) as seq`),
     /** A content that is stored apart from its message; null where there is none any more. */
-    async loadContent({ id, purgeOn }: Pick<ClaimedMessage, 'id' | 'purgeOn'>): Promise<unknown> {
-      const [row] = await bounded(
-        sql<{ content: string | null }[]>`select load_content(${id}, ${purgeOn}) as content`,
-      );
-      return row?.content == null ? null : (JSON.parse(row.content) as unknown);
+    async loadContent({ seq, purgeOn }: Pick<ClaimedMessage, 'seq' | 'purgeOn'>): Promise<unknown> {
+      const content = await value<string | null>(sql`select load_content(${seq}, ${purgeOn}) as n`);
+      return content == null ? null : (JSON.parse(content) as unknown);
     },
-    /** Deletes contents whose messages were never accepted. Returns how many it has looked at. */
-    async settleContents(most: number): Promise<number> {
-      const [row] = await bounded(sql<{ n: number }[]>`select settle_contents(${most}) as n`);
-      return row?.n ?? 0;
-    },
-    async applyReceipts(most: number): Promise<number> {
-      const [row] = await bounded(sql<{ n: number }[]>`select apply_receipts(${most}) as n`);
-      return row?.n ?? 0;
-    },
-    async dueTenants(): Promise<SweepTask[]> {
-      const rows = await bounded(
-        sql<{ tenant_id: string; task: SweepTask['task'] }[]>`select tenant_id, task from due_tenants()`,
-      );
-      return rows.map((row) => ({ tenantId: row.tenant_id, task: row.task }));
-    },
-    async holdTenant(tenantId: string, most: number): Promise<number> {
-      const [row] = await bounded(sql<{ n: number }[]>`select hold_tenant(${tenantId}, ${most}) as n`);
-      return row?.n ?? 0;
-    },
-    async releaseTenant(tenantId: string, most: number): Promise<number> {
-      const [row] = await bounded(sql<{ n: number }[]>`select release_tenant(${tenantId}, ${most}) as n`);
-      return row?.n ?? 0;
-    },
+    /** Deletes contents whose messages were never accepted. This and the next ones return how many they looked at. */
+    settleContents: (most: number) => count(sql`select settle_contents(${most}) as n`),
+    applyReceipts: (most: number) => count(sql`select apply_receipts(${most}) as n`),
+    /** Ends the wait for receipts that have not come in time. */
+    expireReceipts: (most: number) => count(sql`select expire_receipts(${most}) as n`),
+
+    // Tenants ---------------------------------------------------------------------------------------------------------
+    dueLanes: () => rowsOf<SweepTask>(sql`select * from due_lanes()`),
+    holdTenant: (tenantId: string, most: number) =>
+      count(sql`select hold_tenant(${tenantId}, ${most}) as n`),
+    releaseTenant: (tenantId: string, most: number) =>
+      count(sql`select release_tenant(${tenantId}, ${most}) as n`),
+    /** `limits` is null where a tenant has no row of its own: the free plan holds. */
+    tenantLimits: (ids: readonly string[]) =>
+      rowsOf<{ tenantId: string; limits: Limits | null }>(
+        sql`select tenant_id, limits from tenant_limits_of(${[...ids]}::uuid[])`,
+      ),
+    /** Messages of all tenants for which a provider may still be called. */
+    backlogTotal: () => count(sql`select backlog as n from backlog_totals()`),
+
+    // Provider accounts -----------------------------------------------------------------------------------------------
     /** By id; without those that are deleted. */
     async loadProviders(ids: readonly string[]): Promise<Map<string, ProviderAccountRow>> {
-      const rows = await bounded(
-        sql<
-          {
-            id: string;
-            tenant_id: string;
-            provider: string;
-            config_public: unknown;
-            ciphertext: string | null;
-            secret_version: number;
-            version: number;
-            status: string;
-          }[]
-        >`select * from load_providers(${[...ids]}::uuid[])`,
-      );
-      return new Map(
-        rows.map((row) => [
-          row.id,
-          {
-            id: row.id,
-            tenantId: row.tenant_id,
-            provider: row.provider,
-            configPublic: row.config_public,
-            ciphertext: row.ciphertext,
-            secretVersion: row.secret_version,
-            version: row.version,
-            status: row.status,
-          },
-        ]),
-      );
+      const rows = await rowsOf<ProviderAccountRow>(sql`select * from load_providers(${[...ids]}::uuid[])`);
+      return new Map(rows.map((row) => [row.id, row]));
     },
     /**
      * @param version the version of the account that the provider was called with.
      * @param refusal null for a success, else why the credential was refused.
      * @returns the status that the account moved to, null where it did not move.
      */
-    async noteProviderResult(id: string, version: number, refusal: string | null): Promise<string | null> {
-      const [row] = await bounded(
-        sql<{ moved: string | null }[]>`
-          select note_provider_result(${id}, ${version}, ${refusal === null}, ${refusal}) as moved`,
-      );
-      return row?.moved ?? null;
-    },
+    noteProviderResult: async (id: string, version: number, refusal: string | null) =>
+      (await value<string | null>(
+        sql`select note_provider_result(${id}, ${version}, ${refusal === null}, ${refusal}) as n`,
+      )) ?? null,
     async noteProviderHealth(id: string, health: 'healthy' | 'open' | 'probing'): Promise<void> {
       await bounded(sql`select note_provider_health(${id}, ${health})`);
     },
     /** The ids of accounts whose check somebody waits for. */
-    async takeVerifications(most: number): Promise<string[]> {
-      const rows = await bounded(sql<{ id: string }[]>`select id from take_verifications(${most})`);
-      return rows.map(({ id }) => id);
-    },
+    takeVerifications: async (most: number) =>
+      (await rowsOf<{ id: string }>(sql`select id from take_verifications(${most})`)).map(({ id }) => id),
     /** @param version the version of the account that was checked. Returns the status that the account moved to. */
-    async noteVerification(
+    noteVerification: async (
       id: string,
       version: number,
       result: 'valid' | 'invalid' | 'unknown',
       reason: string | null,
-    ): Promise<string | null> {
-      const [row] = await bounded(
-        sql<
-          { moved: string | null }[]
-        >`select note_verification(${id}, ${version}, ${result}, ${reason}) as moved`,
-      );
-      return row?.moved ?? null;
-    },
-    /** `limits` is null where a tenant has no row of its own: the free plan holds. */
-    async tenantLimits(ids: readonly string[]): Promise<{ tenantId: string; limits: Limits | null }[]> {
-      const rows = await bounded(
-        sql<{ tenant_id: string; limits: Limits | null }[]>`
-          select tenant_id, limits from tenant_limits_of(${[...ids]}::uuid[])`,
-      );
-      return rows.map((row) => ({ tenantId: row.tenant_id, limits: row.limits }));
-    },
-    async backlogTotals(): Promise<{ backlog: number; oldestDueSeconds: number }> {
-      const [row] = await bounded(
-        sql<{ backlog: number; oldest_due_seconds: number | null }[]>`select * from backlog_totals()`,
-      );
-      return { backlog: row?.backlog ?? 0, oldestDueSeconds: row?.oldest_due_seconds ?? 0 };
-    },
+    ) =>
+      (await value<string | null>(
+        sql`select note_verification(${id}, ${version}, ${result}, ${reason}) as n`,
+      )) ?? null,
+
+    // Upkeep ----------------------------------------------------------------------------------------------------------
     /** Makes partitions ahead and drops those that have served; one worker at a time, the others return at once. */
     maintain: () => maintainPartitions(sql, bounded),
     /** Empties what a new secret has replaced, once its quarter of an hour is over. */
@@ -265,63 +233,3 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
 }
 
 export type DeliveryStore = ReturnType<typeof deliveryStore>;
-
-type ClaimedRow = {
-  action: ClaimedMessage['action'];
-  id: string;
-  purge_on: string;
-  seq: number;
-  tenant_id: string;
-  attempt: number;
-  retries: number;
-  ambiguous: number;
-  provider_waits: number;
-  duplicate_risk: boolean;
-  channel: Channel;
-  address: string;
-  sender: string | null;
-  content: unknown;
-  test: boolean;
-  segments: number | null;
-  delivery_guarantee: ClaimedMessage['deliveryGuarantee'];
-  enqueued_at: Date;
-  expires_at: Date;
-  traceparent: string | null;
-  request_id: string | null;
-  provider_id: string | null;
-  provider: string;
-  provider_status: string | null;
-  provider_version: number | null;
-  discard: boolean;
-};
-
-function toClaimed(row: ClaimedRow): ClaimedMessage {
-  return {
-    action: row.action,
-    id: row.id,
-    purgeOn: row.purge_on,
-    seq: row.seq,
-    tenantId: row.tenant_id,
-    attempt: row.attempt,
-    retries: row.retries,
-    ambiguous: row.ambiguous,
-    providerWaits: row.provider_waits,
-    duplicateRisk: row.duplicate_risk,
-    channel: row.channel,
-    address: row.address,
-    sender: row.sender,
-    content: row.content,
-    test: row.test,
-    segments: row.segments,
-    deliveryGuarantee: row.delivery_guarantee,
-    enqueuedAt: row.enqueued_at,
-    expiresAt: row.expires_at,
-    traceparent: row.traceparent,
-    requestId: row.request_id,
-    providerId: row.provider_id,
-    provider: row.provider,
-    providerStatus: row.provider_status,
-    providerVersion: row.provider_version,
-    discard: row.discard,
-  };
-}

@@ -10,8 +10,8 @@ export type Breakers = {
   open(accountId: string): void;
   /** The account was mended: calls go on at once. */
   reset(accountId: string): void;
-  /** Accounts that no message should be claimed for now. */
-  blocked(): readonly string[];
+  /** When the next probe may go, in ms since the epoch; 0 where no call has to wait. */
+  blockedUntil(accountId: string): number;
   health(accountId: string): Breaker['health'];
 };
 
@@ -28,16 +28,12 @@ export function createBreakers(
   const breakers = new Map<string, Breaker>();
   /** Catalog ids of the accounts that were called, for those who are told. */
   const providers = new Map<string, string>();
-  /** The few that are not healthy, so that `blocked` need not look at all. */
-  const troubled = new Set<string>();
 
   function put(accountId: string, next: Breaker): void {
     const before = breakers.get(accountId)?.health ?? 'healthy';
     if (next === CLOSED) breakers.delete(accountId);
     else breakers.set(accountId, next);
     if (next.health === before) return;
-    if (next.health === 'healthy') troubled.delete(accountId);
-    else troubled.add(accountId);
     onHealth(accountId, providers.get(accountId) ?? 'unknown', before, next.health);
   }
 
@@ -53,7 +49,7 @@ export function createBreakers(
     note: (accountId, fault) => put(accountId, note(of(accountId), fault, now())),
     open: (accountId) => put(accountId, forceOpen(of(accountId), now())),
     reset: (accountId) => put(accountId, CLOSED),
-    blocked: () => [...troubled].filter((accountId) => gate(of(accountId), now()) === 'blocked'),
+    blockedUntil: (accountId) => (gate(of(accountId), now()) === 'blocked' ? of(accountId).probeAt : 0),
     health: (accountId) => of(accountId).health,
   };
 }

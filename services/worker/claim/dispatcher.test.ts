@@ -1,58 +1,94 @@
 import { expect, test } from 'vitest';
 import { createFairQueue } from '#core/domain/fair-queue.ts';
 import type { Wake } from '#core/domain/wake.ts';
-import type { ClaimedMessage } from '#core/store/deliveries.ts';
-import type { Breakers } from '../accounts/breakers.ts';
-import { createDispatcher } from './dispatcher.ts';
+import type { ClaimedMessage, Lane, WaitingRow } from '#core/store/deliveries.ts';
+import { createDispatcher, type DispatcherDeps } from './dispatcher.ts';
 
-const wake = (n: number): Wake => ({
-  id: `message ${n}`,
-  purgeOn: '2030-01-07',
-  tenantId: `tenant ${n % 3}`,
+const wake = (seq: number): Wake => ({
+  seq,
+  tenantId: `tenant ${seq % 3}`,
+  accountId: `account ${seq % 3}`,
   priority: 1,
 });
+const lane = (n: number): Lane => ({ tenantId: `tenant ${n}`, accountId: `account ${n}` });
+
+const claimed = (seq: number, more: Partial<ClaimedMessage> = {}) =>
+  ({ action: 'send', seq, attempt: 1, segments: 1, rateLimitPerSecond: null, traceparent: null, ...more }) as ClaimedMessage;
+const waiting = (seq: number, more: Partial<WaitingRow> = {}) =>
+  ({
+    ...wake(seq),
+    status: 'queued',
+    tenantStatus: 'active',
+    accountStatus: 'active',
+    rateLimitPerSecond: null,
+    ambiguous: 0,
+    isDue: true,
+    ...more,
+  }) as WaitingRow;
 
 const never = (): never => {
-  throw new Error('nothing was to be started');
+  throw new Error('nothing of this was to be done');
 };
+const refused = () => Promise.reject(Object.assign(new Error('no'), { name: 'PostgresError', code: 'XX001' }));
 
-/** A dispatcher whose claims are answered by hand and start nothing. */
-function setup() {
-  const ended: string[] = [];
-  const claims: { ids: string[]; answer: (claimed: ClaimedMessage[]) => void }[] = [];
+/** A dispatcher whose claims are answered by hand. What it begins ends when it is told to. */
+function setup(store: Partial<DispatcherDeps['store']> = {}) {
+  const claims: { seqs: number[]; answer: (claimed: ClaimedMessage[]) => void }[] = [];
+  const looks: Lane[] = [];
+  const told: string[] = [];
+  const begun: { seq: number; end: () => void }[] = [];
+  const blocked = new Map<string, number>();
   const dispatcher = createDispatcher({
     queue: createFairQueue<Wake>(1_000, 5_000),
     store: {
-      claim: (wakes) => new Promise((answer) => claims.push({ ids: wakes.map(({ id }) => id), answer })),
-      claimDue: () => Promise.resolve({ messages: [], more: false }),
-      waitingMessages: never,
-      endRefused: never,
+      claim: (seqs) => new Promise((answer) => claims.push({ seqs: seqs.toSorted((a, b) => a - b), answer })),
+      claimDue: (look) => {
+        looks.push({ tenantId: look.tenantId, accountId: look.accountId });
+        return Promise.resolve([]);
+      },
+      look: () => Promise.resolve([]),
+      lookDue: () => Promise.resolve([]),
+      claimedBy: never,
+      dueSeqs: never,
+      accountsOf: never,
+      holdMessages: never,
+      endMessages: never,
+      assignAccounts: never,
+      lost: never,
+      ...store,
     },
-    breakers: { blocked: () => [] } as unknown as Breakers,
-    deliver: never,
-    recorder: { record: never, drain: () => Promise.resolve() },
+    breakers: {
+      blockedUntil: (accountId) => blocked.get(accountId) ?? 0,
+      health: (accountId) => (blocked.has(accountId) ? 'open' : 'healthy'),
+    },
+    deliver: ({ seq }) =>
+      new Promise((resolve) =>
+        begun.push({
+          seq,
+          end: () => resolve({ outcome: { kind: 'accepted', providerMessageId: null }, provider: undefined }),
+        }),
+      ),
+    recorder: { record: () => Promise.resolve(null), drain: () => Promise.resolve() },
     worker: 'worker',
     leaseMs: 60_000,
     inFlightMax: 512,
     events: {
-      attemptFinished: never,
-      claimFailed: never,
+      attemptFinished: () => {},
+      claimFailed: (error) => told.push(`failed: ${String(error)}`),
       recordLost: never,
-      claimRefused: never,
-      endedUncalled: ({ id }, reason) => ended.push(`${id} ${reason}`),
+      claimRefused: ({ seq }) => told.push(`${seq} refused`),
+      endedUncalled: ({ seq }, reason) => told.push(`${seq} ${reason}`),
     },
   });
-  const offer = (...numbers: number[]): void => numbers.forEach((n) => dispatcher.offer(wake(n)));
-  return { dispatcher, claims, offer, ended };
+  const offer = (...seqs: number[]): void => seqs.forEach((seq) => dispatcher.offer(wake(seq)));
+  return { dispatcher, claims, looks, begun, told, blocked, offer };
 }
 
 test('what comes in one tick is claimed in one statement', async () => {
   const { claims, offer } = setup();
   offer(1, 2, 3, 4, 5);
   await expect.poll(() => claims.length).toBeGreaterThan(0);
-  expect(claims.map(({ ids }) => ids.toSorted())).toEqual([
-    ['message 1', 'message 2', 'message 3', 'message 4', 'message 5'],
-  ]);
+  expect(claims.map(({ seqs }) => seqs)).toEqual([[1, 2, 3, 4, 5]]);
 });
 
 test('two claims at once, and what comes meanwhile shares the next', async () => {
@@ -61,27 +97,131 @@ test('two claims at once, and what comes meanwhile shares the next', async () =>
   await expect.poll(() => claims.length).toBe(1);
   offer(2);
   await expect.poll(() => claims.length).toBe(2);
-  for (const n of [3, 4, 5]) {
-    offer(n);
+  for (const seq of [3, 4, 5]) {
+    offer(seq);
     await new Promise(setImmediate);
   }
   expect(claims.length).toBe(2);
   claims[0]?.answer([]);
   await expect.poll(() => claims.length).toBe(3);
-  expect(claims[2]?.ids.toSorted()).toEqual(['message 3', 'message 4', 'message 5']);
+  expect(claims[2]?.seqs).toEqual([3, 4, 5]);
   for (const { answer } of claims) answer([]);
   await dispatcher.stop();
   expect(dispatcher.inFlight).toBe(0);
 });
 
-test('what ended before a call is told, and gives its place back', async () => {
-  const { dispatcher, claims, offer, ended } = setup();
-  offer(1, 2);
+test('what was not claimed is decided about in one look, is told where it ends, and takes no place', async () => {
+  const looked: number[][] = [];
+  const { dispatcher, claims, offer, told } = setup({
+    look: (seqs) => {
+      looked.push([...seqs]);
+      return Promise.resolve([
+        waiting(1, { isExpired: true }),
+        waiting(2, { accountStatus: 'disabled', pinned: true }),
+      ]);
+    },
+    accountsOf: () => Promise.resolve([]),
+    // Somebody else was faster with one of them.
+    endMessages: (seqs, status) => Promise.resolve(new Set(status === 'expired' ? seqs : [])),
+  });
+  offer(1, 2, 3);
   await expect.poll(() => claims.length).toBe(1);
-  expect(dispatcher.inFlight).toBe(2);
-  const row = (n: number, action: ClaimedMessage['action']) =>
-    ({ ...wake(n), action }) as unknown as ClaimedMessage;
-  claims[0]?.answer([row(1, 'expired'), row(2, 'no_route')]);
+  expect(dispatcher.inFlight).toBe(3);
+  claims[0]?.answer([]);
+  await expect.poll(() => told).toEqual(['1 expired']);
+  expect(looked.map((seqs) => seqs.toSorted())).toEqual([[1, 2, 3]]);
+  expect(dispatcher.inFlight).toBe(0);
+});
+
+test('a wake-up of a message in hand is dropped, and its place comes back when it ends', async () => {
+  const { dispatcher, claims, offer, begun } = setup();
+  offer(1);
+  await expect.poll(() => claims.length).toBe(1);
+  claims[0]?.answer([claimed(1)]);
+  await expect.poll(() => begun.length).toBe(1);
+  offer(1);
+  await new Promise(setImmediate);
+  await new Promise(setImmediate);
+  expect([claims.length, dispatcher.inFlight]).toEqual([1, 1]);
+  begun[0]?.end();
   await expect.poll(() => dispatcher.inFlight).toBe(0);
-  expect(ended.toSorted()).toEqual(['message 1 expired', 'message 2 no_route']);
+});
+
+test('an account that is blocked costs the database nothing until it is mended', async () => {
+  const { dispatcher, claims, looks, blocked, offer } = setup();
+  blocked.set('account 1', Date.now() + 60_000);
+  offer(1, 4, 7);
+  dispatcher.mark(lane(1), { swept: true });
+  dispatcher.mark(lane(2));
+  await expect.poll(() => looks).toEqual([lane(2)]);
+  expect([claims.length, dispatcher.isOpen('account 1'), dispatcher.isOpen('account 2')]).toEqual([0, false, true]);
+  blocked.delete('account 1');
+  dispatcher.accountChanged('account 1');
+  await expect.poll(() => looks).toEqual([lane(2), lane(1)]);
+  await dispatcher.stop();
+});
+
+test('messages of an account with a rate limit are claimed out of its lane alone, once a second when tokens are short', async () => {
+  const { dispatcher, claims, looks, offer, begun } = setup({
+    look: () => Promise.resolve([waiting(1, { rateLimitPerSecond: 1 })]),
+    claimDue: (look) => {
+      looks.push({ tenantId: look.tenantId, accountId: look.accountId });
+      return Promise.resolve(looks.length === 1 ? [claimed(1, { rateLimitPerSecond: 1 })] : []);
+    },
+  });
+  offer(1);
+  await expect.poll(() => claims.length).toBe(1);
+  claims[0]?.answer([]);
+  await expect.poll(() => begun.map(({ seq }) => seq)).toEqual([1]);
+  for (let i = 0; i < 50; i++) {
+    offer(4 + 3 * i);
+    await new Promise(setImmediate);
+  }
+  expect(claims.length).toBe(1);
+  // One more where the second turned meanwhile.
+  expect(looks.length).toBeLessThanOrEqual(2);
+  await expect.poll(() => looks.length).toBeGreaterThanOrEqual(2);
+  begun[0]?.end();
+  await dispatcher.stop();
+});
+
+test('a lane whose claim is refused for one message is claimed by name, and that one is ended', async () => {
+  const left = new Set([1, 4, 7]);
+  const { dispatcher, told, begun } = setup({
+    claimDue: () => (left.has(4) ? refused() : Promise.resolve([])),
+    dueSeqs: () => Promise.resolve(new Set(left)),
+    claim: (seqs) => (seqs.includes(4) ? refused() : Promise.resolve(seqs.map((seq) => claimed(seq)))),
+    endMessages: (seqs) => {
+      for (const seq of seqs) left.delete(seq);
+      return Promise.resolve(new Set(seqs));
+    },
+  });
+  dispatcher.mark(lane(1));
+  await expect.poll(() => told).toEqual(['4 refused']);
+  await expect.poll(() => begun.map(({ seq }) => seq)).toEqual([1, 7]);
+  expect(dispatcher.inFlight).toBe(2);
+  for (const { end } of begun) end();
+  await dispatcher.stop();
+  expect(dispatcher.inFlight).toBe(0);
+});
+
+test('what a lost claim took is found and begun, though its account is closed meanwhile, and what is in hand is not', async () => {
+  let asked = 0;
+  const { dispatcher, blocked, begun, told, offer } = setup({
+    claim: (seqs) => {
+      if (asked++ === 0) return Promise.resolve(seqs.map((seq) => claimed(seq)));
+      blocked.set('account 1', Date.now() + 60_000);
+      return Promise.reject(new Error('the answer was lost'));
+    },
+    claimedBy: () => Promise.resolve([claimed(1), claimed(4)]),
+  });
+  offer(1);
+  await expect.poll(() => begun.length).toBe(1);
+  offer(4);
+  await expect.poll(() => begun.map(({ seq }) => seq)).toEqual([1, 4]);
+  expect(told).toEqual(['failed: Error: the answer was lost']);
+  expect(dispatcher.inFlight).toBe(2);
+  for (const { end } of begun) end();
+  await dispatcher.stop();
+  expect(dispatcher.inFlight).toBe(0);
 });

@@ -6,25 +6,27 @@ const MOVED_AT_ONCE = 500;
 /**
  * One look over all tenants for what no wake-up will bring: timers that ran out, wake-ups that were lost, tenants that
  * were suspended or resumed.
+ * @returns how long the longest due message waits that could be sent now, in seconds.
  */
 export async function sweep(
-  store: Pick<DeliveryStore, 'dueTenants' | 'holdTenant' | 'releaseTenant'>,
-  dispatcher: Pick<Dispatcher, 'markDue'>,
-): Promise<void> {
-  for (const { tenantId, task } of await store.dueTenants()) {
-    switch (task) {
-      case 'due':
-        dispatcher.markDue(tenantId);
-        break;
-      case 'hold':
-        await holdAll(store, tenantId);
-        break;
-      case 'release':
-        await releaseAll(store, tenantId);
-        dispatcher.markDue(tenantId);
-        break;
-    }
+  store: Pick<DeliveryStore, 'dueLanes' | 'holdTenant' | 'releaseTenant'>,
+  dispatcher: Pick<Dispatcher, 'mark' | 'isOpen'>,
+  now: number,
+): Promise<number> {
+  const found = await store.dueLanes();
+  let oldest = now;
+  for (const lane of found) {
+    if (lane.task !== 'due') continue;
+    dispatcher.mark(lane, { swept: true });
+    if (dispatcher.isOpen(lane.accountId)) oldest = Math.min(oldest, lane.oldestDue.getTime());
   }
+  for (const { task, tenantId } of found) {
+    if (task === 'hold') await holdAll(store, tenantId);
+    if (task === 'release') await releaseAll(store, tenantId);
+  }
+  // What was given back is due now.
+  if (found.some(({ task }) => task === 'release')) await sweep(store, dispatcher, now);
+  return (now - oldest) / 1_000;
 }
 
 /** Puts aside whatever a suspended tenant has waiting. */

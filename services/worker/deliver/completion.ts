@@ -15,10 +15,8 @@ export function toCompletion(
 ): Completion {
   const failure = 'failure' in outcome ? outcome.failure : undefined;
   return {
-    id: message.id,
-    purge_on: message.purgeOn,
     seq: message.seq,
-    tenant_id: message.tenantId,
+    purge_on: message.purgeOn,
     attempt: message.attempt,
     outcome: outcome.kind,
     outcome_reason: outcome.kind === 'not_started' ? outcome.reason : failure?.code,

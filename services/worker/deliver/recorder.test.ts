@@ -2,11 +2,12 @@ import { expect, test } from 'vitest';
 import type { ClaimedMessage, Completion } from '#core/store/deliveries.ts';
 import { createRecorder } from './recorder.ts';
 
-const message = (id: string): ClaimedMessage => ({
+/** Messages are told apart by their numbers. */
+const message = (seq: number): ClaimedMessage => ({
   action: 'send',
-  id,
+  id: `m${seq}`,
   purgeOn: '2026-12-28',
-  seq: 1,
+  seq,
   tenantId: 't',
   attempt: 1,
   retries: 0,
@@ -28,11 +29,12 @@ const message = (id: string): ClaimedMessage => ({
   provider: 'twilio',
   providerStatus: 'active',
   providerVersion: 1,
+  rateLimitPerSecond: null,
   discard: false,
 });
 const ACCEPTED = { kind: 'accepted', providerMessageId: 'x' } as const;
 
-function setup(complete: (rows: readonly Completion[]) => Promise<Set<string>>) {
+function setup(complete: (rows: readonly Completion[]) => Promise<Set<number>>) {
   const failures: number[] = [];
   const aborted = new AbortController();
   const recorder = createRecorder({
@@ -45,27 +47,28 @@ function setup(complete: (rows: readonly Completion[]) => Promise<Set<string>>) 
   return { recorder, failures, aborted };
 }
 
-const all = (rows: readonly Completion[]) => new Set(rows.map((row) => row.id));
+const all = (rows: readonly Completion[]) => new Set(rows.map((row) => row.seq));
 
 test('a database that is away delays a record and loses none', async () => {
   let away = 2;
   const b = setup((rows) => (away-- > 0 ? Promise.reject(new Error('gone')) : Promise.resolve(all(rows))));
-  await expect(b.recorder.record(message('a'), ACCEPTED, undefined)).resolves.toMatchObject({
+  await expect(b.recorder.record(message(1), ACCEPTED, undefined)).resolves.toMatchObject({
     status: 'sent',
   });
   expect(b.failures).toEqual([1, 1]);
 });
 
+const BAD = 13;
 const refusal = (code: string) => Object.assign(new Error('no'), { name: 'PostgresError', code });
 
 test.each(['22P02', '23514', '54000', '54001', 'XX000'])(
   'a row refused with %s fails alone',
   async (code) => {
     const b = setup((rows) =>
-      rows.some((row) => row.id === 'bad') ? Promise.reject(refusal(code)) : Promise.resolve(all(rows)),
+      rows.some((row) => row.seq === BAD) ? Promise.reject(refusal(code)) : Promise.resolve(all(rows)),
     );
     const results = await Promise.allSettled(
-      ['a', 'b', 'bad', 'c'].map((id) => b.recorder.record(message(id), ACCEPTED, undefined)),
+      [1, 2, BAD, 3].map((seq) => b.recorder.record(message(seq), ACCEPTED, undefined)),
     );
     expect(results.map((result) => result.status)).toEqual([
       'fulfilled',
@@ -85,13 +88,13 @@ test('a row refused for what the provider said is recorded without it', async ()
   });
   const failure = { class: 'content_rejected', code: 'refused', providerMessage: 'poison' } as const;
   const settlements = await Promise.all([
-    b.recorder.record(message('a'), ACCEPTED, undefined),
-    b.recorder.record(message('b'), { kind: 'accepted', providerMessageId: 'poison' }, undefined),
-    b.recorder.record(message('c'), { kind: 'rejected_permanent', failure }, undefined),
+    b.recorder.record(message(1), ACCEPTED, undefined),
+    b.recorder.record(message(2), { kind: 'accepted', providerMessageId: 'poison' }, undefined),
+    b.recorder.record(message(3), { kind: 'rejected_permanent', failure }, undefined),
   ]);
   expect(settlements.map((settlement) => settlement?.status)).toEqual(['sent', 'sent', 'failed']);
-  expect(written.find(({ id }) => id === 'b')).toMatchObject({ outcome: 'accepted', status: 'sent' });
-  expect(written.find(({ id }) => id === 'c')).toMatchObject({
+  expect(written.find(({ seq }) => seq === 2)).toMatchObject({ outcome: 'accepted', status: 'sent' });
+  expect(written.find(({ seq }) => seq === 3)).toMatchObject({
     outcome: 'rejected_permanent',
     failure: { class: 'content_rejected', code: 'refused' },
     failure_shown: { class: 'content_rejected', code: 'refused', retryable: false },
@@ -100,12 +103,12 @@ test('a row refused for what the provider said is recorded without it', async ()
 
 test('an attempt that is no longer current is told apart', async () => {
   const b = setup(() => Promise.resolve(new Set()));
-  await expect(b.recorder.record(message('a'), ACCEPTED, undefined)).resolves.toBeNull();
+  await expect(b.recorder.record(message(1), ACCEPTED, undefined)).resolves.toBeNull();
 });
 
 test('a process that ends does not wait for a database that stays away', async () => {
   const b = setup(() => Promise.reject(new Error('gone')));
-  const recording = b.recorder.record(message('a'), ACCEPTED, undefined);
+  const recording = b.recorder.record(message(1), ACCEPTED, undefined);
   await expect.poll(() => b.failures.length).toBeGreaterThan(0);
   b.aborted.abort();
   await expect(recording).rejects.toThrow('gone');

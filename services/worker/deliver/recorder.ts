@@ -51,7 +51,7 @@ export function createRecorder(deps: RecorderDeps): Recorder {
     for (let delayMs = 50; ; delayMs = Math.min(delayMs * 2, RETRY_MS_MAX)) {
       try {
         const applied = await deps.store.complete(rows);
-        return rows.map((row) => (applied.has(row.id) ? 'applied' : 'stale'));
+        return rows.map((row) => (applied.has(row.seq) ? 'applied' : 'stale'));
       } catch (error) {
         deps.onFailure(error, rows.length);
         if (deps.signal.aborted) throw error;

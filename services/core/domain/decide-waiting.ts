@@ -1,0 +1,86 @@
+import { chooseAccount } from './choose-account.ts';
+import type { Failure } from './failure.ts';
+import { assertMove, type MessageState } from './message-state.ts';
+
+/** A message that a claim did not begin, as the database describes it. Its own clock says what is due. */
+export type WaitingMessage = {
+  readonly status: MessageState;
+  readonly tenantStatus: string;
+  readonly channel: string;
+  /** Answered by a simulator, whatever accounts there are. */
+  readonly test: boolean;
+  readonly accountId: string;
+  /** Null where the account is deleted, or there is none. */
+  readonly accountStatus: string | null;
+  /** The sender named the account. */
+  readonly pinned: boolean;
+  /** Calls so far that may have reached the provider without an answer. */
+  readonly ambiguous: number;
+  readonly isDue: boolean;
+  readonly isExpired: boolean;
+  /** Only while `sending`: the worker that holds it had its time. */
+  readonly isLeaseOver: boolean;
+};
+
+type Account = { readonly id: string; readonly channel: string };
+
+export type WaitingDecision =
+  /** Put aside until the tenant is active again. */
+  | { readonly kind: 'hold' }
+  | { readonly kind: 'end'; readonly status: 'expired' | 'failed'; readonly failure: StoredEnd }
+  /** Goes out through another account from now on. */
+  | { readonly kind: 'assign'; readonly accountId: string }
+  /** Can be sent, but only out of its account's queue: the account has a rate limit, or somebody else was at it. */
+  | { readonly kind: 'lane' }
+  /** The worker that had begun it is gone. */
+  | { readonly kind: 'lost' }
+  /** Nothing to do now. */
+  | { readonly kind: 'wait' };
+
+type StoredEnd = Pick<Failure, 'class' | 'code'> & { readonly retryable: false };
+
+const EXPIRED: StoredEnd = { class: 'expired', code: 'expired', retryable: false };
+const NO_ROUTE: StoredEnd = { class: 'no_route', code: 'no_route', retryable: false };
+/** Of a message whose claim the database refuses. */
+export const UNPROCESSABLE: StoredEnd = { class: 'unknown', code: 'unprocessable', retryable: false };
+
+/**
+ * Decides about a message that waits and was not claimed. A suspension comes before the expiry, since time in `held`
+ * does not count; the expiry comes before the route.
+ * @param accounts The tenant's, neither disabled nor deleted, the oldest first; used only where its own is not usable.
+ */
+export function decideWaiting(message: WaitingMessage, accounts: readonly Account[]): WaitingDecision {
+  const { status } = message;
+  if (status === 'sending') return { kind: message.isLeaseOver ? 'lost' : 'wait' };
+  if (status !== 'queued' && status !== 'deferred') return { kind: 'wait' };
+  const decision = decide(message, accounts);
+  const next = NEXT_STATE[decision.kind];
+  if (next !== undefined) assertMove(status, next);
+  if (decision.kind === 'end') assertMove(status, decision.status);
+  return decision;
+}
+
+const NEXT_STATE: Partial<Record<WaitingDecision['kind'], MessageState>> = { hold: 'held', lane: 'sending' };
+
+function decide(message: WaitingMessage, accounts: readonly Account[]): WaitingDecision {
+  if (message.tenantStatus !== 'active') return { kind: 'hold' };
+  if (message.isExpired) return { kind: 'end', status: 'expired', failure: EXPIRED };
+  if (!message.isDue) return { kind: 'wait' };
+  if (hasUsableAccount(message)) return { kind: 'lane' };
+  // After a call without an answer only the same account can tell a second copy, so its message stays with it.
+  const bound = message.pinned || message.ambiguous > 0;
+  const route = { channel: message.channel, pinned: bound ? message.accountId : null };
+  const account = chooseAccount(accounts, route);
+  if (account === undefined) return { kind: 'end', status: 'failed', failure: NO_ROUTE };
+  // It has come back since the message was read.
+  if (account.id === message.accountId) return { kind: 'lane' };
+  return { kind: 'assign', accountId: account.id };
+}
+
+/** One whose credential is refused is usable: probes find out when it is mended. */
+export function hasUsableAccount({
+  test,
+  accountStatus,
+}: Pick<WaitingMessage, 'test' | 'accountStatus'>): boolean {
+  return test || (accountStatus !== null && accountStatus !== 'disabled' && accountStatus !== 'deleted');
+}

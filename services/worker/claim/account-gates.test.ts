@@ -1,0 +1,78 @@
+import { expect, test } from 'vitest';
+import { NO_ACCOUNT } from '#core/domain/choose-account.ts';
+import { createAccountGates } from './account-gates.ts';
+
+function setup() {
+  const state = { now: 10_000_000, health: 'healthy' as 'healthy' | 'open', blockedUntil: 0 };
+  const gates = createAccountGates(
+    { health: () => state.health, blockedUntil: () => state.blockedUntil },
+    () => state.now,
+  );
+  return { state, gates, isOpen: () => gates.closedUntil('a') <= state.now };
+}
+const ones = (n: number) => Array.from({ length: n }, () => 1);
+
+test('an account of which nothing is known is free, and holds more only where as much was found as asked for', () => {
+  const { gates, isOpen } = setup();
+  expect([gates.isFree('a'), isOpen()]).toEqual([true, true]);
+  expect(gates.looked('a', 10, ones(10))).toBe(true);
+  expect(gates.looked('a', 10, ones(9))).toBe(false);
+  expect(isOpen()).toBe(true);
+});
+
+test('tokens that are used up close an account until the next second', () => {
+  const { state, gates, isOpen } = setup();
+  gates.noteLimit('a', 1);
+  expect(gates.isFree('a')).toBe(false);
+  expect(gates.looked('a', 50, [1])).toBe(true);
+  expect(isOpen()).toBe(false);
+  state.now += 999;
+  expect(isOpen()).toBe(false);
+  state.now += 20;
+  expect(isOpen()).toBe(true);
+  // Nothing came any more: it is empty, or other workers have what there is.
+  expect(gates.looked('a', 50, [])).toBe(false);
+  expect(isOpen()).toBe(false);
+});
+
+test('an account with tokens left is not kept waiting', () => {
+  const { gates, isOpen } = setup();
+  gates.noteLimit('a', 100);
+  expect(gates.looked('a', 50, [2, 3])).toBe(false);
+  expect(isOpen()).toBe(true);
+  expect(gates.looked('a', 50, ones(50))).toBe(true);
+  expect(isOpen()).toBe(true);
+  // Others have taken the rest.
+  expect(gates.looked('a', 50, [])).toBe(true);
+  expect(isOpen()).toBe(false);
+});
+
+test('a limit that was lifted, and one that is the same, are told from a new one', () => {
+  const { gates } = setup();
+  gates.noteLimit('a', 1);
+  gates.looked('a', 50, [1]);
+  gates.noteLimit('a', 1);
+  expect(gates.looked('a', 50, [])).toBe(true);
+  gates.noteLimit('a', null);
+  expect(gates.isFree('a')).toBe(true);
+});
+
+test('a blocked account is closed until its probe, which is one message', () => {
+  const { state, gates, isOpen } = setup();
+  state.health = 'open';
+  state.blockedUntil = state.now + 5_000;
+  expect([gates.isFree('a'), isOpen()]).toEqual([false, false]);
+  state.now += 5_000;
+  expect([isOpen(), gates.places('a', 64)]).toEqual([true, 1]);
+  // Until the breaker knows of the probe.
+  expect(isOpen()).toBe(false);
+  state.health = 'healthy';
+  gates.forget('a');
+  expect([isOpen(), gates.isFree('a'), gates.places('a', 64)]).toEqual([true, true, 64]);
+});
+
+test('a simulator has neither', () => {
+  const { state, gates } = setup();
+  state.health = 'open';
+  expect(gates.isFree(NO_ACCOUNT)).toBe(true);
+});

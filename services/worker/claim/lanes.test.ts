@@ -1,0 +1,105 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { createLanes } from './lanes.ts';
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+const lane = (tenantId: string, accountId: string) => ({ tenantId, accountId });
+
+function setup() {
+  const closed = new Map<string, number>();
+  const opened: string[] = [];
+  const lanes = createLanes({
+    closedUntil: (accountId) => closed.get(accountId) ?? 0,
+    onOpen: (tenantId) => opened.push(tenantId),
+    now: Date.now,
+  });
+  const close = (accountId: string, ms: number) => closed.set(accountId, Date.now() + ms);
+  return { lanes, closed, close, opened };
+}
+
+test('lanes of a tenant take turns, and each mark is taken once', () => {
+  const { lanes } = setup();
+  lanes.mark(lane('t', 'a'));
+  lanes.mark(lane('t', 'b'));
+  expect(lanes.take('t')?.accountId).toBe('a');
+  // Marked again while it is looked at, it is looked at again, behind the others.
+  lanes.mark(lane('t', 'a'));
+  expect([lanes.take('t')?.accountId, lanes.take('t')?.accountId, lanes.take('t')]).toEqual([
+    'b',
+    'a',
+    undefined,
+  ]);
+  expect(lanes.isOpen('t')).toBe(false);
+});
+
+test('what is known of the messages is kept until the look', () => {
+  const { lanes } = setup();
+  lanes.mark(lane('t', 'a'), { ahead: true });
+  lanes.mark(lane('t', 'a'), { swept: true });
+  lanes.mark(lane('t', 'a'));
+  expect(lanes.take('t')).toEqual({ ...lane('t', 'a'), ahead: true, swept: true });
+});
+
+test('a closed account keeps its lanes back until it opens, and no other lane', () => {
+  const { lanes, close, opened } = setup();
+  close('a', 5_000);
+  lanes.mark(lane('t', 'a'));
+  expect(opened).toEqual([]);
+  expect([lanes.isOpen('t'), lanes.take('t')]).toEqual([false, undefined]);
+  lanes.mark(lane('t', 'b'));
+  expect(opened).toEqual(['t']);
+  expect(lanes.take('t')?.accountId).toBe('b');
+  vi.advanceTimersByTime(4_999);
+  expect(opened).toEqual(['t']);
+  vi.advanceTimersByTime(10);
+  expect(opened).toEqual(['t', 't']);
+  expect(lanes.take('t')?.accountId).toBe('a');
+});
+
+test('one timer serves all accounts, the earliest first', () => {
+  const { lanes, close, opened } = setup();
+  close('late', 9_000);
+  close('soon', 1_000);
+  lanes.mark(lane('t1', 'late'));
+  lanes.mark(lane('t2', 'soon'));
+  expect(vi.getTimerCount()).toBe(1);
+  vi.advanceTimersByTime(1_010);
+  expect([opened, vi.getTimerCount()]).toEqual([['t2'], 1]);
+  vi.advanceTimersByTime(8_000);
+  expect(opened).toContain('t1');
+});
+
+test('an account that closes again is waited for anew', () => {
+  const { lanes, close, opened } = setup();
+  close('a', 1_000);
+  lanes.mark(lane('t', 'a'));
+  close('a', 3_000);
+  vi.advanceTimersByTime(2_000);
+  expect(opened).toEqual([]);
+  vi.advanceTimersByTime(1_100);
+  expect(opened).toEqual(['t']);
+});
+
+test('one that closes between its mark and its look is not looked at before it opens', () => {
+  const { lanes, close, opened } = setup();
+  lanes.mark(lane('t', 'a'));
+  close('a', 1_000);
+  expect(lanes.take('t')).toBeUndefined();
+  vi.advanceTimersByTime(1_010);
+  expect(opened).toEqual(['t', 't']);
+  expect(lanes.take('t')?.accountId).toBe('a');
+});
+
+test('a recheck finds an account that has opened early, and stopping leaves no timer', () => {
+  const { lanes, close, closed, opened } = setup();
+  close('a', 60_000);
+  close('b', 60_000);
+  lanes.mark(lane('t', 'a'));
+  lanes.mark(lane('u', 'b'));
+  closed.delete('a');
+  lanes.recheck();
+  expect(opened).toEqual(['t']);
+  lanes.stop();
+  expect(vi.getTimerCount()).toBe(0);
+});

@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest';
+import type { ClaimedMessage } from '#core/store/deliveries.ts';
+import type { Delivered } from './deliver.ts';
+import { createAttempts } from './attempts.ts';
+
+const message = (attempt: number, action: ClaimedMessage['action'] = 'send') =>
+  ({ seq: 1, attempt, action, traceparent: null }) as ClaimedMessage;
+
+function setup(record: () => Promise<null>) {
+  const outcomes: string[] = [];
+  const attempts = createAttempts({
+    deliver: (): Promise<Delivered> =>
+      Promise.resolve({ outcome: { kind: 'accepted', providerMessageId: 'x' }, provider: undefined }),
+    recorder: { record },
+    events: {
+      attemptFinished: (_message, { outcome }) => outcomes.push(outcome.kind),
+      recordLost: () => outcomes.push('lost'),
+    },
+  });
+  /** @returns undefined where it was not begun. */
+  const run = (one: ClaimedMessage): Promise<null> | undefined => {
+    const { promise, resolve } = Promise.withResolvers<null>();
+    return attempts.begin(one, () => resolve(null)) ? promise : undefined;
+  };
+  return { attempts, outcomes, run };
+}
+
+test('one that is in hand is not begun again, and afterwards it is none of ours', async () => {
+  const { attempts, run, outcomes } = setup(() => Promise.resolve(null));
+  const first = run(message(1));
+  expect([run(message(1)), attempts.has(1), attempts.size]).toEqual([undefined, true, 1]);
+  const inHand = attempts.seqs();
+  await first;
+  expect([inHand.has(1), attempts.has(1), outcomes]).toEqual([true, false, ['accepted']]);
+});
+
+test('one that could not be recorded is not called again, but settled as lost or followed by the next', async () => {
+  const { run, outcomes } = setup(() => Promise.reject(new Error('gone')));
+  await run(message(1));
+  expect([run(message(1)), outcomes]).toEqual([undefined, ['lost']]);
+  await expect(run(message(1, 'lost'))).resolves.toBeNull();
+  await expect(run(message(2))).resolves.toBeNull();
+});
+
+test('the attempt of a worker that is gone is settled without a call', async () => {
+  const { run, outcomes } = setup(() => Promise.resolve(null));
+  await run(message(1, 'lost'));
+  expect(outcomes).toEqual(['ambiguous']);
+});
