@@ -37,3 +37,14 @@ test.each([
   expect(files.length).toBeGreaterThan(0);
   expect(files.filter((file) => !existsSync(join(projectRoot, file)))).toEqual([]);
 });
+
+test('one message is followed through ten files at most, each of which can be read in one go', () => {
+  const text = readFileSync(join(projectRoot, 'services/ARCHITECTURE.md'), 'utf8');
+  const [, path = ''] = /## The path of a message\n([\s\S]*?)In more detail/.exec(text) ?? [];
+  const files = [...path.matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = '']) => link);
+  const linesOf = (file: string) =>
+    readFileSync(join(projectRoot, 'services', file), 'utf8').split('\n').length - 1;
+  expect(files.length).toBeGreaterThan(5);
+  expect(files.length).toBeLessThanOrEqual(10);
+  expect(files.filter((file) => linesOf(file) >= 200)).toEqual([]);
+});
