@@ -112,5 +112,8 @@ export async function acceptBatch(
   sweepAfterMs = 5_000,
 ): Promise<Verdict[]> {
   const batch = rows.map((row, i) => ({ ...row, ord: i + 1 }));
-  return sql<Verdict[]>`select * from accept(${asJson(sql, batch)}, ${sweepAfterMs})`;
+  const keys = batch.filter((row: { scope?: unknown }) => row.scope != null);
+  return sql<Verdict[]>`
+    select * from accept(${asJson(sql, batch)}, ${keys.length === 0 ? null : asJson(sql, keys)}, ${sweepAfterMs})
+    order by ord`;
 }

@@ -84,14 +84,14 @@ export async function acceptMessages(
   sweepAfterMs: number,
   deadlineMs: number = DATABASE_DEADLINE_MS,
 ): Promise<Verdict[]> {
-  const batch = asJson(
-    sql,
-    // Only who repeats a key is answered from what was stored.
-    rows.map((row, i) => ({ ...row, ord: i + 1, response: row.scope === null ? undefined : row.response })),
+  const batch = rows.map(({ scope: _, fingerprint: _f, response: _r, ...row }, i) => ({ ...row, ord: i + 1 }));
+  // Only who repeats a key is answered from what was stored.
+  const keys = rows.flatMap(({ tenant_id, scope, fingerprint, response }, i) =>
+    scope === null ? [] : [{ ord: i + 1, tenant_id, scope, fingerprint, response }],
   );
   const verdicts = await withDeadline(
     sql<VerdictRow[]>`select verdict, response, retry_after, remaining
-      from accept(${batch}, ${sweepAfterMs}) order by ord`,
+      from accept(${asJson(sql, batch)}, ${keys.length === 0 ? null : asJson(sql, keys)}, ${sweepAfterMs}) order by ord`,
     deadlineMs,
   );
   return verdicts.map(({ retry_after, ...verdict }) => ({ ...verdict, retryAfter: retry_after }));

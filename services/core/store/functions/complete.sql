@@ -8,6 +8,8 @@ language plpgsql security definer set search_path = despatch, pg_temp set plan_c
 declare
   at_now timestamptz := clock_timestamp();
   applied bigint[];
+  discarded bigint[];
+  discarded_days date[];
 begin
   with reported as materialized (
     select * from json_to_recordset(batch) as r (
@@ -18,7 +20,9 @@ begin
       status text, reason text, failure_shown jsonb, retries smallint, ambiguous smallint, provider_waits smallint,
       duplicate_risk boolean, final boolean, next_attempt_ms bigint,
       -- Only with `sent`: how long to wait for a receipt, and the receipts that a simulator foretells.
-      await_ms bigint, receipts jsonb)
+      await_ms bigint, receipts jsonb,
+      -- The content is to go as soon as no provider needs it.
+      discard boolean)
     -- The order in which others lock the same rows.
     order by seq
   ), ended as (
@@ -27,7 +31,7 @@ begin
     returning l.seq, l.purge_on, l.tenant_id, l.attempt, case when not l.test then l.account_id end as provider_id,
       l.provider, l.attempt_id, l.worker, l.started_at, l.expires_at, r.outcome, r.outcome_reason, r.failure,
       r.http_status, r.provider_message_id, r.sent_from, r.status, r.reason, r.failure_shown, r.duplicate_risk, r.final,
-      r.await_ms, r.receipts
+      r.await_ms, r.receipts, r.discard
   ), put_off as (
     update live_messages l
     set status = r.status, reason = r.reason, failure = r.failure_shown, lease_until = null, retries = r.retries,
@@ -75,7 +79,9 @@ begin
     select e.tenant_id, count(*) from ended e group by e.tenant_id order by e.tenant_id
     on conflict (tenant_id) do update set finished = p.finished + excluded.finished
   )
-  select array_agg(c.seq) into applied from counted c;
+  select array_agg(c.seq), (select array_agg(e.seq) from ended e where e.discard),
+    (select array_agg(e.purge_on) from ended e where e.discard)
+  into applied, discarded, discarded_days from counted c;
 
   if coalesce(cardinality(applied), 0) < json_array_length(batch) then
     -- An answer that came after the lease: proof all the same that the provider accepted.
@@ -85,10 +91,9 @@ begin
     join attempt_log a on a.message_seq = r.seq and a.purge_on = r.purge_on and a.number = r.attempt and a.outcome = 'ambiguous'
     where r.outcome = 'accepted' and r.seq <> all (coalesce(applied, '{}'));
   end if;
-  perform discard_contents(array_agg(r.seq), array_agg(r.purge_on))
-  from json_to_recordset(batch) as r (seq bigint, purge_on date, status text, discard boolean)
-  where r.discard and r.status in ('sent', 'failed', 'unknown') and r.seq = any (applied)
-  having count(*) > 0;
+  if discarded is not null then
+    perform discard_contents(discarded, discarded_days);
+  end if;
   return query select unnest(applied);
 end $$;
 

@@ -404,48 +404,6 @@ create table receipts (
 );
 create index receipts_due on receipts (apply_at);
 
--- A message to accept, with the limits in force as the api knows them.
-create type accept_request as (
-  ord integer,
-  seq bigint,
-  purge_on date,
-  id uuid,
-  tenant_id uuid,
-  api_key_id uuid,
-  channel text,
-  recipient text,
-  address text,
-  sender text,
-  content jsonb,
-  external_id text,
-  category text,
-  priority smallint,
-  test boolean,
-  account_id uuid,
-  pinned_provider_id uuid,
-  segments smallint,
-  encoding text,
-  delivery_guarantee text,
-  content_retention text,
-  metadata jsonb,
-  tags text[],
-  traceparent text,
-  request_id text,
-  enqueued_at timestamptz,
-  expires_at timestamptz,
-  -- Where the sender named no instant: the clock of an api may be wrong, and a lifetime is short.
-  lifetime_ms bigint,
-  retention_days integer,
-  -- Limits in force, as the api knows them.
-  rate_per_minute integer,
-  messages_per_day bigint,
-  backlog_max bigint,
-  -- Hex; null without an idempotency key.
-  scope text,
-  fingerprint text,
-  response json
-);
-
 -- What a worker is given of a message that is under way: `send` for one to call the provider for, `lost` for an attempt
 -- whose lease is over. `discard`: the content is to go as soon as no provider needs it.
 create view claimed_message as
