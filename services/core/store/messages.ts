@@ -123,7 +123,11 @@ export async function scanMessages(
     )
     select r.scanned, r.end_at, r.end_seq, m.*
     from reach r left join lateral (
-      ${selectMessages(tx, tx`found f join messages m on m.seq = f.seq and m.purge_on = f.purge_on`)}
+      ${selectMessages(
+        tx,
+        tx`found f cross join lateral (
+          select * from messages x where x.seq = f.seq and x.purge_on = f.purge_on offset 0) m`,
+      )}
     ) m on true
     order by m.enqueued_at desc, m.seq desc`;
   const [first] = scanned;

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { TenantId } from '#core/domain/ids.ts';
+import { createMessageIds, type MessagePlace } from '#core/domain/message-id.ts';
+import { loadMessageIdKey } from '#core/store/message-places.ts';
 import {
   scanMessages,
   type MessageFilter,
@@ -40,7 +42,7 @@ beforeAll(async () => {
     with made as (
       insert into messages (seq, id, purge_on, tenant_id, channel, recipient, address, external_id, category, priority, test,
         delivery_guarantee, content_retention, metadata, tags, enqueued_at)
-      select ${2 ** 40}::bigint + i, gen_random_uuid(), current_date + 20, ${of}, case when is_rare then 'push' else 'sms' end,
+      select ${2 ** 40}::bigint + i, gen_random_uuid(), date_trunc('week', current_date + 20), ${of}, case when is_rare then 'push' else 'sms' end,
         case when is_rare then 'rare' else 'token' end, 'token', case when is_rare then 'rare' else 'r-' || i end,
         'transactional', 1, is_rare, 'at_least_once', 'retain',
         case when is_rare then '{"order": 7, "kind": "rare", "a.b": true}'::jsonb end,
@@ -58,9 +60,13 @@ beforeAll(async () => {
     select seq, purge_on, tenant_id, ${PROVIDER}, now(), 'queued', 1, 'sms', false, false, now() + interval '1 day', now()
     from made where not test`;
   await api.admin`analyze messages, live_messages, message_results`;
-  const rows = await api.admin<{ id: string }[]>`
-    select id from messages where tenant_id = ${of} and test order by enqueued_at desc`;
-  rare = rows.map(({ id }) => id);
+  const messageIds = createMessageIds(await loadMessageIdKey(api.admin));
+  const places = await api.admin<MessagePlace[]>`
+    select seq::float8, purge_on::text as "purgeOn" from messages where tenant_id = ${of} and test order by enqueued_at desc`;
+  rare = places.map(messageIds.encode);
+  for (const [i, id] of rare.entries()) {
+    await api.admin`update messages set id = ${id} where seq = ${places[i]?.seq ?? 0}`;
+  }
   expect(rare).toHaveLength(STORED / RARE);
 }, 60_000);
 afterAll(() => api[Symbol.asyncDispose]());
@@ -230,7 +236,7 @@ describe('the modes of keys', () => {
 async function readPage(filter: MessageFilter) {
   return api.admin.begin(async (tx) => {
     await tx`set local role despatch_api`;
-    await tx`select set_config('app.tenant', ${tenant.tenantId}, true)`;
+    await tx`select set_config('app.tenant', ${tenant.tenantId}, true), set_config('enable_seqscan', 'off', true)`;
     const before = await touched(tx);
     const page = await filteredPage<MessageRow, MessagePosition>(
       {
