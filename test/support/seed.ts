@@ -111,8 +111,8 @@ export async function acceptBatch(
   rows: readonly Record<string, unknown>[],
   sweepAfterMs = 5_000,
 ): Promise<Verdict[]> {
-  const batch = rows.map((row, i) => ({ ...row, ord: i + 1 }));
-  const keys = batch.filter((row: { scope?: unknown }) => row.scope != null);
+  const batch: Record<string, unknown>[] = rows.map((row, i) => ({ ...row, ord: i + 1 }));
+  const keys = batch.filter((row) => row['scope'] != null);
   return sql<Verdict[]>`
     select * from accept(${asJson(sql, batch)}, ${keys.length === 0 ? null : asJson(sql, keys)}, ${sweepAfterMs})
     order by ord`;
