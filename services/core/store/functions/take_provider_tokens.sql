@@ -4,25 +4,22 @@ create or replace function take_provider_tokens(for_account uuid, per_second int
 language plpgsql set search_path = despatch, pg_temp as $$
 declare
   this_second bigint;
+  counted provider_rates;
   used_up integer;
   passed bigint[];
   taken integer;
 begin
   insert into provider_rates values (for_account, 0, 0) on conflict do nothing;
+  select * into counted from provider_rates r where r.provider_id = for_account for update;
   -- After the lock, as it may have been waited for.
-  select r.used, r.second into used_up, this_second from provider_rates r where r.provider_id = for_account for update;
-  if this_second < floor(extract(epoch from clock_timestamp()))::bigint then
-    used_up := 0;
-  end if;
+  this_second := floor(extract(epoch from clock_timestamp()));
   -- A second of the future: the clock has gone back, and what was taken counts for this one.
-  this_second := floor(extract(epoch from clock_timestamp()))::bigint;
-  select array_agg(x.seq order by x.n), max(x.reach) into passed, taken from (
+  used_up := case when counted.second >= this_second then counted.used else 0 end;
+  select array_agg(x.seq order by x.n), coalesce(max(x.reach), 0) into passed, taken from (
     select o.seq, o.n, sum(coalesce(l.segments, 1)) over (order by o.n) as reach
     from unnest(seqs) with ordinality as o (seq, n) join live_messages l on l.seq = o.seq
   ) x where used_up + x.reach <= per_second or (used_up = 0 and x.n = 1);
-  if passed is null then
-    return '{}';
-  end if;
-  update provider_rates r set second = this_second, used = used_up + taken where r.provider_id = for_account;
-  return passed;
+  update provider_rates r set second = this_second, used = used_up + taken
+  where r.provider_id = for_account and (r.second, r.used) <> (this_second, used_up + taken);
+  return coalesce(passed, '{}');
 end $$;
