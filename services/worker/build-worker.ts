@@ -70,6 +70,7 @@ const RECEIPTS_AT_ONCE = 200;
 /** Between two looks for receipts that have not come within three days. */
 const LATE_RECEIPTS_MS = 10_000;
 const CONTENTS_AT_ONCE = 100;
+const OUTLIVED_AT_ONCE = 500;
 const TENANT_RECHECK_MS = 400;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
@@ -162,6 +163,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
       while ((await store.settleContents(CONTENTS_AT_ONCE)) === CONTENTS_AT_ONCE);
     }),
     maintain: task('maintain', HOUR_MS, async () => {
+      while ((await store.endOutlived(OUTLIVED_AT_ONCE)) === OUTLIVED_AT_ONCE);
       const result = await store.maintain();
       if (result === 'elsewhere') return;
       events.maintained(result);

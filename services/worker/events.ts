@@ -53,7 +53,10 @@ export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => num
     /** A message ended since the database refuses to begin its call. */
     claimRefused({ seq, tenantId, id, requestId }: Refused, error: unknown): void {
       metrics.givenUp('unknown');
-      log.error({ seq, tenantId, messageId: id, requestId, err: error }, 'Message given up: its claim is refused');
+      log.error(
+        { seq, tenantId, messageId: id, requestId, err: error },
+        'Message given up: its claim is refused',
+      );
     },
     recordDelayed(error: unknown, rows: number): void {
       log.error({ rows, err: error }, 'Recording delayed');

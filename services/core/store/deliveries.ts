@@ -114,7 +114,8 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
   /** Of a query with one row and one column, `n`. */
   const value = async <T>(query: Promise<readonly { n: T }[]>): Promise<T | undefined> =>
     (await bounded(query))[0]?.n;
-  const count = async (query: Promise<readonly { n: number }[]>): Promise<number> => (await value(query)) ?? 0;
+  const count = async (query: Promise<readonly { n: number }[]>): Promise<number> =>
+    (await value(query)) ?? 0;
   const seqsOf = async (query: Promise<readonly { seq: number }[]>): Promise<Set<number>> =>
     new Set((await bounded(query)).map(({ seq }) => seq));
 
@@ -129,7 +130,12 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
         sql`select * from claim(${[...seqs]}::bigint[], ${worker}, ${leaseMs}, ${beyondLimit})`,
       ),
     /** Claims out of one lane, the longest due first, and within the account's rate limit. */
-    claimDue: ({ tenantId, accountId }: Lane, most: number, aheadMs: number, { worker, leaseMs }: ClaimTerms) =>
+    claimDue: (
+      { tenantId, accountId }: Lane,
+      most: number,
+      aheadMs: number,
+      { worker, leaseMs }: ClaimTerms,
+    ) =>
       rowsOf<ClaimedMessage>(
         sql`select * from claim_due(${tenantId}, ${accountId}, ${most}, ${aheadMs}, ${worker}, ${leaseMs})`,
       ),
@@ -144,8 +150,7 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
       rowsOf<ClaimedMessage>(sql`select * from lost(${[...seqs]}::bigint[])`),
 
     // What was not claimed --------------------------------------------------------------------------------------------
-    look: (seqs: readonly number[]) =>
-      rowsOf<WaitingRow>(sql`select * from look(${[...seqs]}::bigint[])`),
+    look: (seqs: readonly number[]) => rowsOf<WaitingRow>(sql`select * from look(${[...seqs]}::bigint[])`),
     /** Due messages of a lane that no claim takes. */
     lookDue: ({ tenantId, accountId }: Lane, most: number) =>
       rowsOf<WaitingRow>(sql`select * from look_due(${tenantId}, ${accountId}, ${most})`),
@@ -178,8 +183,7 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
 
     // Tenants ---------------------------------------------------------------------------------------------------------
     dueLanes: () => rowsOf<SweepTask>(sql`select * from due_lanes()`),
-    holdTenant: (tenantId: string, most: number) =>
-      count(sql`select hold_tenant(${tenantId}, ${most}) as n`),
+    holdTenant: (tenantId: string, most: number) => count(sql`select hold_tenant(${tenantId}, ${most}) as n`),
     releaseTenant: (tenantId: string, most: number) =>
       count(sql`select release_tenant(${tenantId}, ${most}) as n`),
     /** `limits` is null where a tenant has no row of its own: the free plan holds. */
@@ -223,6 +227,8 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
       )) ?? null,
 
     // Upkeep ----------------------------------------------------------------------------------------------------------
+    /** Ends by name what waits until its retention is over, before its record goes. Returns how many. */
+    endOutlived: (most: number) => count(sql`select end_outlived(${most}) as n`),
     /** Makes partitions ahead and drops those that have served; one worker at a time, the others return at once. */
     maintain: () => maintainPartitions(sql, bounded),
     /** Empties what a new secret has replaced, once its quarter of an hour is over. */

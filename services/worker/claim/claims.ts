@@ -83,7 +83,11 @@ export function createClaims(deps: ClaimsDeps): Claims {
   }
 
   /** One message that the database refuses must not keep the others from being claimed: alone it is ended. */
-  async function claimApart(named: readonly Named[], beyondLimit: boolean, refusal: unknown): Promise<number[]> {
+  async function claimApart(
+    named: readonly Named[],
+    beyondLimit: boolean,
+    refusal: unknown,
+  ): Promise<number[]> {
     const [first] = named;
     if (named.length > 1 || first === undefined) {
       const half = named.length >> 1;
@@ -162,7 +166,12 @@ export function createClaims(deps: ClaimsDeps): Claims {
   }
 
   /** Names the lane's messages, so that the one which makes its claim fail is found among them. */
-  async function claimLaneApart(lane: DueLane, places: number, aheadMs: number, refusal: unknown): Promise<number> {
+  async function claimLaneApart(
+    lane: DueLane,
+    places: number,
+    aheadMs: number,
+    refusal: unknown,
+  ): Promise<number> {
     const seqs = [...(await store.dueSeqs(lane, places, aheadMs))];
     if (seqs.length === 0) throw refusal;
     const named = seqs.map((seq) => ({ seq, tenantId: lane.tenantId }));

@@ -13,7 +13,15 @@ const wake = (seq: number): Wake => ({
 const lane = (n: number): Lane => ({ tenantId: `tenant ${n}`, accountId: `account ${n}` });
 
 const claimed = (seq: number, more: Partial<ClaimedMessage> = {}) =>
-  ({ action: 'send', seq, attempt: 1, segments: 1, rateLimitPerSecond: null, traceparent: null, ...more }) as ClaimedMessage;
+  ({
+    action: 'send',
+    seq,
+    attempt: 1,
+    segments: 1,
+    rateLimitPerSecond: null,
+    traceparent: null,
+    ...more,
+  }) as ClaimedMessage;
 const waiting = (seq: number, more: Partial<WaitingRow> = {}) =>
   ({
     ...wake(seq),
@@ -29,7 +37,8 @@ const waiting = (seq: number, more: Partial<WaitingRow> = {}) =>
 const never = (): never => {
   throw new Error('nothing of this was to be done');
 };
-const refused = () => Promise.reject(Object.assign(new Error('no'), { name: 'PostgresError', code: 'XX001' }));
+const refused = () =>
+  Promise.reject(Object.assign(new Error('no'), { name: 'PostgresError', code: 'XX001' }));
 
 /** A dispatcher whose claims are answered by hand. What it begins ends when it is told to. */
 function setup(store: Partial<DispatcherDeps['store']> = {}) {
@@ -154,7 +163,11 @@ test('an account that is blocked costs the database nothing until it is mended',
   dispatcher.mark(lane(1), { swept: true });
   dispatcher.mark(lane(2));
   await expect.poll(() => looks).toEqual([lane(2)]);
-  expect([claims.length, dispatcher.isOpen('account 1'), dispatcher.isOpen('account 2')]).toEqual([0, false, true]);
+  expect([claims.length, dispatcher.isOpen('account 1'), dispatcher.isOpen('account 2')]).toEqual([
+    0,
+    false,
+    true,
+  ]);
   blocked.delete('account 1');
   dispatcher.accountChanged('account 1');
   await expect.poll(() => looks).toEqual([lane(2), lane(1)]);

@@ -20,7 +20,10 @@ export type Resolved = {
 export async function resolveWaiting(rows: readonly WaitingRow[], deps: ResolveDeps): Promise<Resolved> {
   const { store } = deps;
   const accounts = await accountsFor(rows, store);
-  const decided = rows.map((row) => ({ row, decision: decideWaiting(row, accounts.get(row.tenantId) ?? []) }));
+  const decided = rows.map((row) => ({
+    row,
+    decision: decideWaiting(row, accounts.get(row.tenantId) ?? []),
+  }));
   const of = <Kind extends WaitingDecision['kind']>(kind: Kind): Decided<Kind>[] =>
     decided.filter((one): one is Decided<Kind> => one.decision.kind === kind);
 

@@ -108,19 +108,19 @@ async function setup(settings: Partial<WorkerSettings> = {}) {
   ) {
     const of = options.of ?? tenant;
     const rows = Array.from({ length: n }, () => acceptRow(of, overrides));
-    const verdicts = await acceptBatch(stores.api, rows, options.wake === false ? 200 : 5_000);
-    const ids = rows.map((row) => row['id'] as string);
+    await acceptBatch(stores.api, rows, options.wake === false ? 200 : 5_000);
+    const wakes = rows.map(({ seq, account_id }) => ({ seq, tenantId: of.tenantId, accountId: account_id }));
     if (options.wake !== false) {
       const { failed } = await broker.publishWakes(
-        ids.map((id, i) => ({
+        wakes.map((wake) => ({
           lane: 'normal' as const,
-          id,
-          payload: encodeWakes([{ id, purgeOn: verdicts[i]?.purge_on ?? '', tenantId: of.tenantId }]),
+          id: String(wake.seq),
+          payload: encodeWakes([wake]),
         })),
       );
       expect(failed).toEqual([]);
     }
-    return ids;
+    return wakes;
   }
   async function deleteStream(): Promise<void> {
     const connection = await connect({ servers: nats.url });
@@ -190,13 +190,9 @@ describe('delivery', () => {
   test('a wake-up delivered twice is one call', async () => {
     await using b = await setup(PATIENT);
     const worker = b.startWorker();
-    const [id = ''] = await b.send(1);
+    const wakes = await b.send(1);
     await expect.poll(b.statuses, POLL).toEqual({ sent: 1 });
-    const [row] = await b.admin`select purge_on::text from despatch.messages`;
-    worker.wake(
-      encodeWakes([{ id, purgeOn: row?.['purge_on'] as string, tenantId: b.tenant.tenantId }]),
-      'normal',
-    );
+    worker.wake(encodeWakes(wakes), 'normal');
     await b.send(1);
     await expect.poll(b.statuses, POLL).toEqual({ sent: 2 });
     expect(b.twilio.received).toHaveLength(2);
@@ -223,10 +219,10 @@ describe('delivery', () => {
 test('a text longer than the vendor takes is refused before any call, and says so', async () => {
   await using b = await setup();
   b.startWorker();
-  const [id = ''] = await b.send(1, { content: { body: 'x'.repeat(1_601) } });
+  const [refused] = await b.send(1, { content: { body: 'x'.repeat(1_601) } });
   await b.send(1, { content: { body: 'x'.repeat(1_600) } });
   await expect.poll(b.statuses, POLL).toEqual({ failed: 1, sent: 1 });
-  const [row] = await b.admin`select failure from despatch.message_states where id = ${id}`;
+  const [row] = await b.admin`select failure from despatch.message_states where seq = ${refused?.seq ?? 0}`;
   expect(row?.['failure']).toMatchObject({
     class: 'content_rejected',
     code: 'body_too_long',
@@ -241,15 +237,16 @@ describe('when a provider misbehaves', () => {
     'a message that the database refuses to begin is ended, and its neighbours are delivered, %o',
     async (how) => {
       await using b = await setup();
-      const [, , poison = ''] = await b.send(5, {}, how);
+      const [, , poison] = await b.send(5, {}, how);
+      const seq = poison?.seq ?? 0;
       await b.admin.unsafe(
-        `alter table despatch.message_states add constraint refused check (id <> '${poison}' or status <> 'sending')`,
+        `alter table despatch.live_messages add constraint refused check (seq <> ${seq} or status <> 'sending')`,
       );
       b.startWorker();
       await expect.poll(b.statuses, POLL).toEqual({ sent: 4, failed: 1 });
       const [row] = await b.admin`select failure ->> 'code' as code,
-        (select count(*)::int from despatch.due) as due from despatch.message_states where id = ${poison}`;
-      expect(row).toEqual({ code: 'unprocessable', due: 0 });
+        (select count(*)::int from despatch.live_messages) as live from despatch.message_results where seq = ${seq}`;
+      expect(row).toEqual({ code: 'unprocessable', live: 0 });
     },
   );
 
@@ -320,7 +317,7 @@ describe('when a provider misbehaves', () => {
       )
       .toBe(20);
     const [budget] =
-      await b.admin`select max(retries) as retries from despatch.message_states where tenant_id = ${b.tenant.tenantId}`;
+      await b.admin`select max(retries) as retries from despatch.live_messages where tenant_id = ${b.tenant.tenantId}`;
     expect(budget?.['retries']).toBeLessThanOrEqual(2);
   });
 
@@ -371,8 +368,9 @@ describe('when a provider misbehaves', () => {
       .toBeGreaterThanOrEqual(3);
     b.credentials.down = false;
     await expect.poll(b.statuses, POLL).toEqual({ sent: 3 });
-    const [row] = await b.admin`select max(retries) as retries from despatch.message_states`;
-    expect(row?.['retries']).toBe(0);
+    const [row] =
+      await b.admin`select count(*) as n from despatch.attempts where outcome not in ('not_started', 'accepted')`;
+    expect(row?.['n']).toBe(0);
   });
 });
 
@@ -451,9 +449,8 @@ describe('stopping', () => {
           await looked.promise;
           return b.store.complete(...terms);
         },
-        async claimDue(...terms) {
-          const found = await b.store.claimDue(...terms);
-          if (terms.at(-1) !== true) return found;
+        async claimedBy(...terms) {
+          const found = await b.store.claimedBy(...terms);
           looked.resolve();
           await expect.poll(b.statuses, POLL).toEqual({ sent: 1, sending: 1 });
           return found;
@@ -486,10 +483,7 @@ describe('stopping', () => {
         },
       },
     );
-    const [id = ''] = await b.send(1, {}, { wake: false });
-    const [row] = await b.admin`select purge_on::text from despatch.messages where id = ${id}`;
-    const purgeOn = row?.['purge_on'] as string;
-    successor.wake(encodeWakes([{ id, purgeOn, tenantId: b.tenant.tenantId }]), 'normal');
+    successor.wake(encodeWakes(await b.send(1, {}, { wake: false })), 'normal');
     await expect.poll(b.statuses, POLL).toEqual({ sent: 1, unknown: 1 });
     expect(b.twilio.received).toHaveLength(2);
     const [names] =
@@ -499,12 +493,11 @@ describe('stopping', () => {
 
   test('messages of a lost worker are taken over after its lease', async () => {
     await using b = await setup();
-    const wakes = (await b.send(2, {}, { wake: false })).map((id) => ({ id }));
-    const [row] = await b.admin`select purge_on::text from despatch.messages limit 1`;
+    const wakes = await b.send(2, {}, { wake: false });
     // A worker that claims and is never heard of again.
     await b.store.claim(
-      wakes.map(({ id }) => ({ id, purgeOn: row?.['purge_on'] as string })),
-      { worker: 'gone', leaseMs: 300, blocked: [] },
+      wakes.map(({ seq }) => seq),
+      { worker: 'gone', leaseMs: 300 },
     );
     b.startWorker();
     await expect.poll(b.statuses, POLL).toEqual({ sent: 2 });
