@@ -5,7 +5,7 @@ import type { ClaimedMessage, WaitingRow } from '#core/store/deliveries.ts';
 import type { Maintained } from '#core/store/partitions.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
 import type { GivenUpReason, WorkerMetrics } from '#core/platform/telemetry/metrics.ts';
-import type { Refused } from './claim/claims.ts';
+import type { Refused } from './claim/named-claims.ts';
 import type { Delivered } from './deliver/deliver.ts';
 
 type Health = Breaker['health'];

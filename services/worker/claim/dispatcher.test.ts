@@ -218,6 +218,21 @@ test('a lane whose claim is refused for one message is claimed by name, and that
   expect(dispatcher.inFlight).toBe(0);
 });
 
+test('what a claim that failed has not taken is claimed out of its lane', async () => {
+  let claims = 0;
+  const { dispatcher, looks, offer, told } = setup({
+    claim: () => {
+      claims++;
+      return Promise.reject(new Error('away'));
+    },
+    claimedBy: () => Promise.resolve([]),
+  });
+  offer(1, 2);
+  await expect.poll(() => looks.length).toBe(2);
+  expect(looks.map(({ accountId }) => accountId).toSorted()).toEqual(['account 1', 'account 2']);
+  expect([claims, told, dispatcher.inFlight]).toEqual([1, ['failed: Error: away'], 0]);
+});
+
 test('what a lost claim took is found and begun, though its account is closed meanwhile, and what is in hand is not', async () => {
   let asked = 0;
   const { dispatcher, blocked, begun, told, offer } = setup({

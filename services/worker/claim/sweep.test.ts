@@ -21,6 +21,23 @@ test('every lane is marked, and the wait is that of the longest that could be se
   expect([seconds, marked]).toEqual([4, ['open', 'blocked']]);
 });
 
+test('where nothing could be released it is not looked for again', async () => {
+  let looks = 0;
+  await sweep(
+    {
+      dueLanes: () => {
+        looks++;
+        return Promise.resolve([{ task: 'release', tenantId: 'r' }]);
+      },
+      holdTenant: () => Promise.resolve(0),
+      releaseTenant: () => Promise.resolve(0),
+    },
+    { mark: () => undefined, isOpen: () => true },
+    NOW,
+  );
+  expect(looks).toBe(1);
+});
+
 test('suspended tenants are held and resumed ones released, whose messages are found at once', async () => {
   const done: string[] = [];
   const answers: SweepTask[][] = [
@@ -35,7 +52,7 @@ test('suspended tenants are held and resumed ones released, whose messages are f
       dueLanes: () => Promise.resolve(answers.shift() ?? []),
       holdTenant: (id) => Promise.resolve(done.push(`hold ${id}`)),
       // Another round as long as there is as much as was asked for.
-      releaseTenant: (id, most) => Promise.resolve(done.push(`release ${id}`) < 3 ? most : 0),
+      releaseTenant: (id, most) => Promise.resolve(done.push(`release ${id}`) < 3 ? most : 1),
     },
     { mark: ({ accountId }) => done.push(`mark ${accountId}`), isOpen: () => true },
     NOW,

@@ -1,4 +1,4 @@
-import type { DeliveryStore } from '#core/store/deliveries.ts';
+import type { DeliveryStore, SweepTask } from '#core/store/deliveries.ts';
 import type { Dispatcher } from './dispatcher.ts';
 
 const MOVED_AT_ONCE = 500;
@@ -14,30 +14,48 @@ export async function sweep(
   now: number,
 ): Promise<number> {
   const found = await store.dueLanes();
+  const oldest = markDue(found, dispatcher, now);
+  let released = 0;
+  for (const { task, tenantId } of found) {
+    if (task === 'hold') await holdAll(store, tenantId);
+    if (task === 'release') released += await releaseAll(store, tenantId);
+  }
+  // What was given back is due now.
+  if (released > 0) markDue(await store.dueLanes(), dispatcher, now);
+  return (now - oldest) / 1_000;
+}
+
+/** @returns since when the oldest of them waits, in ms since the epoch. */
+function markDue(
+  found: readonly SweepTask[],
+  dispatcher: Pick<Dispatcher, 'mark' | 'isOpen'>,
+  now: number,
+): number {
   let oldest = now;
   for (const lane of found) {
     if (lane.task !== 'due') continue;
     dispatcher.mark(lane, { swept: true });
+    // One that is to wait for its provider is not late.
     if (dispatcher.isOpen(lane.accountId)) oldest = Math.min(oldest, lane.oldestDue.getTime());
   }
-  for (const { task, tenantId } of found) {
-    if (task === 'hold') await holdAll(store, tenantId);
-    if (task === 'release') await releaseAll(store, tenantId);
-  }
-  // What was given back is due now.
-  if (found.some(({ task }) => task === 'release')) await sweep(store, dispatcher, now);
-  return (now - oldest) / 1_000;
+  return oldest;
 }
 
 /** Puts aside whatever a suspended tenant has waiting. */
-export async function holdAll(store: Pick<DeliveryStore, 'holdTenant'>, tenantId: string): Promise<void> {
-  while ((await store.holdTenant(tenantId, MOVED_AT_ONCE)) === MOVED_AT_ONCE);
+export function holdAll(store: Pick<DeliveryStore, 'holdTenant'>, tenantId: string): Promise<number> {
+  return untilFewer((most) => store.holdTenant(tenantId, most));
 }
 
-/** Gives back whatever a resumed tenant has held. */
-export async function releaseAll(
-  store: Pick<DeliveryStore, 'releaseTenant'>,
-  tenantId: string,
-): Promise<void> {
-  while ((await store.releaseTenant(tenantId, MOVED_AT_ONCE)) === MOVED_AT_ONCE);
+/** Gives back whatever a resumed tenant has held. Returns how many messages that were. */
+export function releaseAll(store: Pick<DeliveryStore, 'releaseTenant'>, tenantId: string): Promise<number> {
+  return untilFewer((most) => store.releaseTenant(tenantId, most));
+}
+
+async function untilFewer(move: (most: number) => Promise<number>): Promise<number> {
+  let total = 0;
+  for (;;) {
+    const moved = await move(MOVED_AT_ONCE);
+    total += moved;
+    if (moved < MOVED_AT_ONCE) return total;
+  }
 }

@@ -1,0 +1,120 @@
+import { databaseFaultOf } from '#core/domain/database-fault.ts';
+import { UNPROCESSABLE } from '#core/domain/decide-waiting.ts';
+import type { Wake } from '#core/domain/wake.ts';
+import type { ClaimedMessage, ClaimTerms, DeliveryStore, WaitingRow } from '#core/store/deliveries.ts';
+import type { AccountGates } from './account-gates.ts';
+import type { Lanes } from './lanes.ts';
+import { resolveWaiting, type ResolveDeps } from './resolve-waiting.ts';
+
+/** A message and its lane. */
+export type Named = Omit<Wake, 'priority'>;
+export type Refused = Pick<Wake, 'seq' | 'tenantId'> & Partial<Pick<WaitingRow, 'id' | 'requestId'>>;
+
+export type NamedClaimsDeps = {
+  readonly store: ResolveDeps['store'] & Pick<DeliveryStore, 'claim' | 'look'>;
+  readonly terms: ClaimTerms;
+  readonly lanes: Pick<Lanes, 'mark'>;
+  readonly gates: Pick<AccountGates, 'noteLimit'>;
+  /** Begins a claimed message; its place is given back in this tenant's name, null where none was taken. */
+  readonly begin: (message: ClaimedMessage, placeOf: string | null) => void;
+  readonly release: (tenantId: string) => void;
+  /** A claim was not answered: it may have been committed all the same. */
+  readonly loseClaim: (tenantId: string, places: number) => void;
+  /** The database has failed. */
+  readonly fail: (error: unknown) => void;
+  readonly events: {
+    claimRefused(message: Refused, error: unknown): void;
+    endedUncalled: ResolveDeps['endedUncalled'];
+  };
+};
+
+export type NamedClaims = {
+  /**
+   * Claims messages by name, each with a place of its tenant, and decides about those that cannot be claimed.
+   * @param beyondLimit also of accounts with a rate limit, without tokens.
+   */
+  claim(named: readonly Named[], beyondLimit?: boolean): Promise<void>;
+  /** Decides about messages that no claim takes. */
+  decide(waiting: Promise<readonly WaitingRow[]>): Promise<void>;
+};
+
+export function createNamedClaims(deps: NamedClaimsDeps): NamedClaims {
+  const { store, lanes, gates, events, fail } = deps;
+
+  /** @returns the messages that were not claimed. */
+  async function claimEach(named: readonly Named[], beyondLimit: boolean): Promise<number[]> {
+    const seqs = named.map(({ seq }) => seq);
+    let claimed: ClaimedMessage[];
+    try {
+      claimed = await store.claim(seqs, deps.terms, beyondLimit);
+    } catch (error) {
+      if (databaseFaultOf(error) === 'row') return claimApart(named, beyondLimit, error);
+      fail(error);
+      for (const one of named) {
+        deps.loseClaim(one.tenantId, 1);
+        lanes.mark(one, { ahead: true });
+      }
+      return [];
+    }
+    const started = new Map(claimed.map((message) => [message.seq, message]));
+    const missed: number[] = [];
+    for (const { seq, tenantId } of named) {
+      const message = started.get(seq);
+      started.delete(seq);
+      // The place was taken in the name of whom the wake-up named, and is given back in the same.
+      if (message !== undefined) deps.begin(message, tenantId);
+      else {
+        deps.release(tenantId);
+        missed.push(seq);
+      }
+    }
+    return missed;
+  }
+
+  /** One message that the database refuses must not keep the others from being claimed: alone it is ended. */
+  async function claimApart(
+    named: readonly Named[],
+    beyondLimit: boolean,
+    refusal: unknown,
+  ): Promise<number[]> {
+    const [first] = named;
+    if (named.length > 1 || first === undefined) {
+      const half = named.length >> 1;
+      return [
+        ...(await claimEach(named.slice(0, half), beyondLimit)),
+        ...(await claimEach(named.slice(half), beyondLimit)),
+      ];
+    }
+    try {
+      // For its name alone, which may be as unreadable as the rest.
+      const [row] = await store.look([first.seq]).catch(() => []);
+      const ended = await store.endMessages([first.seq], 'failed', UNPROCESSABLE);
+      if (ended.has(first.seq)) events.claimRefused(row ?? first, refusal);
+    } catch (error) {
+      fail(error);
+    }
+    deps.release(first.tenantId);
+    return [];
+  }
+
+  /** What fails here is found again by the sweep. */
+  async function decide(waiting: Promise<readonly WaitingRow[]>): Promise<void> {
+    try {
+      const rows = await waiting;
+      for (const row of rows) gates.noteLimit(row.accountId, row.rateLimitPerSecond);
+      const resolved = await resolveWaiting(rows, { store, endedUncalled: events.endedUncalled });
+      for (const lane of resolved.lanes) lanes.mark(lane, { ahead: true });
+      for (const message of resolved.lost) deps.begin(message, null);
+    } catch (error) {
+      fail(error);
+    }
+  }
+
+  return {
+    async claim(named, beyondLimit = false) {
+      const missed = await claimEach(named, beyondLimit);
+      if (missed.length > 0) await decide(store.look(missed));
+    },
+    decide,
+  };
+}
