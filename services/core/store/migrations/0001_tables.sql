@@ -406,7 +406,7 @@ create index receipts_due on receipts (apply_at);
 
 -- What a worker is given of a message that is under way: `send` for one to call the provider for, `lost` for an attempt
 -- whose lease is over. `discard`: the content is to go as soon as no provider needs it.
-create view claimed_message as
+create view claimed_message with (security_invoker) as
   select case when l.lease_until <= clock_timestamp() then 'lost' else 'send' end as action, l.seq, l.purge_on, m.id, l.tenant_id, l.attempt, l.retries, l.ambiguous, l.provider_waits,
     l.duplicate_risk, l.channel, m.address, m.sender, m.content, l.test, l.segments, m.delivery_guarantee, m.enqueued_at,
     l.expires_at, m.traceparent, m.request_id, case when not l.test then l.account_id end as provider_id, l.provider,
@@ -418,7 +418,7 @@ create view claimed_message as
   where l.status = 'sending';
 
 -- What the decision about a message that was not claimed needs to know. `account_status` is null where there is no account.
-create view waiting_message as
+create view waiting_message with (security_invoker) as
   select l.seq, l.purge_on, m.id, l.tenant_id, t.status as tenant_status, l.status, l.attempt, l.ambiguous, l.account_id,
     p.status as account_status, p.rate_limit_per_second, l.pinned, l.channel, l.test, l.worker, l.lease_until,
     l.next_attempt_at, l.expires_at, l.due_at, m.enqueued_at, m.request_id,
