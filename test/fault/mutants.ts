@@ -72,8 +72,8 @@ export const MUTANTS: readonly FaultMutant[] = [
     patches: [
       {
         file: 'services/worker/claim/sweep.ts',
-        find: 'await store.dueLanes()',
-        replace: '(await store.dueLanes()).slice(0, 0)',
+        find: 'const found = await store.dueLanes();',
+        replace: 'const found = (await store.dueLanes()).slice(0, 0);',
       },
     ],
     fault: 'nats-store-lost',
@@ -98,7 +98,7 @@ export const MUTANTS: readonly FaultMutant[] = [
     patches: [
       {
         file: `${FUNCTIONS}/accept.sql`,
-        find: 'order by x.tenant_id for update of x',
+        find: 'order by x.tenant_id for update',
         replace: 'order by x.tenant_id',
       },
     ],
