@@ -80,7 +80,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
   let stopping = false;
   const aborted = new AbortController();
 
-  const queue = createFairQueue<Wake>(settings.queuedPerTenantMax, settings.queuedMax);
+  const queue = createFairQueue<Wake>(settings.queuedPerTenantMax, settings.queuedMax, settings.inFlightMax);
   const breakers = createBreakers(healthChanged, now);
   const accounts = createAccounts(store, deps.credentials);
   const noteAccount = createAccountStatus({ store, breakers, onMoved: events.accountMoved });
@@ -135,7 +135,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
     receipts: task('receipts', settings.sweepMs, async () => {
       while ((await store.applyReceipts(RECEIPTS_AT_ONCE)) === RECEIPTS_AT_ONCE);
     }),
-    policies: task('policies', 2_000, () => refreshPolicies(store, queue, settings.inFlightMax)),
+    policies: task('policies', 2_000, () => refreshPolicies(store, queue)),
     verify: task('verify', 5_000, () =>
       verifyRequested({
         store,

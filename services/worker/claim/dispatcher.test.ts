@@ -21,7 +21,7 @@ function setup() {
   const ended: string[] = [];
   const claims: { ids: string[]; answer: (claimed: ClaimedMessage[]) => void }[] = [];
   const dispatcher = createDispatcher({
-    queue: createFairQueue<Wake>(1_000, 5_000),
+    queue: createFairQueue<Wake>(1_000, 5_000, 512),
     store: {
       claim: (wakes) => new Promise((answer) => claims.push({ ids: wakes.map(({ id }) => id), answer })),
       claimDue: () => Promise.resolve({ messages: [], more: false }),

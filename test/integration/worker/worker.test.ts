@@ -236,6 +236,36 @@ test('a text longer than the vendor takes is refused before any call, and says s
   expect(b.twilio.received).toHaveLength(1);
 });
 
+test('tenants whose provider takes long leave places to others, one after the other and together', async () => {
+  await using b = await setup({ inFlightMax: 16, deadlineMs: 30_000, leaseMs: 120_000 });
+  const floods = await Promise.all(
+    ['1', '2', '3'].map(async (digit) => {
+      const of = await seedTenant(b.admin, { inFlightMax: 1_000, queueWeight: 20 });
+      const accountSid = `AC${digit.repeat(32)}`;
+      await seedProvider(b.admin, of.tenantId, {
+        provider: 'twilio',
+        config: { ...TWILIO, accountSid },
+      });
+      return { of, path: new RegExp(accountSid) };
+    }),
+  );
+  b.startWorker();
+  for (const { of, path } of floods) {
+    const before = b.twilio.received.length;
+    for (let i = 0; i < 40; i++) b.twilio.fail({ kind: 'hang' }, path);
+    await b.send(40, {}, { of });
+    await expect.poll(() => b.twilio.received.length, POLL).toBeGreaterThan(before);
+  }
+  await b.send(20);
+  await expect.poll(b.statuses, POLL).toMatchObject({ sent: 20 });
+  // None of the others has given a place back.
+  const [row] = await b.admin`select count(*)::integer as ended from despatch.attempt_log
+    where tenant_id <> ${b.tenant.tenantId}`;
+  expect(row?.['ended']).toBe(0);
+  // Ends the calls that hang.
+  await b.twilio[Symbol.asyncDispose]();
+});
+
 describe('when a provider misbehaves', () => {
   test.each([{ wake: true }, { wake: false }])(
     'a message that the database refuses to begin is ended, and its neighbours are delivered, %o',
