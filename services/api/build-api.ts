@@ -21,6 +21,7 @@ import { createCursors } from './http/cursor.ts';
 import type { HttpLimits } from './http/http-limits.ts';
 import type { HttpMetrics } from './http/http-metrics.ts';
 import { createLargeContents } from './messages/large-contents.ts';
+import { createReads, type ReadsOptions } from './http/reads.ts';
 import { NOTICE_KINDS, type Notice, type NoticeKind, type PublishNotice } from './auth/notices.ts';
 import { createRateMemory } from './auth/rate-memory.ts';
 import { createServiceKeys } from './auth/service-keys.ts';
@@ -41,6 +42,8 @@ export type ApiSettings = {
 
 export type ApiDeps = {
   readonly sql: Sql;
+  /** Connections for reads alone. */
+  readonly reads: Omit<ReadsOptions, 'cancelSql'>;
   readonly nats: Pick<Nats, 'isConnected' | 'publishWakes' | 'publishNotice' | 'onNotice'>;
   readonly keyring: KeyEncrypter;
   readonly metrics: ApiMetrics;
@@ -107,6 +110,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
     },
   });
 
+  const read = createReads({ ...deps.reads, cancelSql: sql });
   const notify: PublishNotice = (kind, notice) => {
     onNotice(kind, notice);
     nats.publishNotice(kind, JSON.stringify(notice));
@@ -134,9 +138,10 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
         rateMemory: createRateMemory(),
         metrics: { ...metrics, replayed: () => metrics.idempotencyReplays.inc() },
       },
-      read: { sql, cursors },
+      read: { read, cursors },
       admin: {
         sql,
+        read,
         keyring: deps.keyring,
         cursors,
         subkeys,

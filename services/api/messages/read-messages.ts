@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { notFound } from '#core/domain/app-error.ts';
 import { CHANNELS } from '#core/domain/channel.ts';
 import { MESSAGE_STATES } from '#core/domain/message-state.ts';
-import type { TransactionSql, Sql } from '#core/platform/postgres/postgres.ts';
+import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import {
   findMessage,
   findMessageKey,
@@ -13,16 +13,16 @@ import {
   type MessageKey,
   type MessageRow,
 } from '#core/store/messages.ts';
-import { withTenant } from '#core/store/tenant-scope.ts';
 import type { KeyCaller, MemberCaller } from '../auth/auth.ts';
 import { pageFrom, type Cursors } from '../http/cursor.ts';
 import { filteredPage } from '../http/filtered-page.ts';
+import type { ReadTenant } from '../http/reads.ts';
 import { Attempt, Event, Message, queuedEvent, toAttempt, toEvent, toMessage } from './message-view.ts';
 import { defineRoute, IdParams, pageOf, pageQuery, type RouteModule } from '../http/routes-kit.ts';
 import { text } from '../http/fields.ts';
 import { timeField } from '../http/time-field.ts';
 
-export type ReadMessagesDeps = { readonly sql: Sql; readonly cursors: Cursors };
+export type ReadMessagesDeps = { readonly read: ReadTenant; readonly cursors: Cursors };
 
 const auth = { kind: 'either', scope: 'messages:read', role: 'viewer' } as const;
 const tag = 'Messages';
@@ -82,7 +82,7 @@ const OPERATIONS = {
   },
 } as const;
 
-function readsBelow(base: keyof typeof OPERATIONS, { sql, cursors }: ReadMessagesDeps): RouteModule[] {
+function readsBelow(base: keyof typeof OPERATIONS, { read, cursors }: ReadMessagesDeps): RouteModule[] {
   const operations = OPERATIONS[base];
   const list = defineRoute({
     method: 'GET',
@@ -96,7 +96,7 @@ function readsBelow(base: keyof typeof OPERATIONS, { sql, cursors }: ReadMessage
     query: z.object({ ...filter, ...pageQuery }),
     response: pageOf(Message),
     errors: ['invalid_cursor'],
-    async handler({ caller, query: { limit, cursor, ...where } }) {
+    async handler({ caller, query: { limit, cursor, ...where }, gone }) {
       const { id: tenantId } = caller.tenant;
       const filter = { ...where, ...kindFor(caller, where.test) };
       const scope = ['messages', tenantId, filter];
@@ -105,7 +105,7 @@ function readsBelow(base: keyof typeof OPERATIONS, { sql, cursors }: ReadMessage
       // A key asks for what it never sees.
       if (where.test !== undefined && where.test !== filter.test)
         return { body: { items: [], nextCursor: null } };
-      const { rows, next } = await withTenant(sql, tenantId, (tx) =>
+      const { rows, next } = await read(tenantId, gone, (tx) =>
         filteredPage({
           limit,
           before,
@@ -129,9 +129,9 @@ function readsBelow(base: keyof typeof OPERATIONS, { sql, cursors }: ReadMessage
     auth,
     params: IdParams,
     response: Message,
-    async handler({ caller, params }) {
+    async handler({ caller, params, gone }) {
       const { id: tenantId } = caller.tenant;
-      const row = await withTenant(sql, tenantId, (tx) =>
+      const row = await read(tenantId, gone, (tx) =>
         findMessage(tenantId, tx, params.id, kindFor(caller).test),
       );
       if (row === undefined) throw notFound();
@@ -151,11 +151,11 @@ function readsBelow(base: keyof typeof OPERATIONS, { sql, cursors }: ReadMessage
     query: z.object(pageQuery),
     response: pageOf(Attempt),
     errors: ['invalid_cursor'],
-    async handler({ caller, params, query: { limit, cursor } }) {
+    async handler({ caller, params, query: { limit, cursor }, gone }) {
       const { id: tenantId } = caller.tenant;
       const scope = ['attempts', tenantId, params.id];
       const before = cursor === undefined ? undefined : Number(cursors.open(scope, cursor));
-      const rows = await withTenant(sql, tenantId, async (tx) =>
+      const rows = await read(tenantId, gone, async (tx) =>
         listAttempts(tenantId, tx, await keyOf(caller, tx, params.id), { before, most: limit + 1 }),
       );
       return { body: pageFrom(rows, limit, toAttempt, ({ number }) => cursors.seal(scope, String(number))) };
@@ -174,11 +174,11 @@ function readsBelow(base: keyof typeof OPERATIONS, { sql, cursors }: ReadMessage
     query: z.object(pageQuery),
     response: pageOf(Event),
     errors: ['invalid_cursor'],
-    async handler({ caller, params, query: { limit, cursor } }) {
+    async handler({ caller, params, query: { limit, cursor }, gone }) {
       const { id: tenantId } = caller.tenant;
       const scope = ['events', tenantId, params.id];
       const before = cursor === undefined ? undefined : Number(cursors.open(scope, cursor));
-      const rows = await withTenant(sql, tenantId, async (tx) => {
+      const rows = await read(tenantId, gone, async (tx) => {
         const key = await keyOf(caller, tx, params.id);
         const stored = await listEvents(tenantId, tx, key, { before, most: limit + 1 });
         return [...stored, queuedEvent(key)];
