@@ -21,10 +21,12 @@ import { createCursors } from './http/cursor.ts';
 import type { HttpLimits } from './http/http-limits.ts';
 import type { HttpMetrics } from './http/http-metrics.ts';
 import { createLargeContents } from './messages/large-contents.ts';
+import { sendRateLimit } from './messages/new-message.ts';
 import { createReads, type ReadsOptions } from './http/reads.ts';
 import { NOTICE_KINDS, type Notice, type NoticeKind, type PublishNotice } from './auth/notices.ts';
 import { createRateMemory } from './auth/rate-memory.ts';
 import { createServiceKeys } from './auth/service-keys.ts';
+import { createUncountedSends, type UncountedSends } from './auth/uncounted-sends.ts';
 
 export type ApiSettings = {
   /** Root of all keys that the api derives. */
@@ -77,11 +79,19 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
     touchApiKeys: directory.touchApiKeys,
     hashSubkey: subkeys['key-hash'],
   });
+  const uncounted = createUncountedSends();
   const { authenticate, onNotice } = createAuthentication({
     directory,
     serviceKeys,
     verifyToken: createTokenVerifier(settings.oidc),
     platformAdmins: new Set(settings.platformAdmins),
+    holdSender(caller) {
+      const { name, value: limit } = sendRateLimit(caller);
+      const retryAfter = uncounted.retryAfter(caller.key.id, limit);
+      if (retryAfter === undefined) return undefined;
+      metrics.rejected('rate', caller.tenant.id);
+      return { name, limit, passed: false, remaining: 0, retryAfter };
+    },
   });
   const acceptance = timedStore(
     {
@@ -124,7 +134,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
     {
       authenticate,
       log,
-      metrics: withValidationRejections(metrics),
+      metrics: withSends(metrics, uncounted),
       fingerprintKey: subkeys.fingerprint,
       trustProxy: settings.trustProxy,
       ...(settings.httpLimits === undefined ? {} : { limits: settings.httpLimits }),
@@ -136,6 +146,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
         batcher,
         contents: createLargeContents(contents),
         rateMemory: createRateMemory(),
+        noteUncounted: uncounted.note,
         metrics: { ...metrics, replayed: () => metrics.idempotencyReplays.inc() },
       },
       read: { read, cursors },
@@ -185,8 +196,8 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
   };
 }
 
-/** Sends that never reached the accept path. */
-function withValidationRejections(metrics: ApiMetrics): HttpMetrics {
+/** Looks at sends that never reached the accept path, and at those that no limit counts. */
+function withSends(metrics: ApiMetrics, uncounted: UncountedSends): HttpMetrics {
   return {
     routeKnown: metrics.routeKnown,
     requestMemory: metrics.requestMemory,
@@ -194,9 +205,12 @@ function withValidationRejections(metrics: ApiMetrics): HttpMetrics {
     requestStarted: metrics.requestStarted,
     requestFinished(request: Parameters<HttpMetrics['requestFinished']>[0]): void {
       metrics.requestFinished(request);
-      if (request.statusCode === 400 && request.method === 'POST' && request.route === '/v1/messages') {
-        metrics.rejected('validation', request.tenantId);
-      }
+      const { method, route, statusCode, keyId, errorCode, isReplay } = request;
+      if (method !== 'POST' || route !== '/v1/messages') return;
+      if (statusCode === 400) metrics.rejected('validation', request.tenantId);
+      // Who is told to wait costs nothing more.
+      const isRefused = statusCode >= 400 && statusCode < 500 && errorCode !== 'rate_limited';
+      if (keyId !== null && (isReplay || isRefused)) uncounted.note(keyId);
     },
   };
 }
