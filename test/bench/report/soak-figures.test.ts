@@ -24,6 +24,13 @@ test('a soak that has not come to its end has no ratios yet, and what it has fou
   expect(text).not.toMatch(/NaN|undefined|Infinity/);
 });
 
+test('memory is that of the processes that were there at the end', () => {
+  const soak = sample();
+  const slices = soak.slices.map((slice, i) => (i < 30 ? slice : { ...slice, start: 2 }));
+  // The worker after its new start: medians of the second and the last ten of thirty parts.
+  expect(soakFigures({ ...soak, starts: 2, slices }).memory['worker']).toBeCloseTo(154.5 / 144.5);
+});
+
 test('what came back from a file is read like what was just measured', () => {
   const soak = JSON.parse(JSON.stringify(sample())) as Soak;
   expect(soakLines(soak)).toEqual(soakLines(sample()));

@@ -10,7 +10,7 @@ export type SoakFigures = {
   readonly deliverP99: number;
   /** What the whole keeps up with, after the last slice to before the first. */
   readonly sustained: number;
-  /** By process, the last third of the run to the second: what goes on growing after it has warmed up. */
+  /** By process, the last third of its life to the second: what goes on growing after it has warmed up. */
   readonly memory: Readonly<Record<string, number>>;
 };
 
@@ -20,8 +20,10 @@ export function soakFigures(soak: Soak): SoakFigures {
   const plan = soakPlan(soakMinutes);
   const isDone = slices.length === plan.slices;
   const [first, last] = isDone ? [slices.slice(0, plan.window), slices.slice(-plan.window)] : [[], []];
-  const third = Math.ceil(plan.slices / 3);
-  const [middle, end] = isDone ? [slices.slice(third, -third), slices.slice(-third)] : [[], []];
+  // A process that was started again has little in common with the one before it.
+  const alive = isDone ? slices.filter(({ start }) => start === soak.starts) : [];
+  const third = Math.floor(alive.length / 3);
+  const [middle, end] = third > 0 ? [alive.slice(-2 * third, -third), alive.slice(-third)] : [[], []];
   const delivered = (of: readonly SoakSlice[]): number => sliceMedian(of, (one) => one.deliveredPerSecond);
   const p99 = (of: readonly SoakSlice[]): number => sliceMedian(of, (one) => one.figures['deliverP99Ms']);
   return {
