@@ -34,7 +34,6 @@ export function natsPermissions(prefix = 'despatch'): Record<NatsService, UserPe
         ...['INFO', 'CREATE', 'DURABLE.CREATE', 'MSG.NEXT'].map(
           (verb) => `$JS.API.CONSUMER.${verb}.${stream}.${durable}`,
         ),
-        `$JS.ACK.${stream}.${durable}.>`,
       ],
       subscribe: [`_INBOX_${prefix}_worker.>`, `${prefix}.notice.*`],
     },

@@ -242,6 +242,9 @@ function observeRequests(app: FastifyInstance, { log, metrics }: AppDeps): void 
       statusCode: reply.statusCode,
       seconds: reply.elapsedTime / 1000,
       tenantId,
+      keyId: request.caller?.kind === 'key' ? request.caller.key.id : null,
+      errorCode: request.errorCode,
+      isReplay: reply.hasHeader('idempotent-replayed'),
     });
     log.info(
       {

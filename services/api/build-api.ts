@@ -24,9 +24,12 @@ import type { HttpMetrics } from './http/http-metrics.ts';
 import { createLargeContents } from './messages/large-contents.ts';
 import { createMessageIdLoader } from './messages/message-id-loader.ts';
 import { createMessagePlaces } from './messages/message-places.ts';
+import { sendRateLimit } from './messages/new-message.ts';
+import { createReads, type ReadsOptions } from './http/reads.ts';
 import { NOTICE_KINDS, type Notice, type NoticeKind, type PublishNotice } from './auth/notices.ts';
 import { createRateMemory } from './auth/rate-memory.ts';
 import { createServiceKeys } from './auth/service-keys.ts';
+import { createUncountedSends, type UncountedSends } from './auth/uncounted-sends.ts';
 
 export type ApiSettings = {
   /** Root of all keys that the api derives. */
@@ -44,6 +47,8 @@ export type ApiSettings = {
 
 export type ApiDeps = {
   readonly sql: Sql;
+  /** Connections for reads alone. */
+  readonly reads: Omit<ReadsOptions, 'cancelSql'>;
   readonly nats: Pick<Nats, 'isConnected' | 'publishWakes' | 'publishNotice' | 'onNotice'>;
   readonly keyring: KeyEncrypter;
   readonly metrics: ApiMetrics;
@@ -77,11 +82,19 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
     touchApiKeys: directory.touchApiKeys,
     hashSubkey: subkeys['key-hash'],
   });
+  const uncounted = createUncountedSends();
   const { authenticate, onNotice } = createAuthentication({
     directory,
     serviceKeys,
     verifyToken: createTokenVerifier(settings.oidc),
     platformAdmins: new Set(settings.platformAdmins),
+    holdSender(caller) {
+      const { name, value: limit } = sendRateLimit(caller);
+      const retryAfter = uncounted.retryAfter(caller.key.id, limit);
+      if (retryAfter === undefined) return undefined;
+      metrics.rejected('rate', caller.tenant.id);
+      return { name, limit, passed: false, remaining: 0, retryAfter };
+    },
   });
   const acceptance = timedStore(
     {
@@ -115,6 +128,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
     },
   });
 
+  const read = createReads({ ...deps.reads, cancelSql: sql });
   const notify: PublishNotice = (kind, notice) => {
     onNotice(kind, notice);
     nats.publishNotice(kind, JSON.stringify(notice));
@@ -128,7 +142,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
     {
       authenticate,
       log,
-      metrics: withValidationRejections(metrics),
+      metrics: withSends(metrics, uncounted),
       fingerprintKey: subkeys.fingerprint,
       trustProxy: settings.trustProxy,
       ...(settings.httpLimits === undefined ? {} : { limits: settings.httpLimits }),
@@ -141,11 +155,13 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
         batcher,
         contents: createLargeContents(contents),
         rateMemory: createRateMemory(),
+        noteUncounted: uncounted.note,
         metrics: { ...metrics, replayed: () => metrics.idempotencyReplays.inc() },
       },
-      read: { sql, cursors, loadIds },
+      read: { read, cursors, loadIds },
       admin: {
         sql,
+        read,
         keyring: deps.keyring,
         cursors,
         subkeys,
@@ -189,8 +205,8 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
   };
 }
 
-/** Sends that never reached the accept path. */
-function withValidationRejections(metrics: ApiMetrics): HttpMetrics {
+/** Looks at sends that never reached the accept path, and at those that no limit counts. */
+function withSends(metrics: ApiMetrics, uncounted: UncountedSends): HttpMetrics {
   return {
     routeKnown: metrics.routeKnown,
     requestMemory: metrics.requestMemory,
@@ -198,9 +214,12 @@ function withValidationRejections(metrics: ApiMetrics): HttpMetrics {
     requestStarted: metrics.requestStarted,
     requestFinished(request: Parameters<HttpMetrics['requestFinished']>[0]): void {
       metrics.requestFinished(request);
-      if (request.statusCode === 400 && request.method === 'POST' && request.route === '/v1/messages') {
-        metrics.rejected('validation', request.tenantId);
-      }
+      const { method, route, statusCode, keyId, errorCode, isReplay } = request;
+      if (method !== 'POST' || route !== '/v1/messages') return;
+      if (statusCode === 400) metrics.rejected('validation', request.tenantId);
+      // Who is told to wait costs nothing more.
+      const isRefused = statusCode >= 400 && statusCode < 500 && errorCode !== 'rate_limited';
+      if (keyId !== null && (isReplay || isRefused)) uncounted.note(keyId);
     },
   };
 }

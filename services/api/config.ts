@@ -97,6 +97,21 @@ const httpEnv = defineEnvGroup({
   },
 });
 
+const readsEnv = defineEnvGroup({
+  title: 'Reads',
+  shape: {
+    DATABASE_READ_POOL_MAX: whole(
+      'Connections of one process for lists and messages that are read, beside `DATABASE_POOL_MAX`. One tenant has half of them at most; others of its reads wait in turn, and are answered with 503 where too many do.',
+      { min: 2, max: 200, default: 4 },
+    ),
+    DATABASE_READ_TIMEOUT_MS: whole(
+      'Limit of one statement of a read in milliseconds, and of the wait for a connection. What is read for a client that has gone is canceled.',
+      { min: 100, max: 60_000, default: 4_000 },
+    ),
+  },
+  build: (e) => ({ connectionsMax: e.DATABASE_READ_POOL_MAX, timeoutMs: e.DATABASE_READ_TIMEOUT_MS }),
+});
+
 const accessEnv = defineEnvGroup({
   title: 'Access',
   shape: {
@@ -157,6 +172,7 @@ export const apiEnvironment = {
   http: httpEnv,
   access: accessEnv,
   postgres: postgresEnv,
+  reads: readsEnv,
   nats: natsEnv,
   keyring: keyringEnv,
   observability: observabilityEnv,

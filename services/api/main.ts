@@ -28,7 +28,15 @@ stack.use(await startTelemetry({ ...observability.telemetry, serviceName: 'despa
 const metrics = createApiMetrics(config.tenantMetrics);
 collectProcessMetrics(metrics, { component: 'api', version: VERSION });
 const { sql } = stack.use(openPostgres({ ...config.postgres, applicationName: 'despatch-api' }));
-metrics.poolConnections.from(() => connectionStates(sql));
+const reads = stack.use(
+  openPostgres({
+    ...config.postgres,
+    poolMax: config.reads.connectionsMax,
+    statementTimeoutMs: config.reads.timeoutMs,
+    applicationName: 'despatch-api-read',
+  }),
+);
+metrics.poolConnections.from(() => connectionStates(sql, reads.sql));
 const nats = stack.use(await openNats({ config: config.nats, log, name: 'despatch-api' }));
 nats.onConnection(metrics.natsConnection);
 const keyring = stack.use(
@@ -41,6 +49,7 @@ const keyring = stack.use(
 
 const api = await buildApi({
   sql,
+  reads: { ...config.reads, sql: reads.sql },
   nats,
   keyring,
   metrics,

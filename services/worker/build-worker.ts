@@ -86,7 +86,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
   let oldestDueSeconds = 0;
   const aborted = new AbortController();
 
-  const queue = createFairQueue<Wake>(settings.queuedPerTenantMax, settings.queuedMax);
+  const queue = createFairQueue<Wake>(settings.queuedPerTenantMax, settings.queuedMax, settings.inFlightMax);
   const breakers = createBreakers(healthChanged, now);
   const accounts = createAccounts(store, deps.credentials);
   const noteAccount = createAccountStatus({ store, breakers, onMoved: events.accountMoved });
@@ -146,7 +146,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
     lateReceipts: task('late_receipts', LATE_RECEIPTS_MS, async () => {
       while ((await store.expireReceipts(RECEIPTS_AT_ONCE)) === RECEIPTS_AT_ONCE);
     }),
-    policies: task('policies', 2_000, () => refreshPolicies(store, queue, settings.inFlightMax)),
+    policies: task('policies', 2_000, () => refreshPolicies(store, queue)),
     verify: task('verify', 5_000, () =>
       verifyRequested({
         store,

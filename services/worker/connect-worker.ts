@@ -2,7 +2,6 @@ import type { Nats } from '#core/platform/nats/broker.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
 import type { WorkerMetrics } from '#core/platform/telemetry/metrics.ts';
 import type { Worker } from './build-worker.ts';
-import { shareRunning } from './claim/share-running.ts';
 
 export type ConnectWorkerDeps = {
   readonly worker: Worker;
@@ -22,12 +21,7 @@ export function connectWorker({ worker, nats, metrics, log, inFlightMax }: Conne
     // Enough that the fair queue always has a choice, whatever one tenant sends.
     maxMessages: Math.min(10_000, Math.max(500, inFlightMax * 4)),
     signal: consuming.signal,
-    onWake(wake) {
-      if (wake.redelivered) metrics.consumerRedeliveries.inc();
-      worker.wake(Buffer.from(wake.payload).toString(), wake.lane);
-      // Its messages are in the database; should this process end, the sweep is there long before a redelivery.
-      wake.ack();
-    },
+    onWake: (wake) => worker.wake(Buffer.from(wake.payload).toString(), wake.lane),
     onRecreated: worker.streamRecreated,
   });
   const unsubscribe = nats.onNotice('*', (kind, payload) => {
@@ -35,9 +29,7 @@ export function connectWorker({ worker, nats, metrics, log, inFlightMax }: Conne
     if (notice === null) log.warn({ kind }, 'Dropped a notice that could not be read');
     else worker.notice(kind, notice);
   });
-  const lag = shareRunning(nats.consumerLag);
-  metrics.consumerPending.from(async () => (await lag())?.pending ?? null);
-  metrics.consumerAckPending.from(async () => (await lag())?.ackPending ?? null);
+  metrics.consumerPending.from(async () => (await nats.consumerLag())?.pending ?? null);
   return {
     async stop() {
       unsubscribe();

@@ -12,6 +12,9 @@ export const CONTESTANTS = {
   acceptGraphile: 'graphile-worker: message and job per request',
   acceptBoss: 'pg-boss: job per request',
   running: 'Despatch, worker running',
+  bare: 'bare pipeline: INSERT, wake-up, call, UPDATE',
+  runningGraphile: 'graphile-worker, jobs added in batches',
+  runningBoss: 'pg-boss, jobs added in batches',
   drain: 'Despatch',
   drainSnapshot: 'Despatch, an old snapshot held open',
   drainLoop: 'undici loop, no queue',
@@ -25,3 +28,10 @@ export const CONTESTANTS = {
 export type ContestantName = keyof typeof CONTESTANTS;
 
 export const CONTESTANT_NAMES = Object.keys(CONTESTANTS) as ContestantName[];
+
+/** Measured at parts of what the service keeps up with, beside it. */
+const PACED: readonly ContestantName[] = ['bare', 'runningGraphile', 'runningBoss'];
+
+export function isPaced(name: ContestantName): boolean {
+  return PACED.includes(name);
+}

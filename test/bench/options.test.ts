@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { CONTESTANT_NAMES } from './contestants.ts';
+import { HELP } from './help.ts';
 import { parseOptions } from './options.ts';
 
 test('a quick run is one short round, and each part of it can still be chosen', () => {
@@ -34,11 +35,56 @@ test('help is help whatever stands beside it', () => {
 });
 
 test('a result that is resumed is measured again only where it is said', () => {
-  expect(parseOptions(['--resume', '--full'])).toMatchObject({
+  expect(parseOptions(['--resume', '--only', 'fairness'])).toMatchObject({
     resumes: true,
-    measuresGrowth: true,
-    only: [],
+    only: ['fairness'],
   });
-  expect(parseOptions(['--resume', '--only', 'fairness'])).toMatchObject({ only: ['fairness'] });
-  expect(() => parseOptions(['--resume'])).toThrow('--resume needs --only or --full');
+  expect(() => parseOptions(['--resume'])).toThrow('--resume needs --only');
+});
+
+test('growth and soak are commands of their own, with a folder to go on from', () => {
+  expect(parseOptions([])).toMatchObject({ measures: 'rounds', maximum: undefined, keptIn: undefined });
+  expect(parseOptions(['--growth', '--dir', '/data', '--grow-to', '1000'])).toMatchObject({
+    measures: 'growth',
+    keptIn: '/data',
+    growTo: 1_000,
+  });
+  expect(parseOptions(['--soak', '60', '--maximum', '1800'])).toMatchObject({
+    measures: 'soak',
+    soakMinutes: 60,
+    sharePercent: 70,
+    maximum: 1_800,
+  });
+});
+
+test.each([
+  [['--growth', '--soak', '5'], '--growth and --soak are two commands'],
+  [['--dir', '/data'], '--dir is for growth and soak alone'],
+  [['--growth', '--share', '50'], '--share is for soak alone'],
+  [['--soak', '5', '--only', 'accept'], '--only is for rounds alone'],
+  [['--soak', '5', '--share', '101'], '--share must be a whole number from 1 to 100'],
+  [['--soak', '0.5'], '--soak must be a whole number from 1 to 10000'],
+] as const)('%j is refused with a sentence', (args, sentence) => {
+  expect(() => parseOptions(args)).toThrow(sentence);
+});
+
+test('what runs at parts of a maximum needs one', () => {
+  expect(() => parseOptions(['--only', 'floor,bare'])).toThrow('bare needs running beside it, or --maximum');
+  expect(parseOptions(['--only', 'bare,running'])).toMatchObject({ only: ['bare', 'running'] });
+  expect(parseOptions(['--only', 'bare', '--maximum', '900'])).toMatchObject({ maximum: 900 });
+  // The maximum is that of the round that is resumed.
+  expect(parseOptions(['--only', 'bare', '--resume'])).toMatchObject({ resumes: true });
+});
+
+test('the help names every option and every contestant', () => {
+  for (const word of [
+    '--growth',
+    '--soak',
+    '--share',
+    '--dir',
+    '--maximum',
+    '--grow-to',
+    ...CONTESTANT_NAMES,
+  ])
+    expect(HELP).toContain(word);
 });

@@ -1,12 +1,15 @@
 import { parseArgs } from 'node:util';
-import { CONTESTANT_NAMES, type ContestantName } from './contestants.ts';
+import { CONTESTANT_NAMES, isPaced, type ContestantName } from './contestants.ts';
 
 export type BenchOptions = {
+  readonly measures: 'rounds' | 'growth' | 'soak';
   readonly rounds: number;
   /** Length of each measurement. */
   readonly measureMs: number;
   /** Load before each measurement that is not counted. */
   readonly warmMs: number;
+  /** What 100 % of the load is, in messages per second; undefined: what the service is found to keep up with. */
+  readonly maximum: number | undefined;
   readonly connections: number;
   readonly tenants: number;
   /** Messages of the backlog that is drained. */
@@ -17,59 +20,34 @@ export type BenchOptions = {
   readonly keyring: 'vault' | 'local';
   /** Decides the order of the contestants. */
   readonly seed: number;
-  /** What is measured; everything unless chosen. */
+  /** What the rounds measure; everything unless chosen. */
   readonly only: readonly ContestantName[];
-  readonly measuresGrowth: boolean;
-  /** Keeps the last result, but for what is chosen by `only` and for growth. */
+  /** Keeps the rounds of the last result, but for what is chosen by `only`. */
   readonly resumes: boolean;
   /** Messages of the largest database, with growth. */
   readonly growTo: number;
+  readonly soakMinutes: number;
+  /** Of the maximum, for the soak. */
+  readonly sharePercent: number;
+  /** Where growth and soak keep their state and databases; undefined: nowhere. */
+  readonly keptIn: string | undefined;
   readonly writesPage: boolean;
   readonly printsJson: boolean;
   /** Folder for the CPU profiles of api and worker. */
   readonly profileFolder: string | undefined;
 };
 
-export const HELP = `npm run bench [-- options]
-
-Measures the service on this machine, side by side with its floors and with other queues on the same Postgres, which
-syncs every commit. Each contestant runs in processes of its own, all in turn and in another order each round; ratios
-within one round are what counts, absolute figures are the machine's. Prints every target with its figure, writes the
-result to .despatch/bench.json, and fails when a message was lost or sent twice.
-
-  --rounds N        rounds, the median of which is reported (5)
-  --seconds S       length of each measurement (8)
-  --warm S          load before each measurement that is not counted (3)
-  --connections N   connections of the load generator, the same for all (256)
-  --tenants N       tenants that the load is spread over, a key each (50)
-  --backlog N       messages of the backlog that is drained (30000)
-  --idempotent      every request carries an idempotency key
-  --keyring KIND    vault: a real one, built once where none is installed; local: a folder (vault)
-  --seed N          order of the contestants (from the clock; printed with the result)
-  --only A,B        measures these alone, see below; targets that need others say "not measured"
-  --full            growth as well: from 1 thousand to 10 million messages and from 10 to 10,000 tenants
-  --resume          keeps the last result and measures again only what --only names, and growth with --full
-  --grow-to N       messages of the largest database with --full (10000000)
-  --write           writes services/PERFORMANCE.md
-  --quick           one short round to see that all works: --rounds 1 --seconds 3 --warm 1 --backlog 5000
-                    --keyring local --grow-to 100000
-  --profile DIR     writes CPU profiles of api and worker there
-  --json            prints the result as JSON instead of tables
-  --help            this text
-
-About seven minutes a round, and an hour for --full, on two cores.
-
-Contestants: ${CONTESTANT_NAMES.join(' ')}
-`;
-
 /** @throws TypeError with a sentence for the user. */
 export function parseOptions(args: readonly string[]): BenchOptions | 'help' {
   const { values } = parseArgs({
     args: [...args],
     options: {
+      growth: { type: 'boolean', default: false },
+      soak: { type: 'string' },
       rounds: { type: 'string' },
       seconds: { type: 'string' },
       warm: { type: 'string' },
+      maximum: { type: 'string' },
       connections: { type: 'string', default: '256' },
       tenants: { type: 'string', default: '50' },
       backlog: { type: 'string' },
@@ -77,9 +55,10 @@ export function parseOptions(args: readonly string[]): BenchOptions | 'help' {
       keyring: { type: 'string' },
       seed: { type: 'string' },
       only: { type: 'string' },
-      full: { type: 'boolean', default: false },
       resume: { type: 'boolean', default: false },
       'grow-to': { type: 'string' },
+      share: { type: 'string' },
+      dir: { type: 'string' },
       write: { type: 'boolean', default: false },
       profile: { type: 'string' },
       quick: { type: 'boolean', default: false },
@@ -89,29 +68,62 @@ export function parseOptions(args: readonly string[]): BenchOptions | 'help' {
   });
   if (values.help) return 'help';
   const { quick } = values;
-  if (values.resume && !values.full && values.only === undefined) {
-    throw new TypeError('--resume needs --only or --full');
+  if (values.growth && values.soak !== undefined) throw new TypeError('--growth and --soak are two commands');
+  const measures = values.growth ? 'growth' : values.soak === undefined ? 'rounds' : 'soak';
+  refuseStrangers(measures, values);
+  const maximum = values.maximum === undefined ? undefined : whole('maximum', values.maximum, 100_000);
+  const only = (values.only?.split(',') ?? CONTESTANT_NAMES).map((name) =>
+    oneOf('only', CONTESTANT_NAMES, name),
+  );
+  const paced = only.find(isPaced);
+  if (paced !== undefined && !values.resume && maximum === undefined && !only.includes('running')) {
+    throw new TypeError(`${paced} needs running beside it, or --maximum`);
   }
   return {
+    measures,
     rounds: whole('rounds', values.rounds ?? (quick ? '1' : '5'), 100),
     measureMs: 1_000 * whole('seconds', values.seconds ?? (quick ? '3' : '8'), 600),
     warmMs: 1_000 * whole('warm', values.warm ?? (quick ? '1' : '3'), 600),
+    maximum,
     connections: whole('connections', values.connections, 10_000),
     tenants: whole('tenants', values.tenants, 10_000),
     backlog: whole('backlog', values.backlog ?? (quick ? '5000' : '30000'), 1_000_000),
     isIdempotent: values.idempotent,
     keyring: oneOf('keyring', ['vault', 'local'], values.keyring ?? (quick ? 'local' : 'vault')),
     seed: whole('seed', values.seed ?? String(1 + (Date.now() % 1_000_000)), 1_000_000),
-    only: (values.only?.split(',') ?? (values.resume ? [] : CONTESTANT_NAMES)).map((name) =>
-      oneOf('only', CONTESTANT_NAMES, name),
-    ),
-    measuresGrowth: values.full,
+    only,
     resumes: values.resume,
     growTo: whole('grow-to', values['grow-to'] ?? (quick ? '100000' : '10000000'), 100_000_000),
+    soakMinutes: whole('soak', values.soak ?? '60', 10_000),
+    sharePercent: whole('share', values.share ?? '70', 100),
+    keptIn: values.dir,
     writesPage: values.write,
     printsJson: values.json,
     profileFolder: values.profile,
   };
+}
+
+/** Options that only some commands know, by the commands. */
+const COMMANDS_OF = {
+  rounds: ['rounds'],
+  only: ['rounds'],
+  resume: ['rounds'],
+  backlog: ['rounds'],
+  'grow-to': ['growth'],
+  share: ['soak'],
+  dir: ['growth', 'soak'],
+} as const satisfies Record<string, readonly BenchOptions['measures'][]>;
+
+type GivenOptions = { readonly [Name in keyof typeof COMMANDS_OF]?: string | boolean | undefined };
+
+function refuseStrangers(measures: BenchOptions['measures'], given: GivenOptions): void {
+  for (const [name, commands] of Object.entries(COMMANDS_OF)) {
+    const value = given[name as keyof GivenOptions];
+    if (value === undefined || value === false || (commands as readonly string[]).includes(measures))
+      continue;
+    throw new TypeError(`--${name} is for ${commands.join(' and ')} alone`);
+  }
+  if (given.resume === true && given.only === undefined) throw new TypeError('--resume needs --only');
 }
 
 function whole(name: string, value: string, max: number): number {

@@ -112,11 +112,8 @@ const WORKER_SETTINGS = {
   SHUTDOWN_GRACE_MS: '10000',
 };
 
-/** `ack.before` with a worker's acknowledgement of a wake-up, `publish.before` with an api's wake-up. */
+/** `publish.before` with an api's wake-up. */
 function natsMoments(direction: 'up' | 'down', bytes: Buffer): string[] {
   if (direction === 'down') return [];
-  return [
-    ...(bytes.includes('$JS.ACK.') ? ['ack.before'] : []),
-    ...(bytes.includes('PUB despatch.wake.') ? ['publish.before'] : []),
-  ];
+  return bytes.includes('PUB despatch.wake.') ? ['publish.before'] : [];
 }

@@ -120,6 +120,7 @@ export async function startAdminApi({
   });
   const { app, stop } = await buildApi({
     sql,
+    reads: { sql, connectionsMax: 4, timeoutMs: 4_000 },
     keyring,
     metrics: createApiMetrics(),
     log,

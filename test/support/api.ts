@@ -104,6 +104,7 @@ export async function startTestApi(): Promise<TestApi> {
     const metrics = createApiMetrics();
     const api = await buildApi({
       sql,
+      reads: { sql, connectionsMax: 4, timeoutMs: 4_000 },
       metrics,
       log,
       audit: createAuditTrail(log),

@@ -84,6 +84,8 @@ VAULT_TOKEN_FILE: {{ $folder }}/vault-token
 {{ include "despatch.env.postgres" . }}
 {{ include "despatch.env.nats" . }}
 {{ include "despatch.env.vault" . }}
+DATABASE_READ_POOL_MAX: {{ $api.reads.poolMax | int64 | quote }}
+DATABASE_READ_TIMEOUT_MS: {{ $api.reads.timeoutMs | int64 | quote }}
 PORT: "8080"
 PUBLIC_BASE_URL: {{ $api.publicBaseUrl | quote }}
 TRUST_PROXY_CIDRS: {{ join "," $api.trustProxyCidrs | quote }}

@@ -11,6 +11,7 @@ import { lockTenant, type LockedTenant } from '#core/store/tenants.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import type { MemberCaller, UserCaller } from '../auth/auth.ts';
 import type { Cursors } from '../http/cursor.ts';
+import type { ReadTenant } from '../http/reads.ts';
 import { createOnce, type Created, type CreateResult, type IdempotencyClaim } from '../http/idempotency.ts';
 import type { PublishNotice } from '../auth/notices.ts';
 import type { RequestFacts } from '../http/routes-kit.ts';
@@ -18,6 +19,8 @@ import type { RequestFacts } from '../http/routes-kit.ts';
 /** What the admin routes work with. */
 export type AdminDeps = {
   readonly sql: Sql;
+  /** For lists. */
+  readonly read: ReadTenant;
   readonly keyring: KeyEncrypter;
   readonly cursors: Cursors;
   readonly subkeys: Subkeys;

@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { scanAudit, type AuditPosition, type ListedAudit } from '#core/store/audit-log.ts';
-import { withTenant } from '#core/store/tenant-scope.ts';
 import type { AdminDeps } from './admin-change.ts';
 import { filteredPage } from '../http/filtered-page.ts';
 import { defineRoute, pageOf, pageQuery, type RouteModule } from '../http/routes-kit.ts';
@@ -51,7 +50,7 @@ const AuditEntry = z
     ],
   });
 
-export function auditLogRoute({ sql, cursors }: AdminDeps): RouteModule {
+export function auditLogRoute({ read, cursors }: AdminDeps): RouteModule {
   return defineRoute({
     method: 'GET',
     path: '/v1/admin/audit-log',
@@ -69,12 +68,12 @@ export function auditLogRoute({ sql, cursors }: AdminDeps): RouteModule {
     }),
     response: pageOf(AuditEntry),
     errors: ['invalid_cursor'],
-    handler: async ({ caller: { tenant }, query: { limit, cursor, actor, action, since } }) => {
+    handler: async ({ caller: { tenant }, query: { limit, cursor, actor, action, since }, gone }) => {
       const pages = { list: 'audit-log', of: tenant.id, actor, action, since };
       const before =
         cursor === undefined ? undefined : (JSON.parse(cursors.open(pages, cursor)) as AuditPosition);
       const filter = { actor, action, since: since && new Date(since).toISOString() };
-      const { rows, next } = await withTenant(sql, tenant.id, (tx) =>
+      const { rows, next } = await read(tenant.id, gone, (tx) =>
         filteredPage({
           limit,
           before,

@@ -91,7 +91,7 @@ export function memberRoutes(deps: AdminDeps): RouteModule[] {
   return [list(deps), read(deps), invite(deps), changeRole(deps), remove(deps)];
 }
 
-function list({ sql, cursors }: AdminDeps): RouteModule {
+function list({ read, cursors }: AdminDeps): RouteModule {
   return defineRoute({
     method: 'GET',
     path: '/v1/admin/members',
@@ -103,11 +103,11 @@ function list({ sql, cursors }: AdminDeps): RouteModule {
     query: z.object(pageQuery),
     response: pageOf(Member),
     errors: ['invalid_cursor'],
-    handler: async ({ caller: { tenant }, query: { limit, cursor } }) => {
+    handler: async ({ caller: { tenant }, query: { limit, cursor }, gone }) => {
       const pages = { list: 'members', of: tenant.id };
       const after =
         cursor === undefined ? undefined : (JSON.parse(cursors.open(pages, cursor)) as MemberPosition);
-      const rows = await withTenant(sql, tenant.id, (tx) =>
+      const rows = await read(tenant.id, gone, (tx) =>
         listMembers(tenant.id, tx, { after, most: limit + 1 }),
       );
       return {

@@ -223,7 +223,7 @@ function create(deps: AdminDeps): RouteModule {
   });
 }
 
-function list({ sql, cursors }: AdminDeps): RouteModule {
+function list({ read, cursors }: AdminDeps): RouteModule {
   return defineRoute({
     method: 'GET',
     path: '/v1/admin/providers',
@@ -240,10 +240,10 @@ function list({ sql, cursors }: AdminDeps): RouteModule {
     }),
     response: pageOf(Provider),
     errors: ['invalid_cursor'],
-    handler: async ({ caller: { tenant }, query: { limit, cursor, ...filter } }) => {
+    handler: async ({ caller: { tenant }, query: { limit, cursor, ...filter }, gone }) => {
       const pages = { list: 'providers', of: tenant.id, ...filter };
       const before = cursor === undefined ? undefined : Number(cursors.open(pages, cursor));
-      const rows = await withTenant(sql, tenant.id, (tx) =>
+      const rows = await read(tenant.id, gone, (tx) =>
         listProviders(tenant.id, tx, { ...filter, before, most: limit + 1 }),
       );
       return {

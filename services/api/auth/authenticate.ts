@@ -21,6 +21,8 @@ export type AuthenticateDeps = {
   readonly verifyToken: VerifyToken;
   /** Subjects of the issuer that act for the platform. */
   readonly platformAdmins: ReadonlySet<string>;
+  /** The limit that a sender is to be told of before anything is done for it; undefined where it is heard. */
+  readonly holdSender: (caller: KeyCaller) => Admitted['rate'];
 };
 
 export type Authentication = {
@@ -43,7 +45,7 @@ const NO_SUCH_TENANT = 'Resource not found: X-Tenant-Slug names no tenant of you
 
 /** Answers who calls and whether they may: key or token, tenant, limit, suspension, scope or role, in this order. */
 export function createAuthentication(deps: AuthenticateDeps): Authentication {
-  const { directory, serviceKeys, verifyToken, platformAdmins } = deps;
+  const { directory, serviceKeys, verifyToken, platformAdmins, holdSender } = deps;
   const signedIn = createFreshCache<{ readonly id: UserId }>(ENTRIES_MAX);
   const members = createFreshCache<{ readonly found: Membership | null }>(ENTRIES_MAX);
 
@@ -59,7 +61,8 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
     }
     const { id, mode, scopes, rateLimitRpm } = key;
     const caller: KeyCaller = { kind: 'key', tenant, senders, key: { id, mode, scopes, rateLimitRpm } };
-    return { caller };
+    const rate = scope === 'messages:send' ? holdSender(caller) : undefined;
+    return rate === undefined ? { caller } : { caller, rate };
   }
 
   async function userOf({ authorization, serviceKey }: Credentials): Promise<UserCaller> {

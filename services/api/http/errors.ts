@@ -147,6 +147,11 @@ export function truncated(): AppError {
   return validationFailed({ field: 'body', rule: 'complete', message: 'Request ended before its body' });
 }
 
+/** The same for a client that has gone before its answer was there. */
+export function abandoned(): AppError {
+  return validationFailed({ field: 'request', rule: 'complete', message: 'Client has gone' });
+}
+
 /** A body that is slower than any client need be. */
 export function timedOut(): AppError {
   return validationFailed({ field: 'request', rule: 'complete', message: 'Request did not arrive in time' });

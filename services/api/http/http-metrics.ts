@@ -1,3 +1,5 @@
+import type { ErrorCode } from '#core/domain/app-error.ts';
+
 /** What the api counts of its requests. Routes are patterns, never paths. */
 export type HttpMetrics = {
   /** A route that there is, with the codes that somebody may wait for. */
@@ -18,5 +20,10 @@ export type HttpMetrics = {
     readonly seconds: number;
     /** Who asked, where that is known. */
     readonly tenantId: string | null;
+    /** With which key; null without one. */
+    readonly keyId: string | null;
+    readonly errorCode: ErrorCode | null;
+    /** Answered with what was stored for an earlier request. */
+    readonly isReplay: boolean;
   }) => void;
 };

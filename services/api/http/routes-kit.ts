@@ -69,6 +69,8 @@ export type RouteContext<A extends RouteAuth, P, Q, B> = {
   /** What the answer will warn of. A handler may add to it until it answers, or until it stores its answer. */
   readonly warnings: Warnings;
   readonly request: RequestFacts;
+  /** Fires when the client goes before it has its answer. Made for the handlers that ask for it. */
+  readonly gone: AbortSignal;
 };
 
 /** What the audit log wants to know of a request. */
@@ -237,11 +239,24 @@ export function defineRoute<
           idempotency: claim,
           warnings,
           request: factsOf(request),
+          get gone() {
+            return goneSignal(request.response);
+          },
         });
         return send(reply, status, answer, warnings);
       },
     });
   };
+}
+
+function goneSignal(response: ServerResponse | null): AbortSignal {
+  const going = new AbortController();
+  if (response?.destroyed === true) going.abort();
+  else
+    response?.once('close', () => {
+      if (!response.writableFinished) going.abort();
+    });
+  return going.signal;
 }
 
 function factsOf(request: FastifyRequest): RequestFacts {

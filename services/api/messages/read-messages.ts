@@ -4,7 +4,7 @@ import { CHANNELS } from '#core/domain/channel.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import type { MessagePlace } from '#core/domain/message-id.ts';
 import { MESSAGE_STATES } from '#core/domain/message-state.ts';
-import type { TransactionSql, Sql } from '#core/platform/postgres/postgres.ts';
+import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import {
   findMessage,
   findMessageKey,
@@ -16,18 +16,18 @@ import {
   type MessageKey,
   type MessageRow,
 } from '#core/store/messages.ts';
-import { withTenant } from '#core/store/tenant-scope.ts';
 import type { KeyCaller, MemberCaller } from '../auth/auth.ts';
 import { pageFrom, type Cursors } from '../http/cursor.ts';
 import { filteredPage } from '../http/filtered-page.ts';
 import type { LoadMessageIds } from './message-id-loader.ts';
+import type { ReadTenant } from '../http/reads.ts';
 import { Attempt, Event, Message, queuedEvent, toAttempt, toEvent, toMessage } from './message-view.ts';
 import { defineRoute, IdParams, pageOf, pageQuery, type RouteModule } from '../http/routes-kit.ts';
 import { text } from '../http/fields.ts';
 import { timeField } from '../http/time-field.ts';
 
 export type ReadMessagesDeps = {
-  readonly sql: Sql;
+  readonly read: ReadTenant;
   readonly cursors: Cursors;
   readonly loadIds: LoadMessageIds;
 };
@@ -95,7 +95,7 @@ const OPERATIONS = {
 
 function readsBelow(
   base: keyof typeof OPERATIONS,
-  { sql, cursors, loadIds }: ReadMessagesDeps,
+  { read, cursors, loadIds }: ReadMessagesDeps,
 ): RouteModule[] {
   const operations = OPERATIONS[base];
 
@@ -117,7 +117,7 @@ function readsBelow(
     query: z.object({ ...filter, ...pageQuery }),
     response: pageOf(Message),
     errors: ['invalid_cursor'],
-    async handler({ caller, query: { limit, cursor, ...where } }) {
+    async handler({ caller, query: { limit, cursor, ...where }, gone }) {
       const { id: tenantId } = caller.tenant;
       const filter = { ...where, ...kindFor(caller, where.test) };
       const scope = ['messages', tenantId, filter];
@@ -126,7 +126,7 @@ function readsBelow(
       // A key asks for what it never sees.
       if (where.test !== undefined && where.test !== filter.test)
         return { body: { items: [], nextCursor: null } };
-      const { rows, next } = await withTenant(sql, tenantId, (tx) =>
+      const { rows, next } = await read(tenantId, gone, (tx) =>
         filteredPage({
           limit,
           before,
@@ -150,10 +150,10 @@ function readsBelow(
     auth,
     params: IdParams,
     response: Message,
-    async handler({ caller, params }) {
+    async handler({ caller, params, gone }) {
       const { id: tenantId } = caller.tenant;
       const address = await addressOf(caller, params.id);
-      const row = await withTenant(sql, tenantId, (tx) => findMessage(tenantId, tx, address));
+      const row = await read(tenantId, gone, (tx) => findMessage(tenantId, tx, address));
       if (row === undefined) throw notFound();
       return { body: toMessage(row) };
     },
@@ -171,12 +171,12 @@ function readsBelow(
     query: z.object(pageQuery),
     response: pageOf(Attempt),
     errors: ['invalid_cursor'],
-    async handler({ caller, params, query: { limit, cursor } }) {
+    async handler({ caller, params, query: { limit, cursor }, gone }) {
       const { id: tenantId } = caller.tenant;
       const scope = ['attempts', tenantId, params.id];
       const before = cursor === undefined ? undefined : Number(cursors.open(scope, cursor));
       const address = await addressOf(caller, params.id);
-      const rows = await withTenant(sql, tenantId, async (tx) =>
+      const rows = await read(tenantId, gone, async (tx) =>
         listAttempts(tenantId, tx, await keyAt(tenantId, tx, address), { before, most: limit + 1 }),
       );
       return { body: pageFrom(rows, limit, toAttempt, ({ number }) => cursors.seal(scope, String(number))) };
@@ -195,12 +195,12 @@ function readsBelow(
     query: z.object(pageQuery),
     response: pageOf(Event),
     errors: ['invalid_cursor'],
-    async handler({ caller, params, query: { limit, cursor } }) {
+    async handler({ caller, params, query: { limit, cursor }, gone }) {
       const { id: tenantId } = caller.tenant;
       const scope = ['events', tenantId, params.id];
       const before = cursor === undefined ? undefined : Number(cursors.open(scope, cursor));
       const address = await addressOf(caller, params.id);
-      const rows = await withTenant(sql, tenantId, async (tx) => {
+      const rows = await read(tenantId, gone, async (tx) => {
         const key = await keyAt(tenantId, tx, address);
         const stored = await listEvents(tenantId, tx, key, { before, most: limit + 1 });
         return [...stored, queuedEvent(key)];

@@ -40,6 +40,8 @@ export type SendMessageDeps = {
   readonly batcher: AcceptBatcher;
   readonly contents: LargeContents;
   readonly rateMemory: RateMemory;
+  /** Told of a send that the database had to refuse because it might have been a replay. */
+  readonly noteUncounted: (keyId: string) => void;
   readonly metrics: AcceptMetrics;
 };
 
@@ -77,7 +79,7 @@ type Context = RouteContext<{ kind: 'key'; scope: 'messages:send' }, object, obj
 
 /** `POST /v1/messages`. For a warm key, one commit shared with other requests is the only call to the database. */
 export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
-  const { sql, places, batcher, contents, rateMemory, metrics } = deps;
+  const { sql, places, batcher, contents, rateMemory, noteUncounted, metrics } = deps;
 
   /** Checks that time or settings can turn against a request. A replay of what once passed them stays good. */
   async function prepare({ body, caller, idempotency, warnings, request }: Context, place: NewPlace) {
@@ -153,7 +155,7 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
       }
     }
     const verdict = await accept(row, isLarge, context.request.bodyBytes).catch(countFault);
-    return answerFor(verdict, row.response, caller, row.rate_per_minute);
+    return answerFor(verdict, row.response, caller, idempotency !== null);
   }
 
   /** The bytes that a request waits with: its body, of which attachments and texts are all that can be large. */
@@ -169,8 +171,9 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
     verdict: Verdict,
     accepted: Accepted,
     caller: KeyCaller,
-    limit: number,
+    isKeyed: boolean,
   ): Answer<Accepted> {
+    const limit = sendsPerMinute(caller);
     const rate = (passed: boolean) =>
       rateHeaders({ limit, remaining: verdict.remaining ?? 0, passed, retryAfter: verdict.retryAfter ?? 1 });
     const retryAfter = verdict.retryAfter ?? 1;
@@ -191,6 +194,7 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
       case 'rate_limited':
         metrics.rejected('rate', caller.tenant.id);
         rateMemory.refused(caller.key.id, limit, retryAfter);
+        if (isKeyed) noteUncounted(caller.key.id);
         throw limitReached('rate_limited', sendRateLimit(caller), { retryAfter, headers: rate(false) });
       case 'daily_limit_reached':
         metrics.rejected('quota', caller.tenant.id);

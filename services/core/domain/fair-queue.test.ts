@@ -2,16 +2,19 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createFairQueue, DEFAULT_POLICY } from './fair-queue.ts';
 
+/** More than any test takes. */
+const PLACES = 10_000;
+
 describe('fair queue', () => {
   test('a tenant with a thousand messages waiting does not keep a quiet one waiting', () => {
-    const queue = createFairQueue<string>(2_000, 100_000);
+    const queue = createFairQueue<string>(2_000, 100_000, PLACES);
     for (let i = 0; i < 1_000; i++) queue.offer('loud', 1, `loud-${i}`);
     queue.offer('quiet', 1, 'quiet-0');
     expect(queue.take(32).items).toContain('quiet-0');
   });
 
   test('shares follow the weights while all have work', () => {
-    const queue = createFairQueue<string>(10_000, 100_000);
+    const queue = createFairQueue<string>(10_000, 100_000, PLACES);
     for (let i = 0; i < 5_000; i++) {
       queue.offer('light', 1, 'light');
       queue.offer('heavy', 1, 'heavy');
@@ -23,7 +26,7 @@ describe('fair queue', () => {
   });
 
   test('no tenant has more in flight than its cap, and gets on when places come back', () => {
-    const queue = createFairQueue<number>(1_000, 100_000);
+    const queue = createFairQueue<number>(1_000, 100_000, PLACES);
     for (let i = 0; i < 200; i++) queue.offer('a', 1, i);
     expect(queue.take(500).items).toHaveLength(DEFAULT_POLICY.inFlightMax);
     expect(queue.take(500).items).toHaveLength(0);
@@ -32,7 +35,7 @@ describe('fair queue', () => {
   });
 
   test('high priority goes before normal before bulk', () => {
-    const queue = createFairQueue<string>(10, 100_000);
+    const queue = createFairQueue<string>(10, 100_000, PLACES);
     queue.offer('a', 2, 'bulk');
     queue.offer('a', 1, 'normal');
     queue.offer('a', 0, 'high');
@@ -40,7 +43,7 @@ describe('fair queue', () => {
   });
 
   test('what does not fit in memory is looked for in the database, in one look for all free places', () => {
-    const queue = createFairQueue<number>(2, 100_000);
+    const queue = createFairQueue<number>(2, 100_000, PLACES);
     expect([queue.offer('a', 1, 1), queue.offer('a', 1, 2), queue.offer('a', 1, 3)]).toEqual([
       true,
       true,
@@ -52,7 +55,7 @@ describe('fair queue', () => {
   });
 
   test('a crowded memory still has room for whoever has little', () => {
-    const queue = createFairQueue<number>(50, 100);
+    const queue = createFairQueue<number>(50, 100, PLACES);
     for (let i = 0; i < 100; i++) queue.offer(`loud-${i % 2}`, 1, i);
     expect(queue.offer('loud-0', 1, 0)).toBe(false);
     expect(queue.offer('loud-2', 1, 0)).toBe(true);
@@ -62,7 +65,7 @@ describe('fair queue', () => {
   });
 
   test('a tenant whose database look found nothing is not looked at again', () => {
-    const queue = createFairQueue<number>(2, 100_000);
+    const queue = createFairQueue<number>(2, 100_000, PLACES);
     queue.markDue('a');
     expect(queue.take(10).due).toHaveLength(1);
     queue.looked('a', false);
@@ -72,7 +75,7 @@ describe('fair queue', () => {
   });
 
   test('a tenant is looked at once at a time, and again while a look finds more', () => {
-    const queue = createFairQueue<number>(2, 100_000);
+    const queue = createFairQueue<number>(2, 100_000, PLACES);
     queue.markDue('a');
     expect(queue.take(10).due).toHaveLength(1);
     expect(queue.take(10).due).toHaveLength(0);
@@ -81,7 +84,7 @@ describe('fair queue', () => {
   });
 
   test('a mark that comes during a look is not lost with it', () => {
-    const queue = createFairQueue<number>(2, 100_000);
+    const queue = createFairQueue<number>(2, 100_000, PLACES);
     queue.markDue('a');
     queue.take(10);
     queue.markDue('a', true);
@@ -91,7 +94,7 @@ describe('fair queue', () => {
   });
 
   test('many tenants with due work share the places', () => {
-    const queue = createFairQueue<number>(2, 100_000);
+    const queue = createFairQueue<number>(2, 100_000, PLACES);
     for (let i = 0; i < 10; i++) queue.markDue(`t${i}`);
     const { due } = queue.take(80);
     expect(due.map((look) => look.places)).toEqual(Array.from({ length: 10 }, () => 8));
@@ -108,7 +111,7 @@ describe('fair queue', () => {
     );
     fc.assert(
       fc.property(steps, (sequence) => {
-        const queue = createFairQueue<{ n: number; tenant: string }>(1_000, 100_000);
+        const queue = createFairQueue<{ n: number; tenant: string }>(1_000, 100_000, 64);
         let offered = 0;
         const out: { n: number; tenant: string }[] = [];
         const flying: string[] = [];
@@ -122,6 +125,13 @@ describe('fair queue', () => {
             flying.push(...items.map((item) => item.tenant));
           }
           if (step.do === 'release' && flying.length > 0) queue.release(flying.pop() ?? '');
+          // One who asks whether there is work, and takes it, would ask for ever otherwise.
+          const hadWork = queue.hasWork();
+          const { items } = queue.take(1);
+          expect(items.length > 0).toBe(hadWork);
+          out.push(...items);
+          flying.push(...items.map((item) => item.tenant));
+          expect(flying.length).toBeLessThanOrEqual(64);
         }
         expect(queue.inFlight).toBe(flying.length);
         for (let left = queue.queued; left > 0; left = queue.queued) {

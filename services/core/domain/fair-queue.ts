@@ -1,9 +1,11 @@
+import { placesLeftTo } from './fair-share.ts';
 import { createFifo, type Fifo } from './fifo.ts';
 
 /**
- * Who is served next: weighted deficit round robin over tenants, each with a cap on what it has in flight, a bounded
- * queue in memory and, beyond that, a mark that more waits in the database. One tenant's backlog can neither fill the
- * memory nor keep another tenant waiting longer than one round.
+ * Who is served next: weighted deficit round robin over tenants, each with a cap on what it has in flight, which shrinks
+ * as the process fills, a bounded queue in memory and, beyond that, a mark that more waits in the database. One tenant's
+ * backlog can neither fill the memory nor keep another tenant waiting longer than one round; answers that take long
+ * cannot fill the process.
  */
 export type FairQueue<Item> = {
   /** Takes an item in, unless the tenant's queue is full: then the tenant is marked and false is returned. */
@@ -17,6 +19,7 @@ export type FairQueue<Item> = {
   /** Gives back places that were taken, when a call has ended or an item turned out to be somebody else's. */
   release(tenantId: string, places?: number): void;
   setPolicy(tenantId: string, policy: TenantPolicy): void;
+  /** Whether `take` would give anything now. */
   hasWork(): boolean;
   /** Tenants that have something queued, due or in flight. */
   tenantIds(): string[];
@@ -63,12 +66,17 @@ export const DEFAULT_POLICY: TenantPolicy = { weight: 1, inFlightMax: 50 };
  * @param queuedPerTenantMax items of one tenant kept in memory, at least 1.
  * @param queuedMax items of all tenants, at least 1. Beyond it a tenant keeps only a few, so that whoever has little
  * still finds room.
+ * @param places Most in flight of all tenants, at least 1.
  */
-export function createFairQueue<Item>(queuedPerTenantMax: number, queuedMax: number): FairQueue<Item> {
+export function createFairQueue<Item>(
+  queuedPerTenantMax: number,
+  queuedMax: number,
+  places: number,
+): FairQueue<Item> {
   const tenants = new Map<string, Tenant<Item>>();
-  /** Tenants with work and room, in the order of their turns. */
+  /** Tenants with work, in the order of their turns. */
   const ring: Tenant<Item>[] = [];
-  const totals = { queued: 0, inFlight: 0 };
+  const totals = { queued: 0, inFlight: 0, weights: 0 };
 
   function tenant(id: string): Tenant<Item> {
     let known = tenants.get(id);
@@ -87,15 +95,21 @@ export function createFairQueue<Item>(queuedPerTenantMax: number, queuedMax: num
         listed: false,
       };
       tenants.set(id, known);
+      totals.weights += known.policy.weight;
     }
     return known;
   }
 
-  const isReady = (t: Tenant<Item>) =>
-    (t.queued > 0 || (t.due && !t.looking)) && t.inFlight < t.policy.inFlightMax;
+  const isWaiting = (t: Tenant<Item>) => t.queued > 0 || (t.due && !t.looking);
+
+  const roomOf = ({ inFlight, policy }: Tenant<Item>): number =>
+    placesLeftTo(
+      { held: inFlight, heldMax: policy.inFlightMax, weight: policy.weight },
+      { places, taken: totals.inFlight, tenants: tenants.size, weights: totals.weights },
+    );
 
   function list(t: Tenant<Item>): void {
-    if (t.listed || !isReady(t)) return;
+    if (t.listed || !isWaiting(t)) return;
     t.listed = true;
     ring.push(t);
   }
@@ -108,14 +122,16 @@ export function createFairQueue<Item>(queuedPerTenantMax: number, queuedMax: num
   }
 
   function unlist(t: Tenant<Item>): void {
-    if (!t.listed || isReady(t)) return;
+    if (!t.listed || isWaiting(t)) return;
     t.listed = false;
     ring.splice(ring.indexOf(t), 1);
   }
 
   /** A tenant at rest costs no memory. */
   function forgetIdle(t: Tenant<Item>): void {
-    if (t.queued === 0 && t.inFlight === 0 && !t.due && !t.looking) tenants.delete(t.id);
+    if (t.queued > 0 || t.inFlight > 0 || t.due || t.looking) return;
+    tenants.delete(t.id);
+    totals.weights -= t.policy.weight;
   }
 
   return {
@@ -148,14 +164,22 @@ export function createFairQueue<Item>(queuedPerTenantMax: number, queuedMax: num
     take(slots) {
       const items: Item[] = [];
       const due = new Map<string, { tenantId: string; places: number; ahead: boolean }>();
+      /** Those who have no room now. What others take makes none, so that each is met once. */
+      const passed: Tenant<Item>[] = [];
       let free = slots;
       while (free > 0) {
         const t = ring.shift();
         if (t === undefined) break;
+        const room = roomOf(t);
+        if (room === 0) {
+          passed.push(t);
+          continue;
+        }
         t.listed = false;
-        if (!isReady(t)) continue;
-        t.deficit += QUANTUM * t.policy.weight;
-        const grant = Math.min(t.deficit, free, t.policy.inFlightMax - t.inFlight);
+        if (!isWaiting(t)) continue;
+        const quantum = QUANTUM * t.policy.weight;
+        t.deficit += quantum;
+        const grant = Math.min(t.deficit, free, room);
         const taken = takeItems(t, grant, items);
         totals.queued -= taken;
         let places = taken;
@@ -169,10 +193,11 @@ export function createFairQueue<Item>(queuedPerTenantMax: number, queuedMax: num
         t.inFlight += places;
         totals.inFlight += places;
         free -= places;
-        // Deficit is for those who still wait; saved up while idle it would allow a burst.
-        t.deficit = t.queued > 0 || t.due ? t.deficit - places : 0;
+        // Deficit is for those who still wait; saved up while idle, or without room, it would allow a burst.
+        t.deficit = t.queued > 0 || t.due ? Math.min(t.deficit - places, quantum) : 0;
         list(t);
       }
+      ring.unshift(...passed);
       for (const id of due.keys()) {
         const t = tenant(id);
         t.looking = true;
@@ -191,10 +216,12 @@ export function createFairQueue<Item>(queuedPerTenantMax: number, queuedMax: num
     setPolicy(tenantId, policy) {
       const t = tenants.get(tenantId);
       if (t === undefined) return;
+      totals.weights += policy.weight - t.policy.weight;
       t.policy = policy;
       list(t);
     },
-    hasWork: () => ring.length > 0,
+    // Whoever has no room holds a place, and of those there are no more than places.
+    hasWork: () => ring.some((t) => isWaiting(t) && roomOf(t) > 0),
     tenantIds: () => [...tenants.keys()],
     get queued() {
       return totals.queued;

@@ -28,6 +28,16 @@ describe('turn queue', () => {
     expect(queue.take(2)).toContain('quiet');
   });
 
+  test('who may not be served is passed over, and is the first when it may', () => {
+    const queue = createTurnQueue<string>();
+    for (const [owner, item] of ['a1', 'a2', 'b1', 'b2'].map((item) => [item.slice(0, 1), item] as const))
+      queue.push(owner, item);
+    expect(queue.take(3, (owner) => owner !== 'a')).toEqual(['b1', 'b2']);
+    expect(queue.size).toBe(2);
+    queue.push('c', 'c1');
+    expect(queue.take(2)).toEqual(['a1', 'c1']);
+  });
+
   test('everything leaves once, in the order of its owner', () => {
     assert(
       property(array(tuple(nat(5), nat(4))), (steps) => {

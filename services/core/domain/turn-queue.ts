@@ -6,8 +6,11 @@ import { createFifo, type Fifo } from './fifo.ts';
  */
 export type TurnQueue<Item> = {
   push(owner: string, item: Item): void;
-  /** At most `most` items. Who came after the last turn's end is before those who were served in it. */
-  take(most: number): Item[];
+  /**
+   * At most `most` items. Who came after the last turn's end is before those who were served in it.
+   * @param mayTake Says who is passed over for now and keeps its place. Default: nobody is.
+   */
+  take(most: number, mayTake?: (owner: string) => boolean): Item[];
   readonly size: number;
 };
 
@@ -26,11 +29,12 @@ export function createTurnQueue<Item>(): TurnQueue<Item> {
       line.push(item);
       size++;
     },
-    take(most) {
+    take(most, mayTake = () => true) {
       const taken: Item[] = [];
       // A map is walked in the order of insertion, and meets again what is put back at its end.
       for (const [owner, line] of lines) {
         if (taken.length >= most) break;
+        if (!mayTake(owner)) continue;
         taken.push(line.shift() as Item);
         lines.delete(owner);
         if (line.size > 0) lines.set(owner, line);

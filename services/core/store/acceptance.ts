@@ -84,7 +84,10 @@ export async function acceptMessages(
   sweepAfterMs: number,
   deadlineMs: number = DATABASE_DEADLINE_MS,
 ): Promise<Verdict[]> {
-  const batch = rows.map(({ scope: _, fingerprint: _f, response: _r, ...row }, i) => ({ ...row, ord: i + 1 }));
+  const batch = rows.map(({ scope: _, fingerprint: _f, response: _r, ...row }, i) => ({
+    ...row,
+    ord: i + 1,
+  }));
   // Only who repeats a key is answered from what was stored.
   const keys = rows.flatMap(({ tenant_id, scope, fingerprint, response }, i) =>
     scope === null ? [] : [{ ord: i + 1, tenant_id, scope, fingerprint, response }],

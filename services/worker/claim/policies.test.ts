@@ -1,9 +1,24 @@
 import { expect, test } from 'vitest';
+import type { TenantPolicy } from '#core/domain/fair-queue.ts';
 import { PLANS } from '#core/domain/plan.ts';
-import { policyOf } from './policies.ts';
+import { refreshPolicies } from './policies.ts';
 
-test('the plan decides what a tenant may have in flight, but never over more than half of a process', () => {
-  expect(policyOf(PLANS.free, 512)).toEqual({ weight: 1, inFlightMax: 50 });
-  expect(policyOf(PLANS.enterprise, 512)).toEqual({ weight: 20, inFlightMax: 256 });
-  expect(policyOf(PLANS.free, 1).inFlightMax).toBe(1);
+test('each tenant in the queue gets the share and the cap of its limits, and one without limits those of the free plan', async () => {
+  const policies: Record<string, TenantPolicy> = {};
+  await refreshPolicies(
+    {
+      tenantLimits: (ids) =>
+        Promise.resolve(
+          ids.map((tenantId) => ({ tenantId, limits: tenantId === 'large' ? PLANS.enterprise : null })),
+        ),
+    },
+    {
+      tenantIds: () => ['large', 'new'],
+      setPolicy: (tenantId, policy) => void (policies[tenantId] = policy),
+    },
+  );
+  expect(policies).toEqual({
+    large: { weight: 20, inFlightMax: 1_000 },
+    new: { weight: 1, inFlightMax: 50 },
+  });
 });

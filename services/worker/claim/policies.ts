@@ -8,23 +8,15 @@ const TENANTS_AT_ONCE = 1_000;
 export async function refreshPolicies(
   store: Pick<DeliveryStore, 'tenantLimits'>,
   queue: Pick<FairQueue<unknown>, 'tenantIds' | 'setPolicy'>,
-  inFlightMax: number,
 ): Promise<void> {
   const ids = queue.tenantIds();
   for (let i = 0; i < ids.length; i += TENANTS_AT_ONCE) {
     for (const row of await store.tenantLimits(ids.slice(i, i + TENANTS_AT_ONCE))) {
-      queue.setPolicy(row.tenantId, policyOf(row.limits ?? PLANS.free, inFlightMax));
+      queue.setPolicy(row.tenantId, policyOf(row.limits ?? PLANS.free));
     }
   }
 }
 
-/** Whatever its plan, one tenant whose provider is slow leaves half of a process to the others. */
-export function policyOf(
-  limits: Pick<Limits, 'queueWeight' | 'inFlightMax'>,
-  inFlightMax: number,
-): TenantPolicy {
-  return {
-    weight: limits.queueWeight,
-    inFlightMax: Math.min(limits.inFlightMax, Math.ceil(inFlightMax / 2)),
-  };
+function policyOf({ queueWeight, inFlightMax }: Pick<Limits, 'queueWeight' | 'inFlightMax'>): TenantPolicy {
+  return { weight: queueWeight, inFlightMax };
 }

@@ -30,6 +30,8 @@ export type Measured = {
   readonly figures: Readonly<Record<string, number>>;
   /** Per message, while the rate was measured. */
   readonly cost?: Cost;
+  /** The same at parts of the load, by percent. */
+  readonly costAt?: Readonly<Record<string, Cost>>;
   readonly ledger?: Ledger;
   /** Answers other than success, by status. */
   readonly refused?: Readonly<Record<string, number>>;

@@ -1,7 +1,6 @@
-import { openPostgres } from '#core/platform/postgres/postgres.ts';
-import { secret } from '#core/domain/secret.ts';
 import { fillBacklog } from '../stack/backlog.ts';
 import { countFinished } from '../stack/layout.ts';
+import { holdSnapshot } from '../stack/old-snapshot.ts';
 import type { Peer } from '../stack/peers.ts';
 import type { World } from '../stack/stack.ts';
 import { meterOf, startProgram, startService, type Bench, type Measured } from './bench.ts';
@@ -67,22 +66,14 @@ export async function drainWorker(bench: Bench): Promise<Measured> {
   });
 }
 
-/** Somebody's report looks at the data as they were before the drain, so that no dead row can be cleared away. */
+/** No row that dies while it drains can be cleared away. */
 export async function drainUnderSnapshot(bench: Bench): Promise<Measured> {
   const { stack, options } = bench;
   await using world = await stack.world();
   await fillBacklog(world, stack.tenants, options.backlog);
-  await using reader = openPostgres({
-    url: secret(world.ownerUrl),
-    poolMax: 1,
-    statementTimeoutMs: 600_000,
-    applicationName: 'bench-snapshot',
-  });
-  const measured = await reader.sql.begin('isolation level repeatable read', async (tx) => {
-    await tx`select pg_current_snapshot()`;
-    return await drain(bench, world, { fill: () => Promise.resolve(), ...OURS });
-  });
-  return measured;
+  await using resources = new AsyncDisposableStack();
+  resources.use(await holdSnapshot(world));
+  return await drain(bench, world, { fill: () => Promise.resolve(), ...OURS });
 }
 
 export async function drainPeer(bench: Bench, peer: Peer): Promise<Measured> {

@@ -1,186 +1,151 @@
-import { statfs } from 'node:fs/promises';
-import { secret } from '#core/domain/secret.ts';
-import { deriveSubkeys } from '#core/domain/subkeys.ts';
-import { createCursors } from '../../../services/api/http/cursor.ts';
 import { cumulativeShares, zipfWeights } from '../load/shares.ts';
-import { preloadMessages, sampleMessages, settleTables, type StoredMessage } from '../stack/layout.ts';
+import type { BenchOptions } from '../options.ts';
+import { requireSame, type KeptFile } from '../stack/kept-file.ts';
+import { preloadMessages, settleTables } from '../stack/layout.ts';
 import type { BenchTenant } from '../stack/seed.ts';
 import type { World } from '../stack/stack.ts';
-import { startService, type Bench } from './bench.ts';
-import type { Contestant } from './contestant.ts';
-import { openLoopFigures } from './latency.ts';
-import { ledgerOf, sumLedgers, type Ledger } from './ledger.ts';
-import { offerUnmetered } from './offer.ts';
+import type { Bench } from './bench.ts';
+import { visitDatabase } from './growth-visit.ts';
+import { sumLedgers, type Ledger } from './ledger.ts';
 import { shuffled } from './shuffle.ts';
-import { untilArrived } from './until.ts';
+import { requireSpace } from './space.ts';
 
-export type Size = { readonly messages: number; readonly tenants: number };
+type Size = { readonly messages: number; readonly tenants: number };
 
 export type GrowthPoint = Size & {
+  readonly database: string;
+  /** The database is full. */
+  isFilled: boolean;
   /** One record a visit. */
-  readonly visits: readonly Readonly<Record<string, number>>[];
+  readonly visits: Readonly<Record<string, number>>[];
 };
 
-export type Growth = {
+type GrowthTerms = Pick<BenchOptions, 'growTo' | 'seed' | 'measureMs' | 'warmMs' | 'connections'>;
+
+/** What was found so far; everything that a later run needs to go on. */
+export type Growth = GrowthTerms & {
+  readonly takenAt: string;
   readonly offeredPerSecond: number;
   /** Same tenants, more messages. */
   readonly byMessages: readonly GrowthPoint[];
   /** Same messages, more tenants. */
   readonly byTenants: readonly GrowthPoint[];
-  readonly ledger: Ledger;
+  /** The database in which a visit was begun and not ended. */
+  visiting: string | null;
+  readonly ledgers: Ledger[];
 };
 
 const VISITS = 3;
 const TENANTS_BY_MESSAGES = 1_000;
 const MESSAGES_BY_TENANTS = 100_000;
-const READS_PER_SECOND = 100;
-const READ_MS = 4_000;
-const SAMPLES = 500;
 
-/** Sizes below the largest, each ten times or a hundred times the one before. */
-function growthSizes(growTo: number): { byMessages: Size[]; byTenants: Size[] } {
+/** Of sizes below the largest, each ten times or a hundred times the one before. */
+export function beginGrowth(options: BenchOptions, offeredPerSecond: number): Growth {
+  const { growTo } = options;
   const steps = [1_000, 100_000, 1_000_000, 10_000_000, 100_000_000].filter((messages) => messages < growTo);
+  const point = (database: string, messages: number, tenants: number): GrowthPoint => ({
+    database,
+    messages,
+    tenants,
+    isFilled: false,
+    visits: [],
+  });
   return {
-    byMessages: [...steps, growTo].map((messages) => ({ messages, tenants: TENANTS_BY_MESSAGES })),
-    byTenants: [10, 100, 1_000, 10_000].map((tenants) => ({ messages: MESSAGES_BY_TENANTS, tenants })),
+    ...termsOf(options),
+    takenAt: new Date().toISOString(),
+    offeredPerSecond,
+    byMessages: [...steps, growTo].map((messages) =>
+      point(`bench_messages_${messages}`, messages, TENANTS_BY_MESSAGES),
+    ),
+    byTenants: [10, 100, 1_000, 10_000].map((tenants) =>
+      point(`bench_tenants_${tenants}`, MESSAGES_BY_TENANTS, tenants),
+    ),
+    visiting: null,
+    ledgers: [],
   };
 }
 
-/** Databases of all sizes side by side, visited in turn and in another order each time. */
+/** @throws TypeError where the kept databases were begun with other options. */
+export function requireSameGrowth(kept: Growth, options: BenchOptions): void {
+  // The order is that of the run that began, whoever goes on with it.
+  const { seed: _, ...terms } = termsOf(options);
+  requireSame('Growth', kept, terms);
+}
+
+export function isGrown(growth: Growth): boolean {
+  return pointsOf(growth).every(({ visits }) => visits.length === VISITS);
+}
+
+/** Databases of all sizes side by side, visited in turn and in another order each time; until `step` throws between two of them. */
 export async function measureGrowth(
   bench: Bench,
-  ratePerSecond: number,
-  log: (line: string) => void,
-): Promise<Growth> {
-  await using databases = new AsyncDisposableStack();
-  const { byMessages, byTenants } = growthSizes(bench.options.growTo);
-  const visitable: Visitable[] = [];
-  for (const size of [...byMessages, ...byTenants]) {
-    log(`growth: filling a database with ${size.messages} messages of ${size.tenants} tenants`);
-    visitable.push(await fill(bench, databases, size));
+  kept: KeptFile<Growth>,
+  step: (line: string) => void,
+): Promise<void> {
+  const { state } = kept;
+  const points = pointsOf(state);
+  const wanted = points.filter(({ isFilled }) => !isFilled).map(({ messages }) => messages);
+  await requireSpace(
+    bench,
+    wanted.reduce((sum, messages) => sum + messages, 0),
+    'see --grow-to',
+  );
+  await kept.save();
+  for (const point of points.filter(({ isFilled }) => !isFilled)) {
+    step(`growth: filling a database with ${point.messages} messages of ${point.tenants} tenants`);
+    await fill(bench, point);
+    point.isFilled = true;
+    await kept.save();
   }
-  const ledgers: Ledger[] = [];
   for (let visit = 1; visit <= VISITS; visit++) {
-    for (const one of shuffled(visitable, bench.options.seed + visit)) {
-      log(`growth, visit ${visit} of ${VISITS}: ${one.size.messages} messages, ${one.size.tenants} tenants`);
-      const { figures, ledger } = await visitDatabase(bench, one, ratePerSecond);
-      one.visits.push(figures);
-      ledgers.push(ledger);
+    for (const point of shuffled(points, state.seed + visit)) {
+      if (point.visits.length >= visit) continue;
+      step(`growth, visit ${visit} of ${VISITS}: ${point.messages} messages, ${point.tenants} tenants`);
+      await visitPoint(bench, kept, point);
     }
   }
-  const points = visitable.map(({ size, visits }) => ({ ...size, visits }));
-  return {
-    offeredPerSecond: ratePerSecond,
-    byMessages: points.slice(0, byMessages.length),
-    byTenants: points.slice(byMessages.length),
-    ledger: sumLedgers(ledgers),
-  };
 }
 
-/** With its indexes and the log of its writing. */
-const BYTES_PER_MESSAGE = 3_000;
-
-/** @throws TypeError where the largest database would not fit. */
-export async function requireSpace({ stack, options }: Bench): Promise<void> {
-  const { bavail, bsize } = await statfs(stack.folder);
-  const [free, wanted] = [bavail * bsize, options.growTo * BYTES_PER_MESSAGE].map((bytes) =>
-    Math.ceil(bytes / 1e9),
-  );
-  if (free === undefined || wanted === undefined || free >= wanted) return;
-  throw new TypeError(
-    `--full needs ${wanted} GB in ${stack.folder}, where ${free} GB are free; see --grow-to`,
-  );
+async function visitPoint(bench: Bench, kept: KeptFile<Growth>, point: GrowthPoint): Promise<void> {
+  const { state } = kept;
+  const isLeft = state.visiting === point.database;
+  state.visiting = point.database;
+  await kept.save();
+  await using world = await bench.stack.world(point.database);
+  const { figures, ledger } = await visitDatabase(bench, {
+    world,
+    tenants: bench.stack.addedTenants(point.tenants),
+    weights: zipfWeights(point.tenants),
+    rate: state.offeredPerSecond,
+    isLeft,
+  });
+  point.visits.push(figures);
+  state.ledgers.push(ledger);
+  state.visiting = null;
+  await kept.save();
 }
 
-type Visitable = {
-  readonly size: Size;
-  readonly world: World;
-  readonly tenants: readonly BenchTenant[];
-  readonly weights: readonly number[];
-  readonly visits: Record<string, number>[];
-};
-
-async function fill({ stack }: Bench, databases: AsyncDisposableStack, size: Size): Promise<Visitable> {
-  const world = databases.use(await stack.world());
-  const tenants = await stack.addTenants(world, size.tenants);
-  const weights = zipfWeights(size.tenants);
+async function fill({ stack }: Bench, point: GrowthPoint): Promise<void> {
+  // One that was half full when a run was ended.
+  await stack.dropWorld(point.database);
+  await using world: World = await stack.world(point.database);
+  const tenants: readonly BenchTenant[] = await stack.addTenants(world, point.tenants);
   await preloadMessages(world.admin, {
     tenantIds: tenants.map(({ tenantId }) => tenantId),
-    cumulativeShares: cumulativeShares(weights),
-    messages: size.messages,
+    cumulativeShares: cumulativeShares(zipfWeights(point.tenants)),
+    messages: point.messages,
   });
   await settleTables(world.admin);
-  return { size, world, tenants, weights, visits: [] };
 }
 
-async function visitDatabase(
-  bench: Bench,
-  { world, tenants, weights }: Visitable,
-  rate: number,
-): Promise<{ figures: Record<string, number>; ledger: Ledger }> {
-  const { helpers } = bench;
-  await helpers.provider.run('reset');
-  await using services = new AsyncDisposableStack();
-  services.use(await startService(bench, world, 'worker'));
-  const api = services.use(await startService(bench, world, 'api'));
-  const keys = tenants.map(({ key }) => key);
-  // A process that has just started decrypts each tenant's credentials once, and most of it would fall on whoever has most.
-  const firstMs = (keys.length * 1_000) / rate;
-  const first = await offerUnmetered(bench, api, {
-    keys,
-    weights: 'in turn',
-    rate,
-    warmMs: 1,
-    measureMs: firstMs,
-  });
-  await untilArrived(bench, first.accepted);
-  await helpers.provider.run('reset');
-  const result = await offerUnmetered(bench, api, { keys, weights, rate });
-  await untilArrived(bench, result.accepted);
-  const { arrivals } = await helpers.provider.run('take');
-  const reads = await readFigures(bench, world, api, tenants);
-  return {
-    figures: { ...openLoopFigures(result, arrivals), ...reads },
-    ledger: ledgerOf(result.accepted, arrivals),
-  };
+export function growthLedger({ ledgers }: Growth): Ledger {
+  return sumLedgers(ledgers);
 }
 
-/** Time of a message by its id, of the first page of a list, and of a page among the oldest tenth. */
-async function readFigures(
-  bench: Bench,
-  { admin }: World,
-  api: Contestant,
-  tenants: readonly BenchTenant[],
-): Promise<Record<string, number>> {
-  const keyOf = new Map(tenants.map(({ tenantId }, i) => [tenantId as string, i]));
-  const any = await sampleMessages(admin, SAMPLES, false);
-  const oldest = await sampleMessages(admin, SAMPLES, true);
-  const cursors = createCursors(deriveSubkeys(secret(bench.stack.pepper)).cursor);
-  const pageBefore = ({ tenantId, enqueuedAt, seq }: StoredMessage): string =>
-    `/v1/messages?cursor=${cursors.seal(['messages', tenantId, {}], JSON.stringify({ enqueuedAt, seq }))}`;
-  const paths = {
-    get: any.map((message) => [`/v1/messages/${message.id}`, message] as const),
-    list: any.map((message) => ['/v1/messages', message] as const),
-    deep: oldest.map((message) => [pageBefore(message), message] as const),
-  };
-  const figures: Record<string, number> = {};
-  for (const [name, wanted] of Object.entries(paths)) {
-    const reads = wanted.map(([path, { tenantId }]) => [path, keyOf.get(tenantId) ?? 0] as const);
-    const { p50Ms, p99Ms, refused } = await bench.helpers.load.run({
-      port: api.port,
-      keys: tenants.map(({ key }) => key),
-      reads,
-      isIdempotent: false,
-      connections: 64,
-      warmMs: 1_000,
-      measureMs: READ_MS,
-      rate: READS_PER_SECOND,
-    });
-    if (Object.keys(refused).length > 0) {
-      throw new Error(`reads (${name}) were refused: ${JSON.stringify(refused)}`);
-    }
-    figures[`${name}P50Ms`] = p50Ms;
-    figures[`${name}P99Ms`] = p99Ms;
-  }
-  return figures;
+function pointsOf({ byMessages, byTenants }: Growth): GrowthPoint[] {
+  return [...byMessages, ...byTenants];
+}
+
+function termsOf({ growTo, seed, measureMs, warmMs, connections }: BenchOptions): GrowthTerms {
+  return { growTo, seed, measureMs, warmMs, connections };
 }

@@ -21,6 +21,11 @@ export type Cost = {
   readonly vaultCalls: number;
 };
 
+/** Of all processes, in microseconds; not a number where there is no /proc. */
+export function processorUs({ cpuUs }: Cost): number {
+  return cpuUs === null ? Number.NaN : Object.values(cpuUs).reduce((total, us) => total + us, 0);
+}
+
 export type Meter = {
   /** Begins to count. The function it gives ends that, and what that gives divides by the messages. */
   start(): Promise<() => Promise<(messages: number) => Cost>>;

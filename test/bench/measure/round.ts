@@ -1,12 +1,12 @@
-import type { ContestantName } from '../contestants.ts';
-import { boss, graphile, graphileBare } from '../stack/peers.ts';
+import { isPaced, type ContestantName } from '../contestants.ts';
+import { boss, bossNotified, graphile, graphileBare } from '../stack/peers.ts';
 import { acceptFloor, acceptInsert, acceptPeer, acceptService, acceptTransaction } from './accept.ts';
 import type { Bench, Measured } from './bench.ts';
 import { ceilingPublish, ceilingRows } from './ceilings.ts';
 import { drainLoop, drainPeer, drainUnderSnapshot, drainWorker } from './drain.ts';
 import { fairness } from './fairness.ts';
 import { memory } from './memory.ts';
-import { running } from './running.ts';
+import { runningBare, runningPeer, runningService } from './running.ts';
 import { shuffled } from './shuffle.ts';
 
 /** What was measured of each contestant; those that were not chosen are absent. */
@@ -15,7 +15,10 @@ export type Round = { readonly [Name in ContestantName]?: Measured };
 /** A batching server gathers as many requests as there are connections; some measure with fewer. */
 const FEW_CONNECTIONS = 64;
 
-const MEASUREMENTS: { readonly [Name in ContestantName]: (bench: Bench) => Promise<Measured> } = {
+/** `maximum` is what 100 % of the load is, in messages per second, where it is known. */
+type Measurement = (bench: Bench, maximum?: number) => Promise<Measured>;
+
+const MEASUREMENTS: { readonly [Name in ContestantName]: Measurement } = {
   floor: (bench) => acceptFloor(bench),
   floor64: (bench) => acceptFloor(bench, FEW_CONNECTIONS),
   insertBatch: (bench) => acceptInsert(bench, 'batch'),
@@ -27,7 +30,10 @@ const MEASUREMENTS: { readonly [Name in ContestantName]: (bench: Bench) => Promi
   transaction: acceptTransaction,
   acceptGraphile: (bench) => acceptPeer(bench, graphile),
   acceptBoss: (bench) => acceptPeer(bench, boss),
-  running,
+  running: (bench) => runningService(bench, bench.options.maximum),
+  bare: runningBare,
+  runningGraphile: (bench, maximum) => runningPeer(bench, graphile, maximum),
+  runningBoss: (bench, maximum) => runningPeer(bench, bossNotified, maximum),
   drain: drainWorker,
   drainSnapshot: drainUnderSnapshot,
   drainLoop,
@@ -38,17 +44,31 @@ const MEASUREMENTS: { readonly [Name in ContestantName]: (bench: Bench) => Promi
   memory,
 };
 
-/** Every chosen contestant once, in an order that no other round has, so that none always follows the same other. */
+/** An order that no other round has, so that none always follows the same other. What runs at parts of the service's maximum comes after the service. */
+export function roundOrder(only: readonly ContestantName[], seed: number): ContestantName[] {
+  const order = shuffled(only, seed);
+  const [service, paced] = [order.indexOf('running'), order.findIndex(isPaced)];
+  if (service === -1 || paced === -1 || service < paced) return order;
+  return order.toSpliced(service, 1).toSpliced(paced, 0, 'running');
+}
+
+/**
+ * Every chosen contestant once. `earlier` is what was measured of this round before.
+ * @throws TypeError where one runs at parts of a maximum that nobody knows.
+ */
 export async function measureRound(
   bench: Bench,
   number: number,
+  earlier: Round,
   note: (name: ContestantName) => void,
 ): Promise<Round> {
-  const { only, seed } = bench.options;
-  const round: { [Name in ContestantName]?: Measured } = {};
-  for (const name of shuffled(only, seed + number)) {
+  const { only, seed, maximum } = bench.options;
+  const round: { [Name in ContestantName]?: Measured } = { ...earlier };
+  for (const name of roundOrder(only, seed + number)) {
     note(name);
-    round[name] = await MEASUREMENTS[name](bench);
+    const known = maximum ?? round.running?.figures['sustainedPerSecond'];
+    if (isPaced(name) && known === undefined) throw new TypeError(`${name} needs running, or --maximum`);
+    round[name] = await MEASUREMENTS[name](bench, known);
   }
   return round;
 }

@@ -1,52 +1,93 @@
-import { meterOf, startService, type Bench, type Measured } from './bench.ts';
-import { wallMs } from './clock.ts';
+import type { Peer } from '../stack/peers.ts';
+import type { World } from '../stack/stack.ts';
+import { meterOf, startProgram, startService, type Bench, type Measured } from './bench.ts';
+import type { Contestant } from './contestant.ts';
 import { openLoopFigures } from './latency.ts';
 import { ledgerOf, sumLedgers } from './ledger.ts';
+import { measureMaximum } from './maximum.ts';
+import { processorUs, type Cost } from './meter.ts';
 import { offer } from './offer.ts';
 import { untilArrived } from './until.ts';
 
 /** In percent of what the whole service keeps up with. */
 export const LOADS = [25, 50, 80] as const;
 
-/** The whole service: as much as it takes while it delivers, then parts of what it keeps up with at constant rates. */
-export async function running(bench: Bench): Promise<Measured> {
-  const { options, helpers, stack } = bench;
+/** Nearer to what a contestant keeps up with, latencies say how long the measurement was. */
+const KEEPS_UP_SHARE = 0.95;
+
+type Terms = {
+  readonly prepare?: (world: World) => Promise<void>;
+  readonly start: (bench: Bench, world: World, role: 'api' | 'worker') => Promise<Contestant>;
+  readonly isOurs?: boolean;
+};
+
+/**
+ * Acceptance and delivery together: as much as they take while they deliver, then parts of the maximum at constant rates,
+ * but for those that they do not keep up with. `maximum` is in messages per second; default: their own.
+ */
+async function measureRunning(
+  bench: Bench,
+  { prepare, start, isOurs = false }: Terms,
+  maximum?: number,
+): Promise<Measured> {
+  const { helpers, stack } = bench;
   await using world = await stack.world();
-  await helpers.provider.run('reset');
-  await using worker = await startService(bench, world, 'worker');
-  await using api = await startService(bench, world, 'api');
-  const meter = meterOf({ bench, world, services: { api, worker }, asksVault: true });
-  const counts: number[] = [];
-  const noteCount = (): void => void helpers.provider.run('count').then(({ count }) => counts.push(count));
-  const begin = wallMs();
-  const full = await offer(bench, api, meter, { onMeasuring: noteCount, onMeasured: noteCount });
-  const { accepted, ratePerSecond, refused } = full.result;
-  await untilArrived(bench, accepted);
-  const taken = await helpers.provider.run('take');
-  const lastAt = taken.arrivals.at(-1)?.[1] ?? Number.NaN;
-  const sustainedPerSecond = (accepted * 1_000) / (lastAt - begin);
-  const ledgers = [ledgerOf(accepted, taken.arrivals)];
+  await prepare?.(world);
+  await using worker = await start(bench, world, 'worker');
+  await using api = await start(bench, world, 'api');
+  const meter = meterOf({ bench, world, services: { api, worker }, asksVault: isOurs });
+  const full = await measureMaximum(bench, api, meter);
+  const { sustainedPerSecond, deliveredPerSecond } = full;
   const figures: Record<string, number> = {
-    ratePerSecond,
-    deliveredPerSecond: (((counts[1] ?? 0) - (counts[0] ?? 0)) * 1_000) / options.measureMs,
+    ratePerSecond: full.result.ratePerSecond,
+    deliveredPerSecond,
     sustainedPerSecond,
   };
+  const ledgers = [full.ledger];
+  const costAt: Record<string, Cost> = {};
   for (const load of LOADS) {
+    const rate = ((maximum ?? sustainedPerSecond) * load) / 100;
+    figures[`at${load}.offeredPerSecond`] = rate;
+    if (rate > sustainedPerSecond * KEEPS_UP_SHARE) continue;
     await helpers.provider.run('reset');
-    const rate = (sustainedPerSecond * load) / 100;
     const { result, cost } = await offer(bench, api, meter, { rate });
     await untilArrived(bench, result.accepted);
     const { arrivals } = await helpers.provider.run('take');
     ledgers.push(ledgerOf(result.accepted, arrivals));
-    const latencies = openLoopFigures(result, arrivals);
-    figures[`at${load}.offeredPerSecond`] = rate;
-    figures[`at${load}.coresBusy`] = (sum(cost.cpuUs) * rate) / 1_000_000;
-    for (const [name, ms] of Object.entries(latencies)) figures[`at${load}.${name}`] = ms;
+    costAt[load] = cost;
+    figures[`at${load}.coresBusy`] = (processorUs(cost) * rate) / 1_000_000;
+    for (const [name, ms] of Object.entries(openLoopFigures(result, arrivals)))
+      figures[`at${load}.${name}`] = ms;
   }
-  return { figures, cost: full.cost, refused, ledger: sumLedgers(ledgers) };
+  return { figures, cost: full.cost, costAt, refused: full.result.refused, ledger: sumLedgers(ledgers) };
 }
 
-/** Not a number where there is nothing to add up. */
-function sum(cpuUs: Readonly<Record<string, number>> | null): number {
-  return cpuUs === null ? Number.NaN : Object.values(cpuUs).reduce((total, us) => total + us, 0);
+export function runningService(bench: Bench, maximum?: number): Promise<Measured> {
+  return measureRunning(bench, { start: startService, isOurs: true }, maximum);
+}
+
+/** The least that acceptance and delivery can be made of. */
+export function runningBare(bench: Bench, maximum?: number): Promise<Measured> {
+  return measureRunning(
+    bench,
+    { start: (_, world, role) => startProgram(bench, world, `bare-${role}-process.ts`) },
+    maximum,
+  );
+}
+
+/** A queue that is given the messages of one moment at once, so that what it takes to add them one by one does not hide its delay. */
+export function runningPeer(bench: Bench, peer: Peer, maximum?: number): Promise<Measured> {
+  const environment = {
+    ...peer.environment,
+    ADD: 'batch',
+    API_KEYS: bench.stack.tenants.map(({ key }) => key).join(','),
+  };
+  return measureRunning(
+    bench,
+    {
+      prepare: (world) => peer.prepare(world),
+      start: (_, world, role) => startProgram(bench, world, peer[role], environment),
+    },
+    maximum,
+  );
 }

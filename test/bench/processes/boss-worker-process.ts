@@ -1,4 +1,5 @@
-// pg-boss with what its manual says makes it fast: large batches, several loops, no pause while batches are full.
+// pg-boss with what its manual says makes it fast: large batches, several loops, no pause while batches are full. With
+// NOTIFY=on it listens for jobs too.
 import { PgBoss } from 'pg-boss';
 import { databaseUrl } from './bench-postgres.ts';
 import { createProviderCall } from './provider-call.ts';
@@ -6,7 +7,12 @@ import { untilTold } from './until-told.ts';
 
 type Job = { readonly to: string; readonly body: string };
 
-const boss = new PgBoss({ connectionString: databaseUrl(), max: 10, migrate: false });
+const boss = new PgBoss({
+  connectionString: databaseUrl(),
+  max: 10,
+  migrate: false,
+  useListenNotify: process.env['NOTIFY'] === 'on',
+});
 boss.on('error', (error: Error) => process.stderr.write(`${error.message}\n`));
 await boss.start();
 await using call = createProviderCall(Number(process.env['PROVIDER_PORT']));

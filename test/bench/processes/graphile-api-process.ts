@@ -1,7 +1,22 @@
-// graphile-worker behind fastify: a message and its job in one statement for each request.
-import { insertPlainWithJob } from '../stack/layout.ts';
+// graphile-worker behind fastify: a message and its job, so that neither is without the other. ADD says whether those of one
+// moment are written by one transaction (`batch`) or each by a statement of its own.
+import { insertPlain, insertPlainWithJob } from '../stack/layout.ts';
 import { openBenchPostgres } from './bench-postgres.ts';
-import { servePlainApi } from './plain-api.ts';
+import { createMicroBatch } from './micro-batch.ts';
+import { servePlainApi, type PlainRequest } from './plain-api.ts';
 
-await using database = openBenchPostgres(10);
-await servePlainApi((request) => insertPlainWithJob(database.sql, request));
+const isBatched = process.env['ADD'] === 'batch';
+await using database = openBenchPostgres(isBatched ? 4 : 10);
+const { sql } = database;
+const addBatch = createMicroBatch<PlainRequest, string>({ rowsMax: 64, flushesMax: 4 }, (requests) =>
+  sql.begin(async (tx) => {
+    const ids = await insertPlain(tx, requests);
+    const payloads = requests.map(({ to, body }, i) => JSON.stringify({ id: ids[i], to, body }));
+    await tx`
+      select count(*) from graphile_worker.add_jobs(array(
+        select row('send', p::json, null, now(), null, null, null, null)::graphile_worker.job_spec
+        from unnest(${payloads}::text[]) p))`;
+    return ids;
+  }),
+);
+await servePlainApi(isBatched ? addBatch : (request) => insertPlainWithJob(sql, request));

@@ -19,11 +19,14 @@ test('the page names machine, versions, settings, method and every part that was
     '## Accepting',
     '## Draining a backlog',
     '## What a message costs',
+    '## What a message costs at parts of the load',
     '## Latency',
+    '## Latency beside others',
     '## Fairness',
     '## Memory',
     '## Growth in messages',
     '## Growth in tenants',
+    '## Soak',
   ]);
   for (const word of ['2 × Sample CPU', 'Linux 6.1', 'node 24.0.0', 'fsync on', 'seed 7', '2030-01-02']) {
     expect(page).toContain(word);
@@ -55,6 +58,7 @@ test('what was not measured is left out, and its targets say so', () => {
   const report = layoutReport({
     ...result,
     growth: null,
+    soak: null,
     rounds: [{ floor: result.rounds[0]?.floor ?? { figures: {} } }],
   });
   expect(report).toContain('not measured');

@@ -1,10 +1,11 @@
 import type { ContestantName } from '../contestants.ts';
-import type { Growth } from '../measure/growth.ts';
+import { growthLedger, type Growth } from '../measure/growth.ts';
 import type { Ledger } from '../measure/ledger.ts';
 import { sumLedgers } from '../measure/ledger.ts';
 import type { Machine } from '../measure/machine.ts';
 import type { Cost } from '../measure/meter.ts';
 import { spreadOf, type Spread } from '../measure/percentile.ts';
+import { soakLedger, type Soak } from '../measure/soak.ts';
 import type { Round } from '../measure/round.ts';
 import type { BenchOptions } from '../options.ts';
 
@@ -15,6 +16,7 @@ export type BenchResult = {
   readonly options: BenchOptions;
   readonly rounds: readonly Round[];
   readonly growth: Growth | null;
+  readonly soak: Soak | null;
 };
 
 /** A contestant and one of its figures, such as `accept/ratePerSecond`. */
@@ -36,9 +38,9 @@ export function spreadOver(rounds: readonly Round[], pick: (round: Round) => num
   return spreadOf(rounds.map(pick).filter((value) => !Number.isNaN(value)));
 }
 
-/** The medians of what a contestant's messages cost. */
-export function costOf(rounds: readonly Round[], name: ContestantName): Cost | undefined {
-  const costs = rounds.map((round) => round[name]?.cost).filter((cost) => cost !== undefined);
+/** The medians of what a contestant's messages cost: as fast as it goes, or at a part of the load in percent. */
+export function costOf(rounds: readonly Round[], name: ContestantName, load?: number): Cost | undefined {
+  const costs = rounds.map((round) => roundCost(round, name, load)).filter((cost) => cost !== undefined);
   if (costs.length === 0) return undefined;
   const of = (pick: (cost: Cost) => number): number => spreadOf(costs.map(pick)).median;
   const processes = costs[0]?.cpuUs ?? null;
@@ -59,10 +61,35 @@ export function costOf(rounds: readonly Round[], name: ContestantName): Cost | u
   };
 }
 
-export function ledgerOfResult({ rounds, growth }: Pick<BenchResult, 'rounds' | 'growth'>): Ledger {
-  const measured = rounds.flatMap((round) => Object.values(round).map(({ ledger }) => ledger));
-  return sumLedgers([...measured, growth?.ledger].filter((ledger) => ledger !== undefined));
+function roundCost(round: Round, name: ContestantName, load?: number): Cost | undefined {
+  return load === undefined ? round[name]?.cost : round[name]?.costAt?.[load];
 }
+
+/** What a contestant itself uses: neither load generator nor stand-in nor Vault, which is not asked with credentials cached. */
+const OWN_PROCESSES = ['api', 'worker', 'postgres', 'nats'];
+
+/** One round's microseconds of processor time per message in all processes of a contestant; not a number where it was not measured. */
+export function ownUs(round: Round, name: ContestantName, load?: number): number {
+  return ownUsOf(roundCost(round, name, load));
+}
+
+export function ownUsOf(cost: Cost | undefined): number {
+  const cpuUs = cost?.cpuUs ?? null;
+  if (cpuUs === null) return Number.NaN;
+  return OWN_PROCESSES.reduce((sum, process) => sum + (cpuUs[process] ?? 0), 0);
+}
+
+export function ledgerOfResult({ rounds, growth, soak }: Findings): Ledger {
+  const measured = rounds.flatMap((round) => Object.values(round).map(({ ledger }) => ledger));
+  const kept = [
+    growth === null ? undefined : growthLedger(growth),
+    soak === null ? undefined : soakLedger(soak),
+  ];
+  return sumLedgers([...measured, ...kept].filter((ledger) => ledger !== undefined));
+}
+
+/** What was found, whatever machine it was found on. */
+export type Findings = Pick<BenchResult, 'rounds' | 'growth' | 'soak'>;
 
 /** Whatever was not a 202, by contestant. */
 export function refusalsOf(rounds: readonly Round[]): string[] {

@@ -1,7 +1,11 @@
 import { CONTESTANT_NAMES } from '../contestants.ts';
 import type { Measured } from '../measure/bench.ts';
+import { beginGrowth } from '../measure/growth.ts';
+import type { Cost } from '../measure/meter.ts';
 import type { Round } from '../measure/round.ts';
-import { parseOptions } from '../options.ts';
+import { soakPlan } from '../measure/soak-plan.ts';
+import { beginSoak, type Soak } from '../measure/soak.ts';
+import { parseOptions, type BenchOptions } from '../options.ts';
 import type { BenchResult } from './result.ts';
 
 /** A result that no machine gave, for tests of what is made of one. Later rounds are slower by a tenth. */
@@ -23,19 +27,24 @@ export function sampleResult(rounds = 3): BenchResult {
     options,
     rounds: Array.from({ length: rounds }, (_, i) => sampleRound(1 - i / 10)),
     growth: {
-      offeredPerSecond: 1_000,
+      ...beginGrowth(options, 1_000),
+      takenAt: '2030-01-03T03:04:05.000Z',
       byMessages: [1_000, 10_000_000].map((messages) => ({
+        database: `bench_messages_${messages}`,
         messages,
         tenants: 1_000,
+        isFilled: true,
         visits: [growthVisit(messages === 1_000 ? 10 : 12)],
       })),
       byTenants: [10, 10_000].map((tenants) => ({
+        database: `bench_tenants_${tenants}`,
         messages: 100_000,
         tenants,
+        isFilled: true,
         visits: [growthVisit(tenants === 10 ? 10 : 13)],
       })),
-      ledger: { lost: 0, repeated: 0 },
     },
+    soak: sampleSoak(options),
   };
 }
 
@@ -49,21 +58,31 @@ const RATES: Readonly<Record<string, number>> = {
   drainBoss: 3_000,
 };
 
+const COST: Cost = {
+  cpuUs: { api: 60, worker: 50, postgres: 40, nats: 5, provider: 70, load: 30 },
+  walBytes: 1_200,
+  statements: 0.02,
+  fsyncs: 0.01,
+  vaultCalls: 0.0001,
+};
+
 function sampleRound(speed: number): Round {
   const measured = (name: string): Measured => ({
     figures: { ratePerSecond: (RATES[name] ?? 5_000) * speed, p50Ms: 5, p99Ms: 20, p999Ms: 40 },
-    cost: {
-      cpuUs: { api: 60, postgres: 40 },
-      walBytes: 1_200,
-      statements: 0.02,
-      fsyncs: 0.01,
-      vaultCalls: 0.0001,
-    },
+    cost: COST,
     ledger: { lost: 0, repeated: 0 },
     refused: {},
   });
   const round = Object.fromEntries(CONTESTANT_NAMES.map((name) => [name, measured(name)]));
-  return { ...round, running: running(measured('running'), speed), fairness: FAIRNESS, memory: MEMORY };
+  return {
+    ...round,
+    running: running(measured('running'), speed),
+    bare: running(measured('bare'), 2 * speed),
+    runningGraphile: running(measured('runningGraphile'), speed / 2),
+    runningBoss: busiest(running(measured('runningBoss'), speed / 4)),
+    fairness: FAIRNESS,
+    memory: MEMORY,
+  };
 }
 
 function running(measured: Measured, speed: number): Measured {
@@ -71,7 +90,7 @@ function running(measured: Measured, speed: number): Measured {
     ['accept', 'deliver', 'request'].flatMap((what, i) =>
       ['P50', 'P99', 'P999'].map((p, j): [string, number] => [
         `at${load}.${what}${p}Ms`,
-        (2 + i) * 3 ** j * (load / 50),
+        ((2 + i) * 3 ** j * (load / 50)) / speed,
       ]),
     );
   const loads = [25, 50, 80].flatMap((load) => [
@@ -80,7 +99,45 @@ function running(measured: Measured, speed: number): Measured {
     ...at(load),
   ]);
   const figures = { ...measured.figures, deliveredPerSecond: 3_000, sustainedPerSecond: 4_000 * speed };
-  return { ...measured, figures: { ...figures, ...Object.fromEntries(loads) } };
+  const costAt = Object.fromEntries([25, 50, 80].map((load) => [load, costTimes(50 / load / speed)]));
+  return { ...measured, figures: { ...figures, ...Object.fromEntries(loads) }, costAt };
+}
+
+function costTimes(times: number): Cost {
+  const cpuUs = Object.fromEntries(Object.entries(COST.cpuUs ?? {}).map(([name, us]) => [name, us * times]));
+  return { ...COST, cpuUs };
+}
+
+/** One that does not keep up with the largest part of the load. */
+function busiest({ figures, costAt = {}, ...measured }: Measured): Measured {
+  const kept = Object.entries(figures).filter(
+    ([name]) => !name.startsWith('at80.') || name === 'at80.offeredPerSecond',
+  );
+  const { 80: _, ...costs } = costAt;
+  return { ...measured, figures: Object.fromEntries(kept), costAt: costs };
+}
+
+/** An hour: a worker that holds more and more, and a p99 that grows a little. */
+function sampleSoak(options: BenchOptions): Soak {
+  const { slices, snapshot } = soakPlan(options.soakMinutes);
+  return {
+    ...beginSoak(options),
+    takenAt: '2030-01-04T03:04:05.000Z',
+    sustainedBefore: 4_000,
+    sustainedAfter: 3_900,
+    ratePerSecond: 2_800,
+    starts: 1,
+    slices: Array.from({ length: slices }, (_, i) => ({
+      start: 1,
+      isBesideSnapshot: i >= snapshot[0] && i < snapshot[1],
+      deliveredPerSecond: 2_800,
+      figures: { acceptP99Ms: 20, deliverP50Ms: 5, deliverP99Ms: 30 + i / 100 },
+      refused: {},
+      cost: COST,
+      memory: { api: 100e6, worker: 100e6 + i * 1e6, postgres: 200e6 },
+      tables: [{ name: 'messages', liveRows: 1_000 * i, deadRows: i, bytes: 1e6 * i, vacuums: 1 }],
+    })),
+  };
 }
 
 const FAIRNESS: Measured = {

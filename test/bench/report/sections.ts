@@ -2,7 +2,9 @@ import { CONTESTANTS, type ContestantName } from '../contestants.ts';
 import type { GrowthPoint } from '../measure/growth.ts';
 import { LOADS } from '../measure/running.ts';
 import type { Round } from '../measure/round.ts';
+import { figureAt, loadCostLines, loadLatencyLines } from './load-lines.ts';
 import { costOf, figureOf, spreadOver, type BenchResult, type FigurePath } from './result.ts';
+import { soakLines } from './soak-lines.ts';
 import { growthMedian, growthRatio, targetsOf } from './targets.ts';
 import { show, showSpread, table } from './text.ts';
 
@@ -17,6 +19,9 @@ const ACCEPTING = [
   'accept',
   'accept64',
   'running',
+  'bare',
+  'runningGraphile',
+  'runningBoss',
   'transaction',
   'acceptGraphile',
   'acceptBoss',
@@ -35,14 +40,16 @@ const DRAINING = [
 
 /** The figures of a run; what was not measured is left out. */
 export function sectionsOf(result: BenchResult): Section[] {
-  const { rounds, growth } = result;
+  const { rounds, growth, soak } = result;
   return [
     { title: 'Targets', lines: targetLines(result) },
     { title: 'What bounds the targets', lines: boundLines(rounds) },
     { title: 'Accepting', lines: rateLines(rounds, ACCEPTING, 'floor') },
     { title: 'Draining a backlog', lines: rateLines(rounds, DRAINING, 'drainLoop') },
     { title: 'What a message costs', lines: costLines(rounds) },
+    { title: 'What a message costs at parts of the load', lines: loadCostLines(rounds) },
     { title: 'Latency', lines: latencyLines(rounds) },
+    { title: 'Latency beside others', lines: loadLatencyLines(rounds) },
     { title: 'Fairness', lines: fairnessLines(rounds) },
     { title: 'Memory', lines: memoryLines(rounds) },
     ...(growth === null
@@ -51,6 +58,7 @@ export function sectionsOf(result: BenchResult): Section[] {
           { title: 'Growth in messages', lines: growthLines(growth.byMessages, 'messages') },
           { title: 'Growth in tenants', lines: growthLines(growth.byTenants, 'tenants') },
         ]),
+    { title: 'Soak', lines: soak === null ? [] : soakLines(soak) },
   ].filter(({ lines }) => lines.length > 0);
 }
 
@@ -150,6 +158,8 @@ function costLines(rounds: readonly Round[]): string[] {
 function latencyLines(rounds: readonly Round[]): string[] {
   if (measuredOf(rounds, ['running']).length === 0) return [];
   const of = (path: FigurePath): string => show(spreadOver(rounds, (round) => figureOf(round, path)).median);
+  const at = (load: number, figure: string): string =>
+    show(spreadOver(rounds, (round) => figureAt(round, 'running', load, figure)).median);
   const kinds = [
     ['accept', 'request to 202'],
     ['deliver', '202 to provider'],
@@ -163,10 +173,10 @@ function latencyLines(rounds: readonly Round[]): string[] {
       LOADS.flatMap((load) =>
         kinds.map(([kind, words], i) => [
           i === 0 ? `${load} %` : '',
-          i === 0 ? of(`running/at${load}.offeredPerSecond`) : '',
-          i === 0 ? of(`running/at${load}.coresBusy`) : '',
+          i === 0 ? at(load, 'offeredPerSecond') : '',
+          i === 0 ? at(load, 'coresBusy') : '',
           words,
-          ...['P50', 'P99', 'P999'].map((p) => of(`running/at${load}.${kind}${p}Ms`)),
+          ...['P50', 'P99', 'P999'].map((p) => at(load, `${kind}${p}Ms`)),
         ]),
       ),
     ),

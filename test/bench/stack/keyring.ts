@@ -12,16 +12,21 @@ export type BenchKeyring = AsyncDisposable & {
   environment(role: 'api' | 'worker'): Record<string, string>;
 };
 
+export type BenchKeyringOptions = {
+  readonly kind: 'vault' | 'local';
+  readonly folder: string;
+  /** The folder was used before, and will be again. */
+  readonly isKept: boolean;
+  readonly log: (line: string) => void;
+};
+
 /** A Vault as in production, with the shipped policies; or a folder, where nobody counts the calls. */
-export async function openBenchKeyring(
-  kind: 'vault' | 'local',
-  folder: string,
-  log: (line: string) => void,
-): Promise<BenchKeyring> {
+export async function openBenchKeyring(options: BenchKeyringOptions): Promise<BenchKeyring> {
+  const { kind, folder, isKept, log } = options;
   await using stack = new AsyncDisposableStack();
-  const options = { log: createLogger({ level: 'error', component: 'bench' }) };
+  const logging = { log: createLogger({ level: 'error', component: 'bench' }) };
   if (kind === 'local') {
-    const keyring = await openKeyring({ kind, dir: folder }, options);
+    const keyring = await openKeyring({ kind, dir: folder }, logging);
     return {
       keyring,
       vaultPid: undefined,
@@ -29,7 +34,7 @@ export async function openBenchKeyring(
       [Symbol.asyncDispose]: () => keyring[Symbol.asyncDispose](),
     };
   }
-  const vault = stack.use(await startVault({ log }));
+  const vault = stack.use(await startVault({ log, ...(isKept ? { dir: folder } : {}) }));
   const roles = await configureVault(vault);
   const { roleId, secretId } = roles.api;
   const keyring = stack.use(
@@ -41,7 +46,7 @@ export async function openBenchKeyring(
         keyPrefix: 'despatch-',
         auth: { method: 'approle', mount: 'approle', roleId, secretId: secret(secretId) },
       },
-      options,
+      logging,
     ),
   );
   const owned = stack.move();

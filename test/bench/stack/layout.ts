@@ -214,7 +214,10 @@ export async function createPlainTable(sql: Sql): Promise<void> {
 }
 
 /** One statement for a batch; each column travels as one array. @returns the ids in order. */
-export async function insertPlain(sql: Sql, rows: readonly PlainMessage[]): Promise<string[]> {
+export async function insertPlain(
+  sql: Sql | TransactionSql,
+  rows: readonly PlainMessage[],
+): Promise<string[]> {
   const ids = rows.map(() => randomUUID());
   await sql`
     insert into bench.messages (id, purge_on, tenant_id, channel, recipient, address, content, external_id, category,

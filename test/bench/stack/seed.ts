@@ -17,7 +17,7 @@ export type BenchTenant = {
   readonly providerId: string;
 };
 
-type TenantRecord = BenchTenant & {
+export type TenantRecord = BenchTenant & {
   readonly keyId: string;
   readonly secretHash: string;
   readonly ciphertext: string;
@@ -27,13 +27,20 @@ type TenantRecord = BenchTenant & {
 export type TenantPool = {
   /** Writes the tenants `from` to before `until`, made where they do not exist yet, to a database. */
   readonly writeTo: (admin: Sql, from: number, until: number) => Promise<BenchTenant[]>;
+  /** Those that a database has already. */
+  readonly known: (from: number, until: number) => BenchTenant[];
 };
 
 const AT_ONCE = 16;
 
-export function createTenantPool(keyring: KeyEncrypter, pepper: string): TenantPool {
+/** `made` are those that there are; `onMade` is told when there are more. */
+export function createTenantPool(
+  keyring: KeyEncrypter,
+  pepper: string,
+  made: TenantRecord[],
+  onMade: () => Promise<void>,
+): TenantPool {
   const subkeys = deriveSubkeys(secret(pepper));
-  const made: TenantRecord[] = [];
 
   async function make(): Promise<TenantRecord> {
     const tenantId = randomUUID() as TenantId;
@@ -55,10 +62,12 @@ export function createTenantPool(keyring: KeyEncrypter, pepper: string): TenantP
         const few = Math.min(AT_ONCE, until - made.length);
         made.push(...(await Promise.all(Array.from({ length: few }, make))));
       }
+      await onMade();
       const tenants = made.slice(from, until);
       await insertTenants(admin, tenants);
       return tenants;
     },
+    known: (from, until) => made.slice(from, until),
   };
 }
 

@@ -1,7 +1,6 @@
-import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { secret } from '#core/domain/secret.ts';
 import { createLogger } from '#core/platform/telemetry/logger.ts';
 import { openNats } from '#core/platform/nats/nats.ts';
@@ -9,10 +8,10 @@ import { openPostgres, type Sql } from '#core/platform/postgres/postgres.ts';
 import type { Nats } from '#core/platform/nats/broker.ts';
 import { startNats } from '../../../deploy/servers/nats.ts';
 import { startPostgres } from '../../../deploy/servers/postgres.ts';
-import { migrate } from '../../../services/migrate/migrate.ts';
 import { openBenchKeyring } from './keyring.ts';
-import { createPlainTable } from './layout.ts';
 import { createTenantPool, type BenchTenant } from './seed.ts';
+import { openStackState } from './stack-state.ts';
+import { ensureTemplate, OBSERVER, TEMPLATE } from './template.ts';
 
 /** Servers of the whole run. */
 export type BenchStack = AsyncDisposable & {
@@ -21,12 +20,18 @@ export type BenchStack = AsyncDisposable & {
   /** Root of the api's keys, among them the one that signs cursors. */
   readonly pepper: string;
   readonly tenants: readonly BenchTenant[];
+  /** For logs and other small files. */
   readonly folder: string;
+  /** Where Postgres keeps its data. */
+  readonly dataFolder: string;
   readonly settings: Readonly<Record<string, string>>;
-  /** A database of its own with the tenants in it, and a stream of its own. */
-  world(): Promise<World>;
+  /** A database of its own with the tenants in it, and a stream of its own. One with a name stays, and is found again. */
+  world(name?: string): Promise<World>;
+  dropWorld(name: string): Promise<void>;
   /** Further tenants for one world. */
   addTenants(world: World, count: number): Promise<BenchTenant[]>;
+  /** Those of a world that was found again. */
+  addedTenants(count: number): BenchTenant[];
 };
 
 /** What one measurement begins with. */
@@ -40,7 +45,6 @@ export type World = AsyncDisposable & {
   environment(role: 'api' | 'worker'): Record<string, string>;
 };
 
-const TEMPLATE = 'bench_template';
 const SHOWN_SETTINGS = [
   'server_version',
   'fsync',
@@ -57,15 +61,28 @@ const SHOWN_SETTINGS = [
 export type StackOptions = {
   readonly tenants: number;
   readonly keyring: 'vault' | 'local';
+  /** Keeps the databases here, for a later run to go on with. Default: a temporary folder that goes with the stack. */
+  readonly keptIn?: string | undefined;
   readonly log: (line: string) => void;
 };
 
-export async function openStack({ tenants: count, keyring: kind, log }: StackOptions): Promise<BenchStack> {
+export async function openStack(options: StackOptions): Promise<BenchStack> {
+  const { tenants: count, keyring: kind, keptIn, log } = options;
   await using stack = new AsyncDisposableStack();
-  const folder = await mkdtemp(join(tmpdir(), 'despatch-bench-'));
-  stack.defer(() => rm(folder, { recursive: true, force: true }));
+  const folder =
+    keptIn === undefined ? await mkdtemp(join(tmpdir(), 'despatch-bench-')) : await made(resolve(keptIn));
+  const isKept = keptIn !== undefined;
+  if (!isKept) stack.defer(() => rm(folder, { recursive: true, force: true }));
+  const kept = await openStackState(isKept ? folder : undefined, { tenants: count, keyring: kind });
+  const { pepper, passwords } = kept.state;
   const [postgres, nats] = await Promise.all([
-    startPostgres({ durable: true, settings: POSTGRES_SETTINGS, log }).then((server) => stack.use(server)),
+    startPostgres({
+      durable: true,
+      settings: POSTGRES_SETTINGS,
+      log,
+      ...(isKept ? { dir: join(folder, 'postgres') } : {}),
+    }).then((server) => stack.use(server)),
+    // What it held is found in Postgres.
     startNats({ log }).then((server) => stack.use(server)),
   ]);
   const open = (database?: string, login?: { user: string; password: string }) =>
@@ -78,24 +95,10 @@ export async function openStack({ tenants: count, keyring: kind, log }: StackOpt
       applicationName: 'bench',
     });
   const { sql } = stack.use(open());
-  const word = (): string => randomBytes(18).toString('hex');
-  const [pepper, passwords] = [word(), { api: word(), worker: word() }];
-  // A name of its own, so that what the bench asks can be told from what it measures.
-  const observer = { user: 'bench_observer', password: word() };
-  await sql.unsafe(`create role ${observer.user} superuser login password '${observer.password}'`);
-  await sql`create database ${sql(TEMPLATE)}`;
-  await migrate({
-    databaseUrl: postgres.superuserUrl(TEMPLATE),
-    passwords,
-  });
-  const keys = stack.use(await openBenchKeyring(kind, join(folder, 'keyring'), log));
-  const pool = createTenantPool(keys.keyring, pepper);
-  const tenants = await (async () => {
-    await using template = open(TEMPLATE);
-    await template.sql`create extension pg_stat_statements`;
-    await createPlainTable(template.sql);
-    return await pool.writeTo(template.sql, 0, count);
-  })();
+  const keys = stack.use(await openBenchKeyring({ kind, folder: join(folder, 'keyring'), isKept, log }));
+  const pool = createTenantPool(keys.keyring, pepper, kept.state.made, () => kept.save());
+  const urlOf = (database: string): string => postgres.superuserUrl(database);
+  const tenants = await ensureTemplate({ kept, sql, urlOf, open, pool });
   const settings = await sql<{ name: string; setting: string }[]>`
     select name, current_setting(name) as setting from pg_settings where name = any (${SHOWN_SETTINGS})`;
 
@@ -111,12 +114,17 @@ export async function openStack({ tenants: count, keyring: kind, log }: StackOpt
     worker: { WORKER_NAME: 'bench' },
   };
   let worlds = 0;
-  async function world(): Promise<World> {
+  const dropWorld = async (database: string): Promise<void> =>
+    void (await sql`drop database if exists ${sql(database)} with (force)`);
+  async function world(name?: string): Promise<World> {
     await using parts = new AsyncDisposableStack();
-    const database = `bench_${++worlds}`;
-    await sql`create database ${sql(database)} template ${sql(TEMPLATE)}`;
-    parts.defer(async () => void (await sql`drop database ${sql(database)} with (force)`));
-    const admin = parts.use(open(database, observer)).sql;
+    const database = name ?? `bench_${++worlds}`;
+    // One that a killed run left behind is nobody's.
+    if (name === undefined) await dropWorld(database);
+    const [found] = await sql`select 1 from pg_database where datname = ${database}`;
+    if (found === undefined) await sql`create database ${sql(database)} template ${sql(TEMPLATE)}`;
+    if (name === undefined) parts.defer(() => dropWorld(database));
+    const admin = parts.use(open(database, { user: OBSERVER, password: passwords.observer })).sql;
     const broker = parts.use(
       await openNats({
         config: { servers: [nats.url], prefix: database, replicas: 1 },
@@ -158,11 +166,19 @@ export async function openStack({ tenants: count, keyring: kind, log }: StackOpt
     pepper,
     tenants,
     folder,
+    dataFolder: postgres.dir,
     settings: Object.fromEntries(settings.map(({ name, setting }) => [name, setting])),
     world,
+    dropWorld,
     addTenants: ({ admin }, more) => pool.writeTo(admin, count, count + more),
+    addedTenants: (more) => pool.known(count, count + more),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
+}
+
+async function made(folder: string): Promise<string> {
+  await mkdir(folder, { recursive: true, mode: 0o711 });
+  return folder;
 }
 
 function urlAs(base: string, { user, password }: { user: string; password: string }): string {

@@ -33,7 +33,6 @@ const POINTS: readonly Point[] = [
   BYTES_LEFT,
   { name: 'before-record', kind: 'worker', hold: at('database', 'complete.before') },
   { name: 'recorded', kind: 'worker', hold: at('database', 'complete.after') },
-  { name: 'before-acknowledgement', kind: 'worker', hold: at('broker', 'ack.before') },
 ];
 
 /** The provider has the whole request and has not answered. */

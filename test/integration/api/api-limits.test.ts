@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { seedProvider } from '#test/support/seed.ts';
 import {
   get,
   LEAST,
@@ -107,6 +108,72 @@ describe('requests per minute of a key', () => {
     for (let i = 0; i < 5; i++) expect((await get(api.first, '/v1/messages', key)).status).toBe(200);
     expect((await send(api.first, key, LEAST.sms)).status).toBe(202);
     for (let i = 0; i < 5; i++) expect((await get(api.first, '/v1/messages', key)).status).toBe(200);
+  });
+});
+
+describe('sends that use nothing of a limit', () => {
+  const LIMIT = 70;
+  const PUSH = LEAST.push;
+  /** What each asks the database, and none is accepted for. */
+  const REFUSED: [
+    name: string,
+    body: (i: number) => object,
+    headers: (i: number) => Record<string, string>,
+    first: number,
+  ][] = [
+    ['without a provider', () => LEAST.email, () => ({}), 400],
+    [
+      'with a provider that there is not',
+      () => ({ ...PUSH, providerId: crypto.randomUUID() }),
+      () => ({}),
+      400,
+    ],
+    [
+      'without a provider, each of which may be a replay',
+      () => LEAST.email,
+      (i) => ({ 'idempotency-key': `k${i}` }),
+      400,
+    ],
+    [
+      'of a key that was used for another message',
+      (i) => ({ ...PUSH, to: `t${i}` }),
+      () => ({ 'idempotency-key': 'used' }),
+      409,
+    ],
+    ['of the same message', () => PUSH, () => ({ 'idempotency-key': 'used' }), 202],
+    ['that break a rule', () => ({ ...PUSH, to: '' }), () => ({}), 400],
+  ];
+  test.each(REFUSED)('%s are held to as many a minute as those that do', async (_, body, headers, first) => {
+    const tenant = await api.tenant({}, { providers: false });
+    await seedProvider(api.admin, tenant.tenantId, { channel: 'push' });
+    const key = await api.key(tenant.tenantId, { rateLimitRpm: LIMIT });
+    const accepted = await send(api.first, key, PUSH, { 'idempotency-key': 'used' });
+    expect(accepted.status).toBe(202);
+    const replies: Reply[] = [];
+    for (let i = 0; i < LIMIT + 15; i++) replies.push(await send(api.first, key, body(i), headers(i)));
+    const done = statuses(replies, first).length;
+    // An answer may be there before it is counted.
+    expect(done).toBeGreaterThanOrEqual(LIMIT);
+    expect(done).toBeLessThanOrEqual(LIMIT + 2);
+    const held = statuses(replies, 429);
+    expect(held).toHaveLength(replies.length - done);
+    for (const { body: said, headers: by } of held) {
+      expect(said).toMatchObject({ code: 'rate_limited', limit: { name: 'rateLimitRpm', value: LIMIT } });
+      expect(Number(by['retry-after'])).toSatisfy((s: number) => s >= 1 && s <= 61);
+    }
+    // Neither another key of the tenant nor the reads of this one.
+    expect((await send(api.first, tenant.key, PUSH)).status).toBe(202);
+    expect((await get(api.first, '/v1/messages', key)).status).toBe(200);
+  });
+
+  test('of a key beyond its limit that names each as a possible replay are held as well', async () => {
+    const tenant = await api.tenant();
+    const key = await api.key(tenant.tenantId, { rateLimitRpm: 1 });
+    const once = (i: number) => send(api.first, key, LEAST.sms, { 'idempotency-key': `k${i}` });
+    expect([(await once(0)).status, (await once(1)).status, (await once(0)).status]).toEqual([202, 429, 202]);
+    for (let i = 2; i < 65; i++) expect((await once(i)).status).toBe(429);
+    // Not even what it may have said before is looked for any more.
+    expect((await once(0)).status).toBe(429);
   });
 });
 

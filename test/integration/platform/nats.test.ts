@@ -23,7 +23,7 @@ function open({ url, connectWaitMs = 5_000, ...config }: Options): Promise<Nats>
   });
 }
 
-function collect(nats: Nats, options: { maxMessages?: number; ack?: boolean } = {}) {
+function collect(nats: Nats, options: { maxMessages?: number } = {}) {
   const ending = new AbortController();
   const wakes: Wake[] = [];
   let recreated = 0;
@@ -31,10 +31,7 @@ function collect(nats: Nats, options: { maxMessages?: number; ack?: boolean } = 
     maxMessages: options.maxMessages ?? 100,
     signal: ending.signal,
     onRecreated: () => void (recreated += 1),
-    onWake: (wake) => {
-      wakes.push(wake);
-      if (options.ack !== false) wake.ack();
-    },
+    onWake: (wake) => void wakes.push(wake),
   });
   return {
     ...consumer,
@@ -90,12 +87,9 @@ describe('wake-ups', () => {
     expect(failed).toEqual([]);
     await using consumed = collect(b.nats);
     await expect.poll(consumed.texts).toEqual(['a', 'b', 'c']);
-    expect(consumed.wakes.find((one) => one.lane === 'high')).toMatchObject({
-      traceparent,
-      redelivered: false,
-    });
+    expect(consumed.wakes.find((one) => one.lane === 'high')).toMatchObject({ traceparent });
     expect(consumed.wakes.find((one) => one.lane === 'bulk')?.traceparent).toBeUndefined();
-    await expect.poll(b.nats.consumerLag).toEqual({ pending: 0, ackPending: 0, redelivered: 0 });
+    await expect.poll(b.nats.consumerLag).toEqual({ pending: 0 });
   });
 
   test('publishing without a stream names every wake-up as failed and throws nothing', async () => {
@@ -103,14 +97,14 @@ describe('wake-ups', () => {
     expect(await b.nats.publishWakes([wake('a'), wake('b')])).toEqual({ failed: ['a', 'b'] });
   });
 
-  test('the lag says what waits and what the workers hold', async () => {
+  test('the lag says what waits', async () => {
     await using b = await setup();
     await b.nats.ensureStream();
     expect(await b.nats.publishWakes(['a', 'b', 'c'].map(wake))).toEqual({ failed: [] });
-    expect(await b.nats.consumerLag()).toMatchObject({ pending: 3, ackPending: 0 });
-    await using consumed = collect(b.nats, { ack: false });
+    expect(await b.nats.consumerLag()).toEqual({ pending: 3 });
+    await using consumed = collect(b.nats);
     await expect.poll(() => consumed.wakes.length).toBe(3);
-    expect(await b.nats.consumerLag()).toMatchObject({ pending: 0, ackPending: 3 });
+    expect(await b.nats.consumerLag()).toEqual({ pending: 0 });
   });
 
   test('two workers share the wake-ups and none gets one twice', async () => {
@@ -131,20 +125,20 @@ describe('wake-ups', () => {
     await b.nats.publishWakes([wake('kept')]);
     const before = await b.manager.streams.info(b.stream);
     await b.manager.streams.update(b.stream, { max_bytes: 1_000_000, subjects: [`${b.prefix}.wake.high`] });
-    await b.manager.consumers.update(b.stream, b.durable, { max_ack_pending: 1, ack_wait: 1_000_000_000 });
+    await b.manager.consumers.update(b.stream, b.durable, { description: 'Somebody else' });
     await b.nats.ensureStream();
     const after = await b.manager.streams.info(b.stream);
     expect(after.config).toMatchObject({ max_bytes: 256 * 1024 * 1024, subjects: [`${b.prefix}.wake.*`] });
     expect([after.created, after.state.messages]).toEqual([before.created, 1]);
     const consumer = await b.manager.consumers.info(b.stream, b.durable);
-    expect(consumer.config).toMatchObject({ max_ack_pending: 100_000, ack_wait: 60_000_000_000 });
+    expect(consumer.config).toMatchObject({ description: 'Delivery workers' });
   });
 
   test('a stream of the wrong retention is made anew', async () => {
     await using b = await setup();
-    await b.manager.streams.add({ name: b.stream, subjects: [`${b.prefix}.wake.*`], retention: 'limits' });
+    await b.manager.streams.add({ name: b.stream, subjects: [`${b.prefix}.wake.*`], retention: 'workqueue' });
     await b.nats.ensureStream();
-    expect((await b.manager.streams.info(b.stream)).config.retention).toBe('workqueue');
+    expect((await b.manager.streams.info(b.stream)).config.retention).toBe('limits');
   });
 
   test('a second look at a stream in order changes nothing', async () => {
@@ -304,7 +298,7 @@ describe('the shipped permissions', () => {
     await using consumed = collect(worker);
     expect(await api.publishWakes([wake('a')])).toEqual({ failed: [] });
     await expect.poll(consumed.texts).toEqual(['a']);
-    await expect.poll(worker.consumerLag).toEqual({ pending: 0, ackPending: 0, redelivered: 0 });
+    await expect.poll(worker.consumerLag).toEqual({ pending: 0 });
     const heard: string[] = [];
     api.onNotice('*', (kind) => void heard.push(`api ${kind}`));
     worker.onNotice('tenant', (kind) => void heard.push(`worker ${kind}`));
@@ -322,9 +316,13 @@ describe('the shipped permissions', () => {
     const raw = await connectAs('despatch_worker');
     const manager = await jetstreamManager(raw, { checkAPI: false });
     await manager.streams.delete('DESPATCH_WAKE');
-    await manager.streams.add({ name: 'DESPATCH_WAKE', subjects: ['despatch.wake.*'], retention: 'limits' });
+    await manager.streams.add({
+      name: 'DESPATCH_WAKE',
+      subjects: ['despatch.wake.*'],
+      retention: 'workqueue',
+    });
     await worker.ensureStream();
-    expect((await manager.streams.info('DESPATCH_WAKE')).config.retention).toBe('workqueue');
+    expect((await manager.streams.info('DESPATCH_WAKE')).config.retention).toBe('limits');
     await raw.close();
   });
 
@@ -338,6 +336,7 @@ describe('the shipped permissions', () => {
     ['despatch_worker', '$JS.API.STREAM.DELETE.OTHER'],
     ['despatch_worker', '$JS.API.STREAM.LIST'],
     ['despatch_worker', '$JS.API.CONSUMER.CREATE.DESPATCH_WAKE.OTHER'],
+    ['despatch_worker', '$JS.ACK.DESPATCH_WAKE.DESPATCH_DELIVERY.1.1.1.1.0'],
     ['despatch_worker', 'despatch.wake.normal'],
     ['despatch_worker', 'despatch.notice.tenant'],
     ['despatch_worker', '_INBOX_despatch_api.forged'],

@@ -2,13 +2,13 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { on, once } from 'node:events';
 import { chmod, mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { runProgram } from '../../../deploy/servers/run-program.ts';
 import type { Connection } from '../../../deploy/quickstart/connection.ts';
 import { chooseFormatter, credentialLines, curlLines } from '../../../deploy/quickstart/guide.ts';
+import { projectRoot } from '#test/support/command.ts';
 
-const root = resolve(import.meta.dirname, '../..');
 const MINUTE_MS = 60_000;
 
 async function stateFolder() {
@@ -22,7 +22,7 @@ type Run = { readonly child: ChildProcess; readonly stdout: () => string; readon
 
 function start(...args: string[]): Run {
   const child = spawn(process.execPath, ['deploy/quickstart/main.ts', '--any-ports', ...args], {
-    cwd: root,
+    cwd: projectRoot,
     env: { ...process.env, NO_COLOR: '1' },
   });
   let [stdout, stderr] = ['', ''];

@@ -296,8 +296,6 @@ const WORKER_METRICS = [
   'time_to_first_attempt_seconds',
   'worker_in_flight',
   'consumer_pending',
-  'consumer_ack_pending',
-  'consumer_redeliveries_total',
   'circuit_state',
 ];
 const BOTH_METRICS = [

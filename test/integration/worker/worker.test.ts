@@ -80,10 +80,7 @@ async function setup(settings: Partial<WorkerSettings> = {}) {
     });
     broker.consumeWakes({
       maxMessages: 500,
-      onWake(wake) {
-        worker.wake(Buffer.from(wake.payload).toString(), wake.lane);
-        wake.ack();
-      },
+      onWake: (wake) => worker.wake(Buffer.from(wake.payload).toString(), wake.lane),
       onRecreated: worker.streamRecreated,
       signal: consuming.signal,
     });
@@ -158,7 +155,7 @@ describe('delivery', () => {
     await b.send(100);
     await expect.poll(b.statuses, POLL).toEqual({ sent: 100 });
     expect(b.twilio.received).toHaveLength(100);
-    await expect.poll(() => b.broker.consumerLag(), POLL).toMatchObject({ pending: 0, ackPending: 0 });
+    await expect.poll(() => b.broker.consumerLag(), POLL).toEqual({ pending: 0 });
   });
 
   test('a lost wake-up delays a message, no more', async () => {
@@ -212,7 +209,7 @@ describe('delivery', () => {
     await b.broker.publishWakes([{ lane: 'high', id: 'x', payload: '{"drop":"table"}' }]);
     await b.send(1);
     await expect.poll(b.statuses, POLL).toEqual({ sent: 1 });
-    await expect.poll(() => b.broker.consumerLag(), POLL).toMatchObject({ ackPending: 0 });
+    await expect.poll(() => b.broker.consumerLag(), POLL).toEqual({ pending: 0 });
   });
 });
 
@@ -230,6 +227,36 @@ test('a text longer than the vendor takes is refused before any call, and says s
     providerMessage: 'Twilio Programmable Messaging takes at most 1600 characters',
   });
   expect(b.twilio.received).toHaveLength(1);
+});
+
+test('tenants whose provider takes long leave places to others, one after the other and together', async () => {
+  await using b = await setup({ inFlightMax: 16, deadlineMs: 30_000, leaseMs: 120_000 });
+  const floods = await Promise.all(
+    ['1', '2', '3'].map(async (digit) => {
+      const of = await seedTenant(b.admin, { inFlightMax: 1_000, queueWeight: 20 });
+      const accountSid = `AC${digit.repeat(32)}`;
+      await seedProvider(b.admin, of.tenantId, {
+        provider: 'twilio',
+        config: { ...TWILIO, accountSid },
+      });
+      return { of, path: new RegExp(accountSid) };
+    }),
+  );
+  b.startWorker();
+  for (const { of, path } of floods) {
+    const before = b.twilio.received.length;
+    for (let i = 0; i < 40; i++) b.twilio.fail({ kind: 'hang' }, path);
+    await b.send(40, {}, { of });
+    await expect.poll(() => b.twilio.received.length, POLL).toBeGreaterThan(before);
+  }
+  await b.send(20);
+  await expect.poll(b.statuses, POLL).toMatchObject({ sent: 20 });
+  // None of the others has given a place back.
+  const [row] = await b.admin`select count(*)::integer as ended from despatch.attempt_log
+    where tenant_id <> ${b.tenant.tenantId}`;
+  expect(row?.['ended']).toBe(0);
+  // Ends the calls that hang.
+  await b.twilio[Symbol.asyncDispose]();
 });
 
 describe('when a provider misbehaves', () => {

@@ -31,15 +31,12 @@ export type Wake = {
   readonly lane: Lane;
   readonly payload: Uint8Array;
   readonly traceparent: string | undefined;
-  /** Delivered before without an acknowledgement. */
-  readonly redelivered: boolean;
-  /** Always call it in the end: a retry is a timer in Postgres. Unacknowledged wake-ups come again after 60 s. */
-  readonly ack: () => void;
 };
 
 export type ConsumeOptions = {
   /** Wake-ups that may wait in this process, 1 to 10,000. Pulls overlap: a new one leaves when a quarter has arrived. */
   readonly maxMessages: number;
+  /** Each wake-up is handed over once, to one worker; one that is lost with its worker is found in Postgres. */
   readonly onWake: (wake: Wake) => void;
   /** The stream was lost and made anew: what it held must be found in Postgres. */
   readonly onRecreated: () => void;
@@ -52,9 +49,8 @@ export type WakeConsumer = {
 };
 
 export type ConsumerLag = {
+  /** Wake-ups that no worker has taken. */
   readonly pending: number;
-  readonly ackPending: number;
-  readonly redelivered: number;
 };
 
 export type NoticeHandler = (kind: string, payload: string) => void;
@@ -74,6 +70,6 @@ export type Nats = AsyncDisposable & {
   readonly publishNotice: (kind: string, payload: string) => void;
   /** `*` listens to every kind. Survives reconnects. Returns the way to end it. */
   readonly onNotice: (kind: string, handler: NoticeHandler) => () => void;
-  /** What waits in the stream and at the workers; null while it cannot be known. */
+  /** What waits in the stream; null while it cannot be known. */
   readonly consumerLag: () => Promise<ConsumerLag | null>;
 };

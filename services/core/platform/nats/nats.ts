@@ -207,11 +207,7 @@ export async function openNats({ config, log, name, connectWaitMs = 5_000 }: Nat
       if (jsm === undefined || !isConnected) return null;
       try {
         const info = await jsm.consumers.info(stream.name, stream.durable);
-        return {
-          pending: info.num_pending,
-          ackPending: info.num_ack_pending,
-          redelivered: info.num_redelivered,
-        };
+        return { pending: info.num_pending };
       } catch {
         return null;
       }
@@ -219,7 +215,7 @@ export async function openNats({ config, log, name, connectWaitMs = 5_000 }: Nat
     async [Symbol.asyncDispose]() {
       closing.abort();
       await dialing;
-      // A drain flushes acknowledgements and notices; without a connection it would wait for one.
+      // A drain flushes wake-ups and notices; without a connection it would wait for one.
       if (nc !== undefined && isConnected) {
         const drained = new AbortController();
         await Promise.race([nc.drain().catch(() => undefined), pause(DRAIN_TIMEOUT_MS, drained.signal)]);
@@ -288,20 +284,26 @@ function streamNames(prefix: string): StreamNames {
   return { name: `${capitals}_WAKE`, durable: `${capitals}_DELIVERY` };
 }
 
-/** Disposable: it can be lost at any time, so its bounds are small and the oldest wake-ups give way. */
+/** Long enough for a worker that starts anew; what is older the sweep has found long before. */
+const WAKE_AGE_MS = 120_000;
+
+/**
+ * Disposable: it can be lost at any time, so its bounds are small and the oldest wake-ups give way. They leave by their age
+ * and not as they are consumed: a stream that is nearly always empty makes and deletes a file for almost every wake-up.
+ */
 async function ensureStreamConfig(manager: JetStreamManager, config: NatsConfig): Promise<StreamInfo> {
   const { name } = streamNames(config.prefix);
   const mutable = {
     subjects: [`${config.prefix}.wake.*`],
     description: 'Wake-ups of Despatch: ids only; Postgres holds the truth',
-    max_age: nanos(3_600_000),
+    max_age: nanos(WAKE_AGE_MS),
     max_bytes: 256 * 1024 * 1024,
     max_msg_size: 64 * 1024,
     discard: DiscardPolicy.Old,
-    duplicate_window: nanos(120_000),
+    duplicate_window: nanos(WAKE_AGE_MS),
     num_replicas: config.replicas,
   };
-  const wanted = { name, ...mutable, retention: RetentionPolicy.Workqueue, storage: StorageType.File };
+  const wanted = { name, ...mutable, retention: RetentionPolicy.Limits, storage: StorageType.File };
   const found = await unlessMissing(manager.streams.info(name));
   if (found === null) return manager.streams.add(wanted);
   if (found.config.retention !== wanted.retention || found.config.storage !== wanted.storage) {
@@ -313,16 +315,11 @@ async function ensureStreamConfig(manager: JetStreamManager, config: NatsConfig)
 }
 
 async function ensureConsumerConfig(manager: JetStreamManager, stream: StreamNames): Promise<ConsumerInfo> {
-  const mutable = {
-    description: 'Delivery workers',
-    ack_wait: nanos(60_000),
-    // Shared by all workers; far more than is ever on its way to them.
-    max_ack_pending: 100_000,
-    max_deliver: -1,
-  };
+  const mutable = { description: 'Delivery workers' };
   const wanted = {
     durable_name: stream.durable,
-    ack_policy: AckPolicy.Explicit,
+    // The sweep finds what is lost with a worker sooner than the broker would deliver it again.
+    ack_policy: AckPolicy.None,
     deliver_policy: DeliverPolicy.All,
     ...mutable,
   };
@@ -386,8 +383,6 @@ function toWake(message: JsMsg): Wake {
     lane: message.subject.slice(message.subject.lastIndexOf('.') + 1) as Lane,
     payload: message.data,
     traceparent: message.headers?.get('traceparent') || undefined,
-    redelivered: message.redelivered,
-    ack: () => message.ack(),
   };
 }
 

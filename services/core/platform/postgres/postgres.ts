@@ -80,8 +80,16 @@ function uniqueName(applicationName: string): string {
 /** Well below what a scrape may take: a database that is away must not hide what the metrics say about it. */
 const STATES_DEADLINE_MS = 1_500;
 
-/** This process's connections by state (`active`, `idle`, …), its own question among the active ones. */
-export async function connectionStates(sql: Sql): Promise<Record<string, number>> {
+/** The connections of this process's pools by state (`active`, `idle`, …), its own questions among the active ones. */
+export async function connectionStates(...pools: readonly Sql[]): Promise<Record<string, number>> {
+  const states: Record<string, number> = {};
+  for (const one of await Promise.all(pools.map(statesOf))) {
+    for (const [state, count] of Object.entries(one)) states[state] = (states[state] ?? 0) + count;
+  }
+  return states;
+}
+
+async function statesOf(sql: Sql): Promise<Record<string, number>> {
   const rows = await withDeadline(
     sql<{ state: string; n: number }[]>`
       select coalesce(state, 'unknown') as state, count(*) as n from pg_stat_activity

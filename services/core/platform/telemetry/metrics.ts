@@ -207,11 +207,6 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
       buckets: DELIVERY_SECONDS,
       registers: on,
     }),
-    consumerRedeliveries: new Counter({
-      name: 'despatch_consumer_redeliveries_total',
-      help: 'Wake-ups that came again without an acknowledgement.',
-      registers: on,
-    }),
     inFlight: sampled(registry, 'despatch_worker_in_flight', 'Claimed messages in this process.'),
     backlog: sampled(
       registry,
@@ -224,7 +219,6 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
       'For how long the message that waits longest could have been worked on; every worker shows the same.',
     ),
     consumerPending: sampled(registry, 'despatch_consumer_pending', 'Wake-ups that no worker has.'),
-    consumerAckPending: sampled(registry, 'despatch_consumer_ack_pending', 'Wake-ups that workers hold.'),
     credentialsAutonomy: sampled(
       registry,
       'despatch_credentials_autonomy_seconds',

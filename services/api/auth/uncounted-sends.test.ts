@@ -1,0 +1,62 @@
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { createUncountedSends } from './uncounted-sends.ts';
+
+function setup() {
+  let ms = 0;
+  const sends = createUncountedSends(() => ms);
+  return {
+    ...sends,
+    at(next: number) {
+      ms = next;
+    },
+  };
+}
+
+test('a key is held from its limit on, until its oldest second is out of the minute', () => {
+  const { note, retryAfter, at } = setup();
+  for (let i = 0; i < 100; i++) {
+    at(i * 100);
+    expect(retryAfter('key', 100)).toBeUndefined();
+    note('key');
+  }
+  expect(retryAfter('key', 100)).toBe(52);
+  at(60_999);
+  expect(retryAfter('key', 100)).toBe(1);
+  at(61_000);
+  expect(retryAfter('key', 100)).toBeUndefined();
+  expect([retryAfter('key', 90), retryAfter('other', 100)]).toEqual([1, undefined]);
+});
+
+test('a limit of less than sixty leaves room for sixty', () => {
+  const { note, retryAfter } = setup();
+  for (let i = 0; i < 59; i++) note('key');
+  expect(retryAfter('key', 1)).toBeUndefined();
+  note('key');
+  expect(retryAfter('key', 1)).toBe(61);
+});
+
+test('who waits as long as is said is heard, and no minute holds more than the limit', () => {
+  const gaps = fc.array(fc.nat(20_000), { minLength: 70, maxLength: 300 });
+  fc.assert(
+    fc.property(gaps, (waits) => {
+      const { note, retryAfter, at } = setup();
+      const heard: number[] = [];
+      let ms = 0;
+      for (const wait of waits) {
+        ms += wait % 7 === 0 ? wait : wait % 50;
+        at(ms);
+        const seconds = retryAfter('key', 60);
+        if (seconds !== undefined) {
+          ms += seconds * 1_000;
+          at(ms);
+          expect(retryAfter('key', 60)).toBeUndefined();
+        }
+        note('key');
+        heard.push(ms);
+      }
+      for (let i = 60; i < heard.length; i++)
+        expect((heard[i] ?? 0) - (heard[i - 60] ?? 0)).toBeGreaterThan(60_000);
+    }),
+  );
+});

@@ -1,0 +1,67 @@
+import { LRUCache } from 'lru-cache';
+
+/** Sends of service keys that use nothing of a limit, being refused or replayed, and cost work all the same. */
+export type UncountedSends = {
+  readonly note: (keyId: string) => void;
+  /**
+   * Seconds until the key is heard again, 1 to 61; undefined where it is heard now.
+   * @param limit Its requests per minute.
+   */
+  readonly retryAfter: (keyId: string, limit: number) => number | undefined;
+};
+
+/** One bucket a second; two calls 59.01 seconds apart can fall in buckets 60 apart. */
+const BUCKETS = 61;
+/** A small limit leaves room for who repeats what has been accepted. */
+const ALLOWED_MIN = 60;
+const KEYS_MAX = 20_000;
+
+type Window = { second: number; total: number; readonly counts: Uint32Array };
+
+/**
+ * Counts what the database does not: in any rolling minute of this process a key has as many uncounted sends as counted
+ * ones, and at least a few.
+ * @param now Milliseconds of a clock that never goes back.
+ */
+export function createUncountedSends(now: () => number = () => performance.now()): UncountedSends {
+  const windows = new LRUCache<string, Window>({ max: KEYS_MAX });
+
+  function advance(window: Window): Window {
+    const second = Math.floor(now() / 1_000);
+    if (second - window.second >= BUCKETS) {
+      window.counts.fill(0);
+      window.total = 0;
+    } else {
+      for (let s = window.second + 1; s <= second; s += 1) {
+        window.total -= window.counts[s % BUCKETS] as number;
+        window.counts[s % BUCKETS] = 0;
+      }
+    }
+    window.second = second;
+    return window;
+  }
+
+  return {
+    note(keyId) {
+      let window = windows.get(keyId);
+      if (window === undefined) {
+        window = { second: Math.floor(now() / 1_000), total: 0, counts: new Uint32Array(BUCKETS) };
+        windows.set(keyId, window);
+      }
+      const { counts, second } = advance(window);
+      counts[second % BUCKETS] = (counts[second % BUCKETS] as number) + 1;
+      window.total += 1;
+    },
+    retryAfter(keyId, limit) {
+      const known = windows.get(keyId);
+      if (known === undefined) return undefined;
+      const { second, total, counts } = advance(known);
+      let left = total;
+      for (let age = BUCKETS - 1; age >= 0; age -= 1) {
+        if (left < Math.max(limit, ALLOWED_MIN)) return age === BUCKETS - 1 ? undefined : BUCKETS - 1 - age;
+        left -= counts[(second - age + BUCKETS) % BUCKETS] as number;
+      }
+      return BUCKETS;
+    },
+  };
+}

@@ -1,0 +1,106 @@
+import { createTurnQueue } from '#core/domain/turn-queue.ts';
+import { abandoned } from './errors.ts';
+import { NoRoomError } from './read-body.ts';
+
+export type SharedPlaces = {
+  /**
+   * Resolves when there is a place for this owner, with what gives it back; once is enough.
+   * @param gone Fires where nobody waits any more.
+   * @throws NoRoomError where too many wait already, or after `patienceMs`.
+   */
+  readonly take: (owner: string, gone: AbortSignal) => Promise<() => void>;
+};
+
+export type SharedPlacesOptions = {
+  /** At least 1. One owner has half of them at most, and at least one. */
+  readonly places: number;
+  readonly waitingPerOwnerMax: number;
+  /** Of all owners. */
+  readonly waitingMax: number;
+  readonly patienceMs: number;
+};
+
+type Share = { held: number; waiting: number };
+/** Takes the place, unless nobody waits for it any more. */
+type Enter = () => void;
+
+/** Shares a few places among owners: nobody holds more than half of them, and who waits gets the next in turn. */
+export function createSharedPlaces(options: SharedPlacesOptions): SharedPlaces {
+  const { places, waitingPerOwnerMax, waitingMax, patienceMs } = options;
+  const heldMax = Math.max(1, Math.floor(places / 2));
+  const shares = new Map<string, Share>();
+  const line = createTurnQueue<Enter>();
+  const all = { free: places, waiting: 0 };
+
+  function shareOf(owner: string): Share {
+    let share = shares.get(owner);
+    if (share === undefined) {
+      share = { held: 0, waiting: 0 };
+      shares.set(owner, share);
+    }
+    return share;
+  }
+
+  function admit(): void {
+    while (all.free > 0) {
+      const [enter] = line.take(1, (owner) => shareOf(owner).held < heldMax);
+      if (enter === undefined) return;
+      enter();
+    }
+  }
+
+  function forgetIdle(owner: string, share: Share): void {
+    if (share.held === 0 && share.waiting === 0) shares.delete(owner);
+  }
+
+  function hold(owner: string, share: Share): () => void {
+    all.free -= 1;
+    share.held += 1;
+    let isOver = false;
+    return () => {
+      if (isOver) return;
+      isOver = true;
+      all.free += 1;
+      share.held -= 1;
+      admit();
+      forgetIdle(owner, share);
+    };
+  }
+
+  return {
+    take(owner, gone) {
+      if (gone.aborted) return Promise.reject(abandoned());
+      const share = shareOf(owner);
+      if (share.waiting >= waitingPerOwnerMax || all.waiting >= waitingMax) {
+        forgetIdle(owner, share);
+        return Promise.reject(new NoRoomError());
+      }
+      return new Promise((resolve, reject) => {
+        let isOver = false;
+        const settle = (): boolean => {
+          if (isOver) return false;
+          isOver = true;
+          all.waiting -= 1;
+          share.waiting -= 1;
+          clearTimeout(timer);
+          gone.removeEventListener('abort', leave);
+          return true;
+        };
+        const giveUp = (error: Error): void => {
+          if (!settle()) return;
+          forgetIdle(owner, share);
+          reject(error);
+        };
+        const leave = (): void => giveUp(abandoned());
+        const timer = setTimeout(() => giveUp(new NoRoomError()), patienceMs);
+        gone.addEventListener('abort', leave);
+        all.waiting += 1;
+        share.waiting += 1;
+        line.push(owner, () => {
+          if (settle()) resolve(hold(owner, share));
+        });
+        admit();
+      });
+    },
+  };
+}

@@ -1,0 +1,98 @@
+import { expect, test } from 'vitest';
+import { createFairQueue, type TenantPolicy } from './fair-queue.ts';
+
+/** One worker as it is deployed. */
+const PLACES = 512;
+const CLAIM_MAX = 128;
+const TICK_MS = 5;
+
+type Load = TenantPolicy & {
+  readonly answerMs: number;
+  readonly perSecond: number;
+  /** When it begins. Default: at once. */
+  readonly fromMs?: number;
+};
+const ENTERPRISE = { weight: 20, inFlightMax: 256 };
+const FREE = { weight: 1, inFlightMax: 50 };
+/** Far more than a process that waits 14 seconds for each answer can ever send. */
+const FLOOD = { answerMs: 14_000, perSecond: 1_000 };
+
+/** Runs a worker in virtual time. @returns for each tenant how long its messages waited for a place, those started only. */
+function simulate(loads: Readonly<Record<string, Load>>, forMs: number): Record<string, number[]> {
+  const queue = createFairQueue<{ tenant: string; at: number }>(1_000, 5_000, PLACES);
+  const ends = new Map<number, string[]>();
+  const offered: Record<string, number> = {};
+  const waits = Object.fromEntries(Object.keys(loads).map((tenant) => [tenant, [] as number[]]));
+  for (let now = 0; now < forMs; now += TICK_MS) {
+    for (const tenant of ends.get(now) ?? []) queue.release(tenant);
+    for (const [tenant, { perSecond, fromMs = 0, weight, inFlightMax }] of Object.entries(loads)) {
+      for (let n = offered[tenant] ?? 0; n < ((now - fromMs) * perSecond) / 1_000; n++) {
+        queue.offer(tenant, 1, { tenant, at: now });
+        offered[tenant] = n + 1;
+      }
+      queue.setPolicy(tenant, { weight, inFlightMax });
+    }
+    while (queue.hasWork()) {
+      const free = Math.min(PLACES - queue.inFlight, CLAIM_MAX);
+      if (free < 1) break;
+      const turn = queue.take(free);
+      for (const { tenantId, places } of turn.due) {
+        // Its messages were taken in from memory alone.
+        queue.release(tenantId, places);
+        queue.looked(tenantId, false);
+      }
+      for (const { tenant, at } of turn.items) {
+        waits[tenant]?.push(now - at);
+        const end = now + (loads[tenant]?.answerMs ?? 0);
+        ends.set(end, [...(ends.get(end) ?? []), tenant]);
+      }
+    }
+  }
+  return waits;
+}
+
+const tenants = (n: number, load: Load): Record<string, Load> =>
+  Object.fromEntries(Array.from({ length: n }, (_, i) => [`flood ${i}`, load]));
+
+const QUIET = { perSecond: 40, answerMs: 100, fromMs: 10_000 };
+
+test.each<[name: string, floods: Record<string, Load>, quiet: TenantPolicy]>([
+  ['two enterprise tenants', tenants(2, { ...ENTERPRISE, ...FLOOD }), ENTERPRISE],
+  ['two enterprise tenants, against a free one', tenants(2, { ...ENTERPRISE, ...FLOOD }), FREE],
+  ['eleven free tenants', tenants(11, { ...FREE, ...FLOOD }), FREE],
+  ['forty free tenants', tenants(40, { ...FREE, ...FLOOD }), FREE],
+])(
+  '%s whose answers take 14 s leave a third all of its 40 messages a second, each at once',
+  (_, floods, quiet) => {
+    const waits = simulate({ ...floods, quiet: { ...quiet, ...QUIET } }, 40_000);
+    // All of 30 seconds but for those of the last moment.
+    expect(waits['quiet']?.length).toBeGreaterThan(1_190);
+    const sorted = (waits['quiet'] ?? []).toSorted((a, b) => a - b);
+    expect(sorted[Math.floor(sorted.length * 0.99)]).toBeLessThanOrEqual(50);
+  },
+);
+
+test('floods that begin one after the other, each in what the last has left, leave places all the same', () => {
+  const floods = Object.fromEntries(
+    Array.from({ length: 12 }, (_, i) => [`flood ${i}`, { ...ENTERPRISE, ...FLOOD, fromMs: i * 200 }]),
+  );
+  const waits = simulate({ ...floods, quiet: { ...FREE, ...QUIET, fromMs: 6_000 } }, 40_000);
+  // For eight seconds no flood gives a place back: the reserve has to do, at half of the pace.
+  expect(waits['quiet']?.length).toBeGreaterThan(1_150);
+  expect(Math.max(...(waits['quiet'] ?? []))).toBeLessThan(500);
+});
+
+test('slow tenants of unlike weights keep shares that follow the weights', () => {
+  const load = { answerMs: 5_000, perSecond: 500, inFlightMax: 256 };
+  const waits = simulate(
+    { light: { ...load, weight: 1 }, middle: { ...load, weight: 4 }, heavy: { ...load, weight: 8 } },
+    60_000,
+  );
+  const started = ['light', 'middle', 'heavy'].map((tenant) => waits[tenant]?.length ?? 0) as [
+    number,
+    number,
+    number,
+  ];
+  expect(started[1] / started[0]).toBeGreaterThan(1.5);
+  expect(started[2] / started[1]).toBeGreaterThan(1.5);
+});

@@ -1,0 +1,21 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { projectRoot } from '../../support/command.ts';
+import type { BenchResult } from './result.ts';
+
+/** Of the file: one that was written otherwise is not looked at. */
+const FORMAT = 2;
+const FILE = join(projectRoot, '.despatch', 'bench.json');
+
+/** What the commands have found on this machine so far; undefined where there is nothing. */
+export async function lastResult(): Promise<BenchResult | undefined> {
+  const text = await readFile(FILE, 'utf8').catch(() => null);
+  if (text === null) return undefined;
+  const { format, result } = JSON.parse(text) as { format?: number; result: BenchResult };
+  return format === FORMAT ? result : undefined;
+}
+
+export async function keepResult(result: BenchResult): Promise<void> {
+  await mkdir(dirname(FILE), { recursive: true });
+  await writeFile(FILE, `${JSON.stringify({ format: FORMAT, result })}\n`);
+}

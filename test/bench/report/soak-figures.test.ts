@@ -1,0 +1,37 @@
+import { expect, test } from 'vitest';
+import type { Soak } from '../measure/soak.ts';
+import { sampleResult } from './sample-result.ts';
+import { soakFigures } from './soak-figures.ts';
+import { soakLines } from './soak-lines.ts';
+
+const sample = (): Soak => sampleResult(1).soak as Soak;
+
+test('the last ten minutes are compared with the first, and memory with what it was once warm', () => {
+  const { throughput, deliverP99, sustained, memory } = soakFigures(sample());
+  expect(throughput).toBe(1);
+  expect(deliverP99).toBeCloseTo(30.045 / 30.545);
+  expect(sustained).toBeCloseTo(0.975);
+  expect(memory).toEqual({ api: 1, worker: expect.closeTo(149.5 / 129.5), postgres: 1 });
+});
+
+test('a soak that has not come to its end has no ratios yet, and what it has found is shown', () => {
+  const { sustainedAfter: _, slices, ...begun } = sample();
+  const soak: Soak = { ...begun, slices: slices.slice(0, 20) };
+  const { throughput, deliverP99, sustained, memory } = soakFigures(soak);
+  expect([throughput, deliverP99, sustained, ...Object.values(memory)].every(Number.isNaN)).toBe(true);
+  const text = soakLines(soak).join('\n');
+  expect(text).toContain('20 of 60 parts of 60 s at 2800 messages a second');
+  expect(text).not.toMatch(/NaN|undefined|Infinity/);
+});
+
+test('memory is that of the processes that were there at the end', () => {
+  const soak = sample();
+  const slices = soak.slices.map((slice, i) => (i < 30 ? slice : { ...slice, start: 2 }));
+  // The worker after its new start: medians of the second and the last ten of thirty parts.
+  expect(soakFigures({ ...soak, starts: 2, slices }).memory['worker']).toBeCloseTo(154.5 / 144.5);
+});
+
+test('what came back from a file is read like what was just measured', () => {
+  const soak = JSON.parse(JSON.stringify(sample())) as Soak;
+  expect(soakLines(soak)).toEqual(soakLines(sample()));
+});

@@ -1,0 +1,38 @@
+import { describeMachine } from './measure/machine.ts';
+import { measureRound, type Round } from './measure/round.ts';
+import type { BenchOptions } from './options.ts';
+import { keepResult, lastResult } from './report/kept-result.ts';
+import type { BenchResult } from './report/result.ts';
+import { withBench } from './session.ts';
+
+/** `npm run bench`: every chosen contestant in each round. Keeps what growth and soak have found. */
+export async function runRounds(options: BenchOptions): Promise<BenchResult> {
+  const last = await lastResult();
+  const resumed = options.resumes ? last : undefined;
+  if (options.resumes && (resumed === undefined || resumed.rounds.length === 0))
+    throw new TypeError('--resume found no round in .despatch/bench.json');
+  return await withBench(options, async (bench, step) => {
+    const rounds: Round[] = [...(resumed?.rounds ?? [])];
+    const wanted = resumed?.rounds.length ?? options.rounds;
+    // What describes the rounds is what they were measured with.
+    const { takenAt, machine } = resumed ?? {
+      takenAt: new Date().toISOString(),
+      machine: await describeMachine(bench.stack),
+    };
+    const result: BenchResult = {
+      takenAt,
+      machine,
+      options: resumed?.options ?? options,
+      growth: last?.growth ?? null,
+      soak: last?.soak ?? null,
+      rounds,
+    };
+    for (let number = 1; number <= wanted; number++) {
+      const note = (name: string): void => step(`round ${number} of ${wanted}: ${name}`);
+      rounds[number - 1] = await measureRound(bench, number, rounds[number - 1] ?? {}, note);
+      // What took so long is kept, whatever comes later.
+      await keepResult(result);
+    }
+    return result;
+  });
+}

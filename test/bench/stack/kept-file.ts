@@ -1,0 +1,41 @@
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+
+export type KeptFile<State> = {
+  /** As it was found, or as it began; changed in place. */
+  readonly state: State;
+  /** Writes all of it, so that a later run finds either the old text or the new. */
+  save(): Promise<void>;
+};
+
+/** A state that outlives the process where there is a file for it, and is in memory alone where there is none. */
+export async function openKeptFile<State>(
+  file: string | undefined,
+  begin: () => State,
+): Promise<KeptFile<State>> {
+  if (file === undefined) return { state: begin(), save: () => Promise.resolve() };
+  const text = await readFile(file, 'utf8').catch(() => null);
+  const state = text === null ? begin() : (JSON.parse(text) as State);
+  return {
+    state,
+    async save() {
+      await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+      await writeFile(`${file}.new`, JSON.stringify(state), { mode: 0o600 });
+      await rename(`${file}.new`, file);
+    },
+  };
+}
+
+/** @throws TypeError where a folder holds a run of another kind: its figures would be mixed with those of this one. */
+export function requireSame(what: string, kept: object, wanted: object): void {
+  const differing = Object.entries(wanted).filter(
+    ([name, value]) => JSON.stringify(value) !== JSON.stringify((kept as Record<string, unknown>)[name]),
+  );
+  if (differing.length === 0) return;
+  const words = differing.map(
+    ([name]) => `${name} ${JSON.stringify((kept as Record<string, unknown>)[name] ?? null)}`,
+  );
+  throw new TypeError(
+    `${what} was begun with ${words.join(', ')}: go on with the same, or in another folder`,
+  );
+}
