@@ -165,7 +165,7 @@ async function send(over: Account): Promise<string> {
   const row = acceptRow(over, { pinned_provider_id: over.id });
   const [verdict] = await acceptBatch(apiSql, [row], 0);
   expect(verdict?.verdict).toBe('accepted');
-  return row['id'] as string;
+  return row.id;
 }
 
 /** How often the vendor was called with this account's secret. */

@@ -59,22 +59,27 @@ export type TestRow = Record<string, unknown> & {
 };
 
 /**
- * One row of an accept batch, complete but for what a test cares about. It is to go out through the oldest account that
- * was seeded for its channel; without one, through one that is gone.
+ * One row of an accept batch, complete but for what a test cares about. It is to go out through the account that
+ * it names, else the oldest that was seeded for its channel; without one, through one that is gone.
  */
 export function acceptRow(tenant: SeededTenant, overrides: Record<string, unknown> = {}): TestRow {
-  const { test = false, channel = 'sms', retention_days: retentionDays = 30 } = overrides;
+  const {
+    test = false,
+    channel = 'sms',
+    retention_days: retentionDays = 30,
+    pinned_provider_id: pinned,
+  } = overrides;
   const enqueuedAt = new Date();
   const place = { seq: nextSeq++, purgeOn: purgeDay(enqueuedAt.getTime(), Number(retentionDays)) };
   const id = ids.encode(place);
-  const account = oldestAccounts.get(`${tenant.tenantId} ${String(channel)}`) ?? randomUUID();
+  const account = pinned ?? oldestAccounts.get(`${tenant.tenantId} ${String(channel)}`) ?? randomUUID();
   return {
     seq: place.seq,
     purge_on: place.purgeOn,
     id,
     tenant_id: tenant.tenantId,
     api_key_id: tenant.apiKeyId,
-    account_id: test === true ? NO_ACCOUNT : account,
+    account_id: test === true ? NO_ACCOUNT : (account as string),
     channel: 'sms',
     recipient: '+15550000001',
     address: '+15550000001',

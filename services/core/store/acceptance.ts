@@ -84,7 +84,7 @@ export async function acceptMessages(
   sweepAfterMs: number,
   deadlineMs: number = DATABASE_DEADLINE_MS,
 ): Promise<Verdict[]> {
-  const batch = rows.map(({ scope: _, fingerprint: _f, response: _r, ...row }, i) => ({
+  const batch = rows.map(({ scope: _scope, fingerprint: _fingerprint, response: _response, ...row }, i) => ({
     ...row,
     ord: i + 1,
   }));

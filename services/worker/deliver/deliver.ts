@@ -41,6 +41,10 @@ async function deliver(message: ClaimedMessage, deps: DeliverDeps): Promise<Deli
   if (deps.isStopping()) return { outcome: { kind: 'not_started', reason: 'shutdown' }, provider: undefined };
   const found = await accountOf(message, deps.accounts);
   if ('outcome' in found) return { outcome: found.outcome, provider: undefined };
+  const accountId = calledAccount(message, found.account);
+  // Before its content is fetched, which may be large.
+  if (accountId !== null && isBlocked(message, accountId, deps.breakers))
+    return { outcome: BREAKER_OPEN, provider: found.account.provider };
   const loaded = await deps.contents.load(message);
   if (loaded.kind !== 'ready')
     return { outcome: withoutContent(loaded.kind), provider: found.account.provider };
@@ -64,12 +68,9 @@ async function deliverLoaded(
 ): Promise<Delivered> {
   const refusal = contentRefusal(account.provider, message.content);
   if (refusal !== undefined) return { outcome: refusal, provider: account.provider };
-  // What a simulator answers is the recipient's choice, and says nothing about an account.
-  const isSimulated = account.provider === simulatorFor(message.channel);
-  const accountId = isSimulated ? null : message.providerId;
-  if (accountId !== null && !mayCall(message, accountId, deps.breakers)) {
-    return { outcome: { kind: 'not_started', reason: 'breaker_open' }, provider: account.provider };
-  }
+  const accountId = calledAccount(message, account);
+  if (accountId !== null && deps.breakers.enter(accountId, message.provider) === 'blocked')
+    return { outcome: BREAKER_OPEN, provider: account.provider };
   const started = performance.now();
   const outcome = await withSpan(`send ${account.provider.id}`, { kind: 'client' }, () =>
     call(message, account, deps),
@@ -78,11 +79,18 @@ async function deliverLoaded(
   return { outcome, provider: account.provider, callMs: performance.now() - started };
 }
 
+const BREAKER_OPEN: AttemptOutcome = { kind: 'not_started', reason: 'breaker_open' };
+
+/** Null where a simulator answers: what it says is the recipient's choice, and tells nothing about an account. */
+function calledAccount(message: ClaimedMessage, account: Account): string | null {
+  return account.provider === simulatorFor(message.channel) ? null : message.providerId;
+}
+
 /** An account whose credential is refused is only probed. */
-function mayCall(message: ClaimedMessage, accountId: string, breakers: Breakers): boolean {
-  const invalid = message.providerStatus === 'invalid';
-  if (invalid && breakers.health(accountId) === 'healthy') breakers.open(accountId);
-  return breakers.enter(accountId, message.provider) !== 'blocked';
+function isBlocked(message: ClaimedMessage, accountId: string, breakers: Breakers): boolean {
+  const isInvalid = message.providerStatus === 'invalid';
+  if (isInvalid && breakers.health(accountId) === 'healthy') breakers.open(accountId);
+  return breakers.blockedUntil(accountId) > 0;
 }
 
 function tellBreaker(accountId: string, outcome: Outcome, breakers: Breakers): void {

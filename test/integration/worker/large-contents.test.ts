@@ -1,14 +1,17 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { asJson } from '#core/platform/postgres/postgres.ts';
+import { deliveryStore, type DeliveryStore } from '#core/store/deliveries.ts';
 import { LEAST, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
 
 const MIB = 1024 * 1024;
 
 let api: TestApi;
 let tenant: ApiTenant;
+let store: DeliveryStore;
 beforeAll(async () => {
   api = await startTestApi();
+  store = deliveryStore(api.admin, 10_000);
   tenant = await api.tenant();
 });
 afterAll(() => api[Symbol.asyncDispose]());
@@ -22,32 +25,35 @@ const mail = (...files: Buffer[]) => ({ ...LEAST.email, attachments: files.map(a
 const post = (body: unknown, headers?: Record<string, string>) => send(api.first, tenant.key, body, headers);
 
 /** What is stored for a message, or for a tenant's, beside the messages themselves. */
-async function contentsOf(where: { id?: string; tenantId?: string }): Promise<unknown[]> {
-  const { id = null, tenantId = null } = where;
+async function contentsOf(where: { seq?: number; id?: string; tenantId?: string }): Promise<unknown[]> {
+  const { seq = null, id = null, tenantId = null } = where;
   const rows = await api.admin<{ content: string }[]>`
     select content from message_contents
-    where (${id}::uuid is null or message_id = ${id}) and (${tenantId}::uuid is null or tenant_id = ${tenantId})`;
+    where (${seq}::bigint is null or message_seq = ${seq}) and (${tenantId}::uuid is null or tenant_id = ${tenantId})
+      and (${id}::uuid is null or message_seq = (select seq from messages where id = ${id}))`;
   return rows.map(({ content }) => JSON.parse(content) as unknown);
 }
 
-/** A content as an api leaves it that stores it and goes away. */
-async function plant(tenantId: string, id: string): Promise<void> {
+/** Numbers that no message has. */
+let plantedSeq = 2 ** 45;
+
+/** A content as an api leaves it that stores it and goes away. Returns whose it would have been. */
+async function plant(tenantId: string): Promise<number> {
+  const seq = plantedSeq++;
   await api.admin.begin(async (tx) => {
     await tx`select set_config('app.tenant', ${tenantId}, true)`;
-    await tx`select store_content(${id}, now(), 30, '{}')`;
+    await tx`select store_content(${seq}, purge_day(now(), 30), '{}')`;
   });
+  return seq;
 }
 
-async function purgeDayOf(id: string): Promise<string> {
-  const [row] = await api.admin<
-    { day: string }[]
-  >`select purge_on::text as day from messages where id = ${id}`;
-  return row?.day ?? '';
+async function seqOf(id: string): Promise<number> {
+  const [row] = await api.admin<{ seq: string }[]>`select seq::text from messages where id = ${id}`;
+  return Number(row?.seq);
 }
 
 async function claim(id: string) {
-  const [row] = await api.admin<{ content: unknown; attempt: number; seq: string }[]>`
-    select content, attempt, seq::text from claim(array[${id}::uuid], array[${await purgeDayOf(id)}::date], 'w1', 60000, '{}')`;
+  const [row] = await store.claim([await seqOf(id)], { worker: 'w1', leaseMs: 60_000 });
   return row;
 }
 
@@ -60,7 +66,7 @@ describe('ten megabytes of attachments', { timeout: 60_000 }, () => {
     expect(Buffer.from(content.attachments[0]?.content ?? '', 'base64').equals(bytes)).toBe(true);
     const [row] = await api.admin<{ text: string; place: string; own: string }[]>`
       select m::text as text, m.tableoid::regclass::text as own, c.tableoid::regclass::text as place
-      from messages m join message_contents c on c.message_id = m.id and c.purge_on = m.purge_on where m.id = ${body.id}`;
+      from messages m join message_contents c on c.message_seq = m.seq and c.purge_on = m.purge_on where m.id = ${body.id}`;
     expect(row?.text.length).toBeLessThan(2_000);
     // One retention week, one partition: they are dropped together.
     expect(row?.place.replace('message_contents', 'messages')).toBe(row?.own);
@@ -139,14 +145,13 @@ test('a message that is refused leaves no content', async () => {
 test('a content whose api went away before its message was accepted goes later, and only that', async () => {
   const own = await api.tenant();
   const { body } = await send(api.first, own.key, mail(randomBytes(MIB)));
-  const orphan = randomUUID();
-  await plant(own.tenantId, orphan);
+  const orphan = await plant(own.tenantId);
   const settle = async () => (await api.admin<{ n: number }[]>`select settle_contents(100) as n`)[0]?.n;
   await settle();
-  expect(await contentsOf({ id: orphan })).toHaveLength(1);
+  expect(await contentsOf({ seq: orphan })).toHaveLength(1);
   await api.admin`update unsettled_contents set stored_at = now() - interval '1 hour' where tenant_id = ${own.tenantId}`;
   expect(await settle()).toBeGreaterThanOrEqual(2);
-  expect([await contentsOf({ id: orphan }), (await contentsOf({ id: body.id })).length]).toEqual([[], 1]);
+  expect([await contentsOf({ seq: orphan }), (await contentsOf({ id: body.id })).length]).toEqual([[], 1]);
   expect(await api.admin`select from unsettled_contents where tenant_id = ${own.tenantId}`).toHaveLength(0);
 });
 
@@ -154,20 +159,13 @@ describe('a content that is to be discarded', () => {
   const discarded = async () => {
     const { body } = await post({ ...mail(randomBytes(MIB)), contentRetention: 'discard' });
     expect(await contentsOf({ id: body.id })).toHaveLength(1);
-    return { id: body.id as string, purgeOn: await purgeDayOf(body.id) };
+    return body.id as string;
   };
 
   test('goes when no provider needs it any more', async () => {
-    const { id, purgeOn } = await discarded();
+    const id = await discarded();
     const claimed = await claim(id);
-    const row = {
-      id,
-      purge_on: purgeOn,
-      seq: claimed?.seq,
-      tenant_id: tenant.tenantId,
-      attempt: 1,
-      discard: true,
-    };
+    const row = { seq: claimed?.seq, purge_on: claimed?.purgeOn, attempt: 1, discard: true };
     const end = {
       outcome: 'accepted',
       status: 'sent',
@@ -182,17 +180,19 @@ describe('a content that is to be discarded', () => {
   });
 
   test('goes when its message ends without a call', async () => {
-    const { id } = await discarded();
-    await api.admin`update message_states set expires_at = now() where id = ${id}`;
-    expect(await claim(id)).toMatchObject({ content: null });
-    expect(await contentsOf({ id })).toEqual([]);
+    const id = await discarded();
+    const seq = await seqOf(id);
+    const failure = { class: 'expired', code: 'expired', retryable: false };
+    expect((await store.endMessages([seq], 'expired', failure)).size).toBe(1);
+    const [row] = await api.admin`select content from messages where id = ${id}`;
+    expect([row?.['content'], await contentsOf({ id })]).toEqual([null, []]);
   });
 });
 
 test('the content goes with its tenant', async () => {
   const own = await api.tenant();
   await send(api.first, own.key, mail(randomBytes(MIB)));
-  await plant(own.tenantId, randomUUID());
+  await plant(own.tenantId);
   const owner = randomUUID();
   await api.admin`update tenants set status = 'deleting', owner_uid = ${owner}, owner_ref = 'a/b' where id = ${own.tenantId}`;
   const purge = async () =>

@@ -1,0 +1,89 @@
+import { expect, test } from 'vitest';
+import { encodeWakes, type Wake } from '#core/domain/wake.ts';
+import type { DeliveryStore } from '#core/store/deliveries.ts';
+import { setupDelivery } from '#test/support/delivery.ts';
+import { acceptBatch, acceptRow, seedProvider, seedTenant, type SeededTenant } from '#test/support/seed.ts';
+import type { Worker } from '../../../services/worker/build-worker.ts';
+
+/** What waits for its provider must not keep the database busy: what is asked of it is counted. */
+type Delivery = Awaited<ReturnType<typeof setupDelivery>>;
+
+const POLL = { interval: 20 };
+const QUEUED = 10_000;
+const LIMITS = { rate_per_minute: 1_000_000, messages_per_day: 1_000_000 };
+
+/** Accepts as many, due at once for the sweep too. */
+async function queue(b: Delivery, of: SeededTenant, n: number, overrides: object = {}): Promise<Wake[]> {
+  const rows = Array.from({ length: n }, () => acceptRow(of, { ...LIMITS, ...overrides }));
+  for (let i = 0; i < n; i += 1_000) await acceptBatch(b.api, rows.slice(i, i + 1_000), 0);
+  return rows.map((row) => ({ seq: row.seq, tenantId: of.tenantId, accountId: row.account_id, priority: 1 }));
+}
+
+function wakeAll(worker: Worker, wakes: readonly Wake[]): void {
+  for (let i = 0; i < wakes.length; i += 100) worker.wake(encodeWakes(wakes.slice(i, i + 100)), 'normal');
+}
+
+/** The same store, and how often each of its functions was called. */
+function counted(store: DeliveryStore) {
+  const calls: Record<string, number> = {};
+  const watched = Object.entries(store).map(([name, call]) => [
+    name,
+    (...args: never[]) => {
+      calls[name] = (calls[name] ?? 0) + 1;
+      return (call as (...args: never[]) => unknown)(...args);
+    },
+  ]);
+  return { calls, store: Object.fromEntries(watched) as DeliveryStore };
+}
+
+async function liveUpdates(b: Delivery): Promise<number> {
+  const [row] = await b.admin<{ n: number }[]>`
+    select n_tup_upd::int as n from pg_stat_user_tables where relid = 'despatch.live_messages'::regclass`;
+  return row?.n ?? 0;
+}
+
+test('ten thousand messages that wait for an account of one a second cost a few calls a second', async () => {
+  await using b = await setupDelivery({ sweepMs: 1_000 });
+  await b.admin`update despatch.providers set rate_limit_per_second = 1`;
+  const { calls, store } = counted(b.store);
+  const wakes = await queue(b, b.tenant, QUEUED);
+  const worker = b.startWorker({}, store);
+  wakeAll(worker, wakes);
+  await expect.poll(() => b.twilio.received.length, POLL).toBeGreaterThanOrEqual(2);
+
+  const [before, updates, sent] = [{ ...calls }, await liveUpdates(b), b.twilio.received.length];
+  const started = performance.now();
+  await expect.poll(() => b.twilio.received.length, POLL).toBeGreaterThanOrEqual(sent + 5);
+  // The edges of the seconds at both ends.
+  const seconds = (performance.now() - started) / 1_000 + 2;
+  const since = (name: keyof DeliveryStore) => (calls[name] ?? 0) - (before[name] ?? 0);
+  expect(since('claim') + since('claimDue')).toBeLessThanOrEqual(3 * seconds);
+  expect(since('look') + since('lookDue')).toBeLessThanOrEqual(2 * seconds);
+  expect((await liveUpdates(b)) - updates).toBeLessThanOrEqual(3 * seconds);
+});
+
+test('seven hundred large messages of a blocked account are neither claimed nor read, and others go on', async () => {
+  await using b = await setupDelivery({ sweepMs: 200 });
+  await b.admin`update despatch.providers set status = 'invalid'`;
+  const other = await seedTenant(b.admin);
+  await seedProvider(b.admin, other.tenantId);
+  const { calls, store } = counted(b.store);
+  const wakes = await queue(b, b.tenant, 700, { content: { storedBytes: 1_048_576 } });
+  const worker = b.startWorker({}, store);
+  wakeAll(worker, wakes);
+  // The first claim finds out.
+  await expect.poll(attempts, POLL).toBeGreaterThan(0);
+  wakeAll(worker, wakes);
+  await b.send(20, {}, { of: other });
+  await expect.poll(async () => (await b.statuses())['delivered'], POLL).toBe(20);
+  expect(calls['loadContent']).toBeUndefined();
+  // No more than were in flight as the account was found to be blocked.
+  expect(await attempts()).toBeLessThanOrEqual(64);
+  expect(b.twilio.received).toEqual([]);
+
+  async function attempts(): Promise<number> {
+    const [row] = await b.admin<{ n: number }[]>`
+      select count(*)::int as n from despatch.attempt_log where tenant_id = ${b.tenant.tenantId}`;
+    return row?.n ?? 0;
+  }
+});

@@ -1,0 +1,145 @@
+import { connect } from '@nats-io/transport-node';
+import { jetstreamManager } from '@nats-io/jetstream';
+import { encodeWakes } from '#core/domain/wake.ts';
+import { createEgressGuard } from '#core/platform/http/egress-guard.ts';
+import { createHttpClient } from '#core/platform/http/http.ts';
+import { openNats } from '#core/platform/nats/nats.ts';
+import { silentLogger } from '#core/platform/telemetry/logger.ts';
+import { createWorkerMetrics } from '#core/platform/telemetry/metrics.ts';
+import { createProviderContexts } from '#providers/context.ts';
+import { startTwilioStandIn } from '#providers/twilio/stand-in.ts';
+import type { Credentials } from '../../services/worker/accounts/credentials.ts';
+import { buildWorker, type Worker, type WorkerSettings } from '../../services/worker/build-worker.ts';
+import { createEvents } from '../../services/worker/events.ts';
+import { acceptBatch, acceptRow, seedProvider, seedTenant, type SeededTenant } from './seed.ts';
+import { testNats } from './servers.ts';
+import { setupStores } from './worker.ts';
+
+const TWILIO = { accountSid: `AC${'0'.repeat(32)}`, from: '+15005550006' };
+
+/** Secrets that need no keyring, and can be taken away. */
+function scriptedCredentials(): Credentials & { down: boolean } {
+  const credentials = {
+    down: false,
+    get: () =>
+      Promise.resolve(
+        credentials.down
+          ? ({ ok: false, reason: 'unavailable' } as const)
+          : ({ ok: true, secrets: { authToken: 'a'.repeat(32) } } as const),
+      ),
+    invalidate: () => undefined,
+    autonomySeconds: () => 0,
+  };
+  return credentials;
+}
+
+/** Workers in this process, on real servers, that deliver to a stand-in of Twilio. */
+export async function setupDelivery(settings: Partial<WorkerSettings> = {}) {
+  const stack = new AsyncDisposableStack();
+  const stores = stack.use(await setupStores());
+  const nats = testNats();
+  const twilio = stack.use(await startTwilioStandIn());
+  const http = stack.use(createHttpClient());
+  const guard = createEgressGuard({ allowCidrs: [], ports: [25], resolveHost: async () => [] });
+  const credentials = scriptedCredentials();
+  const openBroker = async (name: string) =>
+    stack.use(
+      await openNats({
+        config: { servers: [nats.url], prefix: nats.prefix, replicas: 1 },
+        log: silentLogger,
+        name,
+      }),
+    );
+  const broker = await openBroker('test');
+  await broker.ensureStream();
+  let workers = 0;
+
+  function startWorker(overrides: Partial<WorkerSettings> = {}, store = stores.store): Worker {
+    const consuming = new AbortController();
+    const worker = buildWorker({
+      store,
+      credentials,
+      contextOf: createProviderContexts({
+        http,
+        resolve: guard.resolve,
+        baseUrls: { twilio: twilio.origin },
+      }),
+      events: createEvents(silentLogger, createWorkerMetrics(), Date.now),
+      settings: {
+        name: `w${++workers}`,
+        inFlightMax: 64,
+        queuedPerTenantMax: 100,
+        queuedMax: 1_000,
+        deadlineMs: 1_000,
+        leaseMs: 60_000,
+        largeContentBytesMax: 16_777_216,
+        sweepMs: 100,
+        ...settings,
+        ...overrides,
+      },
+    });
+    broker.consumeWakes({
+      maxMessages: 500,
+      onWake: (wake) => worker.wake(Buffer.from(wake.payload).toString(), wake.lane),
+      onRecreated: worker.streamRecreated,
+      signal: consuming.signal,
+    });
+    stack.defer(async () => {
+      consuming.abort();
+      await worker.stop();
+    });
+    return worker;
+  }
+
+  const tenant = await seedTenant(stores.admin, { inFlightMax: 50 });
+  const providerId = await seedProvider(stores.admin, tenant.tenantId, {
+    provider: 'twilio',
+    config: TWILIO,
+  });
+
+  /** Accepts and, unless told not to, wakes the workers. */
+  async function send(
+    n: number,
+    overrides: Record<string, unknown> = {},
+    options: { wake?: boolean; of?: SeededTenant } = {},
+  ) {
+    const of = options.of ?? tenant;
+    const rows = Array.from({ length: n }, () => acceptRow(of, overrides));
+    await acceptBatch(stores.api, rows, options.wake === false ? 200 : 5_000);
+    const wakes = rows.map(({ seq, account_id }) => ({ seq, tenantId: of.tenantId, accountId: account_id }));
+    if (options.wake !== false) {
+      const { failed } = await broker.publishWakes(
+        wakes.map((wake) => ({
+          lane: 'normal' as const,
+          id: String(wake.seq),
+          payload: encodeWakes([wake]),
+        })),
+      );
+      if (failed.length > 0) throw new Error(`wake-ups were not taken: ${failed.join(', ')}`);
+    }
+    return wakes;
+  }
+  async function deleteStream(): Promise<void> {
+    const connection = await connect({ servers: nats.url });
+    await (await jetstreamManager(connection)).streams.delete(`${nats.prefix.toUpperCase()}_WAKE`);
+    await connection.close();
+  }
+  async function statuses(): Promise<Record<string, number>> {
+    const rows = await stores.admin<{ status: string; n: number }[]>`
+      select status, count(*) as n from despatch.message_states group by status`;
+    return Object.fromEntries(rows.map((row) => [row.status, row.n]));
+  }
+  return {
+    ...stores,
+    broker,
+    twilio,
+    credentials,
+    tenant,
+    providerId,
+    startWorker,
+    deleteStream,
+    send,
+    statuses,
+    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+  };
+}
