@@ -79,7 +79,7 @@ export function acceptRow(tenant: SeededTenant, overrides: Record<string, unknow
     id,
     tenant_id: tenant.tenantId,
     api_key_id: tenant.apiKeyId,
-    account_id: test === true ? NO_ACCOUNT : String(account),
+    account_id: test === true ? NO_ACCOUNT : (account as string),
     channel: 'sms',
     recipient: '+15550000001',
     address: '+15550000001',
