@@ -84,10 +84,8 @@ export async function acceptMessages(
   sweepAfterMs: number,
   deadlineMs: number = DATABASE_DEADLINE_MS,
 ): Promise<Verdict[]> {
-  const batch = rows.map(({ scope: _scope, fingerprint: _fingerprint, response: _response, ...row }, i) => ({
-    ...row,
-    ord: i + 1,
-  }));
+  const apart = { scope: undefined, fingerprint: undefined, response: undefined };
+  const batch = rows.map((row, i) => ({ ...row, ...apart, ord: i + 1 }));
   // Only who repeats a key is answered from what was stored.
   const keys = rows.flatMap(({ tenant_id, scope, fingerprint, response }, i) =>
     scope === null ? [] : [{ ord: i + 1, tenant_id, scope, fingerprint, response }],

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { databaseFaultOf } from '#core/domain/database-fault.ts';
 import type { FairQueue, Turn } from '#core/domain/fair-queue.ts';
 import type { Wake } from '#core/domain/wake.ts';
@@ -28,6 +29,9 @@ export type Claims = {
 };
 
 const LOOKS_AT_ONCE = 4;
+/** Between two looks for what no claim takes, in a lane that has more due than can be sent. */
+const REVIEW_MS = 5_000;
+const REVIEWED_MAX = 20_000;
 /** Messages of a lane that are decided about at once. */
 const DECIDED_MAX = 200;
 /** With `ahead`: also messages whose wake-up should have come first. */
@@ -35,6 +39,8 @@ const AHEAD_MS = 10_000;
 
 export function createClaims(deps: ClaimsDeps): Claims {
   const { store, terms, queue, lanes, gates, lostClaims } = deps;
+  /** Deep lanes whose messages were looked at not long ago for what no claim takes. */
+  const reviewed = new LRUCache<string, true>({ max: REVIEWED_MAX, ttl: REVIEW_MS });
   const named = createNamedClaims({ ...deps, release: queue.release, loseClaim, fail });
 
   function fail(error: unknown): void {
@@ -76,9 +82,18 @@ export function createClaims(deps: ClaimsDeps): Claims {
     if (first !== undefined) gates.noteLimit(lane.accountId, first.rateLimitPerSecond);
     for (const message of claimed) deps.begin(message, lane.tenantId);
     const segments = claimed.map((message) => message.segments ?? 1);
-    if (gates.looked(lane.accountId, asked, segments)) lanes.mark(lane, { ahead: lane.ahead });
-    if (lane.swept) await named.decide(store.lookDue(lane, DECIDED_MAX));
+    const isDeep = gates.looked(lane.accountId, asked, segments);
+    if (isDeep) lanes.mark(lane, { ahead: lane.ahead });
+    if (lane.swept && (!isDeep || isReviewDue(lane))) await named.decide(store.lookDue(lane, DECIDED_MAX));
     return places - claimed.length;
+  }
+
+  /** Such a look passes all that is due. */
+  function isReviewDue({ tenantId, accountId }: DueLane): boolean {
+    const lane = `${tenantId} ${accountId}`;
+    if (reviewed.has(lane)) return false;
+    reviewed.set(lane, true);
+    return true;
   }
 
   /** So that the one message which makes the lane's claim fail is found among the others. */

@@ -456,6 +456,25 @@ test('a call in test mode never answers for a live one with the same idempotency
   expect(live.body).not.toHaveProperty('test');
 });
 
+test('an api whose clock is refused says so once, and goes on with numbers and a clock of now', async () => {
+  const numberOf = async (id: string) =>
+    Number((await api.admin`select seq from messages where id = ${id}`)[0]?.['seq']);
+  const before = await numberOf((await post(LEAST.sms)).body.id);
+  const [purgeDay] = await api.admin<{ text: string }[]>`
+    select pg_get_functiondef('purge_day(timestamptz, integer)'::regprocedure) as text`;
+  await api.admin`create or replace function purge_day(accepted timestamptz, retention_days integer) returns date
+    language sql immutable parallel safe as $$ select '2999-01-07'::date $$`;
+  try {
+    expect(await post(LEAST.sms)).toMatchObject({ status: 503, body: { code: 'dependency_unavailable' } });
+  } finally {
+    await api.admin.unsafe(purgeDay?.text ?? '');
+  }
+  const { status, body } = await post(LEAST.sms);
+  expect(status).toBe(202);
+  // Another block of numbers.
+  expect(Math.floor((await numberOf(body.id)) / 1_024)).toBeGreaterThan(Math.floor(before / 1_024));
+});
+
 test('a refused message leaves nothing behind', async () => {
   const fresh = await api.tenant();
   await send(api.first, fresh.key, { ...LEAST.sms, to: 'x' }, { 'idempotency-key': 'k' });

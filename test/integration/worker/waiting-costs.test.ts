@@ -58,7 +58,8 @@ test('ten thousand messages that wait for an account of one a second cost a few 
   const seconds = (performance.now() - started) / 1_000 + 2;
   const since = (name: keyof DeliveryStore) => (calls[name] ?? 0) - (before[name] ?? 0);
   expect(since('claim') + since('claimDue')).toBeLessThanOrEqual(3 * seconds);
-  expect(since('look') + since('lookDue')).toBeLessThanOrEqual(2 * seconds);
+  // A look for what is expired or lost passes all of them.
+  expect(since('look') + since('lookDue')).toBeLessThanOrEqual(seconds / 2);
   expect((await liveUpdates(b)) - updates).toBeLessThanOrEqual(3 * seconds);
 });
 
