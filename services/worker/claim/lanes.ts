@@ -58,7 +58,7 @@ export function createLanes({ closedUntil, onOpen, now }: LanesOptions): Lanes {
   function recheck(): void {
     clearTimeout(timer);
     timerAt = Number.POSITIVE_INFINITY;
-    for (const lanes of [...due.values()]) {
+    for (const lanes of due.values()) {
       for (const lane of lanes.values()) {
         if (isOpen(lane)) onOpen(lane.tenantId, lane.ahead);
         else wait(lane);
