@@ -115,7 +115,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
   const places = createMessagePlaces({ reserve: acceptance.reserveMessageSeqs, loadIds });
   const batcher = createAcceptBatcher({
     acceptMessages: acceptance.accept,
-    onClockRefused: places.drop,
+    onPlaceRefused: places.drop,
     wakes: {
       isConnected: nats.isConnected,
       async publishWakes(wakes) {

@@ -37,7 +37,7 @@ function setup(options: Partial<AcceptBatcherOptions> = {}) {
         return Promise.resolve({ failed: [] });
       },
     },
-    onClockRefused: () => {
+    onPlaceRefused: () => {
       clockRefusals += 1;
     },
     ...options,

@@ -1,5 +1,5 @@
 import { chunks } from '#core/domain/chunks.ts';
-import { databaseFaultOf, isClockRefused } from '#core/domain/database-fault.ts';
+import { databaseFaultOf, isPlaceRefused } from '#core/domain/database-fault.ts';
 import { encodeWakes, WAKES_PER_MESSAGE_MAX } from '#core/domain/wake.ts';
 import { LANES, type Nats, type WakePublication } from '#core/platform/nats/broker.ts';
 import { createMicroBatch, QueueFullError } from '#core/platform/process/micro-batch.ts';
@@ -19,8 +19,8 @@ export type AcceptBatcher = {
 export type AcceptBatcherOptions = {
   readonly acceptMessages: (rows: readonly AcceptRow[], sweepAfterMs: number) => Promise<Verdict[]>;
   readonly wakes: Pick<Nats, 'isConnected' | 'publishWakes'>;
-  /** Told when the clock that the rows' purge days come from is behind the database's. */
-  readonly onClockRefused: () => void;
+  /** Told when the places of rows are of no use, and so all that were reserved with them. */
+  readonly onPlaceRefused: () => void;
   readonly rowsMax?: number;
   readonly flushesMax?: number;
   readonly queuedMax?: number;
@@ -39,7 +39,7 @@ const PATIENCE_MS = 50;
 
 /** Gathers the requests of all connections into few commits, and wakes the workers after each. */
 export function createAcceptBatcher(options: AcceptBatcherOptions): AcceptBatcher {
-  const { acceptMessages, wakes, onClockRefused } = options;
+  const { acceptMessages, wakes, onPlaceRefused } = options;
   const { rowsMax = 128, flushesMax = 2, queuedMax = 2_000, queuedBytesMax = 64 * 1024 * 1024 } = options;
   const all: Share = { rows: 0, bytes: 0 };
   const shares = new Map<string, Share>();
@@ -73,7 +73,7 @@ export function createAcceptBatcher(options: AcceptBatcherOptions): AcceptBatche
       const verdicts = await acceptMessages(rows, wakes.isConnected() ? SWEEP_AFTER_MS : 0);
       return verdicts.map((verdict) => ({ verdict }));
     } catch (error) {
-      if (isClockRefused(error)) onClockRefused();
+      if (isPlaceRefused(error)) onPlaceRefused();
       if (databaseFaultOf(error) !== 'row' || rows.length === 1) return rows.map(() => ({ error }));
       const middle = Math.ceil(rows.length / 2);
       return [...(await settle(rows.slice(0, middle))), ...(await settle(rows.slice(middle)))];

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { databaseFaultOf, isClockRefused, isLockRefused } from './database-fault.ts';
+import { databaseFaultOf, isLockRefused, isPlaceRefused } from './database-fault.ts';
 
 function refusal(code: string): Error {
   return Object.assign(new Error('refused'), { name: 'PostgresError', code });
@@ -36,9 +36,25 @@ test('a lock that others hold is told apart', () => {
   expect(isLockRefused(undefined)).toBe(false);
 });
 
-test('a clock that was refused is told apart', () => {
-  expect(['DS001', '57014'].map((code) => isClockRefused(refusal(code)))).toEqual([true, false]);
-  expect([undefined, Object.assign(new Error('of another'), { code: 'DS001' })].map(isClockRefused)).toEqual([
+test('a place that was refused is told apart, for its day or for its number', () => {
+  expect(['DS001', '57014'].map((code) => isPlaceRefused(refusal(code)))).toEqual([true, false]);
+  const taken = (table: string) => Object.assign(refusal('23505'), { table_name: table });
+  const tables = [
+    'messages_20270125',
+    'messages_default',
+    'live_messages',
+    'message_contents_20270125',
+    'message_results_20270125',
+  ];
+  expect(tables.map((table) => isPlaceRefused(taken(table)))).toEqual([true, true, true, true, false]);
+  expect(tables.map((table) => databaseFaultOf(taken(table)))).toEqual([
+    'away',
+    'away',
+    'away',
+    'away',
+    'row',
+  ]);
+  expect([undefined, Object.assign(new Error('of another'), { code: 'DS001' })].map(isPlaceRefused)).toEqual([
     false,
     false,
   ]);

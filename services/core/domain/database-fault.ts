@@ -59,12 +59,25 @@ export function databaseFaultOf(error: unknown): DatabaseFault | null {
   if (typeof code !== 'string') return null;
   if (NO_ANSWER.has(code)) return 'away';
   if (error.name !== 'PostgresError' || !SQLSTATE.test(code)) return null;
+  if (isNumberTaken(error)) return 'away';
   return CLASSES[code.slice(0, 2)] ?? 'service';
 }
 
-/** Whether a message was refused because the clock that told its purge day is behind the database's. */
-export function isClockRefused(error: unknown): boolean {
-  return databaseFaultOf(error) === 'away' && (error as { code?: unknown }).code === 'DS001';
+/**
+ * Whether a message was refused for its place: the clock that told its purge day is behind the database's, or its number
+ * is another message's, since the database gave numbers out again after a failover that lost the end of its log. What was
+ * reserved is of no use any more.
+ */
+export function isPlaceRefused(error: unknown): boolean {
+  if (databaseFaultOf(error) !== 'away') return false;
+  return (error as { code?: unknown }).code === 'DS001' || isNumberTaken(error as Error);
+}
+
+/** Tables, and partitions of tables, that messages are entered in as they are accepted. */
+const ENTERED = /^(?:messages|live_messages|message_contents|unsettled_contents)(?:_\d{8}|_default)?$/;
+
+function isNumberTaken(error: Error & { code?: unknown; table_name?: unknown }): boolean {
+  return error.code === '23505' && typeof error.table_name === 'string' && ENTERED.test(error.table_name);
 }
 
 /** Whether somebody else held a lock for longer than was to be waited for, or waits for one of ours. */

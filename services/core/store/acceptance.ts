@@ -75,8 +75,8 @@ type VerdictRow = {
  * Settles and stores a batch of messages of any tenants in one statement and one commit.
  * @param sweepAfterMs How long the wake-ups have before the sweep may look.
  * @returns one verdict per row, in order.
- * @throws DatabaseDeadlineError: nobody knows then whether the commit took place; what `isClockRefused` knows, where a
- * purge day is too early by the database's clock.
+ * @throws DatabaseDeadlineError: nobody knows then whether the commit took place; what `isPlaceRefused` knows, where a
+ * purge day is too early by the database's clock, or a number is taken.
  */
 export async function acceptMessages(
   sql: Sql,

@@ -48,7 +48,7 @@ function setup(store: Partial<DispatcherDeps['store']> = {}) {
   const begun: { seq: number; end: () => void }[] = [];
   const blocked = new Map<string, number>();
   const dispatcher = createDispatcher({
-    queue: createFairQueue<Wake>(1_000, 5_000, 512),
+    queue: createFairQueue<Wake>(1_000, 5_000),
     store: {
       claim: (seqs) => new Promise((answer) => claims.push({ seqs: seqs.toSorted((a, b) => a - b), answer })),
       claimDue: (look) => {
@@ -138,7 +138,7 @@ test('what was not claimed is decided about in one look, is told where it ends, 
   expect(dispatcher.inFlight).toBe(3);
   claims[0]?.answer([]);
   await expect.poll(() => told).toEqual(['1 expired']);
-  expect(looked.map((seqs) => seqs.toSorted((one, other) => one - other))).toEqual([[1, 2, 3]]);
+  expect(looked.map((seqs) => seqs.toSorted((a, b) => a - b))).toEqual([[1, 2, 3]]);
   expect(dispatcher.inFlight).toBe(0);
 });
 

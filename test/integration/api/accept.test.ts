@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { isPlaceRefused } from '#core/domain/database-fault.ts';
 import { openPostgres, type Postgres } from '#core/platform/postgres/postgres.ts';
 import { purgeDay } from '#core/domain/purge-day.ts';
 import { secret } from '#core/domain/secret.ts';
@@ -71,6 +72,18 @@ describe('acceptance', () => {
     ).rejects.toMatchObject({ code: 'DS001' });
     const [stored] = await b.admin`select count(*) as n from despatch.messages`;
     expect(stored?.['n']).toBe(0);
+  });
+
+  test('a number that the database has given out twice is nobody’s fault but its own, and the first message keeps it', async () => {
+    await using b = await setup();
+    const tenant = await seedTenant(b.admin);
+    const [first, later] = [acceptRow(tenant), acceptRow(tenant, { retention_days: 90 })];
+    await acceptBatch(b.api, [first]);
+    for (const place of [{ seq: first.seq }, { seq: first.seq, purge_on: later.purge_on }]) {
+      const again = acceptBatch(b.otherApi, [acceptRow(tenant), acceptRow(tenant, place)]);
+      await expect(again).rejects.toSatisfy(isPlaceRefused);
+    }
+    expect(await b.admin`select id from despatch.messages`).toEqual([{ id: first.id }]);
   });
 
   test('retention ends on a Monday, never before its time and less than a week after it', async () => {

@@ -216,7 +216,7 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
     oldestDue: sampled(
       registry,
       'despatch_oldest_due_seconds',
-      'For how long the message that waits longest could have been worked on; every worker shows the same.',
+      'For how long the message that waits longest could have been sent. What waits for its provider to recover, or for its rate limit, does not count.',
     ),
     consumerPending: sampled(registry, 'despatch_consumer_pending', 'Wake-ups that no worker has.'),
     credentialsAutonomy: sampled(
