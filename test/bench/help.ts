@@ -18,6 +18,8 @@ Rounds:
   --rounds N        rounds, the median of which is reported (5)
   --only A,B        measures these alone, see below; targets that need others say "not measured"
   --resume          keeps the rounds of the last result and measures again only what --only names
+  --beside DIR      another checkout of the project: accept, running and drain of it are measured in the same rounds
+                    and at the same rates, by its own bench
   --backlog N       messages of the backlog that is drained (30000)
   --profile DIR     writes CPU profiles of api and worker there
 

@@ -2,6 +2,7 @@ import { CONTESTANTS, type ContestantName } from '../contestants.ts';
 import type { GrowthPoint } from '../measure/growth.ts';
 import { LOADS } from '../measure/running.ts';
 import type { Round } from '../measure/round.ts';
+import { besideLines } from './beside-lines.ts';
 import { figureAt, loadCostLines, loadLatencyLines } from './load-lines.ts';
 import { costOf, figureOf, spreadOver, type BenchResult, type FigurePath } from './result.ts';
 import { soakLines } from './soak-lines.ts';
@@ -40,7 +41,7 @@ const DRAINING = [
 
 /** The figures of a run; what was not measured is left out. */
 export function sectionsOf(result: BenchResult): Section[] {
-  const { rounds, growth, soak } = result;
+  const { rounds, growth, soak, beside } = result;
   return [
     { title: 'Targets', lines: targetLines(result) },
     { title: 'What bounds the targets', lines: boundLines(rounds) },
@@ -50,6 +51,7 @@ export function sectionsOf(result: BenchResult): Section[] {
     { title: 'What a message costs at parts of the load', lines: loadCostLines(rounds) },
     { title: 'Latency', lines: latencyLines(rounds) },
     { title: 'Latency beside others', lines: loadLatencyLines(rounds) },
+    { title: 'Beside an earlier state', lines: beside === null ? [] : besideLines(rounds, beside) },
     { title: 'Fairness', lines: fairnessLines(rounds) },
     { title: 'Memory', lines: memoryLines(rounds) },
     ...(growth === null
@@ -231,8 +233,9 @@ function growthLines(points: readonly GrowthPoint[], by: 'messages' | 'tenants')
     ['first page', 'listP99Ms'],
     ['deep page', 'deepP99Ms'],
   ] as const;
+  const shed = points.flatMap(({ visits }) => visits).reduce((sum, { readsShed = 0 }) => sum + readsShed, 0);
   return [
-    'p99 in milliseconds.',
+    `p99 in milliseconds.${shed === 0 ? '' : ` Reads that missed their deadline and were answered with 503: ${shed}.`}`,
     '',
     ...table(
       [by, ...columns.map(([words]) => words)],
