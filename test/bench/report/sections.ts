@@ -1,12 +1,12 @@
 import { CONTESTANTS, type ContestantName } from '../contestants.ts';
-import type { GrowthPoint } from '../measure/growth.ts';
 import { LOADS } from '../measure/running.ts';
 import type { Round } from '../measure/round.ts';
 import { besideLines } from './beside-lines.ts';
+import { growthLines } from './growth-lines.ts';
 import { figureAt, loadCostLines, loadLatencyLines } from './load-lines.ts';
 import { costOf, figureOf, spreadOver, type BenchResult, type FigurePath } from './result.ts';
 import { soakLines } from './soak-lines.ts';
-import { growthMedian, growthRatio, targetsOf } from './targets.ts';
+import { targetsOf } from './targets.ts';
 import { show, showSpread, table } from './text.ts';
 
 /** A heading and its lines. */
@@ -223,29 +223,4 @@ function memoryLines(rounds: readonly Round[]): string[] {
       ['resident, idle api', of('apiResidentBytes', 1_048_576, 'MB')],
     ],
   );
-}
-
-function growthLines(points: readonly GrowthPoint[], by: 'messages' | 'tenants'): string[] {
-  const columns = [
-    ['accept', 'acceptP99Ms'],
-    ['202 to provider', 'deliverP99Ms'],
-    ['GET by id', 'getP99Ms'],
-    ['first page', 'listP99Ms'],
-    ['deep page', 'deepP99Ms'],
-  ] as const;
-  const shed = points.flatMap(({ visits }) => visits).reduce((sum, { readsShed = 0 }) => sum + readsShed, 0);
-  return [
-    `p99 in milliseconds.${shed === 0 ? '' : ` Reads that missed their deadline and were answered with 503: ${shed}.`}`,
-    '',
-    ...table(
-      [by, ...columns.map(([words]) => words)],
-      [
-        ...points.map((point) => [
-          point[by].toLocaleString('en'),
-          ...columns.map(([, figure]) => show(growthMedian(point, figure))),
-        ]),
-        ['largest to smallest', ...columns.map(([, figure]) => showSpread(growthRatio(points, figure), 'x'))],
-      ],
-    ),
-  ];
 }

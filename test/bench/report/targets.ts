@@ -1,7 +1,8 @@
 import type { ContestantName } from '../contestants.ts';
 import type { GrowthPoint } from '../measure/growth.ts';
-import { median, spreadOf, type Spread } from '../measure/percentile.ts';
+import { spreadOf, type Spread } from '../measure/percentile.ts';
 import type { Round } from '../measure/round.ts';
+import { growthRatio } from './growth-figures.ts';
 import { figureAt } from './load-lines.ts';
 import { figureOf, ownUs, spreadOver, type Findings, type FigurePath } from './result.ts';
 import { soakFigures } from './soak-figures.ts';
@@ -171,18 +172,6 @@ function soakTargets(soak: Findings['soak']): TargetRow[] {
       one(memory.length === 0 ? undefined : Math.max(...memory)),
     ),
   ];
-}
-
-/** The largest to the smallest of the same visit. */
-export function growthRatio(points: readonly GrowthPoint[], figure: string): Spread {
-  const [smallest, largest] = [points[0]?.visits ?? [], points.at(-1)?.visits ?? []];
-  return spreadOf(
-    largest.map((visit, i) => (visit[figure] ?? Number.NaN) / (smallest[i]?.[figure] ?? Number.NaN)),
-  );
-}
-
-export function growthMedian({ visits }: GrowthPoint, figure: string): number {
-  return median(visits.map((visit) => visit[figure] ?? Number.NaN));
 }
 
 function row(name: string, bound: Bound, unit: string, figure: Spread): TargetRow {
