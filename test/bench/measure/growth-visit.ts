@@ -14,7 +14,7 @@ import { untilArrived, untilQuiet } from './until.ts';
 const READS_PER_SECOND = 100;
 const READ_MS = 4_000;
 const SAMPLES = 500;
-/** Reads have a deadline, and a machine that is busy elsewhere may make one miss it; more would change the percentiles. */
+/** One tenant's reads wait for each other and are answered with 503 where too many do; beyond this there is no 99th percentile. */
 const SHED_SHARE_MAX = 0.01;
 
 export type Visit = {
@@ -94,12 +94,12 @@ async function readFigures(
       rate: READS_PER_SECOND,
     });
     const { 503: shedNow = 0, ...others } = refused;
-    if (Object.keys(others).length > 0 || shedNow > answered * SHED_SHARE_MAX) {
+    if (Object.keys(others).length > 0) {
       throw new Error(`reads (${name}) were refused: ${JSON.stringify(refused)}`);
     }
     shed += shedNow;
     figures[`${name}P50Ms`] = p50Ms;
-    figures[`${name}P99Ms`] = p99Ms;
+    figures[`${name}P99Ms`] = shedNow > answered * SHED_SHARE_MAX ? Number.NaN : p99Ms;
   }
   return { ...figures, readsShed: shed };
 }

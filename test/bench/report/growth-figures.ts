@@ -5,10 +5,18 @@ import { median, spreadOf, type Spread } from '../measure/percentile.ts';
 export function growthRatio(points: readonly GrowthPoint[], figure: string): Spread {
   const [smallest, largest] = [points[0]?.visits ?? [], points.at(-1)?.visits ?? []];
   return spreadOf(
-    largest.map((visit, i) => (visit[figure] ?? Number.NaN) / (smallest[i]?.[figure] ?? Number.NaN)),
+    unlessMostAreUnknown(
+      largest.map((visit, i) => (visit[figure] ?? Number.NaN) / (smallest[i]?.[figure] ?? Number.NaN)),
+    ),
   );
 }
 
 export function growthMedian({ visits }: GrowthPoint, figure: string): number {
-  return median(visits.map((visit) => visit[figure] ?? Number.NaN));
+  return median(unlessMostAreUnknown(visits.map((visit) => visit[figure] ?? Number.NaN)));
+}
+
+/** Where one visit in two has no such figure, there is none. */
+function unlessMostAreUnknown(values: readonly number[]): number[] {
+  const known = values.filter((value) => !Number.isNaN(value));
+  return 2 * known.length > values.length ? known : [];
 }

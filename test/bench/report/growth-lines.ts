@@ -12,7 +12,7 @@ export function growthLines(points: readonly GrowthPoint[], by: 'messages' | 'te
   ] as const;
   const shed = points.flatMap(({ visits }) => visits).reduce((sum, { readsShed = 0 }) => sum + readsShed, 0);
   return [
-    `p99 in milliseconds.${shed === 0 ? '' : ` Reads that missed their deadline and were answered with 503: ${shed}.`}`,
+    `p99 in milliseconds.${shed === 0 ? '' : ` Reads answered with 503: ${shed}; a dash where they were more than one in a hundred.`}`,
     '',
     ...table(
       [by, ...columns.map(([words]) => words)],
