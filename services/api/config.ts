@@ -59,7 +59,7 @@ const httpEnv = defineEnvGroup({
       { min: 1_024, max: 1_073_741_824, default: DEFAULT_HTTP_LIMITS.bodyBytesPerSecondMin },
     ),
     REQUEST_MEMORY_BYTES_MAX: whole(
-      'Memory that bodies of requests, and long answers that wait to be read, may reserve in one process, in bytes; what does not fit is answered with 503. Nobody may hold more than what is left free, so that one tenant alone gets half. The process takes up to eight times as much for what it makes of them, and has not freed yet.',
+      'Memory that bodies of requests, and long answers that wait to be read, may reserve in one process, in bytes; what does not fit waits for two seconds, and is answered with 503 then. Nobody may hold more than what is left free, so that one tenant alone gets half. The process takes up to eight times as much for what it makes of them, and has not freed yet.',
       { min: 33_554_432, max: 17_179_869_184, default: DEFAULT_HTTP_LIMITS.memoryBytesMax },
     ),
     CONNECTIONS_MAX: whole('Connections of clients to one process; more are closed as they come.', {

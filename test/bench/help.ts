@@ -11,15 +11,16 @@ Three commands, each of which keeps in .despatch/bench.json what the others foun
 
   npm run bench                  rounds: every contestant, about ten minutes a round on two cores
   npm run bench -- --growth      from 1 thousand to 10 million messages and from 10 to 10,000 tenants, about an hour
-  npm run bench -- --soak 60     an hour at a share of what the service keeps up with: throughput, latency, memory of each
-                                 process and dead rows over time. An old snapshot is held open in the middle
+  npm run bench -- --soak 60     an hour at a share of what the service keeps up with: throughput, latency, memory of
+                                 each process and dead rows over time. An old snapshot is held open in the middle
 
 Rounds:
   --rounds N        rounds, the median of which is reported (5)
   --only A,B        measures these alone, see below; targets that need others say "not measured"
   --resume          keeps the rounds of the last result and measures again only what --only names
+  --beside DIR      another checkout of the project: accept, running and drain of it are measured in the same rounds
+                    and at the same rates, by its own bench
   --backlog N       messages of the backlog that is drained (30000)
-  --profile DIR     writes CPU profiles of api and worker there
 
 Growth:
   --grow-to N       messages of the largest database (10000000)
@@ -35,13 +36,14 @@ Growth and soak:
 All:
   --seconds S       length of each measurement (8)
   --warm S          load before each measurement that is not counted (3)
-  --maximum N       messages per second that 100 % of the load is; 25, 50 and 80 % of it, the share of the soak, and half
-                    of it while growing, are offered. Default: what the service is found to keep up with
+  --maximum N       messages per second that 100 % of the load is; 25, 50 and 80 % of it, the share of the soak, and
+                    half of it while growing, are offered. Default: what the service is found to keep up with
   --connections N   connections of the load generator, the same for all (256)
   --tenants N       tenants that the load is spread over, a key each (50)
   --idempotent      every request carries an idempotency key
   --keyring KIND    vault: a real one, built once where none is installed; local: a folder (vault)
   --seed N          order of the contestants (from the clock; printed with the result)
+  --profile DIR     writes CPU profiles of api and worker there
   --write           writes services/PERFORMANCE.md
   --quick           shortest run to see that all works: --rounds 1 --seconds 3 --warm 1 --backlog 5000 --keyring local
                     --grow-to 100000

@@ -60,6 +60,8 @@ test('growth and soak are commands of their own, with a folder to go on from', (
 test.each([
   [['--growth', '--soak', '5'], '--growth and --soak are two commands'],
   [['--dir', '/data'], '--dir is for growth and soak alone'],
+  [['--soak', '5', '--beside', '../old'], '--beside is for rounds alone'],
+  [['--beside', '../old', '--only', 'accept'], '--beside needs running, or --maximum'],
   [['--growth', '--share', '50'], '--share is for soak alone'],
   [['--soak', '5', '--only', 'accept'], '--only is for rounds alone'],
   [['--soak', '5', '--share', '101'], '--share must be a whole number from 1 to 100'],

@@ -24,6 +24,8 @@ export type BenchOptions = {
   readonly only: readonly ContestantName[];
   /** Keeps the rounds of the last result, but for what is chosen by `only`. */
   readonly resumes: boolean;
+  /** Another checkout of the project, whose path is measured beside ours in each round. */
+  readonly beside: string | undefined;
   /** Messages of the largest database, with growth. */
   readonly growTo: number;
   readonly soakMinutes: number;
@@ -56,6 +58,7 @@ export function parseOptions(args: readonly string[]): BenchOptions | 'help' {
       seed: { type: 'string' },
       only: { type: 'string' },
       resume: { type: 'boolean', default: false },
+      beside: { type: 'string' },
       'grow-to': { type: 'string' },
       share: { type: 'string' },
       dir: { type: 'string' },
@@ -79,6 +82,8 @@ export function parseOptions(args: readonly string[]): BenchOptions | 'help' {
   if (paced !== undefined && !values.resume && maximum === undefined && !only.includes('running')) {
     throw new TypeError(`${paced} needs running beside it, or --maximum`);
   }
+  if (values.beside !== undefined && !only.includes('running') && maximum === undefined && !values.resume)
+    throw new TypeError('--beside needs running, or --maximum');
   return {
     measures,
     rounds: whole('rounds', values.rounds ?? (quick ? '1' : '5'), 100),
@@ -93,6 +98,7 @@ export function parseOptions(args: readonly string[]): BenchOptions | 'help' {
     seed: whole('seed', values.seed ?? String(1 + (Date.now() % 1_000_000)), 1_000_000),
     only,
     resumes: values.resume,
+    beside: values.beside,
     growTo: whole('grow-to', values['grow-to'] ?? (quick ? '100000' : '10000000'), 100_000_000),
     soakMinutes: whole('soak', values.soak ?? '60', 10_000),
     sharePercent: whole('share', values.share ?? '70', 100),
@@ -109,6 +115,7 @@ const COMMANDS_OF = {
   only: ['rounds'],
   resume: ['rounds'],
   backlog: ['rounds'],
+  beside: ['rounds'],
   'grow-to': ['growth'],
   share: ['soak'],
   dir: ['growth', 'soak'],

@@ -81,6 +81,7 @@ async function keepPart(
       rounds: [],
       growth: null,
       soak: null,
+      beside: null,
     }),
     ...part,
   };

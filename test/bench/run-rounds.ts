@@ -1,8 +1,9 @@
+import { commitOf, measureBeside } from './measure/beside.ts';
 import { describeMachine } from './measure/machine.ts';
 import { measureRound, type Round } from './measure/round.ts';
 import type { BenchOptions } from './options.ts';
 import { keepResult, lastResult } from './report/kept-result.ts';
-import type { BenchResult } from './report/result.ts';
+import { figureOf, type BenchResult } from './report/result.ts';
 import { withBench } from './session.ts';
 
 /** `npm run bench`: every chosen contestant in each round. Keeps what growth and soak have found. */
@@ -19,17 +20,28 @@ export async function runRounds(options: BenchOptions): Promise<BenchResult> {
       takenAt: new Date().toISOString(),
       machine: await describeMachine(bench.stack),
     };
+    const beside =
+      options.beside === undefined
+        ? undefined
+        : { commit: await commitOf(options.beside), rounds: [...(resumed?.beside?.rounds ?? [])] };
     const result: BenchResult = {
       takenAt,
       machine,
       options: resumed?.options ?? options,
       growth: last?.growth ?? null,
       soak: last?.soak ?? null,
+      beside: beside ?? resumed?.beside ?? null,
       rounds,
     };
     for (let number = 1; number <= wanted; number++) {
       const note = (name: string): void => step(`round ${number} of ${wanted}: ${name}`);
       rounds[number - 1] = await measureRound(bench, number, rounds[number - 1] ?? {}, note);
+      if (options.beside !== undefined && beside !== undefined) {
+        note(`the same in ${options.beside}`);
+        const maximum = options.maximum ?? figureOf(rounds[number - 1] ?? {}, 'running/sustainedPerSecond');
+        const found = await measureBeside(options.beside, options, number, maximum);
+        beside.rounds[number - 1] = { ...beside.rounds[number - 1], ...found };
+      }
       // What took so long is kept, whatever comes later.
       await keepResult(result);
     }

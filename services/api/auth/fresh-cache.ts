@@ -19,7 +19,9 @@ export function createFreshCache<Value extends {}>(
   entriesMax: number,
   ttlMs: number = FRESH_MS,
 ): FreshCache<Value> {
-  const values = new LRUCache<string, Value>({ max: entriesMax, ttl: ttlMs });
+  // Otherwise the library keeps the time of a look for a millisecond, with a timer: at low load each request would wake
+  // the process once more for nothing.
+  const values = new LRUCache<string, Value>({ max: entriesMax, ttl: ttlMs, ttlResolution: 0 });
   const loading = new Map<string, Promise<Value>>();
 
   async function load(key: string, ask: () => Promise<Value>): Promise<Value> {

@@ -1,3 +1,4 @@
+import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createJsonScan } from './json-scan.ts';
 
@@ -18,4 +19,19 @@ test.each([
   [String.raw`["\\\",[",1]`, 3],
 ])('%s has %i marks, in whatever pieces it comes', (text, marks) => {
   for (const pieceBytes of [1, 2, 3, 5, 100]) expect(marksOf(text, pieceBytes)).toBe(marks);
+});
+
+test('texts of any length and any number of escapes hide what is in them', () => {
+  const word = fc.constantFrom('a'.repeat(50), 'b', '"', '\\', ',', '[', '{', 'ü');
+  const values = fc.array(
+    fc
+      .tuple(fc.array(word, { maxLength: 40 }), fc.constantFrom(1, 1, 1, 200))
+      .map(([words, times]) => words.join('').repeat(times)),
+    { maxLength: 6 },
+  );
+  fc.assert(
+    fc.property(values, fc.constantFrom(1, 7, 300, 100_000), (texts, pieceBytes) => {
+      expect(marksOf(JSON.stringify(texts), pieceBytes)).toBe(1 + Math.max(1, texts.length));
+    }),
+  );
 });

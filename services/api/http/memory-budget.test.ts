@@ -26,3 +26,27 @@ test('what is released is free again, once', () => {
   other?.release();
   expect([budget.taken(), budget.reserve('a', 32) === undefined]).toEqual([0, false]);
 });
+
+test('who waits gets what another one gives back, and nobody waits for what never fits', async () => {
+  const budget = createMemoryBudget(64);
+  const held = budget.reserve('a', 30);
+  const waiting = budget.await('a', 20, new AbortController().signal);
+  const other = budget.await('b', 30, new AbortController().signal);
+  held?.release();
+  const reservation = await waiting;
+  expect(budget.taken()).toBe(20);
+  reservation?.release();
+  expect((await other)?.grow(2)).toBe(true);
+  expect(await budget.await('c', 33, new AbortController().signal)).toBeUndefined();
+});
+
+test('who has gone waits for nothing, and of one owner only some wait', async () => {
+  const budget = createMemoryBudget(64);
+  budget.reserve('a', 30);
+  const going = new AbortController();
+  const waiting = Array.from({ length: 32 }, () => budget.await('a', 20, going.signal));
+  expect(await budget.await('a', 20, going.signal)).toBeUndefined();
+  going.abort();
+  expect(new Set(await Promise.all(waiting))).toEqual(new Set([undefined]));
+  expect(await budget.await('a', 1, going.signal)).toBeUndefined();
+});

@@ -18,10 +18,13 @@ export type ReadBodyDeps = {
 /** How a body is reserved whose length nobody has told. */
 const STEP_BYTES = 64 * 1024;
 /**
- * Beyond it bodies are made something of one at a time, from the first look at the bytes until the answer: as text, as
- * values, as what is stored and as what is sent to the database the largest takes six times its length.
+ * Beyond it bodies wait for their turn, from the first look at the bytes until the answer: as text, as values, as what is
+ * stored and as what is sent to the database the largest takes six times its length, and all of these hold up whoever
+ * else is to be answered.
  */
-const LARGE_BYTES = 1024 * 1024;
+const LARGE_BYTES = 64 * 1024;
+/** Of bodies at once that have their turn. */
+const TURN_BYTES_MAX = 1024 * 1024;
 /** What a parsed value takes at least, and each of its copies on the way to the database. */
 const BYTES_PER_VALUE = 64;
 /** Clients come again when the bodies of now are through. */
@@ -37,7 +40,7 @@ export type ReadBody = { readonly value: unknown; readonly bytes: number };
  * or ends early, and those of `readJson`.
  */
 export function createReadBody({ memory, slow, onRefused }: ReadBodyDeps) {
-  const turns = createTurns();
+  const turns = createTurns(TURN_BYTES_MAX);
   return async (
     request: FastifyRequest,
     raw: IncomingMessage,
@@ -47,9 +50,9 @@ export function createReadBody({ memory, slow, onRefused }: ReadBodyDeps) {
     const length = request.headers['content-length'];
     const announced = length === undefined ? undefined : Number(length);
     if (announced !== undefined && announced > bytesMax) throw new AppError('payload_too_large');
-    const reservation = memory.reserve(ownerOf(request), announced ?? 0);
-    if (reservation === undefined) throw noRoom();
+    const reservation = await roomFor(ownerOf(request), announced ?? 0, ended);
     ended(reservation.release);
+    if (isOver()) throw truncated();
     begin();
     const scan = createJsonScan();
     const bytes = await gather(raw, {
@@ -63,11 +66,22 @@ export function createReadBody({ memory, slow, onRefused }: ReadBodyDeps) {
     });
     if (scan.marks() > 1_000 && !reservation.grow(scan.marks() * BYTES_PER_VALUE)) throw noRoom();
     if (bytes.length > LARGE_BYTES) {
-      ended(await turns.take());
+      ended(await turns.take(ownerOf(request), bytes.length));
       if (isOver()) throw truncated();
     }
     return { value: readJson(bytes), bytes: bytes.length };
   };
+
+  /** Nothing more is read of a body that waits: its client sends no faster than it is served. */
+  async function roomFor(owner: string, bytes: number, ended: RequestMoments['ended']): Promise<Reservation> {
+    const free = memory.reserve(owner, bytes);
+    if (free !== undefined) return free;
+    const gone = new AbortController();
+    ended(() => gone.abort());
+    const reservation = await memory.await(owner, bytes, gone.signal);
+    if (reservation === undefined) throw noRoom();
+    return reservation;
+  }
 
   function noRoom(): AppError {
     onRefused('memory');

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import type { ClaimedMessage } from '#core/store/deliveries.ts';
 import { createContents } from './contents.ts';
 
-const claimed = (content: unknown): ClaimedMessage =>
-  ({ id: 'm', purgeOn: '2026-01-05', content }) as unknown as ClaimedMessage;
+const claimed = (content: unknown, tenantId = 'a'): ClaimedMessage =>
+  ({ id: 'm', tenantId, purgeOn: '2026-01-05', content }) as unknown as ClaimedMessage;
 
 test('a content that came with its claim is there at once', async () => {
   const contents = createContents({
@@ -25,8 +25,8 @@ test('no more is fetched than there is room for, in the order of coming', async 
     patienceMs: 5_000,
   });
   const first = await contents.load(claimed({ storedBytes: 6 }));
-  const second = contents.load(claimed({ storedBytes: 8 }));
-  const third = contents.load(claimed({ storedBytes: 2 }));
+  const second = contents.load(claimed({ storedBytes: 8 }, 'b'));
+  const third = contents.load(claimed({ storedBytes: 2 }, 'c'));
   await new Promise(setImmediate);
   expect(fetched).toBe(1);
   if (first.kind === 'ready') first.release();
@@ -41,8 +41,8 @@ test('who waits too long goes away, and lets the others in', async () => {
   });
   await contents.load(claimed({ storedBytes: 6 }));
   const [large, small] = await Promise.all([
-    contents.load(claimed({ storedBytes: 8 })),
-    contents.load(claimed({ storedBytes: 4 })),
+    contents.load(claimed({ storedBytes: 8 }, 'b')),
+    contents.load(claimed({ storedBytes: 4 }, 'c')),
   ]);
   expect([large.kind, small.kind]).toEqual(['unavailable', 'ready']);
 });
@@ -61,4 +61,21 @@ test('what is gone, or cannot be asked for, gives its room back', async () => {
   const kinds: string[] = [];
   for (let i = 0; i < 3; i += 1) kinds.push((await contents.load(claimed({ storedBytes: 10 }))).kind);
   expect(kinds).toEqual(['gone', 'unavailable', 'ready']);
+});
+
+test('one tenant whose provider takes long has half of the room, or one content, and is passed by others', async () => {
+  const contents = createContents({
+    store: { loadContent: () => Promise.resolve({}) },
+    bytesMax: 10,
+    patienceMs: 5_000,
+  });
+  const slow = await Promise.all([1, 2].map(() => contents.load(claimed({ storedBytes: 2 }))));
+  let isIn = false;
+  const next = contents.load(claimed({ storedBytes: 2 })).then(() => (isIn = true));
+  const others = ['b', 'c'].map((tenant) => contents.load(claimed({ storedBytes: 3 }, tenant)));
+  for (const loaded of await Promise.all(others)) if (loaded.kind === 'ready') loaded.release();
+  expect(isIn).toBe(false);
+  if (slow[0]?.kind === 'ready') slow[0].release();
+  await next;
+  expect((await contents.load(claimed({ storedBytes: 6 }, 'd'))).kind).toBe('ready');
 });

@@ -21,26 +21,40 @@ export type ContentsOptions = {
   readonly patienceMs: number;
 };
 
-type Waiting = { readonly bytes: number; readonly enter: () => void };
+type Waiting = { readonly tenantId: string; readonly bytes: number; readonly enter: () => void };
 
-/** Fetches the contents that are too large to come with a claim, no more of them than there is room for. */
+/**
+ * Fetches the contents that are too large to come with a claim, no more of them than there is room for. One tenant has
+ * half of the room at most, or one content: a provider that takes long holds up no other tenant's.
+ */
 export function createContents({ store, bytesMax, patienceMs }: ContentsOptions): Contents {
   let free = bytesMax;
   const waiting = new Set<Waiting>();
+  const held = new Map<string, number>();
+
+  function hold(tenantId: string, bytes: number): void {
+    free -= bytes;
+    const own = (held.get(tenantId) ?? 0) + bytes;
+    if (own > 0) held.set(tenantId, own);
+    else held.delete(tenantId);
+  }
 
   function admit(): void {
-    // In the order of their coming: a large one is not passed over for ever.
+    // In the order of their coming: a large one is not passed over for ever, but for its own tenant's sake.
     for (const one of waiting) {
+      const own = held.get(one.tenantId) ?? 0;
+      if (own > 0 && own + one.bytes > bytesMax / 2) continue;
       if (one.bytes > free) return;
       waiting.delete(one);
-      free -= one.bytes;
+      hold(one.tenantId, one.bytes);
       one.enter();
     }
   }
 
-  function room(bytes: number): Promise<boolean> {
+  function room(tenantId: string, bytes: number): Promise<boolean> {
     return new Promise((resolve) => {
       const one: Waiting = {
+        tenantId,
         bytes,
         enter() {
           clearTimeout(timer);
@@ -62,9 +76,9 @@ export function createContents({ store, bytesMax, patienceMs }: ContentsOptions)
       const apart = contentApart(message.content);
       if (apart === undefined) return { kind: 'ready', content: message.content, release: () => {} };
       const bytes = Math.min(apart.storedBytes, bytesMax);
-      if (!(await room(bytes))) return { kind: 'unavailable' };
+      if (!(await room(message.tenantId, bytes))) return { kind: 'unavailable' };
       const release = (): void => {
-        free += bytes;
+        hold(message.tenantId, -bytes);
         admit();
       };
       try {

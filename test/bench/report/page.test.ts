@@ -22,6 +22,7 @@ test('the page names machine, versions, settings, method and every part that was
     '## What a message costs at parts of the load',
     '## Latency',
     '## Latency beside others',
+    '## Beside an earlier state',
     '## Fairness',
     '## Memory',
     '## Growth in messages',
@@ -45,6 +46,13 @@ test('every row of a table has as many cells as its head', () => {
   }
 });
 
+test('an earlier state stands beside the present one, by ratios within a round', () => {
+  const page = layoutPage(sampleResult());
+  expect(page).toMatch(/sustained per second +\| +1800 \| +3600 \| +2\.00 x \|/);
+  expect(page).toMatch(/µs a message, 25 % +\| +689 \| +344 \| +0\.500 x \|/);
+  expect(layoutPage({ ...sampleResult(), beside: null })).not.toContain('Beside an earlier');
+});
+
 test('a lost message and a refusal stand on the page', () => {
   const result = sampleResult(1);
   const [round = {}] = result.rounds;
@@ -59,6 +67,7 @@ test('what was not measured is left out, and its targets say so', () => {
     ...result,
     growth: null,
     soak: null,
+    beside: null,
     rounds: [{ floor: result.rounds[0]?.floor ?? { figures: {} } }],
   });
   expect(report).toContain('not measured');

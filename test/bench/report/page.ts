@@ -131,6 +131,8 @@ const METHOD = [
   '  the same total evenly: what the quiet ones wait for there as well is the machine, and not their neighbour.',
   '- **Snapshot**: a transaction that sees the data as they were before the drain stays open, so nothing can be vacuumed.',
   '- **Memory**: after a forced garbage collection, objects and buffers that are still held; resident is what the system counts.',
+  '- **An earlier state** is another checkout of the project with its own bench and servers, measured in the same rounds at the',
+  '  same rates (`--beside`).',
   '- **Soak**: a constant rate in parts of a minute, each until the last of its messages is at the provider. Memory is what a',
   '  process and its children hold for themselves, without files and without what they share; flat means that the last third of',
   '  the run holds at most a twentieth more than the second third, as the first is warm-up. Autovacuum is on, with its defaults.',

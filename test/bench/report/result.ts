@@ -1,3 +1,4 @@
+import type { Beside } from '../measure/beside.ts';
 import type { ContestantName } from '../contestants.ts';
 import { growthLedger, type Growth } from '../measure/growth.ts';
 import type { Ledger } from '../measure/ledger.ts';
@@ -17,6 +18,7 @@ export type BenchResult = {
   readonly rounds: readonly Round[];
   readonly growth: Growth | null;
   readonly soak: Soak | null;
+  readonly beside: Beside | null;
 };
 
 /** A contestant and one of its figures, such as `accept/ratePerSecond`. */

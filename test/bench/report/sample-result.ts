@@ -45,6 +45,10 @@ export function sampleResult(rounds = 3): BenchResult {
       })),
     },
     soak: sampleSoak(options),
+    beside: {
+      commit: 'abc1234',
+      rounds: Array.from({ length: rounds }, (_, i) => sampleRound(0.5 - i / 20)),
+    },
   };
 }
 

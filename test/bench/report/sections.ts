@@ -1,11 +1,12 @@
 import { CONTESTANTS, type ContestantName } from '../contestants.ts';
-import type { GrowthPoint } from '../measure/growth.ts';
 import { LOADS } from '../measure/running.ts';
 import type { Round } from '../measure/round.ts';
+import { besideLines } from './beside-lines.ts';
+import { growthLines } from './growth-lines.ts';
 import { figureAt, loadCostLines, loadLatencyLines } from './load-lines.ts';
 import { costOf, figureOf, spreadOver, type BenchResult, type FigurePath } from './result.ts';
 import { soakLines } from './soak-lines.ts';
-import { growthMedian, growthRatio, targetsOf } from './targets.ts';
+import { targetsOf } from './targets.ts';
 import { show, showSpread, table } from './text.ts';
 
 /** A heading and its lines. */
@@ -40,7 +41,7 @@ const DRAINING = [
 
 /** The figures of a run; what was not measured is left out. */
 export function sectionsOf(result: BenchResult): Section[] {
-  const { rounds, growth, soak } = result;
+  const { rounds, growth, soak, beside } = result;
   return [
     { title: 'Targets', lines: targetLines(result) },
     { title: 'What bounds the targets', lines: boundLines(rounds) },
@@ -50,6 +51,7 @@ export function sectionsOf(result: BenchResult): Section[] {
     { title: 'What a message costs at parts of the load', lines: loadCostLines(rounds) },
     { title: 'Latency', lines: latencyLines(rounds) },
     { title: 'Latency beside others', lines: loadLatencyLines(rounds) },
+    { title: 'Beside an earlier state', lines: beside === null ? [] : besideLines(rounds, beside) },
     { title: 'Fairness', lines: fairnessLines(rounds) },
     { title: 'Memory', lines: memoryLines(rounds) },
     ...(growth === null
@@ -221,28 +223,4 @@ function memoryLines(rounds: readonly Round[]): string[] {
       ['resident, idle api', of('apiResidentBytes', 1_048_576, 'MB')],
     ],
   );
-}
-
-function growthLines(points: readonly GrowthPoint[], by: 'messages' | 'tenants'): string[] {
-  const columns = [
-    ['accept', 'acceptP99Ms'],
-    ['202 to provider', 'deliverP99Ms'],
-    ['GET by id', 'getP99Ms'],
-    ['first page', 'listP99Ms'],
-    ['deep page', 'deepP99Ms'],
-  ] as const;
-  return [
-    'p99 in milliseconds.',
-    '',
-    ...table(
-      [by, ...columns.map(([words]) => words)],
-      [
-        ...points.map((point) => [
-          point[by].toLocaleString('en'),
-          ...columns.map(([, figure]) => show(growthMedian(point, figure))),
-        ]),
-        ['largest to smallest', ...columns.map(([, figure]) => showSpread(growthRatio(points, figure), 'x'))],
-      ],
-    ),
-  ];
 }

@@ -1,7 +1,8 @@
 import type { ContestantName } from '../contestants.ts';
 import type { GrowthPoint } from '../measure/growth.ts';
-import { median, spreadOf, type Spread } from '../measure/percentile.ts';
+import { spreadOf, type Spread } from '../measure/percentile.ts';
 import type { Round } from '../measure/round.ts';
+import { growthRatio } from './growth-figures.ts';
 import { figureAt } from './load-lines.ts';
 import { figureOf, ownUs, spreadOver, type Findings, type FigurePath } from './result.ts';
 import { soakFigures } from './soak-figures.ts';
@@ -101,6 +102,8 @@ function rateTargets(rounds: readonly Round[]): TargetRow[] {
   ]);
 }
 
+const PEERS = ['runningGraphile', 'runningBoss'] as const satisfies ContestantName[];
+
 function latencyTargets(rounds: readonly Round[]): TargetRow[] {
   const percentiles = [
     { words: 'p50', figure: 'deliverP50Ms', toBare: 1.5, ms: 8 },
@@ -109,7 +112,11 @@ function latencyTargets(rounds: readonly Round[]): TargetRow[] {
   return percentiles.flatMap(({ words, figure, toBare, ms }) => {
     const at = (round: Round, name: ContestantName): number => figureAt(round, name, LIGHT_LOAD, figure);
     const name = `accept to provider call, 25 % load, ${words}`;
-    const peer = (round: Round): number => Math.min(at(round, 'runningGraphile'), at(round, 'runningBoss'));
+    const peer = (round: Round): number => {
+      // One that does not keep up has no latency to be compared with.
+      const found = PEERS.map((one) => at(round, one)).filter((ms) => !Number.isNaN(ms));
+      return found.length === 0 ? Number.NaN : Math.min(...found);
+    };
     return targetsOver(rounds, [
       [name, { atMost: ms }, 'ms', (round) => at(round, 'running')],
       [
@@ -165,18 +172,6 @@ function soakTargets(soak: Findings['soak']): TargetRow[] {
       one(memory.length === 0 ? undefined : Math.max(...memory)),
     ),
   ];
-}
-
-/** The largest to the smallest of the same visit. */
-export function growthRatio(points: readonly GrowthPoint[], figure: string): Spread {
-  const [smallest, largest] = [points[0]?.visits ?? [], points.at(-1)?.visits ?? []];
-  return spreadOf(
-    largest.map((visit, i) => (visit[figure] ?? Number.NaN) / (smallest[i]?.[figure] ?? Number.NaN)),
-  );
-}
-
-export function growthMedian({ visits }: GrowthPoint, figure: string): number {
-  return median(visits.map((visit) => visit[figure] ?? Number.NaN));
 }
 
 function row(name: string, bound: Bound, unit: string, figure: Spread): TargetRow {

@@ -146,6 +146,12 @@ test('ordinary text passes the scrubber unchanged', () => {
   expect(scrub(plain)).toBe(plain);
 });
 
+test.each(Object.values(CREDENTIALS))('%s is no harmless word, in whatever company', (credential) => {
+  for (const text of [credential, `word/${credential}`, `${credential}-word`, `a\n${credential}\nb`]) {
+    expect(scrub(text)).not.toContain(CANARY);
+  }
+});
+
 test('a very long text is cut', () => {
   expect(scrub('x'.repeat(20_000)).length).toBeLessThan(8_300);
 });

@@ -1,0 +1,60 @@
+import { expect, test } from 'vitest';
+import { createTurns } from './turns.ts';
+
+function setup() {
+  const turns = createTurns(100);
+  const begun: string[] = [];
+  const ends = new Map<string, () => void>();
+  const take = (item: string, bytes: number): void => {
+    void turns.take(item.slice(0, 1), bytes).then((end) => {
+      begun.push(item);
+      ends.set(item, end);
+    });
+  };
+  const end = (item: string): void => ends.get(item)?.();
+  const settled = () => new Promise((resolve) => setTimeout(resolve, 5));
+  return { begun, take, end, settled };
+}
+
+test('one of each owner in turn, as many as there is room for', async () => {
+  const { begun, take, end, settled } = setup();
+  for (const item of ['a1', 'a2', 'a3', 'a4', 'b1']) take(item, 50);
+  await settled();
+  expect(begun).toEqual(['a1', 'a2']);
+  end('a1');
+  await settled();
+  expect(begun.slice(2)).toEqual(['a3']);
+  end('a2');
+  await settled();
+  expect(begun.slice(3)).toEqual(['b1']);
+});
+
+test('one that is larger than all the room has a turn alone, and smaller ones do not pass it', async () => {
+  const { begun, take, end, settled } = setup();
+  take('a1', 10);
+  take('b1', 500);
+  take('c1', 10);
+  await settled();
+  expect(begun).toEqual(['a1']);
+  end('a1');
+  await settled();
+  expect(begun).toEqual(['a1', 'b1']);
+  end('b1');
+  await settled();
+  expect(begun).toEqual(['a1', 'b1', 'c1']);
+});
+
+test('as long as one keeps the process busy the next one waits', async () => {
+  const { begun, take, end } = setup();
+  take('a1', 100);
+  take('a2', 100);
+  await Promise.resolve();
+  const busyUntil = performance.now() + 30;
+  while (performance.now() < busyUntil);
+  await new Promise(setImmediate);
+  end('a1');
+  await new Promise(setImmediate);
+  expect(begun).toEqual(['a1']);
+  await expect.poll(() => begun, { interval: 1 }).toEqual(['a1', 'a2']);
+  expect(performance.now()).toBeGreaterThan(busyUntil + 25);
+});

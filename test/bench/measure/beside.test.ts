@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest';
+import { parseOptions } from '../options.ts';
+import { besideArguments } from './beside.ts';
+
+test('another checkout measures the same, with the same options, at the same rates', () => {
+  const given = [
+    '--seconds',
+    '4',
+    '--tenants',
+    '20',
+    '--seed',
+    '7',
+    '--only',
+    'floor,accept,running',
+    '--idempotent',
+  ];
+  const ours = parseOptions([...given, '--beside', '../old']);
+  if (ours === 'help') throw new Error('the options are wrong');
+  const theirs = parseOptions(besideArguments(ours, 2, 1_799.6));
+  expect(theirs).toEqual({
+    ...ours,
+    rounds: 1,
+    seed: 9,
+    only: ['accept', 'running'],
+    maximum: 1_800,
+    beside: undefined,
+    printsJson: true,
+  });
+});

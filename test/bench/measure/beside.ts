@@ -1,0 +1,60 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { resolve } from 'node:path';
+import { text } from 'node:stream/consumers';
+import type { ContestantName } from '../contestants.ts';
+import type { BenchOptions } from '../options.ts';
+import { runProgram } from '../../../deploy/servers/run-program.ts';
+import type { Round } from './round.ts';
+
+/** What another checkout of the project was found to do, round by round beside ours. */
+export type Beside = { readonly commit: string; readonly rounds: Round[] };
+
+/** Of the path that the two are compared by. */
+const COMPARED: readonly ContestantName[] = ['accept', 'running', 'drain'];
+
+/** Those of the chosen contestants that another checkout is measured by. */
+function comparedOf({ only }: BenchOptions): ContestantName[] {
+  return COMPARED.filter((name) => only.includes(name));
+}
+
+/** Of the bench of another checkout, so that it measures the same in one round. */
+export function besideArguments(options: BenchOptions, number: number, maximum: number): string[] {
+  const { measureMs, warmMs, connections, tenants, backlog, keyring, seed, isIdempotent } = options;
+  const values = {
+    only: comparedOf(options).join(','),
+    rounds: 1,
+    seconds: measureMs / 1_000,
+    warm: warmMs / 1_000,
+    maximum: Math.max(1, Math.round(maximum)),
+    connections,
+    tenants,
+    backlog,
+    keyring,
+    seed: seed + number,
+  };
+  const given = Object.entries(values).flatMap(([name, value]) => [`--${name}`, String(value)]);
+  return [...given, '--json', ...(isIdempotent ? ['--idempotent'] : [])];
+}
+
+/**
+ * One round of the bench of the checkout in `folder`, with servers of its own, at the same rates as ours.
+ * @throws when it fails, as it does where a message was lost or sent twice.
+ */
+export async function measureBeside(
+  folder: string,
+  options: BenchOptions,
+  number: number,
+  maximum: number,
+): Promise<Round> {
+  const args = ['deploy/run.mjs', 'test/bench/main.ts', ...besideArguments(options, number, maximum)];
+  const child = spawn(process.execPath, args, { cwd: resolve(folder), stdio: ['ignore', 'pipe', 'inherit'] });
+  const [output, [code]] = await Promise.all([text(child.stdout), once(child, 'close')]);
+  if (code !== 0) throw new Error(`the bench in ${folder} ended with ${String(code)}`);
+  const { rounds } = JSON.parse(output) as { rounds: readonly [Round] };
+  return rounds[0];
+}
+
+export async function commitOf(folder: string): Promise<string> {
+  return await runProgram('git', ['rev-parse', '--short', 'HEAD'], { cwd: resolve(folder) });
+}

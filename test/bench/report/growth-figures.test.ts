@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest';
+import type { GrowthPoint } from '../measure/growth.ts';
+import { growthMedian, growthRatio } from './growth-figures.ts';
+import { growthLines } from './growth-lines.ts';
+
+// What is not a number is null once it has been in a file.
+const point = (...p99s: (number | null)[]): GrowthPoint => ({
+  database: 'bench',
+  messages: 1_000,
+  tenants: 10,
+  isFilled: true,
+  visits: p99s.map((listP99Ms) => ({
+    listP99Ms: listP99Ms as number,
+    readsShed: listP99Ms === null ? 9 : 0,
+  })),
+});
+
+test('a visit without a 99th percentile is left out, and most of them leave none', () => {
+  expect(growthMedian(point(10, 30, 20), 'listP99Ms')).toBe(20);
+  expect(growthMedian(point(10, null, 30), 'listP99Ms')).toBe(20);
+  expect(growthMedian(point(10, null, null), 'listP99Ms')).toBeNaN();
+  expect(growthRatio([point(10, 10, 10), point(20, null, 30)], 'listP99Ms').median).toBe(2.5);
+  expect(growthRatio([point(10, null, 10), point(20, 20, null)], 'listP99Ms').median).toBeNaN();
+});
+
+test('reads that were refused stand above the table', () => {
+  expect(growthLines([point(10, null, 10)], 'messages')[0]).toContain('Reads answered with 503: 9;');
+  expect(growthLines([point(10, 10, 10)], 'messages')[0]).toBe('p99 in milliseconds.');
+});

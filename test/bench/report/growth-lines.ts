@@ -1,0 +1,28 @@
+import type { GrowthPoint } from '../measure/growth.ts';
+import { growthMedian, growthRatio } from './growth-figures.ts';
+import { show, showSpread, table } from './text.ts';
+
+export function growthLines(points: readonly GrowthPoint[], by: 'messages' | 'tenants'): string[] {
+  const columns = [
+    ['accept', 'acceptP99Ms'],
+    ['202 to provider', 'deliverP99Ms'],
+    ['GET by id', 'getP99Ms'],
+    ['first page', 'listP99Ms'],
+    ['deep page', 'deepP99Ms'],
+  ] as const;
+  const shed = points.flatMap(({ visits }) => visits).reduce((sum, { readsShed = 0 }) => sum + readsShed, 0);
+  return [
+    `p99 in milliseconds.${shed === 0 ? '' : ` Reads answered with 503: ${shed}; a dash where they were more than one in a hundred.`}`,
+    '',
+    ...table(
+      [by, ...columns.map(([words]) => words)],
+      [
+        ...points.map((point) => [
+          point[by].toLocaleString('en'),
+          ...columns.map(([, figure]) => show(growthMedian(point, figure))),
+        ]),
+        ['largest to smallest', ...columns.map(([, figure]) => showSpread(growthRatio(points, figure), 'x'))],
+      ],
+    ),
+  ];
+}

@@ -1,0 +1,67 @@
+import { Pool } from 'undici';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startDosTarget, type DosTarget } from './dos-target.ts';
+import { startFlood } from './flood.ts';
+
+const MIB = 1024 * 1024;
+const SMALL = JSON.stringify({ channel: 'sms', to: '+15550000001', body: 'Hello' });
+const MAIL = { channel: 'email', to: 'a@b.example', from: 'a@b.example', subject: 's' };
+
+let target: DosTarget;
+beforeAll(async () => {
+  target = await startDosTarget({ EVENT_LOOP_DELAY_MAX_MS: '0' });
+});
+afterAll(() => target?.[Symbol.asyncDispose]());
+
+/** How long each of a neighbour's sends takes, one after the other. */
+async function paceOf(key: string, calls: number): Promise<number[]> {
+  const client = new Pool(target.api.origin, { connections: 1 });
+  await using stack = new AsyncDisposableStack();
+  stack.defer(() => client.destroy());
+  const tookMs: number[] = [];
+  for (let i = 0; i < calls; i += 1) {
+    const started = performance.now();
+    const { statusCode, body } = await client.request({
+      method: 'POST',
+      path: '/v1/messages',
+      headers: { 'content-type': 'application/json', 'x-service-key': key },
+      body: SMALL,
+    });
+    await body.dump();
+    expect(statusCode).toBe(202);
+    tookMs.push(performance.now() - started);
+  }
+  return tookMs.toSorted((a, b) => a - b);
+}
+
+const WORDS = 'The quick brown fox jumps over the lazy dog. ';
+const LARGE = JSON.stringify({ ...MAIL, bodyHtml: WORDS.repeat(MIB / WORDS.length).slice(0, -1_000) });
+const LIMITS = { sendRequestsPerMinute: 60_000, messagesPerDay: 1_000_000, backlogMax: 1_000_000 };
+const CONNECTIONS = 40;
+
+test(
+  'forty connections with bodies of 1 MiB take no more of a neighbour than forty with small ones',
+  { retry: 2, timeout: 120_000 },
+  async () => {
+    const [loud, quiet] = [await target.key(LIMITS), await target.key(LIMITS)];
+    const p99Beside = async (body: string): Promise<number> => {
+      await using flood = await startFlood({
+        origin: target.api.origin,
+        key: loud,
+        connections: CONNECTIONS,
+        body,
+      });
+      await paceOf(quiet, 20);
+      const sorted = await paceOf(quiet, 200);
+      // All but a few are taken, and nothing fails.
+      expect(Object.keys(flood.counts()).filter((status) => status !== '202' && status !== '503')).toEqual(
+        [],
+      );
+      expect(flood.counts()[202]).toBeGreaterThan(0);
+      return sorted[198] ?? 0;
+    };
+    const besideSmall = await p99Beside(SMALL);
+    const besideLarge = await p99Beside(LARGE);
+    expect(besideLarge).toBeLessThan(2 * Math.max(besideSmall, 25));
+  },
+);
