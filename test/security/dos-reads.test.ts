@@ -42,10 +42,10 @@ async function holdLists<T>(during: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Connections of the api that wait for a lock. */
+/** Connections of this api that wait for a lock; other tests have theirs on the same server. */
 async function stuck(): Promise<number> {
   const [row] = await target.admin`select count(*)::integer as n from pg_stat_activity
-    where application_name like 'despatch-api%' and wait_event_type = 'Lock'`;
+    where datname = current_database() and application_name like 'despatch-api%' and wait_event_type = 'Lock'`;
   return row?.['n'] as number;
 }
 
@@ -133,19 +133,22 @@ test('a search for what 66,000 messages do not hold leaves a neighbour its pace'
 /** Copies one message of the newest tenant but one as often, one a millisecond into the past. */
 async function multiply(admin: Sql, times: number): Promise<void> {
   const [first] = await admin<
-    { id: string }[]
-  >`select id from messages order by enqueued_at desc offset 1 limit 1`;
-  for (const table of ['messages', 'message_states']) {
+    { seq: number }[]
+  >`select seq from messages order by enqueued_at desc offset 1 limit 1`;
+  for (const table of ['messages', 'live_messages']) {
     const columns = await admin<{ name: string }[]>`
       select attname as name from pg_attribute where attrelid = ${`despatch.${table}`}::regclass and attnum > 0
         and not attisdropped and attidentity = '' and attgenerated = ''`;
     const names = columns.map(({ name }) => name);
     const value = (name: string): string => {
       if (name === 'id') return "('00000000-0000-4000-8000-' || lpad(to_hex(n), 12, '0'))::uuid";
+      // Far below all that is reserved.
+      if (name === 'seq') return 'n - 1000000';
+      if (name === 'due_at') return "'infinity'";
       return name === 'enqueued_at' ? "enqueued_at - n * interval '1 millisecond'" : name;
     };
     await admin.unsafe(`insert into ${table} (${names.join(', ')}) select ${names.map(value).join(', ')}
-      from ${table}, generate_series(1, ${times}) n where id = '${first?.id}'`);
+      from ${table}, generate_series(1, ${times}) n where seq = ${first?.seq}`);
   }
-  await admin`analyze messages, message_states`;
+  await admin`analyze messages, live_messages`;
 }
