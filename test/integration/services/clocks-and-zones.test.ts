@@ -116,7 +116,7 @@ describe('a clock that ran ahead and came back', () => {
   /** Fills the window of a subject with calls of `age` seconds before an instant `ahead` seconds from now. */
   async function fillWindow(subject: string, calls: number, ahead: number, age: number): Promise<void> {
     await b.admin`
-      with at as (select extract(epoch from clock_timestamp())::bigint + ${ahead} as second)
+      with at as (select floor(extract(epoch from clock_timestamp()))::bigint + ${ahead} as second)
       insert into rate_windows (subject, second, counts, total)
       select ${subject}, second,
         array(select case when slot = (second - ${age}) % 61 then ${calls}::int else 0 end
