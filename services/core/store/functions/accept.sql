@@ -14,7 +14,7 @@ language plpgsql security definer set search_path = despatch, pg_temp set plan_c
 #variable_conflict use_column
 declare
   now_at timestamptz := clock_timestamp();
-  now_second bigint := extract(epoch from now_at);
+  now_second bigint := floor(extract(epoch from now_at));
   today date := (now_at at time zone 'UTC')::date;
   tomorrow timestamptz := (today + 1)::timestamp at time zone 'UTC';
   -- Requests that are not to be admitted: they are settled, or wait for the first one with their key.

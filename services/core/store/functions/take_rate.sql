@@ -9,7 +9,7 @@ begin
   insert into rate_windows (subject) values (for_subject) on conflict do nothing;
   select * into w from rate_windows where subject = for_subject for update;
   stored_second := w.second;
-  w := rate_advance(w, extract(epoch from clock_timestamp())::bigint);
+  w := rate_advance(w, floor(extract(epoch from clock_timestamp()))::bigint);
   if w.total >= allowed then
     if w.second < stored_second then
       update rate_windows r set second = w.second, counts = w.counts where r.subject = for_subject;
