@@ -20,8 +20,8 @@ export const MUTANTS: readonly FaultMutant[] = [
     patches: [
       {
         file: 'services/api/messages/accept-batcher.ts',
-        find: 'const settled = await batch.add(row);',
-        replace: `void batch.add(row).catch(() => {});
+        find: 'const settled = await batch.add({ row, bytes });',
+        replace: `void batch.add({ row, bytes }).catch(() => {});
         const settled: Settled = {
           verdict: { verdict: 'accepted', response: null, retryAfter: null, remaining: 1 },
         };`,

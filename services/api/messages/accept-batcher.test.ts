@@ -65,6 +65,14 @@ test('no batch is larger than its bound', async () => {
   expect(batches.map((batch) => batch.length)).toEqual([2, 1]);
 });
 
+test('no batch has more bytes than its bound, and small requests do not wait for large ones', async () => {
+  const { batcher, batches } = setup({ bytesMax: 1_000 });
+  const large = ['a', 'b', 'c'].map((id) => batcher.accept({ ...row(id), tenant_id: 'large' }, 600));
+  const small = ['d', 'e'].map((id) => batcher.accept({ ...row(id), tenant_id: 'small' }, 100));
+  await Promise.all([...large, ...small]);
+  expect(batches).toEqual([['a', 'd', 'e'], ['b'], ['c']]);
+});
+
 test.each(['22P05', '23514', '54000', 'XX000'])('a row refused with %s fails alone', async (code) => {
   const refusal = Object.assign(new Error('no'), { name: 'PostgresError', code });
   const { batcher } = setup({

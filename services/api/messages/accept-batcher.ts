@@ -22,11 +22,14 @@ export type AcceptBatcherOptions = {
   /** Told when the places of rows are of no use, and so all that were reserved with them. */
   readonly onPlaceRefused: () => void;
   readonly rowsMax?: number;
+  /** Bytes of one batch: all that is in it waits for all of it to be parsed and stored. Default 256 KiB. */
+  readonly bytesMax?: number;
   readonly flushesMax?: number;
   readonly queuedMax?: number;
   readonly queuedBytesMax?: number;
 };
 
+type Request = { readonly row: AcceptRow; readonly bytes: number };
 /** Requests inside, waiting or in a batch. */
 type Share = { rows: number; bytes: number };
 type Settled = { readonly verdict: Verdict } | { readonly error: unknown };
@@ -40,7 +43,13 @@ const PATIENCE_MS = 50;
 /** Gathers the requests of all connections into few commits, and wakes the workers after each. */
 export function createAcceptBatcher(options: AcceptBatcherOptions): AcceptBatcher {
   const { acceptMessages, wakes, onPlaceRefused } = options;
-  const { rowsMax = 128, flushesMax = 2, queuedMax = 2_000, queuedBytesMax = 64 * 1024 * 1024 } = options;
+  const {
+    rowsMax = 128,
+    bytesMax = 256 * 1024,
+    flushesMax = 2,
+    queuedMax = 2_000,
+    queuedBytesMax = 64 * 1024 * 1024,
+  } = options;
   const all: Share = { rows: 0, bytes: 0 };
   const shares = new Map<string, Share>();
 
@@ -80,14 +89,17 @@ export function createAcceptBatcher(options: AcceptBatcherOptions): AcceptBatche
     }
   }
 
-  const batch = createMicroBatch<AcceptRow, Settled>({
+  const batch = createMicroBatch<Request, Settled>({
     itemsMax: rowsMax,
+    weightMax: bytesMax,
+    weightOf: ({ bytes }) => bytes,
     flushesMax,
     patienceMs: PATIENCE_MS,
     queuedMax,
     // A tenant that floods waits for itself: the others' promises are in the next commit.
-    ownerOf: (row) => row.tenant_id,
-    async flush(rows) {
+    ownerOf: ({ row }) => row.tenant_id,
+    async flush(requests) {
+      const rows = requests.map(({ row }) => row);
       const settled = await settle(rows);
       wake(rows, settled);
       return settled;
@@ -109,7 +121,7 @@ export function createAcceptBatcher(options: AcceptBatcherOptions): AcceptBatche
     async accept(row, bytes) {
       const own = enter(row.tenant_id, bytes);
       try {
-        const settled = await batch.add(row);
+        const settled = await batch.add({ row, bytes });
         if ('error' in settled) throw settled.error;
         return settled.verdict;
       } finally {

@@ -2,6 +2,8 @@
 export type Fifo<Item> = {
   push(item: Item): void;
   shift(): Item | undefined;
+  /** What `shift` would give. */
+  readonly first: Item | undefined;
   readonly size: number;
 };
 
@@ -28,6 +30,9 @@ export function createFifo<Item>(): Fifo<Item> {
         head = 0;
       }
       return item;
+    },
+    get first() {
+      return items[head];
     },
     get size() {
       return items.length - head;

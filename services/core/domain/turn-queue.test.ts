@@ -38,6 +38,25 @@ describe('turn queue', () => {
     expect(queue.take(2)).toEqual(['a1', 'c1']);
   });
 
+  test('an owner is passed over by what comes next of it, and others go before', () => {
+    const queue = createTurnQueue<number>();
+    for (const [owner, size] of [
+      ['a', 1],
+      ['a', 9],
+      ['b', 1],
+      ['b', 2],
+    ] as const)
+      queue.push(owner, size);
+    let room = 5;
+    const fits = (_owner: string, size: number): boolean => {
+      if (size > room) return false;
+      room -= size;
+      return true;
+    };
+    expect(queue.take(10, fits)).toEqual([1, 1, 2]);
+    expect(queue.take(10)).toEqual([9]);
+  });
+
   test('everything leaves once, in the order of its owner', () => {
     assert(
       property(array(tuple(nat(5), nat(4))), (steps) => {

@@ -8,9 +8,9 @@ export type TurnQueue<Item> = {
   push(owner: string, item: Item): void;
   /**
    * At most `most` items. Who came after the last turn's end is before those who were served in it.
-   * @param mayTake Says who is passed over for now and keeps its place. Default: nobody is.
+   * @param mayTake Says who is passed over for now and keeps its place, by its next item. Default: nobody is.
    */
-  take(most: number, mayTake?: (owner: string) => boolean): Item[];
+  take(most: number, mayTake?: (owner: string, next: Item) => boolean): Item[];
   readonly size: number;
 };
 
@@ -34,7 +34,7 @@ export function createTurnQueue<Item>(): TurnQueue<Item> {
       // A map is walked in the order of insertion, and meets again what is put back at its end.
       for (const [owner, line] of lines) {
         if (taken.length >= most) break;
-        if (!mayTake(owner)) continue;
+        if (!mayTake(owner, line.first as Item)) continue;
         taken.push(line.shift() as Item);
         lines.delete(owner);
         if (line.size > 0) lines.set(owner, line);

@@ -1,9 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { createMicroBatch, QueueFullError } from './micro-batch.ts';
+import { createMicroBatch, QueueFullError, type MicroBatchOptions } from './micro-batch.ts';
 
-function setup(
-  overrides: { itemsMax?: number; flushesMax?: number; queuedMax?: number; patienceMs?: number } = {},
-) {
+function setup(overrides: Partial<Omit<MicroBatchOptions<number, number>, 'flush'>> = {}) {
   const flushes: { items: readonly number[]; done: PromiseWithResolvers<readonly number[]> }[] = [];
   const batch = createMicroBatch<number, number>({
     itemsMax: 10,
@@ -64,6 +62,18 @@ describe('micro-batch', () => {
     expect(flushes.map((flush) => flush.items)).toEqual([[1, 2], [3]]);
     for (const flush of flushes) flush.done.resolve(flush.items);
     expect(await Promise.all(all)).toEqual([1, 2, 3]);
+  });
+
+  test('no batch weighs more than its bound, one item alone excepted, and a light one need not wait for a heavy one', async () => {
+    const { batch, flushes } = setup({ weightMax: 10, weightOf: (item) => item, ownerOf: String });
+    const results = [9, 4, 30, 1, 6].map((item) => batch.add(item));
+    for (const expected of [[9, 1], [4, 6], [30]]) {
+      await expect.poll(() => flushes.length).toBeGreaterThan(0);
+      const { items, done } = flushes.shift() ?? { items: [], done: Promise.withResolvers() };
+      expect(items).toEqual(expected);
+      done.resolve(items);
+    }
+    expect(await Promise.all(results)).toEqual([9, 4, 30, 1, 6]);
   });
 
   test('a full queue refuses at once', async () => {

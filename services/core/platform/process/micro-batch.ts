@@ -32,6 +32,10 @@ export type MicroBatchOptions<Item, Result> = {
   readonly patienceMs?: number;
   /** Whose an item is: batches take from all owners in turn. Default: all belong to one, and go as they came. */
   readonly ownerOf?: (item: Item) => string;
+  /** What an item weighs, for example its bytes, where batches are bounded by that as well. Default: nothing. */
+  readonly weightOf?: (item: Item) => number;
+  /** All items of a batch together; an item that alone weighs more makes a batch of its own. Default: no bound. */
+  readonly weightMax?: number;
 };
 
 type Waiting<Item, Result> = {
@@ -55,6 +59,7 @@ export function createMicroBatch<Item, Result>(
   /** Runs while the flush under way is waited for. */
   let overtaking: NodeJS.Timeout | undefined;
   const { lingerMs = 0, patienceMs = 0, ownerOf = () => '' } = options;
+  const { weightOf = () => 0, weightMax = Number.POSITIVE_INFINITY } = options;
 
   function schedule(): void {
     if (scheduled || flushing >= options.flushesMax || waiting.size === 0) return;
@@ -70,8 +75,21 @@ export function createMicroBatch<Item, Result>(
     else setImmediate(flush);
   }
 
+  /** Lighter items of other owners do not wait for one that has no room left. */
+  function takeBatch(): Waiting<Item, Result>[] {
+    let weight = 0;
+    let isEmpty = true;
+    return waiting.take(options.itemsMax, (_owner, { item }) => {
+      const own = weightOf(item);
+      if (!isEmpty && weight + own > weightMax) return false;
+      isEmpty = false;
+      weight += own;
+      return true;
+    });
+  }
+
   async function flushOne(): Promise<void> {
-    const batch = waiting.take(options.itemsMax);
+    const batch = takeBatch();
     if (batch.length === 0) return;
     flushing++;
     begunAt = performance.now();
