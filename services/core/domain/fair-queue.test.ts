@@ -51,7 +51,7 @@ describe('fair queue', () => {
     ]);
     const turn = queue.take(40);
     expect(turn.items).toEqual([1, 2]);
-    expect(turn.due).toEqual([{ tenantId: 'a', places: 38, ahead: true }]);
+    expect(turn.due).toEqual([{ tenantId: 'a', places: 38 }]);
   });
 
   test('a crowded memory still has room for whoever has little', () => {
@@ -87,10 +87,10 @@ describe('fair queue', () => {
     const queue = createFairQueue<number>(2, 100_000, PLACES);
     queue.markDue('a');
     queue.take(10);
-    queue.markDue('a', true);
+    queue.markDue('a');
     queue.looked('a', false);
     queue.release('a', 10);
-    expect(queue.take(10).due).toEqual([{ tenantId: 'a', places: 10, ahead: true }]);
+    expect(queue.take(10).due).toEqual([{ tenantId: 'a', places: 10 }]);
   });
 
   test('many tenants with due work share the places', () => {

@@ -10,8 +10,8 @@ import { createFifo, type Fifo } from './fifo.ts';
 export type FairQueue<Item> = {
   /** Takes an item in, unless the tenant's queue is full: then the tenant is marked and false is returned. */
   offer(tenantId: string, priority: number, item: Item): boolean;
-  /** Notes that messages of this tenant wait in the database. `ahead`: some of them are not due yet by the clock. */
-  markDue(tenantId: string, ahead?: boolean): void;
+  /** Notes that messages of this tenant wait in the database. */
+  markDue(tenantId: string): void;
   /** Ends the look that a turn asked for; until then there is no second one. Without `more` the mark goes too. */
   looked(tenantId: string, more: boolean): void;
   /** Picks up to `slots` items, or places for items from the database, and counts them as in flight. */
@@ -37,7 +37,7 @@ export type TenantPolicy = {
 export type Turn<Item> = {
   readonly items: readonly Item[];
   /** Places for messages that are to be found in the database. */
-  readonly due: readonly { readonly tenantId: string; readonly places: number; readonly ahead: boolean }[];
+  readonly due: readonly { readonly tenantId: string; readonly places: number }[];
 };
 
 type Tenant<Item> = {
@@ -47,7 +47,6 @@ type Tenant<Item> = {
   inFlight: number;
   deficit: number;
   due: boolean;
-  ahead: boolean;
   looking: boolean;
   /** Marked again while a look was under way: that look may have missed what the mark was for. */
   remarked: boolean;
@@ -88,7 +87,6 @@ export function createFairQueue<Item>(
         inFlight: 0,
         deficit: 0,
         due: false,
-        ahead: false,
         looking: false,
         remarked: false,
         policy: DEFAULT_POLICY,
@@ -114,9 +112,8 @@ export function createFairQueue<Item>(
     ring.push(t);
   }
 
-  function mark(t: Tenant<Item>, ahead: boolean): void {
+  function mark(t: Tenant<Item>): void {
     t.due = true;
-    t.ahead ||= ahead;
     t.remarked = t.looking;
     list(t);
   }
@@ -138,7 +135,7 @@ export function createFairQueue<Item>(
     offer(tenantId, priority, item) {
       const t = tenant(tenantId);
       if (t.queued >= (totals.queued < queuedMax ? queuedPerTenantMax : QUEUED_CROWDED_MAX)) {
-        mark(t, true);
+        mark(t);
         return false;
       }
       t.lanes[Math.min(Math.max(priority, 0), PRIORITIES - 1)]?.push(item);
@@ -147,15 +144,14 @@ export function createFairQueue<Item>(
       list(t);
       return true;
     },
-    markDue(tenantId, ahead = false) {
-      mark(tenant(tenantId), ahead);
+    markDue(tenantId) {
+      mark(tenant(tenantId));
     },
     looked(tenantId, more) {
       const t = tenants.get(tenantId);
       if (t === undefined) return;
       t.looking = false;
       t.due = more || t.remarked;
-      t.ahead &&= t.due;
       t.remarked = false;
       unlist(t);
       list(t);
@@ -163,7 +159,7 @@ export function createFairQueue<Item>(
     },
     take(slots) {
       const items: Item[] = [];
-      const due = new Map<string, { tenantId: string; places: number; ahead: boolean }>();
+      const due = new Map<string, { tenantId: string; places: number }>();
       /** Those who have no room now. What others take makes none, so that each is met once. */
       const passed: Tenant<Item>[] = [];
       let free = slots;
@@ -186,7 +182,7 @@ export function createFairQueue<Item>(
         // What the memory does not hold the database may.
         if (taken < grant && t.due && !t.looking) {
           places = grant;
-          const look = due.get(t.id) ?? { tenantId: t.id, places: 0, ahead: t.ahead };
+          const look = due.get(t.id) ?? { tenantId: t.id, places: 0 };
           look.places += grant - taken;
           due.set(t.id, look);
         }

@@ -52,7 +52,7 @@ export function createClaims(deps: ClaimsDeps): Claims {
   function loseClaim(tenantId: string, places: number): void {
     lostClaims.add(tenantId);
     queue.release(tenantId, places);
-    queue.markDue(tenantId, true);
+    queue.markDue(tenantId);
   }
 
   /** @returns how many of the places are left. */

@@ -56,8 +56,8 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const gate = createClaimGate(Math.min(CLAIM_MAX, Math.floor(deps.inFlightMax / 4)), pump);
   const lanes = createLanes({
     closedUntil: gates.closedUntil,
-    onOpen(tenantId, ahead) {
-      queue.markDue(tenantId, ahead);
+    onOpen(tenantId) {
+      queue.markDue(tenantId);
       pumpSoon();
     },
     now: Date.now,

@@ -29,7 +29,7 @@ export type LanesOptions = {
   /** When lanes of this account may be looked at, in ms since the epoch; in the past: now. */
   readonly closedUntil: (accountId: string) => number;
   /** Told of a tenant whose lane may be looked at: as it is marked, or as its account opens. */
-  readonly onOpen: (tenantId: string, ahead: boolean) => void;
+  readonly onOpen: (tenantId: string) => void;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
 };
@@ -60,7 +60,7 @@ export function createLanes({ closedUntil, onOpen, now }: LanesOptions): Lanes {
     timerAt = Number.POSITIVE_INFINITY;
     for (const lanes of due.values()) {
       for (const lane of lanes.values()) {
-        if (isOpen(lane)) onOpen(lane.tenantId, lane.ahead);
+        if (isOpen(lane)) onOpen(lane.tenantId);
         else wait(lane);
       }
     }
@@ -77,7 +77,7 @@ export function createLanes({ closedUntil, onOpen, now }: LanesOptions): Lanes {
         swept: swept || known?.swept === true,
       };
       due.set(tenantId, lanes.set(accountId, lane));
-      if (isOpen(lane)) onOpen(tenantId, lane.ahead);
+      if (isOpen(lane)) onOpen(tenantId);
       else wait(lane);
     },
     take(tenantId) {
