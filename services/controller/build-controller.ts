@@ -18,7 +18,7 @@ import { createReflector, type Reflector } from './runtime/reflector.ts';
 import { createTenantReconciler } from './tenant/reconcile-tenant.ts';
 import { TENANT_FINALIZER } from './tenant/tenant-deps.ts';
 import { trackConvergence } from './tenant/track-convergence.ts';
-import { isWorthALook } from './worth-a-look.ts';
+import { shouldReconcile } from './should-reconcile.ts';
 
 export type ControllerDeps = {
   readonly kube: KubeClient;
@@ -143,13 +143,13 @@ export function buildController(deps: ControllerDeps): Controller {
       planLoop.enqueue(change.object.spec.planRef.name);
       return;
     }
-    if (!isWorthALook(change.before, change.object)) return;
+    if (!shouldReconcile(change.before, change.object)) return;
     tenantLoop.enqueue(change.key);
     const [was, is] = [change.before.spec.planRef.name, change.object.spec.planRef.name];
     if (was !== is) for (const name of [was, is]) planLoop.enqueue(name);
   });
   plans.subscribe((change) => {
-    if (change.type === 'updated' && !isWorthALook(change.before, change.object)) return;
+    if (change.type === 'updated' && !shouldReconcile(change.before, change.object)) return;
     planLoop.enqueue(change.key);
     // Whoever keeps a plan changes nothing about its limits.
     if (change.type === 'updated' && change.before.metadata.generation === change.object.metadata.generation)

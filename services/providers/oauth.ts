@@ -5,13 +5,13 @@ import {
   account,
   doubted,
   isSuccess,
-  judge,
+  classify,
   parseJson,
   refused,
   unverified,
   type CodeTable,
-  type Said,
-} from './ruling.ts';
+  type VendorError,
+} from './classify-error.ts';
 import { unreached } from './unreached.ts';
 
 const MEMO = 'access-token';
@@ -81,17 +81,17 @@ export function withoutToken({ result }: TokenRefused, hidden: readonly string[]
     const code = result.kind === 'response' ? 'unreadable_response' : result.code;
     return { kind: 'rejected_transient', failure: unreached(code) };
   }
-  const { ruling, said } = judge(result, TOKEN_CODES, read);
-  return refused(result, { ruling: { ...ruling, retry: true }, said }, hidden, now);
+  const { meaning, vendorError } = classify(result, TOKEN_CODES, read);
+  return refused(result, { meaning: { ...meaning, retry: true }, vendorError }, hidden, now);
 }
 
 /** What a credential check may conclude from it. */
 export function tokenVerdict({ result }: TokenRefused, hidden: readonly string[]): Verification {
   if (result.kind !== 'response' || isSuccess(result)) return unverified(result);
-  return doubted(result, judge(result, TOKEN_CODES, read), hidden);
+  return doubted(result, classify(result, TOKEN_CODES, read), hidden);
 }
 
-function read(body: unknown): Said {
-  const said = ErrorBody.safeParse(body).data;
-  return { providerCode: said?.error, providerMessage: said?.error_description };
+function read(body: unknown): VendorError {
+  const vendorError = ErrorBody.safeParse(body).data;
+  return { providerCode: vendorError?.error, providerMessage: vendorError?.error_description };
 }

@@ -1,5 +1,5 @@
 // Every question of the fault suite to the tables of messages stands here: another layout changes this file alone.
-import { PLANS, type Limits } from '#core/domain/plan.ts';
+import { BUILT_IN_PLANS, type Limits } from '#core/domain/plan.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 
 /** What the database says of one message in the end. */
@@ -68,5 +68,5 @@ export async function unfinished(sql: Sql): Promise<Unfinished> {
 /** Gives a tenant the largest plan with some limits of its own. */
 export async function setLimits(sql: Sql, tenantId: string, own: Partial<Limits> = {}): Promise<void> {
   await sql`update tenant_limits set plan = 'enterprise', overrides = ${sql.json(own)},
-    limits = ${sql.json({ ...PLANS.enterprise, ...own })}, generation = generation + 1 where tenant_id = ${tenantId}`;
+    limits = ${sql.json({ ...BUILT_IN_PLANS.enterprise, ...own })}, generation = generation + 1 where tenant_id = ${tenantId}`;
 }

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Channel } from '#core/domain/channel.ts';
 import { NO_ACCOUNT } from '#core/domain/choose-account.ts';
 import { newId, type ApiKeyId, type MessageId, type TenantId } from '#core/domain/ids.ts';
-import { PLANS } from '#core/domain/plan.ts';
+import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
 import { createHttpClient, type HttpClient } from '#core/platform/http/http.ts';
 import { createProviderContexts } from '#providers/context.ts';
 import { startFcmStandIn } from '#providers/fcm/stand-in.ts';
@@ -84,7 +84,7 @@ const validate = inputCompiler({ schema: SendMessage, method: 'POST', url: '/', 
 };
 const caller = {
   kind: 'key',
-  tenant: { id: 'tenant' as TenantId, limits: PLANS.free },
+  tenant: { id: 'tenant' as TenantId, limits: BUILT_IN_PLANS.free },
   key: { id: 'key' as ApiKeyId, mode: 'live', rateLimitRpm: null },
 } as unknown as KeyCaller;
 

@@ -1,5 +1,5 @@
 import { LIMIT_BOUNDS } from '#core/domain/limit-bounds.ts';
-import { LIMIT_NAMES, PLANS } from '#core/domain/plan.ts';
+import { LIMIT_NAMES, BUILT_IN_PLANS } from '#core/domain/plan.ts';
 import { RESERVED_SLUGS } from '#core/domain/slug.ts';
 
 /** One object that somebody might write, and what is to come of it. */
@@ -51,7 +51,7 @@ export const TENANT_ROWS: readonly WrittenRow[] = [
       slug: 'acme-corp',
       displayName: 'Acme Corporation',
       planRef: { name: 'growth' },
-      limits: PLANS.enterprise,
+      limits: BUILT_IN_PLANS.enterprise,
       state: 'Suspended',
       suspendReason: 'billing',
       owners: [{ email: 'ann@acme.com' }, { subject: 'auth0|123' }],
@@ -239,19 +239,29 @@ export const TENANT_ROWS: readonly WrittenRow[] = [
   { what: 'another deletion policy', spec: { deletionPolicy: 'Orphan' }, refused: 'spec.deletionPolicy' },
 ];
 
-const plan = (change: object = {}): object => ({ displayName: 'Gold', limits: PLANS.growth, ...change });
+const plan = (change: object = {}): object => ({
+  displayName: 'Gold',
+  limits: BUILT_IN_PLANS.growth,
+  ...change,
+});
 
 export const PLAN_ROWS: readonly WrittenRow[] = [
   { what: 'a plan', name: 'gold', spec: plan() },
   { what: 'nothing but a name', refused: 'spec: Required value' },
   { what: 'no limits', spec: { displayName: 'Gold' }, refused: 'spec.limits: Required value' },
-  { what: 'no display name', spec: { limits: PLANS.free }, refused: 'spec.displayName: Required value' },
+  {
+    what: 'no display name',
+    spec: { limits: BUILT_IN_PLANS.free },
+    refused: 'spec.displayName: Required value',
+  },
   ...LIMIT_NAMES.map((name) => ({
     what: `limits without ${name}`,
-    spec: plan({ limits: Object.fromEntries(Object.entries(PLANS.free).filter(([key]) => key !== name)) }),
+    spec: plan({
+      limits: Object.fromEntries(Object.entries(BUILT_IN_PLANS.free).filter(([key]) => key !== name)),
+    }),
     refused: `spec.limits.${name}: Required value`,
   })),
-  ...limitRows((limits) => plan({ limits: { ...PLANS.free, ...limits } })),
+  ...limitRows((limits) => plan({ limits: { ...BUILT_IN_PLANS.free, ...limits } })),
   { what: 'a display name of 2 characters', spec: plan({ displayName: 'ab' }) },
   { what: 'a display name of 80 characters', spec: plan({ displayName: text(80) }) },
   { what: 'a display name of 1 character', spec: plan({ displayName: 'a' }), refused: 'spec.displayName' },
@@ -344,7 +354,7 @@ export const TENANT_STATUS_ROWS: readonly StatusRow[] = [
       tenantId: '0b7e6f2c-6a55-4f0a-9d3e-3f1f4f0f9c11',
       slug: 'acme',
       plan: { name: 'growth', generation: 2 },
-      effectiveLimits: PLANS.growth,
+      effectiveLimits: BUILT_IN_PLANS.growth,
       encryption: {
         keyName: 'tenant-0b7e6f2c-6a55-4f0a-9d3e-3f1f4f0f9c11',
         latestVersion: 4,

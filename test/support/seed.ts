@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Channel } from '#core/domain/channel.ts';
 import { NO_ACCOUNT } from '#core/domain/choose-account.ts';
 import { createMessageIds } from '#core/domain/message-id.ts';
-import { PLANS, type Limits } from '#core/domain/plan.ts';
+import { BUILT_IN_PLANS, type Limits } from '#core/domain/plan.ts';
 import { purgeDay } from '#core/domain/purge-day.ts';
 import { asJson, type Sql } from '#core/platform/postgres/postgres.ts';
 
@@ -13,7 +13,7 @@ export async function seedTenant(admin: Sql, limits: Partial<Limits> = {}): Prom
   const [tenantId, apiKeyId] = [randomUUID(), randomUUID()];
   const slug = `t-${tenantId.slice(0, 8)}`;
   await admin`select despatch.create_tenant(${tenantId}, ${slug}, ${slug}, 'free',
-    ${admin.json({ ...PLANS.free, ...limits })}, null)`;
+    ${admin.json({ ...BUILT_IN_PLANS.free, ...limits })}, null)`;
   await admin`insert into despatch.api_keys (id, tenant_id, key_id, name, mode, scopes, secret_hash)
     values (${apiKeyId}, ${tenantId}, ${apiKeyId.slice(0, 16)}, 'seed', 'live', ${['messages:send']}, ${Buffer.alloc(32)})`;
   return { tenantId, slug, apiKeyId };

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { AuditEntry } from '#core/domain/audit-entry.ts';
 import { newId, type TenantId } from '#core/domain/ids.ts';
-import { PLANS } from '#core/domain/plan.ts';
+import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
 import { secret } from '#core/domain/secret.ts';
 import { createLogger } from '#core/platform/telemetry/logger.ts';
 import { openPostgres } from '#core/platform/postgres/postgres.ts';
@@ -147,7 +147,7 @@ export async function setupTenantReconciler() {
             resourceVersion: '1',
             creationTimestamp: '2026-01-01T00:00:00Z',
           },
-          spec: { displayName: name, limits: { ...PLANS.free, ...limits } },
+          spec: { displayName: name, limits: { ...BUILT_IN_PLANS.free, ...limits } },
         }),
       );
     },

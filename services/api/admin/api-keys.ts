@@ -279,7 +279,7 @@ function update(deps: AdminDeps): RouteModule {
       const { name, rateLimitRpm, expiresAt } = body;
       const scopes = body.scopes === undefined ? undefined : inOrder(body.scopes);
       const key = await changeTenant(deps, scopeOf(caller, request), async (change) => {
-        const before = await present(caller, change, id);
+        const before = await requireApiKey(caller, change, id);
         if (Object.values(body).every((value) => value === undefined)) return before;
         if (before.status === 'revoked')
           throw new AppError('invalid_state', { message: 'API key is revoked' });
@@ -290,7 +290,7 @@ function update(deps: AdminDeps): RouteModule {
           rateLimitRpm,
           expiresAt: expiry,
         });
-        const after = await present(caller, change, id);
+        const after = await requireApiKey(caller, change, id);
         const facts = {
           ...(scopes === undefined ? {} : { scopes }),
           ...(expiry === undefined ? {} : { expiresAt: isoOrNull(expiry) }),
@@ -318,7 +318,7 @@ function revoke(deps: AdminDeps): RouteModule {
     handler: async ({ caller, params, request }) => {
       const id = params.id as ApiKeyId;
       await changeTenant(deps, scopeOf(caller, request), async (change) => {
-        const { name } = await present(caller, change, id);
+        const { name } = await requireApiKey(caller, change, id);
         if (await revokeApiKey(caller.tenant.id, change.tx, id))
           await change.audit('api_key.revoked', id, {}, { name });
       });
@@ -346,7 +346,7 @@ function rotate(deps: AdminDeps): RouteModule {
       const id = params.id as ApiKeyId;
       const secret = deriveKeySecret(deps.subkeys['key-secret'], id, randomBytes(NONCE_BYTES));
       const key = await changeTenant(deps, scopeOf(caller, request), async (change) => {
-        const { name, status } = await present(caller, change, id);
+        const { name, status } = await requireApiKey(caller, change, id);
         if (status === 'revoked' || status === 'expired') {
           throw new AppError('invalid_state', { message: `API key is ${status}` });
         }
@@ -360,7 +360,7 @@ function rotate(deps: AdminDeps): RouteModule {
         );
         const facts = { graceUntil: isoOrNull(graceUntil) };
         await change.audit('api_key.rotated', id, facts, { name, changes: [{ field: 'key' }] });
-        return present(caller, change, id);
+        return requireApiKey(caller, change, id);
       });
       deps.notify('key', { tenantId: caller.tenant.id, id });
       return { body: shown(viewApiKey(key), secret) };
@@ -380,7 +380,7 @@ function inOrder(scopes: readonly Scope[]): Scope[] {
   return SCOPES.filter((scope) => scopes.includes(scope));
 }
 
-async function present(caller: MemberCaller, { tx }: Change, id: ApiKeyId): Promise<ApiKeyRecord> {
+async function requireApiKey(caller: MemberCaller, { tx }: Change, id: ApiKeyId): Promise<ApiKeyRecord> {
   const key = await findApiKey(caller.tenant.id, tx, id);
   if (key === undefined) throw notFound();
   return key;

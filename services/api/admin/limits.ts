@@ -1,7 +1,13 @@
 import { z } from 'zod';
 import { notFound } from '#core/domain/app-error.ts';
 import { LIMIT_BOUNDS } from '#core/domain/limit-bounds.ts';
-import { effectiveLimits, LIMIT_NAMES, limitSources, PLANS, type LimitName } from '#core/domain/plan.ts';
+import {
+  effectiveLimits,
+  LIMIT_NAMES,
+  limitSources,
+  BUILT_IN_PLANS,
+  type LimitName,
+} from '#core/domain/plan.ts';
 import { readLimits } from '#core/store/tenants.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import type { AdminDeps } from './admin-change.ts';
@@ -38,7 +44,7 @@ const Limits = z
       {
         plan: 'free',
         limits: Object.fromEntries(
-          LIMIT_NAMES.map((name) => [name, { value: PLANS.free[name], source: 'plan' }]),
+          LIMIT_NAMES.map((name) => [name, { value: BUILT_IN_PLANS.free[name], source: 'plan' }]),
         ),
         usage: { day: '2026-01-15', messages: 1_240, resetsAt: '2026-01-16T00:00:00.000Z' },
       },

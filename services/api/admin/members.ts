@@ -166,7 +166,7 @@ function invite(deps: AdminDeps): RouteModule {
         const { members } = await countMembers(tenant.id, change.tx);
         assertBelow(members, change.tenant.limits.membersMax, 'membersMax');
         const userId = await inviteMember(tenant.id, change.tx, user.issuer, person, body.role);
-        const added = await present(caller, change, userId);
+        const added = await requireMember(caller, change, userId);
         const changes = [{ field: 'role', from: null, to: body.role }];
         await change.audit('member.added', userId, { role: body.role }, { name: nameOf(added), changes });
         return added;
@@ -192,7 +192,7 @@ function changeRole(deps: AdminDeps): RouteModule {
     errors: ['insufficient_role', 'last_owner'],
     handler: async ({ caller, params, body, request }) => {
       const member = await changeTenant(deps, scopeOf(caller, request), async (change) =>
-        moveRole(caller, change, await present(caller, change, params.userId as UserId), body.role),
+        moveRole(caller, change, await requireMember(caller, change, params.userId as UserId), body.role),
       );
       deps.notify('tenant', { tenantId: caller.tenant.id });
       return { body: viewMember(member) };
@@ -213,7 +213,7 @@ function remove(deps: AdminDeps): RouteModule {
     errors: ['insufficient_role', 'last_owner'],
     handler: async ({ caller, params, request }) => {
       await changeTenant(deps, scopeOf(caller, request), async (change) => {
-        const member = await present(caller, change, params.userId as UserId);
+        const member = await requireMember(caller, change, params.userId as UserId);
         await assertMayChange(caller, change, member, null);
         await removeMember(caller.tenant.id, change.tx, member.userId);
         const facts = { since: member.createdAt.toISOString() };
@@ -262,7 +262,7 @@ async function assertMayChange(
   if (owners <= 1) throw new AppError('last_owner');
 }
 
-async function present(caller: MemberCaller, { tx }: Change, userId: UserId): Promise<MemberRecord> {
+async function requireMember(caller: MemberCaller, { tx }: Change, userId: UserId): Promise<MemberRecord> {
   const member = await findMember(caller.tenant.id, tx, userId);
   if (member === undefined) throw notFound();
   return member;

@@ -313,14 +313,14 @@ function update(deps: AdminDeps): RouteModule {
         (publicConfig !== undefined &&
           (before.status === 'invalid' || isOtherConfig(provider, before.configPublic, publicConfig)));
       const account = await changeTenant(deps, scopeOf(caller, request), async (change) => {
-        const current = await present(caller, change.tx, id);
+        const current = await requireProvider(caller, change.tx, id);
         if (publicConfig !== undefined || ciphertext !== undefined) assertUnchanged(before, current);
         await updateProvider(tenantId, change.tx, id, {
           label,
           rateLimitPerSecond,
           configPublic: publicConfig,
         });
-        const details = changesOf(provider, current, await present(caller, change.tx, id));
+        const details = changesOf(provider, current, await requireProvider(caller, change.tx, id));
         await change.audit('provider.updated', id, {}, details);
         if (ciphertext !== undefined) {
           await replaceProviderSecret(tenantId, change.tx, id, ciphertext);
@@ -330,7 +330,7 @@ function update(deps: AdminDeps): RouteModule {
           await markUnverified(tenantId, change.tx, id);
           await wakeWaiting(tenantId, change.tx, id);
         }
-        return present(caller, change.tx, id);
+        return requireProvider(caller, change.tx, id);
       });
       notify('provider', { tenantId, id });
       return { body: viewProvider(account) };
@@ -428,7 +428,7 @@ function verify(deps: AdminDeps): RouteModule {
             throw new AppError('invalid_state', { message: 'Provider account is disabled' });
           await requestVerification(caller.tenant.id, tx, id);
           await audit('provider.verify_requested', id, {}, { name });
-          return present(caller, tx, id);
+          return requireProvider(caller, tx, id);
         },
       );
       return { body: viewProvider(account) };
@@ -482,7 +482,7 @@ async function move(
     if ((before.status === 'disabled') === (to === 'disabled')) return before;
     await setProviderStatus(caller.tenant.id, tx, before.id, to);
     await wakeWaiting(caller.tenant.id, tx, before.id);
-    const after = await present(caller, tx, before.id);
+    const after = await requireProvider(caller, tx, before.id);
     const changes = auditChanges({ status: before.status }, { status: after.status });
     const details = { name: before.label, changes };
     await audit(to === 'disabled' ? 'provider.disabled' : 'provider.enabled', before.id, {}, details);
@@ -521,17 +521,21 @@ async function changeAccount<T>(
   work: (change: Change, account: ProviderAccount) => Promise<T>,
 ): Promise<T> {
   const result = await changeTenant(deps, scopeOf(caller, request), async (change) =>
-    work(change, await present(caller, change.tx, id)),
+    work(change, await requireProvider(caller, change.tx, id)),
   );
   deps.notify('provider', { tenantId: caller.tenant.id, id });
   return result;
 }
 
 function peek(sql: AdminDeps['sql'], caller: MemberCaller, id: string): Promise<ProviderAccount> {
-  return withTenant(sql, caller.tenant.id, (tx) => present(caller, tx, id));
+  return withTenant(sql, caller.tenant.id, (tx) => requireProvider(caller, tx, id));
 }
 
-async function present(caller: MemberCaller, tx: TransactionSql, id: string): Promise<ProviderAccount> {
+async function requireProvider(
+  caller: MemberCaller,
+  tx: TransactionSql,
+  id: string,
+): Promise<ProviderAccount> {
   const account = await findProviderAccount(caller.tenant.id, tx, id as ProviderAccountId);
   if (account === undefined) throw notFound();
   return account;

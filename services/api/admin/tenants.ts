@@ -200,10 +200,10 @@ function update(deps: AdminDeps): RouteModule {
         async (change) => {
           if (!caller.isPlatformAdmin) assertNotSuspended(change.tenant);
           if (plan !== undefined) assertUnmanaged(change);
-          const before = await present(change.tx, id);
+          const before = await requireTenant(change.tx, id);
           if (plan !== undefined) await movePlan(id, change.tx, plan, change.tenant.overrides);
           if (name !== undefined) await renameTenant(id, change.tx, name);
-          const after = await present(change.tx, id);
+          const after = await requireTenant(change.tx, id);
           const changes = auditChanges(
             { name: before.name, plan: before.plan },
             { name: after.name, plan: after.plan },
@@ -274,12 +274,12 @@ async function moveSuspension(
       assertUnmanaged(change);
       if (status !== 'active' && status !== 'suspended') throw new AppError('invalid_state');
       if (status === 'active' ? reason === null : reason === before.suspensionReason)
-        return present(change.tx, id);
+        return requireTenant(change.tx, id);
       await setSuspension(id, change.tx, reason, caller.user.id);
       const changes = [{ field: 'suspension', from: before.suspensionReason, to: reason }];
       const details = { name: before.name, changes };
       await change.audit(reason === null ? 'tenant.resumed' : 'tenant.suspended', id, { reason }, details);
-      return present(change.tx, id);
+      return requireTenant(change.tx, id);
     },
   );
   deps.notify('tenant', { tenantId: id });
@@ -307,7 +307,7 @@ async function reach(
   return { tenant, role: null };
 }
 
-async function present(tx: TransactionSql, id: TenantId): Promise<TenantFacts> {
+async function requireTenant(tx: TransactionSql, id: TenantId): Promise<TenantFacts> {
   const tenant = await findTenant(tx, id);
   if (tenant === undefined) throw notFound();
   return tenant;

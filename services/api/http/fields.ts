@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** Second names of fields, read by `spelling.ts`. */
+/** Second names of fields, read by `case-aliases.ts`. */
 export const ALIASES = z.registry<{ readonly alias: string }>();
 
 /** Takes the field under another name too; both with different values is 400, as with two spellings. */

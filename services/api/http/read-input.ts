@@ -3,7 +3,7 @@ import type { FastifySchemaCompiler } from 'fastify';
 import { z } from 'zod';
 import { AppError, notFound, validationFailed, type ErrorDetail } from '#core/domain/app-error.ts';
 import { rememberWarnings } from './request-warnings.ts';
-import { respell, spellingOf } from './spelling.ts';
+import { resolveAliases, caseAliasesOf } from './case-aliases.ts';
 
 const DEPTH_MAX = 32;
 /** Of all kinds and levels: what a body costs goes with them, and a megabyte has room for half a million. */
@@ -103,7 +103,7 @@ type HttpPart = 'params' | 'querystring' | 'body' | 'headers';
 export const inputCompiler: FastifySchemaCompiler<z.ZodType> = ({ schema, httpPart, method }) => {
   const part = httpPart as HttpPart;
   const isQuery = part === 'querystring';
-  const spelling = spellingOf(schema);
+  const aliases = caseAliasesOf(schema);
   const options = {
     // A change clears what it names as null; everywhere else serializers write null for what is not there.
     nulls: part === 'body' && method === 'PATCH' ? 'kept' : 'absent',
@@ -113,7 +113,7 @@ export const inputCompiler: FastifySchemaCompiler<z.ZodType> = ({ schema, httpPa
   return (sent: unknown) => {
     try {
       if (part === 'body') assertObject(sent);
-      const read = respell(spelling, isQuery ? readQuery(sent, kinds) : (sent ?? {}), options);
+      const read = resolveAliases(aliases, isQuery ? readQuery(sent, kinds) : (sent ?? {}), options);
       const parsed = schema.safeParse(read.value);
       if (parsed.success) {
         if (read.warnings.length > 0) rememberWarnings(parsed.data as object, read.warnings);

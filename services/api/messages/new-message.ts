@@ -150,7 +150,7 @@ function contentOf(message: SendMessage): SmsContent | EmailContent | PushConten
       return emailContent(message);
     case 'push': {
       const { title, body, data, badge, sound, collapseKey } = message;
-      return present({ title, body, data, badge, sound, collapseKey });
+      return definedFields({ title, body, data, badge, sound, collapseKey });
     }
     case 'whatsapp': {
       const { body, template, media } = message;
@@ -168,7 +168,7 @@ function emailContent(message: Extract<SendMessage, { channel: 'email' }>): Emai
   return {
     from: mailboxOf(message.from),
     subject: message.subject,
-    ...present({ text, html: bodyHtml, headers: headersOf(headers), attachments }),
+    ...definedFields({ text, html: bodyHtml, headers: headersOf(headers), attachments }),
     ...(message.replyTo === undefined ? {} : { replyTo: mailboxOf(message.replyTo) }),
   };
 }
@@ -186,9 +186,9 @@ function mailboxOf(text: string): Mailbox {
   return mailbox;
 }
 
-type Present<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
+type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
 
 /** Leaves out what is undefined. */
-function present<T extends object>(fields: T): Present<T> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Present<T>;
+function definedFields<T extends object>(fields: T): Defined<T> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Defined<T>;
 }

@@ -1,5 +1,5 @@
 import { KubeError } from './kube-error.ts';
-import { pause, retryDelayMs } from '#core/platform/process/pause.ts';
+import { pause, backoffMs } from '#core/platform/process/pause.ts';
 
 /** How many calls of a process may be repeated: a server that is down gets no more than a trickle. */
 export type RetryBudget = { readonly take: () => boolean };
@@ -46,7 +46,7 @@ export async function withRetries<T>(
       return await attempt(limit.signal);
     } catch (error) {
       if (!(error instanceof KubeError) || !mayRepeat(error, isRepeatable)) throw error;
-      const delayMs = Math.max(retryDelayMs(tries), error.retryAfterMs ?? 0);
+      const delayMs = Math.max(backoffMs(tries), error.retryAfterMs ?? 0);
       const isLate = performance.now() + delayMs >= deadline;
       if (tries === TRIES_MAX || isLate || signal.aborted || !budget.take()) throw error;
       await pause(delayMs, signal);

@@ -1,4 +1,4 @@
-import { PLAN_NAMES, PLANS, type PlanName } from '#core/domain/plan.ts';
+import { PLAN_NAMES, BUILT_IN_PLANS, type PlanName } from '#core/domain/plan.ts';
 import { GROUP_VERSION } from '../resources/api-group.ts';
 import type { NewPlanResource } from '../resources/plan-resource.ts';
 
@@ -15,6 +15,6 @@ export function builtInPlans(): NewPlanResource[] {
     apiVersion: GROUP_VERSION,
     kind: 'Plan',
     metadata: { name },
-    spec: { displayName: DISPLAY_NAMES[name], limits: { ...PLANS[name] } },
+    spec: { displayName: DISPLAY_NAMES[name], limits: { ...BUILT_IN_PLANS[name] } },
   }));
 }

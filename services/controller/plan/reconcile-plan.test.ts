@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { PLANS } from '#core/domain/plan.ts';
+import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
 import { createLogger } from '#core/platform/telemetry/logger.ts';
 import { PlanResource } from '../resources/plan-resource.ts';
 import { createPlanReconciler } from './reconcile-plan.ts';
@@ -21,7 +21,7 @@ function setup(metadata: object = {}) {
       creationTimestamp: '2026-01-01T00:00:00Z',
       ...metadata,
     },
-    spec: { displayName: 'Growth', limits: PLANS.growth },
+    spec: { displayName: 'Growth', limits: BUILT_IN_PLANS.growth },
   });
   const writes: string[] = [];
   const setFinalizers = (change: (finalizers: string[]) => string[]): void => {

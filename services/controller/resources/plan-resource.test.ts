@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { CONDITION_ROWS, PLAN_ROWS } from '#test/suites/custom-resource-rows.ts';
-import { PLANS } from '#core/domain/plan.ts';
+import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
 import { builtInPlans } from '../plan/built-in-plans.ts';
 import { PlanResource } from './plan-resource.ts';
 
@@ -11,7 +11,7 @@ const plan = (fields: object = {}): unknown => ({
   apiVersion: 'despatch.dev/v1alpha1',
   kind: 'Plan',
   metadata: { name: 'gold', ...META },
-  spec: { displayName: 'Gold', limits: PLANS.growth },
+  spec: { displayName: 'Gold', limits: BUILT_IN_PLANS.growth },
   ...fields,
 });
 
@@ -30,5 +30,7 @@ test('the built-in plans are objects of their kind, with the limits that hold wi
   const plans = builtInPlans().map((one) =>
     PlanResource.parse({ ...one, metadata: { ...META, ...one.metadata } }),
   );
-  expect(Object.fromEntries(plans.map(({ metadata, spec }) => [metadata.name, spec.limits]))).toEqual(PLANS);
+  expect(Object.fromEntries(plans.map(({ metadata, spec }) => [metadata.name, spec.limits]))).toEqual(
+    BUILT_IN_PLANS,
+  );
 });

@@ -1,6 +1,6 @@
 import type { Readiness } from '#core/platform/process/health.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
-import { pause, retryDelayMs } from '#core/platform/process/pause.ts';
+import { pause, backoffMs } from '#core/platform/process/pause.ts';
 import { drain, type EndWatch } from '#core/platform/process/shutdown.ts';
 import type { ControllerLoop } from './controller-loop.ts';
 import { exitNow } from './exit-now.ts';
@@ -114,7 +114,7 @@ async function repeatUntilDone({ whileLeading, log }: ManagerOptions, signal: Ab
     } catch (error) {
       if (signal.aborted) return;
       log.warn({ err: error }, 'Work of the leader failed, and will be tried again');
-      await pause(retryDelayMs(attempt), signal);
+      await pause(backoffMs(attempt), signal);
     }
   }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { PLANS } from '#core/domain/plan.ts';
+import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
 import { PlanResource } from '../resources/plan-resource.ts';
 import { TenantResource } from '../resources/tenant-resource.ts';
 import { longestWaitMs, nextProgress, type Progress, type Sight } from './convergence.ts';
@@ -17,7 +17,7 @@ const plan = (generation = 1, uid = 'p'): PlanResource =>
       resourceVersion: '1',
       creationTimestamp: '2026-01-01T00:00:00Z',
     },
-    spec: { displayName: 'Free', limits: PLANS.free },
+    spec: { displayName: 'Free', limits: BUILT_IN_PLANS.free },
   });
 
 /** A tenant of this generation whose status says this: of which generation and plan, and `True` or a reason. */

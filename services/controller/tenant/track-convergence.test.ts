@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { PLANS } from '#core/domain/plan.ts';
+import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
 import { silentLogger } from '#core/platform/telemetry/logger.ts';
 import { PlanResource } from '../resources/plan-resource.ts';
 import { TenantResource } from '../resources/tenant-resource.ts';
@@ -57,7 +57,7 @@ function plan(generation = 1): PlanResource {
       resourceVersion: String((version += 1)),
       creationTimestamp: '2026-01-01T00:00:00Z',
     },
-    spec: { displayName: 'Free', limits: PLANS.free },
+    spec: { displayName: 'Free', limits: BUILT_IN_PLANS.free },
   });
 }
 

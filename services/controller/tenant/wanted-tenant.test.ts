@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { PLANS } from '#core/domain/plan.ts';
+import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
 import type { StoredTenant, WantedTenant } from '#core/store/managed-tenants.ts';
 import { TenantResource } from '../resources/tenant-resource.ts';
 import { differences, lastKnownPlan, suspensionOf, wantedTenant } from './wanted-tenant.ts';
 
 const UID = '0b0f9d3c-3f0e-4b51-9c0e-3c1c0f6a7d10';
-const PLAN = { name: 'growth', uid: 'plan-uid', generation: 3, limits: PLANS.growth };
+const PLAN = { name: 'growth', uid: 'plan-uid', generation: 3, limits: BUILT_IN_PLANS.growth };
 
 function resource(spec: object = {}, metadata: object = {}): TenantResource {
   return TenantResource.parse({
@@ -51,7 +51,7 @@ describe('what a resource asks for', () => {
       slug: 'acme',
       name: 'acme',
       plan: 'growth',
-      limits: PLANS.growth,
+      limits: BUILT_IN_PLANS.growth,
       overrides: {},
       suspension: null,
       ref: 'team-a/acme',
@@ -66,7 +66,7 @@ describe('what a resource asks for', () => {
       ...PLAN,
       limits: { inFlightMax: 9 },
     });
-    expect(wanted.limits).toEqual({ ...PLANS.free, inFlightMax: 9, messagesPerDay: 7 });
+    expect(wanted.limits).toEqual({ ...BUILT_IN_PLANS.free, inFlightMax: 9, messagesPerDay: 7 });
     expect(wanted.overrides).toEqual({ messagesPerDay: 7 });
   });
 
@@ -110,7 +110,7 @@ describe('what differs', () => {
       true,
     ],
     ['an older generation', { ownerGeneration: 1, plan: 'free' }, ['plan', 'revision'], false],
-    ['an older plan', { planGeneration: 2, limits: PLANS.free }, ['limits', 'revision'], false],
+    ['an older plan', { planGeneration: 2, limits: BUILT_IN_PLANS.free }, ['limits', 'revision'], false],
     ['a plan of another UID', { planUid: 'other' }, ['revision'], false],
     [
       'a resource of another UID',

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { LIMIT_BOUNDS } from './limit-bounds.ts';
-import { LIMIT_NAMES, PLAN_NAMES, PLANS } from './plan.ts';
+import { LIMIT_NAMES, PLAN_NAMES, BUILT_IN_PLANS } from './plan.ts';
 
 test('every limit has bounds, whole numbers that JSON readers keep exactly', () => {
   expect(Object.keys(LIMIT_BOUNDS)).toEqual(LIMIT_NAMES);
@@ -14,7 +14,7 @@ test('every limit has bounds, whole numbers that JSON readers keep exactly', () 
 test.each(PLAN_NAMES)('every limit of the built-in plan %s lies within its bounds', (name) => {
   const outside = LIMIT_NAMES.filter((limit) => {
     const { min, max } = LIMIT_BOUNDS[limit];
-    return PLANS[name][limit] < min || PLANS[name][limit] > max;
+    return BUILT_IN_PLANS[name][limit] < min || BUILT_IN_PLANS[name][limit] > max;
   });
   expect(outside).toEqual([]);
 });

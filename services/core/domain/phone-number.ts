@@ -25,7 +25,7 @@ type Plan = {
   readonly nationalPrefix: RegExp | undefined;
 };
 
-const PLANS: ReadonlyMap<string, Plan> = readPlans();
+const NUMBERING_PLANS: ReadonlyMap<string, Plan> = readPlans();
 
 /**
  * The normal form of an E.164 number that could exist. Whether it does exist is not asked: numbers made for tests and
@@ -54,7 +54,7 @@ function possibleNumber(text: string, countries: MetadataJson): string | undefin
 /** No calling code is the beginning of another. */
 function planOf(text: string): Plan | undefined {
   for (let digits = 1; digits <= CALLING_CODE_DIGITS_MAX; digits++) {
-    const plan = PLANS.get(text.slice(1, 1 + digits));
+    const plan = NUMBERING_PLANS.get(text.slice(1, 1 + digits));
     if (plan !== undefined) return plan;
   }
   return undefined;

@@ -1,10 +1,10 @@
 import { assert, constantFrom, dictionary, jsonValue, property } from 'fast-check';
 import { expect, test } from 'vitest';
-import { effectiveLimits, FREE, LIMIT_NAMES, limitSources, PLAN_NAMES, PLANS } from './plan.ts';
+import { effectiveLimits, FREE, LIMIT_NAMES, limitSources, PLAN_NAMES, BUILT_IN_PLANS } from './plan.ts';
 
 test('a tenant without limits has the free plan', () => {
   expect(effectiveLimits()).toEqual(FREE);
-  expect(effectiveLimits(null, null)).toEqual(PLANS.free);
+  expect(effectiveLimits(null, null)).toEqual(BUILT_IN_PLANS.free);
   expect(new Set(Object.values(limitSources()))).toEqual(new Set(['default']));
 });
 
@@ -20,7 +20,7 @@ test('an override holds before the plan and the plan before the default', () => 
 });
 
 test.each(PLAN_NAMES)('no limit of the plan %s is below that of the free plan', (name) => {
-  for (const limit of LIMIT_NAMES) expect(PLANS[name][limit]).toBeGreaterThanOrEqual(FREE[limit]);
+  for (const limit of LIMIT_NAMES) expect(BUILT_IN_PLANS[name][limit]).toBeGreaterThanOrEqual(FREE[limit]);
 });
 
 test('whatever a row holds, every limit is a whole number that is not negative', () => {

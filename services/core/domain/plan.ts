@@ -31,7 +31,7 @@ export type LimitName = keyof Limits;
 export type PlanName = 'free' | 'starter' | 'growth' | 'enterprise';
 export type LimitSource = 'plan' | 'override' | 'default';
 
-export const PLANS: Readonly<Record<PlanName, Limits>> = {
+export const BUILT_IN_PLANS: Readonly<Record<PlanName, Limits>> = {
   free: {
     messagesPerDay: 10_000,
     sendRequestsPerMinute: 6_000,
@@ -95,9 +95,9 @@ export const PLANS: Readonly<Record<PlanName, Limits>> = {
 };
 
 /** The limits of a tenant that nobody has given any. */
-export const FREE: Limits = PLANS.free;
+export const FREE: Limits = BUILT_IN_PLANS.free;
 
-export const PLAN_NAMES = Object.keys(PLANS) as PlanName[];
+export const PLAN_NAMES = Object.keys(BUILT_IN_PLANS) as PlanName[];
 export const LIMIT_NAMES = Object.keys(FREE) as LimitName[];
 
 /** Limits as they come from a row or a resource: names may be missing, unknown or hold nonsense. */

@@ -6,7 +6,7 @@ import { withDeadline, type Sql } from '#core/platform/postgres/postgres.ts';
 import type { Sender } from './messages.ts';
 import { DATABASE_DEADLINE_MS } from './tenant-scope.ts';
 
-export type TenantStatus = 'provisioning' | 'active' | 'suspended' | 'deleting' | 'deleted';
+export type TenantState = 'provisioning' | 'active' | 'suspended' | 'deleting' | 'deleted';
 
 /** What the api knows of a tenant while it serves a request. */
 export type TenantFacts = {
@@ -14,7 +14,7 @@ export type TenantFacts = {
   readonly slug: string;
   readonly name: string;
   readonly plan: string;
-  readonly status: TenantStatus;
+  readonly status: TenantState;
   readonly suspensionReason: string | null;
   readonly suspendedAt: Date | null;
   readonly suspendedBy: string | null;
@@ -31,7 +31,7 @@ export type TenantFactsRow = {
   readonly slug: string;
   readonly name: string;
   readonly plan: string;
-  readonly status: TenantStatus;
+  readonly status: TenantState;
   readonly suspension_reason: string | null;
   readonly suspended_at: Date | null;
   readonly suspended_by: string | null;

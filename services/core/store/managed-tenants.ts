@@ -2,7 +2,7 @@ import type { AuditEntry, AuditFacts, AuditTrail } from '#core/domain/audit-entr
 import { newId, type ProviderAccountId, type TenantId } from '#core/domain/ids.ts';
 import type { StatedLimits } from '#core/domain/plan.ts';
 import type { Json, Sql } from '#core/platform/postgres/postgres.ts';
-import type { TenantStatus } from './directory.ts';
+import type { TenantState } from './directory.ts';
 import type { SuspensionReason } from './tenants.ts';
 
 /** A person that a resource names as owner. */
@@ -12,7 +12,7 @@ export type NamedOwner = { readonly email: string } | { readonly subject: string
 export type StoredTenant = {
   readonly id: TenantId;
   readonly plan: string;
-  readonly status: TenantStatus;
+  readonly status: TenantState;
   readonly suspensionReason: SuspensionReason | null;
   readonly suspendedBy: string | null;
   /** The resource that owns it now; null for the API's, and for one that was retained when its resource went. */
@@ -66,7 +66,7 @@ export type PurgeOutcome = 'deleted' | 'draining' | 'empty' | 'absent';
 type Row = {
   readonly id: TenantId;
   readonly plan: string;
-  readonly status: TenantStatus;
+  readonly status: TenantState;
   readonly suspension_reason: SuspensionReason | null;
   readonly suspended_by: string | null;
   readonly owner_uid: string | null;

@@ -1,7 +1,13 @@
 import type { TenantId, UserId } from '#core/domain/ids.ts';
-import { effectiveLimits, PLANS, type Limits, type PlanName, type StatedLimits } from '#core/domain/plan.ts';
+import {
+  effectiveLimits,
+  BUILT_IN_PLANS,
+  type Limits,
+  type PlanName,
+  type StatedLimits,
+} from '#core/domain/plan.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
-import { toTenantFacts, type TenantFacts, type TenantFactsRow, type TenantStatus } from './directory.ts';
+import { toTenantFacts, type TenantFacts, type TenantFactsRow, type TenantState } from './directory.ts';
 
 export const SUSPENSION_REASONS = ['manual', 'billing', 'abuse'] as const;
 export type SuspensionReason = (typeof SUSPENSION_REASONS)[number];
@@ -35,7 +41,7 @@ export async function countOwnedTenants(tx: TransactionSql, userId: UserId): Pro
 export async function createTenant(tx: TransactionSql, tenant: NewTenant): Promise<TenantFacts | undefined> {
   const [row] = await tx<TenantFactsRow[]>`
     select * from create_tenant(${tenant.id}, ${tenant.slug}, ${tenant.name}, ${tenant.plan},
-      ${tx.json(PLANS[tenant.plan])}, ${tenant.owner})`;
+      ${tx.json(BUILT_IN_PLANS[tenant.plan])}, ${tenant.owner})`;
   return row && toTenantFacts(row);
 }
 
@@ -61,7 +67,7 @@ export async function listTenants(
 }
 
 export type LockedTenant = {
-  readonly status: TenantStatus;
+  readonly status: TenantState;
   /** True while a cluster resource owns plan, suspension and deletion. */
   readonly isManaged: boolean;
   readonly limits: Limits;
@@ -71,7 +77,7 @@ export type LockedTenant = {
 /** Lets one change of a tenant's settings pass at a time, so that counts and last-owner checks hold. */
 export async function lockTenant(tenantId: TenantId, tx: TransactionSql): Promise<LockedTenant | undefined> {
   const [row] = await tx<
-    { status: TenantStatus; managed: boolean; limits: StatedLimits | null; overrides: StatedLimits | null }[]
+    { status: TenantState; managed: boolean; limits: StatedLimits | null; overrides: StatedLimits | null }[]
   >`
     select t.status, t.owner_uid is not null as managed, l.limits, l.overrides
     from tenants t left join tenant_limits l on l.tenant_id = t.id
@@ -96,7 +102,7 @@ export async function movePlan(
   plan: PlanName,
   overrides: StatedLimits | null,
 ): Promise<void> {
-  await tx`select set_plan(${tenantId}, ${plan}, ${tx.json(effectiveLimits(PLANS[plan], overrides))})`;
+  await tx`select set_plan(${tenantId}, ${plan}, ${tx.json(effectiveLimits(BUILT_IN_PLANS[plan], overrides))})`;
 }
 
 /** Suspends for a reason, or resumes with none. */

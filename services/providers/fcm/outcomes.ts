@@ -1,4 +1,4 @@
-import { account, permanent, transient, type CodeTable } from '../ruling.ts';
+import { account, permanent, transient, type CodeTable } from '../classify-error.ts';
 
 /**
  * `details[].errorCode` of an FcmError, else the `status` of the error,

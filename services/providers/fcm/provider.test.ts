@@ -325,10 +325,9 @@ describe('fcm', () => {
     expect(accountSecrets(parsed as unknown as Account)).toContain(privateKey);
   });
 
-  test.each(Object.entries(FCM_CODES).map(([code, ruling]) => [code, ruling.class, ruling.retry] as const))(
-    'code %s of class %s is retried only when it is not about the message: %s',
-    (_, failureClass, retry) => {
-      expect(retry).toBe(!['invalid_recipient', 'content_rejected'].includes(failureClass));
-    },
-  );
+  test.each(
+    Object.entries(FCM_CODES).map(([code, meaning]) => [code, meaning.class, meaning.retry] as const),
+  )('code %s of class %s is retried only when it is not about the message: %s', (_, failureClass, retry) => {
+    expect(retry).toBe(!['invalid_recipient', 'content_rejected'].includes(failureClass));
+  });
 });

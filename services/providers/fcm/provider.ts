@@ -6,16 +6,16 @@ import { defineProvider, type HttpResult, type ProviderContext, type Verificatio
 import {
   doubted,
   isSuccess,
-  judge,
+  classify,
   parseJson,
   refused,
   unanswered,
   unreadable,
   unverified,
-  type Judged,
+  type ClassifiedError,
   type Response,
-  type Said,
-} from '../ruling.ts';
+  type VendorError,
+} from '../classify-error.ts';
 import { fcmToken } from './access-token.ts';
 import { accountSecrets, checkAccount, config, secrets, type Account } from './account.ts';
 import { fcmMessage } from './message.ts';
@@ -70,11 +70,11 @@ export default defineProvider({
     if (result.kind !== 'response') return unverified(result);
     if (isSuccess(result))
       return Accepted.safeParse(parseJson(result.text)).success ? { kind: 'valid' } : unverified(result);
-    const judged = judgeSend(result);
+    const classified = judgeSend(result);
     // Having got as far as the made-up device token, the credential works.
     const isAboutMessage =
-      judged.ruling.class === 'invalid_recipient' || judged.ruling.class === 'content_rejected';
-    return isAboutMessage ? { kind: 'valid' } : doubted(result, judged, hiddenOf(account, called.token));
+      classified.meaning.class === 'invalid_recipient' || classified.meaning.class === 'content_rejected';
+    return isAboutMessage ? { kind: 'valid' } : doubted(result, classified, hiddenOf(account, called.token));
   },
 });
 
@@ -118,11 +118,11 @@ async function callOnce(
   }
 }
 
-function judgeSend(response: Response): Judged {
-  const judged = judge(response, FCM_CODES, read);
-  return judged.said.providerCode === 'INVALID_ARGUMENT' && isAboutToken(response)
-    ? { ...judged, ruling: INVALID_TOKEN }
-    : judged;
+function judgeSend(response: Response): ClassifiedError {
+  const classified = classify(response, FCM_CODES, read);
+  return classified.vendorError.providerCode === 'INVALID_ARGUMENT' && isAboutToken(response)
+    ? { ...classified, meaning: INVALID_TOKEN }
+    : classified;
 }
 
 /** FCM says so in a field violation, or, without one, only in its text. */
@@ -134,7 +134,7 @@ function isAboutToken(response: Response): boolean {
     : fields.includes('message.token');
 }
 
-function read(body: unknown): Said {
+function read(body: unknown): VendorError {
   const error = ErrorBody.safeParse(body).data?.error;
   const errorCode = error?.details.find((detail) => detail.errorCode !== undefined)?.errorCode;
   return { providerCode: errorCode ?? error?.status, providerMessage: error?.message };

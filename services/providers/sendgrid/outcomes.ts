@@ -1,4 +1,4 @@
-import { account, permanent, type CodeTable } from '../ruling.ts';
+import { account, permanent, type CodeTable } from '../classify-error.ts';
 
 /**
  * The mail send endpoint has no codes, only a field name per error. The fields that say more than the status does,

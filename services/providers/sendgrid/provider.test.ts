@@ -173,7 +173,7 @@ describe('sendgrid', () => {
     });
   });
 
-  test.each(Object.entries(SENDGRID_FIELDS))('a fault in %s is never retried', (_, ruling) => {
-    expect(ruling.retry).toBe(false);
+  test.each(Object.entries(SENDGRID_FIELDS))('a fault in %s is never retried', (_, meaning) => {
+    expect(meaning.retry).toBe(false);
   });
 });

@@ -10,16 +10,16 @@ import {
   doubted,
   failureOf,
   isSuccess,
-  judge,
+  classify,
   parseJson,
   refused,
   unanswered,
   unreadable,
   unverified,
-  type Judged,
+  type ClassifiedError,
   type Response,
-  type Said,
-} from '../ruling.ts';
+  type VendorError,
+} from '../classify-error.ts';
 import { NO_CREDITS, SENDGRID_FIELDS, UNVERIFIED_SENDER } from './outcomes.ts';
 
 const config = z.object({
@@ -85,13 +85,13 @@ export default defineProvider({
     });
     if (result.kind !== 'response') return unverified(result);
     const hidden = secretStrings(credentials.secrets);
-    if (result.status !== 200) return doubted(result, judge(result, {}, read), hidden);
+    if (result.status !== 200) return doubted(result, classify(result, {}, read), hidden);
     const scopes = ScopesBody.safeParse(parseJson(result.text)).data?.scopes;
     if (scopes === undefined) return unverified(result);
     if (scopes.includes('mail.send')) return { kind: 'valid' };
     return {
       kind: 'invalid',
-      failure: failureOf(result, { ruling: account('missing_scope'), said: {} }, hidden),
+      failure: failureOf(result, { meaning: account('missing_scope'), vendorError: {} }, hidden),
     };
   },
 });
@@ -138,19 +138,19 @@ function isEmpty(record: Readonly<Record<string, string>>): boolean {
   return Object.keys(record).length === 0;
 }
 
-function judgeSend(response: Response): Judged {
-  const judged = judge(response, response.status === 400 ? SENDGRID_FIELDS : {}, read);
-  const { providerCode: field, providerMessage: text = '' } = judged.said;
+function judgeSend(response: Response): ClassifiedError {
+  const classified = classify(response, response.status === 400 ? SENDGRID_FIELDS : {}, read);
+  const { providerCode: field, providerMessage: text = '' } = classified.vendorError;
   if (response.status === 403 && (field?.startsWith('from') === true || /sender identity/i.test(text))) {
-    return { ...judged, ruling: UNVERIFIED_SENDER };
+    return { ...classified, meaning: UNVERIFIED_SENDER };
   }
   return response.status === 401 && /credits exceeded/i.test(text)
-    ? { ...judged, ruling: NO_CREDITS }
-    : judged;
+    ? { ...classified, meaning: NO_CREDITS }
+    : classified;
 }
 
 /** SendGrid names the faulty field instead of a code; indices in it say nothing about the kind of fault. */
-function read(body: unknown): Said {
+function read(body: unknown): VendorError {
   const first = ErrorBody.safeParse(body).data?.errors[0];
   return {
     providerCode: first?.field?.replace(/\[?\.?\d{1,4}\]?(?=\.|$)/g, '') ?? undefined,

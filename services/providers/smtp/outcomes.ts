@@ -1,4 +1,4 @@
-import { account, permanent, transient, type CodeTable, type Ruling } from '../ruling.ts';
+import { account, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
 
 /** The part of the session that a reply ended. */
 export type Stage = 'greeting' | 'auth' | 'sender' | 'recipient' | 'content';
@@ -41,7 +41,7 @@ export const ENHANCED_CODES: CodeTable = {
 };
 
 /** What a reply means where its codes alone do not say, by the first digit and the stage. */
-const BY_STAGE: Readonly<Record<Stage, { readonly later: Ruling; readonly never: Ruling }>> = {
+const BY_STAGE: Readonly<Record<Stage, { readonly later: ErrorMeaning; readonly never: ErrorMeaning }>> = {
   // A server that refuses the session says nothing about the message.
   greeting: {
     later: transient('provider_unavailable', 'greeting_refused'),
@@ -66,7 +66,11 @@ const BY_STAGE: Readonly<Record<Stage, { readonly later: Ruling; readonly never:
 };
 
 /** A reply about authentication first, then the enhanced code, the reply code and the stage. */
-export function rulingOfReply(stage: Stage, replyCode: number, enhancedCode: string | undefined): Ruling {
+export function meaningOfReply(
+  stage: Stage,
+  replyCode: number,
+  enhancedCode: string | undefined,
+): ErrorMeaning {
   const { later, never } = BY_STAGE[stage];
   const byReply = REPLY_CODES[replyCode];
   if (byReply?.class === 'auth_or_config') return byReply;
@@ -78,7 +82,7 @@ export function rulingOfReply(stage: Stage, replyCode: number, enhancedCode: str
 }
 
 /** An enhanced code that contradicts the reply's first digit is ignored: the reply code decides whether to try again. */
-function enhancedRuling(code: string, replyCode: number): Ruling | undefined {
+function enhancedRuling(code: string, replyCode: number): ErrorMeaning | undefined {
   if (code[0] !== String(replyCode)[0]) return undefined;
   return ENHANCED_CODES[code] ?? ENHANCED_CODES[code.split('.', 2).join('.')];
 }

@@ -9,7 +9,7 @@ import { secretRouteChanges } from '#providers/secret-route.ts';
 import { startStandIn } from '#providers/stand-in.ts';
 import { accountSuite } from '#test/suites/provider-conformance.ts';
 import type { Account } from './account.ts';
-import { ENHANCED_CODES, REPLY_CODES, rulingOfReply } from './outcomes.ts';
+import { ENHANCED_CODES, REPLY_CODES, meaningOfReply } from './outcomes.ts';
 import smtp from './provider.ts';
 import { startSmtpStandIn, type SmtpFault, type SmtpStage, type SmtpStandIn } from './stand-in.ts';
 import { STAND_IN_CERTIFICATE } from './stand-in-certificate.ts';
@@ -485,14 +485,14 @@ describe('a session that goes wrong', () => {
 test.each([...Object.keys(REPLY_CODES), '550', '551', '553', '554', '450'])(
   'reply %s is retried exactly when its first digit or the account asks for it',
   (code) => {
-    const ruling = rulingOfReply('content', Number(code), undefined);
-    expect(ruling.retry).toBe(code.startsWith('4') || ruling.class === 'auth_or_config');
+    const meaning = meaningOfReply('content', Number(code), undefined);
+    expect(meaning.retry).toBe(code.startsWith('4') || meaning.class === 'auth_or_config');
   },
 );
 
 test.each(Object.entries(ENHANCED_CODES))(
   'enhanced code %s is retried exactly when it says so',
-  (code, ruling) => {
-    expect(ruling.retry).toBe(code.startsWith('4') || ruling.class === 'auth_or_config');
+  (code, meaning) => {
+    expect(meaning.retry).toBe(code.startsWith('4') || meaning.class === 'auth_or_config');
   },
 );

@@ -6,7 +6,7 @@ import type { Outcome } from '#core/domain/outcome.ts';
 import { forgetAccessToken, TokenRefused, tokenVerdict, withoutToken } from '../oauth.ts';
 import { defineProvider, type ProviderContext, type ResolvedHost, type Verification } from '../provider.ts';
 import { redact, secretStrings } from '../redact.ts';
-import { account as mendAccount, transient, type Ruling } from '../ruling.ts';
+import { account as mendAccount, transient, type ErrorMeaning } from '../classify-error.ts';
 import { unreached } from '../unreached.ts';
 import { mailToken } from './access-token.ts';
 import {
@@ -23,7 +23,7 @@ import { composeMail } from './mail.ts';
 import {
   CERTIFICATE,
   ENCRYPTION,
-  rulingOfReply,
+  meaningOfReply,
   SESSION_CODES,
   SOCKET_CODES,
   type Stage,
@@ -160,9 +160,9 @@ function sessionOptions({ config }: Account, address: string): SMTPConnectionOpt
 function refusedHost(
   resolved: Extract<ResolvedHost, { kind: 'refused' }>,
 ): Extract<Outcome, { kind: 'rejected_transient' }> {
-  const ruling =
+  const meaning =
     resolved.code === 'dns' ? transient('provider_unavailable', 'dns') : mendAccount('egress_blocked');
-  return { kind: 'rejected_transient', failure: { ...unreached(ruling.code), class: ruling.class } };
+  return { kind: 'rejected_transient', failure: { ...unreached(meaning.code), class: meaning.class } };
 }
 
 function outcomeOf(error: SmtpError, isBodyLeft: boolean, hidden: readonly string[]): Outcome {
@@ -178,18 +178,18 @@ function judgeError(
   hidden: readonly string[],
 ): { readonly failure: Failure; readonly retry: boolean } {
   const enhanced = /^\d{3}[ -](\d\.\d{1,3}\.\d{1,3})\b/.exec(error.response ?? '')?.[1];
-  const ruling = rulingOfError(error, enhanced);
-  const { retry, ...failure } = ruling;
-  if (error.responseCode === undefined) return { failure: { ...unreached(ruling.code), ...failure }, retry };
+  const meaning = meaningOfError(error, enhanced);
+  const { retry, ...failure } = meaning;
+  if (error.responseCode === undefined) return { failure: { ...unreached(meaning.code), ...failure }, retry };
   const providerCode =
     enhanced === undefined ? String(error.responseCode) : `${error.responseCode} ${enhanced}`;
   const providerMessage = redact(error.response ?? '', hidden);
   return { failure: { ...failure, providerCode, providerMessage }, retry };
 }
 
-function rulingOfError(error: SmtpError, enhanced: string | undefined): Ruling {
+function meaningOfError(error: SmtpError, enhanced: string | undefined): ErrorMeaning {
   if (error.command === 'STARTTLS') return isCertificateError(error) ? CERTIFICATE : ENCRYPTION;
-  if (error.responseCode !== undefined) return rulingOfReply(stageOf(error), error.responseCode, enhanced);
+  if (error.responseCode !== undefined) return meaningOfReply(stageOf(error), error.responseCode, enhanced);
   if (isCertificateError(error)) return CERTIFICATE;
   const known = SOCKET_CODES[error.originalCode ?? ''] ?? SESSION_CODES[error.code ?? ''];
   return known ?? transient('provider_unavailable', 'connection_closed');

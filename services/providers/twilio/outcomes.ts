@@ -1,4 +1,4 @@
-import { account, permanent, transient, type CodeTable, type Ruling } from '../ruling.ts';
+import { account, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
 
 /** Error codes of the Messages resource, https://www.twilio.com/docs/api/errors. */
 export const TWILIO_CODES: CodeTable = {
@@ -45,6 +45,6 @@ export const TWILIO_CODES: CodeTable = {
   ...each(permanent('content_rejected', 'blocked'), 30004, 30007),
 };
 
-function each(ruling: Ruling, ...codes: readonly number[]): CodeTable {
-  return Object.fromEntries(codes.map((code) => [String(code), ruling]));
+function each(meaning: ErrorMeaning, ...codes: readonly number[]): CodeTable {
+  return Object.fromEntries(codes.map((code) => [String(code), meaning]));
 }

@@ -9,15 +9,15 @@ import {
   doubted,
   failureOf,
   isSuccess,
-  judge,
+  classify,
   parseJson,
   refused,
   unanswered,
   unreadable,
   unverified,
   type Response,
-  type Said,
-} from '../ruling.ts';
+  type VendorError,
+} from '../classify-error.ts';
 import { TWILIO_CODES } from './outcomes.ts';
 
 const VALIDITY_S_MAX = 36_000;
@@ -128,7 +128,8 @@ export default defineProvider({
     });
     if (result.kind !== 'response') return unanswered(result);
     const hidden = [...hiddenOf(account), message.to, message.content.body];
-    if (!isSuccess(result)) return refused(result, judge(result, TWILIO_CODES, read), hidden, context.now());
+    if (!isSuccess(result))
+      return refused(result, classify(result, TWILIO_CODES, read), hidden, context.now());
     const created = Created.safeParse(parseJson(result.text));
     if (!created.success) return unreadable(result);
     return {
@@ -147,7 +148,7 @@ export default defineProvider({
     });
     if (result.kind !== 'response') return unverified(result);
     if (result.status === 200) return verdictOfAccount(result);
-    return doubted(result, judge(result, TWILIO_CODES, read), hiddenOf(credentials));
+    return doubted(result, classify(result, TWILIO_CODES, read), hiddenOf(credentials));
   },
 });
 
@@ -182,7 +183,7 @@ function validity(remainingMs: number): Record<string, string> {
   return seconds >= VALIDITY_S_MAX ? {} : { ValidityPeriod: String(seconds) };
 }
 
-function read(body: unknown): Said {
+function read(body: unknown): VendorError {
   const { code, message, detail, title } = ErrorBody.safeParse(body).data ?? {};
   return {
     providerCode: code === undefined ? undefined : String(code),
@@ -194,8 +195,8 @@ function verdictOfAccount(response: Response): Verification {
   const status = AccountBody.safeParse(parseJson(response.text)).data?.status;
   if (status === undefined) return unverified(response);
   if (status === 'active') return { kind: 'valid' };
-  const judged = { ruling: account('account_suspended'), said: { providerCode: status } };
-  return { kind: 'invalid', failure: failureOf(response, judged, []) };
+  const classified = { meaning: account('account_suspended'), vendorError: { providerCode: status } };
+  return { kind: 'invalid', failure: failureOf(response, classified, []) };
 }
 
 function hiddenOf({ config, secrets }: Account): string[] {

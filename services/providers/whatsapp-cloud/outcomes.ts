@@ -1,4 +1,4 @@
-import { account, permanent, transient, type CodeTable, type Ruling } from '../ruling.ts';
+import { account, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
 
 /** Error codes, https://developers.facebook.com/docs/whatsapp/cloud-api/support/error-codes. They decide, not the HTTP status. */
 export const WHATSAPP_CODES: CodeTable = {
@@ -37,6 +37,6 @@ export const WHATSAPP_CODES: CodeTable = {
   ...each(permanent('content_rejected', 'template_unavailable'), 132015, 132016),
 };
 
-function each(ruling: Ruling, ...codes: readonly number[]): CodeTable {
-  return Object.fromEntries(codes.map((code) => [String(code), ruling]));
+function each(meaning: ErrorMeaning, ...codes: readonly number[]): CodeTable {
+  return Object.fromEntries(codes.map((code) => [String(code), meaning]));
 }

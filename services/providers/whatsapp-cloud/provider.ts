@@ -7,17 +7,17 @@ import { secretStrings } from '../redact.ts';
 import {
   doubted,
   isSuccess,
-  judge,
+  classify,
   parseJson,
   refused,
   transient,
   unanswered,
   unreadable,
   unverified,
-  type Judged,
+  type ClassifiedError,
   type Response,
-  type Said,
-} from '../ruling.ts';
+  type VendorError,
+} from '../classify-error.ts';
 import { WHATSAPP_CODES } from './outcomes.ts';
 import { whatsappPayload } from './payload.ts';
 
@@ -113,14 +113,16 @@ function authorization({ secrets }: Account): Record<string, string> {
   return { authorization: `Bearer ${secrets.accessToken}`, accept: 'application/json' };
 }
 
-function judgeCode(response: Response): Judged {
-  const judged = judge(response, WHATSAPP_CODES, read);
-  if (judged.ruling.retry) return judged;
+function judgeCode(response: Response): ClassifiedError {
+  const classified = classify(response, WHATSAPP_CODES, read);
+  if (classified.meaning.retry) return classified;
   const isTransient = ErrorBody.safeParse(parseJson(response.text)).data?.error.is_transient === true;
-  return isTransient ? { ...judged, ruling: transient('provider_unavailable', 'provider_error') } : judged;
+  return isTransient
+    ? { ...classified, meaning: transient('provider_unavailable', 'provider_error') }
+    : classified;
 }
 
-function read(body: unknown): Said {
+function read(body: unknown): VendorError {
   const error = ErrorBody.safeParse(body).data?.error;
   return {
     providerCode: error?.code === undefined ? undefined : String(error.code),

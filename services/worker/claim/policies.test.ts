@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { TenantPolicy } from '#core/domain/fair-queue.ts';
-import { PLANS } from '#core/domain/plan.ts';
+import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
 import { refreshPolicies } from './policies.ts';
 
 test('each tenant in the queue gets the share and the cap of its limits, and one without limits those of the free plan', async () => {
@@ -9,7 +9,10 @@ test('each tenant in the queue gets the share and the cap of its limits, and one
     {
       tenantLimits: (ids) =>
         Promise.resolve(
-          ids.map((tenantId) => ({ tenantId, limits: tenantId === 'large' ? PLANS.enterprise : null })),
+          ids.map((tenantId) => ({
+            tenantId,
+            limits: tenantId === 'large' ? BUILT_IN_PLANS.enterprise : null,
+          })),
         ),
     },
     {

@@ -1,5 +1,5 @@
 import type { FairQueue, TenantPolicy } from '#core/domain/fair-queue.ts';
-import { PLANS, type Limits } from '#core/domain/plan.ts';
+import { BUILT_IN_PLANS, type Limits } from '#core/domain/plan.ts';
 import type { DeliveryStore } from '#core/store/deliveries.ts';
 
 const TENANTS_AT_ONCE = 1_000;
@@ -12,7 +12,7 @@ export async function refreshPolicies(
   const ids = queue.tenantIds();
   for (let i = 0; i < ids.length; i += TENANTS_AT_ONCE) {
     for (const row of await store.tenantLimits(ids.slice(i, i + TENANTS_AT_ONCE))) {
-      queue.setPolicy(row.tenantId, policyOf(row.limits ?? PLANS.free));
+      queue.setPolicy(row.tenantId, policyOf(row.limits ?? BUILT_IN_PLANS.free));
     }
   }
 }

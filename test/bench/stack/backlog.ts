@@ -1,5 +1,5 @@
 import { chunks } from '#core/domain/chunks.ts';
-import { PLANS } from '#core/domain/plan.ts';
+import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
 import { encodeWakes, WAKES_PER_MESSAGE_MAX } from '#core/domain/wake.ts';
 import { acceptMessages, type AcceptRow } from '#core/store/acceptance.ts';
 import { messageText } from '../load/request-text.ts';
@@ -47,7 +47,7 @@ function row(
 ): AcceptRow {
   const now = Date.now();
   const { to, body, externalId } = messageText(n);
-  const { messagesPerDay, backlogMax, retentionDays } = PLANS.enterprise;
+  const { messagesPerDay, backlogMax, retentionDays } = BUILT_IN_PLANS.enterprise;
   return {
     seq,
     purge_on: purgeOn,

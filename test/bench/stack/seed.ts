@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { providerSecretBinding } from '#core/domain/binding.ts';
 import type { TenantId } from '#core/domain/ids.ts';
-import { PLANS } from '#core/domain/plan.ts';
+import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
 import { secret } from '#core/domain/secret.ts';
 import { deriveKeySecret, formatServiceKey, hashKeySecret, newKeyId } from '#core/domain/service-key.ts';
 import { deriveSubkeys } from '#core/domain/subkeys.ts';
@@ -77,7 +77,7 @@ async function insertTenants(admin: Sql, tenants: readonly TenantRecord[]): Prom
   await admin.begin(async (tx) => {
     await tx`
       select count(*) from unnest(${column('tenantId')}::uuid[]) u (id),
-        despatch.create_tenant(u.id, 'bench-' || u.id, 'bench', 'enterprise', ${tx.json({ ...PLANS.enterprise })}, null)`;
+        despatch.create_tenant(u.id, 'bench-' || u.id, 'bench', 'enterprise', ${tx.json({ ...BUILT_IN_PLANS.enterprise })}, null)`;
     await tx`
       insert into despatch.api_keys (id, tenant_id, key_id, name, mode, scopes, rate_limit_rpm, secret_hash)
       select u.id, u.tenant, u.key_id, 'bench', 'live', '{messages:send,messages:read}', 60000, decode(u.hash, 'hex')

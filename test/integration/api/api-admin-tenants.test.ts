@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { access, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { PLANS } from '#core/domain/plan.ts';
+import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
 import { startAdminApi, type AdminApi, type Person, type Reply } from '#test/support/admin-api.ts';
 
 const PATH = '/v1/admin/tenants';
@@ -159,7 +159,7 @@ describe('creating a tenant', () => {
     const [row] = await api.admin<
       { limits: unknown }[]
     >`select limits from tenant_limits where tenant_id = ${body.id}`;
-    expect(row?.limits).toEqual(PLANS.growth);
+    expect(row?.limits).toEqual(BUILT_IN_PLANS.growth);
   });
 
   test('without self-service only platform admins create tenants', async () => {
@@ -221,7 +221,11 @@ describe('changing a tenant', () => {
     expect([moved.status, moved.body.plan]).toEqual([200, 'starter']);
     const [row] = await api.admin<{ plan: string; limits: unknown; generation: number }[]>`
       select plan, limits, generation::integer from tenant_limits where tenant_id = ${tenant.id}`;
-    expect(row).toEqual({ plan: 'starter', limits: { ...PLANS.starter, messagesPerDay: 7 }, generation: 2 });
+    expect(row).toEqual({
+      plan: 'starter',
+      limits: { ...BUILT_IN_PLANS.starter, messagesPerDay: 7 },
+      generation: 2,
+    });
     expect(api.notices).toContainEqual({ kind: 'tenant', notice: { tenantId: tenant.id } });
   });
 

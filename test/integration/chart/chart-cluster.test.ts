@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { parse } from 'yaml';
-import { PLANS } from '#core/domain/plan.ts';
+import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
 import {
   ciValues,
   helm,
@@ -80,7 +80,10 @@ describe('two releases, installed by Helm', () => {
       expect([await exists(deployment('team-a')), await exists(definition)]).toEqual([false, true]);
 
       // What was kept is the release's own when it comes back, and known before its Plans are made.
-      await install({ ...first, set: { 'plans.create': [{ name: 'partner', limits: PLANS.free }] } });
+      await install({
+        ...first,
+        set: { 'plans.create': [{ name: 'partner', limits: BUILT_IN_PLANS.free }] },
+      });
       expect([await exists(deployment('team-a')), await exists(plan)]).toEqual([true, true]);
     },
   );

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { providerSecretBinding } from '#core/domain/binding.ts';
 import type { TenantId } from '#core/domain/ids.ts';
-import { PLANS } from '#core/domain/plan.ts';
+import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
 import { KeyringError } from '#core/platform/vault/keyring.ts';
 import type { GoneResource, OwnedSlug } from '#core/store/managed-tenants.ts';
 import { acceptBatch, acceptRow, seedProvider } from '#test/support/seed.ts';
@@ -13,7 +13,7 @@ let s: TenantReconciling;
 beforeAll(async () => {
   s = await setupTenantReconciler();
   s.putPlan('free');
-  s.putPlan('growth', PLANS.growth);
+  s.putPlan('growth', BUILT_IN_PLANS.growth);
 });
 afterAll(() => s[Symbol.asyncDispose]());
 
@@ -75,7 +75,7 @@ describe('a declared tenant', () => {
       plan: 'growth',
       status: 'active',
       owner_ref: key,
-      limits: { ...PLANS.growth, messagesPerDay: 123 },
+      limits: { ...BUILT_IN_PLANS.growth, messagesPerDay: 123 },
     });
     expect(writes).toEqual(['finalizer+', `notice ${stored?.id}`, 'event Created', 'status']);
     expect(await keyExists(stored?.id ?? '')).toBe(true);
@@ -144,7 +144,7 @@ describe('a declared tenant', () => {
     expect(s.tenants.get(key)?.status?.plan).toEqual({ name: 'own', generation: 2 });
     s.putTenant({ planRef: { name: 'growth' } }, { key });
     await s.reconcile(key);
-    expect(await row(key)).toMatchObject({ plan: 'growth', limits: PLANS.growth });
+    expect(await row(key)).toMatchObject({ plan: 'growth', limits: BUILT_IN_PLANS.growth });
   });
 
   test('whose plan is missing keeps its limits, and can be suspended all the same', async () => {
@@ -175,7 +175,7 @@ describe('a declared tenant', () => {
     await s.admin`update tenant_limits set limits = limits || '{"messagesPerDay": 999999}' where tenant_id = ${id}`;
     await s.admin`update tenants set status = 'suspended', suspension_reason = 'abuse' where id = ${id}`;
     expect(await s.reconcile(key)).toEqual([`notice ${id}`, 'drift limits,suspension']);
-    expect(await row(key)).toMatchObject({ status: 'active', limits: PLANS.growth });
+    expect(await row(key)).toMatchObject({ status: 'active', limits: BUILT_IN_PLANS.growth });
   });
 
   test('keeps the name and the members that the API gave it, until the resource names others', async () => {
@@ -400,7 +400,7 @@ describe('deletion with Retain', () => {
       { key, uid: randomUUID(), createdAt: '2026-03-01T00:00:00Z' },
     );
     await s.reconcile(key);
-    expect(await row(key)).toMatchObject({ id, status: 'active', limits: PLANS.growth });
+    expect(await row(key)).toMatchObject({ id, status: 'active', limits: BUILT_IN_PLANS.growth });
     expect(Buffer.from(await s.decrypter.decrypt(binding, ciphertext)).toString()).toBe('kept');
   });
 

@@ -6,7 +6,7 @@ import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startNats, type NatsServer } from '../../../deploy/servers/nats.ts';
 import { secret } from '#core/domain/secret.ts';
-import type { Nats, NatsConfig, Wake } from '#core/platform/nats/broker.ts';
+import type { Nats, NatsConfig, WakeDelivery } from '#core/platform/nats/broker.ts';
 import { silentLogger } from '#core/platform/telemetry/logger.ts';
 import { openNats } from '#core/platform/nats/nats.ts';
 import { makeCertificates } from '#test/support/certificates.ts';
@@ -25,7 +25,7 @@ function open({ url, connectWaitMs = 5_000, ...config }: Options): Promise<Nats>
 
 function collect(nats: Nats, options: { maxMessages?: number } = {}) {
   const ending = new AbortController();
-  const wakes: Wake[] = [];
+  const wakes: WakeDelivery[] = [];
   let recreated = 0;
   const consumer = nats.consumeWakes({
     maxMessages: options.maxMessages ?? 100,

@@ -27,7 +27,7 @@ export type WakePublication = {
   readonly traceparent?: string | undefined;
 };
 
-export type Wake = {
+export type WakeDelivery = {
   readonly lane: Lane;
   readonly payload: Uint8Array;
   readonly traceparent: string | undefined;
@@ -37,7 +37,7 @@ export type ConsumeOptions = {
   /** Wake-ups that may wait in this process, 1 to 10,000. Pulls overlap: a new one leaves when a quarter has arrived. */
   readonly maxMessages: number;
   /** Each wake-up is handed over once, to one worker; one that is lost with its worker is found in Postgres. */
-  readonly onWake: (wake: Wake) => void;
+  readonly onWake: (wake: WakeDelivery) => void;
   /** The stream was lost and made anew: what it held must be found in Postgres. */
   readonly onRecreated: () => void;
   readonly signal: AbortSignal;

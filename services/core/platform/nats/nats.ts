@@ -25,9 +25,9 @@ import {
   type NodeConnectionOptions,
   type Subscription,
 } from '@nats-io/transport-node';
-import type { ConsumeOptions, Lane, Nats, NatsConfig, NoticeHandler, Wake } from './broker.ts';
+import type { ConsumeOptions, Lane, Nats, NatsConfig, NoticeHandler, WakeDelivery } from './broker.ts';
 import type { Logger } from '../telemetry/logger.ts';
-import { pause, retryDelayMs } from '../process/pause.ts';
+import { pause, backoffMs } from '../process/pause.ts';
 
 export type NatsOptions = {
   readonly config: NatsConfig;
@@ -102,7 +102,7 @@ export async function openNats({ config, log, name, connectWaitMs = 5_000 }: Nat
         return;
       } catch (error) {
         log.warn({ err: error, attempt }, 'NATS could not be reached');
-        await pause(retryDelayMs(attempt), closing.signal);
+        await pause(backoffMs(attempt), closing.signal);
       }
     }
   };
@@ -169,7 +169,7 @@ export async function openNats({ config, log, name, connectWaitMs = 5_000 }: Nat
         } catch (error) {
           if (!ending.aborted) log.warn({ err: error, attempt }, 'Wake-ups cannot be consumed now');
         }
-        await pause(retryDelayMs(attempt), ending);
+        await pause(backoffMs(attempt), ending);
       }
     };
     return { closed: run() };
@@ -378,7 +378,7 @@ async function pullWakes(
   return pulled;
 }
 
-function toWake(message: JsMsg): Wake {
+function toWake(message: JsMsg): WakeDelivery {
   return {
     lane: message.subject.slice(message.subject.lastIndexOf('.') + 1) as Lane,
     payload: message.data,

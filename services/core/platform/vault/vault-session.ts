@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { KeyringError, type VaultAuth } from './keyring.ts';
 import type { Logger } from '../telemetry/logger.ts';
-import { retryDelayMs } from '../process/pause.ts';
+import { backoffMs } from '../process/pause.ts';
 import type { VaultAnswer, VaultTransport } from './vault.ts';
 
 export type VaultSession = Disposable & {
@@ -68,7 +68,7 @@ export function openVaultSession({ auth, call, log, onTokenExpiry }: VaultSessio
     const answer = await authenticate(auth, call);
     if ('error' in answer) {
       failures += 1;
-      const delayMs = retryDelayMs(failures);
+      const delayMs = backoffMs(failures);
       notBefore = Date.now() + delayMs;
       schedule(delayMs, freshToken);
       log.warn({ method: auth.method, failures, reason: answer.error }, 'Could not log in to Vault');

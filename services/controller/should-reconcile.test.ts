@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { KubeMeta } from './kube/kube-object.ts';
-import { isWorthALook } from './worth-a-look.ts';
+import { shouldReconcile } from './should-reconcile.ts';
 
 const META: KubeMeta = {
   name: 'acme',
@@ -20,5 +20,5 @@ test.each<[string, Partial<KubeMeta>, boolean]>([
   ['an annotation', { annotations: { a: '2' } }, true],
   ['a finalizer that is gone', { finalizers: [] }, true],
 ])('%s', (_what, change, expected) => {
-  expect(isWorthALook({ metadata: META }, { metadata: { ...META, ...change } })).toBe(expected);
+  expect(shouldReconcile({ metadata: META }, { metadata: { ...META, ...change } })).toBe(expected);
 });

@@ -6,7 +6,7 @@ import { unreached } from './unreached.ts';
 import { retryAfterMs } from './retry-after.ts';
 
 /** What a refusal means: its class, our stable reason, and whether the same message may pass later. */
-export type Ruling = {
+export type ErrorMeaning = {
   readonly class: FailureClass;
   /** Our stable snake_case reason. */
   readonly code: string;
@@ -14,26 +14,26 @@ export type Ruling = {
 };
 
 /** A provider's error codes and what each of them means. */
-export type CodeTable = Readonly<Record<string, Ruling>>;
+export type CodeTable = Readonly<Record<string, ErrorMeaning>>;
 
 export type Response = Extract<HttpResult, { kind: 'response' }>;
 
 /** The message can never be accepted as it is. */
-export function permanent(failureClass: FailureClass, code: string): Ruling {
+export function permanent(failureClass: FailureClass, code: string): ErrorMeaning {
   return { class: failureClass, code, retry: false };
 }
 
 /** Not accepted now; the same message may be accepted later. */
-export function transient(failureClass: FailureClass, code: string): Ruling {
+export function transient(failureClass: FailureClass, code: string): ErrorMeaning {
   return { class: failureClass, code, retry: true };
 }
 
 /** The account must be mended before anything passes; the message waits for that (it is not the message's fault). */
-export function account(code: string): Ruling {
+export function account(code: string): ErrorMeaning {
   return transient('auth_or_config', code);
 }
 
-const BY_STATUS: Readonly<Record<number, Ruling>> = {
+const BY_STATUS: Readonly<Record<number, ErrorMeaning>> = {
   401: account('authentication_failed'),
   402: account('insufficient_credit'),
   403: account('forbidden'),
@@ -46,7 +46,7 @@ const BY_STATUS: Readonly<Record<number, Ruling>> = {
 };
 
 /** The default meaning of an HTTP status that is not a success, where no vendor code says it better. */
-function rulingOfStatus(status: number): Ruling {
+function meaningOfStatus(status: number): ErrorMeaning {
   const known = BY_STATUS[status];
   if (known !== undefined) return known;
   const isRefusal = status >= 400 && status < 500;
@@ -56,10 +56,10 @@ function rulingOfStatus(status: number): Ruling {
 }
 
 /** Vendor code first, HTTP status second; but a 401 speaks of the credential whatever its code, so it ends no message. */
-function rulingOf(table: CodeTable, vendorCode: string | undefined, status: number): Ruling {
+function meaningOf(table: CodeTable, vendorCode: string | undefined, status: number): ErrorMeaning {
   const known = vendorCode !== undefined && Object.hasOwn(table, vendorCode) ? table[vendorCode] : undefined;
   const isTrusted = status !== 401 || known?.class === 'auth_or_config';
-  return known !== undefined && isTrusted ? known : rulingOfStatus(status);
+  return known !== undefined && isTrusted ? known : meaningOfStatus(status);
 }
 
 /** True for an answer that a proxy or firewall wrote: these APIs speak JSON. */
@@ -74,52 +74,62 @@ function isPage(response: Response): boolean {
  * What a page instead of the API's own answer means. It says nothing about the message, so it is never permanent unless
  * the size was refused, and nothing about the credential either.
  */
-function rulingOfPage(status: number): Ruling {
-  const ruling = rulingOfStatus(status);
-  const isTrusted = ruling.class === 'content_rejected' || ruling.class === 'provider_throttled';
-  return isTrusted ? ruling : transient('provider_unavailable', `http_${status}`);
+function meaningOfPage(status: number): ErrorMeaning {
+  const meaning = meaningOfStatus(status);
+  const isTrusted = meaning.class === 'content_rejected' || meaning.class === 'provider_throttled';
+  return isTrusted ? meaning : transient('provider_unavailable', `http_${status}`);
 }
 
 /** What the provider said beside its status. */
-export type Said = {
+export type VendorError = {
   readonly providerCode?: string | undefined;
   readonly providerMessage?: string | undefined;
 };
 
-export type Judged = { readonly ruling: Ruling; readonly said: Said };
+export type ClassifiedError = { readonly meaning: ErrorMeaning; readonly vendorError: VendorError };
 
 /** Judges a response that is no success: `read` finds the vendor's code and text in the parsed body. */
-export function judge(response: Response, table: CodeTable, read: (body: unknown) => Said): Judged {
-  if (isPage(response)) return { ruling: rulingOfPage(response.status), said: {} };
-  const said = read(parseJson(response.text));
-  return { ruling: rulingOf(table, said.providerCode, response.status), said };
+export function classify(
+  response: Response,
+  table: CodeTable,
+  read: (body: unknown) => VendorError,
+): ClassifiedError {
+  if (isPage(response)) return { meaning: meaningOfPage(response.status), vendorError: {} };
+  const vendorError = read(parseJson(response.text));
+  return { meaning: meaningOf(table, vendorError.providerCode, response.status), vendorError };
 }
 
 export function isSuccess({ status }: Response): boolean {
   return status >= 200 && status <= 299;
 }
 
-export function failureOf(response: Response, { ruling, said }: Judged, hidden: readonly string[]): Failure {
+export function failureOf(
+  response: Response,
+  { meaning, vendorError }: ClassifiedError,
+  hidden: readonly string[],
+): Failure {
   return {
-    class: ruling.class,
-    code: ruling.code,
-    ...(said.providerCode === undefined
+    class: meaning.class,
+    code: meaning.code,
+    ...(vendorError.providerCode === undefined
       ? {}
-      : { providerCode: redact(said.providerCode, hidden).slice(0, 64) }),
-    ...(said.providerMessage === undefined ? {} : { providerMessage: redact(said.providerMessage, hidden) }),
+      : { providerCode: redact(vendorError.providerCode, hidden).slice(0, 64) }),
+    ...(vendorError.providerMessage === undefined
+      ? {}
+      : { providerMessage: redact(vendorError.providerMessage, hidden) }),
     httpStatus: response.status,
   };
 }
 
-/** Turns a ruled refusal into the outcome, with the provider's wish for the time of the next try. */
+/** Turns a classified refusal into the outcome, with the provider's wish for the time of the next try. */
 export function refused(
   response: Response,
-  { ruling, said }: Judged,
+  { meaning, vendorError }: ClassifiedError,
   hidden: readonly string[],
   now: number,
 ): Exclude<Outcome, { kind: 'accepted' | 'ambiguous' }> {
-  const failure = failureOf(response, { ruling, said }, hidden);
-  if (!ruling.retry) return { kind: 'rejected_permanent', failure };
+  const failure = failureOf(response, { meaning, vendorError }, hidden);
+  if (!meaning.retry) return { kind: 'rejected_permanent', failure };
   const wait = retryAfterMs(response.headers['retry-after'], now);
   return { kind: 'rejected_transient', failure, ...(wait === undefined ? {} : { retryAfterMs: wait }) };
 }
@@ -141,8 +151,12 @@ export function unreadable(response: Response): Outcome {
 }
 
 /** What a credential check may conclude from a response that is no success: only a refused credential is invalid. */
-export function doubted(response: Response, judged: Judged, hidden: readonly string[]): Verification {
-  const failure = failureOf(response, judged, hidden);
+export function doubted(
+  response: Response,
+  classified: ClassifiedError,
+  hidden: readonly string[],
+): Verification {
+  const failure = failureOf(response, classified, hidden);
   return { kind: failure.class === 'auth_or_config' ? 'invalid' : 'unknown', failure };
 }
 

@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { AppError } from '#core/domain/app-error.ts';
-import { respell as respellAll, spellingOf } from './spelling.ts';
+import { resolveAliases as resolveAll, caseAliasesOf } from './case-aliases.ts';
 
-const respell: (...args: Parameters<typeof respellAll>) => unknown = (...args) => respellAll(...args).value;
+const resolveAliases: (...args: Parameters<typeof resolveAll>) => unknown = (...args) =>
+  resolveAll(...args).value;
 
 const schema = z.object({
   bodyHtml: z.string().optional(),
@@ -11,7 +12,7 @@ const schema = z.object({
   template: z.object({ variables: z.record(z.string(), z.string()), someName: z.string() }).nullable(),
   metadata: z.record(z.string(), z.unknown()).optional(),
 });
-const spelling = spellingOf(schema);
+const aliases = caseAliasesOf(schema);
 
 function detailsOf(work: () => unknown): AppError['details'] {
   try {
@@ -22,7 +23,7 @@ function detailsOf(work: () => unknown): AppError['details'] {
   return undefined;
 }
 
-describe('spelling', () => {
+describe('aliases', () => {
   test('known fields get their camelCase name at every depth, unknown ones are dropped', () => {
     const sent = {
       body_html: 'a',
@@ -30,7 +31,7 @@ describe('spelling', () => {
       template: { some_name: 'c' },
       junk: 1,
     };
-    expect(respell(spelling, sent)).toEqual({
+    expect(resolveAliases(aliases, sent)).toEqual({
       bodyHtml: 'a',
       attachments: [{ contentType: 'b' }],
       template: { someName: 'c' },
@@ -39,35 +40,35 @@ describe('spelling', () => {
 
   test('maps of free keys stay as sent', () => {
     const sent = { template: { variables: { some_key: '1', someKey: '2' } }, metadata: { a_b: { c_d: 1 } } };
-    expect(respell(spelling, sent)).toEqual(sent);
+    expect(resolveAliases(aliases, sent)).toEqual(sent);
   });
 
   test('equal values in both spellings are one, whatever the order of their names', () => {
     const sent = { someMap: { a: 1, b: 2 }, some_map: { b: 2, a: 1 } };
-    const free = spellingOf(z.object({ someMap: z.record(z.string(), z.number()) }));
-    expect(respell(free, sent)).toEqual({ someMap: { a: 1, b: 2 } });
+    const free = caseAliasesOf(z.object({ someMap: z.record(z.string(), z.number()) }));
+    expect(resolveAliases(free, sent)).toEqual({ someMap: { a: 1, b: 2 } });
   });
 
   test('different values in both spellings are refused with the path of the field', () => {
     const sent = { attachments: [{ contentType: 'a', content_type: 'b' }] };
-    expect(detailsOf(() => respell(spelling, sent))).toMatchObject([
+    expect(detailsOf(() => resolveAliases(aliases, sent))).toMatchObject([
       { field: 'attachments.0.contentType', rule: 'conflict' },
     ]);
     const withNull = { bodyHtml: null, body_html: 'a' };
-    expect(detailsOf(() => respell(spelling, withNull, { nulls: 'kept' }))).toMatchObject([
+    expect(detailsOf(() => resolveAliases(aliases, withNull, { nulls: 'kept' }))).toMatchObject([
       { field: 'bodyHtml' },
     ]);
-    expect(respell(spelling, withNull)).toEqual({ bodyHtml: 'a' });
+    expect(resolveAliases(aliases, withNull)).toEqual({ bodyHtml: 'a' });
   });
 
   test('a union knows the fields of all its members', () => {
-    const union = spellingOf(
+    const union = caseAliasesOf(
       z.union([
         z.object({ kind: z.literal('a'), someField: z.string() }),
         z.object({ kind: z.literal('b'), otherField: z.object({ deepField: z.string() }) }),
       ]),
     );
-    expect(respell(union, { kind: 'b', some_field: 1, other_field: { deep_field: 2 } })).toEqual({
+    expect(resolveAliases(union, { kind: 'b', some_field: 1, other_field: { deep_field: 2 } })).toEqual({
       kind: 'b',
       someField: 1,
       otherField: { deepField: 2 },
@@ -76,13 +77,13 @@ describe('spelling', () => {
 
   test('a name that is a property of every object is no field', () => {
     const sent = JSON.parse('{"__proto__": {"bodyHtml": "x"}, "constructor": 1}') as object;
-    const respelled = respell(spelling, sent) as object;
-    expect(respelled).toEqual({});
-    expect(Object.getPrototypeOf(respelled)).toBe(Object.prototype);
+    const resolved = resolveAliases(aliases, sent) as object;
+    expect(resolved).toEqual({});
+    expect(Object.getPrototypeOf(resolved)).toBe(Object.prototype);
   });
 
   test('what is no object is left for the rules to refuse', () => {
-    for (const value of [null, 5, 'x', [1]]) expect(respell(spelling, value)).toEqual(value);
+    for (const value of [null, 5, 'x', [1]]) expect(resolveAliases(aliases, value)).toEqual(value);
   });
 });
 
@@ -96,14 +97,14 @@ describe('null', () => {
   };
 
   test('is as absent where a field is known, and stays in maps of free keys', () => {
-    expect(respellAll(spelling, sent)).toEqual({
+    expect(resolveAll(aliases, sent)).toEqual({
       value: { template: { variables: { a: null } }, attachments: [{}, null], metadata: { a: null } },
       warnings: [],
     });
   });
 
   test('stays where it means to clear the field', () => {
-    expect(respell(spelling, sent, { nulls: 'kept' })).toEqual({
+    expect(resolveAliases(aliases, sent, { nulls: 'kept' })).toEqual({
       bodyHtml: null,
       template: { variables: { a: null }, someName: null },
       attachments: [{ contentType: null }, null],
@@ -113,7 +114,7 @@ describe('null', () => {
 });
 
 describe('what is dropped', () => {
-  const warningsOf = (...args: Parameters<typeof respellAll>) => respellAll(...args).warnings;
+  const warningsOf = (...args: Parameters<typeof resolveAll>) => resolveAll(...args).warnings;
 
   test('is named with its place, what looks like a slip first', () => {
     const sent = {
@@ -122,25 +123,25 @@ describe('what is dropped', () => {
       attachments: [{ content_type: 'b' }, { contentTyp: 'b' }],
       template: { variables: { any: '1' } },
     };
-    expect(warningsOf(spelling, sent)).toEqual([
+    expect(warningsOf(aliases, sent)).toEqual([
       { field: 'body_htm', message: "Unknown field, ignored: did you mean 'bodyHtml'?" },
       { field: 'attachments.1.contentTyp', message: "Unknown field, ignored: did you mean 'contentType'?" },
       { field: 'colour', message: 'Unknown field, ignored' },
     ]);
-    expect(warningsOf(spelling, { colour: 1 }, { kind: 'query parameter' })).toEqual([
+    expect(warningsOf(aliases, { colour: 1 }, { kind: 'query parameter' })).toEqual([
       { field: 'colour', message: 'Unknown query parameter, ignored' },
     ]);
-    expect(warningsOf(spelling, { body_html: 'x', metadata: { any: 1 } })).toEqual([]);
+    expect(warningsOf(aliases, { body_html: 'x', metadata: { any: 1 } })).toEqual([]);
   });
 
   test('of another variant is named once, whatever it holds, and is neither read nor suggested', () => {
-    const union = spellingOf(
+    const union = caseAliasesOf(
       z.discriminatedUnion('kind', [
         z.object({ kind: z.literal('a'), someField: z.string().optional() }),
         z.object({ kind: z.literal('b'), otherField: z.object({ deepField: z.string() }).optional() }),
       ]),
     );
-    expect(respellAll(union, { kind: 'a', other_field: { junk: 1 }, otherFiel: 1 })).toEqual({
+    expect(resolveAll(union, { kind: 'a', other_field: { junk: 1 }, otherFiel: 1 })).toEqual({
       value: { kind: 'a' },
       warnings: [
         { field: 'otherField', message: "Ignored: does not belong to kind 'a'" },
@@ -152,7 +153,7 @@ describe('what is dropped', () => {
   test('in masses costs little', () => {
     const sent = Object.fromEntries(Array.from({ length: 30_000 }, (_, i) => [`bodyHtm${i}`, 1]));
     expect(
-      warningsOf(spelling, sent).filter(({ message }) => message.includes('did you mean')).length,
+      warningsOf(aliases, sent).filter(({ message }) => message.includes('did you mean')).length,
     ).toBeLessThan(51);
   });
 });

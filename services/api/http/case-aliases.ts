@@ -5,8 +5,8 @@ import { ALIASES } from './fields.ts';
 import { canonicalJson } from './idempotency.ts';
 
 /** Known fields of an object, and how to go on below them. Null: the value is the caller's own, keys and all. */
-export type Spelling = ObjectSpelling | { readonly items: Spelling } | null;
-type ObjectSpelling = {
+export type CaseAliases = ObjectAliases | { readonly items: CaseAliases } | null;
+type ObjectAliases = {
   /** Under each of their spellings. */
   readonly fields: ReadonlyMap<string, Field>;
   /** Where the value of one field decides which of the others count. */
@@ -16,7 +16,7 @@ type Field = {
   readonly name: string;
   /** A second name that it is taken under. */
   readonly alias: string | undefined;
-  readonly below: Spelling;
+  readonly below: CaseAliases;
 };
 type Variants = {
   readonly by: string;
@@ -36,44 +36,44 @@ type Def = {
 };
 
 /** Reads from a schema which fields it knows. Maps of free keys (records) are left alone. */
-export function spellingOf(schema: z.ZodType): Spelling {
+export function caseAliasesOf(schema: z.ZodType): CaseAliases {
   const def = schema.def as unknown as Def;
   if (def.shape !== undefined) {
     return fieldsOf(
       Object.entries(def.shape).map(([name, inner]) => ({
         name,
         alias: aliasOf(inner),
-        below: spellingOf(inner),
+        below: caseAliasesOf(inner),
       })),
     );
   }
   if (def.element !== undefined) {
-    const items = spellingOf(def.element);
+    const items = caseAliasesOf(def.element);
     return items === null ? null : { items };
   }
   if (def.options !== undefined) {
-    const union = merged(def.options.map(spellingOf));
+    const union = merged(def.options.map(caseAliasesOf));
     return def.discriminator === undefined || union === null
       ? union
       : { ...union, variants: variantsOf(def.options, def.discriminator) };
   }
   const inner = def.innerType ?? def.in;
-  return inner === undefined ? null : spellingOf(inner);
+  return inner === undefined ? null : caseAliasesOf(inner);
 }
 
 /** A union knows the fields of all its members. */
-function merged(spellings: readonly Spelling[]): ObjectSpelling | null {
+function merged(all: readonly CaseAliases[]): ObjectAliases | null {
   const fields = new Map<string, Field>();
-  for (const spelling of spellings) {
-    if (spelling === null || !('fields' in spelling)) continue;
-    for (const field of spelling.fields.values()) {
+  for (const aliases of all) {
+    if (aliases === null || !('fields' in aliases)) continue;
+    for (const field of aliases.fields.values()) {
       if (fields.get(field.name)?.below == null) fields.set(field.name, field);
     }
   }
   return fields.size === 0 ? null : fieldsOf([...fields.values()]);
 }
 
-function fieldsOf(fields: readonly Field[]): ObjectSpelling {
+function fieldsOf(fields: readonly Field[]): ObjectAliases {
   return {
     fields: new Map(
       fields.flatMap((field) =>
@@ -104,13 +104,13 @@ function variantsOf(options: readonly z.ZodType[], by: string): Variants {
   return { by, names };
 }
 
-export type Respelled = {
+export type Resolved = {
   readonly value: unknown;
   /** Of what was dropped; first what looks like a slip. */
   readonly warnings: readonly Warning[];
 };
 
-export type RespellOptions = {
+export type ResolveOptions = {
   /** What a null means that is the value of a known field: that the field is not there, or that it is to be cleared. */
   readonly nulls?: 'absent' | 'kept';
   readonly kind?: 'field' | 'query parameter';
@@ -121,12 +121,12 @@ export type RespellOptions = {
  * not have.
  * @throws AppError where both spellings of a field are there with different values.
  */
-export function respell(spelling: Spelling, value: unknown, options: RespellOptions = {}): Respelled {
+export function resolveAliases(aliases: CaseAliases, value: unknown, options: ResolveOptions = {}): Resolved {
   const { nulls = 'absent', kind = 'field' } = options;
   const walk = new Walk(nulls, kind);
-  const respelled = walk.visit(spelling, value, '');
+  const resolved = walk.visit(aliases, value, '');
   if (walk.conflicts.length > 0) throw validationFailed(...walk.conflicts);
-  return { value: respelled, warnings: walk.warnings() };
+  return { value: resolved, warnings: walk.warnings() };
 }
 
 /** A body can hold tens of thousands of unknown fields; looking for what each may have meant would be dear. */
@@ -151,25 +151,25 @@ class Walk {
     return this.#ignored === 0 ? NO_WARNINGS : [...this.#near, ...this.#others];
   }
 
-  visit(spelling: Spelling, value: unknown, place: string): unknown {
-    if (spelling === null || typeof value !== 'object' || value === null) return value;
-    if ('items' in spelling) {
+  visit(aliases: CaseAliases, value: unknown, place: string): unknown {
+    if (aliases === null || typeof value !== 'object' || value === null) return value;
+    if ('items' in aliases) {
       return Array.isArray(value)
-        ? value.map((item, i) => this.visit(spelling.items, item, `${place}${i}.`))
+        ? value.map((item, i) => this.visit(aliases.items, item, `${place}${i}.`))
         : value;
     }
-    return Array.isArray(value) ? value : this.#visitObject(spelling, value, place);
+    return Array.isArray(value) ? value : this.#visitObject(aliases, value, place);
   }
 
-  #visitObject(spelling: ObjectSpelling, sent: object, place: string): object {
-    const variant = variantOf(spelling, sent);
+  #visitObject(aliases: ObjectAliases, sent: object, place: string): object {
+    const variant = variantOf(aliases, sent);
     const known: Record<string, unknown> = {};
     for (const [sentName, inner] of Object.entries(sent)) {
-      const field = spelling.fields.get(sentName);
+      const field = aliases.fields.get(sentName);
       if (inner === undefined || (inner === null && (field === undefined || this.#nulls === 'absent')))
         continue;
       if (field === undefined || (variant !== undefined && !variant.names.has(field.name))) {
-        this.#ignore(place, sentName, spelling, field, variant);
+        this.#ignore(place, sentName, aliases, field, variant);
         continue;
       }
       const { name, below } = field;
@@ -186,7 +186,7 @@ class Walk {
   #ignore(
     place: string,
     sentName: string,
-    { fields }: ObjectSpelling,
+    { fields }: ObjectAliases,
     field: Field | undefined,
     variant: Variant | undefined,
   ): void {
@@ -209,7 +209,7 @@ const NO_WARNINGS: readonly Warning[] = [];
 type Variant = { readonly by: string; readonly value: string; readonly names: ReadonlySet<string> };
 
 /** Undefined where there are none, or where the value that decides is missing or wrong. */
-function variantOf({ variants }: ObjectSpelling, sent: object): Variant | undefined {
+function variantOf({ variants }: ObjectAliases, sent: object): Variant | undefined {
   if (variants === undefined) return undefined;
   const { by } = variants;
   const value = (sent as Record<string, unknown>)[by];
