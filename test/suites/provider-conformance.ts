@@ -162,8 +162,10 @@ export function httpProviderSuite(subject: HttpProviderCase): void {
 
     test('whose provider refuses the connection was not sent', async () => {
       const { origin } = standIn;
+      // The next one first: it could be given the port that has become free.
+      const next = await subject.startStandIn();
       await standIn[Symbol.asyncDispose]();
-      standIn = await subject.startStandIn();
+      standIn = next;
       expect(await send(http, origin)).toMatchObject({
         kind: 'rejected_transient',
         failure: { code: 'connect_refused' },
