@@ -26,7 +26,7 @@ export type LastKey = {
   readonly until: string | null;
 };
 
-type LastProvider = 'deleted' | 'disabled' | 'enabled';
+type LastAccount = 'deleted' | 'disabled' | 'enabled';
 
 /** What became of one tenant after the time that the database was restored to. */
 export type LastWords = {
@@ -35,7 +35,7 @@ export type LastWords = {
   readonly suspension: LastSuspension | null;
   readonly members: ReadonlyMap<string, LastMembership>;
   readonly keys: ReadonlyMap<string, LastKey>;
-  readonly providers: ReadonlyMap<string, LastProvider>;
+  readonly accounts: ReadonlyMap<string, LastAccount>;
   /** Resources that are known to be gone. */
   readonly gone: readonly string[];
   /** What cannot be made again out of the log, by action: secrets and settings are not in it. */
@@ -47,7 +47,7 @@ type Draft = {
   suspension: LastSuspension | null;
   members: Map<string, LastMembership>;
   keys: Map<string, LastKey>;
-  providers: Map<string, LastProvider>;
+  accounts: Map<string, LastAccount>;
   gone: string[];
   lost: Map<string, number>;
 };
@@ -68,7 +68,7 @@ const newDraft = (): Draft => ({
   suspension: null,
   members: new Map(),
   keys: new Map(),
-  providers: new Map(),
+  accounts: new Map(),
   gone: [],
   lost: new Map(),
 });
@@ -121,13 +121,13 @@ function take(draft: Draft, entry: AuditEntry): void {
       lose(draft, action);
       return;
     case 'provider.deleted':
-      draft.providers.set(target, 'deleted');
+      draft.accounts.set(target, 'deleted');
       return;
     case 'provider.disabled':
-      draft.providers.set(target, 'disabled');
+      draft.accounts.set(target, 'disabled');
       return;
     case 'provider.enabled':
-      draft.providers.set(target, 'enabled');
+      draft.accounts.set(target, 'enabled');
       return;
     case 'provider.verify_requested':
       return;

@@ -109,10 +109,10 @@ async function settleTenant(
   for (const [userId, membership] of words.members)
     await settleMember(tx, tenantId, { userId, ...membership }, count);
   for (const [id, key] of words.keys) await settleKey(tx, tenantId, { id, ...key }, count);
-  for (const [id, state] of words.providers) {
+  for (const [id, state] of words.accounts) {
     if (state === 'deleted') {
       const { count: rows } = await tx`
-        update providers set status = 'deleted', status_reason = null, ciphertext = null, previous_ciphertext = null,
+        update provider_accounts set status = 'deleted', status_reason = null, ciphertext = null, previous_ciphertext = null,
           previous_until = null, verify_requested_at = null, version = version + 1, deleted_at = now(), updated_at = now()
         where tenant_id = ${tenantId} and id = ${id} and status <> 'deleted'`;
       count('provider accounts deleted', rows);
@@ -120,7 +120,7 @@ async function settleTenant(
     }
     const to = state === 'disabled' ? 'disabled' : 'active';
     const { count: rows } = await tx`
-      update providers set status = ${to}, status_reason = null, version = version + 1, updated_at = now()
+      update provider_accounts set status = ${to}, status_reason = null, version = version + 1, updated_at = now()
       where tenant_id = ${tenantId} and id = ${id} and status <> 'deleted'
         and (status = 'disabled') is distinct from ${to === 'disabled'}`;
     count(`provider accounts ${state}`, rows);

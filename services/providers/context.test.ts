@@ -13,7 +13,7 @@ function setup(baseUrls: Record<string, string> = {}) {
   });
   const signal = new AbortController().signal;
   const contextOf = (accountId = 'a', version = 1) =>
-    contexts({ providerId: 'twilio', accountId, version, signal });
+    contexts({ provider: 'twilio', accountId, version, signal });
   return { clock, http, signal, contextOf };
 }
 

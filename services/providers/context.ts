@@ -11,7 +11,7 @@ export type ProviderContextsOptions = {
 
 /** The account and the attempt that a context is bound to. */
 export type ProviderCall = {
-  readonly providerId: string;
+  readonly provider: string;
   readonly accountId: string;
   /** Rises with every change of the account's settings or secret: what was made of one version serves no other. */
   readonly version: number;
@@ -33,10 +33,8 @@ export function createProviderContexts(
   const { http, resolve, baseUrls = {}, now = Date.now } = options;
   const remembered = new LRUCache<string, Remembered>({ max: REMEMBERED_MAX });
 
-  return ({ providerId, accountId, version, signal }) => {
-    const override = Object.hasOwn(baseUrls, providerId)
-      ? baseUrls[providerId]?.replace(/\/+$/, '')
-      : undefined;
+  return ({ provider, accountId, version, signal }) => {
+    const override = Object.hasOwn(baseUrls, provider) ? baseUrls[provider]?.replace(/\/+$/, '') : undefined;
     const keyOf = (key: string) => JSON.stringify([accountId, version, key]);
     return {
       http: (request) => http(request, signal),

@@ -174,7 +174,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
   function healthChanged(accountId: string, provider: string, before: Health, after: Health): void {
     events.accountHealth(accountId, provider, before, after);
     store
-      .noteProviderHealth(accountId, after)
+      .noteAccountHealth(accountId, after)
       .catch((error: unknown) => events.taskFailed('account_health', error));
     if (after === 'healthy') mended(accountId);
   }
@@ -210,7 +210,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
       for (const wake of decodeWakes(payload, lane)) dispatcher.offer(wake);
     },
     notice(kind, { tenantId, id }) {
-      if (kind === 'provider') {
+      if (kind === 'account') {
         if (id !== undefined) {
           breakers.reset(id);
           deps.credentials.invalidate(id);

@@ -31,10 +31,10 @@ const MESSAGE = {
   expiresAt: new Date(NOW + HOUR_MS),
   traceparent: null,
   requestId: 'r1',
-  providerId: 'p1',
+  accountId: 'p1',
   provider: 'twilio',
-  providerStatus: 'active',
-  providerVersion: 1,
+  accountStatus: 'active',
+  accountVersion: 1,
   rateLimitPerSecond: null,
   discard: false,
 } satisfies ClaimedMessage;

@@ -10,7 +10,10 @@ import type { Delivered } from './deliver/deliver.ts';
 
 type Health = Breaker['health'];
 
-/** What happened in the worker, told once: a metric and, where people need to know, one log line. */
+/**
+ * What happened in the worker, told once: a metric and, where people need to know, one log line. Lines speak as the API
+ * does, where an account's id is `providerId`.
+ */
 export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => number) {
   return {
     attemptFinished(message: ClaimedMessage, delivered: Delivered, settlement: Settlement | null): void {
@@ -30,7 +33,7 @@ export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => num
       }
       const line = {
         ...namesOf(message),
-        providerId: message.providerId,
+        providerId: message.accountId,
         ...labels,
         attempt: message.attempt,
         outcome: outcome.kind,
@@ -75,12 +78,12 @@ export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => num
       log.error({ task, err: error }, 'Task failed');
     },
     accountMoved(accountId: string, tenantId: string, status: string): void {
-      log.warn({ providerId: accountId, tenantId, status }, 'Provider status changed');
+      log.warn({ providerId: accountId, tenantId, status }, 'Provider account status changed');
     },
     accountHealth(accountId: string, provider: string, before: Health, after: Health): void {
       if (before !== 'healthy') metrics.circuitState.dec({ provider, state: before });
       if (after !== 'healthy') metrics.circuitState.inc({ provider, state: after });
-      log.warn({ providerId: accountId, provider, health: after }, 'Provider health changed');
+      log.warn({ providerId: accountId, provider, health: after }, 'Provider account health changed');
     },
     accountVerified(accountId: string, result: string): void {
       log.info({ providerId: accountId, result }, 'Provider credential checked');

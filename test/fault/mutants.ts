@@ -142,8 +142,8 @@ export const MUTANTS: readonly FaultMutant[] = [
     patches: [
       {
         file: 'services/worker/events.ts',
-        find: '        providerId: message.providerId,\n',
-        replace: '        providerId: message.providerId,\n        note: JSON.stringify(message.content),\n',
+        find: '        providerId: message.accountId,\n',
+        replace: '        providerId: message.accountId,\n        note: JSON.stringify(message.content),\n',
       },
     ],
     fault: 'nats-connections-reset',

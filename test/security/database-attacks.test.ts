@@ -2,12 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
-import { seedProvider, seedTenant, type SeededTenant } from '#test/support/seed.ts';
+import { seedAccount, seedTenant, type SeededTenant } from '#test/support/seed.ts';
 import { testDatabase, type TestDatabase } from '#test/support/servers.ts';
 
 const ROLES = ['api', 'worker', 'controller'] as const;
 type RoleName = (typeof ROLES)[number];
-type Estate = SeededTenant & { readonly providerId: string; readonly mark: string };
+type Estate = SeededTenant & { readonly accountId: string; readonly mark: string };
 
 /** Who may call what. A new function fails the test below until somebody has said here whose it is. */
 const CALLABLE: Readonly<Record<string, readonly RoleName[]>> = {
@@ -37,7 +37,7 @@ const CALLABLE: Readonly<Record<string, readonly RoleName[]>> = {
   set_suspension: ['api'],
   set_plan: ['api'],
   wake_waiting: ['api'],
-  replace_provider_secret: ['api'],
+  replace_account_secret: ['api'],
   replace_api_key_secret: ['api'],
   claim: ['worker'],
   claim_due: ['worker'],
@@ -59,9 +59,9 @@ const CALLABLE: Readonly<Record<string, readonly RoleName[]>> = {
   expire_receipts: ['worker'],
   hold_tenant: ['worker'],
   release_tenant: ['worker'],
-  load_providers: ['worker'],
-  note_provider_result: ['worker'],
-  note_provider_health: ['worker'],
+  load_accounts: ['worker'],
+  note_account_result: ['worker'],
+  note_account_health: ['worker'],
   take_verifications: ['worker'],
   note_verification: ['worker'],
   tenant_limits_of: ['worker'],
@@ -82,7 +82,7 @@ const CALLABLE: Readonly<Record<string, readonly RoleName[]>> = {
 };
 /** What only the function named here gives out, and only to whom it is for. */
 const SENSITIVE: Readonly<Record<string, readonly string[]>> = {
-  ciphertext: ['load_providers', 'outdated_ciphertexts'],
+  ciphertext: ['load_accounts', 'outdated_ciphertexts'],
   previous_ciphertext: [],
   secret_hash: ['find_callers'],
   previous_secret_hash: ['find_callers'],
@@ -115,11 +115,11 @@ afterAll(async () => {
 async function settle(): Promise<Estate> {
   const mark = `mark${randomBytes(8).toString('hex')}`;
   const tenant = await seedTenant(admin);
-  const providerId = await seedProvider(admin, tenant.tenantId);
-  await admin`update providers set label = ${mark}, ciphertext = ${mark} where id = ${providerId}`;
+  const accountId = await seedAccount(admin, tenant.tenantId);
+  await admin`update provider_accounts set label = ${mark}, ciphertext = ${mark} where id = ${accountId}`;
   await admin`update api_keys set name = ${mark} where id = ${tenant.apiKeyId}`;
   await admin`update tenants set name = ${mark} where id = ${tenant.tenantId}`;
-  return { ...tenant, providerId, mark };
+  return { ...tenant, accountId, mark };
 }
 
 /** Runs `work` as tenant A would, and undoes it. */
@@ -225,8 +225,8 @@ describe.each(ROLES)('the %s', (role) => {
       'replacing a function',
       'create or replace function despatch.current_tenant() returns uuid language sql as $$ select null::uuid $$',
     ],
-    ['taking the policies away', 'alter table despatch.providers disable row level security'],
-    ['adding a policy', 'create policy all_of_it on despatch.providers using (true)'],
+    ['taking the policies away', 'alter table despatch.provider_accounts disable row level security'],
+    ['adding a policy', 'create policy all_of_it on despatch.provider_accounts using (true)'],
     ['granting itself a role', `grant despatch_definer to despatch_${role}`],
     ['running a program', `copy (select 1) to program 'true'`],
     ['reading a file', `select pg_read_file('postgresql.conf')`],
@@ -261,7 +261,7 @@ describe('tenants', () => {
     async (setting) => {
       const seen = await attempt(roles.api, async (tx) => {
         await tx`select set_config('app.tenant', ${setting}, true)`;
-        return tx`select id from providers`;
+        return tx`select id from provider_accounts`;
       });
       if (Array.isArray(seen)) expect(seen).toEqual([]);
       else expect(seen).toEqual({ code: '22P02' });
@@ -269,14 +269,14 @@ describe('tenants', () => {
   );
 
   test.each(['worker', 'controller'] as const)('a setting forged by the %s opens no table', async (role) => {
-    const seen = await attempt(roles[role], (tx) => tx`select id from providers`);
+    const seen = await attempt(roles[role], (tx) => tx`select id from provider_accounts`);
     expect(seen).toEqual({ code: DENIED });
   });
 
   test.each([
-    'select id from providers where pg_temp.leak(label)',
-    'select id from providers where pg_temp.leak(label) order by label',
-    'select p.id from providers p join tenants t on pg_temp.leak(p.label || t.name)',
+    'select id from provider_accounts where pg_temp.leak(label)',
+    'select id from provider_accounts where pg_temp.leak(label) order by label',
+    'select p.id from provider_accounts p join tenants t on pg_temp.leak(p.label || t.name)',
     'select name from api_keys where pg_temp.leak(name)',
     "select id from tenants where pg_temp.leak(name) and id <> '00000000-0000-0000-0000-000000000000'",
   ])('a function of the caller is shown no foreign row: %s', async (query) => {
@@ -301,7 +301,7 @@ describe('tenants', () => {
     const message = await roles.api
       .begin(async (tx) => {
         await tx`select set_config('app.tenant', ${a.tenantId}, true)`;
-        await tx.unsafe('select (label)::integer from providers');
+        await tx.unsafe('select (label)::integer from provider_accounts');
       })
       .catch((error: unknown) => String(error));
     expect(message).toContain(a.mark);
@@ -311,7 +311,7 @@ describe('tenants', () => {
   test("the caller's own objects do not stand in for the schema's", async () => {
     const answers = await attempt(roles.api, async (tx) => {
       await tx.unsafe(`create temporary table tenants as select * from despatch.tenants limit 0`);
-      await tx.unsafe(`create temporary table providers (id uuid, tenant_id uuid, label text)`);
+      await tx.unsafe(`create temporary table provider_accounts (id uuid, tenant_id uuid, label text)`);
       await tx.unsafe(
         `create function pg_temp.current_tenant() returns uuid language sql as $$ select '${b.tenantId}'::uuid $$`,
       );
@@ -320,11 +320,11 @@ describe('tenants', () => {
         (await tx<{ name: string }[]>`select name from despatch.find_tenant(${b.tenantId}, null)`).map(
           ({ name }) => name,
         ),
-        await tx`select * from despatch.replace_provider_secret(${b.tenantId}, ${b.providerId}, 'stolen', '1 minute')`,
-        (await tx`select id from despatch.providers`).map(({ id }) => id as string),
+        await tx`select * from despatch.replace_account_secret(${b.tenantId}, ${b.accountId}, 'stolen', '1 minute')`,
+        (await tx`select id from despatch.provider_accounts`).map(({ id }) => id as string),
       ];
     });
-    expect(answers).toEqual([[b.mark], [], [a.providerId]]);
+    expect(answers).toEqual([[b.mark], [], [a.accountId]]);
   });
 
   test.each([
@@ -349,14 +349,14 @@ describe('tenants', () => {
   test("the api cannot wake what waits for another tenant's provider", async () => {
     await admin`insert into live_messages (seq, purge_on, tenant_id, account_id, due_at, status, reason, priority, channel, test,
         pinned, expires_at, updated_at)
-      values (1, '2999-01-01', ${b.tenantId}, ${b.providerId}, '2998-01-01', 'deferred', 'provider_not_ready', 1, 'sms', false,
+      values (1, '2999-01-01', ${b.tenantId}, ${b.accountId}, '2998-01-01', 'deferred', 'provider_not_ready', 1, 'sms', false,
         false, now() + interval '1 day', now())`;
     const dueAt = () => admin`select due_at from live_messages where seq = 1`;
     const before = await dueAt();
     const wake = (tenantId: string | null) =>
       roles.api.begin(async (tx) => {
         if (tenantId !== null) await tx`select set_config('app.tenant', ${tenantId}, true)`;
-        await tx`select wake_waiting(${b.providerId})`;
+        await tx`select wake_waiting(${b.accountId})`;
       });
     await wake(a.tenantId);
     await wake(null);

@@ -12,16 +12,16 @@ import {
 import { countApiKeys, listApiKeys } from '#core/store/api-keys.ts';
 import { scanAudit } from '#core/store/audit-log.ts';
 import { listMembers } from '#core/store/members.ts';
-import { countProviders, findProviderAccount, listProviders } from '#core/store/providers.ts';
+import { countAccounts, findAccount, listAccounts } from '#core/store/provider-accounts.ts';
 import { lockTenant, readLimits } from '#core/store/tenants.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
-import { acceptBatch, acceptRow, seedProvider, seedTenant, type SeededTenant } from '#test/support/seed.ts';
+import { acceptBatch, acceptRow, seedAccount, seedTenant, type SeededTenant } from '#test/support/seed.ts';
 import { testDatabase, type TestDatabase } from '#test/support/servers.ts';
 
 /** Bookkeeping of the schema itself; nothing of a tenant is in it. */
 const NO_TENANT = new Set(['migrations', 'applied_functions', 'function_releases', 'message_id_key']);
 /** Rows that hang on another row's id instead of a tenant's, and that no service may touch directly. */
-const KEYED_OTHERWISE = new Set(['rate_windows', 'provider_rates', 'users', 'gone_resources']);
+const KEYED_OTHERWISE = new Set(['rate_windows', 'account_rates', 'users', 'gone_resources']);
 const DENIED = '42501';
 
 type Table = { readonly name: string; readonly isPartition: boolean };
@@ -32,8 +32,8 @@ let api: Postgres;
 let worker: Postgres;
 let controller: Postgres;
 let tables: Table[];
-let a: SeededTenant & { providerId: string };
-let b: SeededTenant & { providerId: string };
+let a: SeededTenant & { accountId: string };
+let b: SeededTenant & { accountId: string };
 
 beforeAll(async () => {
   database = await testDatabase();
@@ -59,14 +59,14 @@ afterAll(async () => {
 });
 
 /** A tenant with at least one row in every table. */
-async function seedEverything(): Promise<SeededTenant & { providerId: string }> {
+async function seedEverything(): Promise<SeededTenant & { accountId: string }> {
   const tenant = await seedTenant(admin);
   const { tenantId } = tenant;
-  const providerId = await seedProvider(admin, tenantId, { ratePerSecond: 5 });
+  const accountId = await seedAccount(admin, tenantId, { ratePerSecond: 5 });
   const [user] = await admin<{ id: string }[]>`
     insert into users (issuer, subject, email) values ('https://issuer.test', ${randomUUID()}, 'someone@example.org') returning id`;
   await admin`insert into members (tenant_id, user_id, role) values (${tenantId}, ${user?.id ?? ''}, 'owner')`;
-  await admin`insert into audit_log (tenant_id, actor, action, target) values (${tenantId}, 'x', 'provider.created', ${providerId})`;
+  await admin`insert into audit_log (tenant_id, actor, action, target) values (${tenantId}, 'x', 'provider.created', ${accountId})`;
   const scope = randomUUID().replaceAll('-', '').repeat(2);
   const row = acceptRow(tenant, { scope, fingerprint: scope });
   const [verdict] = await acceptBatch(api.sql, [row]);
@@ -84,9 +84,9 @@ async function seedEverything(): Promise<SeededTenant & { providerId: string }> 
   await admin`insert into message_contents values (${seq}, ${purge_on}, ${tenantId}, '{}')`;
   await admin`insert into unsettled_contents values (${seq}, ${purge_on}, ${tenantId})`;
   await admin`insert into tenant_progress (tenant_id) values (${tenantId}) on conflict do nothing`;
-  await admin`insert into provider_rates values (${providerId}, 0, 0)`;
+  await admin`insert into account_rates values (${accountId}, 0, 0)`;
   await admin`insert into gone_resources (uid) values (${tenantId})`;
-  return { ...tenant, providerId };
+  return { ...tenant, accountId };
 }
 
 /** The rows of other tenants, and all rows, that `sql` can see in a table; null where it may not even look. */
@@ -165,7 +165,9 @@ describe('the database keeps tenants apart', () => {
       return seen.foreign > 0 || seen.all === 0;
     });
     expect(open).toEqual([]);
-    expect(looked).toEqual(expect.arrayContaining(['api_keys', 'messages', 'providers', 'tenants', 'users']));
+    expect(looked).toEqual(
+      expect.arrayContaining(['api_keys', 'messages', 'provider_accounts', 'tenants', 'users']),
+    );
     expect(await visible(api.sql, 'users', a.tenantId)).toMatchObject({ all: 1 });
   });
 
@@ -190,8 +192,8 @@ describe('the database keeps tenants apart', () => {
   });
 
   test.each([
-    ['providers', 'ciphertext'],
-    ['providers', 'previous_ciphertext'],
+    ['provider_accounts', 'ciphertext'],
+    ['provider_accounts', 'previous_ciphertext'],
     ['api_keys', 'secret_hash'],
     ['api_keys', 'previous_secret_hash'],
   ])('the api cannot read %s.%s, not even of its tenant', async (table, column) => {
@@ -205,7 +207,7 @@ describe('the database keeps tenants apart', () => {
   test("the api can neither change nor remove another tenant's row", async () => {
     const counts = await withTenant(api.sql, a.tenantId as TenantId, async (tx) => {
       const writes = [
-        await tx`update providers set label = 'taken' where id = ${b.providerId}`,
+        await tx`update provider_accounts set label = 'taken' where id = ${b.accountId}`,
         await tx`update api_keys set name = 'taken' where id = ${b.apiKeyId}`,
         await tx`update tenants set name = 'taken' where id = ${b.tenantId}`,
         await tx`update members set role = 'viewer' where tenant_id = ${b.tenantId}`,
@@ -227,20 +229,20 @@ describe('the database keeps tenants apart', () => {
     const move = withTenant(
       api.sql,
       a.tenantId as TenantId,
-      (tx) => tx`update providers set tenant_id = ${b.tenantId} where id = ${a.providerId}`,
+      (tx) => tx`update provider_accounts set tenant_id = ${b.tenantId} where id = ${a.accountId}`,
     );
     await expect(move).rejects.toMatchObject({ code: DENIED });
   });
 
   test("functions that replace secrets act for the transaction's tenant alone", async () => {
     const replaced = await withTenant(api.sql, a.tenantId as TenantId, async (tx) => [
-      await tx`select * from replace_provider_secret(${b.tenantId}, ${b.providerId}, 'stolen', '1 minute')`,
+      await tx`select * from replace_account_secret(${b.tenantId}, ${b.accountId}, 'stolen', '1 minute')`,
       await tx`select replace_api_key_secret(${b.tenantId}, ${b.apiKeyId}, ${Buffer.alloc(32, 1)}, null) as done`,
     ]);
     expect(replaced).toEqual([[], [{ done: false }]]);
     await api.sql.begin(async (tx) => {
       expect(
-        await tx`select * from replace_provider_secret(${b.tenantId}, ${b.providerId}, 'stolen', '1 minute')`,
+        await tx`select * from replace_account_secret(${b.tenantId}, ${b.accountId}, 'stolen', '1 minute')`,
       ).toEqual([]);
     });
   });
@@ -269,12 +271,12 @@ describe('the database keeps tenants apart', () => {
   test('a store call in a transaction that forgot the tenant finds nothing', async () => {
     const tenantId = b.tenantId as TenantId;
     const found = await api.sql.begin(async (tx) => [
-      await listProviders(tenantId, tx, { before: undefined, most: 10 }),
+      await listAccounts(tenantId, tx, { before: undefined, most: 10 }),
       await listApiKeys(tenantId, tx, { before: undefined, most: 10 }),
       await listMembers(tenantId, tx, { after: undefined, most: 10 }),
       (await scanAudit(tenantId, tx, {}, { before: undefined, rows: 10, most: 10 })).found,
-      await findProviderAccount(tenantId, tx, b.providerId as ProviderAccountId),
-      await countProviders(tenantId, tx, 'sms'),
+      await findAccount(tenantId, tx, b.accountId as ProviderAccountId),
+      await countAccounts(tenantId, tx, 'sms'),
       await countApiKeys(tenantId, tx),
       await lockTenant(tenantId, tx),
       await readLimits(tenantId, tx),
@@ -284,8 +286,8 @@ describe('the database keeps tenants apart', () => {
 
   test("a store call for one tenant in another's transaction finds nothing", async () => {
     const found = await withTenant(api.sql, a.tenantId as TenantId, async (tx) => [
-      await listProviders(b.tenantId as TenantId, tx, { before: undefined, most: 10 }),
-      await findProviderAccount(b.tenantId as TenantId, tx, b.providerId as ProviderAccountId),
+      await listAccounts(b.tenantId as TenantId, tx, { before: undefined, most: 10 }),
+      await findAccount(b.tenantId as TenantId, tx, b.accountId as ProviderAccountId),
       await lockTenant(b.tenantId as TenantId, tx),
     ]);
     expect(found).toEqual([[], undefined, undefined]);
@@ -299,6 +301,6 @@ describe('the database keeps tenants apart', () => {
       applicationName: 'isolation',
     });
     await withTenant(single.sql, a.tenantId as TenantId, (tx) => tx`select 1`);
-    expect(await single.sql`select id from providers`).toEqual([]);
+    expect(await single.sql`select id from provider_accounts`).toEqual([]);
   });
 });

@@ -10,7 +10,7 @@ import { secret } from '#core/domain/secret.ts';
 import { deriveKeySecret, formatServiceKey, hashKeySecret, newKeyId } from '#core/domain/service-key.ts';
 import { deriveSubkeys } from '#core/domain/subkeys.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
-import { seedProvider, seedTenant } from '#test/support/seed.ts';
+import { seedAccount, seedTenant } from '#test/support/seed.ts';
 import { testDatabase, testNats } from '#test/support/servers.ts';
 import { startServiceProcess, type Environment, type ServiceProcess } from '#test/support/service-process.ts';
 import { freePort } from '../../deploy/servers/ports.ts';
@@ -77,7 +77,7 @@ export async function startDosTarget(environment: Environment = {}): Promise<Dos
     async key(limits = {}, scopes = ['messages:send', 'messages:read']) {
       const { tenantId } = await seedTenant(admin, limits);
       for (const channel of ['sms', 'email', 'push', 'whatsapp'] as const) {
-        await seedProvider(admin, tenantId, { channel });
+        await seedAccount(admin, tenantId, { channel });
       }
       const id = randomUUID() as ApiKeyId;
       const keyId = newKeyId();

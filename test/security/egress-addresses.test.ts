@@ -188,7 +188,7 @@ async function mailerOver(reply: (question: DnsQuestion) => DnsReply, allowCidrs
     );
     if (!account.ok) return 'not an account';
     const context = contexts({
-      providerId: 'smtp',
+      provider: 'smtp',
       accountId: 'account',
       version: 1,
       signal: AbortSignal.timeout(10_000),

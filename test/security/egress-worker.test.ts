@@ -56,14 +56,14 @@ async function addMailServer({ token, slug }: StackTenant, host: string): Promis
   return added.body.id as string;
 }
 
-async function sendMail({ serviceKey }: StackTenant, providerId: string, subject: string): Promise<void> {
+async function sendMail({ serviceKey }: StackTenant, accountId: string, subject: string): Promise<void> {
   const body = {
     channel: 'email',
     to: 'ada@example.com',
     from: 'zoe@acme.example',
     subject,
     bodyText: 'Hello',
-    providerId,
+    providerId: accountId,
   };
   const sent = await call(stack.apis[0].origin, 'POST', '/v1/messages', { key: serviceKey, body });
   expect(sent.status).toBe(202);

@@ -7,7 +7,7 @@ import { plantHistory } from './tenant-rows.ts';
 export type Names = {
   readonly tenantId: string;
   readonly slug: string;
-  readonly providerId: string;
+  readonly accountId: string;
   readonly keyId: string;
   readonly messageId: string;
   readonly userId: string;
@@ -82,7 +82,7 @@ export async function settle(api: AdminApi): Promise<Estate> {
     messages.push(reply.body.id);
   }
   const messageId = messages[0] ?? '';
-  await plantHistory(api.admin, { id: messageId, mark, providerId: provider.id });
+  await plantHistory(api.admin, { id: messageId, mark, accountId: provider.id });
 
   const cursors: string[] = [];
   for (const path of [...LISTS, ...['attempts', 'events'].map((of) => `/v1/messages/${messageId}/${of}`)]) {
@@ -102,7 +102,7 @@ export async function settle(api: AdminApi): Promise<Estate> {
     names: {
       tenantId: tenant.id,
       slug: tenant.slug,
-      providerId: provider.id,
+      accountId: provider.id,
       keyId: keys.live.id,
       messageId,
       userId: tenant.members.developer.userId,
@@ -135,7 +135,7 @@ export function strangerNames(): Names {
   return {
     tenantId,
     slug: `t-${tenantId.slice(0, 8)}`,
-    providerId: randomUUID(),
+    accountId: randomUUID(),
     keyId: randomUUID(),
     messageId: randomUUID(),
     userId: randomUUID(),

@@ -123,10 +123,10 @@ afterAll(async () => {
 });
 
 /** What the provider got for a message as a client sends it; undefined where the api refuses it. */
-async function deliver(providerId: string, fields: Record<string, unknown>): Promise<Received | undefined> {
-  const before = standIns[providerId]?.received.length ?? 0;
-  if (!(await send(providerId, ACCOUNTS[providerId], fields))) return undefined;
-  const received = standIns[providerId]?.received.slice(before).filter(({ path }) => path !== '/token') ?? [];
+async function deliver(provider: string, fields: Record<string, unknown>): Promise<Received | undefined> {
+  const before = standIns[provider]?.received.length ?? 0;
+  if (!(await send(provider, ACCOUNTS[provider], fields))) return undefined;
+  const received = standIns[provider]?.received.slice(before).filter(({ path }) => path !== '/token') ?? [];
   expect(received).toHaveLength(1);
   return received[0];
 }
@@ -141,26 +141,26 @@ async function mail(fields: Record<string, unknown>): Promise<ReceivedMail | und
 }
 
 async function send(
-  providerId: string,
+  provider: string,
   account: (typeof ACCOUNTS)[string] | undefined,
   fields: Record<string, unknown>,
 ): Promise<boolean> {
-  const provider = PROVIDERS.get(providerId);
-  if (provider === undefined || account === undefined) throw new Error(`No provider ${providerId}`);
+  const definition = PROVIDERS.get(provider);
+  if (definition === undefined || account === undefined) throw new Error(`No provider ${provider}`);
   const row = rowOf({ ...LEAST[account.channel], ...fields });
   if (row === undefined) return false;
   const contexts = createProviderContexts({
     http,
     resolve: async (address) => ({ kind: 'address', address }),
-    baseUrls: { [providerId]: standIns[providerId]?.origin ?? '' },
+    baseUrls: { [provider]: standIns[provider]?.origin ?? '' },
   });
   const context = contexts({
-    providerId,
-    accountId: providerId,
+    provider,
+    accountId: provider,
     version: 1,
     signal: AbortSignal.timeout(10_000),
   });
-  const parsed = parseAccount(provider, account.publicConfig, account.secretConfig);
+  const parsed = parseAccount(definition, account.publicConfig, account.secretConfig);
   const { id, channel, address, sender, content } = row;
   const message = {
     id,
@@ -171,7 +171,7 @@ async function send(
     expiresAt: Date.now() + 3_600_000,
     attempt: 1,
   };
-  const { kind } = await provider.send(message as never, parsed as never, context);
+  const { kind } = await definition.send(message as never, parsed as never, context);
   // An address that the api takes a server may still refuse.
   expect(['accepted', 'rejected_permanent']).toContain(kind);
   return kind === 'accepted';
@@ -215,9 +215,9 @@ describe.each(CASES)('%s', (name) => {
     ['whatsapp-cloud', 'body', (body: string) => JSON.parse(body).text.body as string],
   ] as const)(
     'as content at %s in %s arrives as it was sent, or is refused',
-    async (providerId, field, read) => {
-      const plain = await deliver(providerId, { [field]: 'plain' });
-      const received = await deliver(providerId, { [field]: text });
+    async (provider, field, read) => {
+      const plain = await deliver(provider, { [field]: 'plain' });
+      const received = await deliver(provider, { [field]: text });
       if (NO_TEXTS.has(name)) return expect(received).toBeUndefined();
       expect(read(received?.body ?? '')).toBe(text);
       expect(frame(received as Received)).toEqual(frame(plain as Received));
@@ -236,8 +236,8 @@ describe.each(CASES)('%s', (name) => {
     ],
   ] as const)(
     'as a line at %s in %s arrives as it was sent, or is refused',
-    async (providerId, field, read, value) => {
-      const received = await deliver(providerId, { [field]: value });
+    async (provider, field, read, value) => {
+      const received = await deliver(provider, { [field]: value });
       if (isRefusedAsLine(name)) return expect(received).toBeUndefined();
       expect(read(received?.body ?? '')).toBe(typeof value === 'string' ? value : text);
     },

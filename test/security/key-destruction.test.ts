@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { bindingText, providerSecretBinding } from '#core/domain/binding.ts';
+import { bindingText, accountSecretBinding } from '#core/domain/binding.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import { secret } from '#core/domain/secret.ts';
 import { createEgressGuard } from '#core/platform/http/egress-guard.ts';
@@ -15,7 +15,7 @@ import { deliveryStore } from '#core/store/deliveries.ts';
 import { createProviderContexts } from '#providers/context.ts';
 import type { StandIn } from '#providers/stand-in.ts';
 import { startTwilioStandIn } from '#providers/twilio/stand-in.ts';
-import { acceptBatch, acceptRow, seedProvider, seedTenant, type SeededTenant } from '#test/support/seed.ts';
+import { acceptBatch, acceptRow, seedAccount, seedTenant, type SeededTenant } from '#test/support/seed.ts';
 import { testDatabase, testVault, type TestVault } from '#test/support/servers.ts';
 import { configureVault, type AppRoleCredentials } from '../../deploy/vault/setup.ts';
 import { buildWorker } from '../../services/worker/build-worker.ts';
@@ -138,31 +138,33 @@ async function account(of?: SeededTenant): Promise<Account> {
   const authToken = randomBytes(16).toString('hex');
   plaintexts.push(authToken, Buffer.from(authToken).toString('base64'));
   const config = { accountSid: `AC${randomBytes(16).toString('hex')}`, from: '+15005550006' };
-  const id = await seedProvider(admin, tenant.tenantId, { provider: 'twilio', config });
+  const id = await seedAccount(admin, tenant.tenantId, { provider: 'twilio', config });
   const stored = { ...tenant, id, authToken };
   await api.ensureKey(tenant.tenantId as TenantId);
   await putCiphertext(id, await encrypt(stored));
   return stored;
 }
 
-const bindingOf = ({ tenantId, id }: Account) => providerSecretBinding(tenantId as TenantId, id);
+const bindingOf = ({ tenantId, id }: Account) => accountSecretBinding(tenantId as TenantId, id);
 const encrypt = (of: Account): Promise<string> =>
   api.encrypt(bindingOf(of), Buffer.from(JSON.stringify({ authToken: of.authToken })));
 
 async function putCiphertext(id: string, ciphertext: string): Promise<void> {
-  await admin`update providers set ciphertext = ${ciphertext}, version = version + 1,
+  await admin`update provider_accounts set ciphertext = ${ciphertext}, version = version + 1,
     secret_version = secret_version + 1 where id = ${id}`;
   await admin`select wake_deferred(${id})`;
 }
 
 async function ciphertextOf({ id }: Account): Promise<string> {
-  const [row] = await admin<{ ciphertext: string }[]>`select ciphertext from providers where id = ${id}`;
+  const [row] = await admin<
+    { ciphertext: string }[]
+  >`select ciphertext from provider_accounts where id = ${id}`;
   return row?.ciphertext ?? '';
 }
 
 /** One message over this very account. */
 async function send(over: Account): Promise<string> {
-  const row = acceptRow(over, { pinned_provider_id: over.id });
+  const row = acceptRow(over, { pinned_account_id: over.id });
   const [verdict] = await acceptBatch(apiSql, [row], 0);
   expect(verdict?.verdict).toBe('accepted');
   return row.id;

@@ -13,7 +13,7 @@ const CALLS_PER_ROUTE = 16;
 
 /** Which name stands in a path. */
 const PARAMETERS: readonly (readonly [RegExp, (of: Names) => string])[] = [
-  [/^\/v1\/admin\/providers\/:id/, ({ providerId }) => providerId],
+  [/^\/v1\/admin\/providers\/:id/, ({ accountId }) => accountId],
   [/^\/v1\/admin\/api-keys\/:id/, ({ keyId }) => keyId],
   [/^\/v1\/admin\/tenants\/:id/, ({ tenantId }) => tenantId],
   [/^\/v1\/admin\/members\/:userId/, ({ userId }) => userId],
@@ -38,9 +38,9 @@ const BODIES: Readonly<Record<string, () => Record<string, unknown>>> = {
 const FIELDS = {
   tenantId: ({ tenantId }: Names) => tenantId,
   tenant_id: ({ tenantId }: Names) => tenantId,
-  id: ({ providerId }: Names) => providerId,
-  providerId: ({ providerId }: Names) => providerId,
-  provider_id: ({ providerId }: Names) => providerId,
+  id: ({ accountId }: Names) => accountId,
+  providerId: ({ accountId }: Names) => accountId,
+  provider_id: ({ accountId }: Names) => accountId,
   apiKeyId: ({ keyId }: Names) => keyId,
   userId: ({ userId }: Names) => userId,
   owner: ({ userId }: Names) => userId,
@@ -260,7 +260,7 @@ describe('tenant A reaches nothing of tenant B', () => {
 
   test("by filters that name what is B's: the same empty lists as for what nobody has", async () => {
     const filters = [
-      (of: Names) => `/v1/admin/messages?providerId=${of.providerId}`,
+      (of: Names) => `/v1/admin/messages?providerId=${of.accountId}`,
       (of: Names) => `/v1/admin/messages?externalId=${of.externalId}`,
       (of: Names) => `/v1/admin/messages?to=${encodeURIComponent(of.to)}`,
       (of: Names) => `/v1/admin/audit-log?actor=${of.userId}`,
@@ -327,12 +327,12 @@ describe('tenant A reaches nothing of tenant B', () => {
   });
 
   test("by sending over B's provider: as over one that nobody has", async () => {
-    const send = (providerId: string) =>
+    const send = (accountId: string) =>
       api.call('POST', '/v1/messages', {
         headers: { 'x-service-key': a.serviceKeys.live },
-        body: { channel: 'sms', to: '+15550000001', body: 'Hello', providerId },
+        body: { channel: 'sms', to: '+15550000001', body: 'Hello', providerId: accountId },
       });
-    const [theirs, nobodys] = [await send(b.names.providerId), await send(randomUUID())];
+    const [theirs, nobodys] = [await send(b.names.accountId), await send(randomUUID())];
     expect([theirs.status, leaksOf(theirs)]).toEqual([400, []]);
     expect(seenOf(theirs)).toEqual(seenOf(nobodys));
   });

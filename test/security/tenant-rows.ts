@@ -4,9 +4,9 @@ import { plantAttempt, plantResult } from '#test/support/planted-messages.ts';
 /** What the api cannot be made to write: provider calls of a message, and what became of them. */
 export async function plantHistory(
   admin: Sql,
-  message: { readonly id: string; readonly mark: string; readonly providerId: string },
+  message: { readonly id: string; readonly mark: string; readonly accountId: string },
 ): Promise<void> {
-  const { id, mark, providerId } = message;
+  const { id, mark, accountId } = message;
   const failure = {
     class: 'unknown',
     code: mark,
@@ -20,7 +20,7 @@ export async function plantHistory(
       number,
       outcome: 'rejected_transient',
       status: 'deferred',
-      providerId,
+      accountId,
       provider,
       failure,
       mark,
@@ -30,7 +30,7 @@ export async function plantHistory(
   }
   await admin`insert into receipts (tenant_id, message_seq, purge_on, attempt, receipt, failure, apply_at)
     select tenant_id, seq, purge_on, 1, 'sent', ${admin.json({ code: mark })}, now() + interval '1 day' from messages where id = ${id}`;
-  await plantResult(admin, id, { status: 'sent', providerId, provider, providerMessageId: mark, failure });
+  await plantResult(admin, id, { status: 'sent', accountId, provider, providerMessageId: mark, failure });
 }
 
 /** Every row of a tenant, in every table that has such rows. What a key was last used at is its own to move. */

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { providerSecretBinding } from '#core/domain/binding.ts';
+import { accountSecretBinding } from '#core/domain/binding.ts';
 import { newId, type TenantId } from '#core/domain/ids.ts';
 import { secret } from '#core/domain/secret.ts';
 import { silentLogger } from '#core/platform/telemetry/logger.ts';
@@ -44,7 +44,7 @@ describe('Vault over TLS', () => {
   test('a keyring that trusts its authority encrypts and decrypts', async () => {
     await using keyring = open(file('ca.pem'));
     const tenantId = newId<TenantId>();
-    const binding = providerSecretBinding(tenantId, newId());
+    const binding = accountSecretBinding(tenantId, newId());
     await keyring.ensureKey(tenantId);
     const ciphertext = await keyring.encrypt(binding, Buffer.from('canary'));
     expect(Buffer.from(await keyring.decrypt(binding, ciphertext)).toString()).toBe('canary');

@@ -327,7 +327,7 @@ async function routesOf(subject: HttpProviderCase, publicConfig: unknown): Promi
     resolve: async () => ({ kind: 'refused', code: 'dns' }),
   });
   const signal = AbortSignal.timeout(DEADLINE_MS);
-  const context = contexts({ providerId: provider.id, accountId: 'account', version: 1, signal });
+  const context = contexts({ provider: provider.id, accountId: 'account', version: 1, signal });
   await provider.send(message as never, credentials, context);
   await provider.verify(credentials, context);
   return JSON.stringify(calls);
@@ -404,7 +404,7 @@ export function contextAt(provider: AnyProvider, http: HttpClient, origin: strin
     baseUrls: { [provider.id]: origin },
   });
   return contexts({
-    providerId: provider.id,
+    provider: provider.id,
     accountId: 'account',
     version: 1,
     signal: AbortSignal.timeout(20_000),

@@ -21,7 +21,7 @@ import type { WakePublication } from '#core/platform/nats/broker.ts';
 import { buildApi } from '../../services/api/build-api.ts';
 import { DEFAULT_HTTP_LIMITS } from '../../services/api/http/http-limits.ts';
 import { startOidcIssuer, type OidcIssuer } from './oidc-issuer.ts';
-import { seedProvider, seedTenant } from './seed.ts';
+import { seedAccount, seedTenant } from './seed.ts';
 import { testDatabase } from './servers.ts';
 
 export const AUDIENCE = 'despatch';
@@ -55,7 +55,7 @@ export type TestApi = AsyncDisposable & {
   readonly logLines: string[];
   /** Another api process on the same database: pool, caches and batcher of its own. */
   readonly instance: (options?: { natsIsConnected?: boolean }) => Promise<Instance>;
-  readonly tenant: (limits?: Partial<Limits>, options?: { providers?: boolean }) => Promise<ApiTenant>;
+  readonly tenant: (limits?: Partial<Limits>, options?: { accounts?: boolean }) => Promise<ApiTenant>;
   readonly key: (tenantId: string, options?: KeyOptions) => Promise<TestKey>;
   readonly member: (tenant: ApiTenant, role: Role) => Promise<{ token: string; userId: string }>;
   readonly token: (subject: string) => Promise<string>;
@@ -176,9 +176,9 @@ export async function startTestApi(): Promise<TestApi> {
     instance,
     key,
     token,
-    async tenant(limits = {}, { providers = true } = {}) {
+    async tenant(limits = {}, { accounts = true } = {}) {
       const { tenantId, slug } = await seedTenant(admin, { adminRequestsPerMinute: 10_000, ...limits });
-      if (providers) for (const channel of CHANNELS) await seedProvider(admin, tenantId, { channel });
+      if (accounts) for (const channel of CHANNELS) await seedAccount(admin, tenantId, { channel });
       return { tenantId, slug, key: await key(tenantId) };
     },
     async member(tenant, role) {

@@ -11,7 +11,7 @@ import { startTwilioStandIn } from '#providers/twilio/stand-in.ts';
 import type { Credentials } from '../../services/worker/accounts/credentials.ts';
 import { buildWorker, type Worker, type WorkerSettings } from '../../services/worker/build-worker.ts';
 import { createEvents } from '../../services/worker/events.ts';
-import { acceptBatch, acceptRow, seedProvider, seedTenant, type SeededTenant } from './seed.ts';
+import { acceptBatch, acceptRow, seedAccount, seedTenant, type SeededTenant } from './seed.ts';
 import { testNats } from './servers.ts';
 import { setupStores } from './worker.ts';
 
@@ -92,7 +92,7 @@ export async function setupDelivery(settings: Partial<WorkerSettings> = {}) {
   }
 
   const tenant = await seedTenant(stores.admin, { inFlightMax: 50 });
-  const providerId = await seedProvider(stores.admin, tenant.tenantId, {
+  const accountId = await seedAccount(stores.admin, tenant.tenantId, {
     provider: 'twilio',
     config: TWILIO,
   });
@@ -135,7 +135,7 @@ export async function setupDelivery(settings: Partial<WorkerSettings> = {}) {
     twilio,
     credentials,
     tenant,
-    providerId,
+    accountId,
     startWorker,
     deleteStream,
     send,

@@ -4,7 +4,7 @@ export type PlantedResult = {
   readonly status: string;
   readonly final?: boolean;
   readonly attempt?: number;
-  readonly providerId?: string | undefined;
+  readonly accountId?: string | undefined;
   readonly provider?: string;
   readonly providerMessageId?: string;
   readonly failure?: object;
@@ -12,15 +12,15 @@ export type PlantedResult = {
 
 /** Leaves an accepted message as a worker would that is done with it. */
 export async function plantResult(admin: Sql, id: string, result: PlantedResult): Promise<void> {
-  const { status, final = false, attempt = 1, providerId = null, provider = null } = result;
+  const { status, final = false, attempt = 1, accountId = null, provider = null } = result;
   const { providerMessageId = null, failure = null } = result;
   const planted = await admin`
     with ended as (
       delete from live_messages l using messages m where m.id = ${id} and l.seq = m.seq returning l.*
     )
-    insert into message_results (seq, purge_on, tenant_id, status, attempt, duplicate_risk, provider_id, provider,
+    insert into message_results (seq, purge_on, tenant_id, status, attempt, duplicate_risk, account_id, provider,
       provider_message_id, failure, final, expires_at, updated_at)
-    select seq, purge_on, tenant_id, ${status}, ${attempt}, duplicate_risk, ${providerId}, ${provider},
+    select seq, purge_on, tenant_id, ${status}, ${attempt}, duplicate_risk, ${accountId}, ${provider},
       ${providerMessageId}, ${failure === null ? null : admin.json(failure as never)}, ${final}, expires_at, updated_at
     from ended`;
   if (planted.count !== 1) throw new Error('no such message waits');
@@ -34,19 +34,19 @@ export async function plantAttempt(
     readonly number: number;
     readonly outcome: string;
     readonly status: string;
-    readonly providerId: string;
+    readonly accountId: string;
     readonly provider: string;
     readonly failure: object;
     /** In every text that is free. */
     readonly mark?: string;
   },
 ): Promise<void> {
-  const { number, outcome, status, providerId, provider, mark = null } = attempt;
+  const { number, outcome, status, accountId, provider, mark = null } = attempt;
   const failure = admin.json(attempt.failure as never);
   await admin`
-    insert into attempt_log (id, message_seq, purge_on, number, tenant_id, provider_id, provider, worker, outcome,
+    insert into attempt_log (id, message_seq, purge_on, number, tenant_id, account_id, provider, worker, outcome,
       http_status, provider_message_id, failure, started_at, ended_at, message_status, message_reason, message_failure)
-    select gen_random_uuid(), seq, purge_on, ${number}, tenant_id, ${providerId}, ${provider}, ${mark ?? 'w'}, ${outcome},
+    select gen_random_uuid(), seq, purge_on, ${number}, tenant_id, ${accountId}, ${provider}, ${mark ?? 'w'}, ${outcome},
       400, ${mark}, ${failure}, now(), now(), ${status}, ${mark}, ${failure}
     from messages where id = ${id}`;
 }

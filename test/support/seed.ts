@@ -30,14 +30,14 @@ export async function moveSuspension(admin: Sql, tenantId: string, reason: strin
 /** By tenant and channel. */
 const oldestAccounts = new Map<string, string>();
 
-export async function seedProvider(
+export async function seedAccount(
   admin: Sql,
   tenantId: string,
   options: { provider?: string; channel?: Channel; config?: object; ratePerSecond?: number } = {},
 ): Promise<string> {
   const id = randomUUID();
   const channel = options.channel ?? 'sms';
-  await admin`insert into despatch.providers (id, tenant_id, provider, channel, label, config_public, ciphertext,
+  await admin`insert into despatch.provider_accounts (id, tenant_id, provider, channel, label, config_public, ciphertext,
       rate_limit_per_second)
     values (${id}, ${tenantId}, ${options.provider ?? `simulator-${channel}`}, ${channel}, 'seed',
       ${admin.json((options.config ?? {}) as never)}, 'test:{}', ${options.ratePerSecond ?? null})`;
@@ -67,7 +67,7 @@ export function acceptRow(tenant: SeededTenant, overrides: Record<string, unknow
     test = false,
     channel = 'sms',
     retention_days: retentionDays = 30,
-    pinned_provider_id: pinned,
+    pinned_account_id: pinned,
   } = overrides;
   const enqueuedAt = new Date();
   const place = { seq: nextSeq++, purgeOn: purgeDay(enqueuedAt.getTime(), Number(retentionDays)) };

@@ -5,7 +5,7 @@ import { limitsRoute } from './limits.ts';
 import { meRoute } from './me.ts';
 import { memberRoutes } from './members.ts';
 import { providerCatalogRoute } from './provider-catalog.ts';
-import { providerRoutes } from './providers.ts';
+import { providerAccountRoutes } from './provider-accounts.ts';
 import { tenantRoutes } from './tenants.ts';
 import type { RouteModule } from '../http/routes-kit.ts';
 
@@ -16,7 +16,7 @@ export function adminRoutes(deps: AdminDeps): RouteModule[] {
     ...tenantRoutes(deps),
     ...memberRoutes(deps),
     providerCatalogRoute(),
-    ...providerRoutes(deps),
+    ...providerAccountRoutes(deps),
     ...apiKeyRoutes(deps),
     limitsRoute(deps),
     auditLogRoute(deps),

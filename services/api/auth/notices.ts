@@ -1,5 +1,5 @@
 /** What has changed about a tenant, so that nobody goes on with an old copy. */
-export const NOTICE_KINDS = ['tenant', 'key', 'provider'] as const;
+export const NOTICE_KINDS = ['tenant', 'key', 'account'] as const;
 export type NoticeKind = (typeof NOTICE_KINDS)[number];
 export type Notice = { readonly tenantId: string; readonly id?: string };
 

@@ -50,7 +50,7 @@ const RouteStep = z
   .meta({ id: 'RouteStep', description: 'A provider account that was tried, and why this one.' });
 
 const MESSAGE_ID = 'b7e23ec2-9f0a-4b1c-8d2e-3f4a5b6c7d8e';
-const PROVIDER_ID = '3f0a1c52-8a4e-4d0b-9f57-2c6f5f1f7a10';
+const ACCOUNT_ID = '3f0a1c52-8a4e-4d0b-9f57-2c6f5f1f7a10';
 
 export const Message = z
   .object({
@@ -115,7 +115,7 @@ export const Message = z
         test: false,
         segments: 1,
         encoding: 'GSM-7',
-        providerId: PROVIDER_ID,
+        providerId: ACCOUNT_ID,
         provider: 'twilio',
         providerMessageId: 'SM0123456789abcdef0123456789abcdef',
         attemptCount: 1,
@@ -130,7 +130,7 @@ export const Message = z
         completedAt: '2026-01-15T09:30:02.480Z',
         updatedAt: '2026-01-15T09:30:02.480Z',
         engagement: NO_ENGAGEMENT,
-        route: [{ providerId: PROVIDER_ID, reason: 'oldest_available' }],
+        route: [{ providerId: ACCOUNT_ID, reason: 'oldest_available' }],
         parentMessageId: null,
         metadata: { orderId: 1042 },
         tags: ['order'],
@@ -172,7 +172,7 @@ export const Attempt = z
       {
         id: 'd2f1a0b9-8c7d-4e6f-a5b4-c3d2e1f0a9b8',
         number: 1,
-        providerId: PROVIDER_ID,
+        providerId: ACCOUNT_ID,
         outcome: 'accepted',
         code: null,
         failure: null,
@@ -207,6 +207,7 @@ export const Event = z
     ],
   });
 
+/** In the API the id of an account is called `providerId`, as accounts are made at `/v1/admin/providers`. */
 export function toMessage(row: MessageRow): z.output<typeof Message> {
   const { failure } = row;
   return {
@@ -230,7 +231,7 @@ export function toMessage(row: MessageRow): z.output<typeof Message> {
     test: row.test,
     segments: row.segments,
     encoding: row.encoding,
-    providerId: row.provider_id,
+    providerId: row.account_id,
     provider: row.provider,
     providerMessageId: row.provider_message_id,
     attemptCount: row.attempt,
@@ -245,9 +246,9 @@ export function toMessage(row: MessageRow): z.output<typeof Message> {
     completedAt: iso(row.completed_at),
     updatedAt: row.updated_at.toISOString(),
     engagement: NO_ENGAGEMENT,
-    route: row.tried.map((providerId) => ({
-      providerId,
-      reason: providerId === row.pinned_provider_id ? 'pinned' : 'oldest_available',
+    route: row.tried.map((accountId) => ({
+      providerId: accountId,
+      reason: accountId === row.pinned_account_id ? 'pinned' : 'oldest_available',
     })),
     parentMessageId: row.parent_message_id,
     metadata: row.metadata,
@@ -266,7 +267,7 @@ export function toAttempt(row: AttemptRow): z.output<typeof Attempt> {
   return {
     id: row.id,
     number: row.number,
-    providerId: row.provider_id,
+    providerId: row.account_id,
     outcome: row.outcome,
     code: row.reason,
     failure: row.failure && { class: row.failure.class, code: row.failure.code },

@@ -6,8 +6,11 @@ import { contentWarnings } from '#providers/content-limits.ts';
 import { findProvider } from '#providers/registry.ts';
 import type { SendMessage } from './send-message-schema.ts';
 
-export function routeOf({ channel, providerId }: Pick<SendMessage, 'channel' | 'providerId'>): Route {
-  return { channel, pinned: providerId ?? null };
+export function routeOf({
+  channel,
+  providerId: accountId,
+}: Pick<SendMessage, 'channel' | 'providerId'>): Route {
+  return { channel, pinned: accountId ?? null };
 }
 
 /**

@@ -80,7 +80,7 @@ export function newMessageRow(
     priority: PRIORITY[message.priority],
     test,
     account_id: accountId,
-    pinned_provider_id: test ? null : (message.providerId ?? null),
+    pinned_account_id: test ? null : (message.providerId ?? null),
     segments: sms?.segments ?? null,
     encoding: sms?.encoding ?? null,
     delivery_guarantee: message.deliveryGuarantee,

@@ -117,9 +117,9 @@ function readsBelow(
     query: z.object({ ...filter, ...pageQuery }),
     response: pageOf(Message),
     errors: ['invalid_cursor'],
-    async handler({ caller, query: { limit, cursor, ...where }, gone }) {
+    async handler({ caller, query: { limit, cursor, providerId: accountId, ...where }, gone }) {
       const { id: tenantId } = caller.tenant;
-      const filter = { ...where, ...kindFor(caller, where.test) };
+      const filter = { ...where, accountId, ...kindFor(caller, where.test) };
       const scope = ['messages', tenantId, filter];
       const before =
         cursor === undefined ? undefined : (JSON.parse(cursors.open(scope, cursor)) as MessagePosition);

@@ -1,4 +1,4 @@
-import { providerSecretBinding } from '#core/domain/binding.ts';
+import { accountSecretBinding } from '#core/domain/binding.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import { KeyringError } from '#core/platform/vault/keyring.ts';
 import type { KeyFacts } from '#core/platform/vault/vault-keys.ts';
@@ -75,10 +75,10 @@ async function rewrapAll(
   for (;;) {
     const outdated = await store.outdatedCiphertexts(tenantId, latestVersion, REWRAPPED_AT_ONCE);
     const moved = await Promise.all(
-      outdated.map(async ({ providerId, ciphertext }) => {
+      outdated.map(async ({ accountId, ciphertext }) => {
         try {
-          const rewrapped = await keys.rewrap(providerSecretBinding(tenantId, providerId), ciphertext);
-          await store.replaceCiphertext(tenantId, providerId, { old: ciphertext, new: rewrapped });
+          const rewrapped = await keys.rewrap(accountSecretBinding(tenantId, accountId), ciphertext);
+          await store.replaceCiphertext(tenantId, accountId, { old: ciphertext, new: rewrapped });
           return true;
         } catch (error) {
           if (error instanceof KeyringError && error.code === 'corrupt') return false;

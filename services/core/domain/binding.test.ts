@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { bindingText, providerSecretBinding } from './binding.ts';
+import { bindingText, accountSecretBinding } from './binding.ts';
 import type { TenantId } from './ids.ts';
 
 const TENANT = '6f1a0d4e-5c1b-4d11-9d3c-2f60f2f0a001' as TenantId;
 
 test('a binding names the tenant, the row and the purpose', () => {
-  expect(bindingText(providerSecretBinding(TENANT, 'a1'))).toBe(`despatch:v1|${TENANT}|a1|provider-secret`);
+  expect(bindingText(accountSecretBinding(TENANT, 'a1'))).toBe(`despatch:v1|${TENANT}|a1|provider-secret`);
 });
 
 test.each(['', 'a|b', '|'])('no two bindings share a text, so the part %o is refused', (part) => {

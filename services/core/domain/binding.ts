@@ -10,7 +10,7 @@ export type Binding = {
 };
 
 /** The secrets of a tenant's provider account. */
-export function providerSecretBinding(tenantId: TenantId, accountId: ProviderAccountId | string): Binding {
+export function accountSecretBinding(tenantId: TenantId, accountId: ProviderAccountId | string): Binding {
   return { tenantId, subject: accountId, purpose: 'provider-secret' };
 }
 

@@ -23,7 +23,7 @@ export type AcceptRow = {
   readonly test: boolean;
   /** The account that it is to go out through; `NO_ACCOUNT` for a test message. */
   readonly account_id: string;
-  readonly pinned_provider_id: string | null;
+  readonly pinned_account_id: string | null;
   readonly segments: number | null;
   readonly encoding: string | null;
   readonly delivery_guarantee: string;

@@ -32,10 +32,10 @@ export type ClaimedMessage = {
   /** Of the request that sent it; null where none did. */
   readonly requestId: string | null;
   /** Null in test mode, where a simulator answers. */
-  readonly providerId: string | null;
+  readonly accountId: string | null;
   readonly provider: string;
-  readonly providerStatus: string | null;
-  readonly providerVersion: number | null;
+  readonly accountStatus: string | null;
+  readonly accountVersion: number | null;
   /** In segments; null without a limit. */
   readonly rateLimitPerSecond: number | null;
   /** Whether the content is to go as soon as no provider needs it. */
@@ -196,8 +196,8 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
 
     // Provider accounts -----------------------------------------------------------------------------------------------
     /** By id; without those that are deleted. */
-    async loadProviders(ids: readonly string[]): Promise<Map<string, ProviderAccountRow>> {
-      const rows = await rowsOf<ProviderAccountRow>(sql`select * from load_providers(${[...ids]}::uuid[])`);
+    async loadAccounts(ids: readonly string[]): Promise<Map<string, ProviderAccountRow>> {
+      const rows = await rowsOf<ProviderAccountRow>(sql`select * from load_accounts(${[...ids]}::uuid[])`);
       return new Map(rows.map((row) => [row.id, row]));
     },
     /**
@@ -205,12 +205,12 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
      * @param refusal null for a success, else why the credential was refused.
      * @returns the status that the account moved to, null where it did not move.
      */
-    noteProviderResult: async (id: string, version: number, refusal: string | null) =>
+    noteAccountResult: async (id: string, version: number, refusal: string | null) =>
       (await value<string | null>(
-        sql`select note_provider_result(${id}, ${version}, ${refusal === null}, ${refusal}) as n`,
+        sql`select note_account_result(${id}, ${version}, ${refusal === null}, ${refusal}) as n`,
       )) ?? null,
-    async noteProviderHealth(id: string, health: 'healthy' | 'open' | 'probing'): Promise<void> {
-      await bounded(sql`select note_provider_health(${id}, ${health})`);
+    async noteAccountHealth(id: string, health: 'healthy' | 'open' | 'probing'): Promise<void> {
+      await bounded(sql`select note_account_health(${id}, ${health})`);
     },
     /** The ids of accounts whose check somebody waits for. */
     takeVerifications: async (most: number) =>

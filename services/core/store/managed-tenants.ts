@@ -176,20 +176,20 @@ export function managedTenantStore(sql: Sql, issuer: string, audit: AuditTrail) 
       tenantId: TenantId,
       latestVersion: number,
       most: number,
-    ): Promise<{ readonly providerId: ProviderAccountId; readonly ciphertext: string }[]> {
-      const rows = await sql<{ provider_id: ProviderAccountId; ciphertext: string }[]>`
-        select provider_id, ciphertext from outdated_ciphertexts(${tenantId}, ${latestVersion}, ${most})`;
-      return rows.map((row) => ({ providerId: row.provider_id, ciphertext: row.ciphertext }));
+    ): Promise<{ readonly accountId: ProviderAccountId; readonly ciphertext: string }[]> {
+      const rows = await sql<{ account_id: ProviderAccountId; ciphertext: string }[]>`
+        select account_id, ciphertext from outdated_ciphertexts(${tenantId}, ${latestVersion}, ${most})`;
+      return rows.map((row) => ({ accountId: row.account_id, ciphertext: row.ciphertext }));
     },
 
     /** False where the old one has been replaced or removed since. */
     async replaceCiphertext(
       tenantId: TenantId,
-      providerId: ProviderAccountId,
+      accountId: ProviderAccountId,
       replacement: { readonly old: string; readonly new: string },
     ): Promise<boolean> {
       const [row] = await sql<{ moved: boolean }[]>`
-        select replace_ciphertext(${tenantId}, ${providerId}, ${replacement.old}, ${replacement.new}) as moved`;
+        select replace_ciphertext(${tenantId}, ${accountId}, ${replacement.old}, ${replacement.new}) as moved`;
       return row?.moved ?? false;
     },
   };

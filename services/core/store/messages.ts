@@ -30,10 +30,10 @@ export type MessageRow = {
   readonly test: boolean;
   readonly segments: number | null;
   readonly encoding: SmsEncoding | null;
-  readonly provider_id: ProviderAccountId | null;
+  readonly account_id: ProviderAccountId | null;
   readonly provider: string | null;
   readonly provider_message_id: string | null;
-  readonly pinned_provider_id: ProviderAccountId | null;
+  readonly pinned_account_id: ProviderAccountId | null;
   readonly attempt: number;
   readonly next_attempt_at: Date | null;
   readonly duplicate_risk: boolean;
@@ -57,7 +57,7 @@ export type MessageFilter = {
   /** As sent, or in normal form. */
   readonly to?: string | undefined;
   readonly externalId?: string | undefined;
-  readonly providerId?: string | undefined;
+  readonly accountId?: string | undefined;
   readonly tag?: string | undefined;
   /** Each of these, compared as text. */
   readonly metadata?: Readonly<Record<string, string>> | undefined;
@@ -87,7 +87,7 @@ export async function scanMessages(
   filter: MessageFilter,
   { before, rows, most }: Look<MessagePosition>,
 ): Promise<Looked<MessageRow, MessagePosition>> {
-  const { status, channel, to, externalId, providerId, tag, metadata = {}, test, since, until } = filter;
+  const { status, channel, to, externalId, accountId, tag, metadata = {}, test, since, until } = filter;
   const scanned = await tx<ScannedRow[]>`
     with scanned as materialized (
       select m.seq, m.purge_on, m.enqueued_at, (true
@@ -108,12 +108,12 @@ export async function scanMessages(
     ), found as materialized (
       select f.seq, f.purge_on from scanned f
       ${
-        status === undefined && providerId === undefined
+        status === undefined && accountId === undefined
           ? tx``
           : tx`cross join lateral (
         select from message_states t where t.seq = f.seq and t.purge_on = f.purge_on
           ${status === undefined ? tx`` : tx`and t.status = ${status}`}
-          ${providerId === undefined ? tx`` : tx`and t.provider_id = ${providerId}`}
+          ${accountId === undefined ? tx`` : tx`and t.account_id = ${accountId}`}
         limit 1) s`
       }
       where f.fits order by f.enqueued_at desc, f.seq desc limit ${most}
@@ -166,13 +166,13 @@ function isAt(tenantId: TenantId, tx: TransactionSql, { seq, purgeOn, id, test }
 function selectMessages(tx: TransactionSql, from = tx`messages m`) {
   return tx`
     select m.seq, m.id, m.purge_on, m.external_id, m.channel, m.recipient, coalesce(m.sender, s.sent_from) as sender, s.status,
-      s.reason, s.final, s.failure, m.category, m.priority, m.test, m.segments, m.encoding, s.provider_id, s.provider, s.provider_message_id,
-      m.pinned_provider_id, s.attempt, s.next_attempt_at, s.duplicate_risk, s.partial, s.expires_at, m.enqueued_at,
+      s.reason, s.final, s.failure, m.category, m.priority, m.test, m.segments, m.encoding, s.account_id, s.provider, s.provider_message_id,
+      m.pinned_account_id, s.attempt, s.next_attempt_at, s.duplicate_risk, s.partial, s.expires_at, m.enqueued_at,
       s.sent_at, s.delivered_at, s.completed_at, s.updated_at, m.parent_message_id, m.metadata, m.tags,
       array(
-        select a.provider_id from attempts a
-        where a.message_seq = m.seq and a.purge_on = m.purge_on and a.provider_id is not null
-        group by a.provider_id order by min(a.number)
+        select a.account_id from attempts a
+        where a.message_seq = m.seq and a.purge_on = m.purge_on and a.account_id is not null
+        group by a.account_id order by min(a.number)
       ) as tried
     from ${from}
     cross join lateral (select * from message_states t where t.seq = m.seq and t.purge_on = m.purge_on limit 1) s`;
@@ -194,7 +194,7 @@ export async function findMessageKey(
 export type AttemptRow = {
   readonly id: string;
   readonly number: number;
-  readonly provider_id: ProviderAccountId | null;
+  readonly account_id: ProviderAccountId | null;
   readonly outcome: RecordedOutcome;
   /** Why it was not accepted. */
   readonly reason: string | null;
@@ -213,7 +213,7 @@ export async function listAttempts(
 ): Promise<AttemptRow[]> {
   const { before, most } = page;
   return tx<AttemptRow[]>`
-    select id, number, provider_id, outcome, reason, failure, http_status, started_at, ended_at from attempts
+    select id, number, account_id, outcome, reason, failure, http_status, started_at, ended_at from attempts
     where tenant_id = ${tenantId} and message_seq = ${message.seq} and purge_on = ${message.purge_on}
       ${before === undefined ? tx`` : tx`and number < ${before}`}
     order by number desc limit ${most}`;
@@ -249,6 +249,6 @@ export type Sender = { readonly id: string; readonly channel: string; readonly p
 /** The oldest first. */
 export async function listSenders(tenantId: TenantId, tx: TransactionSql): Promise<Sender[]> {
   return tx<Sender[]>`
-    select id, channel, provider from providers where tenant_id = ${tenantId} and status not in ('disabled', 'deleted')
+    select id, channel, provider from provider_accounts where tenant_id = ${tenantId} and status not in ('disabled', 'deleted')
     order by seq`;
 }

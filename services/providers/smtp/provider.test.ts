@@ -151,7 +151,7 @@ function contextFor({
     ...(tokenOrigin === '' ? {} : { baseUrls: { smtp: tokenOrigin } }),
   });
   return contexts({
-    providerId: 'smtp',
+    provider: 'smtp',
     accountId: 'a',
     version: 1,
     signal: AbortSignal.timeout(deadlineMs),

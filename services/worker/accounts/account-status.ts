@@ -3,7 +3,7 @@ import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import type { Breakers } from './breakers.ts';
 
 export type AccountStatusDeps = {
-  readonly store: Pick<DeliveryStore, 'noteProviderResult'>;
+  readonly store: Pick<DeliveryStore, 'noteAccountResult'>;
   readonly breakers: Pick<Breakers, 'open'>;
   readonly onMoved: (accountId: string, tenantId: string, status: string) => void;
 };
@@ -16,26 +16,26 @@ export function createAccountStatus(deps: AccountStatusDeps) {
   const refused = new Set<string>();
 
   return async (message: ClaimedMessage, outcome: AttemptOutcome): Promise<void> => {
-    const accountId = message.providerId;
+    const { accountId } = message;
     if (accountId === null) return;
     if (outcome.kind === 'accepted') {
-      const news = message.providerStatus === 'unverified' || message.providerStatus === 'invalid';
+      const news = message.accountStatus === 'unverified' || message.accountStatus === 'invalid';
       if (!refused.delete(accountId) && !news) return;
       await apply(accountId, message, null);
     } else if (outcome.kind === 'rejected_transient' && outcome.failure.class === 'auth_or_config') {
       refused.add(accountId);
-      if (message.providerStatus === 'invalid') return;
+      if (message.accountStatus === 'invalid') return;
       await apply(accountId, message, outcome.failure.code);
     }
   };
 
   async function apply(
     accountId: string,
-    { tenantId, providerVersion }: ClaimedMessage,
+    { tenantId, accountVersion }: ClaimedMessage,
     refusal: string | null,
   ): Promise<void> {
-    if (providerVersion === null) return;
-    const moved = await deps.store.noteProviderResult(accountId, providerVersion, refusal);
+    if (accountVersion === null) return;
+    const moved = await deps.store.noteAccountResult(accountId, accountVersion, refusal);
     if (moved === 'invalid') deps.breakers.open(accountId);
     if (moved !== null) deps.onMoved(accountId, tenantId, moved);
   }

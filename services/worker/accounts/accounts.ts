@@ -35,7 +35,7 @@ const ACCOUNTS_AT_ONCE = 256;
 
 /** Account rows are cached by version, decrypted secrets in `credentials`; both are bounded. */
 export function createAccounts(
-  store: Pick<DeliveryStore, 'loadProviders'>,
+  store: Pick<DeliveryStore, 'loadAccounts'>,
   credentials: Credentials,
 ): Accounts {
   const rows = new LRUCache<string, Promise<ProviderAccountRow | null>>({ max: ACCOUNTS_MAX });
@@ -45,7 +45,7 @@ export function createAccounts(
     flushesMax: 2,
     queuedMax: ACCOUNTS_MAX,
     async flush(ids) {
-      const found = await store.loadProviders(ids);
+      const found = await store.loadAccounts(ids);
       return ids.map((id) => found.get(id) ?? null);
     },
   });

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { providerSecretBinding } from '#core/domain/binding.ts';
+import { accountSecretBinding } from '#core/domain/binding.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import type { KeyDecrypter, KeyringError } from '#core/platform/vault/keyring.ts';
 
@@ -129,7 +129,7 @@ async function decryptSecrets(
   const { tenantId, accountId, ciphertext } = request;
   let plaintext: Uint8Array;
   try {
-    plaintext = await decrypter.decrypt(providerSecretBinding(tenantId, accountId), ciphertext);
+    plaintext = await decrypter.decrypt(accountSecretBinding(tenantId, accountId), ciphertext);
   } catch (error) {
     const code = (error as KeyringError | null)?.code;
     // A refusal is the operator's to mend, so messages wait as they do in an outage.

@@ -7,7 +7,7 @@ import type { Account, Accounts } from './accounts.ts';
 import type { Breakers } from './breakers.ts';
 
 export type VerifyDeps = {
-  readonly store: Pick<DeliveryStore, 'takeVerifications' | 'noteVerification' | 'loadProviders'>;
+  readonly store: Pick<DeliveryStore, 'takeVerifications' | 'noteVerification' | 'loadAccounts'>;
   readonly accounts: Accounts;
   readonly breakers: Pick<Breakers, 'reset'>;
   readonly contextOf: (call: ProviderCall) => ProviderContext;
@@ -23,7 +23,7 @@ const CHECKS_AT_ONCE = 16;
 export async function verifyRequested(deps: VerifyDeps): Promise<void> {
   const asked = await deps.store.takeVerifications(CHECKS_AT_ONCE);
   if (asked.length === 0) return;
-  const rows = await deps.store.loadProviders(asked);
+  const rows = await deps.store.loadAccounts(asked);
   await Promise.all([...rows.values()].map((row) => verifyOne(row, deps)));
 }
 
@@ -47,7 +47,7 @@ async function tryAccount(account: Account, deps: VerifyDeps): Promise<Verificat
   const { id: accountId, provider, version, config, secrets } = account;
   const signal = AbortSignal.timeout(deps.deadlineMs);
   try {
-    const context = deps.contextOf({ providerId: provider.id, accountId, version, signal });
+    const context = deps.contextOf({ provider: provider.id, accountId, version, signal });
     return await provider.verify({ config, secrets } as never, context);
   } catch (error) {
     deps.onAdapterFault(provider.id, error);

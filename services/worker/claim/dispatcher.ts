@@ -130,10 +130,10 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     if (!isBegun) leave();
   }
 
-  function retryAt(at: number, { tenantId, providerId }: ClaimedMessage): void {
+  function retryAt(at: number, { tenantId, accountId }: ClaimedMessage): void {
     const delayMs = at - Date.now();
     if (delayMs > NEAR_MS) return;
-    const lane = { tenantId, accountId: providerId ?? NO_ACCOUNT };
+    const lane = { tenantId, accountId: accountId ?? NO_ACCOUNT };
     setTimeout(() => lanes.mark(lane), Math.max(0, delayMs) + 5).unref();
   }
 

@@ -83,12 +83,12 @@ const BREAKER_OPEN: AttemptOutcome = { kind: 'not_started', reason: 'breaker_ope
 
 /** Null where a simulator answers: what it says is the recipient's choice, and tells nothing about an account. */
 function calledAccount(message: ClaimedMessage, account: Account): string | null {
-  return account.provider === simulatorFor(message.channel) ? null : message.providerId;
+  return account.provider === simulatorFor(message.channel) ? null : message.accountId;
 }
 
 /** An account whose credential is refused is only probed. */
 function isBlocked(message: ClaimedMessage, accountId: string, breakers: Breakers): boolean {
-  const isInvalid = message.providerStatus === 'invalid';
+  const isInvalid = message.accountStatus === 'invalid';
   if (isInvalid && breakers.health(accountId) === 'healthy') breakers.open(accountId);
   return breakers.blockedUntil(accountId) > 0;
 }
@@ -104,7 +104,7 @@ async function accountOf(
   message: ClaimedMessage,
   accounts: Accounts,
 ): Promise<{ account: Account } | { outcome: AttemptOutcome }> {
-  if (message.providerId === null || message.providerVersion === null) {
+  if (message.accountId === null || message.accountVersion === null) {
     return {
       account: {
         id: 'test',
@@ -116,7 +116,7 @@ async function accountOf(
       },
     };
   }
-  const found = await accounts.get(message.providerId, message.providerVersion);
+  const found = await accounts.get(message.accountId, message.accountVersion);
   switch (found.kind) {
     case 'ready':
       return { account: found.account };
@@ -134,7 +134,7 @@ async function call(message: ClaimedMessage, account: Account, deps: DeliverDeps
   const timer = setTimeout(() => abort.abort(), deps.deadlineMs);
   try {
     const context = deps.contextOf({
-      providerId: account.provider.id,
+      provider: account.provider.id,
       accountId: account.id,
       version: account.version,
       signal: abort.signal,

@@ -25,10 +25,10 @@ const message = (seq: number): ClaimedMessage => ({
   expiresAt: new Date(Date.now() + 86_400_000),
   traceparent: null,
   requestId: null,
-  providerId: 'p',
+  accountId: 'p',
   provider: 'twilio',
-  providerStatus: 'active',
-  providerVersion: 1,
+  accountStatus: 'active',
+  accountVersion: 1,
   rateLimitPerSecond: null,
   discard: false,
 });

@@ -41,7 +41,7 @@ export async function fillBacklog(
 }
 
 function row(
-  { tenantId, apiKeyId, providerId }: BenchTenant,
+  { tenantId, apiKeyId, accountId }: BenchTenant,
   { seq, purgeOn, id }: Placed,
   n: number,
 ): AcceptRow {
@@ -63,8 +63,8 @@ function row(
     category: 'transactional',
     priority: 1,
     test: false,
-    account_id: providerId,
-    pinned_provider_id: null,
+    account_id: accountId,
+    pinned_account_id: null,
     segments: 1,
     encoding: 'GSM-7',
     delivery_guarantee: 'at_least_once',

@@ -106,20 +106,20 @@ export async function preloadMessages(sql: Sql, options: PreloadOptions): Promis
           segments, attempt, retries, provider, next_attempt_at, expires_at, updated_at)
         select f.seq, f.purge_on, f.tenant, p.id, now() + interval '1 day', 'deferred', 1, 'sms', false, false, 1, 1, 1,
           'twilio', now() + interval '1 day', now() + interval '2 days', f.at
-        from fresh f join providers p on p.tenant_id = f.tenant where f.waits order by f.seq
+        from fresh f join provider_accounts p on p.tenant_id = f.tenant where f.waits order by f.seq
       ), results as (
-        insert into message_results (seq, purge_on, tenant_id, status, attempt, duplicate_risk, provider_id, provider,
+        insert into message_results (seq, purge_on, tenant_id, status, attempt, duplicate_risk, account_id, provider,
           provider_message_id, final, expires_at, sent_at, delivered_at, completed_at, updated_at)
         select f.seq, f.purge_on, f.tenant, 'delivered', 1, false, p.id, 'twilio', 'SM' || f.id, true,
           f.at + interval '2 days', f.at, f.at, f.at, f.at
-        from fresh f join providers p on p.tenant_id = f.tenant where not f.waits order by f.seq
+        from fresh f join provider_accounts p on p.tenant_id = f.tenant where not f.waits order by f.seq
       ), tried as (
-        insert into attempt_log (message_seq, purge_on, number, id, tenant_id, provider_id, provider, worker, outcome,
+        insert into attempt_log (message_seq, purge_on, number, id, tenant_id, account_id, provider, worker, outcome,
           http_status, started_at, ended_at, message_status)
         select f.seq, f.purge_on, 1, gen_random_uuid(), f.tenant, p.id, 'twilio', 'bench',
           case when waits then 'rejected_transient' else 'accepted' end, case when waits then 503 else 201 end,
           f.at, f.at, case when waits then 'deferred' else 'sent' end
-        from fresh f join providers p on p.tenant_id = f.tenant order by f.seq
+        from fresh f join provider_accounts p on p.tenant_id = f.tenant order by f.seq
       ), logged as (
         insert into event_log (message_seq, purge_on, tenant_id, type, source, at)
         select seq, purge_on, tenant, 'message.delivered', 'receipt', at from fresh where not waits order by seq
@@ -173,18 +173,18 @@ export async function acceptOne(tx: TransactionSql, row: AcceptRow): Promise<Ver
   if (usage === undefined) return refuse('daily_limit_reached', 1);
   await tx`
     insert into messages (seq, purge_on, id, tenant_id, api_key_id, channel, recipient, address, sender, content,
-      external_id, category, priority, test, pinned_provider_id, segments, encoding, delivery_guarantee,
+      external_id, category, priority, test, pinned_account_id, segments, encoding, delivery_guarantee,
       content_retention, metadata, tags, traceparent, request_id, enqueued_at)
     values (${row.seq}, ${row.purge_on}, ${row.id}, ${row.tenant_id}, ${row.api_key_id}, ${row.channel},
       ${row.recipient}, ${row.address}, ${row.sender}, ${tx.json(row.content as Json)}, ${row.external_id},
-      ${row.category}, ${row.priority}, ${row.test}, ${row.pinned_provider_id}, ${row.segments}, ${row.encoding},
+      ${row.category}, ${row.priority}, ${row.test}, ${row.pinned_account_id}, ${row.segments}, ${row.encoding},
       ${row.delivery_guarantee}, ${row.content_retention}, ${tx.json(row.metadata as Json)}, ${row.tags as string[] | null},
       ${row.traceparent}, ${row.request_id}, ${row.enqueued_at})`;
   await tx`
     insert into live_messages (seq, purge_on, tenant_id, account_id, due_at, status, priority, channel, test, pinned,
       segments, expires_at, updated_at)
     values (${row.seq}, ${row.purge_on}, ${row.tenant_id}, ${row.account_id}, now() + interval '5 seconds', 'queued',
-      ${row.priority}, ${row.channel}, ${row.test}, ${row.pinned_provider_id !== null}, ${row.segments},
+      ${row.priority}, ${row.channel}, ${row.test}, ${row.pinned_account_id !== null}, ${row.segments},
       coalesce(now() + make_interval(secs => ${row.lifetime_ms ?? null}::float8 / 1000), ${row.expires_at}), ${row.enqueued_at})`;
   if (scope !== null) {
     await tx`select store_idempotent_response(array[decode(${scope}, 'hex')], array[202::smallint],

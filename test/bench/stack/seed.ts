@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { providerSecretBinding } from '#core/domain/binding.ts';
+import { accountSecretBinding } from '#core/domain/binding.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
 import { secret } from '#core/domain/secret.ts';
@@ -14,7 +14,7 @@ export type BenchTenant = {
   /** The key's whole text. */
   readonly key: string;
   /** Its one account, for sms. */
-  readonly providerId: string;
+  readonly accountId: string;
 };
 
 export type TenantRecord = BenchTenant & {
@@ -44,16 +44,16 @@ export function createTenantPool(
 
   async function make(): Promise<TenantRecord> {
     const tenantId = randomUUID() as TenantId;
-    const [apiKeyId, providerId, keyId] = [randomUUID(), randomUUID(), newKeyId()];
+    const [apiKeyId, accountId, keyId] = [randomUUID(), randomUUID(), newKeyId()];
     const keySecret = deriveKeySecret(subkeys['key-secret'], apiKeyId, randomBytes(16));
     await keyring.ensureKey(tenantId);
     const ciphertext = await keyring.encrypt(
-      providerSecretBinding(tenantId, providerId),
+      accountSecretBinding(tenantId, accountId),
       Buffer.from(JSON.stringify({ authToken: '1'.repeat(32) })),
     );
     const key = formatServiceKey({ mode: 'live', keyId, secret: keySecret });
     const secretHash = hashKeySecret(subkeys['key-hash'], keySecret).toString('hex');
-    return { tenantId, apiKeyId, key, keyId, secretHash, providerId, ciphertext };
+    return { tenantId, apiKeyId, key, keyId, secretHash, accountId, ciphertext };
   }
 
   return {
@@ -84,10 +84,10 @@ async function insertTenants(admin: Sql, tenants: readonly TenantRecord[]): Prom
       from unnest(${column('apiKeyId')}::uuid[], ${column('tenantId')}::uuid[], ${column('keyId')}::text[],
         ${column('secretHash')}::text[]) u (id, tenant, key_id, hash)`;
     await tx`
-      insert into despatch.providers (id, tenant_id, provider, channel, label, status, config_public, ciphertext)
+      insert into despatch.provider_accounts (id, tenant_id, provider, channel, label, status, config_public, ciphertext)
       select u.id, u.tenant, 'twilio', 'sms', 'bench', 'active',
         ${tx.json({ accountSid: `AC${'0'.repeat(32)}`, from: '+15550009999' })}, u.ciphertext
-      from unnest(${column('providerId')}::uuid[], ${column('tenantId')}::uuid[], ${column('ciphertext')}::text[])
+      from unnest(${column('accountId')}::uuid[], ${column('tenantId')}::uuid[], ${column('ciphertext')}::text[])
         u (id, tenant, ciphertext)`;
   });
 }

@@ -23,7 +23,7 @@ import { filteredPage, PAGE_ROWS_MAX } from '../../../services/api/http/filtered
 const STORED = 30_000;
 /** One in so many is what a filter looks for. */
 const RARE = 3_000;
-const PROVIDER = '5f3a4b1e-6a0c-4f0e-9f38-0a4f6c1d2e3f';
+const ACCOUNT = '5f3a4b1e-6a0c-4f0e-9f38-0a4f6c1d2e3f';
 
 let api: TestApi;
 let tenant: ApiTenant;
@@ -52,12 +52,12 @@ beforeAll(async () => {
       returning seq, purge_on, tenant_id, test
     ), ended as (
       insert into message_results (seq, purge_on, tenant_id, status, attempt, duplicate_risk, final, expires_at, updated_at,
-        provider_id)
-      select seq, purge_on, tenant_id, 'failed', 1, false, true, now(), now(), ${PROVIDER} from made where test
+        account_id)
+      select seq, purge_on, tenant_id, 'failed', 1, false, true, now(), now(), ${ACCOUNT} from made where test
     )
     insert into live_messages (seq, purge_on, tenant_id, account_id, due_at, status, priority, channel, test, pinned,
       expires_at, updated_at)
-    select seq, purge_on, tenant_id, ${PROVIDER}, now(), 'queued', 1, 'sms', false, false, now() + interval '1 day', now()
+    select seq, purge_on, tenant_id, ${ACCOUNT}, now(), 'queued', 1, 'sms', false, false, now() + interval '1 day', now()
     from made where not test`;
   await api.admin`analyze messages, live_messages, message_results`;
   const messageIds = createMessageIds(await loadMessageIdKey(api.admin));
@@ -99,7 +99,7 @@ describe('a filter that lets little pass', () => {
     'status=failed',
     'channel=push',
     'to=rare',
-    `providerId=${PROVIDER}`,
+    `providerId=${ACCOUNT}`,
     'tag=rare',
     'metadata.order=7',
     'metadata[kind]=rare',
@@ -121,7 +121,7 @@ describe('a filter that lets little pass', () => {
       { status: 'canceled' },
       { channel: 'whatsapp' },
       { to: 'nobody' },
-      { providerId: tenant.tenantId },
+      { accountId: tenant.tenantId },
       { tag: 'none' },
       { metadata: { order: '8' } },
       { status: 'canceled', until: '2100-01-01T00:00:00.000Z', since: '2000-01-01T00:00:00.000Z' },

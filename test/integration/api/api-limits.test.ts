@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { seedProvider } from '#test/support/seed.ts';
+import { seedAccount } from '#test/support/seed.ts';
 import {
   get,
   LEAST,
@@ -144,8 +144,8 @@ describe('sends that use nothing of a limit', () => {
     ['that break a rule', () => ({ ...PUSH, to: '' }), () => ({}), 400],
   ];
   test.each(REFUSED)('%s are held to as many a minute as those that do', async (_, body, headers, first) => {
-    const tenant = await api.tenant({}, { providers: false });
-    await seedProvider(api.admin, tenant.tenantId, { channel: 'push' });
+    const tenant = await api.tenant({}, { accounts: false });
+    await seedAccount(api.admin, tenant.tenantId, { channel: 'push' });
     const key = await api.key(tenant.tenantId, { rateLimitRpm: LIMIT });
     const accepted = await send(api.first, key, PUSH, { 'idempotency-key': 'used' });
     expect(accepted.status).toBe(202);
@@ -352,8 +352,8 @@ describe('idempotency', () => {
   test('a replay needs no provider any more', async () => {
     const tenant = await api.tenant();
     const first = await send(api.first, tenant.key, LEAST.sms, { 'idempotency-key': 'k' });
-    await api.admin`update providers set status = 'disabled' where tenant_id = ${tenant.tenantId}`;
-    api.first.notice('provider', { tenantId: tenant.tenantId });
+    await api.admin`update provider_accounts set status = 'disabled' where tenant_id = ${tenant.tenantId}`;
+    api.first.notice('account', { tenantId: tenant.tenantId });
     expect((await send(api.first, tenant.key, LEAST.sms)).status).toBe(400);
     expect((await send(api.first, tenant.key, LEAST.sms, { 'idempotency-key': 'k' })).body).toEqual(
       first.body,

@@ -11,7 +11,7 @@ import {
   type TestApi,
   type TestKey,
 } from '#test/support/api.ts';
-import { seedProvider } from '#test/support/seed.ts';
+import { seedAccount } from '#test/support/seed.ts';
 
 let api: TestApi;
 let tenant: ApiTenant;
@@ -74,8 +74,8 @@ describe('the 202', () => {
   test('the message waits for the oldest account of its channel, for the one it names, or for none in test mode', async () => {
     const fresh = await api.tenant();
     const [oldest] = await api.admin<{ id: string }[]>`
-      select id from providers where tenant_id = ${fresh.tenantId} and channel = 'sms'`;
-    const younger = await seedProvider(api.admin, fresh.tenantId, { channel: 'sms' });
+      select id from provider_accounts where tenant_id = ${fresh.tenantId} and channel = 'sms'`;
+    const younger = await seedAccount(api.admin, fresh.tenantId, { channel: 'sms' });
     const testKey = await api.key(fresh.tenantId, { mode: 'test' });
     const accountOf = async (key: TestKey, message: object) => {
       const { body } = await send(api.first, key, message);
@@ -390,7 +390,7 @@ describe('spelling', () => {
 
 describe('providers', () => {
   test('without a provider for the channel the answer is 400', async () => {
-    const bare = await api.tenant({}, { providers: false });
+    const bare = await api.tenant({}, { accounts: false });
     const reply = await send(api.first, bare.key, LEAST.sms);
     expect(reply).toMatchObject({
       status: 400,
@@ -399,44 +399,44 @@ describe('providers', () => {
   });
 
   test('a provider of another channel, a disabled and a deleted one do not count', async () => {
-    const bare = await api.tenant({}, { providers: false });
-    await seedProvider(api.admin, bare.tenantId, { channel: 'email' });
+    const bare = await api.tenant({}, { accounts: false });
+    await seedAccount(api.admin, bare.tenantId, { channel: 'email' });
     const [disabled, deleted] = [
-      await seedProvider(api.admin, bare.tenantId),
-      await seedProvider(api.admin, bare.tenantId),
+      await seedAccount(api.admin, bare.tenantId),
+      await seedAccount(api.admin, bare.tenantId),
     ];
-    await api.admin`update providers set status = 'disabled' where id = ${disabled}`;
-    await api.admin`update providers set status = 'deleted' where id = ${deleted}`;
+    await api.admin`update provider_accounts set status = 'disabled' where id = ${disabled}`;
+    await api.admin`update provider_accounts set status = 'deleted' where id = ${deleted}`;
     expect((await send(api.first, bare.key, LEAST.sms)).body.code).toBe('provider_not_configured');
     expect((await send(api.first, bare.key, LEAST.email)).status).toBe(202);
   });
 
   test('a provider that was just made counts at once in every process', async () => {
-    const bare = await api.tenant({}, { providers: false });
+    const bare = await api.tenant({}, { accounts: false });
     const other = await api.instance();
     expect((await send(other, bare.key, LEAST.sms)).status).toBe(400);
-    await seedProvider(api.admin, bare.tenantId);
+    await seedAccount(api.admin, bare.tenantId);
     expect((await send(other, bare.key, LEAST.sms)).status).toBe(202);
   });
 
   test('a pinned provider is one of the tenant that serves the channel', async () => {
     const other = await api.tenant();
     const [own] =
-      await api.admin`select id from providers where tenant_id = ${tenant.tenantId} and channel = 'sms'`;
+      await api.admin`select id from provider_accounts where tenant_id = ${tenant.tenantId} and channel = 'sms'`;
     const [mail] =
-      await api.admin`select id from providers where tenant_id = ${tenant.tenantId} and channel = 'email'`;
+      await api.admin`select id from provider_accounts where tenant_id = ${tenant.tenantId} and channel = 'email'`;
     const [foreign] =
-      await api.admin`select id from providers where tenant_id = ${other.tenantId} and channel = 'sms'`;
+      await api.admin`select id from provider_accounts where tenant_id = ${other.tenantId} and channel = 'sms'`;
     const { status, body } = await post({ ...LEAST.sms, providerId: own?.['id'] });
     expect(status).toBe(202);
-    expect(await stored(body.id)).toMatchObject({ pinned_provider_id: own?.['id'] });
+    expect(await stored(body.id)).toMatchObject({ pinned_account_id: own?.['id'] });
     for (const providerId of [mail?.['id'], foreign?.['id'], crypto.randomUUID()]) {
       expect(await post({ ...LEAST.sms, providerId })).toMatchObject(refusal('providerId', 'provider'));
     }
   });
 
   test('a test key needs no provider and says so in the answer', async () => {
-    const bare = await api.tenant({}, { providers: false });
+    const bare = await api.tenant({}, { accounts: false });
     const key = await api.key(bare.tenantId, { mode: 'test' });
     const { status, body } = await send(api.first, key, LEAST.sms);
     expect(status).toBe(202);

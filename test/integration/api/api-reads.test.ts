@@ -110,8 +110,8 @@ describe('the record', () => {
     const tenant = await tenantWith(1);
     const [id] = tenant.ids as [string];
     const [account] = await api.admin<{ id: string }[]>`
-      select id from providers where tenant_id = ${tenant.tenantId} and channel = 'sms'`;
-    const [providerId, provider] = [account?.id ?? '', 'simulator-sms'];
+      select id from provider_accounts where tenant_id = ${tenant.tenantId} and channel = 'sms'`;
+    const [accountId, provider] = [account?.id ?? '', 'simulator-sms'];
     const failure = {
       class: 'invalid_recipient',
       code: 'unknown_recipient',
@@ -124,20 +124,20 @@ describe('the record', () => {
       final: true,
       attempt: 2,
       failure,
-      providerId,
+      accountId,
       provider,
     });
     for (const [number, outcome, status] of [
       [1, 'rejected_transient', 'deferred'],
       [2, 'rejected_permanent', 'failed'],
     ] as const) {
-      await plantAttempt(api.admin, id, { number, outcome, status, providerId, provider, failure });
+      await plantAttempt(api.admin, id, { number, outcome, status, accountId, provider, failure });
     }
 
     expect((await get(api.first, `/v1/messages/${id}`, tenant.key)).body).toMatchObject({
       failure,
       attemptCount: 2,
-      route: [{ providerId, reason: 'oldest_available' }],
+      route: [{ providerId: accountId, reason: 'oldest_available' }],
     });
     const attempts = await get(api.first, `/v1/messages/${id}/attempts?limit=1`, tenant.key);
     expect(attempts.body.items).toMatchObject([
@@ -147,7 +147,7 @@ describe('the record', () => {
         httpStatus: 400,
         providerCode: '21211',
         providerMessage: 'Invalid',
-        providerId,
+        providerId: accountId,
       },
     ]);
     const older = await get(
@@ -281,9 +281,9 @@ describe('the list', () => {
       to: 'Ann@Example.org',
       externalId: 'b',
     });
-    const providerId = crypto.randomUUID();
+    const accountId = crypto.randomUUID();
     await api.admin`update messages set enqueued_at = enqueued_at - interval '1 minute' where id = ${sms.id}`;
-    await plantResult(api.admin, mail.id, { status: 'sent', providerId });
+    await plantResult(api.admin, mail.id, { status: 'sent', accountId });
     const found = async (query: string) =>
       idsOf((await get(api.first, `/v1/messages?${query}`, tenant.key)).body);
     const [before, after] = ['2000-01-01T00:00:00Z', '2100-01-01T00:00:00%2B02:00'];
@@ -296,7 +296,7 @@ describe('the list', () => {
       ['to=%2B15550000001', [sms.id]],
       ['externalId=a', [sms.id]],
       ['external_id=b', [mail.id]],
-      [`provider_id=${providerId}`, [mail.id]],
+      [`provider_id=${accountId}`, [mail.id]],
       [`providerId=${crypto.randomUUID()}`, []],
       ['since=0108-07-21T20:48:38-22:55', [mail.id, sms.id]],
       [`since=${before}`, [mail.id, sms.id]],

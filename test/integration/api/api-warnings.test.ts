@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startAdminApi, type AdminApi, type TestTenant } from '#test/support/admin-api.ts';
 import { get, LEAST, request, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
-import { seedProvider } from '#test/support/seed.ts';
+import { seedAccount } from '#test/support/seed.ts';
 
 let api: TestApi;
 let tenant: ApiTenant;
@@ -112,8 +112,8 @@ describe('a message that is taken all the same', () => {
   });
 
   test('is warned of where it is longer than what the vendor of its account takes', async () => {
-    const own = await api.tenant({}, { providers: false });
-    const twilio = await seedProvider(api.admin, own.tenantId, { provider: 'twilio', channel: 'sms' });
+    const own = await api.tenant({}, { accounts: false });
+    const twilio = await seedAccount(api.admin, own.tenantId, { provider: 'twilio', channel: 'sms' });
     const long = { ...LEAST.sms, body: 'x'.repeat(1_601) };
     const refusal = [
       { field: 'body', message: expect.stringMatching(/Twilio.* takes at most 1600 characters/) },
@@ -122,14 +122,14 @@ describe('a message that is taken all the same', () => {
     expect(await warningsTo(long, await api.key(own.tenantId, { mode: 'test' }))).toEqual(refusal);
     expect(await warningsTo({ ...LEAST.sms, body: 'x'.repeat(1_600) }, own.key)).toBeUndefined();
     expect(await warningsTo({ ...LEAST.sms, body: 'x'.repeat(4_096) })).toBeUndefined();
-    const simulator = await seedProvider(api.admin, own.tenantId, { channel: 'sms' });
-    api.first.notice('provider', { tenantId: own.tenantId, id: simulator });
+    const simulator = await seedAccount(api.admin, own.tenantId, { channel: 'sms' });
+    api.first.notice('account', { tenantId: own.tenantId, id: simulator });
     expect(await warningsTo({ ...long, providerId: simulator }, own.key)).toBeUndefined();
     expect(await warningsTo({ ...long, providerId: twilio }, own.key)).toEqual(refusal);
   });
 
   test('is warned of where a test key has no provider, which a live key would need', async () => {
-    const own = await api.tenant({}, { providers: false });
+    const own = await api.tenant({}, { accounts: false });
     const testKey = await api.key(own.tenantId, { mode: 'test' });
     expect(await warningsTo(LEAST.sms, testKey)).toEqual([
       { field: 'channel', message: expect.stringContaining("No provider is configured for channel 'sms'") },
@@ -143,10 +143,10 @@ describe('a message that is taken all the same', () => {
     const testKey = await api.key(tenant.tenantId, { mode: 'test' });
     const [other, email] = [
       await api.tenant(),
-      await seedProvider(api.admin, tenant.tenantId, { channel: 'email' }),
+      await seedAccount(api.admin, tenant.tenantId, { channel: 'email' }),
     ];
-    const others = await seedProvider(api.admin, other.tenantId, { channel: 'sms' });
-    const own = await seedProvider(api.admin, tenant.tenantId, { channel: 'sms' });
+    const others = await seedAccount(api.admin, other.tenantId, { channel: 'sms' });
+    const own = await seedAccount(api.admin, tenant.tenantId, { channel: 'sms' });
     for (const key of [testKey, tenant.key]) {
       for (const providerId of [crypto.randomUUID(), others, email]) {
         expect(await send(api.first, key, { ...LEAST.sms, providerId })).toMatchObject({
@@ -156,7 +156,7 @@ describe('a message that is taken all the same', () => {
       }
       expect((await send(api.first, key, { ...LEAST.sms, providerId: own })).status).toBe(202);
     }
-    const bare = await api.tenant({}, { providers: false });
+    const bare = await api.tenant({}, { accounts: false });
     const bareKey = await api.key(bare.tenantId, { mode: 'test' });
     expect((await send(api.first, bareKey, { ...LEAST.sms, providerId: own })).status).toBe(400);
   });

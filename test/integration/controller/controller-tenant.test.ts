@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { providerSecretBinding } from '#core/domain/binding.ts';
+import { accountSecretBinding } from '#core/domain/binding.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
 import { KeyringError } from '#core/platform/vault/keyring.ts';
 import type { GoneResource, OwnedSlug } from '#core/store/managed-tenants.ts';
-import { acceptBatch, acceptRow, seedProvider } from '#test/support/seed.ts';
+import { acceptBatch, acceptRow, seedAccount } from '#test/support/seed.ts';
 import { ISSUER, setupTenantReconciler, type TenantReconciling } from '#test/support/tenant-reconciler.ts';
 
 let s: TenantReconciling;
@@ -381,7 +381,7 @@ describe('deletion with Retain', () => {
     const key = s.putTenant({ planRef: { name: 'growth' } });
     await s.reconcile(key);
     const id = (await row(key))?.id ?? '';
-    const binding = providerSecretBinding(id as never, randomUUID());
+    const binding = accountSecretBinding(id as never, randomUUID());
     const ciphertext = await s.encrypter.encrypt(binding, Buffer.from('kept'));
     s.remove(key);
     expect(await s.reconcile(key)).toEqual([`notice ${id}`, 'event Retained', 'finalizer-']);
@@ -466,7 +466,7 @@ describe('deletion with Purge', () => {
     const apiKeyId = randomUUID();
     await s.admin`insert into api_keys (id, tenant_id, key_id, name, mode, scopes, secret_hash)
       values (${apiKeyId}, ${id}, ${apiKeyId.slice(0, 16)}, 'seed', 'live', ${['messages:send']}, ${Buffer.alloc(32)})`;
-    await seedProvider(s.admin, id, { ratePerSecond: 5 });
+    await seedAccount(s.admin, id, { ratePerSecond: 5 });
     const tenant = { tenantId: id, slug: '', apiKeyId };
     for (let i = 0; i < 30; i += 1) {
       const scope = randomUUID().replaceAll('-', '').repeat(2);
@@ -482,7 +482,7 @@ describe('deletion with Purge', () => {
         'messages',
         'live_messages',
         'idempotency_keys',
-        'providers',
+        'provider_accounts',
         'api_keys',
         'members',
         'audit_log',
@@ -507,7 +507,9 @@ describe('deletion with Purge', () => {
 
   test('waits for a call under way, and refuses what comes meanwhile', async () => {
     const { key, id, tenant } = await full();
-    const [account] = await s.admin<{ id: string }[]>`select id from providers where tenant_id = ${id}`;
+    const [account] = await s.admin<
+      { id: string }[]
+    >`select id from provider_accounts where tenant_id = ${id}`;
     const claimed = await s.worker`
       select seq from claim_due(${id}, ${account?.id ?? ''}, 1, 60000, 'w', 60000)`;
     expect(claimed).toHaveLength(1);
@@ -577,13 +579,13 @@ describe('the key', () => {
     const key = s.putTenant({ encryption: { keyRotationPeriodDays: 30 } });
     await s.reconcile(key);
     const id = (await row(key))?.id ?? '';
-    const providers = await Promise.all(Array.from({ length: 45 }, () => seedProvider(s.admin, id)));
-    for (const providerId of providers) {
+    const accounts = await Promise.all(Array.from({ length: 45 }, () => seedAccount(s.admin, id)));
+    for (const accountId of accounts) {
       const ciphertext = await s.encrypter.encrypt(
-        providerSecretBinding(id as never, providerId),
-        Buffer.from(providerId),
+        accountSecretBinding(id as never, accountId),
+        Buffer.from(accountId),
       );
-      await s.admin`update providers set ciphertext = ${ciphertext}, previous_ciphertext = ${ciphertext} where id = ${providerId}`;
+      await s.admin`update provider_accounts set ciphertext = ${ciphertext}, previous_ciphertext = ${ciphertext} where id = ${accountId}`;
     }
     s.setClock(() => new Date(Date.now() + 31 * 86_400_000));
     try {
@@ -595,7 +597,7 @@ describe('the key', () => {
     const rows = await s.admin<
       { id: string; ciphertext: string; previous_ciphertext: string; version: number }[]
     >`
-      select id, ciphertext, previous_ciphertext, version from providers where tenant_id = ${id}`;
+      select id, ciphertext, previous_ciphertext, version from provider_accounts where tenant_id = ${id}`;
     expect(rows).toHaveLength(45);
     for (const provider of rows) {
       expect(provider.ciphertext).toMatch(/^vault:v2:/);
@@ -603,7 +605,7 @@ describe('the key', () => {
       expect(provider.version).toBe(1);
     }
     const opened = await s.decrypter.decrypt(
-      providerSecretBinding(id as never, rows[0]?.id ?? ''),
+      accountSecretBinding(id as never, rows[0]?.id ?? ''),
       rows[0]?.ciphertext ?? '',
     );
     expect(Buffer.from(opened).toString()).toBe(rows[0]?.id);
@@ -625,13 +627,13 @@ describe('the key', () => {
     const key = s.putTenant();
     await s.reconcile(key);
     const id = (await row(key))?.id ?? '';
-    const [good, bad] = [await seedProvider(s.admin, id), await seedProvider(s.admin, id)];
-    const ciphertext = await s.encrypter.encrypt(providerSecretBinding(id as never, good), Buffer.from('x'));
-    await s.admin`update providers set ciphertext = ${ciphertext} where id = ${good}`;
-    await s.admin`update providers set ciphertext = 'vault:v1:AAAA' where id = ${bad}`;
+    const [good, bad] = [await seedAccount(s.admin, id), await seedAccount(s.admin, id)];
+    const ciphertext = await s.encrypter.encrypt(accountSecretBinding(id as never, good), Buffer.from('x'));
+    await s.admin`update provider_accounts set ciphertext = ${ciphertext} where id = ${good}`;
+    await s.admin`update provider_accounts set ciphertext = 'vault:v1:AAAA' where id = ${bad}`;
     await s.keys.rotate(id as never);
     expect(await s.reconcile(key)).toContain('warning RewrapFailed');
-    const [moved] = await s.admin`select ciphertext from providers where id = ${good}`;
+    const [moved] = await s.admin`select ciphertext from provider_accounts where id = ${good}`;
     expect(moved?.['ciphertext']).toMatch(/^vault:v2:/);
     expect(condition(key, 'Ready')).toMatchObject({ status: 'True' });
   });

@@ -8,7 +8,7 @@ import { describe, expect, test } from 'vitest';
 import { startVault } from '../../../deploy/servers/vault.ts';
 import type { VaultService } from '../../../deploy/vault/policies.ts';
 import { configureVault, type AppRoleCredentials, type VaultSetup } from '../../../deploy/vault/setup.ts';
-import { providerSecretBinding, type Binding } from '#core/domain/binding.ts';
+import { accountSecretBinding, type Binding } from '#core/domain/binding.ts';
 import { newId, type TenantId } from '#core/domain/ids.ts';
 import { secret } from '#core/domain/secret.ts';
 import { KeyringError, type Keyring, type VaultAuth } from '#core/platform/vault/keyring.ts';
@@ -45,7 +45,7 @@ function appRole({ roleId, secretId }: AppRoleCredentials): VaultAuth {
 }
 
 function bindingOf(tenantId: TenantId): Binding {
-  return providerSecretBinding(tenantId, newId());
+  return accountSecretBinding(tenantId, newId());
 }
 
 /** A mount with the shipped policies on the shared Vault. */

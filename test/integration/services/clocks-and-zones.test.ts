@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
-import { acceptBatch, acceptRow, seedProvider, seedTenant } from '#test/support/seed.ts';
+import { acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
 import { setupStores } from '#test/support/worker.ts';
 
 let b: Awaited<ReturnType<typeof setupStores>>;
@@ -197,14 +197,13 @@ describe('a clock that ran ahead and came back', () => {
 
   test('keeps no message from a provider with a rate', async () => {
     const tenant = await seedTenant(b.admin);
-    const providerId = await seedProvider(b.admin, tenant.tenantId);
-    await b.admin`update providers set rate_limit_per_second = 1 where id = ${providerId}`;
-    await b.admin`insert into provider_rates (provider_id, second, used)
-      values (${providerId}, extract(epoch from clock_timestamp())::bigint + ${HOURS}, 1)`;
+    const accountId = await seedAccount(b.admin, tenant.tenantId);
+    await b.admin`update provider_accounts set rate_limit_per_second = 1 where id = ${accountId}`;
+    await b.admin`insert into account_rates (account_id, second, used)
+      values (${accountId}, extract(epoch from clock_timestamp())::bigint + ${HOURS}, 1)`;
     await acceptBatch(b.api, [acceptRow(tenant)], 0);
     const claim = async () =>
-      (await b.worker`select seq from claim_due(${tenant.tenantId}, ${providerId}, 10, 0, 'w', 60000)`)
-        .length;
+      (await b.worker`select seq from claim_due(${tenant.tenantId}, ${accountId}, 10, 0, 'w', 60000)`).length;
     expect(await claim()).toBe(0);
     await expect.poll(claim, { timeout: 5_000, interval: 100 }).toBe(1);
   });

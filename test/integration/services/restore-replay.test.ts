@@ -200,8 +200,8 @@ function randomSlug(): string {
 async function state(): Promise<Record<string, unknown>> {
   const keys = await restored<{ id: string; ended: boolean; scopes: string[] }[]>`
     select id, revoked_at is not null or coalesce(expires_at <= now(), false) as ended, scopes from api_keys where tenant_id = ${tenant.id}`;
-  const providers =
-    await restored`select id, status, ciphertext is null as empty from providers where tenant_id = ${tenant.id}`;
+  const accounts =
+    await restored`select id, status, ciphertext is null as empty from provider_accounts where tenant_id = ${tenant.id}`;
   const members = await restored`
     select coalesce(u.subject, 'invited') as who, m.role from members m join users u on u.id = m.user_id where m.tenant_id = ${tenant.id}`;
   const tenants = await restored`select id, status, suspension_reason, owner_uid from tenants`;
@@ -218,8 +218,8 @@ async function state(): Promise<Record<string, unknown>> {
       of(keys, ids[name])?.ended,
       of(keys, ids[name])?.scopes.length,
     ]),
-    providers: ['disabled', 'deleted', 'untouched'].map((name) => of(providers, ids[name])?.['status']),
-    secretOfDeleted: of(providers, ids['deleted'])?.['empty'],
+    accounts: ['disabled', 'deleted', 'untouched'].map((name) => of(accounts, ids[name])?.['status']),
+    secretOfDeleted: of(accounts, ids['deleted'])?.['empty'],
     roles: [owner, admin, developer, viewer, { subject: 'invited' }].map(roleOf),
     tenants: [other.id, ids['suspended'], ids['held'], ids['retained'], ids['purged']].map(facts),
     retainedOwner: of(tenants, ids['retained'])?.['owner_uid'],
@@ -234,7 +234,7 @@ const REVIVED = {
     [false, 2],
     [false, 2],
   ],
-  providers: ['unverified', 'unverified', 'unverified'],
+  accounts: ['unverified', 'unverified', 'unverified'],
   secretOfDeleted: false,
   roles: ['owner', 'admin', 'developer', 'viewer', 'admin'],
   tenants: ['suspended abuse', 'active', 'active', 'active', 'active'],
@@ -248,7 +248,7 @@ const REPLAYED = {
     [false, 1],
     [false, 2],
   ],
-  providers: ['disabled', 'deleted', 'unverified'],
+  accounts: ['disabled', 'deleted', 'unverified'],
   secretOfDeleted: true,
   // Nobody gets more than they had: the viewer who became an owner since is made one again by people.
   roles: ['owner', 'viewer', undefined, 'viewer', undefined],

@@ -409,7 +409,7 @@ describe('a change made through one api process', () => {
 
   test('suspends a tenant at once in the other api and the workers, holds what is queued, and resuming delivers it', async () => {
     const tenant = await stack.tenant();
-    await limitProvider(tenant, 5);
+    await limitAccount(tenant, 5);
     const accepted: string[] = [];
     await Promise.all(Array.from({ length: 25 }, () => trySend(tenant, accepted)));
     const arrived = (): string[] =>
@@ -466,7 +466,7 @@ describe('a change made through one api process', () => {
 });
 
 /** So that messages wait. */
-async function limitProvider(tenant: StackTenant, rateLimitPerSecond: number): Promise<void> {
+async function limitAccount(tenant: StackTenant, rateLimitPerSecond: number): Promise<void> {
   const owner = { token: tenant.token, slug: tenant.slug };
   const { body } = await call(stack.apis[0].origin, 'GET', '/v1/admin/providers', owner);
   const changed = await call(stack.apis[0].origin, 'PATCH', `/v1/admin/providers/${body.items[0].id}`, {

@@ -175,7 +175,7 @@ test('a Postgres that crashes under load costs answers of 503 but no message tha
 test('a sealed Vault stops no tenant whose credentials are cached, keeps the messages of others without using a retry, and refuses only credentials', async () => {
   const [cached, uncached] = await Promise.all([stack.tenant(), stack.tenant()]);
   // The check of a new account leaves its credential with a worker: what has been started since knows none.
-  const unchecked = () => stack.admin`select from providers where verify_requested_at is not null`;
+  const unchecked = () => stack.admin`select from provider_accounts where verify_requested_at is not null`;
   await expect.poll(async () => (await unchecked()).length, SOON).toBe(0);
   for (const worker of stack.workers) {
     await worker.end();

@@ -4,7 +4,7 @@ import type { TenantId } from '#core/domain/ids.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { scanMessages } from '#core/store/messages.ts';
 import { deliveryStore, type ClaimedMessage, type Completion } from '#core/store/deliveries.ts';
-import { acceptBatch, acceptRow, seedProvider, seedTenant } from '#test/support/seed.ts';
+import { acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
 import { setupStores } from '#test/support/worker.ts';
 import { toCompletion } from '../../../services/worker/deliver/completion.ts';
 
@@ -17,7 +17,7 @@ const TERMS = { worker: 'w1', leaseMs: 60_000 };
 test('what a batch reads does not grow with what is stored, on a connection that first met the tables empty', async () => {
   await using b = await setupStores();
   const tenant = await seedTenant(b.admin);
-  const accountId = await seedProvider(b.admin, tenant.tenantId);
+  const accountId = await seedAccount(b.admin, tenant.tenantId);
   const lane = { tenantId: tenant.tenantId, accountId };
   const accept = async (n: number) => {
     const rows = Array.from({ length: n }, () => acceptRow(tenant));
@@ -79,7 +79,7 @@ test('a page of the list reads no more than a page, whatever is stored and howev
 
 async function fillFor(b: Stores, messages: number): Promise<SeededTenant> {
   const tenant = await seedTenant(b.admin);
-  await seedProvider(b.admin, tenant.tenantId);
+  await seedAccount(b.admin, tenant.tenantId);
   await acceptBatch(
     b.api,
     Array.from({ length: messages }, () => acceptRow(tenant)),

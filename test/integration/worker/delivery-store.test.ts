@@ -8,7 +8,7 @@ import {
   acceptBatch,
   acceptRow,
   moveSuspension,
-  seedProvider,
+  seedAccount,
   seedTenant,
   type SeededTenant,
 } from '#test/support/seed.ts';
@@ -24,7 +24,7 @@ const terms = (overrides: Partial<ClaimTerms> = {}): ClaimTerms => ({
 async function setup() {
   const stores = await setupStores();
   const tenant = await seedTenant(stores.admin);
-  const providerId = await seedProvider(stores.admin, tenant.tenantId);
+  const accountId = await seedAccount(stores.admin, tenant.tenantId);
   /** @returns the numbers of the messages. */
   async function accept(n = 1, overrides: Record<string, unknown> = {}, of: SeededTenant = tenant) {
     const rows = Array.from({ length: n }, () => acceptRow(of, overrides));
@@ -33,11 +33,11 @@ async function setup() {
   }
   /** Claims out of the tenant's lane for its account. */
   const claimDue = (most: number, aheadMs: number, more: Partial<ClaimTerms> = {}) =>
-    stores.store.claimDue({ tenantId: tenant.tenantId, accountId: providerId }, most, aheadMs, terms(more));
+    stores.store.claimDue({ tenantId: tenant.tenantId, accountId }, most, aheadMs, terms(more));
   return {
     ...stores,
     tenant,
-    providerId,
+    accountId,
     accept,
     claimDue,
     [Symbol.asyncDispose]: () => stores[Symbol.asyncDispose](),
@@ -83,9 +83,9 @@ describe('claims', () => {
       channel: 'sms',
       address: '+15550000001',
       content: { body: 'Hello' },
-      providerId: b.providerId,
+      accountId: b.accountId,
       provider: 'simulator-sms',
-      providerVersion: 1,
+      accountVersion: 1,
     });
   });
 
@@ -124,7 +124,7 @@ describe('claims', () => {
     expect(await b.store.endMessages([first, begun], 'expired', failure)).toEqual(new Set([first]));
     expect(await b.store.endMessages([first], 'expired', failure)).toEqual(new Set());
     expect(await b.store.holdMessages([first, second, begun])).toEqual(new Set([second]));
-    const other = await seedProvider(b.admin, b.tenant.tenantId);
+    const other = await seedAccount(b.admin, b.tenant.tenantId);
     const all = [first, second, third, begun];
     expect(
       await b.store.assignAccounts(
@@ -132,7 +132,7 @@ describe('claims', () => {
         all.map(() => other),
       ),
     ).toEqual(new Set([third]));
-    expect(await b.store.claim(all, terms())).toMatchObject([{ seq: third, providerId: other }]);
+    expect(await b.store.claim(all, terms())).toMatchObject([{ seq: third, accountId: other }]);
     expect(await states(b)).toEqual(['expired', 'held', 'sending', 'sending']);
     const [ended] = await b.admin`select failure ->> 'class' as class, final from despatch.message_results`;
     expect(ended).toEqual({ class: 'expired', final: true });
@@ -142,11 +142,11 @@ describe('claims', () => {
   test('the accounts of a tenant come by age, without those that cannot be used', async () => {
     await using b = await setup();
     const { tenantId } = b.tenant;
-    const [second, disabled] = [await seedProvider(b.admin, tenantId), await seedProvider(b.admin, tenantId)];
-    await b.admin`update despatch.providers set status = 'disabled' where id = ${disabled}`;
-    await seedProvider(b.admin, (await seedTenant(b.admin)).tenantId);
+    const [second, disabled] = [await seedAccount(b.admin, tenantId), await seedAccount(b.admin, tenantId)];
+    await b.admin`update despatch.provider_accounts set status = 'disabled' where id = ${disabled}`;
+    await seedAccount(b.admin, (await seedTenant(b.admin)).tenantId);
     expect(await b.store.accountsOf([tenantId])).toEqual(
-      [b.providerId, second].map((id) => ({ tenantId, id, channel: 'sms' })),
+      [b.accountId, second].map((id) => ({ tenantId, id, channel: 'sms' })),
     );
   });
 
@@ -154,12 +154,12 @@ describe('claims', () => {
     await using b = await setup();
     const other = await seedTenant(b.admin);
     const [message] = await b.store.claim(await b.accept(1, { test: true }, other), terms());
-    expect(message).toMatchObject({ providerId: null, provider: 'simulator-sms' });
+    expect(message).toMatchObject({ accountId: null, provider: 'simulator-sms' });
   });
 
   test("a provider's rate is shared by all workers, counted in segments", async () => {
     await using b = await setup();
-    await b.admin`update despatch.providers set rate_limit_per_second = 10`;
+    await b.admin`update despatch.provider_accounts set rate_limit_per_second = 10`;
     const seqs = await b.accept(12, { segments: 2 });
     // By name no message of such an account is claimed, unless to find the one that cannot be.
     expect(await b.store.claim(seqs, terms())).toEqual([]);
@@ -343,7 +343,7 @@ describe('lanes', () => {
     expect(due).toHaveLength(3);
     const { tenantId } = b.tenant;
     expect(await b.store.dueLanes()).toEqual(
-      [NO_ACCOUNT, b.providerId].map((accountId) => ({
+      [NO_ACCOUNT, b.accountId].map((accountId) => ({
         task: 'due',
         tenantId,
         accountId,
@@ -363,7 +363,7 @@ describe('lanes', () => {
 
   test('what a lane holds that no claim takes is shown, and what is under way only when its lease is over', async () => {
     await using b = await setup();
-    const lane = { tenantId: b.tenant.tenantId, accountId: b.providerId };
+    const lane = { tenantId: b.tenant.tenantId, accountId: b.accountId };
     const [expired = 0, begun = 0] = await b.accept(3);
     await b.admin`update despatch.live_messages set due_at = now()`;
     await b.admin`update despatch.live_messages set expires_at = now() where seq = ${expired}`;
@@ -372,7 +372,7 @@ describe('lanes', () => {
     await b.admin`update despatch.live_messages set due_at = now(), lease_until = now() where seq = ${begun}`;
     const looked = (await b.store.lookDue(lane, 10)).toSorted((one, other) => one.seq - other.seq);
     expect(looked).toMatchObject([{ seq: expired }, { seq: begun, isLeaseOver: true }]);
-    await b.admin`update despatch.providers set status = 'disabled'`;
+    await b.admin`update despatch.provider_accounts set status = 'disabled'`;
     expect(await b.store.lookDue(lane, 10)).toHaveLength(3);
   });
 
@@ -415,16 +415,16 @@ describe('suspension', () => {
 describe('provider accounts', () => {
   test('three refusals in a row make an account invalid, one success in between does not', async () => {
     await using b = await setup();
-    const refuse = () => b.store.noteProviderResult(b.providerId, 1, 'forbidden');
+    const refuse = () => b.store.noteAccountResult(b.accountId, 1, 'forbidden');
     expect([await refuse(), await refuse()]).toEqual([null, null]);
-    expect(await b.store.noteProviderResult(b.providerId, 1, null)).toBe('active');
+    expect(await b.store.noteAccountResult(b.accountId, 1, null)).toBe('active');
     expect([await refuse(), await refuse(), await refuse()]).toEqual([null, null, 'invalid']);
     expect(await invalidated(b)).toEqual({
       status: 'invalid',
       status_reason: 'forbidden',
       verified_at: null,
     });
-    expect(await b.store.noteProviderResult(b.providerId, 1, null)).toBe('active');
+    expect(await b.store.noteAccountResult(b.accountId, 1, null)).toBe('active');
     expect(await invalidated(b)).toEqual({
       status: 'active',
       status_reason: null,
@@ -434,32 +434,32 @@ describe('provider accounts', () => {
 
   test('what a send found out says nothing about settings or a secret that came after it', async () => {
     await using b = await setup();
-    await b.admin`update despatch.providers set version = 2, auth_failures = 2`;
-    expect(await b.store.noteProviderResult(b.providerId, 1, 'forbidden')).toBeNull();
-    expect(await b.store.noteProviderResult(b.providerId, 1, null)).toBeNull();
+    await b.admin`update despatch.provider_accounts set version = 2, auth_failures = 2`;
+    expect(await b.store.noteAccountResult(b.accountId, 1, 'forbidden')).toBeNull();
+    expect(await b.store.noteAccountResult(b.accountId, 1, null)).toBeNull();
     expect(await invalidated(b)).toEqual({ status: 'unverified', status_reason: null, verified_at: null });
   });
 
   test('a credential check that nobody answered is handed out again, an answered one is not', async () => {
     await using b = await setup();
-    await b.admin`update despatch.providers set verify_requested_at = now()`;
+    await b.admin`update despatch.provider_accounts set verify_requested_at = now()`;
     const asked = await b.store.takeVerifications(10);
-    expect(asked).toEqual([b.providerId]);
+    expect(asked).toEqual([b.accountId]);
     expect(await b.store.takeVerifications(10)).toEqual([]);
-    await b.admin`update despatch.providers set verify_requested_at = now()`;
+    await b.admin`update despatch.provider_accounts set verify_requested_at = now()`;
     expect(await b.store.takeVerifications(10)).toHaveLength(1);
-    await b.store.noteVerification(b.providerId, 1, 'unknown', 'timeout');
-    const [row] = await b.admin`select status, verify_requested_at from despatch.providers`;
+    await b.store.noteVerification(b.accountId, 1, 'unknown', 'timeout');
+    const [row] = await b.admin`select status, verify_requested_at from despatch.provider_accounts`;
     expect(row).toEqual({ status: 'unverified', verify_requested_at: null });
   });
 
   test('a credential check ends with a word, and an account that it finds invalid has no time of verification', async () => {
     await using b = await setup();
     const verified = async (result: 'valid' | 'invalid' | 'unknown', reason: string | null) => {
-      const moved = await b.store.noteVerification(b.providerId, 1, result, reason);
+      const moved = await b.store.noteVerification(b.accountId, 1, result, reason);
       const [row] = await b.admin`
         select status, status_reason, verification_result, verification_reason, verified_at is not null as verified
-        from despatch.providers`;
+        from despatch.provider_accounts`;
       return [moved, ...Object.values(row ?? {})];
     };
     expect(await verified('unknown', 'dns')).toEqual([null, 'unverified', 'dns', 'unknown', 'dns', false]);
@@ -486,18 +486,18 @@ describe('provider accounts', () => {
 
   test('the answer of a check says nothing about settings or a secret that came after it', async () => {
     await using b = await setup();
-    await b.admin`update despatch.providers set version = 2, verify_requested_at = now()`;
-    expect(await b.store.noteVerification(b.providerId, 1, 'valid', null)).toBeNull();
-    expect(await b.store.noteVerification(b.providerId, 1, 'invalid', 'unauthorized')).toBeNull();
+    await b.admin`update despatch.provider_accounts set version = 2, verify_requested_at = now()`;
+    expect(await b.store.noteVerification(b.accountId, 1, 'valid', null)).toBeNull();
+    expect(await b.store.noteVerification(b.accountId, 1, 'invalid', 'unauthorized')).toBeNull();
     expect(await invalidated(b)).toEqual({ status: 'unverified', status_reason: null, verified_at: null });
-    expect(await b.store.takeVerifications(10)).toEqual([b.providerId]);
+    expect(await b.store.takeVerifications(10)).toEqual([b.accountId]);
   });
 
   test('a disabled account is not checked', async () => {
     await using b = await setup();
-    await b.admin`update despatch.providers set status = 'disabled', verify_requested_at = now()`;
+    await b.admin`update despatch.provider_accounts set status = 'disabled', verify_requested_at = now()`;
     expect(await b.store.takeVerifications(10)).toEqual([]);
-    expect(await b.store.noteVerification(b.providerId, 1, 'valid', null)).toBeNull();
+    expect(await b.store.noteVerification(b.accountId, 1, 'valid', null)).toBeNull();
   });
 
   test('messages that waited for an account are due at once when it is mended', async () => {
@@ -510,7 +510,7 @@ describe('provider accounts', () => {
     };
     await b.store.complete([completion(message, refused)]);
     expect(await b.claimDue(10, 0)).toEqual([]);
-    await b.store.noteVerification(b.providerId, 1, 'valid', null);
+    await b.store.noteVerification(b.accountId, 1, 'valid', null);
     expect(await b.claimDue(10, 0)).toMatchObject([{ retries: 0, attempt: 2 }]);
   });
 });
@@ -565,7 +565,7 @@ describe('retention', () => {
 });
 
 async function invalidated(b: Bench) {
-  const [row] = await b.admin`select status, status_reason, verified_at from despatch.providers`;
+  const [row] = await b.admin`select status, status_reason, verified_at from despatch.provider_accounts`;
   return row;
 }
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { encodeWakes, type Wake } from '#core/domain/wake.ts';
 import type { DeliveryStore } from '#core/store/deliveries.ts';
 import { setupDelivery } from '#test/support/delivery.ts';
-import { acceptBatch, acceptRow, seedProvider, seedTenant, type SeededTenant } from '#test/support/seed.ts';
+import { acceptBatch, acceptRow, seedAccount, seedTenant, type SeededTenant } from '#test/support/seed.ts';
 import type { Worker } from '../../../services/worker/build-worker.ts';
 
 /** What waits for its provider must not keep the database busy: what is asked of it is counted. */
@@ -44,7 +44,7 @@ async function liveUpdates(b: Delivery): Promise<number> {
 
 test('ten thousand messages that wait for an account of one a second cost a few calls a second', async () => {
   await using b = await setupDelivery({ sweepMs: 1_000 });
-  await b.admin`update despatch.providers set rate_limit_per_second = 1`;
+  await b.admin`update despatch.provider_accounts set rate_limit_per_second = 1`;
   const { calls, store } = counted(b.store);
   const wakes = await queue(b, b.tenant, QUEUED);
   const worker = b.startWorker({}, store);
@@ -65,9 +65,9 @@ test('ten thousand messages that wait for an account of one a second cost a few 
 
 test('seven hundred large messages of a blocked account are neither claimed nor read, and others go on', async () => {
   await using b = await setupDelivery({ sweepMs: 200 });
-  await b.admin`update despatch.providers set status = 'invalid'`;
+  await b.admin`update despatch.provider_accounts set status = 'invalid'`;
   const other = await seedTenant(b.admin);
-  await seedProvider(b.admin, other.tenantId);
+  await seedAccount(b.admin, other.tenantId);
   const { calls, store } = counted(b.store);
   const wakes = await queue(b, b.tenant, 700, { content: { storedBytes: 1_048_576 } });
   const worker = b.startWorker({}, store);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { encodeWakes } from '#core/domain/wake.ts';
 import { setupDelivery as setup } from '#test/support/delivery.ts';
-import { seedProvider, seedTenant } from '#test/support/seed.ts';
+import { seedAccount, seedTenant } from '#test/support/seed.ts';
 
 const POLL = { interval: 20 };
 /** Where each call is to be answered, however busy the machine: one without an answer in time is made again. */
@@ -94,7 +94,7 @@ test('tenants whose provider takes long leave places to others, one after the ot
     ['1', '2', '3'].map(async (digit) => {
       const of = await seedTenant(b.admin, { inFlightMax: 1_000, queueWeight: 20 });
       const accountSid = `AC${digit.repeat(32)}`;
-      await seedProvider(b.admin, of.tenantId, {
+      await seedAccount(b.admin, of.tenantId, {
         provider: 'twilio',
         config: { accountSid, from: '+15005550006' },
       });
@@ -183,12 +183,12 @@ describe('when a provider misbehaves', () => {
   test('an outage opens the breaker: few calls are spent, other tenants go on, and all is delivered afterwards', async () => {
     await using b = await setup();
     const other = await seedTenant(b.admin);
-    await seedProvider(b.admin, other.tenantId, { provider: 'simulator-sms' });
+    await seedAccount(b.admin, other.tenantId, { provider: 'simulator-sms' });
     for (let i = 0; i < 1_000; i++) b.twilio.fail({ kind: 'reply', status: 503, body: 'down' }, /Messages/);
     b.startWorker();
     await b.send(200);
     const health = async () =>
-      (await b.admin`select health from despatch.providers where id = ${b.providerId}`)[0]?.['health'];
+      (await b.admin`select health from despatch.provider_accounts where id = ${b.accountId}`)[0]?.['health'];
     await expect.poll(health, POLL).toBe('open');
     const spent = b.twilio.received.length;
     expect(spent).toBeLessThan(200);
@@ -210,12 +210,12 @@ describe('when a provider misbehaves', () => {
   test('a simulator does what each recipient asks for, however many of them ask for a failure', async () => {
     await using b = await setup();
     const other = await seedTenant(b.admin);
-    const providerId = await seedProvider(b.admin, other.tenantId, { provider: 'simulator-sms' });
+    const accountId = await seedAccount(b.admin, other.tenantId, { provider: 'simulator-sms' });
     b.startWorker();
     const to = '+15550000003';
     await b.send(60, { recipient: to, address: to }, { of: other });
     await expect.poll(b.statuses, POLL).toEqual({ delivered: 60 });
-    const [account] = await b.admin`select health from despatch.providers where id = ${providerId}`;
+    const [account] = await b.admin`select health from despatch.provider_accounts where id = ${accountId}`;
     expect(account?.['health']).toBe('healthy');
   });
 
@@ -230,10 +230,10 @@ describe('when a provider misbehaves', () => {
     b.startWorker();
     await b.send(3);
     const status = async () =>
-      (await b.admin`select status from despatch.providers where id = ${b.providerId}`)[0]?.['status'];
+      (await b.admin`select status from despatch.provider_accounts where id = ${b.accountId}`)[0]?.['status'];
     await expect.poll(status, POLL).toBe('invalid');
     expect(await b.statuses()).not.toHaveProperty('failed');
-    await b.admin`update despatch.providers set secret_version = 2, version = version + 1, verify_requested_at = now() where id = ${b.providerId}`;
+    await b.admin`update despatch.provider_accounts set secret_version = 2, version = version + 1, verify_requested_at = now() where id = ${b.accountId}`;
     await expect.poll(status, POLL).toBe('active');
     await expect.poll(b.statuses, POLL).toEqual({ sent: 3 });
   });

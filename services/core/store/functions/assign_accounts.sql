@@ -5,7 +5,7 @@ language sql security definer set search_path = despatch, pg_temp as $$
   from (select x.seq from live_messages x where x.seq = any (seqs) order by x.seq for update) locked
   join unnest(seqs, accounts) as u (seq, account) on u.seq = locked.seq
   where l.seq = locked.seq and l.status in ('queued', 'deferred')
-    and exists (select from providers p where p.id = u.account and p.tenant_id = l.tenant_id)
+    and exists (select from provider_accounts p where p.id = u.account and p.tenant_id = l.tenant_id)
   returning l.seq
 $$;
 

@@ -12,7 +12,7 @@ begin
     update live_messages l
     set status = 'sending', attempt = l.attempt + 1, attempt_id = gen_random_uuid(), worker = by_worker, started_at = at_now,
       provider = case when l.test then 'simulator-' || l.channel
-        else (select p.provider from providers p where p.id = l.account_id) end,
+        else (select p.provider from provider_accounts p where p.id = l.account_id) end,
       lease_until = at_now + make_interval(secs => lease_ms / 1000.0), next_attempt_at = null, updated_at = at_now
     where l.seq = any (seqs)
     returning l.purge_on

@@ -7,10 +7,10 @@ language plpgsql security definer set search_path = despatch, pg_temp set plan_c
   set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
   at_now timestamptz := clock_timestamp();
-  account providers;
+  account provider_accounts;
   seqs bigint[];
 begin
-  select * into account from providers p where p.id = for_account and p.status not in ('disabled', 'deleted');
+  select * into account from provider_accounts p where p.id = for_account and p.status not in ('disabled', 'deleted');
   seqs := array(
     select x.seq from (
       select l.seq, l.priority, l.due_at from live_messages l
@@ -26,7 +26,7 @@ begin
     where l.status in ('queued', 'deferred')
     order by x.priority, x.due_at limit most for update of l skip locked);
   if account.rate_limit_per_second is not null and cardinality(seqs) > 0 then
-    seqs := take_provider_tokens(for_account, account.rate_limit_per_second, seqs);
+    seqs := take_account_tokens(for_account, account.rate_limit_per_second, seqs);
   end if;
   if cardinality(seqs) > 0 then
     return query select * from begin_attempts(seqs, by_worker, lease_ms);

@@ -28,7 +28,7 @@ begin
   ), ended as (
     delete from live_messages l using reported r
     where l.seq = r.seq and l.attempt = r.attempt and l.status = 'sending' and r.status in ('sent', 'failed', 'unknown')
-    returning l.seq, l.purge_on, l.tenant_id, l.attempt, case when not l.test then l.account_id end as provider_id,
+    returning l.seq, l.purge_on, l.tenant_id, l.attempt, case when not l.test then l.account_id end as account_id,
       l.provider, l.attempt_id, l.worker, l.started_at, l.expires_at, r.outcome, r.outcome_reason, r.failure,
       r.http_status, r.provider_message_id, r.sent_from, r.status, r.reason, r.failure_shown, r.duplicate_risk, r.final,
       r.await_ms, r.receipts, r.discard
@@ -41,26 +41,26 @@ begin
       due_at = least(at_now + make_interval(secs => r.next_attempt_ms / 1000.0), l.expires_at), updated_at = at_now
     from reported r
     where l.seq = r.seq and l.attempt = r.attempt and l.status = 'sending' and r.status in ('queued', 'deferred')
-    returning l.seq, l.purge_on, l.tenant_id, l.attempt, case when not l.test then l.account_id end as provider_id,
+    returning l.seq, l.purge_on, l.tenant_id, l.attempt, case when not l.test then l.account_id end as account_id,
       l.provider, l.attempt_id, l.worker, l.started_at, r.outcome, r.outcome_reason, r.failure, r.http_status,
       r.provider_message_id, r.status, r.reason, r.failure_shown
   ), counted as materialized (
-    select seq, purge_on, tenant_id, attempt, provider_id, provider, attempt_id, worker, started_at, outcome, outcome_reason,
+    select seq, purge_on, tenant_id, attempt, account_id, provider, attempt_id, worker, started_at, outcome, outcome_reason,
       failure, http_status, provider_message_id, status, reason, failure_shown from ended
     union all
-    select seq, purge_on, tenant_id, attempt, provider_id, provider, attempt_id, worker, started_at, outcome, outcome_reason,
+    select seq, purge_on, tenant_id, attempt, account_id, provider, attempt_id, worker, started_at, outcome, outcome_reason,
       failure, http_status, provider_message_id, status, reason, failure_shown from put_off
   ), logged as (
-    insert into attempt_log (message_seq, purge_on, number, id, tenant_id, provider_id, provider, worker, outcome, reason,
+    insert into attempt_log (message_seq, purge_on, number, id, tenant_id, account_id, provider, worker, outcome, reason,
       failure, http_status, provider_message_id, started_at, ended_at, message_status, message_reason, message_failure)
-    select c.seq, c.purge_on, c.attempt, c.attempt_id, c.tenant_id, c.provider_id, c.provider, c.worker, c.outcome,
+    select c.seq, c.purge_on, c.attempt, c.attempt_id, c.tenant_id, c.account_id, c.provider, c.worker, c.outcome,
       c.outcome_reason, c.failure, c.http_status, c.provider_message_id, c.started_at, at_now, c.status, c.reason,
       c.failure_shown
     from counted c
   ), results as (
-    insert into message_results (seq, purge_on, tenant_id, status, reason, attempt, duplicate_risk, provider_id, provider,
+    insert into message_results (seq, purge_on, tenant_id, status, reason, attempt, duplicate_risk, account_id, provider,
       provider_message_id, sent_from, failure, final, expires_at, sent_at, completed_at, updated_at)
-    select e.seq, e.purge_on, e.tenant_id, e.status, e.reason, e.attempt, e.duplicate_risk, e.provider_id, e.provider,
+    select e.seq, e.purge_on, e.tenant_id, e.status, e.reason, e.attempt, e.duplicate_risk, e.account_id, e.provider,
       e.provider_message_id, e.sent_from, e.failure_shown, e.final, e.expires_at,
       case when e.status = 'sent' then at_now end, case when e.await_ms is null then at_now end, at_now
     from ended e
@@ -69,8 +69,8 @@ begin
     select e.seq, e.purge_on, e.tenant_id, at_now + make_interval(secs => e.await_ms / 1000.0) from ended e
     where e.await_ms is not null
   ), foretold as (
-    insert into receipts (tenant_id, provider_id, message_seq, purge_on, attempt, receipt, temporary, failure, apply_at)
-    select e.tenant_id, e.provider_id, e.seq, e.purge_on, e.attempt, f.receipt, coalesce(f.temporary, false), f.failure,
+    insert into receipts (tenant_id, account_id, message_seq, purge_on, attempt, receipt, temporary, failure, apply_at)
+    select e.tenant_id, e.account_id, e.seq, e.purge_on, e.attempt, f.receipt, coalesce(f.temporary, false), f.failure,
       at_now + make_interval(secs => f."afterMs" / 1000.0)
     from ended e, jsonb_to_recordset(e.receipts) as f ("afterMs" integer, receipt text, temporary boolean, failure jsonb)
     where e.receipts is not null
@@ -85,8 +85,8 @@ begin
 
   if coalesce(cardinality(applied), 0) < json_array_length(batch) then
     -- An answer that came after the lease: proof all the same that the provider accepted.
-    insert into receipts (tenant_id, provider_id, message_seq, purge_on, attempt, receipt, apply_at)
-    select a.tenant_id, a.provider_id, a.message_seq, a.purge_on, a.number, 'sent', at_now
+    insert into receipts (tenant_id, account_id, message_seq, purge_on, attempt, receipt, apply_at)
+    select a.tenant_id, a.account_id, a.message_seq, a.purge_on, a.number, 'sent', at_now
     from json_to_recordset(batch) as r (seq bigint, purge_on date, attempt integer, outcome text)
     join attempt_log a on a.message_seq = r.seq and a.purge_on = r.purge_on and a.number = r.attempt and a.outcome = 'ambiguous'
     where r.outcome = 'accepted' and r.seq <> all (coalesce(applied, '{}'));

@@ -12,7 +12,7 @@ begin
     returning l
   )
   select array_agg(l) into ended from gone;
-  insert into message_results (seq, purge_on, tenant_id, status, reason, attempt, duplicate_risk, provider_id, provider,
+  insert into message_results (seq, purge_on, tenant_id, status, reason, attempt, duplicate_risk, account_id, provider,
     failure, final, expires_at, completed_at, updated_at)
   select l.seq, l.purge_on, l.tenant_id, to_status, l.reason, l.attempt, l.duplicate_risk,
     case when l.attempt > 0 and not l.test then l.account_id end, l.provider, coalesce(of_failure, l.failure), true,

@@ -15,7 +15,7 @@ begin
     return false;
   end if;
   delete from rate_windows r where r.subject = who or r.subject in (select k.id from api_keys k where k.tenant_id = who);
-  delete from provider_rates r where r.provider_id in (select p.id from providers p where p.tenant_id = who);
+  delete from account_rates r where r.account_id in (select p.id from provider_accounts p where p.tenant_id = who);
   delete from awaited_receipts a where a.tenant_id = who;
   delete from receipts r where r.tenant_id = who;
   -- Of messages that were never accepted.

@@ -7,7 +7,7 @@ returns table (key_id text, api_key_id uuid, mode text, scopes text[], rate_limi
 language sql stable security definer set search_path = despatch, pg_temp as $$
   select k.key_id, k.id, k.mode, k.scopes, k.rate_limit_rpm, k.secret_hash, k.previous_secret_hash, k.grace_until,
     k.expires_at, k.revoked_at,
-    coalesce((select json_agg(json_build_object('id', p.id, 'channel', p.channel, 'provider', p.provider) order by p.seq) from providers p
+    coalesce((select json_agg(json_build_object('id', p.id, 'channel', p.channel, 'provider', p.provider) order by p.seq) from provider_accounts p
       where p.tenant_id = k.tenant_id and p.status not in ('disabled', 'deleted')), '[]'),
     t
   from api_keys k join tenant_facts t on t.id = k.tenant_id

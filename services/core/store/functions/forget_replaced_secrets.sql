@@ -4,7 +4,7 @@ language plpgsql security definer set search_path = despatch, pg_temp as $$
 declare
   accounts integer;
 begin
-  update providers set previous_ciphertext = null, previous_until = null where previous_until <= now();
+  update provider_accounts set previous_ciphertext = null, previous_until = null where previous_until <= now();
   get diagnostics accounts = row_count;
   return accounts;
 end $$;

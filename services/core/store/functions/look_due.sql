@@ -7,7 +7,7 @@ language plpgsql security definer set search_path = despatch, pg_temp set plan_c
 declare
   at_now timestamptz := clock_timestamp();
   is_active boolean := exists (select from tenants t where t.id = for_tenant and t.status = 'active');
-  is_usable boolean := exists (select from providers p where p.id = for_account and p.status not in ('disabled', 'deleted'));
+  is_usable boolean := exists (select from provider_accounts p where p.id = for_account and p.status not in ('disabled', 'deleted'));
 begin
   update live_messages l set due_at = l.lease_until + interval '1 second'
   where l.seq = any (array(

@@ -1,28 +1,28 @@
 -- The answer of a credential check of this version of the account: `valid`, `invalid`, or `unknown` where the provider
 -- could not be asked, which says nothing about the account. Ignored when the account has changed meanwhile: the change has
 -- asked for a check of its own. Returns the status that the account has moved to.
-create or replace function note_verification(for_provider uuid, of_version integer, result text, why text) returns text
+create or replace function note_verification(for_account uuid, of_version integer, result text, why text) returns text
 language plpgsql security definer set search_path = despatch, pg_temp as $$
 declare
   before text;
   moved text;
 begin
-  select p.status into before from providers p
-  where p.id = for_provider and p.version = of_version and p.status not in ('disabled', 'deleted') for update;
+  select p.status into before from provider_accounts p
+  where p.id = for_account and p.version = of_version and p.status not in ('disabled', 'deleted') for update;
   if before is null then
     return null;
   end if;
   moved := case when result = 'valid' and before in ('unverified', 'invalid') then 'active'
     when result = 'invalid' and before in ('unverified', 'active') then 'invalid' end;
-  update providers set verify_requested_at = null, updated_at = now(), status = coalesce(moved, status),
+  update provider_accounts set verify_requested_at = null, updated_at = now(), status = coalesce(moved, status),
     verification_at = now(), verification_result = result, verification_reason = why,
     status_reason = case when result = 'valid' then null
       when result = 'invalid' or before = 'unverified' then why else status_reason end,
     verified_at = case result when 'valid' then now() when 'unknown' then verified_at end,
     auth_failures = case when result = 'valid' then 0 else auth_failures end
-  where id = for_provider;
+  where id = for_account;
   if result = 'valid' then
-    perform wake_deferred(for_provider);
+    perform wake_deferred(for_account);
   end if;
   return moved;
 end $$;

@@ -1,8 +1,8 @@
 -- Messages that wait for this account to be mended are due again at once.
-create or replace function wake_deferred(for_provider uuid) returns void
+create or replace function wake_deferred(for_account uuid) returns void
 language sql set search_path = despatch, pg_temp as $$
   update live_messages l set next_attempt_at = clock_timestamp(), due_at = clock_timestamp()
-  from providers p
-  where p.id = for_provider and l.tenant_id = p.tenant_id and l.account_id = p.id and l.due_at < 'infinity'
+  from provider_accounts p
+  where p.id = for_account and l.tenant_id = p.tenant_id and l.account_id = p.id and l.due_at < 'infinity'
     and l.status = 'deferred' and l.reason = 'provider_not_ready'
 $$;

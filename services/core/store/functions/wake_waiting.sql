@@ -1,7 +1,7 @@
 -- The same for the api, and for the transaction's tenant alone.
-create or replace function wake_waiting(for_provider uuid) returns void
+create or replace function wake_waiting(for_account uuid) returns void
 language sql security definer set search_path = despatch, pg_temp as $$
-  select wake_deferred(p.id) from providers p where p.id = for_provider and p.tenant_id = current_tenant()
+  select wake_deferred(p.id) from provider_accounts p where p.id = for_account and p.tenant_id = current_tenant()
 $$;
 
 grant execute on function wake_waiting(uuid) to despatch_api;

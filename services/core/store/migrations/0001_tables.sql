@@ -106,7 +106,7 @@ create table api_keys (
 create index api_keys_tenant on api_keys (tenant_id, seq desc);
 
 -- `json`, not `jsonb`: the caller gets its settings back exactly as sent.
-create table providers (
+create table provider_accounts (
   seq bigint generated always as identity,
   id uuid primary key,
   tenant_id uuid not null references tenants on delete cascade,
@@ -137,10 +137,10 @@ create table providers (
   updated_at timestamptz not null default now(),
   deleted_at timestamptz
 );
-create index providers_tenant on providers (tenant_id, seq desc);
-create index providers_route on providers (tenant_id, channel, seq) where status not in ('disabled', 'deleted');
-create index providers_replaced on providers (previous_until) where previous_until is not null;
-create index providers_to_verify on providers (verify_requested_at) where verify_requested_at is not null;
+create index provider_accounts_tenant on provider_accounts (tenant_id, seq desc);
+create index provider_accounts_route on provider_accounts (tenant_id, channel, seq) where status not in ('disabled', 'deleted');
+create index provider_accounts_replaced on provider_accounts (previous_until) where previous_until is not null;
+create index provider_accounts_to_verify on provider_accounts (verify_requested_at) where verify_requested_at is not null;
 
 create table audit_log (
   seq bigint generated always as identity primary key,
@@ -195,7 +195,7 @@ create table messages (
   category text not null,
   priority smallint not null,
   test boolean not null,
-  pinned_provider_id uuid,
+  pinned_account_id uuid,
   segments smallint,
   encoding text,
   delivery_guarantee text not null,
@@ -263,7 +263,7 @@ create table message_results (
   reason text,
   attempt integer not null,
   duplicate_risk boolean not null,
-  provider_id uuid,
+  account_id uuid,
   provider text,
   provider_message_id text,
   -- The account's own sender, where the provider accepted a message that named none.
@@ -282,12 +282,12 @@ create table message_results (
 -- Where a message stands, wherever it is.
 create view message_states with (security_invoker) as
   select seq, purge_on, tenant_id, status, reason, attempt, duplicate_risk,
-    case when attempt > 0 and not test then account_id end as provider_id, provider, null::text as provider_message_id,
+    case when attempt > 0 and not test then account_id end as account_id, provider, null::text as provider_message_id,
     null::text as sent_from, next_attempt_at, failure, false as partial, false as final, expires_at,
     null::timestamptz as sent_at, null::timestamptz as delivered_at, null::timestamptz as completed_at, updated_at
   from live_messages
   union all
-  select seq, purge_on, tenant_id, status, reason, attempt, duplicate_risk, provider_id, provider, provider_message_id,
+  select seq, purge_on, tenant_id, status, reason, attempt, duplicate_risk, account_id, provider, provider_message_id,
     sent_from, null, failure, partial, final, expires_at, sent_at, delivered_at, completed_at, updated_at
   from message_results;
 
@@ -308,7 +308,7 @@ create table attempt_log (
   event_seq bigint not null,
   id uuid not null,
   tenant_id uuid not null,
-  provider_id uuid,
+  account_id uuid,
   provider text not null,
   worker text not null,
   outcome text not null,
@@ -346,7 +346,7 @@ alter table event_log alter event_seq set default nextval('event_seq');
 
 -- Every attempt, the one under way among them.
 create view attempts with (security_invoker) as
-  select id, message_seq, purge_on, number, tenant_id, provider_id, provider, worker, outcome, reason, failure,
+  select id, message_seq, purge_on, number, tenant_id, account_id, provider, worker, outcome, reason, failure,
     http_status, provider_message_id, started_at, ended_at
   from attempt_log
   union all
@@ -393,7 +393,7 @@ create table event_log_default partition of event_log default;
 create table receipts (
   id uuid primary key default gen_random_uuid(),
   tenant_id uuid not null,
-  provider_id uuid,
+  account_id uuid,
   message_seq bigint not null,
   purge_on date not null,
   attempt integer not null,
@@ -409,12 +409,12 @@ create index receipts_due on receipts (apply_at);
 create view claimed_message with (security_invoker) as
   select case when l.lease_until <= clock_timestamp() then 'lost' else 'send' end as action, l.seq, l.purge_on, m.id, l.tenant_id, l.attempt, l.retries, l.ambiguous, l.provider_waits,
     l.duplicate_risk, l.channel, m.address, m.sender, m.content, l.test, l.segments, m.delivery_guarantee, m.enqueued_at,
-    l.expires_at, m.traceparent, m.request_id, case when not l.test then l.account_id end as provider_id, l.provider,
-    p.status as provider_status, p.version as provider_version, p.rate_limit_per_second,
+    l.expires_at, m.traceparent, m.request_id, case when not l.test then l.account_id end as account_id, l.provider,
+    p.status as account_status, p.version as account_version, p.rate_limit_per_second,
     m.content_retention = 'discard' as discard, l.worker
   from live_messages l
   join messages m on m.seq = l.seq and m.purge_on = l.purge_on
-  left join providers p on p.id = l.account_id
+  left join provider_accounts p on p.id = l.account_id
   where l.status = 'sending';
 
 -- What the decision about a message that was not claimed needs to know. `account_status` is null where there is no account.
@@ -429,7 +429,7 @@ create view waiting_message with (security_invoker) as
   from live_messages l
   join tenants t on t.id = l.tenant_id
   join messages m on m.seq = l.seq and m.purge_on = l.purge_on
-  left join providers p on p.id = l.account_id and p.status <> 'deleted';
+  left join provider_accounts p on p.id = l.account_id and p.status <> 'deleted';
 
 -- Idempotency: one partition a generation of seven days; a key is looked for in its own, the previous one and later ones.
 -- `response` is the answer word for word, since a replay repeats it, and so holds a message's recipient: `json`, as `jsonb`
@@ -473,9 +473,9 @@ create table tenant_progress (
   finished bigint not null default 0
 ) with (fillfactor = 50);
 
--- Dispatch tokens of the current second, for providers with a rate limit.
-create table provider_rates (
-  provider_id uuid primary key,
+-- Dispatch tokens of the current second, for accounts with a rate limit.
+create table account_rates (
+  account_id uuid primary key,
   second bigint not null,
   used integer not null
 ) with (fillfactor = 50);
@@ -485,7 +485,7 @@ create table provider_rates (
 do $$
 declare t text;
 begin
-  foreach t in array array['tenant_limits', 'members', 'api_keys', 'providers', 'audit_log', 'messages',
+  foreach t in array array['tenant_limits', 'members', 'api_keys', 'provider_accounts', 'audit_log', 'messages',
     'live_messages', 'message_results', 'awaited_receipts', 'message_contents', 'unsettled_contents', 'attempt_log',
     'event_log', 'receipts', 'idempotency_keys', 'tenant_usage', 'tenant_progress', 'messages_default',
     'message_results_default', 'message_contents_default', 'attempt_log_default', 'event_log_default',
@@ -506,7 +506,7 @@ begin
   create policy own_members on users for select
     using (exists (select from members m where m.user_id = users.id and m.tenant_id = current_tenant()));
   create policy definer on users to despatch_definer using (true) with check (true);
-  foreach t in array array['rate_windows', 'provider_rates', 'gone_resources', 'message_id_key'] loop
+  foreach t in array array['rate_windows', 'account_rates', 'gone_resources', 'message_id_key'] loop
     execute format('alter table %I enable row level security', t);
     execute format('alter table %I force row level security', t);
     execute format('create policy definer on %I to despatch_definer using (true) with check (true)', t);
@@ -525,5 +525,5 @@ grant select (seq, id, tenant_id, key_id, name, mode, scopes, rate_limit_rpm, gr
   last_used_at, created_at), insert, update on api_keys to despatch_api;
 grant select (seq, id, tenant_id, provider, channel, label, status, status_reason, health, config_public,
   rate_limit_per_second, secret_version, version, verify_requested_at, verification_at, verification_result,
-  verification_reason, verified_at, created_at, updated_at, deleted_at), insert, update on providers to despatch_api;
+  verification_reason, verified_at, created_at, updated_at, deleted_at), insert, update on provider_accounts to despatch_api;
 grant execute on function current_tenant() to despatch_api, despatch_worker, despatch_controller;

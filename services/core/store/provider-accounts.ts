@@ -2,8 +2,8 @@ import type { Channel } from '#core/domain/channel.ts';
 import type { ProviderAccountId, TenantId } from '#core/domain/ids.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 
-export const PROVIDER_STATUSES = ['unverified', 'active', 'invalid', 'disabled'] as const;
-export type ProviderStatus = (typeof PROVIDER_STATUSES)[number];
+export const ACCOUNT_STATUSES = ['unverified', 'active', 'invalid', 'disabled'] as const;
+export type AccountStatus = (typeof ACCOUNT_STATUSES)[number];
 
 export const VERIFICATION_RESULTS = ['valid', 'invalid', 'unknown'] as const;
 
@@ -20,7 +20,7 @@ export type ProviderAccount = {
   readonly provider: string;
   readonly channel: Channel;
   readonly label: string;
-  readonly status: ProviderStatus;
+  readonly status: AccountStatus;
   readonly statusReason: string | null;
   readonly health: 'healthy' | 'open' | 'probing';
   /** As the tenant sent it, keys in their order. */
@@ -36,13 +36,13 @@ export type ProviderAccount = {
   readonly updatedAt: Date;
 };
 
-type ProviderRow = {
+type AccountRow = {
   readonly seq: number;
   readonly id: ProviderAccountId;
   readonly provider: string;
   readonly channel: Channel;
   readonly label: string;
-  readonly status: ProviderStatus;
+  readonly status: AccountStatus;
   readonly status_reason: string | null;
   readonly health: ProviderAccount['health'];
   readonly config_public: Record<string, unknown>;
@@ -67,13 +67,13 @@ export type NewProviderAccount = {
   readonly ciphertext: string;
 };
 
-export async function insertProvider(
+export async function insertAccount(
   tenantId: TenantId,
   tx: TransactionSql,
   account: NewProviderAccount,
 ): Promise<ProviderAccount> {
-  const [row] = await tx<ProviderRow[]>`
-    insert into providers (id, tenant_id, provider, channel, label, config_public, rate_limit_per_second, ciphertext,
+  const [row] = await tx<AccountRow[]>`
+    insert into provider_accounts (id, tenant_id, provider, channel, label, config_public, rate_limit_per_second, ciphertext,
       verify_requested_at)
     values (${account.id}, ${tenantId}, ${account.provider}, ${account.channel}, ${account.label},
       ${JSON.stringify(account.configPublic)}::text::json, ${account.rateLimitPerSecond}, ${account.ciphertext},
@@ -83,19 +83,19 @@ export async function insertProvider(
   return toAccount(row);
 }
 
-export async function findProviderAccount(
+export async function findAccount(
   tenantId: TenantId,
   tx: TransactionSql,
   id: ProviderAccountId,
 ): Promise<ProviderAccount | undefined> {
-  const [row] = await tx<ProviderRow[]>`
-    select ${columns(tx)} from providers where tenant_id = ${tenantId} and id = ${id} and status <> 'deleted'`;
+  const [row] = await tx<AccountRow[]>`
+    select ${columns(tx)} from provider_accounts where tenant_id = ${tenantId} and id = ${id} and status <> 'deleted'`;
   return row && toAccount(row);
 }
 
 export type ProviderQuery = {
   readonly channel?: Channel | undefined;
-  readonly status?: ProviderStatus | undefined;
+  readonly status?: AccountStatus | undefined;
   readonly provider?: string | undefined;
   /** Only what is older than this position. */
   readonly before: number | undefined;
@@ -103,14 +103,14 @@ export type ProviderQuery = {
 };
 
 /** Newest first. */
-export async function listProviders(
+export async function listAccounts(
   tenantId: TenantId,
   tx: TransactionSql,
   query: ProviderQuery,
 ): Promise<{ readonly account: ProviderAccount; readonly seq: number }[]> {
   const { channel, status, provider, before, most } = query;
-  const rows = await tx<ProviderRow[]>`
-    select ${columns(tx)} from providers
+  const rows = await tx<AccountRow[]>`
+    select ${columns(tx)} from provider_accounts
     where tenant_id = ${tenantId} and status <> 'deleted'
       ${channel === undefined ? tx`` : tx`and channel = ${channel}`}
       ${status === undefined ? tx`` : tx`and status = ${status}`}
@@ -120,13 +120,13 @@ export async function listProviders(
   return rows.map((row) => ({ account: toAccount(row), seq: row.seq }));
 }
 
-export async function countProviders(
+export async function countAccounts(
   tenantId: TenantId,
   tx: TransactionSql,
   channel: Channel,
 ): Promise<number> {
   const [row] = await tx<{ n: number }[]>`
-    select count(*)::integer as n from providers
+    select count(*)::integer as n from provider_accounts
     where tenant_id = ${tenantId} and channel = ${channel} and status <> 'deleted'`;
   return row?.n ?? 0;
 }
@@ -137,7 +137,7 @@ export type ProviderChange = {
   readonly configPublic?: Record<string, unknown> | undefined;
 };
 
-export async function updateProvider(
+export async function updateAccount(
   tenantId: TenantId,
   tx: TransactionSql,
   id: ProviderAccountId,
@@ -145,7 +145,7 @@ export async function updateProvider(
 ): Promise<void> {
   const { label, rateLimitPerSecond, configPublic } = change;
   await tx`
-    update providers set updated_at = now()
+    update provider_accounts set updated_at = now()
       ${label === undefined ? tx`` : tx`, label = ${label}`}
       ${rateLimitPerSecond === undefined ? tx`` : tx`, rate_limit_per_second = ${rateLimitPerSecond}`}
       ${configPublic === undefined ? tx`` : tx`, config_public = ${JSON.stringify(configPublic)}::text::json`}
@@ -162,7 +162,7 @@ export async function markUnverified(
   id: ProviderAccountId,
 ): Promise<void> {
   await tx`
-    update providers set version = version + 1, auth_failures = 0, status_reason = null, updated_at = now(),
+    update provider_accounts set version = version + 1, auth_failures = 0, status_reason = null, updated_at = now(),
       status = case when status = 'disabled' then status else 'unverified' end,
       verify_requested_at = case when status = 'disabled' then null else now() end,
       verification_at = null, verification_result = null, verification_reason = null, verified_at = null
@@ -172,26 +172,26 @@ export async function markUnverified(
 /** How long a replaced secret is kept, so that a mistaken change can be traced and sends under way can end. */
 const KEEP_REPLACED = '15 minutes';
 
-export async function replaceProviderSecret(
+export async function replaceAccountSecret(
   tenantId: TenantId,
   tx: TransactionSql,
   id: ProviderAccountId,
   ciphertext: string,
 ): Promise<{ readonly secretVersion: number; readonly rotatedAt: Date } | undefined> {
   const [row] = await tx<{ secret_version: number; rotated_at: Date }[]>`
-    select * from replace_provider_secret(${tenantId}, ${id}, ${ciphertext}, ${KEEP_REPLACED})`;
+    select * from replace_account_secret(${tenantId}, ${id}, ${ciphertext}, ${KEEP_REPLACED})`;
   return row && { secretVersion: row.secret_version, rotatedAt: row.rotated_at };
 }
 
 /** Enabling gives the account a fresh start, and a check: what it was refused for before is not held against it. */
-export async function setProviderStatus(
+export async function setAccountStatus(
   tenantId: TenantId,
   tx: TransactionSql,
   id: ProviderAccountId,
   status: 'active' | 'disabled',
 ): Promise<void> {
   await tx`
-    update providers set status = ${status}, status_reason = null, auth_failures = 0, version = version + 1,
+    update provider_accounts set status = ${status}, status_reason = null, auth_failures = 0, version = version + 1,
       verify_requested_at = ${status === 'active' ? tx`now()` : null}, updated_at = now()
     where tenant_id = ${tenantId} and id = ${id} and status <> 'deleted'`;
 }
@@ -203,18 +203,18 @@ export async function requestVerification(
   id: ProviderAccountId,
 ): Promise<void> {
   await tx`
-    update providers set verify_requested_at = now(), updated_at = now()
+    update provider_accounts set verify_requested_at = now(), updated_at = now()
     where tenant_id = ${tenantId} and id = ${id} and status not in ('disabled', 'deleted')`;
 }
 
 /** The row stays for the messages that name it; the secret goes at once, the replaced one too. */
-export async function deleteProvider(
+export async function deleteAccount(
   tenantId: TenantId,
   tx: TransactionSql,
   id: ProviderAccountId,
 ): Promise<void> {
   await tx`
-    update providers set status = 'deleted', status_reason = null, ciphertext = null, previous_ciphertext = null,
+    update provider_accounts set status = 'deleted', status_reason = null, ciphertext = null, previous_ciphertext = null,
       previous_until = null, verify_requested_at = null, version = version + 1, deleted_at = now(), updated_at = now()
     where tenant_id = ${tenantId} and id = ${id} and status <> 'deleted'`;
 }
@@ -225,7 +225,7 @@ export async function wakeWaiting(
   tx: TransactionSql,
   id: ProviderAccountId,
 ): Promise<void> {
-  await tx`select wake_waiting(id) from providers where tenant_id = ${tenantId} and id = ${id}`;
+  await tx`select wake_waiting(id) from provider_accounts where tenant_id = ${tenantId} and id = ${id}`;
 }
 
 function columns(tx: TransactionSql) {
@@ -233,7 +233,7 @@ function columns(tx: TransactionSql) {
     secret_version, version, verification_at, verification_result, verification_reason, verified_at, created_at, updated_at`;
 }
 
-function toAccount(row: ProviderRow): ProviderAccount {
+function toAccount(row: AccountRow): ProviderAccount {
   return {
     id: row.id,
     provider: row.provider,
@@ -253,7 +253,7 @@ function toAccount(row: ProviderRow): ProviderAccount {
   };
 }
 
-function verificationOf(row: ProviderRow): Verification | null {
+function verificationOf(row: AccountRow): Verification | null {
   const { verification_at: at, verification_result: result, verification_reason: reason } = row;
   return at === null || result === null ? null : { at, result, reason };
 }

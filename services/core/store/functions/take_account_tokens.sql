@@ -1,16 +1,16 @@
 -- Takes tokens of the current second for messages in their order, a token a segment, shared by all workers. Returns those
 -- that got theirs. One message larger than the limit passes all the same, alone in its second.
-create or replace function take_provider_tokens(for_account uuid, per_second integer, seqs bigint[]) returns bigint[]
+create or replace function take_account_tokens(for_account uuid, per_second integer, seqs bigint[]) returns bigint[]
 language plpgsql set search_path = despatch, pg_temp as $$
 declare
   this_second bigint;
-  counted provider_rates;
+  counted account_rates;
   used_up integer;
   passed bigint[];
   taken integer;
 begin
-  insert into provider_rates values (for_account, 0, 0) on conflict do nothing;
-  select * into counted from provider_rates r where r.provider_id = for_account for update;
+  insert into account_rates values (for_account, 0, 0) on conflict do nothing;
+  select * into counted from account_rates r where r.account_id = for_account for update;
   -- After the lock, as it may have been waited for.
   this_second := floor(extract(epoch from clock_timestamp()));
   -- A second of the future: the clock has gone back, and what was taken counts for this one.
@@ -19,7 +19,7 @@ begin
     select o.seq, o.n, sum(coalesce(l.segments, 1)) over (order by o.n) as reach
     from unnest(seqs) with ordinality as o (seq, n) join live_messages l on l.seq = o.seq
   ) x where used_up + x.reach <= per_second or (used_up = 0 and x.n = 1);
-  update provider_rates r set second = this_second, used = used_up + taken
-  where r.provider_id = for_account and (r.second, r.used) <> (this_second, used_up + taken);
+  update account_rates r set second = this_second, used = used_up + taken
+  where r.account_id = for_account and (r.second, r.used) <> (this_second, used_up + taken);
   return coalesce(passed, '{}');
 end $$;

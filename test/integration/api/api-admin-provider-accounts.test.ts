@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { providerSecretBinding } from '#core/domain/binding.ts';
+import { accountSecretBinding } from '#core/domain/binding.ts';
 import type { ProviderAccountId } from '#core/domain/ids.ts';
 import { startAdminApi, type AdminApi, type Reply, type TestTenant } from '#test/support/admin-api.ts';
 
@@ -39,7 +39,7 @@ const asAdmin = (method: string, url: string, body?: unknown, key?: string): Pro
 const created = async (body: unknown = simulator()): Promise<string> =>
   (await asAdmin('POST', PATH, body)).body.id;
 const row = async (id: string) => {
-  const [found] = await api.admin`select * from providers where id = ${id}`;
+  const [found] = await api.admin`select * from provider_accounts where id = ${id}`;
   return found ?? {};
 };
 const auditOf = async (target: string): Promise<string[]> => {
@@ -75,9 +75,9 @@ describe('creating a provider account', () => {
     const id = (await created(twilio())) as ProviderAccountId;
     const { ciphertext } = (await row(id)) as { ciphertext: string };
     expect(ciphertext).not.toContain(CANARY);
-    const plain = await api.keyring.decrypt(providerSecretBinding(tenant.id, id), ciphertext);
+    const plain = await api.keyring.decrypt(accountSecretBinding(tenant.id, id), ciphertext);
     expect(JSON.parse(Buffer.from(plain).toString())).toEqual({ authToken: CANARY });
-    const other = providerSecretBinding(tenant.id, randomUUID());
+    const other = accountSecretBinding(tenant.id, randomUUID());
     await expect(api.keyring.decrypt(other, ciphertext)).rejects.toMatchObject({ code: 'corrupt' });
   });
 
@@ -208,7 +208,7 @@ describe('creating a provider account', () => {
     );
     expect(replies.map(({ status }) => status)).toEqual(Array.from({ length: 6 }, () => 201));
     expect(new Set(replies.map(({ body }) => body.id)).size).toBe(1);
-    const rows = await api.admin`select id from providers where label = ${label}`;
+    const rows = await api.admin`select id from provider_accounts where label = ${label}`;
     expect(rows.length).toBe(1);
   });
 
@@ -227,7 +227,7 @@ describe('creating a provider account', () => {
       secretConfig: { authToken: 'x' },
     });
     expect(secret.status).toBe(503);
-    const rows = await api.admin`select id from providers where tenant_id = ${own.id}`;
+    const rows = await api.admin`select id from provider_accounts where tenant_id = ${own.id}`;
     expect(rows.length).toBe(1);
   });
 
@@ -328,7 +328,7 @@ describe('a stored secret', () => {
 
   test('that is given again with a new place is encrypted anew and checked', async () => {
     const id = await created(smtp());
-    await api.admin`update providers set status = 'active', verify_requested_at = null where id = ${id}`;
+    await api.admin`update provider_accounts set status = 'active', verify_requested_at = null where id = ${id}`;
     const before = await row(id);
     const { status, body } = await asAdmin('PATCH', `${PATH}/${id}`, {
       publicConfig: { ...smtp().publicConfig, host: 'mail.example.org' },
@@ -372,7 +372,7 @@ describe('a stored secret', () => {
     const [moved, settled] = await Promise.all(changes);
     expect([moved.status, settled.status, settled.body.code]).toEqual([200, 409, 'invalid_state']);
     const { ciphertext, config_public: config } = await row(id);
-    const binding = providerSecretBinding(tenant.id, id);
+    const binding = accountSecretBinding(tenant.id, id);
     const plain = Buffer.from(await api.keyring.decrypt(binding, String(ciphertext))).toString();
     expect([JSON.parse(plain), config]).toMatchObject([{ password: 'first' }, { host: 'mail.example.net' }]);
   });
@@ -461,10 +461,7 @@ describe('changing a provider account', () => {
     const kept = (after['previous_until'] as Date).getTime() - Date.parse(body.rotatedAt);
     expect(kept).toBe(15 * 60_000);
     expect(after['version']).toBeGreaterThan(Number(before['version']));
-    const plain = await api.keyring.decrypt(
-      providerSecretBinding(tenant.id, id),
-      String(after['ciphertext']),
-    );
+    const plain = await api.keyring.decrypt(accountSecretBinding(tenant.id, id), String(after['ciphertext']));
     expect(Buffer.from(plain).toString()).toContain(`${CANARY}9`);
     expect(await auditOf(id)).toEqual(['provider.created', 'provider.secret_rotated']);
   });
@@ -474,7 +471,7 @@ describe('changing a provider account', () => {
     await asAdmin('PUT', `${PATH}/${id}/secret`, { secretConfig: { authToken: CANARY } });
     await api.admin`select forget_replaced_secrets()`;
     expect((await row(id))['previous_ciphertext']).not.toBeNull();
-    await api.admin`update providers set previous_until = now() where id = ${id}`;
+    await api.admin`update provider_accounts set previous_until = now() where id = ${id}`;
     await api.admin`select forget_replaced_secrets()`;
     expect((await row(id))['previous_ciphertext']).toBeNull();
   });
@@ -487,7 +484,7 @@ describe('changing a provider account', () => {
   ])('%s of an account that was %s is unverified and about to be checked', async (_, status, change) => {
     const id = await created(twilio());
     await api.admin`
-      update providers set status = ${status}, status_reason = 'forbidden', auth_failures = 2, verified_at = now(),
+      update provider_accounts set status = ${status}, status_reason = 'forbidden', auth_failures = 2, verified_at = now(),
         verify_requested_at = null, verification_at = now(), verification_result = 'valid' where id = ${id}`;
     const { body } = await asAdmin('PATCH', `${PATH}/${id}`, change);
     expect(body).toMatchObject({
@@ -501,7 +498,7 @@ describe('changing a provider account', () => {
 
   test('settings that say the same in other words change nothing about what is known', async () => {
     const id = await created(twilio());
-    await api.admin`update providers set status = 'active', verify_requested_at = null where id = ${id}`;
+    await api.admin`update provider_accounts set status = 'active', verify_requested_at = null where id = ${id}`;
     const { account_sid: accountSid, from } = twilio().publicConfig;
     const { body } = await asAdmin('PATCH', `${PATH}/${id}`, { publicConfig: { from, accountSid } });
     expect([body.status, body.configPublic]).toEqual(['active', { from, accountSid }]);
@@ -527,7 +524,7 @@ describe('changing a provider account', () => {
     const { status, body } = await asAdmin('POST', `${PATH}/${id}/verify`);
     expect([status, body.id]).toEqual([202, id]);
     expect((await row(id))['verify_requested_at']).toBeInstanceOf(Date);
-    expect(api.notices).toContainEqual({ kind: 'provider', notice: { tenantId: tenant.id, id } });
+    expect(api.notices).toContainEqual({ kind: 'account', notice: { tenantId: tenant.id, id } });
     await asAdmin('POST', `${PATH}/${id}/disable`);
     const refused = await asAdmin('POST', `${PATH}/${id}/verify`);
     expect([refused.status, refused.body.code]).toEqual([409, 'invalid_state']);

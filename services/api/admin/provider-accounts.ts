@@ -5,20 +5,20 @@ import { CHANNELS } from '#core/domain/channel.ts';
 import { newId, type ProviderAccountId } from '#core/domain/ids.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import {
-  countProviders,
-  deleteProvider,
-  findProviderAccount,
-  insertProvider,
-  listProviders,
+  countAccounts,
+  deleteAccount,
+  findAccount,
+  insertAccount,
+  listAccounts,
   markUnverified,
-  PROVIDER_STATUSES,
-  replaceProviderSecret,
+  ACCOUNT_STATUSES,
+  replaceAccountSecret,
   requestVerification,
-  setProviderStatus,
-  updateProvider,
+  setAccountStatus,
+  updateAccount,
   wakeWaiting,
   type ProviderAccount,
-} from '#core/store/providers.ts';
+} from '#core/store/provider-accounts.ts';
 import type { AuditDetails } from '#core/store/audit-log.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import { configWarnings } from '#providers/config-keys.ts';
@@ -43,8 +43,8 @@ import {
   encryptSecrets,
   isOtherConfig,
   settingsRejected,
-} from './provider-secret.ts';
-import { Provider, viewProvider } from './provider-view.ts';
+} from './provider-account-secret.ts';
+import { Provider, viewAccount } from './provider-account-view.ts';
 import { warningsField } from '../http/request-warnings.ts';
 import {
   defineRoute,
@@ -153,7 +153,7 @@ const ProviderSecret = z
     ],
   });
 
-export function providerRoutes(deps: AdminDeps): RouteModule[] {
+export function providerAccountRoutes(deps: AdminDeps): RouteModule[] {
   return [
     create(deps),
     list(deps),
@@ -210,14 +210,14 @@ function create(deps: AdminDeps): RouteModule {
         scopeOf(caller, request),
         idempotency,
         async ({ tx, tenant, audit }) => {
-          const count = await countProviders(tenantId, tx, channel);
+          const count = await countAccounts(tenantId, tx, channel);
           assertBelow(count, tenant.limits.providersPerChannelMax, 'providersPerChannelMax');
-          const stored = await insertProvider(tenantId, tx, account);
+          const stored = await insertAccount(tenantId, tx, account);
           await audit('provider.created', id, {}, { name: label });
-          return { status: 201, body: viewProvider(stored) };
+          return { status: 201, body: viewAccount(stored) };
         },
       );
-      if (!result.replayed) notify('provider', { tenantId, id });
+      if (!result.replayed) notify('account', { tenantId, id });
       return result;
     },
   });
@@ -235,7 +235,7 @@ function list({ read, cursors }: AdminDeps): RouteModule {
     query: z.object({
       ...pageQuery,
       channel: z.enum(CHANNELS).optional().describe('Only accounts of this channel.'),
-      status: z.enum(PROVIDER_STATUSES).optional().describe('Only accounts in this state.'),
+      status: z.enum(ACCOUNT_STATUSES).optional().describe('Only accounts in this state.'),
       provider: text(1, 64).optional().describe('An id of the catalog.'),
     }),
     response: pageOf(Provider),
@@ -244,13 +244,13 @@ function list({ read, cursors }: AdminDeps): RouteModule {
       const pages = { list: 'providers', of: tenant.id, ...filter };
       const before = cursor === undefined ? undefined : Number(cursors.open(pages, cursor));
       const rows = await read(tenant.id, gone, (tx) =>
-        listProviders(tenant.id, tx, { ...filter, before, most: limit + 1 }),
+        listAccounts(tenant.id, tx, { ...filter, before, most: limit + 1 }),
       );
       return {
         body: pageFrom(
           rows,
           limit,
-          ({ account }) => viewProvider(account),
+          ({ account }) => viewAccount(account),
           ({ seq }) => cursors.seal(pages, String(seq)),
         ),
       };
@@ -269,7 +269,7 @@ function read({ sql }: AdminDeps): RouteModule {
     auth: reader,
     params: IdParams,
     response: Provider,
-    handler: async ({ caller, params }) => ({ body: viewProvider(await peek(sql, caller, params.id)) }),
+    handler: async ({ caller, params }) => ({ body: viewAccount(await peek(sql, caller, params.id)) }),
   });
 }
 
@@ -292,7 +292,7 @@ function update(deps: AdminDeps): RouteModule {
       const { label, secretConfig, rateLimitPerSecond } = body;
       const publicConfig = body.publicConfig === null ? {} : body.publicConfig;
       const before = await peek(sql, caller, params.id);
-      if (Object.values(body).every((value) => value === undefined)) return { body: viewProvider(before) };
+      if (Object.values(body).every((value) => value === undefined)) return { body: viewAccount(before) };
       const tenantId = caller.tenant.id;
       const { id } = before;
       const provider = catalogEntry(before.provider);
@@ -313,27 +313,27 @@ function update(deps: AdminDeps): RouteModule {
         (publicConfig !== undefined &&
           (before.status === 'invalid' || isOtherConfig(provider, before.configPublic, publicConfig)));
       const account = await changeTenant(deps, scopeOf(caller, request), async (change) => {
-        const current = await requireProvider(caller, change.tx, id);
+        const current = await requireAccount(caller, change.tx, id);
         if (publicConfig !== undefined || ciphertext !== undefined) assertUnchanged(before, current);
-        await updateProvider(tenantId, change.tx, id, {
+        await updateAccount(tenantId, change.tx, id, {
           label,
           rateLimitPerSecond,
           configPublic: publicConfig,
         });
-        const details = changesOf(provider, current, await requireProvider(caller, change.tx, id));
+        const details = changesOf(provider, current, await requireAccount(caller, change.tx, id));
         await change.audit('provider.updated', id, {}, details);
         if (ciphertext !== undefined) {
-          await replaceProviderSecret(tenantId, change.tx, id, ciphertext);
+          await replaceAccountSecret(tenantId, change.tx, id, ciphertext);
           await change.audit('provider.secret_rotated', id, {}, secretChanged(current));
         }
         if (isNew) {
           await markUnverified(tenantId, change.tx, id);
           await wakeWaiting(tenantId, change.tx, id);
         }
-        return requireProvider(caller, change.tx, id);
+        return requireAccount(caller, change.tx, id);
       });
-      notify('provider', { tenantId, id });
-      return { body: viewProvider(account) };
+      notify('account', { tenantId, id });
+      return { body: viewAccount(account) };
     },
   });
 }
@@ -351,7 +351,7 @@ function remove(deps: AdminDeps): RouteModule {
     params: IdParams,
     handler: async ({ caller, params, request }) => {
       await changeAccount(deps, caller, params.id, request, async ({ tx, audit }, { id, label: name }) => {
-        await deleteProvider(caller.tenant.id, tx, id);
+        await deleteAccount(caller.tenant.id, tx, id);
         await wakeWaiting(caller.tenant.id, tx, id);
         await audit('provider.deleted', id, {}, { name });
       });
@@ -389,7 +389,7 @@ function replaceSecret(deps: AdminDeps): RouteModule {
         async ({ tx, audit }, account) => {
           const { id } = account;
           assertUnchanged(before, account);
-          const rotated = await replaceProviderSecret(caller.tenant.id, tx, id, ciphertext);
+          const rotated = await replaceAccountSecret(caller.tenant.id, tx, id, ciphertext);
           if (rotated === undefined) throw notFound();
           await markUnverified(caller.tenant.id, tx, id);
           await wakeWaiting(caller.tenant.id, tx, id);
@@ -428,10 +428,10 @@ function verify(deps: AdminDeps): RouteModule {
             throw new AppError('invalid_state', { message: 'Provider account is disabled' });
           await requestVerification(caller.tenant.id, tx, id);
           await audit('provider.verify_requested', id, {}, { name });
-          return requireProvider(caller, tx, id);
+          return requireAccount(caller, tx, id);
         },
       );
-      return { body: viewProvider(account) };
+      return { body: viewAccount(account) };
     },
   });
 }
@@ -480,15 +480,15 @@ async function move(
 ): Promise<z.output<typeof Provider>> {
   const account = await changeAccount(deps, caller, id, request, async ({ tx, audit }, before) => {
     if ((before.status === 'disabled') === (to === 'disabled')) return before;
-    await setProviderStatus(caller.tenant.id, tx, before.id, to);
+    await setAccountStatus(caller.tenant.id, tx, before.id, to);
     await wakeWaiting(caller.tenant.id, tx, before.id);
-    const after = await requireProvider(caller, tx, before.id);
+    const after = await requireAccount(caller, tx, before.id);
     const changes = auditChanges({ status: before.status }, { status: after.status });
     const details = { name: before.label, changes };
     await audit(to === 'disabled' ? 'provider.disabled' : 'provider.enabled', before.id, {}, details);
     return after;
   });
-  return viewProvider(account);
+  return viewAccount(account);
 }
 
 function secretChanged({ label }: ProviderAccount): AuditDetails {
@@ -521,22 +521,22 @@ async function changeAccount<T>(
   work: (change: Change, account: ProviderAccount) => Promise<T>,
 ): Promise<T> {
   const result = await changeTenant(deps, scopeOf(caller, request), async (change) =>
-    work(change, await requireProvider(caller, change.tx, id)),
+    work(change, await requireAccount(caller, change.tx, id)),
   );
-  deps.notify('provider', { tenantId: caller.tenant.id, id });
+  deps.notify('account', { tenantId: caller.tenant.id, id });
   return result;
 }
 
 function peek(sql: AdminDeps['sql'], caller: MemberCaller, id: string): Promise<ProviderAccount> {
-  return withTenant(sql, caller.tenant.id, (tx) => requireProvider(caller, tx, id));
+  return withTenant(sql, caller.tenant.id, (tx) => requireAccount(caller, tx, id));
 }
 
-async function requireProvider(
+async function requireAccount(
   caller: MemberCaller,
   tx: TransactionSql,
   id: string,
 ): Promise<ProviderAccount> {
-  const account = await findProviderAccount(caller.tenant.id, tx, id as ProviderAccountId);
+  const account = await findAccount(caller.tenant.id, tx, id as ProviderAccountId);
   if (account === undefined) throw notFound();
   return account;
 }

@@ -1,6 +1,10 @@
 import { z } from 'zod';
 import { CHANNELS } from '#core/domain/channel.ts';
-import { PROVIDER_STATUSES, VERIFICATION_RESULTS, type ProviderAccount } from '#core/store/providers.ts';
+import {
+  ACCOUNT_STATUSES,
+  VERIFICATION_RESULTS,
+  type ProviderAccount,
+} from '#core/store/provider-accounts.ts';
 import { isoOrNull } from './admin-change.ts';
 import { warningsField } from '../http/request-warnings.ts';
 
@@ -13,7 +17,7 @@ export const Provider = z
     provider: z.string().describe('The id in the catalog.'),
     channel: z.enum(CHANNELS),
     label: z.string(),
-    status: z.enum([...PROVIDER_STATUSES, 'deleted']).describe('Deleted accounts are not shown.'),
+    status: z.enum([...ACCOUNT_STATUSES, 'deleted']).describe('Deleted accounts are not shown.'),
     statusReason: z
       .string()
       .nullable()
@@ -69,7 +73,7 @@ export const Provider = z
     ],
   });
 
-export function viewProvider(account: ProviderAccount): z.output<typeof Provider> {
+export function viewAccount(account: ProviderAccount): z.output<typeof Provider> {
   const { version: _, lastVerification, ...shown } = account;
   return {
     ...shown,

@@ -1,9 +1,9 @@
-create or replace function load_providers(ids uuid[])
+create or replace function load_accounts(ids uuid[])
 returns table (id uuid, tenant_id uuid, provider text, config_public json, ciphertext text, secret_version integer,
   version integer, status text)
 language sql stable security definer set search_path = despatch, pg_temp as $$
   select p.id, p.tenant_id, p.provider, p.config_public, p.ciphertext, p.secret_version, p.version, p.status
-  from providers p where p.id = any (ids) and p.status <> 'deleted'
+  from provider_accounts p where p.id = any (ids) and p.status <> 'deleted'
 $$;
 
-grant execute on function load_providers(uuid[]) to despatch_worker;
+grant execute on function load_accounts(uuid[]) to despatch_worker;

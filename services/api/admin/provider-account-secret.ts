@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { AppError, validationFailed } from '#core/domain/app-error.ts';
-import { providerSecretBinding } from '#core/domain/binding.ts';
+import { accountSecretBinding } from '#core/domain/binding.ts';
 import type { ProviderAccountId, TenantId } from '#core/domain/ids.ts';
 import type { KeyEncrypter } from '#core/platform/vault/keyring.ts';
-import type { ProviderAccount } from '#core/store/providers.ts';
+import type { ProviderAccount } from '#core/store/provider-accounts.ts';
 import { misplacedSecrets } from '#providers/config-keys.ts';
 import type { AnyProvider, FieldFault } from '#providers/provider.ts';
 import { parsePublicConfig } from '#providers/registry.ts';
@@ -20,7 +20,7 @@ export async function encryptSecrets(
   secrets: Record<string, unknown>,
 ): Promise<string> {
   await keyring.ensureKey(tenantId);
-  return keyring.encrypt(providerSecretBinding(tenantId, id), Buffer.from(JSON.stringify(secrets)));
+  return keyring.encrypt(accountSecretBinding(tenantId, id), Buffer.from(JSON.stringify(secrets)));
 }
 
 /** The answer to settings that break a provider's rules. Details name fields and rules, never values. */

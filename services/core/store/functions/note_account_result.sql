@@ -1,33 +1,33 @@
 -- One authentication result of a send that used this version of the account; of another version it says nothing. Three
 -- refusals in a row make an account invalid; one success makes it active. `why` is the reason of a refusal. Returns the
 -- status that the account has moved to, null where it did not move.
-create or replace function note_provider_result(for_provider uuid, of_version integer, authenticated boolean, why text) returns text
+create or replace function note_account_result(for_account uuid, of_version integer, authenticated boolean, why text) returns text
 language plpgsql security definer set search_path = despatch, pg_temp as $$
 declare
-  p providers;
+  p provider_accounts;
   moved text;
 begin
-  select * into p from providers where id = for_provider and version = of_version for update;
+  select * into p from provider_accounts where id = for_account and version = of_version for update;
   if p.id is null then
     return null;
   end if;
   if authenticated then
     moved := case when p.status in ('unverified', 'invalid') then 'active' end;
-    update providers set auth_failures = 0, status = coalesce(moved, status),
+    update provider_accounts set auth_failures = 0, status = coalesce(moved, status),
       status_reason = case when moved is null then status_reason end,
       verified_at = case when moved is null then verified_at else now() end, updated_at = now()
-    where id = for_provider and (auth_failures > 0 or moved is not null);
+    where id = for_account and (auth_failures > 0 or moved is not null);
     if p.status = 'invalid' then
-      perform wake_deferred(for_provider);
+      perform wake_deferred(for_account);
     end if;
   else
     moved := case when p.status in ('unverified', 'active') and p.auth_failures >= 2 then 'invalid' end;
-    update providers set auth_failures = auth_failures + 1, status = coalesce(moved, status),
+    update provider_accounts set auth_failures = auth_failures + 1, status = coalesce(moved, status),
       status_reason = case when moved is null then status_reason else why end,
       verified_at = case when moved is null then verified_at end, updated_at = now()
-    where id = for_provider;
+    where id = for_account;
   end if;
   return moved;
 end $$;
 
-grant execute on function note_provider_result(uuid, integer, boolean, text) to despatch_worker;
+grant execute on function note_account_result(uuid, integer, boolean, text) to despatch_worker;
