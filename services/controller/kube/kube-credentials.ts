@@ -13,9 +13,8 @@ export type KubeCredentialsOptions = {
 
 /** Where calls go, and as whom. */
 export type KubeConnection = {
-  readonly origin: string;
-  /** In front of every path; empty for most servers. */
-  readonly basePath: string;
+  /** The URL in front of every path, without a slash at its end. */
+  readonly server: string;
   readonly dispatcher: Dispatcher;
   readonly headers: Readonly<Record<string, string>>;
 };
@@ -63,10 +62,9 @@ export function openKubeCredentials(options: KubeCredentialsOptions): KubeCreden
     await config.applyToHTTPSOptions(request);
     const { ca, cert, key, pfx, passphrase, rejectUnauthorized, servername, headers } = request;
     const tls = { ca, cert, key, pfx, passphrase, rejectUnauthorized, servername };
-    const url = new URL(cluster.server);
+    const { origin, pathname } = new URL(cluster.server);
     return {
-      origin: url.origin,
-      basePath: url.pathname.replace(/\/+$/, ''),
+      server: origin + pathname.replace(/\/+$/, ''),
       dispatcher: dispatcherFor(config.createDispatcherOptions(cluster, tls)),
       headers: Object.fromEntries(
         Object.entries(headers ?? {}).map(([name, value]) => [name.toLowerCase(), String(value).trim()]),

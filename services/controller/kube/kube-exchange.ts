@@ -1,49 +1,37 @@
 import { STATUS_CODES } from 'node:http';
-import { KubeError, type KubeStatus } from './kube-error.ts';
+import type { RequestContext } from '@kubernetes/client-node';
 import type { KubeConnection } from './kube-credentials.ts';
-
-export type KubeMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-
-export type KubeRequest = {
-  readonly method: KubeMethod;
-  readonly path: string;
-  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
-  readonly body?: object;
-  readonly contentType?: string;
-};
-
-/** An answer whose status is below 400. */
-export type KubeAnswer = {
-  /** The whole body as JSON. @throws KubeError */
-  readonly json: () => Promise<unknown>;
-  /** Parts of the body as they come. Errors of the connection are thrown raw; see `connectionFault`. */
-  readonly chunks: AsyncIterable<Uint8Array>;
-};
+import { KubeError, type KubeStatus } from './kube-error.ts';
 
 export type ExchangeOptions = {
-  readonly connection: KubeConnection;
-  readonly userAgent: string;
+  readonly dispatcher: KubeConnection['dispatcher'];
   /** Ends the exchange, the reading of the body included. */
   readonly signal: AbortSignal;
   /** Told of every request: its HTTP status, or `<error>` where no answer came. */
   readonly onRequest: (request: { readonly code: string; readonly method: string }) => void;
+  /** Reads the body of an answer below 400 as it comes. Default: all of it, as text. */
+  readonly read?: ((chunks: AsyncIterable<Uint8Array>) => Promise<string>) | undefined;
 };
 
-/** Sends one request once. @throws KubeError for every status from 400 on, and where no answer came. */
-export async function exchange(request: KubeRequest, options: ExchangeOptions): Promise<KubeAnswer> {
-  const { connection, signal, onRequest } = options;
-  const { method } = request;
-  const sending = connection.dispatcher.request({
-    origin: connection.origin,
-    path: connection.basePath + request.path + queryOf(request.query),
+/** A page of 500 resources has a few megabytes; what is larger comes from somewhere else. */
+export const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
+/** Of a refusal no more is kept than tells why. */
+const REFUSAL_BYTES_MAX = 1024 * 1024;
+
+/**
+ * Sends one request once. @returns what was read of its body.
+ * @throws KubeError for every status from 400 on, and where no answer came or one that is too large.
+ */
+export async function exchange(request: RequestContext, options: ExchangeOptions): Promise<string> {
+  const { dispatcher, signal, onRequest } = options;
+  const method = request.getHttpMethod();
+  const { origin, pathname, search } = new URL(request.getUrl());
+  const sending = dispatcher.request({
+    origin,
+    path: pathname + search,
     method,
-    headers: {
-      accept: 'application/json',
-      'user-agent': options.userAgent,
-      ...(request.body === undefined ? {} : { 'content-type': request.contentType ?? 'application/json' }),
-      ...connection.headers,
-    },
-    body: request.body === undefined ? null : JSON.stringify(request.body),
+    headers: request.getHeaders(),
+    body: (request.getBody() as string | undefined) ?? null,
     signal,
   });
   const answer = await untilAborted(sending, signal).catch((error: unknown) => {
@@ -51,14 +39,36 @@ export async function exchange(request: KubeRequest, options: ExchangeOptions): 
     throw connectionFault(error, signal);
   });
   onRequest({ code: String(answer.statusCode), method });
-  const text = (): Promise<string> =>
-    answer.body.text().catch((error: unknown) => {
-      throw connectionFault(error, signal);
-    });
   if (answer.statusCode >= 400) {
-    throw refusal(answer.statusCode, header(answer.headers['retry-after']), await text());
+    const text = await textOf(answer.body, REFUSAL_BYTES_MAX, signal).catch(onlyIfTooLarge);
+    throw refusal(answer.statusCode, header(answer.headers['retry-after']), text);
   }
-  return { json: async () => parseJson(await text()), chunks: answer.body };
+  return options.read?.(answer.body) ?? textOf(answer.body, ANSWER_BYTES_MAX, signal);
+}
+
+async function textOf(
+  chunks: AsyncIterable<Uint8Array>,
+  bytesMax: number,
+  signal: AbortSignal,
+): Promise<string> {
+  const parts: Uint8Array[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of chunks) {
+      bytes += chunk.byteLength;
+      if (bytes > bytesMax) throw unreadable(`The API server's answer is larger than ${bytesMax} bytes`);
+      parts.push(chunk);
+    }
+  } catch (error) {
+    throw connectionFault(error, signal);
+  }
+  return Buffer.concat(parts).toString();
+}
+
+/** The status alone tells enough then. */
+function onlyIfTooLarge(error: KubeError): string {
+  if (error.reason === 'Unreadable') return '';
+  throw error;
 }
 
 /**
@@ -97,11 +107,17 @@ export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new KubeError(
-      { code: 0, reason: 'Unreadable', message: 'The API server sent something that is no JSON' },
-      { cause: error },
-    );
+    throw noJson(error);
   }
+}
+
+/** What the library throws as well for an answer that is no JSON. */
+export function noJson(error: unknown): KubeError {
+  return unreadable('The API server sent something that is no JSON', { cause: error });
+}
+
+export function unreadable(message: string, options?: ErrorOptions): KubeError {
+  return new KubeError({ code: 0, reason: 'Unreadable', message }, options);
 }
 
 /** The error for a `Status`, as an answer or as an event of a watch. */
@@ -137,12 +153,4 @@ function parseRetryAfter(text: string | undefined): number | undefined {
 
 function header(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value[0] : value;
-}
-
-function queryOf(query: KubeRequest['query'] = {}): string {
-  const given = new URLSearchParams();
-  for (const [name, value] of Object.entries(query)) {
-    if (value !== undefined) given.set(name, String(value));
-  }
-  return given.size === 0 ? '' : `?${given.toString()}`;
 }

@@ -1,17 +1,22 @@
 import type { KubeApplyOptions as ApplyOptions, KubeCall, KubeClient } from './kube-client.ts';
+import type { KubeObjects, KubePlace } from './kube-api.ts';
 import { isKubeError, KubeError } from './kube-error.ts';
-import type { KubeRequest } from './kube-exchange.ts';
-import { apiVersionOf, pathOf, type KubeObject, type KubeResource } from './kube-object.ts';
+import { apiVersionOf, type KubeObject, type KubeResource } from './kube-object.ts';
 
 /** How often a write is made again on top of someone else's. */
 const CONFLICTS_MAX = 5;
 
-export const APPLY = 'application/apply-patch+yaml';
-const MERGE = 'application/merge-patch+json';
+/** Makes a write, and makes it again after a failure where that does no harm. */
+export type Write = (
+  place: KubePlace,
+  options: KubeCall,
+  isRepeatable: boolean,
+  act: (objects: KubeObjects) => Promise<unknown>,
+) => Promise<unknown>;
 
 type Calling = {
   readonly client: KubeClient;
-  readonly call: (request: KubeRequest, options: KubeCall, isRepeatable: boolean) => Promise<unknown>;
+  readonly write: Write;
   readonly resource: KubeResource;
 };
 
@@ -26,7 +31,7 @@ type StatusPatch = Calling & {
  * bound to a version that the right object had.
  */
 export async function applyStatus<T extends KubeObject>(patch: StatusPatch): Promise<T> {
-  const { client, call, resource, status, options } = patch;
+  const { client, write, resource, status, options } = patch;
   const { uid, resourceVersion, ...ref } = patch.ref;
   let version = resourceVersion;
   for (let conflicts = 0; ; conflicts += 1) {
@@ -37,14 +42,11 @@ export async function applyStatus<T extends KubeObject>(patch: StatusPatch): Pro
     }
     const bound = uid === undefined ? {} : { resourceVersion: version };
     try {
-      const request = {
-        method: 'PATCH',
-        path: pathOf(resource, { ...ref, subresource: 'status' }),
-        query: managed(options),
-        contentType: APPLY,
-        body: { ...typeOf(resource), metadata: { ...ref, ...bound }, status },
-      } as const;
-      return (await call(request, options, true)) as T;
+      const body = { ...typeOf(resource), metadata: { ...ref, ...bound }, status };
+      const place = { resource, namespace: ref.namespace };
+      return (await write(place, options, true, (objects) =>
+        objects.applyStatus(ref.name, body, managed(options)),
+      )) as T;
     } catch (error) {
       const isVersion = uid !== undefined && options.force !== false && isKubeError(error, 409);
       if (!isVersion || conflicts === CONFLICTS_MAX) throw error;
@@ -69,22 +71,18 @@ type FinalizerPatch<T extends KubeObject> = Calling & {
 export async function patchFinalizers<T extends KubeObject>(
   patch: FinalizerPatch<T>,
 ): Promise<T | undefined> {
-  const { client, call, resource, change, options } = patch;
+  const { client, write, resource, change, options } = patch;
   let object: T | undefined = patch.object;
   for (let conflicts = 0; object?.metadata.uid === patch.object.metadata.uid; conflicts += 1) {
-    const { uid, resourceVersion, finalizers = [] } = object.metadata;
+    const { name, namespace, uid, resourceVersion, finalizers = [] } = object.metadata;
     const kept = finalizers.filter((name) => name !== change.remove);
     const wanted = change.add === undefined || kept.includes(change.add) ? kept : [...kept, change.add];
     if (wanted.length === finalizers.length && wanted.every((name) => finalizers.includes(name)))
       return object;
     try {
-      const request = {
-        method: 'PATCH',
-        path: pathOf(resource, object.metadata),
-        contentType: MERGE,
-        body: { metadata: { uid, resourceVersion, finalizers: wanted } },
-      } as const;
-      return (await call(request, options, false)) as T;
+      const body = { metadata: { uid, resourceVersion, finalizers: wanted } };
+      const place = { resource, namespace };
+      return (await write(place, options, false, (objects) => objects.merge(name, body))) as T;
     } catch (error) {
       if (isKubeError(error, 404)) return undefined;
       if (!isKubeError(error, 409) || conflicts === CONFLICTS_MAX) throw error;

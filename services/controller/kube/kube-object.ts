@@ -55,28 +55,3 @@ export function refOf(key: string): KubeRef {
 export function apiVersionOf({ group, version }: KubeResource): string {
   return group === '' ? version : `${group}/${version}`;
 }
-
-/** The path of a collection (all namespaces where none is given), of an object or of its subresource. */
-export function pathOf(
-  resource: KubeResource,
-  at: {
-    readonly namespace?: string | undefined;
-    readonly name?: string;
-    readonly subresource?: 'status';
-  } = {},
-): string {
-  const segments = [resource.group === '' ? 'api' : 'apis'];
-  if (resource.group !== '') segments.push(resource.group);
-  segments.push(resource.version);
-  if (resource.namespaced && at.namespace !== undefined) segments.push('namespaces', at.namespace);
-  segments.push(resource.plural);
-  if (at.name !== undefined) segments.push(at.name);
-  if (at.subresource !== undefined) segments.push(at.subresource);
-  return `/${segments.map(pathSegment).join('/')}`;
-}
-
-/** A name from a resource must not lead to another path. */
-function pathSegment(text: string): string {
-  if (text === '' || text === '.' || text === '..') throw new RangeError('A path segment must be a name');
-  return encodeURIComponent(text);
-}

@@ -1,7 +1,6 @@
 import { StringDecoder } from 'node:string_decoder';
 import type { KubeStatus } from './kube-error.ts';
-import { KubeError } from './kube-error.ts';
-import { parseJson, statusError } from './kube-exchange.ts';
+import { ANSWER_BYTES_MAX, parseJson, statusError, unreadable } from './kube-exchange.ts';
 import type { KubeObject, KubeWatchEvent } from './kube-object.ts';
 
 /**
@@ -19,17 +18,21 @@ export async function readWatch<T extends KubeObject>(
 async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new StringDecoder('utf8');
   let parts: string[] = [];
+  let length = 0;
   for await (const chunk of chunks) {
     const text = decoder.write(Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength));
     let start = 0;
     for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', start)) {
       const line = parts.join('') + text.slice(start, at);
       parts = [];
+      length = 0;
       start = at + 1;
       if (line.trim() !== '') yield line;
     }
     // Kept in parts: a large object comes in many chunks, and each concatenation would copy all of it.
     if (start < text.length) parts.push(text.slice(start));
+    length += text.length - start;
+    if (length > ANSWER_BYTES_MAX) throw unreadable('An event of a watch is too large');
   }
   // A server that closes in good order ends with a whole line.
   if (parts.join('').trim() !== '')
@@ -49,8 +52,4 @@ function toEvent<T extends KubeObject>(line: unknown): KubeWatchEvent<T> {
   if (type === 'BOOKMARK') return { type, resourceVersion: known.metadata.resourceVersion };
   if (type === 'ADDED' || type === 'MODIFIED' || type === 'DELETED') return { type, object: known };
   throw unreadable('An event of a watch has an unknown type');
-}
-
-function unreadable(message: string): KubeError {
-  return new KubeError({ code: 0, reason: 'Unreadable', message });
 }

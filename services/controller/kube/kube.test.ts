@@ -97,6 +97,37 @@ test.each<[string, (kube: KubeClient) => Promise<unknown>, Partial<Call>]>([
   if (expected.query !== undefined) expect(parts.calls[0]?.query).toEqual(expected.query);
 });
 
+test('a name leads to no other path', async () => {
+  await using parts = await stage(found('8'));
+  await parts.kube.get(TENANTS, { namespace: 'a', name: 'b/../../c' }, call());
+  expect(parts.calls.map(({ path }) => path)).toEqual([`${BASE}/namespaces/a/tenants/b%2F..%2F..%2Fc`]);
+  for (const ref of [{ namespace: '..', name: 'b' }, { namespace: 'a', name: '' }, { name: '.' }])
+    await expect(parts.kube.get(TENANTS, ref, call())).rejects.toThrow(RangeError);
+  expect(parts.calls).toHaveLength(1);
+});
+
+test('an object of a kind without namespaces is asked for without one', async () => {
+  await using parts = await stage(found('8'));
+  const plans = { ...TENANTS, plural: 'plans', kind: 'Plan', namespaced: false };
+  const named = { ...call(), fieldManager: 'me' };
+  await parts.kube.list(plans, { ...call(), namespace: 'acme' });
+  await parts.kube.get(plans, { name: 'pro' }, call());
+  await parts.kube.create(plans, { metadata: { name: 'pro' } }, call());
+  await parts.kube.replace(plans, { metadata: { name: 'pro', uid: 'u', resourceVersion: '7' } }, call());
+  await parts.kube.apply(plans, { name: 'pro' }, {}, named);
+  await parts.kube.applyStatus(plans, { name: 'pro' }, {}, named);
+  await parts.kube.delete(plans, { name: 'pro' }, call());
+  expect(parts.calls.map(({ method, path }) => `${method} ${path.slice(BASE.length)}`)).toEqual([
+    'GET /plans',
+    'GET /plans/pro',
+    'POST /plans',
+    'PUT /plans/pro',
+    'PATCH /plans/pro',
+    'PATCH /plans/pro/status',
+    'DELETE /plans/pro',
+  ]);
+});
+
 test('a failure tells code, reason and the wait that the server asks for', async () => {
   await using parts = await stage(refuse(422, 'Invalid'));
   const error = await failure(parts.kube.create(TENANTS, { metadata: ONE }, call()));
@@ -226,6 +257,27 @@ test('a signal ends a call at once', async () => {
 test('an answer that is no JSON is a failure', async () => {
   await using parts = await stage((response) => void response.writeHead(200).end('{"metadata":'));
   expect((await failure(get(parts.kube))).reason).toBe('Unreadable');
+});
+
+test('a page that is no JSON is a failure, whatever it says it is', async () => {
+  await using parts = await stage(
+    (response) => void response.writeHead(200, { 'content-type': 'text/html' }).end('<html>hi</html>'),
+  );
+  expect((await failure(get(parts.kube))).reason).toBe('Unreadable');
+});
+
+test('an answer without an end is not taken in whole', async () => {
+  const piece = Buffer.alloc(1024 * 1024, 'x');
+  await using parts = await stage((response) => {
+    response.writeHead(response.req.method === 'GET' ? 200 : 403);
+    const pour = (): void => {
+      while (!response.destroyed && response.write(piece)) continue;
+      if (!response.destroyed) response.once('drain', pour);
+    };
+    pour();
+  });
+  expect(await failure(get(parts.kube))).toMatchObject({ code: 0, reason: 'Unreadable' });
+  expect(await failure(created(parts.kube))).toMatchObject({ code: 403, reason: 'Forbidden' });
 });
 
 test('calls that follow each other share connections', async () => {

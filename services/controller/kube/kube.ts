@@ -1,9 +1,10 @@
+import { kubeObjects, type KubeObjects, type KubePlace } from './kube-api.ts';
 import type { KubeApplyOptions, KubeCall, KubeClient, KubeDraft, KubeListOptions } from './kube-client.ts';
-import { applyStatus, APPLY, managed, patchFinalizers, typeOf } from './kube-guarded-writes.ts';
 import { openKubeCredentials, type KubeCredentialsOptions } from './kube-credentials.ts';
 import { isKubeError, notLeading } from './kube-error.ts';
-import { connectionFault, exchange, type KubeAnswer, type KubeRequest } from './kube-exchange.ts';
-import { pathOf, type KubeList, type KubeObject, type KubeRef, type KubeResource } from './kube-object.ts';
+import { connectionFault, exchange, noJson, type ExchangeOptions } from './kube-exchange.ts';
+import { applyStatus, managed, patchFinalizers, typeOf, type Write } from './kube-guarded-writes.ts';
+import type { KubeList, KubeObject, KubeRef, KubeResource } from './kube-object.ts';
 import { createRetryBudget, limited, withRetries } from './kube-retry.ts';
 import { readWatch } from './kube-watch.ts';
 
@@ -18,19 +19,37 @@ const ATTEMPT_MS = 10_000;
 /** Until the first byte of a watch; the server answers at once. */
 const WATCH_HEADERS_MS = 30_000;
 const WATCH_SECONDS = 300;
+
+type Act = (objects: KubeObjects) => Promise<unknown>;
+
 /** Opens no connection before the first call. @throws Error where no credentials are configured. */
 export function openKube({ userAgent, onRequest = () => undefined, ...options }: KubeOptions): KubeClient {
   const credentials = openKubeCredentials(options);
   const budget = createRetryBudget();
 
-  const sendOnce = async (request: KubeRequest, signal: AbortSignal): Promise<KubeAnswer> =>
-    exchange(request, { connection: await credentials.connection(), userAgent, signal, onRequest });
+  const sendOnce = async (
+    place: KubePlace,
+    act: Act,
+    how: Pick<ExchangeOptions, 'signal' | 'read'>,
+  ): Promise<unknown> => {
+    const connection = await credentials.connection();
+    const { dispatcher } = connection;
+    const objects = kubeObjects(place, connection, (request) => {
+      request.setHeaderParam('User-Agent', userAgent);
+      return exchange(request, { ...how, dispatcher, onRequest });
+    });
+    try {
+      return await act(objects);
+    } catch (error) {
+      throw error instanceof SyntaxError ? noJson(error) : error;
+    }
+  };
 
   /** A token may have been rotated since it was read: a refusal is believed when a new one is refused as well. */
-  const send = async (request: KubeRequest, signal: AbortSignal): Promise<KubeAnswer> => {
+  const send: typeof sendOnce = async (...request) => {
     for (let isReread = false; ; isReread = true) {
       try {
-        return await sendOnce(request, signal);
+        return await sendOnce(...request);
       } catch (error) {
         if (!isKubeError(error, 401)) throw error;
         credentials.refused();
@@ -39,30 +58,33 @@ export function openKube({ userAgent, onRequest = () => undefined, ...options }:
     }
   };
 
-  const call = (request: KubeRequest, options: KubeCall, isRepeatable: boolean): Promise<unknown> =>
-    withRetries(
-      async (signal) => {
-        if (request.method !== 'GET' && options.mayWrite?.() === false) throw notLeading();
-        return (await send(request, signal)).json();
-      },
-      {
-        signal: options.signal,
-        deadlineMs: options.deadlineMs ?? DEADLINE_MS,
-        attemptMs: options.attemptMs ?? ATTEMPT_MS,
-        isRepeatable,
-        budget,
-      },
-    );
+  const retried = (
+    options: KubeCall,
+    isRepeatable: boolean,
+    attempt: (signal: AbortSignal) => Promise<unknown>,
+  ): Promise<unknown> =>
+    withRetries(attempt, {
+      signal: options.signal,
+      deadlineMs: options.deadlineMs ?? DEADLINE_MS,
+      attemptMs: options.attemptMs ?? ATTEMPT_MS,
+      isRepeatable,
+      budget,
+    });
+
+  const read = (place: KubePlace, options: KubeCall, act: Act): Promise<unknown> =>
+    retried(options, true, (signal) => send(place, act, { signal }));
+
+  const write: Write = (place, options, isRepeatable, act) =>
+    retried(options, isRepeatable, async (signal) => {
+      if (options.mayWrite?.() === false) throw notLeading();
+      return send(place, act, { signal });
+    });
 
   const client: KubeClient = {
     async list<T extends KubeObject>(resource: KubeResource, options: KubeListOptions) {
-      const query = {
-        limit: options.limit,
-        continue: options.continue,
-        resourceVersion: options.resourceVersion,
-      };
-      const path = pathOf(resource, { namespace: options.namespace });
-      return (await call({ method: 'GET', path, query }, options, true)) as KubeList<T>;
+      const { namespace, limit, resourceVersion } = options;
+      const query = { limit, _continue: options.continue, resourceVersion };
+      return (await read({ resource, namespace }, options, (objects) => objects.list(query))) as KubeList<T>;
     },
 
     async watch(resource, { signal, namespace, resourceVersion, timeoutSeconds, onEvent }) {
@@ -74,30 +96,35 @@ export function openKube({ userAgent, onRequest = () => undefined, ...options }:
         timeoutSeconds: timeoutSeconds ?? Math.round(WATCH_SECONDS * (0.9 + 0.2 * Math.random())),
       };
       using limit = limited(signal, WATCH_HEADERS_MS);
-      const answer = await send(
-        { method: 'GET', path: pathOf(resource, { namespace }), query },
-        limit.signal,
-      );
-      limit.lift();
-      // An error of `onEvent` is not one of the connection.
-      let raised: { readonly error: unknown } | undefined;
-      try {
-        await readWatch(answer.chunks, (event) => {
-          try {
-            onEvent(event as Parameters<typeof onEvent>[0]);
-          } catch (error) {
-            raised = { error };
-            throw error;
-          }
-        });
-      } catch (error) {
-        throw raised === undefined ? connectionFault(error, limit.signal) : raised.error;
-      }
+      /** The body of this list is told event by event as it comes; for the library it is an empty one in the end. */
+      const readEvents = async (chunks: AsyncIterable<Uint8Array>): Promise<string> => {
+        limit.lift();
+        // An error of `onEvent` is not one of the connection.
+        let raised: { readonly error: unknown } | undefined;
+        try {
+          await readWatch(chunks, (event) => {
+            try {
+              onEvent(event as Parameters<typeof onEvent>[0]);
+            } catch (error) {
+              raised = { error };
+              throw error;
+            }
+          });
+        } catch (error) {
+          throw raised === undefined ? connectionFault(error, limit.signal) : raised.error;
+        }
+        return '{}';
+      };
+      await send({ resource, namespace }, (objects) => objects.list(query), {
+        signal: limit.signal,
+        read: readEvents,
+      });
     },
 
     async get<T extends KubeObject>(resource: KubeResource, ref: KubeRef, options: KubeCall) {
+      const { namespace, name } = ref;
       try {
-        return (await call({ method: 'GET', path: pathOf(resource, ref) }, options, true)) as T;
+        return (await read({ resource, namespace }, options, (objects) => objects.get(name))) as T;
       } catch (error) {
         if (isKubeError(error, 404)) return undefined;
         throw error;
@@ -106,23 +133,16 @@ export function openKube({ userAgent, onRequest = () => undefined, ...options }:
 
     async create<T extends KubeObject>(resource: KubeResource, object: KubeDraft, options: KubeCall) {
       const { namespace } = object.metadata;
-      const request = {
-        method: 'POST',
-        path: pathOf(resource, { namespace }),
-        query: { fieldValidation: 'Strict' },
-        body: { ...typeOf(resource), ...object },
-      } as const;
-      return (await call(request, options, false)) as T;
+      const body = { ...typeOf(resource), ...object };
+      return (await write({ resource, namespace }, options, false, (objects) => objects.create(body))) as T;
     },
 
     async replace<T extends KubeObject>(resource: KubeResource, object: T, options: KubeCall) {
-      const request = {
-        method: 'PUT',
-        path: pathOf(resource, object.metadata),
-        query: { fieldValidation: 'Strict' },
-        body: { ...typeOf(resource), ...object },
-      } as const;
-      return (await call(request, options, false)) as T;
+      const { namespace, name } = object.metadata;
+      const body = { ...typeOf(resource), ...object };
+      return (await write({ resource, namespace }, options, false, (objects) =>
+        objects.replace(name, body),
+      )) as T;
     },
 
     async apply<T extends KubeObject>(
@@ -131,37 +151,27 @@ export function openKube({ userAgent, onRequest = () => undefined, ...options }:
       fields: object,
       options: KubeApplyOptions,
     ) {
+      const { namespace, name } = ref;
       const { metadata, ...rest } = fields as { readonly metadata?: object };
-      const request = {
-        method: 'PATCH',
-        path: pathOf(resource, ref),
-        query: { ...managed(options), fieldValidation: 'Strict' },
-        contentType: APPLY,
-        body: { ...typeOf(resource), ...rest, metadata: { ...metadata, ...ref } },
-      } as const;
-      return (await call(request, options, true)) as T;
+      const body = { ...typeOf(resource), ...rest, metadata: { ...metadata, ...ref } };
+      return (await write({ resource, namespace }, options, true, (objects) =>
+        objects.apply(name, body, managed(options)),
+      )) as T;
     },
 
     applyStatus: (resource, ref, status, options) =>
-      applyStatus({ client, call, resource, ref, status, options }),
+      applyStatus({ client, write, resource, ref, status, options }),
 
     patchFinalizers: (resource, object, change, options) =>
-      patchFinalizers({ client, call, resource, object, change, options }),
+      patchFinalizers({ client, write, resource, object, change, options }),
 
     async delete(resource, ref, options) {
-      const { uid } = ref;
-      const request = {
-        method: 'DELETE',
-        path: pathOf(resource, ref),
-        body: {
-          kind: 'DeleteOptions',
-          apiVersion: 'v1',
-          ...(uid === undefined ? {} : { preconditions: { uid } }),
-        },
-      } as const;
+      const { namespace, name, uid } = ref;
       try {
         // Deleting one certain object twice deletes it once; a name alone may be another's by then.
-        await call(request, options, uid !== undefined);
+        await write({ resource, namespace }, options, uid !== undefined, (objects) =>
+          objects.delete(name, uid),
+        );
         return true;
       } catch (error) {
         if (isKubeError(error, 404) || (uid !== undefined && isKubeError(error, 409))) return false;
