@@ -8,6 +8,8 @@ import {
   type JWTVerifyGetKey,
 } from 'jose';
 import { unavailable } from '#core/domain/app-error.ts';
+import { DependencyError } from '#core/domain/dependency-error.ts';
+import { Deadline } from '#core/platform/process/deadline.ts';
 import type { Identity } from '#core/store/directory.ts';
 
 export type OidcConfig = {
@@ -48,7 +50,7 @@ export function createTokenVerifier(config: OidcConfig): VerifyToken {
       const isGood = isAcceptedType(protectedHeader, config.tokenTypes) && !isFromTheFuture(payload);
       return isGood ? identityOf(config.issuer, payload) : null;
     } catch (error) {
-      if (error instanceof KeysUnavailableError) throw unavailable(error.cause);
+      if (error instanceof DependencyError) throw unavailable(error);
       // Whatever else a token brings about is the token's own fault.
       return null;
     }
@@ -81,10 +83,6 @@ function textOf(claim: unknown, lengthMax: number): string | null {
   if (typeof claim !== 'string') return null;
   const text = claim.replaceAll('\0', '').toWellFormed().slice(0, lengthMax).toWellFormed();
   return text === '' ? null : text;
-}
-
-class KeysUnavailableError extends Error {
-  override readonly name = 'KeysUnavailableError';
 }
 
 /**
@@ -136,7 +134,8 @@ function issuerKeys(config: OidcConfig): JWTVerifyGetKey {
 
   const findLastSeen: JWTVerifyGetKey = (header, token) => {
     if (away?.lastSeen !== undefined) return away.lastSeen(header, token);
-    throw new KeysUnavailableError('the issuer gave no keys yet', { cause: away?.cause });
+    const options = { cause: away?.cause };
+    throw new DependencyError('oidc', 'unavailable', 'the issuer gave no keys yet', options);
   };
 
   return async (header, token) => {
@@ -156,8 +155,9 @@ function isTokensFault(error: unknown): boolean {
 }
 
 async function discoverJwksUrl(issuer: string): Promise<string> {
+  using deadline = new Deadline(FETCH_TIMEOUT_MS);
   const response = await fetch(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`, {
-    signal: AbortSignal.timeout(FETCH_TIMEOUT_MS),
+    signal: deadline.signal,
     redirect: 'error',
   });
   if (!response.ok) throw new Error(`the issuer's discovery document answered ${response.status}`);

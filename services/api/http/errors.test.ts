@@ -1,5 +1,8 @@
 import { expect, test } from 'vitest';
 import { AppError, type ErrorCode } from '#core/domain/app-error.ts';
+import { DependencyError } from '#core/domain/dependency-error.ts';
+import { QueueFullError } from '#core/platform/process/micro-batch.ts';
+import { KeyringError } from '#core/platform/vault/keyring.ts';
 import { toAppError } from './errors.ts';
 
 const named = (name: string, code?: string): Error => Object.assign(new Error('failed'), { name, code });
@@ -11,9 +14,14 @@ test.each<[ErrorCode, string, Error]>([
   ['dependency_unavailable', 'a lock that others hold', named('PostgresError', '55P03')],
   ['dependency_unavailable', 'a deadlock', named('PostgresError', '40P01')],
   ['dependency_unavailable', 'a connection that was closed', named('Error', 'CONNECTION_CLOSED')],
-  ['dependency_unavailable', 'a database that takes too long', named('DatabaseDeadlineError')],
-  ['dependency_unavailable', 'a keyring that gives no answer', named('KeyringError', 'unavailable')],
-  ['dependency_unavailable', 'a queue that is full', named('QueueFullError')],
+  [
+    'dependency_unavailable',
+    'a database that takes too long',
+    new DependencyError('postgres', 'deadline', 'late'),
+  ],
+  ['dependency_unavailable', 'a keyring that gives no answer', new KeyringError('unavailable', 'no answer')],
+  ['dependency_unavailable', 'a keyring that refuses us', new KeyringError('refused', 'no')],
+  ['dependency_unavailable', 'a queue that is full', new QueueFullError('many wait')],
   ['internal_error', 'a row that is refused', named('PostgresError', '54000')],
   ['internal_error', 'a table that is missing', named('PostgresError', '42P01')],
   ['internal_error', 'anything else', named('TypeError')],

@@ -9,7 +9,9 @@ import {
   type ErrorCode,
 } from '#core/domain/app-error.ts';
 import { databaseFaultOf } from '#core/domain/database-fault.ts';
+import { DependencyError } from '#core/domain/dependency-error.ts';
 import { newId } from '#core/domain/ids.ts';
+import { QueueFullError } from '#core/platform/process/micro-batch.ts';
 import type { Lingering } from './lingering.ts';
 
 /** The only place where a failure becomes an HTTP status. */
@@ -168,7 +170,7 @@ export function badHost(): AppError {
 /** A dependency that is away or overloaded, as opposed to a fault of ours. */
 function isDependencyFailure(error: unknown): boolean {
   if (databaseFaultOf(error) === 'away') return true;
-  return error instanceof Error && (error.name === 'KeyringError' || error.name === 'QueueFullError');
+  return error instanceof DependencyError || error instanceof QueueFullError;
 }
 
 /** For headers that did not come in time, or that are none: whoever sends them has had theirs. */

@@ -8,7 +8,7 @@ import { createSharedPlaces } from './shared-places.ts';
  * Reads rows of one tenant. Reads have connections of their own, of which one tenant has half at most: what they cost
  * keeps nobody else from sending or reading.
  * @param gone Fires when the client is gone: what the database still does for it is canceled.
- * @throws NoRoomError; DatabaseDeadlineError; whatever `read` throws.
+ * @throws NoRoomError; DependencyError; whatever `read` throws.
  */
 export type ReadTenant = <T>(
   tenantId: TenantId,

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { RequestOptions } from 'node:https';
 import { KubeConfig } from '@kubernetes/client-node';
 import { Agent, ProxyAgent, type buildConnector, type Dispatcher } from 'undici';
-import { KubeError } from './kube-error.ts';
+import { unanswered } from './kube-error.ts';
 
 export type KubeCredentialsOptions = {
   /** Path of a kubeconfig. Absent: the service account that the pod is given. */
@@ -78,10 +78,7 @@ export function openKubeCredentials(options: KubeCredentialsOptions): KubeCreden
       try {
         current = { connection: await read(), readAt: performance.now() };
       } catch (error) {
-        throw new KubeError(
-          { code: 0, reason: 'Credentials', message: 'The Kubernetes credentials could not be read' },
-          { cause: error },
-        );
+        throw unanswered('Credentials', 'The Kubernetes credentials could not be read', { cause: error });
       }
       return current.connection;
     },

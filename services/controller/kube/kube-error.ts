@@ -1,3 +1,5 @@
+import { DependencyError, type DependencyFault } from '#core/domain/dependency-error.ts';
+
 /** The part of a `Status` object that tells what went wrong. */
 export type KubeStatus = {
   readonly message?: string;
@@ -32,7 +34,7 @@ type KubeReason = KubeFault | (string & {});
  * `Invalid`, `TooManyRequests`, …) or a `KubeFault`. The message repeats the server's text, which may name objects and
  * fields, never their values from us.
  */
-export class KubeError extends Error {
+export class KubeError extends DependencyError {
   override readonly name = 'KubeError';
   /** HTTP status; 0 without an answer. */
   readonly code: number;
@@ -52,7 +54,7 @@ export class KubeError extends Error {
     },
     options?: ErrorOptions,
   ) {
-    super(about.message, options);
+    super('kubernetes', faultOf(about), about.message, options);
     this.code = about.code;
     this.reason = about.reason;
     this.retryAfterMs = about.retryAfterMs;
@@ -65,7 +67,32 @@ export function isKubeError(error: unknown, code: number): error is KubeError {
   return error instanceof KubeError && error.code === code;
 }
 
+/** Of a call that ended without an answer that can be read. */
+export function unanswered(reason: KubeFault, message: string, options?: ErrorOptions): KubeError {
+  return new KubeError({ code: 0, reason, message }, options);
+}
+
+/** Of a call that its caller ended, for this reason. */
+export function aborted(cause: unknown): KubeError {
+  return unanswered('Aborted', 'The call was ended', { cause });
+}
+
 /** Of a write that was not sent, as the process leads no longer. */
 export function notLeading(): KubeError {
-  return new KubeError({ code: 0, reason: 'NotLeading', message: 'This process leads no longer' });
+  return unanswered('NotLeading', 'This process leads no longer');
+}
+
+const FAULTS: Readonly<Record<KubeFault, DependencyFault>> = {
+  Network: 'unavailable',
+  Timeout: 'deadline',
+  Aborted: 'aborted',
+  Unreadable: 'rejected',
+  Credentials: 'refused',
+  NotLeading: 'aborted',
+};
+
+function faultOf({ code, reason }: { readonly code: number; readonly reason: KubeReason }): DependencyFault {
+  if (code === 0) return FAULTS[reason as KubeFault] ?? 'unavailable';
+  if (code === 401 || code === 403) return 'refused';
+  return code === 429 || code >= 500 ? 'unavailable' : 'rejected';
 }

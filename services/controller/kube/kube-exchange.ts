@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { RequestContext } from '@kubernetes/client-node';
 import type { KubeConnection } from './kube-credentials.ts';
-import { KubeError, type KubeStatus } from './kube-error.ts';
+import { aborted, KubeError, unanswered, type KubeStatus } from './kube-error.ts';
 
 export type ExchangeOptions = {
   readonly dispatcher: KubeConnection['dispatcher'];
@@ -93,14 +93,11 @@ export function connectionFault(error: unknown, signal: AbortSignal): KubeError 
   if (signal.aborted) {
     const reason: unknown = signal.reason;
     if (reason instanceof KubeError) return reason;
-    return new KubeError({ code: 0, reason: 'Aborted', message: 'The call was ended' }, { cause: reason });
+    return aborted(reason);
   }
   const { code } = error as { readonly code?: unknown };
   const detail = typeof code === 'string' ? code : error instanceof Error ? error.message : 'unknown';
-  return new KubeError(
-    { code: 0, reason: 'Network', message: `The API server could not be reached: ${detail}` },
-    { cause: error },
-  );
+  return unanswered('Network', `The API server could not be reached: ${detail}`, { cause: error });
 }
 
 export function parseJson(text: string): unknown {
@@ -117,7 +114,7 @@ export function noJson(error: unknown): KubeError {
 }
 
 export function unreadable(message: string, options?: ErrorOptions): KubeError {
-  return new KubeError({ code: 0, reason: 'Unreadable', message }, options);
+  return unanswered('Unreadable', message, options);
 }
 
 /** The error for a `Status`, as an answer or as an event of a watch. */

@@ -1,4 +1,6 @@
-import { KubeError } from './kube-error.ts';
+import { isAway } from '#core/domain/dependency-error.ts';
+import { Deadline } from '#core/platform/process/deadline.ts';
+import { aborted, KubeError, unanswered } from './kube-error.ts';
 import { pause, backoffMs } from '#core/platform/process/pause.ts';
 
 /** How many calls of a process may be repeated: a server that is down gets no more than a trickle. */
@@ -42,7 +44,7 @@ export async function withRetries<T>(
   const deadline = performance.now() + deadlineMs;
   for (let tries = 1; ; tries += 1) {
     try {
-      using limit = limited(signal, Math.min(attemptMs, deadline - performance.now()));
+      using limit = answerDeadline(Math.min(attemptMs, deadline - performance.now()), signal);
       return await attempt(limit.signal);
     } catch (error) {
       if (!(error instanceof KubeError) || !mayRepeat(error, isRepeatable)) throw error;
@@ -50,47 +52,20 @@ export async function withRetries<T>(
       const isLate = performance.now() + delayMs >= deadline;
       if (tries === TRIES_MAX || isLate || signal.aborted || !budget.take()) throw error;
       await pause(delayMs, signal);
-      if (signal.aborted) throw aborted(signal);
+      if (signal.aborted) throw aborted(signal.reason);
     }
   }
 }
 
-/** A signal that follows another one and aborts with a `Timeout` when the time is over. */
-export function limited(
-  signal: AbortSignal,
-  milliseconds: number,
-): Disposable & { readonly signal: AbortSignal; readonly lift: () => void } {
-  const controller = new AbortController();
-  const follow = (): void => controller.abort(aborted(signal));
-  const timer = setTimeout(
-    () =>
-      controller.abort(
-        new KubeError({ code: 0, reason: 'Timeout', message: 'The API server did not answer in time' }),
-      ),
-    milliseconds,
-  );
-  signal.addEventListener('abort', follow);
-  if (signal.aborted) follow();
-  return {
-    signal: controller.signal,
-    lift: () => clearTimeout(timer),
-    [Symbol.dispose]() {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', follow);
-    },
-  };
-}
-
-function aborted(signal: AbortSignal): KubeError {
-  return new KubeError(
-    { code: 0, reason: 'Aborted', message: 'The call was ended' },
-    { cause: signal.reason },
-  );
+/** Follows the signal, and aborts with a `Timeout` when the time is over. */
+export function answerDeadline(milliseconds: number, parent: AbortSignal): Deadline {
+  const reason = (): Error => unanswered('Timeout', 'The API server did not answer in time');
+  return new Deadline(milliseconds, { parent, reason });
 }
 
 function mayRepeat(error: KubeError, isRepeatable: boolean): boolean {
   // The server did not begin it.
   if (error.code === 429) return true;
   if (error.code >= 500) return isRepeatable || error.retryAfterMs !== undefined;
-  return isRepeatable && (error.reason === 'Network' || error.reason === 'Timeout');
+  return isRepeatable && isAway(error);
 }

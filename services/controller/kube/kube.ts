@@ -5,7 +5,7 @@ import { isKubeError, notLeading } from './kube-error.ts';
 import { connectionFault, exchange, noJson, type ExchangeOptions } from './kube-exchange.ts';
 import { applyStatus, managed, patchFinalizers, typeOf, type Write } from './kube-guarded-writes.ts';
 import type { KubeList, KubeObject, KubeRef, KubeResource } from './kube-object.ts';
-import { createRetryBudget, limited, withRetries } from './kube-retry.ts';
+import { answerDeadline, createRetryBudget, withRetries } from './kube-retry.ts';
 import { readWatch } from './kube-watch.ts';
 
 export type KubeOptions = KubeCredentialsOptions & {
@@ -95,7 +95,7 @@ export function openKube({ userAgent, onRequest = () => undefined, ...options }:
         // Spread, so that many watches that began together do not end together.
         timeoutSeconds: timeoutSeconds ?? Math.round(WATCH_SECONDS * (0.9 + 0.2 * Math.random())),
       };
-      using limit = limited(signal, WATCH_HEADERS_MS);
+      using limit = answerDeadline(WATCH_HEADERS_MS, signal);
       /** The body of this list is told event by event as it comes; for the library it is an empty one in the end. */
       const readEvents = async (chunks: AsyncIterable<Uint8Array>): Promise<string> => {
         limit.lift();

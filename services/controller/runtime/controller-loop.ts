@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { refOf } from '../kube/kube-object.ts';
+import { Deadline } from '#core/platform/process/deadline.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
 import { createWorkqueue, type Workqueue, type WorkqueueMetrics } from './workqueue.ts';
 
@@ -118,12 +119,10 @@ async function pass(
 ): Promise<void> {
   const { name: controller, metrics, timeoutMs = 60_000 } = options;
   const log = options.log.child({ controller, ...refOf(key), reconcileId: randomUUID() });
-  const limit = new AbortController();
-  const timer = setTimeout(() => {
-    limit.abort(new Error(`The reconcile took longer than ${timeoutMs} ms`));
-  }, timeoutMs);
-  const follow = (): void => limit.abort(signal.reason);
-  signal.addEventListener('abort', follow);
+  using limit = new Deadline(timeoutMs, {
+    parent: signal,
+    reason: () => new Error(`The reconcile took longer than ${timeoutMs} ms`),
+  });
   const startedAt = performance.now();
   const finished = (result: 'success' | 'requeue_after' | 'error', isTerminal = false): void =>
     metrics?.finished(controller, { result, isTerminal, seconds: (performance.now() - startedAt) / 1_000 });
@@ -152,8 +151,5 @@ async function pass(
     }
     const retryAfterMs = Math.round(queue.addRateLimited(key));
     log.warn({ err: error, retryAfterMs }, 'Could not reconcile, and will retry');
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener('abort', follow);
   }
 }

@@ -5,6 +5,7 @@ import type { KubeClient } from '../kube/kube-client.ts';
 import type { KubeResource } from '../kube/kube-object.ts';
 import { microTime } from '../kube/kube-time.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
+import { within } from '#core/platform/process/deadline.ts';
 import { pause } from '#core/platform/process/pause.ts';
 import { scrub } from '#core/platform/telemetry/scrub.ts';
 
@@ -136,10 +137,9 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
       writing ??= Promise.resolve().then(writeAll);
     },
     async [Symbol.asyncDispose]() {
-      const timer = setTimeout(() => end.abort(), FLUSH_MS);
-      await writing;
-      clearTimeout(timer);
+      if (writing !== undefined) await within(writing, FLUSH_MS, () => undefined);
       end.abort();
+      await writing;
     },
   };
 }

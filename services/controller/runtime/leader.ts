@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { KubeCall, KubeClient } from '../kube/kube-client.ts';
 import { isKubeError } from '../kube/kube-error.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
+import { Deadline } from '#core/platform/process/deadline.ts';
 import { pause } from '#core/platform/process/pause.ts';
 import { claimed, LEASES, released, type Lease } from './lease.ts';
 
@@ -171,7 +172,8 @@ export function createElector(options: ElectorOptions): Elector {
     },
     async release() {
       if (seen?.lease.spec?.holderIdentity !== identity) return;
-      const call = { signal: AbortSignal.timeout(RELEASE_MS) };
+      using deadline = new Deadline(RELEASE_MS);
+      const call = { signal: deadline.signal };
       try {
         // The last renewal may have been cut off after it was written.
         await read(call);

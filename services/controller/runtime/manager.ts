@@ -1,5 +1,6 @@
 import type { Readiness } from '#core/platform/process/health.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
+import { within } from '#core/platform/process/deadline.ts';
 import { pause, backoffMs } from '#core/platform/process/pause.ts';
 import { drain, type EndWatch } from '#core/platform/process/shutdown.ts';
 import type { ControllerLoop } from './controller-loop.ts';
@@ -74,13 +75,8 @@ export async function runManager(options: ManagerOptions): Promise<void> {
 
 /** Waits for the caches. @returns false when the process is to end. */
 async function synced({ reflectors, end, log, syncTimeoutMs = 120_000 }: ManagerOptions): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<'late'>((resolve) => {
-    timer = setTimeout(() => resolve('late'), syncTimeoutMs);
-  });
   const all = Promise.all(reflectors.map(({ cache }) => cache.synced));
-  const first = await Promise.race([all, end.ended, late]);
-  clearTimeout(timer);
+  const first = await within(Promise.race([all, end.ended]), syncTimeoutMs, () => 'late' as const);
   if (first === 'late') {
     const kinds = reflectors.filter(({ cache }) => !cache.isSynced()).map(({ cache }) => cache.kind);
     throw new Error(`The API server did not list ${kinds.join(', ')} within ${syncTimeoutMs} ms`);

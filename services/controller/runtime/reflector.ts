@@ -1,7 +1,8 @@
 import type { KubeClient } from '../kube/kube-client.ts';
-import { isKubeError, KubeError } from '../kube/kube-error.ts';
+import { isKubeError, KubeError, unanswered } from '../kube/kube-error.ts';
 import type { KubeList, KubeObject, KubeResource } from '../kube/kube-object.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
+import { Deadline } from '#core/platform/process/deadline.ts';
 import { pause } from '#core/platform/process/pause.ts';
 import { createResourceCache, type CacheWriter, type IndexOf, type ResourceCache } from './resource-cache.ts';
 
@@ -159,24 +160,23 @@ async function listAll<T extends KubeObject>(scope: Scope<T>): Promise<string> {
 async function watchTurn<T extends KubeObject>(scope: Scope<T>, from: string): Promise<Turn> {
   const { client, resource, namespace, signal, writer, metrics, silenceMsMax = 120_000 } = scope;
   const startedAt = performance.now();
-  const end = new AbortController();
-  const follow = (): void => end.abort(signal.reason);
-  signal.addEventListener('abort', follow);
-  const silence = new KubeError({ code: 0, reason: 'Timeout', message: 'A watch said nothing for too long' });
-  const watchdog = setTimeout(() => end.abort(silence), silenceMsMax);
+  using silence = new Deadline(silenceMsMax, {
+    parent: signal,
+    reason: () => unanswered('Timeout', 'A watch said nothing for too long'),
+  });
   let version = from;
   let hasEvents = false;
   let error: unknown;
   try {
     await client.watch<T>(resource, {
-      signal: end.signal,
+      signal: silence.signal,
       namespace,
       resourceVersion: from,
       onEvent(event) {
         // After the end nothing counts: the next watch tells it again.
-        if (end.signal.aborted) return;
+        if (silence.signal.aborted) return;
         hasEvents = true;
-        watchdog.refresh();
+        silence.restart();
         version = event.type === 'BOOKMARK' ? event.resourceVersion : event.object.metadata.resourceVersion;
         if (event.type === 'DELETED') writer.remove(event.object);
         else if (event.type !== 'BOOKMARK') writer.put(event.object);
@@ -187,15 +187,12 @@ async function watchTurn<T extends KubeObject>(scope: Scope<T>, from: string): P
     scope.onContact();
   } catch (thrown) {
     error = thrown;
-  } finally {
-    clearTimeout(watchdog);
-    signal.removeEventListener('abort', follow);
   }
   const isHealthy = hasEvents || performance.now() - startedAt >= GOOD_WATCH_MS;
   const isExpired = isKubeError(error, 410);
   if (!signal.aborted) {
     const reason =
-      error === undefined ? 'ended' : isExpired ? 'expired' : end.signal.aborted ? 'stalled' : 'error';
+      error === undefined ? 'ended' : isExpired ? 'expired' : silence.signal.aborted ? 'stalled' : 'error';
     metrics?.watchRestarted(resource.kind, reason);
   }
   // A server that ends watches as soon as they begin is not asked without a pause.

@@ -1,4 +1,5 @@
 import { accountSecretBinding } from '#core/domain/binding.ts';
+import { isAway } from '#core/domain/dependency-error.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import { KeyringError } from '#core/platform/vault/keyring.ts';
 import type { KeyFacts } from '#core/platform/vault/vault-keys.ts';
@@ -51,7 +52,7 @@ export async function keepKey(
   } catch (fault) {
     if (!(fault instanceof KeyringError)) throw fault;
     log.warn({ err: fault, tenantId }, "Could not keep a tenant's key");
-    return { fault, verdict: keyVerdict(fault), isSilent: fault.code === 'unavailable' };
+    return { fault, verdict: keyVerdict(fault), isSilent: isAway(fault) };
   }
 }
 
@@ -91,8 +92,8 @@ async function rewrapAll(
   }
 }
 
-function keyVerdict({ code }: KeyringError): Verdict {
-  return code === 'refused'
+function keyVerdict({ fault }: KeyringError): Verdict {
+  return fault === 'refused'
     ? {
         ok: false,
         reason: 'VaultRefused',

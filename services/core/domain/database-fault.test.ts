@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { databaseFaultOf, isLockRefused, isPlaceRefused } from './database-fault.ts';
+import { DependencyError } from './dependency-error.ts';
 
 function refusal(code: string): Error {
   return Object.assign(new Error('refused'), { name: 'PostgresError', code });
@@ -62,7 +63,7 @@ test('a place that was refused is told apart, for its day or for its number', ()
 
 test('a server that gives no answer is away', () => {
   const codes = ['CONNECTION_CLOSED', 'CONNECT_TIMEOUT', 'ECONNREFUSED', 'EPIPE', 'ENOTFOUND'];
-  const late = Object.assign(new Error('took over 5 s'), { name: 'DatabaseDeadlineError' });
+  const late = new DependencyError('postgres', 'deadline', 'took over 5 s');
   const errors = [late, ...codes.map((code) => Object.assign(new Error('no answer'), { code }))];
   expect(errors.map(databaseFaultOf)).toEqual(errors.map(() => 'away'));
 });
@@ -74,6 +75,7 @@ test('what is no error of the database is nobody’s fault here', () => {
     { code: '22P02' },
     new Error('without a code'),
     Object.assign(new Error('of another'), { code: '22P02' }),
+    new DependencyError('vault', 'deadline', 'took over 5 s'),
     Object.assign(new Error('of the framework'), { code: 'FST_ERR_CTP_BODY_TOO_LARGE' }),
     Object.assign(new Error('a number'), { code: 500 }),
   ];

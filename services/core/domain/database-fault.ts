@@ -1,3 +1,5 @@
+import { DependencyError } from './dependency-error.ts';
+
 /**
  * What a database call that failed says about who is at fault, which decides what to do next.
  * - `row`: something that was sent cannot be stored. The same call fails again; without that row it may not.
@@ -54,7 +56,7 @@ const SQLSTATE = /^[0-9A-Z]{5}$/;
 /** The one place that reads codes of the database and its driver. @returns null for what is no error of either. */
 export function databaseFaultOf(error: unknown): DatabaseFault | null {
   if (!(error instanceof Error)) return null;
-  if (error.name === 'DatabaseDeadlineError') return 'away';
+  if (error instanceof DependencyError) return error.dependency === 'postgres' ? 'away' : null;
   const { code } = error as { code?: unknown };
   if (typeof code !== 'string') return null;
   if (NO_ANSWER.has(code)) return 'away';

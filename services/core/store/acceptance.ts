@@ -75,7 +75,7 @@ type VerdictRow = {
  * Settles and stores a batch of messages of any tenants in one statement and one commit.
  * @param sweepAfterMs How long the wake-ups have before the sweep may look.
  * @returns one verdict per row, in order.
- * @throws DatabaseDeadlineError: nobody knows then whether the commit took place; what `isPlaceRefused` knows, where a
+ * @throws DependencyError: nobody knows then whether the commit took place; what `isPlaceRefused` knows, where a
  * purge day is too early by the database's clock, or a number is taken.
  */
 export async function acceptMessages(

@@ -8,7 +8,7 @@ const STORE_DEADLINE_MS = 10_000;
 
 /**
  * Stores a message's content apart from it, before the message is accepted.
- * @throws DatabaseDeadlineError: nobody knows then whether it is stored; what is without a message is deleted later.
+ * @throws DependencyError: nobody knows then whether it is stored; what is without a message is deleted later.
  */
 export async function storeContent(sql: Sql, row: AcceptRow, content: string): Promise<void> {
   const { seq, purge_on, tenant_id } = row;

@@ -8,7 +8,7 @@ export const DATABASE_DEADLINE_MS = 5_000;
 /**
  * Runs one transaction that sees a single tenant's rows. Row-level security hides all others, also from a statement
  * that forgets to ask for the tenant.
- * @throws DatabaseDeadlineError; whatever `work` throws, after a rollback.
+ * @throws DependencyError; whatever `work` throws, after a rollback.
  */
 export function withTenant<T>(
   sql: Sql,

@@ -1,7 +1,9 @@
 import { LRUCache } from 'lru-cache';
 import { accountSecretBinding } from '#core/domain/binding.ts';
+import { DependencyError } from '#core/domain/dependency-error.ts';
 import type { TenantId } from '#core/domain/ids.ts';
-import type { KeyDecrypter, KeyringError } from '#core/platform/vault/keyring.ts';
+import { within } from '#core/platform/process/deadline.ts';
+import type { KeyDecrypter } from '#core/platform/vault/keyring.ts';
 
 export type CredentialRequest = {
   readonly tenantId: TenantId;
@@ -131,9 +133,9 @@ async function decryptSecrets(
   try {
     plaintext = await decrypter.decrypt(accountSecretBinding(tenantId, accountId), ciphertext);
   } catch (error) {
-    const code = (error as KeyringError | null)?.code;
     // A refusal is the operator's to mend, so messages wait as they do in an outage.
-    return { ok: false, reason: code === 'key_missing' || code === 'corrupt' ? 'missing' : 'unavailable' };
+    const isRejected = error instanceof DependencyError && error.fault === 'rejected';
+    return { ok: false, reason: isRejected ? 'missing' : 'unavailable' };
   }
   try {
     return { ok: true, secrets: JSON.parse(Buffer.from(plaintext).toString('utf8')) as unknown };
@@ -145,14 +147,6 @@ async function decryptSecrets(
 }
 
 /** The fresh result if it comes soon, else the one that is held. */
-async function firstOf(fresh: Promise<CredentialResult>, held: CredentialResult): Promise<CredentialResult> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<CredentialResult>((resolve) => {
-    timer = setTimeout(() => resolve(held), REFRESH_WAIT_MS);
-  });
-  try {
-    return await Promise.race([fresh, late]);
-  } finally {
-    clearTimeout(timer);
-  }
+function firstOf(fresh: Promise<CredentialResult>, held: CredentialResult): Promise<CredentialResult> {
+  return within(fresh, REFRESH_WAIT_MS, () => held);
 }

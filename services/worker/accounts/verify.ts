@@ -1,3 +1,4 @@
+import { Deadline } from '#core/platform/process/deadline.ts';
 import { verificationReason } from '#core/domain/verification-reason.ts';
 import type { Verification } from '#providers/provider.ts';
 import type { DeliveryStore, ProviderAccountRow } from '#core/store/deliveries.ts';
@@ -45,9 +46,9 @@ async function verifyOne(row: ProviderAccountRow, deps: VerifyDeps): Promise<voi
 
 async function tryAccount(account: Account, deps: VerifyDeps): Promise<Verification> {
   const { id: accountId, provider, version, config, secrets } = account;
-  const signal = AbortSignal.timeout(deps.deadlineMs);
+  using deadline = new Deadline(deps.deadlineMs);
   try {
-    const context = deps.contextOf({ provider: provider.id, accountId, version, signal });
+    const context = deps.contextOf({ provider: provider.id, accountId, version, signal: deadline.signal });
     return await provider.verify({ config, secrets } as never, context);
   } catch (error) {
     deps.onAdapterFault(provider.id, error);

@@ -6,6 +6,7 @@ import type { AnyProvider, ProviderContext } from '#providers/provider.ts';
 import type { ProviderCall } from '#providers/context.ts';
 import { contentRefusal } from '#providers/content-limits.ts';
 import { simulatorFor } from '#providers/registry.ts';
+import { Deadline } from '#core/platform/process/deadline.ts';
 import { withSpan } from '#core/platform/telemetry/telemetry.ts';
 import type { Account, Accounts } from '../accounts/accounts.ts';
 import type { Breakers } from '../accounts/breakers.ts';
@@ -130,14 +131,14 @@ async function accountOf(
 }
 
 async function call(message: ClaimedMessage, account: Account, deps: DeliverDeps): Promise<Outcome> {
-  const abort = new AbortController();
-  const timer = setTimeout(() => abort.abort(), deps.deadlineMs);
+  // Disposed of by hand: `using` costs more than the deadline.
+  const deadline = new Deadline(deps.deadlineMs);
   try {
     const context = deps.contextOf({
       provider: account.provider.id,
       accountId: account.id,
       version: account.version,
-      signal: abort.signal,
+      signal: deadline.signal,
     });
     return await account.provider.send(
       toOutbound(message) as never,
@@ -148,7 +149,7 @@ async function call(message: ClaimedMessage, account: Account, deps: DeliverDeps
     deps.onAdapterFault(account.provider.id, error, message);
     return { kind: 'ambiguous', failure: ADAPTER_FAULT };
   } finally {
-    clearTimeout(timer);
+    deadline[Symbol.dispose]();
   }
 }
 

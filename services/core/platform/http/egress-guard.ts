@@ -1,6 +1,6 @@
 import type { LookupFunction } from 'node:net';
-import { setTimeout as delay } from 'node:timers/promises';
 import ipaddr from 'ipaddr.js';
+import { answerWithin } from '../process/deadline.ts';
 import type { HostResolver } from './host-resolver.ts';
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
@@ -46,7 +46,7 @@ export function createEgressGuard(options: EgressGuardOptions): EgressGuard {
     if (literal !== undefined) return [literal];
     if (!isHostName(name)) return undefined;
     try {
-      const found = await withTimeout(options.resolveHost(name));
+      const found = await answerWithin('dns', options.resolveHost(name), DNS_TIMEOUT_MS);
       return found.map((address) => canonical(ipaddr.parse(address)));
     } catch {
       return undefined;
@@ -123,16 +123,4 @@ function isGlobal(address: Address): boolean {
 
 function isInside(address: Address, networks: readonly Network[]): boolean {
   return networks.some(([base, bits]) => base.kind() === address.kind() && address.match(base, bits));
-}
-
-async function withTimeout<T>(work: Promise<T>): Promise<T> {
-  const timer = new AbortController();
-  try {
-    const late = delay(DNS_TIMEOUT_MS, undefined, { signal: timer.signal }).then(() => {
-      throw new Error('The resolver gave no answer in time');
-    });
-    return await Promise.race([work, late]);
-  } finally {
-    timer.abort();
-  }
 }

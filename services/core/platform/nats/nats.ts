@@ -25,8 +25,10 @@ import {
   type NodeConnectionOptions,
   type Subscription,
 } from '@nats-io/transport-node';
+import { DependencyError } from '#core/domain/dependency-error.ts';
 import type { ConsumeOptions, Lane, Nats, NatsConfig, NoticeHandler, WakeDelivery } from './broker.ts';
 import type { Logger } from '../telemetry/logger.ts';
+import { within } from '../process/deadline.ts';
 import { pause, backoffMs } from '../process/pause.ts';
 
 export type NatsOptions = {
@@ -176,7 +178,7 @@ export async function openNats({ config, log, name, connectWaitMs = 5_000 }: Nat
   };
 
   dialing = dial();
-  await Promise.race([dialing, pause(connectWaitMs, closing.signal)]);
+  await within(dialing, connectWaitMs, () => undefined);
 
   return {
     isConnected: () => isConnected,
@@ -185,7 +187,7 @@ export async function openNats({ config, log, name, connectWaitMs = 5_000 }: Nat
       listener(isConnected);
     },
     async ensureStream() {
-      if (jsm === undefined) throw new Error('not connected to NATS');
+      if (jsm === undefined) throw new DependencyError('nats', 'unavailable', 'not connected to NATS');
       await ensure(jsm);
     },
     publishWakes,
@@ -217,10 +219,11 @@ export async function openNats({ config, log, name, connectWaitMs = 5_000 }: Nat
       await dialing;
       // A drain flushes wake-ups and notices; without a connection it would wait for one.
       if (nc !== undefined && isConnected) {
-        const drained = new AbortController();
-        await Promise.race([nc.drain().catch(() => undefined), pause(DRAIN_TIMEOUT_MS, drained.signal)]);
-        // The timer would keep the process alive.
-        drained.abort();
+        await within(
+          nc.drain().catch(() => undefined),
+          DRAIN_TIMEOUT_MS,
+          () => undefined,
+        );
       }
       await nc?.close();
       setConnected(false);

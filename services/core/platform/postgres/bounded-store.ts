@@ -5,7 +5,7 @@ type Operation = (...args: readonly unknown[]) => Promise<unknown>;
 /**
  * The same store, whose callers wait no longer than this for any operation, in milliseconds; `own` holds those that may
  * take another time. What an operation asked for may still come to pass later.
- * @throws DatabaseDeadlineError where the deadline passes first.
+ * @throws DependencyError where the deadline passes first.
  */
 export function boundedStore<Store extends object>(
   store: Store,

@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import type driver from 'postgres';
 import { newProcessName } from '#core/domain/ids.ts';
 import type { Secret } from '#core/domain/secret.ts';
+import { answerWithin } from '../process/deadline.ts';
 import { postgres } from './postgres-driver.ts';
 
 export type Sql = driver.Sql;
@@ -99,26 +100,11 @@ async function statesOf(sql: Sql): Promise<Record<string, number>> {
   return Object.fromEntries(rows.map((row) => [row.state, row.n]));
 }
 
-class DatabaseDeadlineError extends Error {
-  override readonly name = 'DatabaseDeadlineError';
-}
-
 /**
  * Bounds a database call. The driver can lose a queued query when its connection closes (postgres#1186), so no call
  * may be waited for without a clock of our own.
- * @throws DatabaseDeadlineError when the deadline passes first.
+ * @throws DependencyError `deadline` when the deadline passes first.
  */
-export async function withDeadline<T>(work: Promise<T>, deadlineMs: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(
-      () => reject(new DatabaseDeadlineError(`database call took over ${deadlineMs} ms`)),
-      deadlineMs,
-    );
-  });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-  }
+export function withDeadline<T>(work: Promise<T>, deadlineMs: number): Promise<T> {
+  return answerWithin('postgres', work, deadlineMs);
 }

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Exposition } from '../telemetry/base-metrics.ts';
+import { within } from './deadline.ts';
 
 /** Names of the checks that fail now, for example `database`; empty means ready. */
 export type Readiness = { readonly failing: readonly string[] };
@@ -67,18 +68,9 @@ async function answer(request: IncomingMessage, options: HealthOptions): Promise
   }
 }
 
-async function readiness(ready: HealthOptions['ready']): Promise<Readiness> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<Readiness>((resolve) => {
-    timer = setTimeout(() => resolve({ failing: ['readiness_check'] }), READY_DEADLINE_MS);
-  });
-  try {
-    return await Promise.race([Promise.resolve().then(ready), late]);
-  } catch {
-    return { failing: ['readiness_check'] };
-  } finally {
-    clearTimeout(timer);
-  }
+function readiness(ready: HealthOptions['ready']): Promise<Readiness> {
+  const failed = (): Readiness => ({ failing: ['readiness_check'] });
+  return within(Promise.resolve().then(ready), READY_DEADLINE_MS, failed).catch(failed);
 }
 
 function json(status: number, body: object): Reply {

@@ -1,4 +1,5 @@
 import type { Logger } from '../telemetry/logger.ts';
+import { within } from './deadline.ts';
 
 /** Why a process ends: a signal, or a fault that left it in an unknown state. */
 export type Ending =
@@ -67,10 +68,6 @@ export async function drain(
   deadlineMs: number,
   log: Logger,
 ): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(() => resolve(false), deadlineMs);
-  });
   const done = work.then(
     () => true,
     (error: unknown) => {
@@ -78,11 +75,7 @@ export async function drain(
       return true;
     },
   );
-  try {
-    const isDone = await Promise.race([done, late]);
-    if (!isDone) log.warn({ part: name, deadlineMs }, 'A part was not drained in time');
-    return isDone;
-  } finally {
-    clearTimeout(timer);
-  }
+  const isDone = await within(done, deadlineMs, () => false);
+  if (!isDone) log.warn({ part: name, deadlineMs }, 'A part was not drained in time');
+  return isDone;
 }

@@ -1,4 +1,5 @@
 import type { Binding } from '#core/domain/binding.ts';
+import { DependencyError, type DependencyFault } from '#core/domain/dependency-error.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import type { Secret } from '#core/domain/secret.ts';
 
@@ -29,12 +30,19 @@ export type Keyring = KeyEncrypter &
  */
 export type KeyringErrorCode = 'unavailable' | 'key_missing' | 'refused' | 'corrupt';
 
-export class KeyringError extends Error {
+const FAULTS: Readonly<Record<KeyringErrorCode, DependencyFault>> = {
+  unavailable: 'unavailable',
+  refused: 'refused',
+  key_missing: 'rejected',
+  corrupt: 'rejected',
+};
+
+export class KeyringError extends DependencyError {
   override readonly name = 'KeyringError';
   readonly code: KeyringErrorCode;
 
   constructor(code: KeyringErrorCode, message: string, options?: ErrorOptions) {
-    super(message, options);
+    super('vault', FAULTS[code], message, options);
     this.code = code;
   }
 }

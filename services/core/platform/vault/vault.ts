@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import createClient from 'node-vault';
 import { z } from 'zod';
+import { within } from '../process/deadline.ts';
 import type { VaultConfig } from './keyring.ts';
 
 /** Bounded words for metrics. */
@@ -43,6 +44,8 @@ export type VaultTransportOptions = {
 
 type Attempt = VaultAnswer & { readonly code: string };
 
+const LATE: Attempt = { status: 0, body: null, error: 'no answer in time', code: 'timeout' };
+
 /**
  * Calls to one Vault. Never throws: the library's errors hold the request with its token and plaintext, so nothing of
  * them leaves this file. A call without an answer is tried once more, since every call here may be repeated and a
@@ -68,13 +71,6 @@ export function createVaultTransport({
   Object.assign(client, { namespace: config.namespace ?? '', pathPrefix: '' });
 
   const attempt = async ({ method, path, body, token }: VaultCall, timeoutMs: number): Promise<Attempt> => {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<Attempt>((resolve) => {
-      timer = setTimeout(
-        () => resolve({ status: 0, body: null, error: 'no answer in time', code: 'timeout' }),
-        timeoutMs,
-      );
-    });
     const options = { timeout: timeoutMs, headers: token === undefined ? {} : { 'X-Vault-Token': token } };
     const sent = {
       GET: () => client.read(path, options),
@@ -85,11 +81,7 @@ export function createVaultTransport({
       (answer: unknown): Attempt => ({ status: 200, body: answer, error: '', code: '200' }),
       toAttempt,
     );
-    try {
-      return await Promise.race([answered, late]);
-    } finally {
-      clearTimeout(timer);
-    }
+    return within(answered, timeoutMs, () => LATE);
   };
 
   return async (call) => {
@@ -113,7 +105,6 @@ function toAttempt(error: unknown): Attempt {
     return { status: statusCode, body: null, error: texts[0] ?? '', code: String(statusCode) };
   }
   const { code } = error as { code?: unknown };
-  if (code === 'ECONNABORTED' || code === 'ETIMEDOUT')
-    return { status: 0, body: null, error: 'no answer in time', code: 'timeout' };
+  if (code === 'ECONNABORTED' || code === 'ETIMEDOUT') return LATE;
   return { status: 0, body: null, error: typeof code === 'string' ? code : 'no connection', code: 'network' };
 }
