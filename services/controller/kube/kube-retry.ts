@@ -1,26 +1,11 @@
 import { isAway } from '#core/domain/dependency-error.ts';
 import { Deadline } from '#core/platform/process/deadline.ts';
+import type { Rate, TokenBucket } from '../token-bucket.ts';
 import { aborted, KubeError, unanswered } from './kube-error.ts';
 import { pause, backoffMs } from '#core/platform/process/pause.ts';
 
-/** How many calls of a process may be repeated: a server that is down gets no more than a trickle. */
-export type RetryBudget = { readonly take: () => boolean };
-
-/** A bucket that only repeats draw from; first tries are free. */
-export function createRetryBudget({ burst = 20, perSecond = 2 } = {}): RetryBudget {
-  let tokens = burst;
-  let filledAt = performance.now();
-  return {
-    take() {
-      const now = performance.now();
-      tokens = Math.min(burst, tokens + ((now - filledAt) / 1_000) * perSecond);
-      filledAt = now;
-      if (tokens < 1) return false;
-      tokens -= 1;
-      return true;
-    },
-  };
-}
+/** Repeats of all calls of a process; first tries are free. A server that is down gets no more than a trickle. */
+export const REPEATS: Rate = { burst: 20, perSecond: 2 };
 
 export type RetryOptions = {
   readonly signal: AbortSignal;
@@ -28,7 +13,8 @@ export type RetryOptions = {
   readonly attemptMs: number;
   /** Doing it twice has the effect of doing it once. */
   readonly isRepeatable: boolean;
-  readonly budget: RetryBudget;
+  /** Repeats are taken from it. */
+  readonly budget: Pick<TokenBucket, 'tryTake'>;
 };
 
 const TRIES_MAX = 6;
@@ -50,7 +36,7 @@ export async function withRetries<T>(
       if (!(error instanceof KubeError) || !mayRepeat(error, isRepeatable)) throw error;
       const delayMs = Math.max(backoffMs(tries), error.retryAfterMs ?? 0);
       const isLate = performance.now() + delayMs >= deadline;
-      if (tries === TRIES_MAX || isLate || signal.aborted || !budget.take()) throw error;
+      if (tries === TRIES_MAX || isLate || signal.aborted || !budget.tryTake()) throw error;
       await pause(delayMs, signal);
       if (signal.aborted) throw aborted(signal.reason);
     }

@@ -1,3 +1,4 @@
+import { createTokenBucket } from '../token-bucket.ts';
 import { kubeObjects, type KubeObjects, type KubePlace } from './kube-api.ts';
 import type { KubeApplyOptions, KubeCall, KubeClient, KubeDraft, KubeListOptions } from './kube-client.ts';
 import { openKubeCredentials, type KubeCredentialsOptions } from './kube-credentials.ts';
@@ -5,7 +6,7 @@ import { isKubeError, notLeading } from './kube-error.ts';
 import { connectionFault, exchange, noJson, type ExchangeOptions } from './kube-exchange.ts';
 import { applyStatus, managed, patchFinalizers, typeOf, type Write } from './kube-guarded-writes.ts';
 import type { KubeList, KubeObject, KubeRef, KubeResource } from './kube-object.ts';
-import { answerDeadline, createRetryBudget, withRetries } from './kube-retry.ts';
+import { answerDeadline, REPEATS, withRetries } from './kube-retry.ts';
 import { readWatch } from './kube-watch.ts';
 
 export type KubeOptions = KubeCredentialsOptions & {
@@ -25,7 +26,7 @@ type Act = (objects: KubeObjects) => Promise<unknown>;
 /** Opens no connection before the first call. @throws Error where no credentials are configured. */
 export function openKube({ userAgent, onRequest = () => undefined, ...options }: KubeOptions): KubeClient {
   const credentials = openKubeCredentials(options);
-  const budget = createRetryBudget();
+  const budget = createTokenBucket(REPEATS);
 
   const sendOnce = async (
     place: KubePlace,

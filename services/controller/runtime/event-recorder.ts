@@ -4,6 +4,7 @@ import { LRUCache } from 'lru-cache';
 import type { KubeClient } from '../kube/kube-client.ts';
 import type { KubeResource } from '../kube/kube-object.ts';
 import { microTime } from '../kube/kube-time.ts';
+import { createTokenBucket, type Rate } from '../token-bucket.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
 import { within } from '#core/platform/process/deadline.ts';
 import { pause } from '#core/platform/process/pause.ts';
@@ -37,7 +38,7 @@ export type EventRecorderOptions = {
   /** Names the process. Default: the host name, in a cluster the pod. */
   readonly instance?: string;
   /** Writes of all events together: `burst` at once, then `perSecond`. Default 50 and 5. */
-  readonly rate?: { readonly burst: number; readonly perSecond: number };
+  readonly rate?: Rate;
 };
 
 const EVENTS: KubeResource = {
@@ -78,7 +79,7 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
   /** Entries with something to write; a repetition of one that waits joins it. */
   const waiting = new Set<Entry>();
   const end = new AbortController();
-  const turn = createTurns(rate);
+  const writes = createTokenBucket(rate);
   let writing: Promise<void> | undefined;
   let dropped = 0;
 
@@ -102,7 +103,8 @@ export function createEventRecorder(options: EventRecorderOptions): EventRecorde
     while (!end.signal.aborted) {
       const [entry] = waiting;
       if (entry === undefined) break;
-      await turn(end.signal);
+      const waitMs = writes.take();
+      if (waitMs > 0) await pause(waitMs, end.signal);
       waiting.delete(entry);
       await write(entry);
     }
@@ -185,16 +187,4 @@ function cut(note: string): string {
   const kept = bytes.subarray(0, NOTE_BYTES_MAX - Buffer.byteLength(ellipsis)).toString();
   // A character that was cut in two decodes to a mark of three bytes.
   return kept.replace(/\uFFFD+$/, '') + ellipsis;
-}
-
-/** Waits until the next write is due. */
-function createTurns({ burst, perSecond }: { readonly burst: number; readonly perSecond: number }) {
-  let tokens = burst;
-  let filledAt = performance.now();
-  return async (signal: AbortSignal): Promise<void> => {
-    const now = performance.now();
-    tokens = Math.min(burst, tokens + ((now - filledAt) / 1_000) * perSecond) - 1;
-    filledAt = now;
-    if (tokens < 0) await pause((-tokens / perSecond) * 1_000, signal);
-  };
 }

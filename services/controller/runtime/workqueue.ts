@@ -1,3 +1,5 @@
+import { createTokenBucket, type Rate } from '../token-bucket.ts';
+
 /** What the queue tells its metrics; times in seconds. */
 export type WorkqueueMetrics = {
   readonly depth: (keys: number) => void;
@@ -16,7 +18,7 @@ export type WorkqueueOptions = {
   /** Default 30 s: after an outage of any length a change is to be in force within a minute. */
   readonly retryMsMax?: number;
   /** Retries of all keys together: `burst` at once, then `perSecond`. Default 100 and 10. Other adds are not held back. */
-  readonly retries?: { readonly burst: number; readonly perSecond: number };
+  readonly retries?: Rate;
   /** Spreads retries over 80 to 100 % of their delay. */
   readonly random?: () => number;
 };
@@ -57,7 +59,7 @@ export function createWorkqueue(options: WorkqueueOptions = {}): Workqueue {
   const idle: ((key: string | undefined) => void)[] = [];
   const delayed = new Map<string, { readonly at: number; readonly timer: NodeJS.Timeout }>();
   const failures = new Map<string, number>();
-  const takeRetry = createRetryBucket(retries);
+  const retryBucket = createTokenBucket(retries);
   let isShutDown = false;
 
   metrics?.running(() => {
@@ -116,7 +118,7 @@ export function createWorkqueue(options: WorkqueueOptions = {}): Workqueue {
       failures.set(key, count + 1);
       metrics?.retried();
       const backOff = Math.min(retryMsMax, retryMsMin * 2 ** Math.min(count, 30));
-      const delayMs = Math.max(backOff * (0.8 + 0.2 * random()), takeRetry());
+      const delayMs = Math.max(backOff * (0.8 + 0.2 * random()), retryBucket.take());
       addAfter(key, delayMs);
       return delayMs;
     },
@@ -147,19 +149,5 @@ export function createWorkqueue(options: WorkqueueOptions = {}): Workqueue {
       metrics?.depth(0);
       for (const worker of idle.splice(0)) worker(undefined);
     },
-  };
-}
-
-/** Says how long the next retry has to wait so that retries of all keys keep to their rate. */
-function createRetryBucket({ burst, perSecond }: { readonly burst: number; readonly perSecond: number }) {
-  let tokens = burst;
-  let filledAt = performance.now();
-  return (): number => {
-    const now = performance.now();
-    tokens = Math.min(burst, tokens + ((now - filledAt) / 1_000) * perSecond);
-    filledAt = now;
-    // A debt is a place in the line.
-    tokens -= 1;
-    return tokens >= 0 ? 0 : (-tokens / perSecond) * 1_000;
   };
 }

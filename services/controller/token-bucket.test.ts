@@ -1,0 +1,23 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { createTokenBucket } from './token-bucket.ts';
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+test('a burst is had at once, and what comes after it at its rate', () => {
+  const bucket = createTokenBucket({ burst: 3, perSecond: 2 });
+  const taken = (): boolean[] => Array.from({ length: 4 }, () => bucket.tryTake());
+  expect(taken()).toEqual([true, true, true, false]);
+  vi.advanceTimersByTime(1_000);
+  expect(taken()).toEqual([true, true, false, false]);
+  vi.advanceTimersByTime(60_000);
+  expect(taken()).toEqual([true, true, true, false]);
+});
+
+test('who takes what has yet to come waits behind those before', () => {
+  const bucket = createTokenBucket({ burst: 1, perSecond: 2 });
+  expect([bucket.take(), bucket.take(), bucket.take()]).toEqual([0, 500, 1_000]);
+  expect(bucket.tryTake()).toBe(false);
+  vi.advanceTimersByTime(1_500);
+  expect([bucket.take(), bucket.take()]).toEqual([0, 500]);
+});

@@ -1,0 +1,35 @@
+/** `burst` at once, then `perSecond`. */
+export type Rate = { readonly burst: number; readonly perSecond: number };
+
+export type TokenBucket = {
+  /** Takes a token if there is one. */
+  readonly tryTake: () => boolean;
+  /** Takes a token, if need be one that has yet to come: a place in the line. @returns until then, in milliseconds. */
+  readonly take: () => number;
+};
+
+/** Is full at first. Goes by the monotonic clock. */
+export function createTokenBucket({ burst, perSecond }: Rate): TokenBucket {
+  let tokens = burst;
+  let filledAt = performance.now();
+
+  const fill = (): void => {
+    const now = performance.now();
+    tokens = Math.min(burst, tokens + ((now - filledAt) / 1_000) * perSecond);
+    filledAt = now;
+  };
+
+  return {
+    tryTake() {
+      fill();
+      if (tokens < 1) return false;
+      tokens -= 1;
+      return true;
+    },
+    take() {
+      fill();
+      tokens -= 1;
+      return tokens >= 0 ? 0 : (-tokens / perSecond) * 1_000;
+    },
+  };
+}
