@@ -1,3 +1,4 @@
+import { databaseFaultOf } from '#core/domain/database-fault.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import type { StoredTenant } from '#core/store/managed-tenants.ts';
 import type { PlanResource } from '../resources/plan-resource.ts';
@@ -82,7 +83,7 @@ export function createTenantReconciler(deps: TenantDeps): Reconcile {
 type Applied = InForce & {
   readonly verdict: Verdict;
   readonly fault?: unknown;
-  /** The database did not even say what is stored. */
+  /** The database gave no answer, not even to what is stored. */
   readonly isSilent?: boolean;
 };
 
@@ -93,10 +94,10 @@ async function applyTenant(
   tenant: TenantResource,
   plan: PlanResource | undefined,
 ): Promise<Applied> {
-  let isSilent = true;
+  let isFound = false;
   try {
     const stored = await deps.store.find(slugOf(tenant));
-    isSilent = false;
+    isFound = true;
     if (stored !== undefined && stored.ownerRef !== refOf(tenant)) return slugConflict(tenant, stored);
     if (stored?.status === 'deleting') return await awaitPurge(deps, tenant, stored);
     const revision = planRevision(plan) ?? (stored && lastKnownPlan(stored));
@@ -106,7 +107,7 @@ async function applyTenant(
   } catch (fault) {
     deps.log.error({ err: fault, tenant: refOf(tenant) }, 'Could not apply a tenant');
     const verdict = failed('DatabaseUnavailable', 'The database did not take the tenant; it is tried again');
-    return { ...NOTHING, verdict, fault, isSilent };
+    return { ...NOTHING, verdict, fault, isSilent: !isFound && databaseFaultOf(fault) === 'away' };
   }
 }
 

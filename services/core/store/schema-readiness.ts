@@ -1,3 +1,4 @@
+import { databaseFaultOf } from '#core/domain/database-fault.ts';
 import { withDeadline, type Sql } from '#core/platform/postgres/postgres.ts';
 import type { SchemaVersion } from './migration-files.ts';
 
@@ -13,8 +14,10 @@ export function schemaReadiness(
   needed: SchemaVersion,
 ): () => Promise<{ readonly failing: readonly string[] }> {
   return async () => {
-    const stored = await storedSchema(sql, needed).catch(() => null);
-    if (stored === null) return { failing: ['database'] };
+    const stored = await storedSchema(sql, needed).catch(databaseFaultOf);
+    // It answers, and knows the question not yet.
+    if (stored === 'service') return { failing: ['schema'] };
+    if (stored === null || typeof stored === 'string') return { failing: ['database'] };
     const { migration, hasFunctions } = stored;
     const serves = migration > needed.migration || (migration === needed.migration && hasFunctions);
     return { failing: serves ? [] : ['schema'] };

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import type { AddressInfo } from 'node:net';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { get, LEAST, request, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
 import { ERROR_CODES } from '#core/domain/app-error.ts';
 import { openPostgres } from '#core/platform/postgres/postgres.ts';
@@ -200,18 +200,16 @@ test('while the database is away sending is 503 with Retry-After, names nothing 
 });
 
 test('readiness tells an absent database and an old schema apart', async () => {
-  const away = openPostgres({
-    url: secret('postgres://nobody@127.0.0.1:1/x'),
-    poolMax: 1,
-    statementTimeoutMs: 1_000,
-    applicationName: 'test',
-  });
+  const pool = { poolMax: 1, statementTimeoutMs: 1_000, applicationName: 'test' };
+  await using away = openPostgres({ ...pool, url: secret('postgres://nobody@127.0.0.1:1/x') });
   const needed = requiredSchemaVersion();
   expect(await schemaReadiness(away.sql, needed)()).toEqual({ failing: ['database'] });
-  await away[Symbol.asyncDispose]();
   expect(await schemaReadiness(api.admin, needed)()).toEqual({ failing: [] });
   const later = { ...needed, migration: 9_999 };
   expect(await schemaReadiness(api.admin, later)()).toEqual({ failing: ['schema'] });
+  // A database before its first migration knows not even the question.
+  await using empty = openPostgres({ ...pool, url: secret(inject('postgres').superuserUrl) });
+  expect(await schemaReadiness(empty.sql, needed)()).toEqual({ failing: ['schema'] });
 });
 
 describe('the documentation', () => {

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { accountSecretBinding } from '#core/domain/binding.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
+import { DependencyError } from '#core/domain/dependency-error.ts';
 import { KeyringError } from '#core/platform/vault/keyring.ts';
 import type { GoneResource, OwnedSlug } from '#core/store/managed-tenants.ts';
 import { acceptBatch, acceptRow, seedAccount } from '#test/support/seed.ts';
@@ -676,8 +677,9 @@ test('while the database is away the status says so without a word of SQL, and i
 });
 
 describe('a tenant that is Ready', () => {
-  const databaseAway = () =>
-    s.reconcilerWith({ store: { ...s.store, find: () => Promise.reject(new Error('no answer')) } });
+  const databaseSays = (failure: Error) =>
+    s.reconcilerWith({ store: { ...s.store, find: () => Promise.reject(failure) } });
+  const databaseAway = () => databaseSays(new DependencyError('postgres', 'deadline', 'no answer'));
   const vaultSays = (code: 'unavailable' | 'refused') =>
     s.reconcilerWith({
       keys: { ...s.keys, ensure: () => Promise.reject(new KeyringError(code, 'no answer')) },
@@ -700,6 +702,16 @@ describe('a tenant that is Ready', () => {
     await s.reconcile(key);
     await expect(s.reconcile(key, vaultSays('refused'))).rejects.toThrow('no answer');
     expect(condition(key, 'Ready')).toMatchObject({ status: 'False', reason: 'VaultRefused' });
+  });
+
+  test('is so no longer when the database refuses, which no time mends', async () => {
+    const key = s.putTenant();
+    await s.reconcile(key);
+    const refused = Object.assign(new Error('permission denied'), { name: 'PostgresError', code: '42501' });
+    await expect(s.reconcile(key, databaseSays(refused))).rejects.toThrow('permission denied');
+    expect(condition(key, 'Ready')).toMatchObject({ status: 'False', reason: 'DatabaseUnavailable' });
+    await s.reconcile(key);
+    expect(condition(key, 'Ready')).toMatchObject({ status: 'True' });
   });
 
   test('is so no longer when somebody changed it and it cannot be set right', async () => {
