@@ -6,6 +6,7 @@ import { configTable } from '#core/platform/config/config-table.ts';
 import { generateChart } from '../deploy/chart/generate-chart.ts';
 import { readDeployments } from './configuration.ts';
 import { generateOpenapi } from './api/openapi/generate-openapi.ts';
+import { generateMoves } from './core/store/generate-moves.ts';
 import { generateCrds } from './controller/generate-crds.ts';
 import { generateRegistry } from './providers/generate.ts';
 
@@ -20,7 +21,7 @@ const { values } = parseArgs({
 // In this order: the configuration is read from deployments that import the registry.
 await put('services/providers/registry.gen.ts', await generateRegistry(new URL('providers/', here)));
 await put('services/CONFIGURATION.md', configTable(await readDeployments(here)));
-for (const { path, text } of generateCrds()) await put(path, text);
+for (const { path, text } of [...generateMoves(), ...generateCrds()]) await put(path, text);
 const openapi = await generateOpenapi();
 await put('services/api/openapi.json', openapi);
 if (values.release) await releaseOpenapi(openapi);

@@ -1,4 +1,5 @@
 import type { Breaker } from '#core/domain/breaker.ts';
+import type { FailureClass } from '#core/domain/failure.ts';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import type { Settlement } from '#core/domain/settle.ts';
 import type { ClaimedMessage, WaitingRow } from '#core/store/deliveries.ts';
@@ -44,7 +45,7 @@ export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => num
       log.info(line, 'Attempt finished');
     },
     /** A message ended before another call: its time was over, or its channel has lost its last provider. */
-    endedUncalled(message: WaitingRow, reason: 'expired' | 'no_route'): void {
+    endedUncalled(message: WaitingRow, reason: FailureClass): void {
       const { channel, attempt } = message;
       metrics.givenUp(reason);
       metrics.endToEndSeconds.observe({ channel }, (now() - message.enqueuedAt.getTime()) / 1_000);

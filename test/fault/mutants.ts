@@ -62,6 +62,11 @@ export const MUTANTS: readonly FaultMutant[] = [
         find: "where l.status in ('queued', 'deferred')",
         replace: '',
       },
+      {
+        file: `${FUNCTIONS}/begin_attempts.sql`,
+        find: " and may_move(l.status, 'sending')",
+        replace: '',
+      },
     ],
     fault: 'stop-worker-over-sweep',
     expected: 'duplicate',

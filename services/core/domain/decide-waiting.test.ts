@@ -39,8 +39,7 @@ const always = <M extends WaitingMessage>(
 
 test('every decision is a legal move, and nothing moves that does not wait', () => {
   const NEXT: Record<WaitingDecision['kind'], (d: WaitingDecision) => MessageState | undefined> = {
-    hold: () => 'held',
-    end: (decision) => (decision.kind === 'end' ? decision.status : undefined),
+    move: (decision) => (decision.kind === 'move' ? decision.status : undefined),
     lane: () => 'sending',
     assign: () => 'sending',
     lost: () => 'unknown',
@@ -55,13 +54,15 @@ test('every decision is a legal move, and nothing moves that does not wait', () 
 });
 
 test('a message of a tenant that is not active is held, whatever else is true of it', () => {
-  always(waiting, ({ tenantStatus }, { kind }) => expect(kind === 'hold').toBe(tenantStatus !== 'active'));
+  always(waiting, ({ tenantStatus }, decision) =>
+    expect(decision.kind === 'move' && decision.status === 'held').toBe(tenantStatus !== 'active'),
+  );
 });
 
 test('an expired message ends as expired, whether or not there is a route for it', () => {
   always(
     waiting.map((m) => ({ ...m, tenantStatus: 'active', isExpired: true })),
-    (_, decision) => expect(decision).toMatchObject({ kind: 'end', status: 'expired' }),
+    (_, decision) => expect(decision).toMatchObject({ kind: 'move', status: 'expired' }),
   );
 });
 
@@ -84,7 +85,7 @@ test('a test message needs no account, and one whose account is usable keeps it'
     m.test || (m.accountStatus !== null && m.accountStatus !== 'disabled');
   always(waiting.filter(isUsable), (_, decision) => {
     expect(decision.kind).not.toBe('assign');
-    if (decision.kind === 'end') expect(decision.status).toBe('expired');
+    if (decision.kind === 'move') expect(['expired', 'held']).toContain(decision.status);
   });
 });
 
@@ -104,8 +105,16 @@ test('what is free to go another way takes the oldest account of its channel, or
   always(stranded, ({ channel }, decision, usable) => {
     const oldest = usable.find((account) => account.channel === channel);
     if (oldest === undefined)
-      expect(decision).toMatchObject({ kind: 'end', status: 'failed', failure: { class: 'no_route' } });
+      expect(decision).toMatchObject({ kind: 'move', status: 'failed', failure: { class: 'no_route' } });
     else expect(decision).toEqual({ kind: 'assign', accountId: oldest.id });
+  });
+});
+
+test('what is decided alike is the same decision, and what ends says why', () => {
+  always(waiting, (m, decision) => {
+    if (decision.kind !== 'move') return;
+    expect(decideWaiting({ ...m, accountId: 'd' }, [])).toBe(decision);
+    expect(decision.failure === null).toBe(decision.status === 'held');
   });
 });
 

@@ -24,10 +24,16 @@ export type WaitingMessage = {
 
 type Account = { readonly id: string; readonly channel: string };
 
+/** Without a call: it ends, or is put aside. What is decided alike is the same object, and moved at once. */
+export type WaitingMove = {
+  readonly kind: 'move';
+  readonly status: MessageState;
+  /** Why it ends; null where it does not. */
+  readonly failure: StoredEnd | null;
+};
+
 export type WaitingDecision =
-  /** Put aside until the tenant is active again. */
-  | { readonly kind: 'hold' }
-  | { readonly kind: 'end'; readonly status: 'expired' | 'failed'; readonly failure: StoredEnd }
+  | WaitingMove
   /** Goes out through another account from now on. */
   | { readonly kind: 'assign'; readonly accountId: string }
   /** Can be sent, but only out of its account's queue: the account has a rate limit, or somebody else was at it. */
@@ -39,8 +45,18 @@ export type WaitingDecision =
 
 type StoredEnd = Pick<Failure, 'class' | 'code'> & { readonly retryable: false };
 
-const EXPIRED: StoredEnd = { class: 'expired', code: 'expired', retryable: false };
-const NO_ROUTE: StoredEnd = { class: 'no_route', code: 'no_route', retryable: false };
+/** Until the tenant is active again. */
+const HOLD: WaitingMove = { kind: 'move', status: 'held', failure: null };
+const EXPIRE: WaitingMove = {
+  kind: 'move',
+  status: 'expired',
+  failure: { class: 'expired', code: 'expired', retryable: false },
+};
+const FAIL_WITHOUT_ROUTE: WaitingMove = {
+  kind: 'move',
+  status: 'failed',
+  failure: { class: 'no_route', code: 'no_route', retryable: false },
+};
 /** Of a message whose claim the database refuses. */
 export const UNPROCESSABLE: StoredEnd = { class: 'unknown', code: 'unprocessable', retryable: false };
 
@@ -54,24 +70,21 @@ export function decideWaiting(message: WaitingMessage, accounts: readonly Accoun
   if (status === 'sending') return { kind: message.isLeaseOver ? 'lost' : 'wait' };
   if (status !== 'queued' && status !== 'deferred') return { kind: 'wait' };
   const decision = decide(message, accounts);
-  const next = NEXT_STATE[decision.kind];
-  if (next !== undefined) assertMove(status, next);
-  if (decision.kind === 'end') assertMove(status, decision.status);
+  if (decision.kind === 'move') assertMove(status, decision.status);
+  if (decision.kind === 'lane') assertMove(status, 'sending');
   return decision;
 }
 
-const NEXT_STATE: Partial<Record<WaitingDecision['kind'], MessageState>> = { hold: 'held', lane: 'sending' };
-
 function decide(message: WaitingMessage, accounts: readonly Account[]): WaitingDecision {
-  if (message.tenantStatus !== 'active') return { kind: 'hold' };
-  if (message.isExpired) return { kind: 'end', status: 'expired', failure: EXPIRED };
+  if (message.tenantStatus !== 'active') return HOLD;
+  if (message.isExpired) return EXPIRE;
   if (!message.isDue) return { kind: 'wait' };
   if (hasUsableAccount(message)) return { kind: 'lane' };
   // After a call without an answer only the same account can tell a second copy, so its message stays with it.
   const bound = message.pinned || message.ambiguous > 0;
   const route = { channel: message.channel, pinned: bound ? message.accountId : null };
   const account = chooseAccount(accounts, route);
-  if (account === undefined) return { kind: 'end', status: 'failed', failure: NO_ROUTE };
+  if (account === undefined) return FAIL_WITHOUT_ROUTE;
   // It has come back since the message was read.
   if (account.id === message.accountId) return { kind: 'lane' };
   return { kind: 'assign', accountId: account.id };

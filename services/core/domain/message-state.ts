@@ -1,6 +1,7 @@
 /**
- * The states of a message and the moves between them. This table is the law: `services/ARCHITECTURE.md` draws it,
- * a test compares the two, and `assertMove` refuses whatever is not in it.
+ * The states of a message and the moves between them. This table is the law: `services/ARCHITECTURE.md` draws it, a test
+ * compares the two, `assertMove` refuses a decision that is not in it, and the SQL function `may_move`, which is generated
+ * from it, whatever a statement would do beyond it.
  */
 export const MESSAGE_MOVES = {
   scheduled: ['queued', 'held', 'canceled', 'expired'],
@@ -21,6 +22,15 @@ export const MESSAGE_MOVES = {
 
 export type MessageState = keyof typeof MESSAGE_MOVES;
 export const MESSAGE_STATES = Object.keys(MESSAGE_MOVES) as MessageState[];
+
+/** A provider may still be called: the message has its row in `live_messages`, in any other state in `message_results`. */
+export const LIVE_STATES = [
+  'scheduled',
+  'queued',
+  'held',
+  'sending',
+  'deferred',
+] as const satisfies readonly MessageState[];
 
 export function canMove(from: MessageState, to: MessageState): boolean {
   return (MESSAGE_MOVES[from] as readonly MessageState[]).includes(to);

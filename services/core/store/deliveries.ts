@@ -1,5 +1,6 @@
 import type { Channel } from '#core/domain/channel.ts';
 import type { WaitingMessage } from '#core/domain/decide-waiting.ts';
+import type { MessageState } from '#core/domain/message-state.ts';
 import type { Limits } from '#core/domain/plan.ts';
 import { asJson, withDeadline, type Json, type Sql } from '#core/platform/postgres/postgres.ts';
 import { camelRows } from './camel-rows.ts';
@@ -159,11 +160,11 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
       rowsOf<{ tenantId: string; id: string; channel: Channel }>(
         sql`select tenant_id, id, channel from accounts_of(${[...tenantIds]}::uuid[])`,
       ),
-    /** These three pass over what has moved on meanwhile, and return what they have moved. */
-    holdMessages: (seqs: readonly number[]) =>
-      seqsOf(sql`select hold_messages(${[...seqs]}::bigint[]) as seq`),
-    endMessages: (seqs: readonly number[], status: 'expired' | 'failed', failure: Json) =>
-      seqsOf(sql`select end_messages(${[...seqs]}::bigint[], ${status}, ${sql.json(failure)}) as seq`),
+    /** These two pass over what has moved on meanwhile, and return what they have moved. */
+    moveMessages: (seqs: readonly number[], status: MessageState, failure: Json) =>
+      seqsOf(
+        sql`select move_messages(${[...seqs]}::bigint[], ${status}, ${failure === null ? null : sql.json(failure)}) as seq`,
+      ),
     assignAccounts: (seqs: readonly number[], accountIds: readonly string[]) =>
       seqsOf(sql`select assign_accounts(${[...seqs]}::bigint[], ${[...accountIds]}::uuid[]) as seq`),
 

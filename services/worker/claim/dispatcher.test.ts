@@ -60,8 +60,7 @@ function setup(store: Partial<DispatcherDeps['store']> = {}) {
       claimedBy: never,
       dueSeqs: never,
       accountsOf: never,
-      holdMessages: never,
-      endMessages: never,
+      moveMessages: never,
       assignAccounts: never,
       lost: never,
       ...store,
@@ -131,7 +130,7 @@ test('what was not claimed is decided about in one look, is told where it ends, 
     },
     accountsOf: () => Promise.resolve([]),
     // Somebody else was faster with one of them.
-    endMessages: (seqs, status) => Promise.resolve(new Set(status === 'expired' ? seqs : [])),
+    moveMessages: (seqs, status) => Promise.resolve(new Set(status === 'expired' ? seqs : [])),
   });
   offer(1, 2, 3);
   await expect.poll(() => claims.length).toBe(1);
@@ -204,7 +203,7 @@ test('a lane whose claim is refused for one message is claimed by name, and that
     claimDue: () => (left.has(4) ? refused() : Promise.resolve([])),
     dueSeqs: () => Promise.resolve(new Set(left)),
     claim: (seqs) => (seqs.includes(4) ? refused() : Promise.resolve(seqs.map((seq) => claimed(seq)))),
-    endMessages: (seqs) => {
+    moveMessages: (seqs) => {
       for (const seq of seqs) left.delete(seq);
       return Promise.resolve(new Set(seqs));
     },

@@ -88,7 +88,7 @@ export function createNamedClaims(deps: NamedClaimsDeps): NamedClaims {
     try {
       // For its name alone, which may be as unreadable as the rest.
       const [row] = await store.look([first.seq]).catch(() => []);
-      const ended = await store.endMessages([first.seq], 'failed', UNPROCESSABLE);
+      const ended = await store.moveMessages([first.seq], 'failed', UNPROCESSABLE);
       if (ended.has(first.seq)) events.claimRefused(row ?? first, refusal);
     } catch (error) {
       fail(error);

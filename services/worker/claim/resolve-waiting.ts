@@ -1,12 +1,10 @@
 import { decideWaiting, hasUsableAccount, type WaitingDecision } from '#core/domain/decide-waiting.ts';
+import type { FailureClass } from '#core/domain/failure.ts';
 import type { ClaimedMessage, DeliveryStore, Lane, WaitingRow } from '#core/store/deliveries.ts';
 
 export type ResolveDeps = {
-  readonly store: Pick<
-    DeliveryStore,
-    'accountsOf' | 'holdMessages' | 'endMessages' | 'assignAccounts' | 'lost'
-  >;
-  readonly endedUncalled: (message: WaitingRow, reason: 'expired' | 'no_route') => void;
+  readonly store: Pick<DeliveryStore, 'accountsOf' | 'moveMessages' | 'assignAccounts' | 'lost'>;
+  readonly endedUncalled: (message: WaitingRow, reason: FailureClass) => void;
 };
 
 export type Resolved = {
@@ -27,15 +25,10 @@ export async function resolveWaiting(rows: readonly WaitingRow[], deps: ResolveD
   const of = <Kind extends WaitingDecision['kind']>(kind: Kind): Decided<Kind>[] =>
     decided.filter((one): one is Decided<Kind> => one.decision.kind === kind);
 
-  const held = of('hold');
-  if (held.length > 0) await store.holdMessages(seqsOf(held));
-  for (const status of ['expired', 'failed'] as const) {
-    const ends = of('end').filter(({ decision }) => decision.status === status);
-    const [first] = ends;
-    if (first === undefined) continue;
-    const ended = await store.endMessages(seqsOf(ends), status, first.decision.failure);
-    for (const { row } of ends)
-      if (ended.has(row.seq)) deps.endedUncalled(row, status === 'expired' ? 'expired' : 'no_route');
+  for (const [{ status, failure }, alike] of Map.groupBy(of('move'), ({ decision }) => decision)) {
+    const moved = await store.moveMessages(seqsOf(alike), status, failure);
+    if (failure === null) continue;
+    for (const { row } of alike) if (moved.has(row.seq)) deps.endedUncalled(row, failure.class);
   }
   const assigned = of('assign');
   const toAccounts = assigned.map(({ decision }) => decision.accountId);

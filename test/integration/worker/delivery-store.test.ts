@@ -121,9 +121,9 @@ describe('claims', () => {
     const [first = 0, second = 0, third = 0, begun = 0] = await b.accept(4);
     await b.store.claim([begun], terms());
     const failure = { class: 'expired', code: 'expired', retryable: false };
-    expect(await b.store.endMessages([first, begun], 'expired', failure)).toEqual(new Set([first]));
-    expect(await b.store.endMessages([first], 'expired', failure)).toEqual(new Set());
-    expect(await b.store.holdMessages([first, second, begun])).toEqual(new Set([second]));
+    expect(await b.store.moveMessages([first, begun], 'expired', failure)).toEqual(new Set([first]));
+    expect(await b.store.moveMessages([first], 'expired', failure)).toEqual(new Set());
+    expect(await b.store.moveMessages([first, second, begun], 'held', null)).toEqual(new Set([second]));
     const other = await seedAccount(b.admin, b.tenant.tenantId);
     const all = [first, second, third, begun];
     expect(

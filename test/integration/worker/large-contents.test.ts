@@ -183,7 +183,7 @@ describe('a content that is to be discarded', () => {
     const id = await discarded();
     const seq = await seqOf(id);
     const failure = { class: 'expired', code: 'expired', retryable: false };
-    expect((await store.endMessages([seq], 'expired', failure)).size).toBe(1);
+    expect((await store.moveMessages([seq], 'expired', failure)).size).toBe(1);
     const [row] = await api.admin`select content from messages where id = ${id}`;
     expect([row?.['content'], await contentsOf({ id })]).toEqual([null, []]);
   });

@@ -1,5 +1,5 @@
--- Applies receipts that are due. A receipt only raises a message's rank (`receipt_applies`); every one is appended to the
--- event log, applied or not. One that overtook its own attempt's record waits. Returns the number looked at.
+-- Applies receipts that are due. A receipt only raises a message's rank (`may_move`); every one is appended to the event log,
+-- applied or not. One that overtook its own attempt's record waits. Returns the number looked at.
 create or replace function apply_receipts(most integer) returns integer
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
@@ -20,7 +20,8 @@ begin
     delete from receipts where id = r.id;
     select * into s from message_results x where x.seq = r.message_seq and x.purge_on = r.purge_on for update;
     -- Only the attempt that failed for now may still turn out delivered.
-    applies := coalesce(receipt_applies(s.status, s.final, r.receipt) and (s.status <> 'undelivered' or s.attempt = r.attempt), false);
+    applies := coalesce(may_move(s.status, r.receipt)
+      and (s.status <> 'undelivered' or (s.attempt = r.attempt and not s.final)), false);
     insert into event_log (message_seq, purge_on, tenant_id, type, source, applied, details, at)
     select m.seq, m.purge_on, m.tenant_id, 'message.' || r.receipt, 'receipt', applies,
       jsonb_strip_nulls(jsonb_build_object('attempt', r.attempt, 'failure', r.failure)), at_now

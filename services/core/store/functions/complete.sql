@@ -23,11 +23,12 @@ begin
       await_ms bigint, receipts jsonb,
       -- The content is to go as soon as no provider needs it.
       discard boolean)
+    where may_move('sending', r.status)
     -- The order in which others lock the same rows.
     order by seq
   ), ended as (
     delete from live_messages l using reported r
-    where l.seq = r.seq and l.attempt = r.attempt and l.status = 'sending' and r.status in ('sent', 'failed', 'unknown')
+    where l.seq = r.seq and l.attempt = r.attempt and l.status = 'sending' and not is_live(r.status)
     returning l.seq, l.purge_on, l.tenant_id, l.attempt, case when not l.test then l.account_id end as account_id,
       l.provider, l.attempt_id, l.worker, l.started_at, l.expires_at, r.outcome, r.outcome_reason, r.failure,
       r.http_status, r.provider_message_id, r.sent_from, r.status, r.reason, r.failure_shown, r.duplicate_risk, r.final,
@@ -40,7 +41,7 @@ begin
       next_attempt_at = least(at_now + make_interval(secs => r.next_attempt_ms / 1000.0), l.expires_at),
       due_at = least(at_now + make_interval(secs => r.next_attempt_ms / 1000.0), l.expires_at), updated_at = at_now
     from reported r
-    where l.seq = r.seq and l.attempt = r.attempt and l.status = 'sending' and r.status in ('queued', 'deferred')
+    where l.seq = r.seq and l.attempt = r.attempt and l.status = 'sending' and is_live(r.status)
     returning l.seq, l.purge_on, l.tenant_id, l.attempt, case when not l.test then l.account_id end as account_id,
       l.provider, l.attempt_id, l.worker, l.started_at, r.outcome, r.outcome_reason, r.failure, r.http_status,
       r.provider_message_id, r.status, r.reason, r.failure_shown

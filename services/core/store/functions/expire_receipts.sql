@@ -14,7 +14,7 @@ begin
   select array_agg(g.a) into quiet from given_up g;
   with moved as (
     update message_results s set status = 'unknown', reason = 'receipt_timeout', updated_at = at_now
-    from unnest(quiet) q where s.seq = q.seq and s.purge_on = q.purge_on and s.status = 'sent'
+    from unnest(quiet) q where s.seq = q.seq and s.purge_on = q.purge_on and may_move(s.status, 'unknown')
     returning s.seq, s.purge_on, s.tenant_id
   )
   insert into event_log (message_seq, purge_on, tenant_id, type, source, details, at)

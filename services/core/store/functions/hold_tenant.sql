@@ -5,9 +5,10 @@ begin
   if not exists (select from tenants where id = for_tenant and status = 'suspended') then
     return 0;
   end if;
-  return (select count(*) from hold_messages(array(
+  return (select count(*) from move_messages(array(
     select l.seq from live_messages l
-    where l.tenant_id = for_tenant and l.due_at < 'infinity' and l.status in ('queued', 'deferred') limit most)));
+    where l.tenant_id = for_tenant and l.due_at < 'infinity' and may_move(l.status, 'held') limit most),
+    'held', null));
 end $$;
 
 grant execute on function hold_tenant(uuid, integer) to despatch_worker;

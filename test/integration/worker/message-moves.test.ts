@@ -1,0 +1,216 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import {
+  canMove,
+  LIVE_STATES,
+  MESSAGE_MOVES,
+  MESSAGE_STATES,
+  type MessageState,
+} from '#core/domain/message-state.ts';
+import { asJson } from '#core/platform/postgres/postgres.ts';
+import { acceptBatch, acceptRow, moveSuspension, seedAccount, seedTenant } from '#test/support/seed.ts';
+import { setupStores } from '#test/support/worker.ts';
+
+/** Every function that moves messages meets one in each state; what it has moved is held against the table. */
+let b: Awaited<ReturnType<typeof setupStores>>;
+beforeAll(async () => (b = await setupStores()));
+afterAll(() => b[Symbol.asyncDispose]());
+
+const TERMS = { worker: 'w1', leaseMs: 60_000 };
+const RECEIPTS = ['sent', 'delivered', 'undelivered'] as const;
+const isLive = (state: MessageState) => (LIVE_STATES as readonly MessageState[]).includes(state);
+
+type Planted = {
+  readonly tenantId: string;
+  readonly accountId: string;
+  readonly places: readonly { readonly seq: number; readonly day: string }[];
+  readonly seqs: number[];
+};
+
+/** Messages of a tenant of their own, one in each of these states. */
+async function plant(states: readonly MessageState[] = MESSAGE_STATES): Promise<Planted> {
+  const tenant = await seedTenant(b.admin);
+  const accountId = await seedAccount(b.admin, tenant.tenantId);
+  const rows = states.map(() => acceptRow(tenant));
+  await acceptBatch(b.api, rows, 0);
+  for (const [i, state] of states.entries()) {
+    const { seq } = rows[i] as (typeof rows)[number];
+    await b.admin`
+      update despatch.live_messages set status = ${state}, attempt = 1, attempt_id = gen_random_uuid(), worker = 'w0',
+        provider = 'simulator-sms', started_at = now(), lease_until = now() + interval '1 minute'
+      where seq = ${seq}`;
+    if (state === 'held') {
+      await b.admin`update despatch.live_messages set held_from = 'queued', held_at = now(), due_at = 'infinity'
+        where seq = ${seq}`;
+    }
+    if (isLive(state)) continue;
+    await b.admin`
+      with gone as (delete from despatch.live_messages where seq = ${seq} returning *)
+      insert into despatch.message_results (seq, purge_on, tenant_id, status, attempt, duplicate_risk, final, expires_at,
+        updated_at)
+      select seq, purge_on, tenant_id, status, attempt, false, false, expires_at, now() from gone`;
+  }
+  const places = rows.map(({ seq, purge_on }) => ({ seq, day: purge_on }));
+  return { tenantId: tenant.tenantId, accountId, places, seqs: rows.map(({ seq }) => seq) };
+}
+
+async function statesOf({ seqs }: Planted): Promise<Map<number, MessageState>> {
+  const rows = await b.admin<{ seq: number; status: MessageState }[]>`
+    select seq, status from despatch.message_states where seq = any (${seqs}::bigint[])`;
+  return new Map(rows.map(({ seq, status }) => [seq, status]));
+}
+
+/** The moves that `work` makes among planted messages. */
+async function movesOf(planted: Planted, work: () => Promise<unknown>): Promise<string[]> {
+  const before = await statesOf(planted);
+  await work();
+  const after = await statesOf(planted);
+  expect(after.size, 'no message is lost, and none is in two states').toBe(before.size);
+  return [...before].flatMap(([seq, from]) =>
+    after.get(seq) === from ? [] : [`${from} -> ${after.get(seq)}`],
+  );
+}
+
+const tabled = (from: readonly MessageState[], to: readonly MessageState[]): string[] =>
+  from.flatMap((one) => to.filter((next) => canMove(one, next)).map((next) => `${one} -> ${next}`));
+
+async function makeReceipts({ tenantId, places }: Planted, receipt: string): Promise<void> {
+  for (const { seq, day } of places) {
+    await b.admin`insert into despatch.receipts (tenant_id, message_seq, purge_on, attempt, receipt, apply_at)
+      values (${tenantId}, ${seq}, ${day}, 1, ${receipt}, now())`;
+  }
+}
+
+type Mover = {
+  readonly name: string;
+  readonly states?: readonly MessageState[];
+  readonly run: (planted: Planted) => Promise<unknown>;
+  readonly moves: readonly string[];
+};
+
+const WAITING = LIVE_STATES.filter((state) => state !== 'sending');
+const ENDED = MESSAGE_STATES.filter((state) => !isLive(state));
+
+const MOVERS: readonly Mover[] = [
+  {
+    name: 'claim',
+    run: ({ seqs }) => b.store.claim(seqs, TERMS),
+    moves: tabled(['queued', 'deferred'], ['sending']),
+  },
+  {
+    name: 'claim_due',
+    run: (lane) => b.store.claimDue(lane, 100, 0, TERMS),
+    moves: tabled(['queued', 'deferred'], ['sending']),
+  },
+  ...MESSAGE_STATES.map((status): Mover => ({
+    name: `complete as ${status}`,
+    run: ({ places }) =>
+      b.worker`select complete(${asJson(
+        b.worker,
+        places.map(({ seq, day }) => ({
+          seq,
+          purge_on: day,
+          attempt: 1,
+          outcome: 'ambiguous',
+          status,
+          retries: 0,
+          ambiguous: 0,
+          provider_waits: 0,
+          duplicate_risk: false,
+          final: false,
+          next_attempt_ms: 60_000,
+        })),
+      )})`,
+    moves: tabled(['sending'], [status]),
+  })),
+  ...MESSAGE_STATES.map((status): Mover => ({
+    name: `move_messages to ${status}`,
+    run: ({ seqs }) => b.store.moveMessages(seqs, status, null),
+    moves: tabled(WAITING, [status]),
+  })),
+  {
+    name: 'hold_tenant',
+    async run({ tenantId }) {
+      await moveSuspension(b.admin, tenantId, 'billing');
+      await b.store.holdTenant(tenantId, 100);
+    },
+    moves: tabled(WAITING, ['held']),
+  },
+  ...MESSAGE_STATES.map((origin): Mover => ({
+    name: `release_tenant to ${origin}`,
+    states: ['held'],
+    async run({ tenantId }) {
+      await b.admin`update despatch.live_messages set held_from = ${origin} where tenant_id = ${tenantId}`;
+      await b.store.releaseTenant(tenantId, 100);
+    },
+    moves: isLive(origin) ? tabled(['held'], [origin]) : [],
+  })),
+  {
+    name: 'end_outlived',
+    async run({ seqs }) {
+      await b.admin`update despatch.live_messages set purge_on = current_date where seq = any (${seqs}::bigint[])`;
+      await b.store.endOutlived(100);
+    },
+    moves: tabled(WAITING, ['canceled']),
+  },
+  ...RECEIPTS.map((receipt): Mover => ({
+    name: `apply_receipts with ${receipt}`,
+    async run(planted) {
+      await makeReceipts(planted, receipt);
+      await b.store.applyReceipts(100);
+    },
+    moves: tabled(ENDED, [receipt]),
+  })),
+  {
+    name: 'apply_receipts of what is final',
+    async run(planted) {
+      await b.admin`update despatch.message_results set final = true where tenant_id = ${planted.tenantId}`;
+      await makeReceipts(planted, 'delivered');
+      await b.store.applyReceipts(100);
+    },
+    // A final `undelivered` stays: the one move that the table alone cannot decide.
+    moves: tabled(['sent', 'unknown'], ['delivered']),
+  },
+  {
+    name: 'expire_receipts',
+    async run({ tenantId, places }) {
+      for (const { seq, day } of places) {
+        await b.admin`insert into despatch.awaited_receipts (seq, purge_on, tenant_id, due_at)
+          values (${seq}, ${day}, ${tenantId}, now())`;
+      }
+      await b.store.expireReceipts(100);
+    },
+    moves: tabled(['sent'], ['unknown']),
+  },
+];
+
+test.each(MOVERS)('$name makes moves of the table, and no others', async ({ states, run, moves }) => {
+  const planted = await plant(states);
+  expect((await movesOf(planted, () => run(planted))).toSorted()).toEqual([...moves].toSorted());
+});
+
+test('what moves messages can make every move of the table', () => {
+  const all = Object.keys(MESSAGE_MOVES).flatMap((from) => tabled([from as MessageState], MESSAGE_STATES));
+  expect([...new Set(MOVERS.flatMap(({ moves }) => moves))].toSorted()).toEqual(all.toSorted());
+});
+
+test('what still waits the day before its record goes is canceled, told and counted, a held one too', async () => {
+  const planted = await plant(['queued', 'held', 'deferred', 'sending']);
+  const { seqs, tenantId } = planted;
+  const backlog = await b.store.backlogTotal();
+  const end = () => b.store.endOutlived(100);
+  const outlive = (days: number) =>
+    b.admin`update despatch.live_messages set purge_on = (now() at time zone 'UTC')::date + ${days}::int
+      where seq = any (${seqs}::bigint[])`;
+
+  await outlive(2);
+  expect(await end()).toBe(0);
+  await outlive(1);
+  expect(await end()).toBe(3);
+  const ended = await b.admin`
+    select r.status, r.failure ->> 'code' as code, r.final, e.type, e.source from despatch.message_results r
+    join despatch.events e on e.message_seq = r.seq where r.tenant_id = ${tenantId}`;
+  const told = { code: 'retention_over', final: true, type: 'message.canceled', source: 'worker' };
+  expect(ended).toEqual(Array.from({ length: 3 }, () => ({ status: 'canceled', ...told })));
+  expect(await b.store.backlogTotal()).toBe(backlog - 3);
+  expect((await statesOf(planted)).get(seqs[3] ?? 0)).toBe('sending');
+});
