@@ -24,6 +24,7 @@ const MESSAGE = {
   address: '+15550000001',
   sender: null,
   content: { body: 'Hello' },
+  contentBytes: null,
   test: false,
   segments: 1,
   deliveryGuarantee: 'at_most_once',

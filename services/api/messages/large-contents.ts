@@ -16,9 +16,6 @@ export type LargeContentsDeps = {
   readonly forgetContent: (row: AcceptRow) => Promise<void>;
 };
 
-/** Longer bodies make the batch that they are accepted with slow for all others in it. */
-export const INLINE_BYTES_MAX = 32 * 1024;
-
 /** Each takes a connection for as long as fifteen megabytes need. */
 const STORES_AT_ONCE = 2;
 const WAITING_MAX = 1_000;

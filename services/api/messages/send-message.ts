@@ -8,6 +8,7 @@ import {
 } from '#core/domain/app-error.ts';
 import { CHANNELS, type Channel } from '#core/domain/channel.ts';
 import { chooseAccount, NO_ACCOUNT } from '#core/domain/choose-account.ts';
+import { COUNTED_BYTES_MIN, INLINE_BYTES_MAX } from '#core/domain/content.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import type { LimitName } from '#core/domain/plan.ts';
 import { SMS_ENCODINGS } from '#core/domain/segments.ts';
@@ -18,7 +19,7 @@ import { withTenant } from '#core/store/tenant-scope.ts';
 import type { AcceptBatcher } from './accept-batcher.ts';
 import { earlierAnswer } from '../admin/admin-change.ts';
 import type { KeyCaller } from '../auth/auth.ts';
-import { INLINE_BYTES_MAX, type LargeContents } from './large-contents.ts';
+import type { LargeContents } from './large-contents.ts';
 import { rateHeaders } from '../http/rate-headers.ts';
 import type { RateMemory } from '../auth/rate-memory.ts';
 import type { MessagePlaces, NewPlace } from './message-places.ts';
@@ -160,7 +161,10 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
 
   /** The bytes that a request waits with: its body, of which attachments and texts are all that can be large. */
   async function accept(row: AcceptRow, isLarge: boolean, bytes: number): Promise<Verdict> {
-    if (!isLarge) return batcher.accept(row, ROW_BYTES + bytes);
+    if (!isLarge) {
+      const counted = bytes < COUNTED_BYTES_MIN ? row : { ...row, content_bytes: bytes };
+      return batcher.accept(counted, ROW_BYTES + bytes);
+    }
     const light = await contents.takeApart(row);
     const verdict = await batcher.accept(light, ROW_BYTES);
     if (verdict.verdict !== 'accepted') void contents.forget(row);

@@ -92,6 +92,11 @@ export type OutboundMessage =
 
 export type OutboundFor<C extends OutboundMessage['channel']> = Extract<OutboundMessage, { channel: C }>;
 
+/** Of a request whose message holds its content itself, in bytes: a longer one would make the batch that accepts it slow. */
+export const INLINE_BYTES_MAX = 32 * 1024;
+/** Shorter requests do not count towards the bytes of a claim: as many of them as it takes are still little. */
+export const COUNTED_BYTES_MIN = 2 * 1024;
+
 /** What a message holds in place of a content that is stored apart from it, for its size. */
 export type ContentApart = { readonly storedBytes: number };
 

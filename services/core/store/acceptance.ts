@@ -25,6 +25,8 @@ export type AcceptRow = {
   readonly account_id: string;
   readonly pinned_account_id: string | null;
   readonly segments: number | null;
+  /** Bounds what claims it together with others; absent where it is little. */
+  readonly content_bytes?: number;
   readonly encoding: string | null;
   readonly delivery_guarantee: string;
   readonly content_retention: string;

@@ -22,8 +22,10 @@ export type ClaimedMessage = {
   readonly channel: Channel;
   readonly address: string;
   readonly sender: string | null;
-  /** The channel's content, as the api validated it. */
+  /** The channel's content, as the api validated it; null with `lost`. */
   readonly content: unknown;
+  /** Null where they do not count towards a claim's `bytesMax`. */
+  readonly contentBytes: number | null;
   readonly test: boolean;
   readonly segments: number | null;
   readonly deliveryGuarantee: 'at_least_once' | 'at_most_once';
@@ -98,10 +100,15 @@ export type SweepTask =
   | (Lane & { readonly task: 'due'; readonly oldestDue: Date })
   | { readonly task: 'hold' | 'release'; readonly tenantId: string };
 
+/** Of contents in one answer of a claim that are large enough to count (`COUNTED_BYTES_MIN`). */
+export const CLAIM_BYTES_MAX = 768 * 1024;
+
 export type ClaimTerms = {
   /** Names this start of the process, and no other one: what is claimed under it is its own. */
   readonly worker: string;
   readonly leaseMs: number;
+  /** Default `CLAIM_BYTES_MAX`. What goes beyond it is left for the next claim. */
+  readonly bytesMax?: number;
 };
 
 /**
@@ -126,26 +133,32 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
      * Claims what waits, is due and may be sent now.
      * @param beyondLimit also through an account with a rate limit, without tokens.
      */
-    claim: (seqs: readonly number[], { worker, leaseMs }: ClaimTerms, beyondLimit = false) =>
+    claim: (
+      seqs: readonly number[],
+      { worker, leaseMs, bytesMax = CLAIM_BYTES_MAX }: ClaimTerms,
+      beyondLimit = false,
+    ) =>
       rowsOf<ClaimedMessage>(
-        sql`select * from claim(${[...seqs]}::bigint[], ${worker}, ${leaseMs}, ${beyondLimit})`,
+        sql`select * from claim(${[...seqs]}::bigint[], ${worker}, ${leaseMs}, ${beyondLimit}, ${bytesMax})`,
       ),
     /** Claims out of one lane, the longest due first, and within the account's rate limit. */
     claimDue: (
       { tenantId, accountId }: Lane,
       most: number,
       aheadMs: number,
-      { worker, leaseMs }: ClaimTerms,
+      { worker, leaseMs, bytesMax = CLAIM_BYTES_MAX }: ClaimTerms,
     ) =>
       rowsOf<ClaimedMessage>(
-        sql`select * from claim_due(${tenantId}, ${accountId}, ${most}, ${aheadMs}, ${worker}, ${leaseMs})`,
+        sql`select * from claim_due(${tenantId}, ${accountId}, ${most}, ${aheadMs}, ${worker}, ${leaseMs}, ${bytesMax})`,
       ),
     /** What a lane's claim would try; nothing of a message is read but its name. */
     dueSeqs: ({ tenantId, accountId }: Lane, most: number, aheadMs: number) =>
       seqsOf(sql`select due_seqs(${tenantId}, ${accountId}, ${most}, ${aheadMs}) as seq`),
-    /** A tenant's messages that this worker has claimed and not settled. */
-    claimedBy: (tenantId: string, worker: string) =>
-      rowsOf<ClaimedMessage>(sql`select * from claimed_by(${tenantId}, ${worker})`),
+    /** Of a tenant's messages that this worker has claimed and not settled, the first after `afterSeq`; none at the end. */
+    claimedBy: (tenantId: string, worker: string, afterSeq: number) =>
+      rowsOf<ClaimedMessage>(
+        sql`select * from claimed_by(${tenantId}, ${worker}, ${afterSeq}, ${CLAIM_BYTES_MAX})`,
+      ),
     /** Those of the messages whose worker is gone, to be settled. */
     lost: (seqs: readonly number[]) =>
       rowsOf<ClaimedMessage>(sql`select * from lost(${[...seqs]}::bigint[])`),

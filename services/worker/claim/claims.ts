@@ -1,8 +1,9 @@
 import { LRUCache } from 'lru-cache';
+import { INLINE_BYTES_MAX } from '#core/domain/content.ts';
 import { databaseFaultOf } from '#core/domain/database-fault.ts';
 import type { FairQueue, Turn } from '#core/domain/fair-queue.ts';
 import type { Wake } from '#core/domain/wake.ts';
-import type { ClaimedMessage, DeliveryStore } from '#core/store/deliveries.ts';
+import { CLAIM_BYTES_MAX, type ClaimedMessage, type DeliveryStore } from '#core/store/deliveries.ts';
 import type { AccountGates } from './account-gates.ts';
 import type { DueLane, Lanes } from './lanes.ts';
 import type { LostClaims } from './lost-claims.ts';
@@ -57,13 +58,22 @@ export function createClaims(deps: ClaimsDeps): Claims {
 
   /** @returns how many of the places are left. */
   async function findLost(tenantId: string, places: number): Promise<number> {
-    // What is in hand as the database looks may have ended by the time that its answer is here.
-    const inHand = deps.inHand();
-    const ours = (await store.claimedBy(tenantId, terms.worker)).filter(({ seq }) => !inHand.has(seq));
+    let left = places;
+    let afterSeq: number | undefined = 0;
+    while (afterSeq !== undefined) {
+      // What is in hand as the database looks may have ended by the time that its answer is here.
+      const inHand = deps.inHand();
+      const found: ClaimedMessage[] = await store.claimedBy(tenantId, terms.worker, afterSeq);
+      for (const message of found) {
+        if (inHand.has(message.seq)) continue;
+        deps.begin(message, tenantId);
+        left -= 1;
+      }
+      afterSeq = found.at(-1)?.seq;
+    }
     lostClaims.found(tenantId);
-    for (const message of ours) deps.begin(message, tenantId);
     // More may have been lost than there are places now, so that fewer than none are left.
-    return places - ours.length;
+    return left;
   }
 
   /** @returns how many of the places are left. */
@@ -83,7 +93,7 @@ export function createClaims(deps: ClaimsDeps): Claims {
     for (const message of claimed) deps.begin(message, lane.tenantId);
     const segments = claimed.map((message) => message.segments ?? 1);
     const isDeep = gates.looked(lane.accountId, asked, segments);
-    if (isDeep) lanes.mark(lane, { ahead: lane.ahead });
+    if (isDeep || isFull(claimed)) lanes.mark(lane, { ahead: lane.ahead });
     if (lane.swept && (!isDeep || isReviewDue(lane))) await named.decide(store.lookDue(lane, DECIDED_MAX));
     return places - claimed.length;
   }
@@ -127,6 +137,12 @@ export function createClaims(deps: ClaimsDeps): Claims {
     function next(): DueLane | undefined {
       return left > 0 ? lanes.take(tenantId) : undefined;
     }
+  }
+
+  /** The next message's content may not have found room. */
+  function isFull(claimed: readonly ClaimedMessage[]): boolean {
+    const bytes = claimed.reduce((sum, { contentBytes }) => sum + (contentBytes ?? 0), 0);
+    return bytes > CLAIM_BYTES_MAX - INLINE_BYTES_MAX;
   }
 
   return {

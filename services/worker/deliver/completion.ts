@@ -22,8 +22,8 @@ export function toCompletion(
     outcome_reason: outcome.kind === 'not_started' ? outcome.reason : failure?.code,
     failure,
     http_status: httpStatusOf(outcome),
-    provider_message_id: outcome.kind === 'accepted' ? (outcome.providerMessageId ?? undefined) : undefined,
-    sent_from: outcome.kind === 'accepted' && message.sender === null ? outcome.sender : undefined,
+    provider_message_id: outcome.kind === 'accepted' ? storable(outcome.providerMessageId) : undefined,
+    sent_from: outcome.kind === 'accepted' && message.sender === null ? storable(outcome.sender) : undefined,
     status: next.status,
     reason: next.reason ?? undefined,
     failure_shown: next.failure ?? undefined,
@@ -37,6 +37,14 @@ export function toCompletion(
     receipts: next.receipts.length === 0 ? undefined : next.receipts,
     discard: message.discard,
   };
+}
+
+/** Of an id or a sender that a provider tells, in characters. */
+const VENDOR_NAME_MAX = 512;
+
+/** A longer one names nothing that anybody could find again, and hundreds of them are recorded in one batch. */
+function storable(name: string | null | undefined): string | undefined {
+  return name == null || name.length > VENDOR_NAME_MAX ? undefined : name;
 }
 
 /**

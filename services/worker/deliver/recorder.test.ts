@@ -18,6 +18,7 @@ const message = (seq: number): ClaimedMessage => ({
   address: '+15550000001',
   sender: null,
   content: { body: 'x' },
+  contentBytes: null,
   test: false,
   segments: 1,
   deliveryGuarantee: 'at_least_once',
@@ -99,6 +100,19 @@ test('a row refused for what the provider said is recorded without it', async ()
     failure: { class: 'content_rejected', code: 'refused' },
     failure_shown: { class: 'content_rejected', code: 'refused', retryable: false },
   });
+});
+
+test('however long a name a provider gives to a message, its record stays short', async () => {
+  const written: Completion[] = [];
+  const b = setup((rows) => {
+    written.push(...rows);
+    return Promise.resolve(all(rows));
+  });
+  const named = (name: string) => ({ kind: 'accepted', providerMessageId: name, sender: name }) as const;
+  await b.recorder.record(message(1), named('x'.repeat(512)), undefined);
+  await b.recorder.record(message(2), named('x'.repeat(513)), undefined);
+  expect(written.map((row) => row.provider_message_id?.length)).toEqual([512, undefined]);
+  expect(written.map((row) => row.sent_from?.length)).toEqual([512, undefined]);
 });
 
 test('an attempt that is no longer current is told apart', async () => {

@@ -382,12 +382,13 @@ describe('lanes', () => {
     await b.store.claim([mine], terms());
     await b.store.claim([others], terms({ worker: 'w2' }));
     const { tenantId } = b.tenant;
-    expect(await b.store.claimedBy(tenantId, 'w1')).toMatchObject([
+    expect(await b.store.claimedBy(tenantId, 'w1', 0)).toMatchObject([
       { action: 'send', seq: mine, attempt: 1 },
     ]);
+    expect(await b.store.claimedBy(tenantId, 'w1', mine)).toEqual([]);
     // With less than half of its lease left a call could outlast it.
     await b.admin`update despatch.live_messages set started_at = now() - interval '40 seconds', lease_until = now() + interval '20 seconds'`;
-    expect(await b.store.claimedBy(tenantId, 'w1')).toEqual([]);
+    expect(await b.store.claimedBy(tenantId, 'w1', 0)).toEqual([]);
   });
 });
 

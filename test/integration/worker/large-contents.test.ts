@@ -109,6 +109,21 @@ test('a small attachment stays with its message', async () => {
   expect(await claim(body.id)).toMatchObject({ content: { attachments: [{ content: 'c21hbGw=' }] } });
 });
 
+test('a content that is neither small nor large stays with its message, and claims know its size', async () => {
+  const sizeOf = async (bytes: number) => {
+    const { body } = await post({ ...LEAST.email, bodyHtml: 'a'.repeat(bytes) });
+    const [row] = await api.admin<{ content_bytes: number | null; apart: boolean }[]>`
+      select l.content_bytes, m.content ? 'storedBytes' as apart from live_messages l join messages m using (seq, purge_on)
+      where m.id = ${body.id}`;
+    return [row?.content_bytes ?? null, row?.apart];
+  };
+  expect(await sizeOf(600)).toEqual([null, false]);
+  const [bytes, apart] = await sizeOf(20 * 1024);
+  expect([bytes, apart]).toEqual([expect.any(Number), false]);
+  expect(bytes).toBeGreaterThan(20 * 1024);
+  expect(await sizeOf(40 * 1024)).toEqual([null, true]);
+});
+
 test('a repeated key is answered as before, with another attachment it is refused, and nothing more is stored', async () => {
   const own = await api.tenant();
   const key = { 'idempotency-key': randomUUID() };

@@ -142,7 +142,7 @@ const MOVERS: readonly Mover[] = [
       await b.admin`update despatch.live_messages set held_from = ${origin} where tenant_id = ${tenantId}`;
       await b.store.releaseTenant(tenantId, 100);
     },
-    moves: isLive(origin) ? tabled(['held'], [origin]) : [],
+    moves: tabled(['held'], [origin]),
   })),
   {
     name: 'end_outlived',

@@ -42,7 +42,7 @@ begin
         select * from json_to_recordset(batch) as r (
           ord integer, seq bigint, purge_on date, id uuid, tenant_id uuid, api_key_id uuid, channel text, recipient text,
           address text, sender text, content jsonb, external_id text, category text, priority smallint, test boolean,
-          account_id uuid, pinned_account_id uuid, segments smallint, encoding text, delivery_guarantee text,
+          account_id uuid, pinned_account_id uuid, segments smallint, content_bytes integer, encoding text, delivery_guarantee text,
           content_retention text, metadata jsonb, tags text[], traceparent text, request_id text,
           enqueued_at timestamptz, expires_at timestamptz,
           -- Where the sender named no instant: the clock of an api may be wrong, and a lifetime is short.
@@ -126,9 +126,9 @@ begin
         from accepted a
       ), queued as (
         insert into live_messages (seq, purge_on, tenant_id, account_id, due_at, status, priority, channel, test, pinned,
-          segments, expires_at, updated_at)
+          segments, content_bytes, expires_at, updated_at)
         select a.seq, a.purge_on, a.tenant_id, a.account_id, now_at + make_interval(secs => sweep_after_ms / 1000.0),
-          'queued', a.priority, a.channel, a.test, a.pinned_account_id is not null, a.segments,
+          'queued', a.priority, a.channel, a.test, a.pinned_account_id is not null, a.segments, a.content_bytes,
           -- A lifetime counts from the moment that the 202 tells, unless the clock that told it is wrong.
           case when a.lifetime_ms is null or abs(extract(epoch from now_at - a.enqueued_at)) < 5 then a.expires_at
             else now_at + make_interval(secs => a.lifetime_ms / 1000.0) end, a.enqueued_at

@@ -1,21 +1,29 @@
 -- Claims the messages named by wake-ups, by compare-and-set. One that is not returned is somebody else's, has ended, or
 -- needs a decision (`look`): its tenant is not active, it has expired, its account cannot be used, or has a rate limit and
 -- so a queue of its own (`claim_due`). `beyond_limit`: rate limits count for nothing, where a message that makes a claim
--- fail is looked for alone.
-create or replace function claim(seqs bigint[], by_worker text, lease_ms integer, beyond_limit boolean)
+-- fail is looked for alone. `bytes_max`: of their contents (`within_bytes`); what goes beyond is claimed out of its lane.
+create or replace function claim(seqs bigint[], by_worker text, lease_ms integer, beyond_limit boolean, bytes_max integer)
 returns setof claimed_message
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+declare
+  ready bigint[];
+  bytes bigint;
 begin
-  return query select * from begin_attempts(array(
-    select l.seq from live_messages l
+  select array_agg(x.seq), sum(x.content_bytes) into ready, bytes from (
+    select l.seq, l.content_bytes from live_messages l
     join tenants t on t.id = l.tenant_id
     left join provider_accounts p on p.id = l.account_id
     where l.seq = any (seqs) and l.status in ('queued', 'deferred') and t.status = 'active'
       and l.expires_at > clock_timestamp() and coalesce(l.next_attempt_at, '-infinity') <= clock_timestamp()
       and (l.test or (p.status not in ('disabled', 'deleted') and (beyond_limit or p.rate_limit_per_second is null)))
-    for update of l skip locked
-  ), by_worker, lease_ms);
+    for update of l skip locked) x;
+  if bytes > bytes_max then
+    ready := within_bytes(ready, bytes_max);
+  end if;
+  if ready is not null then
+    return query select * from begin_attempts(ready, by_worker, lease_ms);
+  end if;
 end $$;
 
-grant execute on function claim(bigint[], text, integer, boolean) to despatch_worker;
+grant execute on function claim(bigint[], text, integer, boolean, integer) to despatch_worker;

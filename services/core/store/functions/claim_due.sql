@@ -1,7 +1,9 @@
 -- Claims from a lane, which is a tenant's queue for one account: messages that are due, or will be within `ahead_ms` where
 -- no timer holds them back. The way back from lost wake-ups, retry timers and a queue that outgrew a worker's memory, and
--- the only way for an account with a rate limit: no more are claimed than it has tokens for.
-create or replace function claim_due(for_tenant uuid, for_account uuid, most integer, ahead_ms integer, by_worker text, lease_ms integer)
+-- the only way for an account with a rate limit: no more are claimed than it has tokens for, nor than `bytes_max` of their
+-- contents (`within_bytes`).
+create or replace function claim_due(for_tenant uuid, for_account uuid, most integer, ahead_ms integer, by_worker text, lease_ms integer,
+  bytes_max integer)
 returns setof claimed_message
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
@@ -9,10 +11,11 @@ declare
   at_now timestamptz := clock_timestamp();
   account provider_accounts;
   seqs bigint[];
+  bytes bigint;
 begin
   select * into account from provider_accounts p where p.id = for_account and p.status not in ('disabled', 'deleted');
-  seqs := array(
-    select x.seq from (
+  select array_agg(y.seq), sum(y.content_bytes) into seqs, bytes from (
+    select x.seq, l.content_bytes from (
       select l.seq, l.priority, l.due_at from live_messages l
       join tenants t on t.id = l.tenant_id
       where l.tenant_id = for_tenant and l.account_id = for_account
@@ -24,7 +27,10 @@ begin
       order by l.due_at limit most + 400
     ) x join live_messages l on l.seq = x.seq
     where l.status in ('queued', 'deferred')
-    order by x.priority, x.due_at limit most for update of l skip locked);
+    order by x.priority, x.due_at limit most for update of l skip locked) y;
+  if bytes > bytes_max then
+    seqs := within_bytes(seqs, bytes_max);
+  end if;
   if account.rate_limit_per_second is not null and cardinality(seqs) > 0 then
     seqs := take_account_tokens(for_account, account.rate_limit_per_second, seqs);
   end if;
@@ -33,4 +39,4 @@ begin
   end if;
 end $$;
 
-grant execute on function claim_due(uuid, uuid, integer, integer, text, integer) to despatch_worker;
+grant execute on function claim_due(uuid, uuid, integer, integer, text, integer, integer) to despatch_worker;

@@ -1,13 +1,15 @@
 -- What is under way in the name of this start of a worker: it looks here where the answer of a claim was lost. With less
--- than half of its lease left a call could outlast it.
-create or replace function claimed_by(for_tenant uuid, by_worker text) returns setof claimed_message
+-- than half of its lease left a call could outlast it. In the order of their numbers those after `after_seq`, as many as a
+-- claim takes, and up to `bytes_max` of their contents (`within_bytes`).
+create or replace function claimed_by(for_tenant uuid, by_worker text, after_seq bigint, bytes_max integer) returns setof claimed_message
 language plpgsql stable security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 begin
-  return query select c.* from claimed_message c where c.seq = any (array(
+  return query select c.* from claimed_message c where c.seq = any (within_bytes(array(
     select l.seq from live_messages l
-    where l.tenant_id = for_tenant and l.status = 'sending' and l.worker = by_worker
-      and clock_timestamp() < l.started_at + (l.lease_until - l.started_at) / 2));
+    where l.tenant_id = for_tenant and l.status = 'sending' and l.worker = by_worker and l.seq > after_seq
+      and clock_timestamp() < l.started_at + (l.lease_until - l.started_at) / 2
+    order by l.seq limit 128), bytes_max)) order by c.seq;
 end $$;
 
-grant execute on function claimed_by(uuid, text) to despatch_worker;
+grant execute on function claimed_by(uuid, text, bigint, integer) to despatch_worker;

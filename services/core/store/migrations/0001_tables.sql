@@ -234,6 +234,8 @@ create table live_messages (
   -- Whether the sender named the account.
   pinned boolean not null,
   segments smallint,
+  -- Of what counts towards the bytes of a claim; null where that is little, as for nearly all.
+  content_bytes integer,
   attempt integer not null default 0,
   retries smallint not null default 0,
   ambiguous smallint not null default 0,
@@ -405,10 +407,11 @@ create table receipts (
 create index receipts_due on receipts (apply_at);
 
 -- What a worker is given of a message that is under way: `send` for one to call the provider for, `lost` for an attempt
--- whose lease is over. `discard`: the content is to go as soon as no provider needs it.
+-- whose lease is over, which nobody needs the content of. `discard`: the content is to go as soon as no provider needs it.
 create view claimed_message with (security_invoker) as
   select case when l.lease_until <= clock_timestamp() then 'lost' else 'send' end as action, l.seq, l.purge_on, m.id, l.tenant_id, l.attempt, l.retries, l.ambiguous, l.provider_waits,
-    l.duplicate_risk, l.channel, m.address, m.sender, m.content, l.test, l.segments, m.delivery_guarantee, m.enqueued_at,
+    l.duplicate_risk, l.channel, m.address, m.sender, case when l.lease_until > clock_timestamp() then m.content end as content,
+    l.content_bytes, l.test, l.segments, m.delivery_guarantee, m.enqueued_at,
     l.expires_at, m.traceparent, m.request_id, case when not l.test then l.account_id end as account_id, l.provider,
     p.status as account_status, p.version as account_version, p.rate_limit_per_second,
     m.content_retention = 'discard' as discard, l.worker

@@ -1,0 +1,107 @@
+import { expect, test } from 'vitest';
+import { encodeWakes } from '#core/domain/wake.ts';
+import type { ClaimedMessage, DeliveryStore } from '#core/store/deliveries.ts';
+import { setupDelivery } from '#test/support/delivery.ts';
+import { acceptBatch, acceptRow, seedAccount } from '#test/support/seed.ts';
+
+/** What a claim brings may not grow with the contents that wait: it is held in memory at both ends, all at once. */
+const MESSAGES = 128;
+const CONTENT_BYTES = 30 * 1024;
+/** Of contents in one answer: those that count, and as many as a claim takes of those that do not. */
+const ANSWER_BYTES_MAX = 1024 * 1024;
+const POLL = { interval: 20, timeout: 20_000 };
+/** Long after the test, so that nothing is found by the sweep that a claim has left behind. */
+const NO_SWEEP = { inFlightMax: 512, sweepMs: 600_000 };
+
+type Delivery = Awaited<ReturnType<typeof setupDelivery>>;
+
+/** Messages whose contents are just small enough to stay with them. */
+async function queue(b: Delivery, overrides: object = {}) {
+  const accountId = await seedAccount(b.admin, b.tenant.tenantId, { channel: 'email' });
+  const text = 'x'.repeat(CONTENT_BYTES);
+  const content = { from: { address: 'a@example.com' }, subject: 's', text };
+  const to = 'delivered@simulator.invalid';
+  const mail = { channel: 'email', recipient: to, address: to, segments: null, encoding: null };
+  const rows = Array.from({ length: MESSAGES }, () =>
+    acceptRow(b.tenant, { ...mail, content, content_bytes: CONTENT_BYTES, ...overrides }),
+  );
+  await acceptBatch(b.api, rows, 5_000);
+  return { seqs: rows.map(({ seq }) => seq), lane: { tenantId: b.tenant.tenantId, accountId } };
+}
+
+/** The same store, and the bytes of contents in each answer of a claim. */
+function weighed(store: DeliveryStore) {
+  const answers: number[] = [];
+  const weigh = (claimed: ClaimedMessage[]): ClaimedMessage[] => {
+    const bytes = claimed.map(({ content }) => Buffer.byteLength(JSON.stringify(content)));
+    if (claimed.length > 0) answers.push(total(bytes));
+    return claimed;
+  };
+  const watched: DeliveryStore = {
+    ...store,
+    claim: async (...terms) => weigh(await store.claim(...terms)),
+    claimDue: async (...terms) => weigh(await store.claimDue(...terms)),
+    claimedBy: async (...terms) => weigh(await store.claimedBy(...terms)),
+  };
+  return { answers, store: watched };
+}
+
+async function sentCount(b: Delivery): Promise<number> {
+  const { sent = 0, delivered = 0 } = await b.statuses();
+  return sent + delivered;
+}
+
+const total = (bytes: readonly number[]): number => bytes.reduce((sum, one) => sum + one, 0);
+
+test('claims by name bring no more than their share of contents, and the rest comes out of the lane at once', async () => {
+  await using b = await setupDelivery(NO_SWEEP);
+  const { seqs, lane } = await queue(b);
+  const { answers, store } = weighed(b.store);
+  b.startWorker({}, store).wake(encodeWakes(seqs.map((seq) => ({ seq, ...lane }))), 'normal');
+  await expect.poll(() => sentCount(b), POLL).toBe(MESSAGES);
+  expect(Math.max(...answers)).toBeLessThanOrEqual(ANSWER_BYTES_MAX);
+  expect(total(answers)).toBeGreaterThanOrEqual(MESSAGES * CONTENT_BYTES);
+});
+
+test('claims out of a lane bring no more, and leave none of it for the sweep', async () => {
+  await using b = await setupDelivery(NO_SWEEP);
+  const { seqs } = await queue(b);
+  await b.admin`update despatch.live_messages set due_at = now() where seq = any (${seqs}::bigint[])`;
+  const { answers, store } = weighed(b.store);
+  // Its first sweep, which comes as it starts, finds them.
+  b.startWorker({}, store);
+  await expect.poll(() => sentCount(b), POLL).toBe(MESSAGES);
+  expect(Math.max(...answers)).toBeLessThanOrEqual(ANSWER_BYTES_MAX);
+  expect(total(answers)).toBeGreaterThanOrEqual(MESSAGES * CONTENT_BYTES);
+});
+
+test('what was claimed and whose answer was lost is fetched in parts, and what is lost brings no content', async () => {
+  await using b = await setupDelivery();
+  const { seqs, lane } = await queue(b);
+  const terms = { worker: 'w1', leaseMs: 60_000, bytesMax: MESSAGES * CONTENT_BYTES };
+  expect(await b.store.claim(seqs, terms)).toHaveLength(MESSAGES);
+  const { answers, store } = weighed(b.store);
+  const found: number[] = [];
+  for (let after: number | undefined = 0; after !== undefined; after = found.at(-1)) {
+    const part = await store.claimedBy(lane.tenantId, 'w1', after);
+    if (part.length === 0) break;
+    found.push(...part.map(({ seq }) => seq));
+  }
+  expect(found).toEqual(seqs);
+  expect(Math.max(...answers)).toBeLessThanOrEqual(ANSWER_BYTES_MAX);
+
+  await b.admin`update despatch.live_messages set lease_until = now() where seq = any (${seqs}::bigint[])`;
+  const lost = await b.store.lost(seqs);
+  expect(lost).toHaveLength(MESSAGES);
+  expect(lost.every(({ content }) => content === null)).toBe(true);
+});
+
+test('a message larger than a claim may bring comes alone, and small ones are bounded by their number', async () => {
+  await using b = await setupDelivery();
+  const { seqs } = await queue(b);
+  const claim = (bytesMax: number) => b.store.claim(seqs, { worker: 'w1', leaseMs: 60_000, bytesMax });
+  expect(await claim(1)).toHaveLength(1);
+  expect(await claim(3 * CONTENT_BYTES)).toHaveLength(3);
+  await b.admin`update despatch.live_messages set content_bytes = null where seq = any (${seqs}::bigint[])`;
+  expect(await claim(1)).toHaveLength(MESSAGES - 4);
+});
