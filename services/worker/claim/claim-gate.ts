@@ -2,9 +2,9 @@
 export type ClaimGate = {
   /**
    * False while a claim has to wait; `onReady` is called when waiting helped.
-   * @param free places that the claim could fill. @param claimsMax claims at once.
+   * @param size messages that the claim could take. @param claimsMax claims at once.
    */
-  admits(free: number, claimsMax: number): boolean;
+  admits(size: number, claimsMax: number): boolean;
   begin(): void;
   end(): void;
   /** The database has failed: no claim for a moment. */
@@ -13,36 +13,35 @@ export type ClaimGate = {
 };
 
 const PAUSE_MS = 500;
-/** How long a worker whose places are mostly taken waits for more of them to become free. */
+/** One claim of many costs the database far less than many of one: small ones are so far apart. */
 const GATHER_MS = 5;
 
-/** @param crowdedBelow fewer free places than this mean that most are taken. */
-export function createClaimGate(crowdedBelow: number, onReady: () => void): ClaimGate {
+/** @param enough a claim that could take so many does not wait for more. */
+export function createClaimGate(enough: number, onReady: () => void): ClaimGate {
   let underWay = 0;
-  let pausedUntil = 0;
-  let hasGathered = false;
+  let pausedUntil = Number.NEGATIVE_INFINITY;
+  let begunAt = Number.NEGATIVE_INFINITY;
   let timer: NodeJS.Timeout | undefined;
 
-  function wait(ms: number, isGathering: boolean): false {
+  function wait(ms: number): false {
     timer ??= setTimeout(() => {
       timer = undefined;
-      hasGathered = isGathering;
       onReady();
     }, ms);
     return false;
   }
 
   return {
-    admits(free, claimsMax) {
-      if (underWay >= claimsMax || free < 1) return false;
-      const pauseMs = pausedUntil - performance.now();
-      if (pauseMs > 0) return wait(pauseMs, false);
-      // One claim of many costs the database far less than many of one.
-      if (free < crowdedBelow && !hasGathered) return wait(GATHER_MS, true);
-      hasGathered = false;
-      return true;
+    admits(size, claimsMax) {
+      if (underWay >= claimsMax || size < 1) return false;
+      const gatheredAt = size < enough ? begunAt + GATHER_MS : 0;
+      const restMs = Math.max(pausedUntil, gatheredAt) - performance.now();
+      return restMs > 0 ? wait(restMs) : true;
     },
-    begin: () => void underWay++,
+    begin() {
+      underWay++;
+      begunAt = performance.now();
+    },
     end: () => void underWay--,
     pause() {
       pausedUntil = performance.now() + PAUSE_MS;

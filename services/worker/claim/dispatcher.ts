@@ -82,8 +82,9 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   function pump(): void {
     if (isStopping || !queue.hasWork()) return;
     const free = Math.min(deps.inFlightMax - queue.inFlight, CLAIM_MAX);
+    const size = queue.queued > 0 ? Math.min(free, queue.queued) : free;
     // With a claim lost one at a time: only then is what the database shows as ours, and is not in hand, a lost one.
-    if (!gate.admits(free, lostClaims.size > 0 ? 1 : CLAIMS_AT_ONCE)) return;
+    if (!gate.admits(size, lostClaims.size > 0 ? 1 : CLAIMS_AT_ONCE)) return;
     const turn = queue.take(free);
     gate.begin();
     void claims.run(withoutClosed(turn), gate.underWay === 1).finally(() => {

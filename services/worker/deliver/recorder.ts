@@ -40,7 +40,8 @@ export function createRecorder(deps: RecorderDeps): Recorder {
     itemsMax: BATCH_MAX,
     flushesMax: 2,
     // Nobody waits for the record of a call but its place; larger batches cost the database much less.
-    lingerMs: 10,
+    gatherMs: 50,
+    enough: 64,
     queuedMax: Number.POSITIVE_INFINITY,
   });
 

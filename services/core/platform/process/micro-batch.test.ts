@@ -55,6 +55,36 @@ describe('micro-batch', () => {
     expect(await first).toBe(1);
   });
 
+  test('what comes soon after a flush is gathered until it is enough', async () => {
+    const { batch, flushes } = setup({ gatherMs: 60_000, enough: 3 });
+    const first = batch.add(1);
+    await expect.poll(() => flushes.length).toBe(1);
+    flushes[0]?.done.resolve([1]);
+    await first;
+    const rest = [batch.add(2), batch.add(3)];
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(flushes).toHaveLength(1);
+    rest.push(batch.add(4));
+    await expect.poll(() => flushes.length).toBe(2);
+    expect(flushes[1]?.items).toEqual([2, 3, 4]);
+    flushes[1]?.done.resolve([2, 3, 4]);
+    await Promise.all(rest);
+  });
+
+  test('what is gathered goes when its time is over', async () => {
+    const { batch, flushes } = setup({ gatherMs: 50 });
+    const begun = performance.now();
+    const first = batch.add(1);
+    await expect.poll(() => flushes.length, { interval: 1 }).toBe(1);
+    flushes[0]?.done.resolve([1]);
+    await first;
+    const second = batch.add(2);
+    await expect.poll(() => flushes.length, { interval: 1 }).toBe(2);
+    expect(performance.now() - begun).toBeGreaterThan(45);
+    flushes[1]?.done.resolve([2]);
+    await second;
+  });
+
   test('never more in a batch than its limit', async () => {
     const { batch, flushes } = setup({ itemsMax: 2, flushesMax: 2 });
     const all = [1, 2, 3].map((n) => batch.add(n));

@@ -21,10 +21,12 @@ export type MicroBatchOptions<Item, Result> = {
   readonly flushesMax: number;
   readonly queuedMax: number;
   /**
-   * How long a batch may wait for more, in milliseconds; a full one does not wait. Default 0: whatever has come by the
-   * end of the tick goes at once.
+   * A flush begins no sooner than this after the one before it began, in milliseconds, unless `enough` items wait.
+   * Default 0. Under load batches grow to what comes in that time; what comes alone, or first, goes at the end of the tick.
    */
-  readonly lingerMs?: number;
+  readonly gatherMs?: number;
+  /** So many items waiting are not kept for more. Default `itemsMax`. */
+  readonly enough?: number;
   /**
    * How long the last flush has the database for itself, in milliseconds, before another may begin beside it. Default 0.
    * Flushes one after the other are larger and cost less; one that hangs must not hold up all that come after it.
@@ -45,34 +47,48 @@ type Waiting<Item, Result> = {
 };
 
 /**
- * Gathers single calls into batches, by default without a timer: an idle batcher flushes at the end of the tick, a busy one when a
- * flush returns, so batches grow with the load and an idle system waits for nothing.
+ * Gathers single calls into batches: an idle batcher flushes at the end of the tick, a busy one when a flush returns and
+ * `gatherMs` are over, so batches grow with the load and an idle system waits for nothing.
  */
 export function createMicroBatch<Item, Result>(
   options: MicroBatchOptions<Item, Result>,
 ): MicroBatch<Item, Result> {
   const waiting = createTurnQueue<Waiting<Item, Result>>();
   let flushing = 0;
+  /** At the end of this tick. */
   let scheduled = false;
   let idle: PromiseWithResolvers<void> | undefined;
-  let begunAt = 0;
-  /** Runs while the flush under way is waited for. */
-  let overtaking: NodeJS.Timeout | undefined;
-  const { lingerMs = 0, patienceMs = 0, ownerOf = () => '' } = options;
+  let begunAt = Number.NEGATIVE_INFINITY;
+  /** Runs while more is gathered, or the flush under way is waited for. */
+  let pause: NodeJS.Timeout | undefined;
+  const { gatherMs = 0, enough = options.itemsMax, patienceMs = 0, ownerOf = () => '' } = options;
   const { weightOf = () => 0, weightMax = Number.POSITIVE_INFINITY } = options;
 
   function schedule(): void {
     if (scheduled || flushing >= options.flushesMax || waiting.size === 0) return;
+    const restMs = begunAt + pauseMs() - performance.now();
+    if (restMs > 0) {
+      pause ??= setTimeout(flush, restMs);
+      return;
+    }
     scheduled = true;
-    const flush = () => {
-      scheduled = false;
-      overtaking = undefined;
-      void flushOne();
-    };
-    const restMs = flushing === 0 ? 0 : begunAt + patienceMs - performance.now();
-    if (restMs > 0) overtaking = setTimeout(flush, restMs);
-    else if (lingerMs > 0 && waiting.size < options.itemsMax) setTimeout(flush, lingerMs);
-    else setImmediate(flush);
+    setImmediate(flush);
+  }
+
+  function pauseMs(): number {
+    const gathering = waiting.size >= enough ? 0 : gatherMs;
+    return flushing > 0 ? Math.max(patienceMs, gathering) : gathering;
+  }
+
+  function flush(): void {
+    scheduled = false;
+    endPause();
+    void flushOne();
+  }
+
+  function endPause(): void {
+    clearTimeout(pause);
+    pause = undefined;
   }
 
   /** Lighter items of other owners do not wait for one that has no room left. */
@@ -101,11 +117,7 @@ export function createMicroBatch<Item, Result>(
       for (const entry of batch) entry.reject(error);
     } finally {
       flushing--;
-      if (overtaking !== undefined) {
-        clearTimeout(overtaking);
-        overtaking = undefined;
-        scheduled = false;
-      }
+      endPause();
       schedule();
       if (flushing === 0 && waiting.size === 0) idle?.resolve();
     }
