@@ -5,6 +5,8 @@ import { createMessageIds } from '#core/domain/message-id.ts';
 import { BUILT_IN_PLANS, type Limits } from '#core/domain/plan.ts';
 import { purgeDay } from '#core/domain/purge-day.ts';
 import { asJson, type Sql } from '#core/platform/postgres/postgres.ts';
+import { toAcceptBatch } from '#core/store/accept-batch.ts';
+import type { AcceptRow } from '#core/store/acceptance.ts';
 
 /** Rows that tests need before they begin, written with the superuser's connection. */
 export type SeededTenant = { readonly tenantId: string; readonly slug: string; readonly apiKeyId: string };
@@ -116,9 +118,9 @@ export async function acceptBatch(
   rows: readonly Record<string, unknown>[],
   sweepAfterMs = 5_000,
 ): Promise<Verdict[]> {
-  const batch: Record<string, unknown>[] = rows.map((row, i) => ({ ...row, ord: i + 1 }));
-  const keys = batch.filter((row) => row['scope'] != null);
+  const { callers, messages, keys } = toAcceptBatch(rows as unknown as readonly AcceptRow[]);
   return sql<Verdict[]>`
-    select * from accept(${asJson(sql, batch)}, ${keys.length === 0 ? null : asJson(sql, keys)}, ${sweepAfterMs})
+    select * from accept(${asJson(sql, callers)}, ${asJson(sql, messages)},
+      ${keys.length === 0 ? null : asJson(sql, keys)}, ${sweepAfterMs})
     order by ord`;
 }

@@ -1,7 +1,8 @@
+import { toAcceptBatch } from './accept-batch.ts';
 import { asJson, withDeadline, type Sql } from '#core/platform/postgres/postgres.ts';
 import { DATABASE_DEADLINE_MS } from './tenant-scope.ts';
 
-/** One message to accept, in the names of the schema's type `accept_request`. */
+/** One message to accept, in the names of the columns. */
 export type AcceptRow = {
   readonly seq: number;
   /** The day on which its partition is dropped. */
@@ -86,15 +87,10 @@ export async function acceptMessages(
   sweepAfterMs: number,
   deadlineMs: number = DATABASE_DEADLINE_MS,
 ): Promise<Verdict[]> {
-  const apart = { scope: undefined, fingerprint: undefined, response: undefined };
-  const batch = rows.map((row, i) => ({ ...row, ...apart, ord: i + 1 }));
-  // Only who repeats a key is answered from what was stored.
-  const keys = rows.flatMap(({ tenant_id, scope, fingerprint, response }, i) =>
-    scope === null ? [] : [{ ord: i + 1, tenant_id, scope, fingerprint, response }],
-  );
+  const { callers, messages, keys } = toAcceptBatch(rows);
   const verdicts = await withDeadline(
     sql<VerdictRow[]>`select verdict, response, retry_after, remaining
-      from accept(${asJson(sql, batch)}, ${keys.length === 0 ? null : asJson(sql, keys)}, ${sweepAfterMs}) order by ord`,
+      from accept(${asJson(sql, callers)}, ${asJson(sql, messages)}, ${keys.length === 0 ? null : asJson(sql, keys)}, ${sweepAfterMs}) order by ord`,
     deadlineMs,
   );
   return verdicts.map(({ retry_after, ...verdict }) => ({ ...verdict, retryAfter: retry_after }));

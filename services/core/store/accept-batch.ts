@@ -1,0 +1,72 @@
+import type { AcceptRow } from './acceptance.ts';
+
+/** A batch in the three lists that the function `accept` reads. What is undefined does not travel. */
+export type AcceptBatch = {
+  /** What the messages of one key share. */
+  readonly callers: readonly Caller[];
+  readonly messages: readonly object[];
+  /** Of those with an idempotency key. */
+  readonly keys: readonly object[];
+};
+
+type Caller = Limits & Pick<AcceptRow, 'tenant_id' | 'api_key_id' | 'test'> & { readonly caller: number };
+type Limits = { -readonly [name in LimitName]: number };
+type LimitName = (typeof LIMITS)[number];
+const LIMITS = ['retention_days', 'rate_per_minute', 'messages_per_day', 'backlog_max'] as const;
+
+/** Keys that repeat, limits and idempotency apart from the messages, which are numbered as they come, from 1. */
+export function toAcceptBatch(rows: readonly AcceptRow[]): AcceptBatch {
+  const callers = new Map<string, Caller>();
+  const keys: object[] = [];
+  const messages = rows.map((row, i) => {
+    const ord = i + 1;
+    const { tenant_id, scope, fingerprint, response } = row;
+    // Only who repeats a key is answered from what was stored.
+    if (scope != null) keys.push({ ord, tenant_id, scope, fingerprint, response });
+    return { ord, caller: callerOf(callers, row).caller, ...messageOf(row) };
+  });
+  return { callers: [...callers.values()], messages, keys };
+}
+
+function callerOf(callers: Map<string, Caller>, row: AcceptRow): Caller {
+  const { tenant_id, api_key_id, test, retention_days, rate_per_minute, messages_per_day, backlog_max } = row;
+  const known = callers.get(api_key_id);
+  if (known !== undefined) {
+    // Of limits that have just changed the stricter ones hold.
+    for (const name of LIMITS) known[name] = Math.min(known[name], row[name]);
+    return known;
+  }
+  const limits = { retention_days, rate_per_minute, messages_per_day, backlog_max };
+  const caller = { caller: callers.size, tenant_id, api_key_id, test, ...limits };
+  callers.set(api_key_id, caller);
+  return caller;
+}
+
+function messageOf(row: AcceptRow) {
+  return {
+    seq: row.seq,
+    purge_on: row.purge_on,
+    id: row.id,
+    channel: row.channel,
+    recipient: row.recipient,
+    address: row.address,
+    sender: row.sender ?? undefined,
+    content: row.content,
+    external_id: row.external_id ?? undefined,
+    category: row.category,
+    priority: row.priority,
+    account_id: row.account_id,
+    pinned_account_id: row.pinned_account_id ?? undefined,
+    segments: row.segments ?? undefined,
+    encoding: row.encoding ?? undefined,
+    delivery_guarantee: row.delivery_guarantee,
+    content_retention: row.content_retention,
+    metadata: row.metadata ?? undefined,
+    tags: row.tags ?? undefined,
+    traceparent: row.traceparent ?? undefined,
+    request_id: row.request_id,
+    enqueued_at: row.enqueued_at,
+    expires_at: row.expires_at,
+    lifetime_ms: row.lifetime_ms ?? undefined,
+  };
+}
