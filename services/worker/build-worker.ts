@@ -112,6 +112,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
     random: Math.random,
     onFailure: events.recordDelayed,
     signal: aborted.signal,
+    inFlightMax: settings.inFlightMax,
   });
   const dispatcher = createDispatcher({
     queue,

@@ -44,6 +44,7 @@ function setup(complete: (rows: readonly Completion[]) => Promise<Set<number>>) 
     random: () => 0,
     onFailure: (_error, rows) => failures.push(rows),
     signal: aborted.signal,
+    inFlightMax: 512,
   });
   return { recorder, failures, aborted };
 }
