@@ -41,7 +41,7 @@ const SWEEP_AFTER_MS = 5_000;
 const PATIENCE_MS = 50;
 
 /** A commit for each message costs the database three times what a commit for eight costs each of them. */
-const GATHER_MS = 5;
+const GATHER_MS = 3;
 
 /** Gathers the requests of all connections into few commits, and wakes the workers after each. */
 export function createAcceptBatcher(options: AcceptBatcherOptions): AcceptBatcher {

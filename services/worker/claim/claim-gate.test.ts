@@ -16,7 +16,7 @@ test('no more claims at once than are wanted, and none without a place', () => {
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test('small claims are five milliseconds apart, and a large one does not wait', () => {
+test('small claims are three milliseconds apart, and a large one does not wait', () => {
   let ready = 0;
   const gate = createClaimGate(10, () => ready++);
   expect(gate.admits(1, 2)).toBe(true);

@@ -14,7 +14,7 @@ export type ClaimGate = {
 
 const PAUSE_MS = 500;
 /** One claim of many costs the database far less than many of one: small ones are so far apart. */
-const GATHER_MS = 5;
+const GATHER_MS = 3;
 
 /** @param enough a claim that could take so many does not wait for more. */
 export function createClaimGate(enough: number, onReady: () => void): ClaimGate {

@@ -317,6 +317,6 @@ describe('idempotent acceptance', () => {
 /** Makes the one stored window look as if its two calls had been made `age` seconds ago. */
 async function shiftWindow(admin: Postgres['sql'], age: number): Promise<void> {
   const at = Math.floor(Date.now() / 1000) - age;
-  const counts = Array.from({ length: 61 }, (_, slot) => (slot === at % 61 ? 2 : 0));
+  const counts = Array.from({ length: 61 }, (_, i) => (i === 60 ? 2 : 0));
   await admin`update despatch.rate_windows set second = ${at}, counts = ${counts}::integer[]`;
 }

@@ -119,8 +119,8 @@ describe('a clock that ran ahead and came back', () => {
       with at as (select floor(extract(epoch from clock_timestamp()))::bigint + ${ahead} as second)
       insert into rate_windows (subject, second, counts, total)
       select ${subject}, second,
-        array(select case when slot = (second - ${age}) % 61 then ${calls}::int else 0 end
-          from generate_series(0, 60) slot), ${calls} from at
+        array(select case when age = ${age} then ${calls}::int else 0 end
+          from generate_series(60, 0, -1) age), ${calls} from at
       on conflict (subject) do update set second = excluded.second, counts = excluded.counts, total = excluded.total`;
   }
 

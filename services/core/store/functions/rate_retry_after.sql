@@ -4,10 +4,10 @@ language plpgsql immutable as $$
 declare
   left_over integer := w.total;
 begin
-  for age in reverse 60 .. 0 loop
-    left_over := left_over - w.counts[((w.second - age) % 61)::integer + 1];
+  for i in 1 .. 61 loop
+    left_over := left_over - w.counts[i];
     if left_over < allowed then
-      return 61 - age;
+      return i;
     end if;
   end loop;
   return 61;

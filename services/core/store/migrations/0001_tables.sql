@@ -452,7 +452,8 @@ create table idempotency_keys_default partition of idempotency_keys default;
 
 -- Counters ---------------------------------------------------------------------------------------------------------------
 
--- One ring of 61 one-second buckets per subject (api key, tenant or user): slot = second mod 61.
+-- The calls of one subject (api key, tenant or user) in the last 61 seconds up to `second`, the oldest first. What a call
+-- changes within a second stands at the end, side by side: an update logs no more than what has changed of a row.
 create table rate_windows (
   subject uuid primary key,
   second bigint not null default 0,
