@@ -58,6 +58,7 @@ function messageOf(row: AcceptRow) {
     account_id: row.account_id,
     pinned_account_id: row.pinned_account_id ?? undefined,
     segments: row.segments ?? undefined,
+    content_bytes: row.content_bytes,
     encoding: row.encoding ?? undefined,
     delivery_guarantee: row.delivery_guarantee,
     content_retention: row.content_retention,

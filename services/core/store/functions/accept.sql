@@ -51,7 +51,8 @@ begin
     from json_to_recordset(batch) as r (
       ord integer, caller integer, seq bigint, purge_on date, id uuid, channel text, recipient text, address text,
       sender text, content jsonb, external_id text, category text, priority smallint, account_id uuid,
-      pinned_account_id uuid, segments smallint, encoding text, delivery_guarantee text, content_retention text,
+      pinned_account_id uuid, segments smallint, content_bytes integer, encoding text, delivery_guarantee text,
+      content_retention text,
       metadata jsonb, tags text[], traceparent text, request_id text, enqueued_at timestamptz, expires_at timestamptz,
       -- Where the sender named no instant: the clock of an api may be wrong, and a lifetime is short.
       lifetime_ms bigint)
@@ -113,9 +114,9 @@ begin
     from accepted a
   ), queued as (
     insert into live_messages (seq, purge_on, tenant_id, account_id, due_at, status, priority, channel, test, pinned,
-      segments, expires_at, updated_at)
+      segments, content_bytes, expires_at, updated_at)
     select a.seq, a.purge_on, a.tenant_id, a.account_id, now_at + make_interval(secs => sweep_after_ms / 1000.0), 'queued', a.priority, a.channel, a.test,
-      a.pinned_account_id is not null, a.segments,
+      a.pinned_account_id is not null, a.segments, a.content_bytes,
       -- A lifetime counts from the moment that the 202 tells, unless the clock that told it is wrong.
       case when a.lifetime_ms is null or a.enqueued_at between now_at - interval '5 s' and now_at + interval '5 s' then a.expires_at
         else now_at + make_interval(secs => a.lifetime_ms / 1000.0) end, a.enqueued_at
