@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { secret } from '#core/domain/secret.ts';
+import { KeyringError } from '../vault/keyring.ts';
 import { createLogger, silentLogger, type LogLevel } from './logger.ts';
 import { scrub } from './scrub.ts';
 
@@ -125,6 +126,17 @@ test('an error keeps its name, message, code, stack and causes, and nothing else
     code: 'E1',
     stack: expect.stringContaining('logger.test.ts'),
     cause: { name: 'RangeError', message: 'inner', stack: expect.any(String) },
+  });
+});
+
+test('a call that failed says of which dependency, and why', () => {
+  const { log, last } = setup();
+  log.error({ err: new KeyringError('refused', 'no') }, 'Failed');
+  expect(last()['err']).toMatchObject({
+    name: 'KeyringError',
+    code: 'refused',
+    dependency: 'vault',
+    fault: 'refused',
   });
 });
 

@@ -1,4 +1,5 @@
 import { pino, type Logger as PinoLogger } from 'pino';
+import { DependencyError } from '#core/domain/dependency-error.ts';
 import { scrub } from './scrub.ts';
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
@@ -140,7 +141,10 @@ function cleanValue(value: unknown, depth: number, above: Set<object>): unknown 
   return cleanObject(value, depth, above);
 }
 
-/** Only the fields every error has: drivers and clients hang requests, headers and parameters on theirs. */
+/**
+ * Only the fields every error has, since drivers and clients hang requests, headers and parameters on theirs; and of a call
+ * that failed, which dependency it was and why.
+ */
 function cleanError(
   error: Error & { code?: unknown },
   depth: number,
@@ -152,6 +156,7 @@ function cleanError(
     name: error.name,
     message: scrub(error.message),
     ...(typeof code === 'string' || typeof code === 'number' ? { code } : {}),
+    ...(error instanceof DependencyError ? { dependency: error.dependency, fault: error.fault } : {}),
     ...(error.stack === undefined ? {} : { stack: scrub(error.stack) }),
     ...(cause === undefined ? {} : { cause: cleanValue(cause, depth + 1, above) }),
     ...(error instanceof AggregateError

@@ -41,8 +41,12 @@ export class KeyringError extends DependencyError {
   override readonly name = 'KeyringError';
   readonly code: KeyringErrorCode;
 
-  constructor(code: KeyringErrorCode, message: string, options?: ErrorOptions) {
-    super('vault', FAULTS[code], message, options);
+  constructor(
+    code: KeyringErrorCode,
+    message: string,
+    options?: ErrorOptions & { readonly fault?: DependencyFault },
+  ) {
+    super('vault', options?.fault ?? FAULTS[code], message, options);
     this.code = code;
   }
 }

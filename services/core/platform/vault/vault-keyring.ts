@@ -82,7 +82,7 @@ function contextOf(text: string): string {
 }
 
 /** What Vault's refusal means for the one who asked. */
-export function toKeyringError(op: VaultOperation, { status, error }: VaultAnswer): KeyringError {
+export function toKeyringError(op: VaultOperation, { status, error, isLate }: VaultAnswer): KeyringError {
   if (status === 403) return new KeyringError('refused', `Vault refused to ${op}`);
   if (status === 400 && error.includes('key not found'))
     return new KeyringError('key_missing', 'the tenant has no key');
@@ -95,5 +95,6 @@ export function toKeyringError(op: VaultOperation, { status, error }: VaultAnswe
   return new KeyringError(
     'unavailable',
     status === 0 ? `Vault gave no answer: ${error}` : `Vault answered ${status}`,
+    isLate === true ? { fault: 'deadline' } : undefined,
   );
 }

@@ -31,7 +31,13 @@ export type VaultCall = {
 };
 
 /** `status` 0: no answer came. Only the first of Vault's error texts is kept; it never holds a secret. */
-export type VaultAnswer = { readonly status: number; readonly body: unknown; readonly error: string };
+export type VaultAnswer = {
+  readonly status: number;
+  readonly body: unknown;
+  readonly error: string;
+  /** No answer came in time; whether the call took effect is unknown. */
+  readonly isLate?: boolean;
+};
 
 export type VaultTransport = (call: VaultCall) => Promise<VaultAnswer>;
 
@@ -44,7 +50,7 @@ export type VaultTransportOptions = {
 
 type Attempt = VaultAnswer & { readonly code: string };
 
-const LATE: Attempt = { status: 0, body: null, error: 'no answer in time', code: 'timeout' };
+const LATE: Attempt = { status: 0, body: null, error: 'no answer in time', code: 'timeout', isLate: true };
 
 /**
  * Calls to one Vault. Never throws: the library's errors hold the request with its token and plaintext, so nothing of
@@ -90,7 +96,8 @@ export function createVaultTransport({
     let answer = await attempt(call, deadlineMs);
     if (answer.code === 'network' && leftMs() > 100) answer = await attempt(call, leftMs());
     onRequest({ op: call.op, code: answer.code, seconds: (performance.now() - started) / 1_000 });
-    return { status: answer.status, body: answer.body, error: answer.error };
+    const { code: _, ...told } = answer;
+    return told;
   };
 }
 
