@@ -3,7 +3,8 @@ import type { Logger } from '#core/platform/telemetry/logger.ts';
 import type { KeyKeeper } from '#core/platform/vault/vault-keys.ts';
 import type { ManagedTenantStore } from '#core/store/managed-tenants.ts';
 import type { PlanResource } from '../resources/plan-resource.ts';
-import type { TenantResource, TenantStatus } from '../resources/tenant-resource.ts';
+import type { TenantResource } from '../resources/tenant-resource.ts';
+import type { TenantStatus } from '../resources/tenant-status.ts';
 
 /** What a tenant's reconciliation works with. Resources come from caches and may be a moment old. */
 export type TenantDeps = {

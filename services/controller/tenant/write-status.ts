@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { conditionsOf, type Finding } from '../conditions.ts';
-import type { TenantResource, TenantStatus } from '../resources/tenant-resource.ts';
+import type { TenantResource } from '../resources/tenant-resource.ts';
+import type { TenantStatus } from '../resources/tenant-status.ts';
 import type { TenantDeps } from './tenant-deps.ts';
 
 /** A status without what is said of the resource as a whole. */
