@@ -81,6 +81,7 @@ const BUSY_RETRY_MS = 5 * MINUTE_MS;
 export function buildWorker(deps: WorkerDeps): Worker {
   const { store, events, settings, contextOf } = deps;
   const now = Date.now;
+  // Tests break this (mutant: process-name): a restarted worker does not begin again what it had claimed before.
   const identity = newProcessName(settings.name);
   let stopping = false;
   let oldestDueSeconds = 0;

@@ -32,6 +32,7 @@ export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => num
         const reason = givenUpBecause(settlement);
         if (reason !== null) metrics.givenUp(reason);
       }
+      // Tests break this (mutant: attempt-line): message contents do not reach the log.
       const line = {
         ...namesOf(message),
         providerId: message.accountId,

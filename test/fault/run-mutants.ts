@@ -66,8 +66,7 @@ async function runControl(seed: number): Promise<MutantResult[]> {
 }
 
 async function runTree(mutants: readonly FaultMutant[], seed: number): Promise<MutantResult[]> {
-  const patches = mutants.flatMap(({ name, patches }) => patches.map((patch) => ({ name, ...patch })));
-  await using tree = await plantMutants(patches);
+  await using tree = await plantMutants(mutants);
   const found = new Map<string, MutantResult>();
   let missed = mutants;
   for (let run = 0; run < RUNS_MAX && missed.length > 0; run += 1) {

@@ -43,10 +43,12 @@ export function createTokenVerifier(config: OidcConfig): VerifyToken {
       const { payload, protectedHeader } = await jwtVerify(token, findKey, {
         issuer: config.issuer,
         audience: config.audience,
+        // Tests break this (mutant: token-algorithms): only the configured signature algorithms are accepted.
         algorithms: [...config.algorithms],
         clockTolerance: CLOCK_SKEW_S,
         requiredClaims: ['sub', 'exp'],
       });
+      // Tests break this (mutant: token-type): tokens issued for another purpose are refused.
       const isGood = isAcceptedType(protectedHeader, config.tokenTypes) && !isFromTheFuture(payload);
       return isGood ? identityOf(config.issuer, payload) : null;
     } catch (error) {

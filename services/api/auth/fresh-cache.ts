@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 
 /** Longest time that a copy is used without asking again, in milliseconds. */
+// Tests break this (mutant: fresh-copies): a revoked key is refused after five seconds even if its notice is lost.
 const FRESH_MS = 5_000;
 
 /**
@@ -48,6 +49,7 @@ export function createFreshCache<Value extends {}>(
     peek: (key) => values.get(key),
     dropWhere(matches) {
       for (const [key, value] of values.entries()) {
+        // Tests break this (mutant: dropped-copies): change notices take effect at once.
         if (matches(value)) values.delete(key);
       }
       // What is on its way may be about to match.

@@ -126,6 +126,7 @@ export function createAcceptBatcher(options: AcceptBatcherOptions): AcceptBatche
     async accept(row, bytes) {
       const own = enter(row.tenant_id, bytes);
       try {
+        // Tests break this (mutant: commit-before-202): no 202 goes out before the commit.
         const settled = await batch.add({ row, bytes });
         if ('error' in settled) throw settled.error;
         return settled.verdict;

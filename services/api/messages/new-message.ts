@@ -96,6 +96,7 @@ export function newMessageRow(
     rate_per_minute: sendsPerMinute(caller),
     messages_per_day: limits.messagesPerDay,
     backlog_max: limits.backlogMax,
+    // Tests break this (mutant: idempotency-scope): one idempotency key makes one message.
     scope: claim?.scope.toString('hex') ?? null,
     fingerprint: claim?.fingerprint.toString('hex') ?? null,
     response,

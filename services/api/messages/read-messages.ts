@@ -120,6 +120,7 @@ function readsBelow(
     async handler({ caller, query: { limit, cursor, providerId: accountId, ...where }, gone }) {
       const { id: tenantId } = caller.tenant;
       const filter = { ...where, accountId, ...kindFor(caller, where.test) };
+      // Tests break this (mutant: cursor-tenant): a cursor is valid for its own tenant only.
       const scope = ['messages', tenantId, filter];
       const before =
         cursor === undefined ? undefined : (JSON.parse(cursors.open(scope, cursor)) as MessagePosition);

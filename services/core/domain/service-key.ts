@@ -34,6 +34,7 @@ export function parseServiceKey(text: string): ServiceKey | null {
   const match = PATTERN.exec(text);
   if (match === null) return null;
   const [, payload, mode, keyId, secret, sum] = match as unknown as string[];
+  // Tests break this (mutant: key-checksum): text that cannot be a key costs no query.
   if (checksum(payload as string) !== sum) return null;
   return { mode: mode as KeyMode, keyId: keyId as string, secret: secret as string };
 }

@@ -109,6 +109,7 @@ export async function listAccounts(
   query: ProviderQuery,
 ): Promise<{ readonly account: ProviderAccount; readonly seq: number }[]> {
   const { channel, status, provider, before, most } = query;
+  // Tests break this (mutant: account-list-tenant): queries filter by tenant themselves, beside row-level security.
   const rows = await tx<AccountRow[]>`
     select ${columns(tx)} from provider_accounts
     where tenant_id = ${tenantId} and status <> 'deleted'

@@ -92,6 +92,7 @@ export default defineProvider({
   secretRoute: {
     accountSid: true,
     apiKeySid: true,
+    // Tests break this (mutant: secret-route): changing where a secret is sent requires the secret again.
     region: true,
     edge: true,
     from: false,

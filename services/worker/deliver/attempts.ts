@@ -34,6 +34,7 @@ export function createAttempts({ deliver, recorder, events }: AttemptsDeps): Att
   const unrecorded = new Set<string>();
 
   async function run(message: ClaimedMessage): Promise<Settlement | null> {
+    // Tests break this (mutant: lost-call): a lost worker's call counts as perhaps made.
     const delivered: Delivered =
       message.action === 'lost' ? { outcome: WORKER_LOST, provider: undefined } : await deliver(message);
     const settlement = await recorder.record(message, delivered.outcome, delivered.provider);

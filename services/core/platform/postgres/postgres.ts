@@ -47,6 +47,7 @@ export function openPostgres(config: PostgresConfig): Postgres {
       day: { to: 1082, from: [1082], serialize: (day: string) => day, parse: (day: string) => day },
       bigint: { to: 20, from: [20], serialize: (n: number) => String(n), parse: Number },
     },
+    // Tests break this (mutant: synced-commits): a commit is on disk before it is acknowledged.
     connection: {
       application_name: uniqueName(config.applicationName),
       search_path: 'despatch',

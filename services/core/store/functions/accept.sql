@@ -35,6 +35,7 @@ begin
 
   -- Whoever holds a tenant's row is alone with its counters and those of its keys. The first call of a tenant makes it.
   for look in 1 .. 2 loop
+    -- Tests break this (mutant: quota-lock): concurrent acceptances cannot exceed the quota.
     perform from tenant_usage u where u.tenant_id = any (tenants_asking) order by u.tenant_id for update;
     get diagnostics locked = row_count;
     exit when locked = cardinality(tenants_asking);

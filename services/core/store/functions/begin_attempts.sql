@@ -14,6 +14,7 @@ begin
       provider = case when l.test then 'simulator-' || l.channel
         else (select p.provider from provider_accounts p where p.id = l.account_id) end,
       lease_until = at_now + make_interval(secs => lease_ms / 1000.0), next_attempt_at = null, updated_at = at_now
+    -- Tests break this (mutant: begin-attempt): an attempt begins only where the table of moves allows it.
     where l.seq = any (seqs) and may_move(l.status, 'sending')
     returning l.purge_on
   )

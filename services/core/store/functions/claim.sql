@@ -14,6 +14,7 @@ begin
     select l.seq, l.content_bytes from live_messages l
     join tenants t on t.id = l.tenant_id
     left join provider_accounts p on p.id = l.account_id
+    -- Tests break this (mutant: claim-named): a message is claimed only while no attempt is under way.
     where l.seq = any (seqs) and l.status in ('queued', 'deferred') and t.status = 'active'
       and l.expires_at > clock_timestamp() and coalesce(l.next_attempt_at, '-infinity') <= clock_timestamp()
       and (l.test or (p.status not in ('disabled', 'deleted') and (beyond_limit or p.rate_limit_per_second is null)))

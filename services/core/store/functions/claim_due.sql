@@ -20,12 +20,14 @@ begin
       join tenants t on t.id = l.tenant_id
       where l.tenant_id = for_tenant and l.account_id = for_account
         and l.due_at <= at_now + make_interval(secs => ahead_ms / 1000.0)
+        -- Tests break this (mutant: claim-due): a message is claimed only while no attempt is under way.
         and l.status in ('queued', 'deferred') and t.status = 'active'
         and l.expires_at > at_now and coalesce(l.next_attempt_at, '-infinity') <= at_now
         and (l.test or account.id is not null)
       -- The more urgent of those that wait longest: an urgent one need not wait for all that came before it.
       order by l.due_at limit most + 400
     ) x join live_messages l on l.seq = x.seq
+    -- Tests break this (mutant: claim-due-locked): the same of what has changed before it was locked.
     where l.status in ('queued', 'deferred')
     order by x.priority, x.due_at limit most for update of l skip locked) y;
   if bytes > bytes_max then

@@ -6,4 +6,5 @@ language sql stable security definer set search_path = despatch, pg_temp as $$
   from provider_accounts p where p.id = any (ids) and p.status <> 'deleted'
 $$;
 
+-- Tests break this (mutant: worker-function): only workers read the secrets of all tenants.
 grant execute on function load_accounts(uuid[]) to despatch_worker;

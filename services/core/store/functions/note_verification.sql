@@ -8,6 +8,7 @@ declare
   moved text;
 begin
   select p.status into before from provider_accounts p
+  -- Tests break this (mutant: verified-version): a check counts only for the version that it was made of.
   where p.id = for_account and p.version = of_version and p.status not in ('disabled', 'deleted') for update;
   if before is null then
     return null;

@@ -7,6 +7,7 @@ language sql security definer set search_path = despatch, pg_temp as $$
     suspended_at = case when why is null then null else coalesce(t.suspended_at, now()) end,
     suspended_by = case when why is null then null else by_whom end,
     updated_at = now()
+  -- Tests break this (mutant: suspension-tenant): the function acts on the transaction's tenant only.
   where t.id = of_tenant and of_tenant = current_tenant() and t.status in ('active', 'suspended')
 $$;
 

@@ -1,0 +1,134 @@
+import type { Mutant } from '../support/mutant.ts';
+
+/** A protection taken away, and the test that has to notice. */
+export type Attack = Mutant & {
+  readonly project: 'unit' | 'integration';
+  /** Path of the test file. */
+  readonly suite: string;
+  /** What the test's name holds. */
+  readonly test: string;
+};
+
+/** The faults of a group are planted together: none of them can make another's test fail. */
+export const GROUPS: readonly (readonly Attack[])[] = [
+  [
+    {
+      name: 'a function of the workers granted to everybody',
+      changes: { 'worker-function': [/despatch_worker/, 'public'] },
+      project: 'integration',
+      suite: 'test/security/database-attacks.test.ts',
+      test: 'each is callable by the roles that need it and by nobody else',
+    },
+    {
+      name: 'a function of the owner trusts the id it is given',
+      changes: { 'suspension-tenant': [/of_tenant = current_tenant\(\) and /, ''] },
+      project: 'integration',
+      suite: 'test/security/database-attacks.test.ts',
+      test: "suspend a tenant that is not the transaction's",
+    },
+    {
+      name: 'tenant filter dropped in a store function',
+      changes: { 'account-list-tenant': [/tenant_id = \$\{tenantId\} and /, ''] },
+      project: 'integration',
+      suite: 'test/security/database-roles.test.ts',
+      test: "a store call for one tenant in another's transaction finds nothing",
+    },
+    {
+      name: 'a route does not ask whose the tenant is',
+      changes: { 'tenant-stranger': [/caller\.isPlatformAdmin \? (.*) : undefined/, '$1'] },
+      project: 'integration',
+      suite: 'test/security/tenant-isolation.test.ts',
+      test: 'whatever of B is named',
+    },
+  ],
+  [
+    {
+      name: 'row-level security off',
+      changes: { 'own-rows': [/using .* with check [^']*/, 'using (true) with check (true)'] },
+      project: 'integration',
+      suite: 'test/security/database-roles.test.ts',
+      test: "with a tenant the api sees that tenant's rows and no others",
+    },
+    {
+      name: 'algorithms not limited',
+      changes: { 'token-algorithms': 'delete' },
+      project: 'integration',
+      suite: 'test/security/issuer-keys.test.ts',
+      test: 'one that the key could do and the configuration does not name is refused',
+    },
+    {
+      name: 'type of a token not looked at',
+      changes: { 'token-type': [/isAcceptedType\(.*?\) && /, ''] },
+      project: 'integration',
+      suite: 'test/security/forged-tokens.test.ts',
+      test: 'of another type',
+    },
+    {
+      name: 'checksum of a key not looked at',
+      changes: { 'key-checksum': 'delete' },
+      project: 'integration',
+      suite: 'test/security/service-keys.test.ts',
+      test: 'what has no good checksum asks no database',
+    },
+    {
+      name: 'ciphertext not bound to its row',
+      changes: { 'ciphertext-context': [/text/, 'text.slice(0, 1)'] },
+      project: 'integration',
+      suite: 'test/security/key-destruction.test.ts',
+      test: 'another account of the same tenant',
+    },
+  ],
+  [
+    {
+      name: 'cursor not bound to its tenant',
+      changes: { 'cursor-tenant': [/tenantId, /, ''] },
+      project: 'integration',
+      suite: 'test/security/tenant-isolation.test.ts',
+      test: "by B's cursors",
+    },
+    {
+      name: 'idempotency key not bound to its tenant',
+      changes: { 'idempotency-owner': [/caller\.tenant\.id/, "''"] },
+      project: 'integration',
+      suite: 'test/security/tenant-isolation.test.ts',
+      test: "by B's idempotency keys",
+    },
+    {
+      name: 'a stored secret follows its account to another server',
+      changes: { 'secret-stays': 'delete' },
+      project: 'integration',
+      suite: 'test/integration/api/api-admin-provider-accounts.test.ts',
+      test: 'leads without being given again',
+    },
+    {
+      name: 'settings and secret stored beside what came meanwhile',
+      changes: { 'settings-version': [/(\w+)\.version === (\w+)\.version/, '$1.id === $2.id'] },
+      project: 'integration',
+      suite: 'test/integration/api/api-admin-provider-accounts.test.ts',
+      test: 'and its place move together',
+    },
+    {
+      name: 'a check of former settings counts for the present ones',
+      changes: { 'verified-version': [/p\.version = of_version and /, ''] },
+      project: 'integration',
+      suite: 'test/integration/worker/delivery-store.test.ts',
+      test: 'the answer of a check says nothing about settings or a secret that came after it',
+    },
+  ],
+  [
+    {
+      name: 'log lines not redacted',
+      changes: { 'log-redaction': [/isHidden\(name\)/, 'false'] },
+      project: 'unit',
+      suite: 'services/core/platform/telemetry/logger.test.ts',
+      test: 'x-service-key',
+    },
+    {
+      name: 'a setting that moves the secret is not declared',
+      changes: { 'secret-route': [/true/, 'false'] },
+      project: 'unit',
+      suite: 'services/providers/twilio/provider.test.ts',
+      test: 'is declared truly for the setting region',
+    },
+  ],
+];
