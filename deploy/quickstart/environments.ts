@@ -1,3 +1,4 @@
+import { loginUrl } from '../servers/login-url.ts';
 import { AUDIENCE, PEOPLE } from './people.ts';
 import type { Ports } from './ports.ts';
 import type { State } from './state.ts';
@@ -6,7 +7,7 @@ import type { StandInId } from './stand-ins.ts';
 export type EnvironmentInput = {
   readonly ports: Ports;
   readonly state: State;
-  /** Postgres without a user. */
+  /** As any user. */
   readonly databaseUrl: string;
   readonly natsUrl: string;
   readonly jwksUrl: string;
@@ -52,12 +53,9 @@ export function workerEnvironment(input: EnvironmentInput): Environment {
 
 function serviceEnvironment(service: 'api' | 'worker', input: EnvironmentInput): Environment {
   const { state, databaseUrl, natsUrl, keyring } = input;
-  const database = new URL(databaseUrl);
-  database.username = `despatch_${service}`;
-  database.password = state.databasePasswords[service];
   return {
     DESPATCH_ENV: 'development',
-    DATABASE_URL: database.href,
+    DATABASE_URL: loginUrl(databaseUrl, `despatch_${service}`, state.databasePasswords[service]),
     NATS_URL: natsUrl,
     NATS_USER: `despatch_${service}`,
     NATS_PASSWORD: state.natsPasswords[service],

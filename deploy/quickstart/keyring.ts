@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { isInstalled } from '../servers/program.ts';
 import { startVault } from '../servers/vault.ts';
+import { vaultVariables } from '../vault/service-variables.ts';
 import { configureVault } from '../vault/setup.ts';
 
 export type KeyringKind = 'local' | 'vault';
@@ -34,18 +35,11 @@ export async function startKeyring({ kind, folder, vaultPort, log }: KeyringOpti
   }
   await using stack = new AsyncDisposableStack();
   const vault = stack.use(await startVault({ dir: join(folder, 'vault'), port: vaultPort, log }));
-  const logins = await configureVault(vault);
-  const variables = ({ roleId, secretId }: { roleId: string; secretId: string }) => ({
-    KEYRING: 'vault',
-    VAULT_ADDR: vault.address,
-    VAULT_AUTH_METHOD: 'approle',
-    VAULT_ROLE_ID: roleId,
-    VAULT_SECRET_ID: secretId,
-  });
+  const environment = vaultVariables(vault, await configureVault(vault));
   const resources = stack.move();
   return {
     summary: `Vault on port ${vault.port}`,
-    environment: { api: variables(logins.api), worker: variables(logins.worker) },
+    environment,
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
   };
 }

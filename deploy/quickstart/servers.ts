@@ -95,10 +95,7 @@ async function openDatabase(
     ({ applied }) =>
       applied.length === 0 ? 'Schema is up to date' : `Schema made by ${applied.length} migrations`,
   );
-  const url = new URL(server.superuserUrl());
-  url.username = '';
-  url.password = '';
-  return url.href;
+  return server.superuserUrl();
 }
 
 function natsOptions({ root, folder, ports, state }: ServersOptions) {

@@ -9,10 +9,11 @@ import { newState } from '../../deploy/quickstart/state.ts';
 import type { NatsServer } from '../../deploy/servers/nats.ts';
 import { startPostgres, type PostgresServer } from '../../deploy/servers/postgres.ts';
 import { startVault, type VaultServer } from '../../deploy/servers/vault.ts';
+import { vaultVariables } from '../../deploy/vault/service-variables.ts';
 import { configureVault } from '../../deploy/vault/setup.ts';
 import { migrate } from '../../services/migrate/migrate.ts';
 import { startOidcIssuer, type OidcIssuer } from '../support/oidc-issuer.ts';
-import { startAdministeredNats, vaultEnvironments } from '../support/stack-parts.ts';
+import { startAdministeredNats } from '../support/stack-parts.ts';
 import { startTraceCollector, type TraceCollector } from '../support/trace-collector.ts';
 import { startHelper, type HelperProcess } from './helper-process.ts';
 import type { ProviderCommand, ProviderReport } from './provider-process.ts';
@@ -72,7 +73,7 @@ export async function openServers(
     configureVault(vault),
     migrate({ databaseUrl: database.superuserUrl(), passwords: state.databasePasswords }),
   ]);
-  const keyring = vaultEnvironments(vault.address, 'transit', roles);
+  const keyring = vaultVariables(vault, roles);
   const mailCertificateFile = join(folder, 'mail.pem');
   await writeFile(mailCertificateFile, STAND_IN_CERTIFICATE);
   return {

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { inject } from 'vitest';
+import { loginUrl } from '../../deploy/servers/login-url.ts';
 import { connectKube, type KubeAccess, type KubeConnection } from './kube-connection.ts';
 
 export const TEMPLATE_DATABASE = 'despatch_template';
@@ -39,11 +40,7 @@ export async function testDatabase(): Promise<TestDatabase> {
   const urlAs = (user?: keyof RolePasswords): string => {
     const url = new URL(superuserUrl);
     url.pathname = name;
-    if (user !== undefined) {
-      url.username = `despatch_${user}`;
-      url.password = passwords[user];
-    }
-    return url.href;
+    return user === undefined ? url.href : loginUrl(url.href, `despatch_${user}`, passwords[user]);
   };
   return {
     name,

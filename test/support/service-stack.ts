@@ -24,16 +24,18 @@ import { choosePorts } from '../../deploy/quickstart/ports.ts';
 import { readTwilio, type Arrival } from '../../deploy/quickstart/received.ts';
 import { newState } from '../../deploy/quickstart/state.ts';
 import { ensureTenant } from '../../deploy/quickstart/tenants.ts';
+import { loginUrl } from '../../deploy/servers/login-url.ts';
 import type { NatsServer } from '../../deploy/servers/nats.ts';
 import { startPostgres, type PostgresServer } from '../../deploy/servers/postgres.ts';
 import { startVault, type VaultServer } from '../../deploy/servers/vault.ts';
+import { vaultVariables, type ServiceVariables } from '../../deploy/vault/service-variables.ts';
 import { configureVault } from '../../deploy/vault/setup.ts';
 import { migrate } from '../../services/migrate/migrate.ts';
 import { startOidcIssuer } from './oidc-issuer.ts';
 import { startProviderGate, type ProviderGate } from './provider-gate.ts';
 import { testDatabase, testVault } from './servers.ts';
 import { startServiceProcess, type Environment, type ServiceProcess } from './service-process.ts';
-import { startAdministeredNats, vaultEnvironments } from './stack-parts.ts';
+import { startAdministeredNats } from './stack-parts.ts';
 
 export type StackTenant = {
   readonly id: string;
@@ -80,7 +82,7 @@ export type StackOptions = { readonly api?: Environment; readonly worker?: Envir
 type Backends = {
   readonly databaseUrl: string;
   readonly passwords: EnvironmentInput['state']['databasePasswords'];
-  readonly keyring: ReturnType<typeof vaultEnvironments>;
+  readonly keyring: ServiceVariables;
 };
 
 /** On the run's shared Postgres and Vault, with parts of its own of each. */
@@ -98,7 +100,7 @@ export async function startServiceStack(options: StackOptions = {}): Promise<Ser
   const backends: Backends = {
     databaseUrl: database.superuserUrl,
     passwords: inject('postgres').passwords,
-    keyring: vaultEnvironments(vault.address, vault.mount, roles),
+    keyring: vaultVariables(vault, roles),
   };
   return await assemble(backends, options, stack);
 }
@@ -117,7 +119,7 @@ export async function startOutageStack(options: StackOptions = {}): Promise<Outa
   const backends: Backends = {
     databaseUrl: database.superuserUrl(),
     passwords,
-    keyring: vaultEnvironments(vault.address, 'transit', roles),
+    keyring: vaultVariables(vault, roles),
   };
   return { ...(await assemble(backends, options, stack)), postgres: database, vault };
 }
@@ -200,7 +202,7 @@ async function assemble(
     mint,
     controllerEnvironment: {
       DESPATCH_ENV: 'development',
-      DATABASE_URL: databaseUrlOf('controller', databaseUrl, passwords.controller),
+      DATABASE_URL: loginUrl(databaseUrl, 'despatch_controller', passwords.controller),
       NATS_URL: nats.url,
       NATS_USER: 'despatch_controller',
       NATS_PASSWORD: state.natsPasswords.controller,
@@ -228,13 +230,6 @@ async function assemble(
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
-}
-
-function databaseUrlOf(service: string, databaseUrl: string, password: string): string {
-  const url = new URL(databaseUrl);
-  url.username = `despatch_${service}`;
-  url.password = password;
-  return url.href;
 }
 
 function randomText(): string {

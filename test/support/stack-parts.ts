@@ -2,7 +2,6 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { EnvironmentInput } from '../../deploy/quickstart/environments.ts';
 import { startNats, type NatsOptions, type NatsServer } from '../../deploy/servers/nats.ts';
-import type { configureVault } from '../../deploy/vault/setup.ts';
 import { projectRoot } from './command.ts';
 
 /** The shipped permissions, with one more user who sees and may do everything. */
@@ -28,25 +27,4 @@ export async function startAdministeredNats(
       DESPATCH_NATS_CONTROLLER_PASSWORD: passwords.controller,
     },
   });
-}
-
-/** How each service logs in to a Vault. */
-export function vaultEnvironments(
-  address: string,
-  mount: string,
-  roles: Awaited<ReturnType<typeof configureVault>>,
-): EnvironmentInput['keyring'] & { readonly controller: Readonly<Record<string, string>> } {
-  const variables = ({ roleId, secretId }: { roleId: string; secretId: string }) => ({
-    KEYRING: 'vault',
-    VAULT_ADDR: address,
-    VAULT_TRANSIT_MOUNT: mount,
-    VAULT_AUTH_METHOD: 'approle',
-    VAULT_ROLE_ID: roleId,
-    VAULT_SECRET_ID: secretId,
-  });
-  return {
-    api: variables(roles.api),
-    worker: variables(roles.worker),
-    controller: variables(roles.controller),
-  };
 }

@@ -4,14 +4,16 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { randomBytes } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { loginUrl } from '../../../deploy/servers/login-url.ts';
 import { startPostgres } from '../../../deploy/servers/postgres.ts';
 import { startVault } from '../../../deploy/servers/vault.ts';
 import { freePort } from '../../../deploy/servers/ports.ts';
+import { vaultVariables } from '../../../deploy/vault/service-variables.ts';
 import { configureVault } from '../../../deploy/vault/setup.ts';
 import { migrate } from '../../../services/migrate/migrate.ts';
 import { startKubeApiServer, type KubeApiServer } from '../../support/kube-apiserver.ts';
 import { spawnService } from '../../support/service-process.ts';
-import { startAdministeredNats, vaultEnvironments } from '../../support/stack-parts.ts';
+import { startAdministeredNats } from '../../support/stack-parts.ts';
 
 const HELP = `npm run bench:controller [-- options]
 
@@ -59,12 +61,9 @@ async function run(sizes: readonly number[], concurrency: string): Promise<void>
   );
   await kube.applyCrds();
   const namespace = await kube.createNamespace();
-  const url = new URL(postgres.superuserUrl());
-  url.username = 'despatch_controller';
-  url.password = passwords.controller;
   const environment = {
     DESPATCH_ENV: 'development',
-    DATABASE_URL: url.href,
+    DATABASE_URL: loginUrl(postgres.superuserUrl(), 'despatch_controller', passwords.controller),
     NATS_URL: nats.url,
     NATS_USER: 'despatch_controller',
     NATS_PASSWORD: passwords.controller,
@@ -76,7 +75,7 @@ async function run(sizes: readonly number[], concurrency: string): Promise<void>
     LOG_LEVEL: 'warn',
     // A look in the middle of a measurement would count twice.
     RESYNC_SECONDS: '86400',
-    ...vaultEnvironments(vault.address, 'transit', roles).controller,
+    ...vaultVariables(vault, roles).controller,
   };
 
   const figures: Figures[] = [];

@@ -3,13 +3,14 @@ import type { Keyring } from '#core/platform/vault/keyring.ts';
 import { createLogger } from '#core/platform/telemetry/logger.ts';
 import { openKeyring } from '#core/platform/vault/open-keyring.ts';
 import { startVault } from '../../../deploy/servers/vault.ts';
-import { configureVault, type AppRoleCredentials } from '../../../deploy/vault/setup.ts';
+import { vaultVariables } from '../../../deploy/vault/service-variables.ts';
+import { configureVault } from '../../../deploy/vault/setup.ts';
 
 export type BenchKeyring = AsyncDisposable & {
   /** As the api: it can encrypt and not decrypt. */
   readonly keyring: Keyring;
   readonly vaultPid: number | undefined;
-  environment(role: 'api' | 'worker'): Record<string, string>;
+  environment(role: 'api' | 'worker'): Readonly<Record<string, string>>;
 };
 
 export type BenchKeyringOptions = {
@@ -36,6 +37,7 @@ export async function openBenchKeyring(options: BenchKeyringOptions): Promise<Be
   }
   const vault = stack.use(await startVault({ log, ...(isKept ? { dir: folder } : {}) }));
   const roles = await configureVault(vault);
+  const variables = vaultVariables(vault, roles);
   const { roleId, secretId } = roles.api;
   const keyring = stack.use(
     await openKeyring(
@@ -53,18 +55,7 @@ export async function openBenchKeyring(options: BenchKeyringOptions): Promise<Be
   return {
     keyring,
     vaultPid: vault.pid,
-    environment: (role) => vaultVariables(vault.address, roles[role]),
+    environment: (role) => variables[role],
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
-  };
-}
-
-function vaultVariables(address: string, { roleId, secretId }: AppRoleCredentials): Record<string, string> {
-  return {
-    KEYRING: 'vault',
-    VAULT_ADDR: address,
-    VAULT_TRANSIT_MOUNT: 'transit',
-    VAULT_AUTH_METHOD: 'approle',
-    VAULT_ROLE_ID: roleId,
-    VAULT_SECRET_ID: secretId,
   };
 }

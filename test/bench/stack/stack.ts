@@ -6,6 +6,7 @@ import { createLogger } from '#core/platform/telemetry/logger.ts';
 import { openNats } from '#core/platform/nats/nats.ts';
 import { openPostgres, type Sql } from '#core/platform/postgres/postgres.ts';
 import type { Nats } from '#core/platform/nats/broker.ts';
+import { loginUrl } from '../../../deploy/servers/login-url.ts';
 import { startNats } from '../../../deploy/servers/nats.ts';
 import { startPostgres } from '../../../deploy/servers/postgres.ts';
 import { openBenchKeyring } from './keyring.ts';
@@ -88,7 +89,9 @@ export async function openStack(options: StackOptions): Promise<BenchStack> {
   const open = (database?: string, login?: { user: string; password: string }) =>
     openPostgres({
       url: secret(
-        login === undefined ? postgres.superuserUrl(database) : urlAs(postgres.superuserUrl(database), login),
+        login === undefined
+          ? postgres.superuserUrl(database)
+          : loginUrl(postgres.superuserUrl(database), login.user, login.password),
       ),
       poolMax: 2,
       statementTimeoutMs: 600_000,
@@ -140,10 +143,9 @@ export async function openStack(options: StackOptions): Promise<BenchStack> {
       nats: broker,
       ownerUrl: postgres.superuserUrl(database),
       environment(role) {
-        const login = { user: `despatch_${role}`, password: passwords[role] };
         return {
           DESPATCH_ENV: 'development',
-          DATABASE_URL: urlAs(postgres.superuserUrl(database), login),
+          DATABASE_URL: loginUrl(postgres.superuserUrl(database), `despatch_${role}`, passwords[role]),
           NATS_URL: nats.url,
           NATS_PREFIX: database,
           ...keys.environment(role),
@@ -179,13 +181,6 @@ export async function openStack(options: StackOptions): Promise<BenchStack> {
 async function made(folder: string): Promise<string> {
   await mkdir(folder, { recursive: true, mode: 0o711 });
   return folder;
-}
-
-function urlAs(base: string, { user, password }: { user: string; password: string }): string {
-  const url = new URL(base);
-  url.username = user;
-  url.password = password;
-  return url.href;
 }
 
 const POSTGRES_SETTINGS = {

@@ -6,9 +6,10 @@ import { startController } from '#test/support/controller-process.ts';
 import { startKubeApiServer, type KubeApiServer } from '#test/support/kube-apiserver.ts';
 import { testNats, testVault } from '#test/support/servers.ts';
 import type { ServiceProcess } from '#test/support/service-process.ts';
-import { vaultEnvironments } from '#test/support/stack-parts.ts';
 import { startTcpProxy } from '#test/support/tcp-proxy.ts';
+import { loginUrl } from '../../../deploy/servers/login-url.ts';
 import { startPostgres, type PostgresServer } from '../../../deploy/servers/postgres.ts';
+import { vaultVariables } from '../../../deploy/vault/service-variables.ts';
 import { configureVault } from '../../../deploy/vault/setup.ts';
 import { migrate } from '../../../services/migrate/migrate.ts';
 
@@ -47,21 +48,18 @@ beforeAll(async () => {
       applicationName: 'test',
     }),
   ).sql;
-  const databaseUrl = new URL(postgres.superuserUrl());
-  databaseUrl.username = 'despatch_controller';
-  databaseUrl.password = passwords.controller;
   const { url, prefix } = testNats();
   environment = {
     DESPATCH_ENV: 'development',
     KUBECONFIG: kube.kubeconfigPath,
-    DATABASE_URL: databaseUrl.href,
+    DATABASE_URL: loginUrl(postgres.superuserUrl(), 'despatch_controller', passwords.controller),
     DATABASE_STATEMENT_TIMEOUT_MS: String(STATEMENT_MS),
     NATS_URL: url,
     NATS_PREFIX: prefix.replace('_', '-'),
     OIDC_ISSUER: 'https://login.example.org',
     METRICS_HOST: '127.0.0.1',
     RESYNC_SECONDS: String(RESYNC_SECONDS),
-    ...vaultEnvironments(vault.address, vault.mount, roles).controller,
+    ...vaultVariables(vault, roles).controller,
   };
 }, 180_000);
 

@@ -1,6 +1,7 @@
 import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import { describe, expect, test } from 'vitest';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
+import { loginUrl } from '../../../deploy/servers/login-url.ts';
 import { startPostgres } from '../../../deploy/servers/postgres.ts';
 import { functionFiles, migrationFiles } from '#core/store/migration-files.ts';
 import { acceptBatch, acceptRow, seedTenant } from '#test/support/seed.ts';
@@ -18,10 +19,8 @@ async function setup() {
   await admin.unsafe("create role owner login createrole password 'owner'");
   await admin.unsafe('create database app owner owner');
   await admin.end();
-  const url = new URL(server.superuserUrl('app'));
-  url.username = 'owner';
-  url.password = 'owner';
-  return { databaseUrl: url.href, server, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
+  const databaseUrl = loginUrl(server.superuserUrl('app'), 'owner', 'owner');
+  return { databaseUrl, server, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
 }
 
 test('an owner that is no superuser migrates, any number of runs at once end in one schema, and a repeat does nothing', async () => {
@@ -32,10 +31,10 @@ test('an owner that is no superuser migrates, any number of runs at once end in 
   expect(runs.flatMap((result) => result.functions)).toEqual(functionFiles().map((file) => file.name));
   expect(await migrate({ databaseUrl: b.databaseUrl, passwords: {} })).toEqual(UP_TO_DATE);
 
-  const url = new URL(b.databaseUrl);
-  url.username = 'despatch_worker';
-  url.password = PASSWORDS.worker;
-  const worker = postgres(url.href, { max: 1, onnotice: () => undefined });
+  const worker = postgres(loginUrl(b.databaseUrl, 'despatch_worker', PASSWORDS.worker), {
+    max: 1,
+    onnotice: () => undefined,
+  });
   await expect(worker`select * from despatch.due_lanes()`).resolves.toHaveLength(0);
   await expect(worker`select * from despatch.messages`).rejects.toThrow('permission denied');
   await expect(worker`select * from despatch.partition_tasks()`).resolves.toHaveLength(0);

@@ -5,6 +5,7 @@ import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { projectRoot } from '#test/support/command.ts';
+import { loginUrl } from '../../../deploy/servers/login-url.ts';
 import { startPostgres, type PostgresServer } from '../../../deploy/servers/postgres.ts';
 import { migrate } from '../../../services/migrate/migrate.ts';
 
@@ -68,10 +69,7 @@ test('the owner of everything cannot log in, and others not to this database', a
 });
 
 function urlOf(role: string): string {
-  const url = new URL(server.superuserUrl('messaging'));
-  url.username = role;
-  url.password = PASSWORD;
-  return url.href;
+  return loginUrl(server.superuserUrl('messaging'), role, PASSWORD);
 }
 
 async function asSuperuser(database: string, work: (sql: Sql) => Promise<void>): Promise<void> {
