@@ -10,6 +10,8 @@ export type SavedTenant = {
   readonly testKey: string;
 };
 
+export type ServicePasswords = Readonly<Record<'api' | 'worker' | 'controller', string>>;
+
 /** What a later start needs to go on with the data of an earlier one. */
 export type State = {
   /** SHA-256 of each migration that made the database. */
@@ -17,24 +19,24 @@ export type State = {
   /** Names the sign-in issuer in tokens and accounts, whatever port it is on. */
   readonly issuer: string;
   readonly pepper: string;
-  readonly databasePasswords: { readonly api: string; readonly worker: string; readonly controller: string };
-  readonly natsPasswords: { readonly api: string; readonly worker: string; readonly controller: string };
+  readonly databasePasswords: ServicePasswords;
+  readonly natsPasswords: ServicePasswords;
   /** Absent until the first start has made them. */
   readonly tenants?: { readonly first: SavedTenant; readonly other: SavedTenant };
 };
 
+/** One for each service. */
+export function newPasswords(): ServicePasswords {
+  return { api: randomText(), worker: randomText(), controller: randomText() };
+}
+
 export function newState(migrations: State['migrations'], issuer: string): State {
-  const passwords = (): State['databasePasswords'] => ({
-    api: randomText(),
-    worker: randomText(),
-    controller: randomText(),
-  });
   return {
     migrations,
     issuer,
     pepper: randomText(),
-    databasePasswords: passwords(),
-    natsPasswords: passwords(),
+    databasePasswords: newPasswords(),
+    natsPasswords: newPasswords(),
   };
 }
 

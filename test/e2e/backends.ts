@@ -3,6 +3,7 @@ import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
+import { newPasswords, type ServicePasswords } from '../../deploy/quickstart/state.ts';
 import { startPostgres, type PostgresServer } from '../../deploy/servers/postgres.ts';
 import type { NatsServer } from '../../deploy/servers/nats.ts';
 import { startVault, type VaultServer } from '../../deploy/servers/vault.ts';
@@ -10,7 +11,7 @@ import { startHelper, type HelperProcess } from '../fault/helper-process.ts';
 import type { ProviderCommand, ProviderReport } from '../fault/provider-process.ts';
 import { makeCertificates } from '../support/certificates.ts';
 import { startOidcIssuer, type OidcIssuer } from '../support/oidc-issuer.ts';
-import { startAdministeredNats } from '../support/stack-parts.ts';
+import { startAdministeredNats } from '../support/administered-nats.ts';
 import type { ClusterEnvironment } from './environment.ts';
 
 /** What stands outside the cluster and serves all releases: all of it real but for the providers and the issuer. */
@@ -29,8 +30,6 @@ export type Backends = AsyncDisposable & {
   readonly passwords: ServicePasswords;
   readonly forRelease: (name: string) => Promise<ReleaseBackends>;
 };
-
-export type ServicePasswords = { readonly api: string; readonly worker: string; readonly controller: string };
 
 /** What one release has for itself. */
 export type ReleaseBackends = {
@@ -75,11 +74,7 @@ export async function openBackends(
     await sql.unsafe(`create role ${OWNER} login createrole password '${ownerPassword}'`);
   });
   // Roles belong to the whole server, so all releases share their passwords.
-  const passwords: ServicePasswords = {
-    api: newPassword(),
-    worker: newPassword(),
-    controller: newPassword(),
-  };
+  const passwords = newPasswords();
 
   const natsTls = `tls { cert_file: ${JSON.stringify(file('server.pem'))}, key_file: ${JSON.stringify(file('server.key'))} }`;
   const forRelease: Backends['forRelease'] = async (name) => {
@@ -87,7 +82,7 @@ export async function openBackends(
     await query(server.superuserUrl(), (sql) => sql.unsafe(`create database ${database} owner ${OWNER}`));
     const natsFolder = join(folder, `nats-${name}`);
     await mkdir(natsFolder, { recursive: true });
-    const natsPasswords = { api: newPassword(), worker: newPassword(), controller: newPassword() };
+    const natsPasswords = newPasswords();
     const admin = { user: 'test_admin', password: newPassword() };
     const nats = owned.use(
       await startAdministeredNats(natsFolder, natsPasswords, admin, { host, config: natsTls }),

@@ -1,10 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { apiEnvironment, workerEnvironment } from '../../deploy/quickstart/environments.ts';
-import { choosePorts, type Ports } from '../../deploy/quickstart/ports.ts';
+import { choosePorts } from '../../deploy/quickstart/ports.ts';
 import { postgresMoments } from '../support/postgres-moments.ts';
-import type { Environment } from '../support/service-process.ts';
+import { stackProcess } from '../support/stack-servers.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import type { Servers } from './servers.ts';
 import { superviseService, type SupervisedService } from './supervised-service.ts';
@@ -43,21 +42,32 @@ export async function openNode(
   stack.use(database);
   stack.use(broker);
   const clock = join(folder, `${name}.clock`);
-  const metricsOrigin = `http://127.0.0.1:${kind === 'api' ? ports.apiMetrics : ports.workerMetrics}`;
-  const service = await superviseService({
-    kind,
-    name,
-    folder,
-    metricsOrigin,
-    origin: kind === 'api' ? `http://127.0.0.1:${ports.api}` : metricsOrigin,
-    environment: {
-      ...environmentOf(kind, name, servers, { ports, database: database.port, broker: broker.port }),
-      // Processes that start every few seconds need not compile the same code each time.
-      NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? join(folder, 'compiled'),
-      NODE_OPTIONS: `--import=${CLOCK}`,
-      CLOCK_FILE: clock,
-    },
-  });
+  const url = new URL(servers.databaseUrl);
+  url.port = String(database.port);
+  const service = await superviseService(
+    stackProcess(servers, {
+      kind,
+      name,
+      folder,
+      ports,
+      providerUrls: servers.providerUrls[name] ?? ({} as Servers['providerUrls'][string]),
+      databaseUrl: url.href,
+      natsUrl: `nats://127.0.0.1:${broker.port}`,
+      environment: {
+        ...(kind === 'worker' ? WORKER_SETTINGS : {}),
+        // The same for all, as for the processes that follow each other in one pod.
+        WORKER_NAME: 'worker',
+        LOG_LEVEL: 'debug',
+        DATABASE_STATEMENT_TIMEOUT_MS: String(STATEMENT_MS),
+        OTEL_EXPORTER_OTLP_ENDPOINT: servers.traces.origin,
+        OTEL_TRACES_SAMPLE_RATIO: String(TRACED),
+        // Processes that start every few seconds need not compile the same code each time.
+        NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? join(folder, 'compiled'),
+        NODE_OPTIONS: `--import=${CLOCK}`,
+        CLOCK_FILE: clock,
+      },
+    }),
+  );
   stack.use(service);
   return { service, database, broker, setClock: (offsetMs) => writeFile(clock, String(offsetMs)) };
 }
@@ -71,38 +81,6 @@ export async function untilAllReady(nodes: readonly Node[], timeoutMs: number): 
     if (Date.now() > deadline) return false;
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
-}
-
-type Reached = { readonly ports: Ports; readonly database: number; readonly broker: number };
-
-function environmentOf(
-  kind: Node['service']['kind'],
-  name: string,
-  servers: Servers,
-  at: Reached,
-): Environment {
-  const { postgres, state, oidc, keyring, mailCertificateFile, providerUrls, traces } = servers;
-  const url = new URL(postgres.superuserUrl());
-  url.port = String(at.database);
-  const input = {
-    ports: at.ports,
-    state,
-    databaseUrl: url.href,
-    natsUrl: `nats://127.0.0.1:${at.broker}`,
-    jwksUrl: oidc.jwksUrl,
-    keyring,
-    providerUrls: providerUrls[name] ?? ({} as Servers['providerUrls'][string]),
-    mailCertificateFile,
-  };
-  return {
-    ...(kind === 'api' ? apiEnvironment(input) : { ...workerEnvironment(input), ...WORKER_SETTINGS }),
-    // The same for all, as for the processes that follow each other in one pod.
-    WORKER_NAME: 'worker',
-    LOG_LEVEL: 'debug',
-    DATABASE_STATEMENT_TIMEOUT_MS: String(STATEMENT_MS),
-    OTEL_EXPORTER_OTLP_ENDPOINT: traces.origin,
-    OTEL_TRACES_SAMPLE_RATIO: String(TRACED),
-  };
 }
 
 const WORKER_SETTINGS = {

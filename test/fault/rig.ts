@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createApiClient, type ApiClient } from '../../deploy/quickstart/api-client.ts';
-import { AUDIENCE, PEOPLE } from '../../deploy/quickstart/people.ts';
+import { PEOPLE } from '../../deploy/quickstart/people.ts';
 import { openNode, untilAllReady, type Node } from './node.ts';
 import { openServers, WORKERS, type Servers } from './servers.ts';
 import { makeTenants, type TenantSet } from './tenants.ts';
@@ -42,20 +42,12 @@ export async function openRig(tenantCount: number, log: (line: string) => void):
     );
     throw new Error(`not all processes started: ${missing.flat().join(', ')}`);
   }
-  const mint = (sub: string): Promise<string> =>
-    servers.oidc.mint({
-      sub,
-      audience: AUDIENCE,
-      email: `${sub}@example.org`,
-      emailVerified: true,
-      expiresInSeconds: 86_400,
-    });
-  const platformToken = await mint(PEOPLE.platform.sub);
+  const platformToken = await servers.mint(PEOPLE.platform.sub);
   const tenants = await makeTenants({
     origin: apis[0]?.service.origin ?? '',
     ask: servers.ask,
     platformToken,
-    mint,
+    mint: servers.mint,
     count: tenantCount,
   });
   const owned = stack.move();

@@ -16,8 +16,9 @@ import { createProviderContexts } from '#providers/context.ts';
 import type { StandIn } from '#providers/stand-in.ts';
 import { startTwilioStandIn } from '#providers/twilio/stand-in.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant, type SeededTenant } from '#test/support/seed.ts';
-import { testDatabase, testVault, type TestVault } from '#test/support/servers.ts';
-import { configureVault, type AppRoleCredentials } from '../../deploy/vault/setup.ts';
+import { testDatabase, type TestVault } from '#test/support/servers.ts';
+import { openVaultLogins, vaultConfigAs, type VaultLogins } from '#test/support/shared-vault.ts';
+import type { VaultService } from '../../deploy/vault/policies.ts';
 import { buildWorker } from '../../services/worker/build-worker.ts';
 import { createCredentials } from '../../services/worker/accounts/credentials.ts';
 import { createEvents } from '../../services/worker/events.ts';
@@ -32,7 +33,7 @@ const WAITS = { status: 'deferred', reason: 'provider_not_ready', retries: 0 };
 
 let stack: AsyncDisposableStack;
 let vault: TestVault;
-let roles: Record<'api' | 'worker' | 'controller', AppRoleCredentials>;
+let access: VaultLogins;
 let admin: Sql;
 let apiSql: Sql;
 let twilio: StandIn;
@@ -44,13 +45,8 @@ const plaintexts: string[] = [];
 
 beforeAll(async () => {
   stack = new AsyncDisposableStack();
-  vault = stack.use(await testVault());
-  roles = await configureVault({
-    address: vault.address,
-    rootToken: vault.rootToken,
-    transitMount: vault.mount,
-    namePrefix: `${vault.mount}-`,
-  });
+  access = await openVaultLogins(stack);
+  ({ vault } = access);
   const database = stack.use(await testDatabase());
   admin = postgres(database.superuserUrl, {
     max: 2,
@@ -64,7 +60,7 @@ beforeAll(async () => {
     ).sql;
   apiSql = open(database.apiUrl);
   twilio = stack.use(await startTwilioStandIn());
-  [api, worker] = [keyringOf(roles.api), keyringOf(roles.worker)];
+  [api, worker] = [keyringOf('api'), keyringOf('worker')];
   metrics = createWorkerMetrics();
   startWorker(open(database.workerUrl));
 });
@@ -76,12 +72,8 @@ const log = createLogger({
   destination: { write: (line) => void logLines.push(line) },
 });
 
-function keyringOf({ roleId, secretId }: AppRoleCredentials): Keyring {
-  const auth = { method: 'approle', mount: 'approle', roleId, secretId: secret(secretId) } as const;
-  const { address, mount: transitMount } = vault;
-  return stack.use(
-    openVaultKeyring({ config: { address, transitMount, keyPrefix: 'despatch-', auth }, log }),
-  );
+function keyringOf(service: VaultService): Keyring {
+  return stack.use(openVaultKeyring({ config: vaultConfigAs(service, access), log }));
 }
 
 function startWorker(sql: Sql): void {
@@ -114,7 +106,7 @@ const keyPath = ({ tenantId }: SeededTenant, path = ''): string =>
 
 /** A call to Vault with the rights of the controller. */
 async function asController(method: string, path: string, body?: unknown): Promise<unknown> {
-  const { roleId: role_id, secretId: secret_id } = roles.controller;
+  const { roleId: role_id, secretId: secret_id } = access.logins.controller;
   const login = await vault.request('POST', 'auth/approle/login', { role_id, secret_id });
   const { client_token: token } = (login.body as { auth: { client_token: string } }).auth;
   const response = await fetch(`${vault.address}/v1/${path}`, {

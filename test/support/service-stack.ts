@@ -1,5 +1,5 @@
-import { randomBytes, randomUUID } from 'node:crypto';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { postgres } from '#core/platform/postgres/postgres-driver.ts';
@@ -7,35 +7,31 @@ import { inject } from 'vitest';
 import type { Channel } from '#core/domain/channel.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { startFcmStandIn } from '#providers/fcm/stand-in.ts';
-import { STAND_IN_CERTIFICATE } from '#providers/smtp/stand-in-certificate.ts';
 import { startSmtpStandIn, type SmtpStandIn } from '#providers/smtp/stand-in.ts';
 import type { StandIn } from '#providers/stand-in.ts';
 import { startTwilioStandIn } from '#providers/twilio/stand-in.ts';
 import { startWhatsappCloudStandIn } from '#providers/whatsapp-cloud/stand-in.ts';
 import { accountsOf } from '../../deploy/quickstart/accounts.ts';
 import { createApiClient } from '../../deploy/quickstart/api-client.ts';
-import {
-  apiEnvironment,
-  workerEnvironment,
-  type EnvironmentInput,
-} from '../../deploy/quickstart/environments.ts';
-import { AUDIENCE, PEOPLE } from '../../deploy/quickstart/people.ts';
+import { PEOPLE } from '../../deploy/quickstart/people.ts';
 import { choosePorts } from '../../deploy/quickstart/ports.ts';
 import { readTwilio, type Arrival } from '../../deploy/quickstart/received.ts';
-import { newState } from '../../deploy/quickstart/state.ts';
+import { settleAll } from '../../deploy/quickstart/settle-all.ts';
 import { ensureTenant } from '../../deploy/quickstart/tenants.ts';
-import { loginUrl } from '../../deploy/servers/login-url.ts';
-import type { NatsServer } from '../../deploy/servers/nats.ts';
 import { startPostgres, type PostgresServer } from '../../deploy/servers/postgres.ts';
 import { startVault, type VaultServer } from '../../deploy/servers/vault.ts';
-import { vaultVariables, type ServiceVariables } from '../../deploy/vault/service-variables.ts';
-import { configureVault } from '../../deploy/vault/setup.ts';
-import { migrate } from '../../services/migrate/migrate.ts';
-import { startOidcIssuer } from './oidc-issuer.ts';
 import { startProviderGate, type ProviderGate } from './provider-gate.ts';
-import { testDatabase, testVault } from './servers.ts';
+import { testDatabase } from './servers.ts';
 import { startServiceProcess, type Environment, type ServiceProcess } from './service-process.ts';
-import { startAdministeredNats } from './stack-parts.ts';
+import { openVaultLogins } from './shared-vault.ts';
+import {
+  controllerEnvironment,
+  openStackServers,
+  prepareBackends,
+  stackProcess,
+  type Backends,
+  type StackServers,
+} from './stack-servers.ts';
 
 export type StackTenant = {
   readonly id: string;
@@ -46,133 +42,84 @@ export type StackTenant = {
 };
 
 /** The whole service as it is deployed: two processes of each kind and real servers, with provider stand-ins. */
-export type ServiceStack = AsyncDisposable & {
-  readonly apis: readonly [ServiceProcess, ServiceProcess];
-  readonly workers: readonly [ServiceProcess, ServiceProcess];
-  /** The superuser's connection. */
-  readonly admin: Sql;
-  readonly nats: NatsServer;
-  /** A user of the services' account that may do everything. */
-  readonly natsAdmin: { readonly user: string; readonly password: string };
-  /** Credentials of the services' own, which no output may hold. */
-  readonly secrets: readonly string[];
-  readonly platformToken: string;
-  /** A sign-in token of this subject with the verified address `<subject>@example.org`. */
-  readonly mint: (subject: string) => Promise<string>;
-  /** Variables of a controller on the same servers; where its cluster is is to be added. */
-  readonly controllerEnvironment: Environment;
-  readonly twilio: StandIn;
-  readonly fcm: StandIn;
-  readonly whatsapp: StandIn;
-  readonly smtp: SmtpStandIn;
-  /** Between the workers and the Twilio stand-in. */
-  readonly gate: ProviderGate;
-  /** What arrived at the Twilio stand-in. */
-  readonly texts: () => Arrival[];
-  /** Made through the public api, with one provider account for each of the channels. */
-  readonly tenant: (channels?: readonly Channel[]) => Promise<StackTenant>;
-  /** How many messages of a tenant are in each state. */
-  readonly states: (tenantId: string) => Promise<Record<string, number>>;
-};
+export type ServiceStack = AsyncDisposable &
+  Pick<StackServers, 'nats' | 'natsAdmin' | 'secrets' | 'mint'> & {
+    readonly apis: readonly [ServiceProcess, ServiceProcess];
+    readonly workers: readonly [ServiceProcess, ServiceProcess];
+    /** The superuser's connection. */
+    readonly admin: Sql;
+    readonly platformToken: string;
+    /** Variables of a controller on the same servers; where its cluster is is to be added. */
+    readonly controllerEnvironment: Environment;
+    readonly twilio: StandIn;
+    readonly fcm: StandIn;
+    readonly whatsapp: StandIn;
+    readonly smtp: SmtpStandIn;
+    /** Between the workers and the Twilio stand-in. */
+    readonly gate: ProviderGate;
+    /** What arrived at the Twilio stand-in. */
+    readonly texts: () => Arrival[];
+    /** Made through the public api, with one provider account for each of the channels. */
+    readonly tenant: (channels?: readonly Channel[]) => Promise<StackTenant>;
+    /** How many messages of a tenant are in each state. */
+    readonly states: (tenantId: string) => Promise<Record<string, number>>;
+  };
 
 export type OutageStack = ServiceStack & { readonly postgres: PostgresServer; readonly vault: VaultServer };
 
 export type StackOptions = { readonly api?: Environment; readonly worker?: Environment };
 
-type Backends = {
-  readonly databaseUrl: string;
-  readonly passwords: EnvironmentInput['state']['databasePasswords'];
-  readonly keyring: ServiceVariables;
-};
-
 /** On the run's shared Postgres and Vault, with parts of its own of each. */
 export async function startServiceStack(options: StackOptions = {}): Promise<ServiceStack> {
   await using stack = new AsyncDisposableStack();
-  const [database, vault] = await Promise.all([testDatabase(), testVault()]);
-  stack.use(database);
-  stack.use(vault);
-  const roles = await configureVault({
-    address: vault.address,
-    rootToken: vault.rootToken,
-    transitMount: vault.mount,
-    namePrefix: `${vault.mount}-`,
-  });
-  const backends: Backends = {
-    databaseUrl: database.superuserUrl,
-    passwords: inject('postgres').passwords,
-    keyring: vaultVariables(vault, roles),
+  const open = async (): Promise<Backends> => {
+    const [database, { variables }] = await settleAll([
+      testDatabase().then((own) => stack.use(own)),
+      openVaultLogins(stack),
+    ]);
+    return {
+      databaseUrl: database.superuserUrl,
+      passwords: inject('postgres').passwords,
+      keyring: variables,
+    };
   };
-  return await assemble(backends, options, stack);
+  return await assemble(open, options, stack);
 }
 
 /** With a Postgres and a Vault of its own, which a test may stop. */
 export async function startOutageStack(options: StackOptions = {}): Promise<OutageStack> {
   await using stack = new AsyncDisposableStack();
-  const passwords = { api: randomText(), worker: randomText(), controller: randomText() };
-  const [database, vault] = await Promise.all([startPostgres({ durable: false }), startVault()]);
-  stack.use(database);
-  stack.use(vault);
-  const [roles] = await Promise.all([
-    configureVault(vault),
-    migrate({ databaseUrl: database.superuserUrl(), passwords }),
+  const [postgres, vault] = await settleAll([
+    startPostgres({ durable: false }).then((server) => stack.use(server)),
+    startVault().then((server) => stack.use(server)),
   ]);
-  const backends: Backends = {
-    databaseUrl: database.superuserUrl(),
-    passwords,
-    keyring: vaultVariables(vault, roles),
-  };
-  return { ...(await assemble(backends, options, stack)), postgres: database, vault };
+  return { ...(await assemble(() => prepareBackends(postgres, vault), options, stack)), postgres, vault };
 }
 
 async function assemble(
-  { databaseUrl, passwords, keyring }: Backends,
+  openBackends: () => Promise<Backends>,
   options: StackOptions,
-  resources: AsyncDisposableStack,
+  stack: AsyncDisposableStack,
 ): Promise<ServiceStack> {
-  await using stack = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), 'despatch-stack-'));
   stack.defer(() => rm(folder, { recursive: true, force: true }));
-  const admin = postgres(databaseUrl, {
+  const servers = await openStackServers(openBackends, folder, stack);
+  const { nats, natsAdmin, secrets, mint } = servers;
+  const admin = postgres(servers.databaseUrl, {
     max: 2,
     onnotice: () => {},
     connection: { search_path: 'despatch' },
   });
   stack.defer(() => admin.end({ timeout: 1 }));
-  const oidc = stack.use(await startOidcIssuer());
-  const state = { ...newState({}, oidc.issuer), databasePasswords: passwords };
-  const natsAdmin = { user: 'test_admin', password: randomText() };
-  const nats = stack.use(await startAdministeredNats(folder, state.natsPasswords, natsAdmin));
   const twilio = stack.use(await startTwilioStandIn({ keep: 50_000 }));
   const fcm = stack.use(await startFcmStandIn());
   const whatsapp = stack.use(await startWhatsappCloudStandIn());
   const smtp = stack.use(await startSmtpStandIn());
   const gate = stack.use(await startProviderGate(twilio.origin));
-  const mailCertificateFile = join(folder, 'mail.pem');
-  await writeFile(mailCertificateFile, STAND_IN_CERTIFICATE);
-
+  const providerUrls = { twilio: gate.origin, fcm: fcm.origin, 'whatsapp-cloud': whatsapp.origin };
   const start = async (kind: 'api' | 'worker', number: number): Promise<ServiceProcess> => {
-    const ports = await choosePorts(true);
-    const input: EnvironmentInput = {
-      ports,
-      state,
-      databaseUrl,
-      natsUrl: nats.url,
-      jwksUrl: oidc.jwksUrl,
-      keyring,
-      providerUrls: { twilio: gate.origin, fcm: fcm.origin, 'whatsapp-cloud': whatsapp.origin },
-      mailCertificateFile,
-    };
-    const environment = kind === 'api' ? apiEnvironment(input) : workerEnvironment(input);
-    const name = `${kind}-${number}`;
-    const metricsOrigin = `http://127.0.0.1:${kind === 'api' ? ports.apiMetrics : ports.workerMetrics}`;
-    return startServiceProcess({
-      kind,
-      name,
-      folder,
-      metricsOrigin,
-      origin: kind === 'api' ? `http://127.0.0.1:${ports.api}` : metricsOrigin,
-      environment: { ...environment, WORKER_NAME: name, ...options[kind] },
-    });
+    const process = { kind, name: `${kind}-${number}`, folder, ports: await choosePorts(true), providerUrls };
+    return startServiceProcess(stackProcess(servers, { ...process, environment: options[kind] }));
   };
   const pair = async (kind: 'api' | 'worker'): Promise<readonly [ServiceProcess, ServiceProcess]> => {
     const [first, second] = await Promise.all([start(kind, 1), start(kind, 2)]);
@@ -181,35 +128,18 @@ async function assemble(
   const [apis, workers] = await Promise.all([pair('api'), pair('worker')]);
 
   const client = createApiClient(apis[0].origin, () => {});
-  const mint = (sub: string): Promise<string> =>
-    oidc.mint({ sub, audience: AUDIENCE, email: `${sub}@example.org`, emailVerified: true });
   const platformToken = await mint(PEOPLE.platform.sub);
-  resources.use(stack.move());
-  const owned = resources.move();
+  const owned = stack.move();
   return {
     apis,
     workers,
     admin,
     nats,
     natsAdmin,
-    secrets: [
-      state.pepper,
-      ...Object.values(passwords),
-      ...Object.values(state.natsPasswords),
-      ...Object.values(keyring).map((variables) => variables['VAULT_SECRET_ID'] ?? ''),
-    ],
+    secrets,
     platformToken,
     mint,
-    controllerEnvironment: {
-      DESPATCH_ENV: 'development',
-      DATABASE_URL: loginUrl(databaseUrl, 'despatch_controller', passwords.controller),
-      NATS_URL: nats.url,
-      NATS_USER: 'despatch_controller',
-      NATS_PASSWORD: state.natsPasswords.controller,
-      METRICS_HOST: '127.0.0.1',
-      OIDC_ISSUER: state.issuer,
-      ...keyring.controller,
-    },
+    controllerEnvironment: controllerEnvironment(servers),
     twilio,
     fcm,
     whatsapp,
@@ -230,8 +160,4 @@ async function assemble(
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
-}
-
-function randomText(): string {
-  return randomBytes(18).toString('hex');
 }

@@ -9,13 +9,14 @@ import { openPostgres } from '#core/platform/postgres/postgres.ts';
 import { openVaultKeyring } from '#core/platform/vault/vault-keyring.ts';
 import { openVaultKeys } from '#core/platform/vault/vault-keys.ts';
 import { managedTenantStore } from '#core/store/managed-tenants.ts';
-import { configureVault } from '../../deploy/vault/setup.ts';
+import type { VaultService } from '../../deploy/vault/policies.ts';
 import { PlanResource } from '../../services/controller/resources/plan-resource.ts';
 import { TenantResource } from '../../services/controller/resources/tenant-resource.ts';
 import type { TenantStatus } from '../../services/controller/resources/tenant-status.ts';
 import { createTenantReconciler } from '../../services/controller/tenant/reconcile-tenant.ts';
 import { TENANT_FINALIZER, type TenantDeps } from '../../services/controller/tenant/tenant-deps.ts';
-import { testDatabase, testVault } from './servers.ts';
+import { testDatabase } from './servers.ts';
+import { openVaultLogins, vaultConfigAs } from './shared-vault.ts';
 
 export const ISSUER = 'https://issuer.test';
 
@@ -34,28 +35,9 @@ export async function setupTenantReconciler() {
       openPostgres({ url: secret(url), poolMax: 6, statementTimeoutMs: 10_000, applicationName: 'test' }),
     ).sql;
   const [admin, api, worker] = [open(database.superuserUrl), open(database.apiUrl), open(database.workerUrl)];
-  const vault = stack.use(await testVault());
-  const roles = await configureVault({
-    address: vault.address,
-    rootToken: vault.rootToken,
-    transitMount: vault.mount,
-    namePrefix: `${vault.mount}-`,
-  });
+  const access = await openVaultLogins(stack);
   const log = createLogger({ level: 'error', component: 'test', destination: { write: () => undefined } });
-  const vaultAs = (service: keyof typeof roles) => ({
-    config: {
-      address: vault.address,
-      transitMount: vault.mount,
-      keyPrefix: 'despatch-',
-      auth: {
-        method: 'approle' as const,
-        mount: 'approle',
-        roleId: roles[service].roleId,
-        secretId: secret(roles[service].secretId),
-      },
-    },
-    log,
-  });
+  const vaultAs = (service: VaultService) => ({ config: vaultConfigAs(service, access), log });
   const keys = stack.use(openVaultKeys(vaultAs('controller')));
   const encrypter = stack.use(openVaultKeyring(vaultAs('api')));
   const decrypter = stack.use(openVaultKeyring(vaultAs('worker')));
@@ -114,7 +96,7 @@ export async function setupTenantReconciler() {
     admin,
     api,
     worker,
-    vault,
+    vault: access.vault,
     store,
     keys,
     encrypter,

@@ -1,19 +1,14 @@
 // `npm run bench:controller`: see HELP.
 import { parseArgs } from 'node:util';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { randomBytes } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { loginUrl } from '../../../deploy/servers/login-url.ts';
 import { startPostgres } from '../../../deploy/servers/postgres.ts';
 import { startVault } from '../../../deploy/servers/vault.ts';
 import { freePort } from '../../../deploy/servers/ports.ts';
-import { vaultVariables } from '../../../deploy/vault/service-variables.ts';
-import { configureVault } from '../../../deploy/vault/setup.ts';
-import { migrate } from '../../../services/migrate/migrate.ts';
 import { startKubeApiServer, type KubeApiServer } from '../../support/kube-apiserver.ts';
 import { spawnService } from '../../support/service-process.ts';
-import { startAdministeredNats } from '../../support/stack-parts.ts';
+import { controllerEnvironment, openStackServers, prepareBackends } from '../../support/stack-servers.ts';
 
 const HELP = `npm run bench:controller [-- options]
 
@@ -49,33 +44,20 @@ async function run(sizes: readonly number[], concurrency: string): Promise<void>
   const folder = await mkdtemp(join(tmpdir(), 'despatch-bench-controller-'));
   stack.defer(() => rm(folder, { recursive: true, force: true }));
   log('starting Kubernetes API server, Postgres, NATS and Vault');
-  const text = (): string => randomBytes(18).toString('hex');
-  const passwords = { api: text(), worker: text(), controller: text() };
   const postgres = stack.use(await startPostgres({ durable: true }));
   const vault = stack.use(await startVault());
   const kube = stack.use(await startKubeApiServer());
-  const roles = await configureVault(vault);
-  await migrate({ databaseUrl: postgres.superuserUrl(), passwords });
-  const nats = stack.use(
-    await startAdministeredNats(folder, passwords, { user: 'bench_admin', password: text() }),
-  );
+  const servers = await openStackServers(() => prepareBackends(postgres, vault), folder, stack);
   await kube.applyCrds();
   const namespace = await kube.createNamespace();
   const environment = {
-    DESPATCH_ENV: 'development',
-    DATABASE_URL: loginUrl(postgres.superuserUrl(), 'despatch_controller', passwords.controller),
-    NATS_URL: nats.url,
-    NATS_USER: 'despatch_controller',
-    NATS_PASSWORD: passwords.controller,
-    METRICS_HOST: '127.0.0.1',
-    OIDC_ISSUER: 'https://issuer.test',
+    ...controllerEnvironment(servers),
     KUBECONFIG: kube.kubeconfigPath,
     POD_NAMESPACE: namespace,
     RECONCILE_CONCURRENCY: concurrency,
     LOG_LEVEL: 'warn',
     // A look in the middle of a measurement would count twice.
     RESYNC_SECONDS: '86400',
-    ...vaultVariables(vault, roles).controller,
   };
 
   const figures: Figures[] = [];

@@ -1,16 +1,16 @@
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { secret } from '#core/domain/secret.ts';
 import { openPostgres, type Sql } from '#core/platform/postgres/postgres.ts';
 import { startController } from '#test/support/controller-process.ts';
 import { startKubeApiServer, type KubeApiServer } from '#test/support/kube-apiserver.ts';
-import { testNats, testVault } from '#test/support/servers.ts';
+import { testNats } from '#test/support/servers.ts';
 import type { ServiceProcess } from '#test/support/service-process.ts';
+import { openVaultLogins } from '#test/support/shared-vault.ts';
 import { startTcpProxy } from '#test/support/tcp-proxy.ts';
+import { newPasswords } from '../../../deploy/quickstart/state.ts';
 import { loginUrl } from '../../../deploy/servers/login-url.ts';
 import { startPostgres, type PostgresServer } from '../../../deploy/servers/postgres.ts';
-import { vaultVariables } from '../../../deploy/vault/service-variables.ts';
-import { configureVault } from '../../../deploy/vault/setup.ts';
 import { migrate } from '../../../services/migrate/migrate.ts';
 
 const STATEMENT_MS = 1_000;
@@ -25,24 +25,19 @@ let admin: Sql;
 let environment: Record<string, string>;
 
 beforeAll(async () => {
-  const vault = resources.use(await testVault());
   [kube, postgres] = await Promise.all([startKubeApiServer(), startPostgres({ durable: false })]);
   resources.use(kube);
   resources.use(postgres);
-  const passwords = { api: password(), worker: password(), controller: password() };
-  const [roles] = await Promise.all([
-    configureVault({
-      address: vault.address,
-      rootToken: vault.rootToken,
-      transitMount: vault.mount,
-      namePrefix: `${vault.mount}-`,
-    }),
-    migrate({ databaseUrl: postgres.superuserUrl(), passwords }),
+  const databaseUrl = postgres.superuserUrl();
+  const passwords = newPasswords();
+  const [{ variables }] = await Promise.all([
+    openVaultLogins(resources),
+    migrate({ databaseUrl, passwords }),
     kube.applyCrds(),
   ]);
   admin = resources.use(
     openPostgres({
-      url: secret(postgres.superuserUrl()),
+      url: secret(databaseUrl),
       poolMax: 1,
       statementTimeoutMs: 10_000,
       applicationName: 'test',
@@ -52,22 +47,18 @@ beforeAll(async () => {
   environment = {
     DESPATCH_ENV: 'development',
     KUBECONFIG: kube.kubeconfigPath,
-    DATABASE_URL: loginUrl(postgres.superuserUrl(), 'despatch_controller', passwords.controller),
+    DATABASE_URL: loginUrl(databaseUrl, 'despatch_controller', passwords.controller),
     DATABASE_STATEMENT_TIMEOUT_MS: String(STATEMENT_MS),
     NATS_URL: url,
     NATS_PREFIX: prefix.replace('_', '-'),
     OIDC_ISSUER: 'https://login.example.org',
     METRICS_HOST: '127.0.0.1',
     RESYNC_SECONDS: String(RESYNC_SECONDS),
-    ...vaultVariables(vault, roles).controller,
+    ...variables.controller,
   };
 }, 180_000);
 
 afterAll(() => resources.disposeAsync());
-
-function password(): string {
-  return randomBytes(18).toString('hex');
-}
 
 type Tenant = {
   readonly metadata: { readonly resourceVersion: string; readonly generation: number };

@@ -1,13 +1,13 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { EnvironmentInput } from '../../deploy/quickstart/environments.ts';
+import type { ServicePasswords } from '../../deploy/quickstart/state.ts';
 import { startNats, type NatsOptions, type NatsServer } from '../../deploy/servers/nats.ts';
 import { projectRoot } from './command.ts';
 
 /** The shipped permissions, with one more user who sees and may do everything. */
 export async function startAdministeredNats(
   folder: string,
-  passwords: EnvironmentInput['state']['natsPasswords'],
+  passwords: ServicePasswords,
   admin: { readonly user: string; readonly password: string },
   options: Pick<NatsOptions, 'host' | 'config'> = {},
 ): Promise<NatsServer> {
