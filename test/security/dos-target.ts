@@ -1,17 +1,14 @@
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { postgres } from '#core/platform/postgres/postgres-driver.ts';
-import type { ApiKeyId } from '#core/domain/ids.ts';
 import type { Limits } from '#core/domain/plan.ts';
 import type { Scope } from '#core/domain/role.ts';
 import { secret } from '#core/domain/secret.ts';
-import { deriveKeySecret, formatServiceKey, hashKeySecret, newKeyId } from '#core/domain/service-key.ts';
-import { deriveSubkeys } from '#core/domain/subkeys.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { seedAccount, seedTenant } from '#test/support/seed.ts';
 import { testDatabase, testNats } from '#test/support/servers.ts';
+import { serviceKeyMaker } from '#test/support/service-keys.ts';
 import { startServiceProcess, type Environment, type ServiceProcess } from '#test/support/service-process.ts';
 import { freePort } from '../../deploy/servers/ports.ts';
 
@@ -35,13 +32,8 @@ export async function startDosTarget(environment: Environment = {}): Promise<Dos
   const nats = testNats();
   const [port, metricsPort] = await Promise.all([freePort(), freePort()]);
   const pepper = randomBytes(32).toString('hex');
-  const subkeys = deriveSubkeys(secret(pepper));
-  const admin = postgres(database.superuserUrl, {
-    max: 2,
-    onnotice: () => {},
-    connection: { search_path: 'despatch' },
-  });
-  stack.defer(() => admin.end({ timeout: 1 }));
+  const admin = database.open('admin', 2);
+  const key = serviceKeyMaker(admin, secret(pepper));
   const origin = `http://127.0.0.1:${port}`;
   const api = await startServiceProcess({
     kind: 'api',
@@ -74,18 +66,13 @@ export async function startDosTarget(environment: Environment = {}): Promise<Dos
     api,
     port,
     admin,
-    async key(limits = {}, scopes = ['messages:send', 'messages:read']) {
+    async key(limits = {}, scopes) {
       const { tenantId } = await seedTenant(admin, limits);
       for (const channel of ['sms', 'email', 'push', 'whatsapp'] as const) {
         await seedAccount(admin, tenantId, { channel });
       }
-      const id = randomUUID() as ApiKeyId;
-      const keyId = newKeyId();
-      const keySecret = deriveKeySecret(subkeys['key-secret'], id, Buffer.from(id));
-      await admin`insert into api_keys (id, tenant_id, key_id, name, mode, scopes, secret_hash)
-        values (${id}, ${tenantId}, ${keyId}, 'test', 'live', ${[...scopes]},
-          ${hashKeySecret(subkeys['key-hash'], keySecret)})`;
-      return formatServiceKey({ mode: 'live', keyId, secret: keySecret });
+      const made = await key(tenantId, scopes === undefined ? {} : { scopes });
+      return made.text;
     },
     async memoryMib() {
       const [, bytes] = /^process_resident_memory_bytes (\S+)/m.exec(await api.metrics()) ?? [];

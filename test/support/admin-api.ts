@@ -2,28 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { FastifyInstance } from 'fastify';
-import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import type { Limits } from '#core/domain/plan.ts';
 import { ROLES, type Role } from '#core/domain/role.ts';
-import { secret } from '#core/domain/secret.ts';
 import type { Keyring } from '#core/platform/vault/keyring.ts';
 import { openLocalKeyring } from '#core/platform/vault/local-keyring.ts';
-import { createAuditTrail } from '#core/platform/telemetry/audit-trail.ts';
-import { createLogger } from '#core/platform/telemetry/logger.ts';
-import { createApiMetrics } from '#core/platform/telemetry/metrics.ts';
-import { openPostgres, type Sql } from '#core/platform/postgres/postgres.ts';
-import { buildApi } from '../../services/api/build-api.ts';
-import { DEFAULT_HTTP_LIMITS } from '../../services/api/http/http-limits.ts';
-import type { Notice } from '../../services/api/auth/notices.ts';
-import { startOidcIssuer, type OidcIssuer } from './oidc-issuer.ts';
+import { AUDIENCE, PLATFORM_SUBJECT, startTestApi, type Instance, type TestApi } from './api.ts';
 import { seedTenant } from './seed.ts';
-import { testDatabase, type TestDatabase } from './servers.ts';
-
-const AUDIENCE = 'despatch';
-export const TEST_PEPPER = 'pepper of the tests, long enough for all';
-const PLATFORM_SUBJECT = 'platform-admin';
 
 /** Somebody who can sign in. */
 export type Person = {
@@ -55,36 +40,30 @@ export type CallOptions = {
   readonly headers?: Readonly<Record<string, string>>;
 };
 
-export type AdminApi = AsyncDisposable & {
-  readonly database: TestDatabase;
-  readonly app: FastifyInstance;
-  /** The superuser's connection. */
-  readonly admin: Sql;
-  readonly issuer: OidcIssuer;
-  readonly keyring: Keyring;
-  readonly keyringDir: string;
-  readonly notices: { kind: string; notice: Notice }[];
-  /** All that was logged. */
-  readonly logLines: string[];
-  readonly platformAdmin: Person;
-  readonly person: (options?: {
-    email?: string;
-    emailVerified?: boolean;
-    subject?: string;
-  }) => Promise<Person>;
-  /** A tenant with a member of each role and, unless said otherwise, room for many admin calls. */
-  readonly tenant: (limits?: Partial<Limits>) => Promise<TestTenant>;
-  readonly call: (method: string, url: string, options?: CallOptions) => Promise<Reply>;
-  /** A call by a member of a tenant. */
-  readonly callAs: (
-    role: Role,
-    tenant: TestTenant,
-    method: string,
-    url: string,
-    body?: unknown,
-    key?: string,
-  ) => Promise<Reply>;
-};
+export type AdminApi = AsyncDisposable &
+  Pick<TestApi, 'database' | 'admin' | 'issuer' | 'logLines'> &
+  Pick<Instance, 'app' | 'notices'> & {
+    readonly keyring: Keyring;
+    readonly keyringDir: string;
+    readonly platformAdmin: Person;
+    readonly person: (options?: {
+      email?: string;
+      emailVerified?: boolean;
+      subject?: string;
+    }) => Promise<Person>;
+    /** A tenant with a member of each role and, unless said otherwise, room for many admin calls. */
+    readonly tenant: (limits?: Partial<Limits>) => Promise<TestTenant>;
+    readonly call: (method: string, url: string, options?: CallOptions) => Promise<Reply>;
+    /** A call by a member of a tenant. */
+    readonly callAs: (
+      role: Role,
+      tenant: TestTenant,
+      method: string,
+      url: string,
+      body?: unknown,
+      key?: string,
+    ) => Promise<Reply>;
+  };
 
 /** The whole api on a real Postgres with the api's own role, a real issuer and the local keyring. */
 export async function startAdminApi({
@@ -92,63 +71,18 @@ export async function startAdminApi({
   tenantsPerUserMax = 1_000,
 } = {}): Promise<AdminApi> {
   const stack = new AsyncDisposableStack();
-  const database = stack.use(await testDatabase());
-  const issuer = stack.use(await startOidcIssuer());
   const keyringDir = await mkdtemp(join(tmpdir(), 'despatch-keyring-'));
   stack.defer(() => rm(keyringDir, { recursive: true, force: true }));
   const keyring = stack.use(await openLocalKeyring(keyringDir));
-  const admin = postgres(database.superuserUrl, {
-    max: 2,
-    onnotice: () => {},
-    connection: { search_path: 'despatch' },
-  });
-  stack.defer(() => admin.end());
-  const { sql } = stack.use(
-    openPostgres({
-      url: secret(database.apiUrl),
-      poolMax: 4,
-      statementTimeoutMs: 10_000,
-      applicationName: 'admin-api-test',
+  const api = stack.use(
+    await startTestApi({
+      keyring,
+      natsIsConnected: false,
+      settings: { selfServeTenants, tenantsPerUserMax },
     }),
   );
-  const notices: AdminApi['notices'] = [];
-  const logLines: string[] = [];
-  const log = createLogger({
-    level: 'debug',
-    component: 'api',
-    destination: { write: (line) => void logLines.push(line) },
-  });
-  const { app, stop } = await buildApi({
-    sql,
-    reads: { sql, connectionsMax: 4, timeoutMs: 4_000 },
-    keyring,
-    metrics: createApiMetrics(),
-    log,
-    audit: createAuditTrail(log),
-    nats: {
-      isConnected: () => false,
-      publishWakes: () => Promise.resolve({ failed: [] }),
-      publishNotice: (kind, payload) => void notices.push({ kind, notice: JSON.parse(payload) as Notice }),
-      onNotice: () => () => {},
-    },
-    settings: {
-      pepper: secret(TEST_PEPPER),
-      oidc: {
-        issuer: issuer.issuer,
-        audience: AUDIENCE,
-        algorithms: ['ES256'],
-        tokenTypes: ['jwt', 'at+jwt'],
-      },
-      platformAdmins: [PLATFORM_SUBJECT],
-      selfServeTenants,
-      tenantsPerUserMax,
-      publicBaseUrl: 'http://localhost',
-      trustProxy: false,
-      // A machine that is busy with other tests is no overload of this process.
-      httpLimits: { ...DEFAULT_HTTP_LIMITS, loopDelayMaxMs: 0 },
-    },
-  });
-  stack.defer(stop);
+  const { database, admin, issuer, logLines } = api;
+  const { app, notices } = api.first;
 
   const person: AdminApi['person'] = async (options = {}) => {
     const { subject = randomUUID() } = options;

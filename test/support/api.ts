@@ -1,31 +1,27 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
-import { postgres } from '#core/platform/postgres/postgres-driver.ts';
-import type { ApiKeyId } from '#core/domain/ids.ts';
 import type { Limits } from '#core/domain/plan.ts';
-import type { Role, Scope } from '#core/domain/role.ts';
+import type { Role } from '#core/domain/role.ts';
 import { secret } from '#core/domain/secret.ts';
-import {
-  deriveKeySecret,
-  formatServiceKey,
-  hashKeySecret,
-  newKeyId,
-  type KeyMode,
-} from '#core/domain/service-key.ts';
-import { deriveSubkeys } from '#core/domain/subkeys.ts';
 import { createAuditTrail } from '#core/platform/telemetry/audit-trail.ts';
 import { createLogger } from '#core/platform/telemetry/logger.ts';
 import { createApiMetrics, type ApiMetrics } from '#core/platform/telemetry/metrics.ts';
-import { openPostgres, type Sql } from '#core/platform/postgres/postgres.ts';
+import type { Sql } from '#core/platform/postgres/postgres.ts';
+import type { KeyEncrypter } from '#core/platform/vault/keyring.ts';
 import type { WakePublication } from '#core/platform/nats/broker.ts';
-import { buildApi } from '../../services/api/build-api.ts';
+import type { Notice } from '../../services/api/auth/notices.ts';
+import { buildApi, type ApiSettings } from '../../services/api/build-api.ts';
 import { DEFAULT_HTTP_LIMITS } from '../../services/api/http/http-limits.ts';
 import { startOidcIssuer, type OidcIssuer } from './oidc-issuer.ts';
 import { seedAccount, seedTenant } from './seed.ts';
-import { testDatabase } from './servers.ts';
+import { testDatabase, type TestDatabase } from './servers.ts';
+import { serviceKeyMaker, type KeyOptions, type TestKey } from './service-keys.ts';
 
 export const AUDIENCE = 'despatch';
-const PEPPER = secret('a pepper of the tests that is long enough');
+/** Root of the api's keys. */
+export const PEPPER = secret('a pepper of the tests that is long enough');
+/** Of the one platform admin. */
+export const PLATFORM_SUBJECT = 'platform';
 
 export type Reply = {
   readonly status: number;
@@ -34,7 +30,6 @@ export type Reply = {
   readonly headers: Readonly<Record<string, unknown>>;
 };
 
-export type TestKey = { readonly id: string; readonly keyId: string; readonly text: string };
 export type ApiTenant = { readonly tenantId: string; readonly slug: string; readonly key: TestKey };
 
 export type Instance = {
@@ -42,6 +37,8 @@ export type Instance = {
   readonly metrics: ApiMetrics;
   /** Everything published as a wake-up. */
   readonly wakes: WakePublication[];
+  /** Change notices that it has sent. */
+  readonly notices: { readonly kind: string; readonly notice: Notice }[];
   /** Hands in a change notice as if another process had sent it. */
   readonly notice: (kind: string, payload: object) => void;
   readonly endConnections: () => void;
@@ -49,40 +46,44 @@ export type Instance = {
 };
 
 export type TestApi = AsyncDisposable & {
+  readonly database: TestDatabase;
+  /** The superuser's connection. */
   readonly admin: Sql;
   readonly issuer: OidcIssuer;
   readonly first: Instance;
   readonly logLines: string[];
   /** Another api process on the same database: pool, caches and batcher of its own. */
-  readonly instance: (options?: { natsIsConnected?: boolean }) => Promise<Instance>;
+  readonly instance: (options?: Pick<TestApiOptions, 'natsIsConnected'>) => Promise<Instance>;
   readonly tenant: (limits?: Partial<Limits>, options?: { accounts?: boolean }) => Promise<ApiTenant>;
   readonly key: (tenantId: string, options?: KeyOptions) => Promise<TestKey>;
   readonly member: (tenant: ApiTenant, role: Role) => Promise<{ token: string; userId: string }>;
   readonly token: (subject: string) => Promise<string>;
 };
 
-export type KeyOptions = {
-  readonly mode?: KeyMode;
-  readonly scopes?: readonly Scope[];
-  readonly rateLimitRpm?: number;
-  readonly expiresAt?: Date;
-  readonly revokedAt?: Date;
-};
-
 const CHANNELS = ['sms', 'email', 'push', 'whatsapp'] as const;
 
+export type TestApiOptions = {
+  /** Default: one that encrypts nothing. */
+  readonly keyring?: KeyEncrypter;
+  readonly natsIsConnected?: boolean;
+  readonly settings?: Partial<ApiSettings>;
+};
+
+const NO_KEYRING: KeyEncrypter = {
+  encrypt: () => Promise.resolve('test:ciphertext'),
+  ensureKey: () => Promise.resolve(),
+};
+
 /** The whole api on a real Postgres with its own role, and a real issuer. Wake-ups and notices stay in memory. */
-export async function startTestApi(): Promise<TestApi> {
+export async function startTestApi({
+  keyring = NO_KEYRING,
+  natsIsConnected = true,
+  settings = {},
+}: TestApiOptions = {}): Promise<TestApi> {
   const stack = new AsyncDisposableStack();
   const database = stack.use(await testDatabase());
   const issuer = stack.use(await startOidcIssuer());
-  const admin = postgres(database.superuserUrl, {
-    max: 2,
-    onnotice: () => {},
-    connection: { search_path: 'despatch' },
-  });
-  stack.defer(() => admin.end());
-  const subkeys = deriveSubkeys(PEPPER);
+  const admin = database.open('admin', 2);
   const logLines: string[] = [];
   const log = createLogger({
     level: 'debug',
@@ -90,16 +91,11 @@ export async function startTestApi(): Promise<TestApi> {
     destination: { write: (line) => void logLines.push(line) },
   });
 
-  const instance: TestApi['instance'] = async ({ natsIsConnected = true } = {}) => {
-    const { sql } = stack.use(
-      openPostgres({
-        url: secret(database.apiUrl),
-        poolMax: 4,
-        statementTimeoutMs: 10_000,
-        applicationName: 'api-test',
-      }),
-    );
+  const instance: TestApi['instance'] = async (own = {}) => {
+    const isConnected = own.natsIsConnected ?? natsIsConnected;
+    const sql = database.open('api');
     const wakes: WakePublication[] = [];
+    const notices: Instance['notices'] = [];
     const handlers: ((kind: string, payload: string) => void)[] = [];
     const metrics = createApiMetrics();
     const api = await buildApi({
@@ -108,17 +104,14 @@ export async function startTestApi(): Promise<TestApi> {
       metrics,
       log,
       audit: createAuditTrail(log),
-      keyring: {
-        encrypt: () => Promise.resolve('test:ciphertext'),
-        ensureKey: () => Promise.resolve(),
-      },
+      keyring,
       nats: {
-        isConnected: () => natsIsConnected,
+        isConnected: () => isConnected,
         publishWakes: (publications) => {
           wakes.push(...publications);
           return Promise.resolve({ failed: [] });
         },
-        publishNotice: () => {},
+        publishNotice: (kind, payload) => void notices.push({ kind, notice: JSON.parse(payload) as Notice }),
         onNotice: (_kind, handler) => {
           handlers.push(handler);
           return () => {};
@@ -132,13 +125,14 @@ export async function startTestApi(): Promise<TestApi> {
           algorithms: ['ES256'],
           tokenTypes: ['at+jwt', 'jwt'],
         },
-        platformAdmins: ['platform'],
+        platformAdmins: [PLATFORM_SUBJECT],
         selfServeTenants: true,
         tenantsPerUserMax: 1_000,
         publicBaseUrl: 'http://localhost:8080',
         trustProxy: false,
         // A machine that is busy with other tests is no overload of this process.
         httpLimits: { ...DEFAULT_HTTP_LIMITS, loopDelayMaxMs: 0 },
+        ...settings,
       },
     });
     stack.defer(api.stop);
@@ -146,6 +140,7 @@ export async function startTestApi(): Promise<TestApi> {
       app: api.app,
       metrics,
       wakes,
+      notices,
       notice: (kind, payload) => {
         for (const handler of handlers) handler(kind, JSON.stringify(payload));
       },
@@ -154,21 +149,13 @@ export async function startTestApi(): Promise<TestApi> {
     };
   };
 
-  const key: TestApi['key'] = async (tenantId, options = {}) => {
-    const { mode = 'live', scopes = ['messages:send', 'messages:read'] } = options;
-    const id = randomUUID() as ApiKeyId;
-    const keyId = newKeyId();
-    const keySecret = deriveKeySecret(subkeys['key-secret'], id, Buffer.from(id));
-    await admin`insert into api_keys (id, tenant_id, key_id, name, mode, scopes, rate_limit_rpm, secret_hash, expires_at, revoked_at)
-      values (${id}, ${tenantId}, ${keyId}, 'test', ${mode}, ${[...scopes]}, ${options.rateLimitRpm ?? null},
-        ${hashKeySecret(subkeys['key-hash'], keySecret)}, ${options.expiresAt ?? null}, ${options.revokedAt ?? null})`;
-    return { id, keyId, text: formatServiceKey({ mode, keyId, secret: keySecret }) };
-  };
+  const key = serviceKeyMaker(admin, PEPPER);
 
   const token: TestApi['token'] = (subject) => issuer.mint({ sub: subject, audience: AUDIENCE });
 
   const first = await instance();
   return {
+    database,
     admin,
     issuer,
     first,

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { postgres } from '#core/platform/postgres/postgres-driver.ts';
-import type { Sql } from '#core/platform/postgres/postgres.ts';
+import { secret } from '#core/domain/secret.ts';
+import { openPostgres, type Sql } from '#core/platform/postgres/postgres.ts';
 import { inject } from 'vitest';
 import { loginUrl } from '../../deploy/servers/login-url.ts';
 import { connectKube, type KubeAccess, type KubeConnection } from './kube-connection.ts';
@@ -27,12 +28,15 @@ export type TestDatabase = AsyncDisposable & {
   readonly apiUrl: string;
   readonly workerUrl: string;
   readonly controllerUrl: string;
+  /** A pool of the superuser's or of a service's role, as a service opens it; it is closed with the database. */
+  readonly open: (role: 'admin' | keyof RolePasswords, connectionsMax?: number) => Sql;
 };
 
 /** A migrated database of its own, dropped on disposal. */
 export async function testDatabase(): Promise<TestDatabase> {
   const { superuserUrl, passwords } = inject('postgres');
   const name = unique('test');
+  const pools = new AsyncDisposableStack();
   await administer(
     superuserUrl,
     (sql) => sql`create database ${sql(name)} template ${sql(TEMPLATE_DATABASE)}`,
@@ -48,7 +52,18 @@ export async function testDatabase(): Promise<TestDatabase> {
     apiUrl: urlAs('api'),
     workerUrl: urlAs('worker'),
     controllerUrl: urlAs('controller'),
+    open: (role, connectionsMax = 4) =>
+      pools.use(
+        openPostgres({
+          url: secret(role === 'admin' ? urlAs() : urlAs(role)),
+          poolMax: connectionsMax,
+          // A test may plant more rows than a service ever writes at once.
+          statementTimeoutMs: role === 'admin' ? 100_000 : 10_000,
+          applicationName: 'test',
+        }),
+      ).sql,
     async [Symbol.asyncDispose]() {
+      await pools.disposeAsync();
       // Forced: a test that leaves a connection open must not leave the database too.
       await administer(superuserUrl, (sql) => sql`drop database if exists ${sql(name)} with (force)`);
     },

@@ -3,9 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { AuditEntry } from '#core/domain/audit-entry.ts';
 import { newId, type TenantId } from '#core/domain/ids.ts';
 import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
-import { secret } from '#core/domain/secret.ts';
 import { createLogger } from '#core/platform/telemetry/logger.ts';
-import { openPostgres } from '#core/platform/postgres/postgres.ts';
 import { openVaultKeyring } from '#core/platform/vault/vault-keyring.ts';
 import { openVaultKeys } from '#core/platform/vault/vault-keys.ts';
 import { managedTenantStore } from '#core/store/managed-tenants.ts';
@@ -30,11 +28,7 @@ export type Write = string;
 export async function setupTenantReconciler() {
   const stack = new AsyncDisposableStack();
   const database = stack.use(await testDatabase());
-  const open = (url: string) =>
-    stack.use(
-      openPostgres({ url: secret(url), poolMax: 6, statementTimeoutMs: 10_000, applicationName: 'test' }),
-    ).sql;
-  const [admin, api, worker] = [open(database.superuserUrl), open(database.apiUrl), open(database.workerUrl)];
+  const [admin, api, worker] = [database.open('admin'), database.open('api'), database.open('worker')];
   const access = await openVaultLogins(stack);
   const log = createLogger({ level: 'error', component: 'test', destination: { write: () => undefined } });
   const vaultAs = (service: VaultService) => ({ config: vaultConfigAs(service, access), log });
@@ -56,7 +50,7 @@ export async function setupTenantReconciler() {
     if (isGone) tenants.delete(key);
     else tenants.set(key, next);
   };
-  const store = managedTenantStore(open(database.controllerUrl), ISSUER, (entry) => void audited.push(entry));
+  const store = managedTenantStore(database.open('controller'), ISSUER, (entry) => void audited.push(entry));
   const deps: TenantDeps = {
     tenants,
     plans,

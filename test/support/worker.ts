@@ -1,31 +1,27 @@
-import { openPostgres, type Postgres } from '#core/platform/postgres/postgres.ts';
-import { secret } from '#core/domain/secret.ts';
+import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { deliveryStore, type DeliveryStore } from '#core/store/deliveries.ts';
 import { testDatabase } from './servers.ts';
+
+const CONNECTIONS_MAX = 6;
 
 /** A database of its own with the pools that the roles use. */
 export async function setupStores(): Promise<
   AsyncDisposable & {
-    admin: Postgres['sql'];
-    api: Postgres['sql'];
-    worker: Postgres['sql'];
+    admin: Sql;
+    api: Sql;
+    worker: Sql;
     store: DeliveryStore;
     urls: { api: string; worker: string; admin: string };
   }
 > {
-  const stack = new AsyncDisposableStack();
-  const database = stack.use(await testDatabase());
-  const open = (url: string) =>
-    stack.use(
-      openPostgres({ url: secret(url), poolMax: 6, statementTimeoutMs: 10_000, applicationName: 'test' }),
-    ).sql;
-  const worker = open(database.workerUrl);
+  const database = await testDatabase();
+  const worker = database.open('worker', CONNECTIONS_MAX);
   return {
-    admin: open(database.superuserUrl),
-    api: open(database.apiUrl),
+    admin: database.open('admin', CONNECTIONS_MAX),
+    api: database.open('api', CONNECTIONS_MAX),
     worker,
     store: deliveryStore(worker, 10_000),
     urls: { api: database.apiUrl, worker: database.workerUrl, admin: database.superuserUrl },
-    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+    [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
   };
 }

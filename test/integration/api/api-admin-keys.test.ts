@@ -1,15 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { secret } from '#core/domain/secret.ts';
 import { hashKeySecret, parseServiceKey } from '#core/domain/service-key.ts';
 import { deriveSubkeys } from '#core/domain/subkeys.ts';
-import {
-  startAdminApi,
-  TEST_PEPPER,
-  type AdminApi,
-  type Reply,
-  type TestTenant,
-} from '#test/support/admin-api.ts';
+import { PEPPER } from '#test/support/api.ts';
+import { startAdminApi, type AdminApi, type Reply, type TestTenant } from '#test/support/admin-api.ts';
 
 const PATH = '/v1/admin/api-keys';
 const HOUR = 3_600_000;
@@ -33,7 +27,7 @@ const hashesOf = async (id: string) => {
   return row;
 };
 const hashOf = (key: string): Buffer =>
-  hashKeySecret(deriveSubkeys(secret(TEST_PEPPER))['key-hash'], parseServiceKey(key)?.secret ?? '');
+  hashKeySecret(deriveSubkeys(PEPPER)['key-hash'], parseServiceKey(key)?.secret ?? '');
 
 describe('creating a key', () => {
   test('answers 201 with the key, shown this once, and stores only its hash', async () => {

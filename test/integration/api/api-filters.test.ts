@@ -8,16 +8,8 @@ import {
   type MessagePosition,
   type MessageRow,
 } from '#core/store/messages.ts';
-import {
-  get,
-  LEAST,
-  request,
-  send,
-  startTestApi,
-  type ApiTenant,
-  type TestApi,
-  type TestKey,
-} from '#test/support/api.ts';
+import { get, LEAST, request, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
+import type { TestKey } from '#test/support/service-keys.ts';
 import { filteredPage, PAGE_ROWS_MAX } from '../../../services/api/http/filtered-page.ts';
 
 const STORED = 30_000;

@@ -2,15 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { NO_ACCOUNT } from '#core/domain/choose-account.ts';
 import { createMessageIds } from '#core/domain/message-id.ts';
 import { loadMessageIdKey } from '#core/store/message-places.ts';
-import {
-  LEAST,
-  request,
-  send,
-  startTestApi,
-  type ApiTenant,
-  type TestApi,
-  type TestKey,
-} from '#test/support/api.ts';
+import { LEAST, request, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
+import type { TestKey } from '#test/support/service-keys.ts';
 import { seedAccount } from '#test/support/seed.ts';
 
 let api: TestApi;
