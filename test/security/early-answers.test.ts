@@ -119,9 +119,7 @@ describe('a connection that is read on after its answer', () => {
     const dripping = setInterval(() => {
       for (const { socket, isClosed } of sockets) if (!isClosed()) socket.write(chunk.slice(0, 500));
     }, 100);
-    await expect
-      .poll(() => sockets.filter(({ text }) => statusesOf(text()).length > 0).length, { timeout: 8_000 })
-      .toBe(600);
+    await expect.poll(() => sockets.filter(({ text }) => statusesOf(text()).length > 0).length).toBe(600);
     const { status } = await call(target.api.origin, 'POST', '/v1/messages', { key, body: MESSAGE });
     expect(status).toBe(202);
     expect((await target.memoryMib()) - before).toBeLessThan(100);

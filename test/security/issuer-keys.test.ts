@@ -172,7 +172,6 @@ describe('questions to the issuer', () => {
 
   test.each(['refusing', 'nonsense', 'silent'] as const)(
     'while it is %s, known keys go on at once, unknown ones are refused, and it is asked once in two seconds',
-    { timeout: 15_000 },
     async (behaviour) => {
       const pass = stopClock();
       await using b = await setup();
@@ -183,14 +182,21 @@ describe('questions to the issuer', () => {
       // The first to ask finds out; where no answer comes that takes as long as an answer is waited for.
       expect(await b.answerTo(await unknownKey(b, 0))).toBe('refused');
       const before = b.issuer.asked();
-      const started = performance.now();
+      let slowestMs = 0;
+      const answerTo = async (token: string): Promise<string> => {
+        const started = performance.now();
+        const answer = await b.answerTo(token);
+        slowestMs = Math.max(slowestMs, performance.now() - started);
+        return answer;
+      };
       for (let second = 0; second < 6; second += 1) {
-        for (let n = 0; n < 20; n += 1) expect(await b.answerTo(await unknownKey(b, n))).toBe('refused');
-        expect(await b.answerTo(good)).toBe('ann');
+        for (let n = 0; n < 20; n += 1) expect(await answerTo(await unknownKey(b, n))).toBe('refused');
+        expect(await answerTo(good)).toBe('ann');
         pass(SECOND);
       }
       expect(b.issuer.asked() - before).toBeLessThanOrEqual(3);
-      expect(performance.now() - started).toBeLessThan(3 * SECOND);
+      // None has waited for the issuer.
+      expect(slowestMs).toBeLessThan(2.5 * SECOND);
     },
   );
 

@@ -27,6 +27,7 @@ const CONFIGS: KubeResource = {
 type Config = KubeObject & { readonly data?: Readonly<Record<string, string>> };
 
 const { KUBECONFIG: kubeconfig, NAMESPACE: namespace = '', NAME: name = '', PORT: port = '0' } = process.env;
+const { LEASE_MS: leaseMs = '3000' } = process.env;
 const log = createLogger({ level: 'debug', component: 'runtime' });
 using end = watchForEnd(log);
 await using client = openKube({ kubeconfig, userAgent: name });
@@ -40,7 +41,7 @@ const elector = createElector({
   namespace,
   leaseName: 'runtime',
   name,
-  durationMs: 3_000,
+  durationMs: Number(leaseMs),
   renewDeadlineMs: 2_000,
   retryPeriodMs: 300,
   log,

@@ -245,7 +245,8 @@ test('a Postgres that says nothing any more holds no pass, and no scrape, for lo
   expect(await metric(controller, 'despatch_db_errors_total{op="find"}')).toBeGreaterThanOrEqual(
     names.length,
   );
-  expect(performance.now() - askedAt).toBeLessThan(3_000);
+  // What a scrape may take, as it is configured nearly everywhere.
+  expect(performance.now() - askedAt).toBeLessThan(10_000);
   expect(await statusOf(controller, '/healthz')).toBe(200);
   expect(await controller.readiness()).toEqual({ status: 503, failing: ['database'] });
 
