@@ -96,20 +96,15 @@ let b: Estate;
 
 beforeAll(async () => {
   database = await testDatabase();
-  const open = (url: string): Sql =>
-    postgres(url, { max: 1, onnotice: () => {}, connection: { search_path: 'despatch' } });
-  admin = open(database.superuserUrl);
+  admin = database.open('admin', 1);
   roles = {
-    api: open(database.apiUrl),
-    worker: open(database.workerUrl),
-    controller: open(database.controllerUrl),
+    api: database.open('api', 1),
+    worker: database.open('worker', 1),
+    controller: database.open('controller', 1),
   };
   [a, b] = [await settle(), await settle()];
 });
-afterAll(async () => {
-  await Promise.all([admin, ...Object.values(roles)].map((sql) => sql.end()));
-  await database[Symbol.asyncDispose]();
-});
+afterAll(() => database[Symbol.asyncDispose]());
 
 async function settle(): Promise<Estate> {
   const mark = `mark${randomBytes(8).toString('hex')}`;

@@ -1,14 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ProviderAccountId, TenantId } from '#core/domain/ids.ts';
 import { secret } from '#core/domain/secret.ts';
-import {
-  openPostgres,
-  type Postgres,
-  type Sql,
-  type TransactionSql,
-} from '#core/platform/postgres/postgres.ts';
+import { openPostgres, type Sql, type TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { countApiKeys, listApiKeys } from '#core/store/api-keys.ts';
 import { scanAudit } from '#core/store/audit-log.ts';
 import { listMembers } from '#core/store/members.ts';
@@ -28,23 +22,21 @@ type Table = { readonly name: string; readonly isPartition: boolean };
 
 let database: TestDatabase;
 let admin: Sql;
-let api: Postgres;
-let worker: Postgres;
-let controller: Postgres;
+let api: Sql;
+let worker: Sql;
+let controller: Sql;
 let tables: Table[];
 let a: SeededTenant & { accountId: string };
 let b: SeededTenant & { accountId: string };
 
 beforeAll(async () => {
   database = await testDatabase();
-  admin = postgres(database.superuserUrl, {
-    max: 2,
-    onnotice: () => {},
-    connection: { search_path: 'despatch' },
-  });
-  [api, worker, controller] = [database.apiUrl, database.workerUrl, database.controllerUrl].map((url) =>
-    openPostgres({ url: secret(url), poolMax: 2, statementTimeoutMs: 10_000, applicationName: 'isolation' }),
-  ) as [Postgres, Postgres, Postgres];
+  admin = database.open('admin', 2);
+  [api, worker, controller] = [
+    database.open('api', 2),
+    database.open('worker', 2),
+    database.open('controller', 2),
+  ];
   tables = await admin<Table[]>`
     select relname as name, relispartition as "isPartition" from pg_class
     where relnamespace = 'despatch'::regnamespace and relkind in ('r', 'p') order by relname`;
@@ -52,11 +44,7 @@ beforeAll(async () => {
   b = await seedEverything();
 });
 
-afterAll(async () => {
-  await Promise.all([api, worker, controller].map((pool) => pool[Symbol.asyncDispose]()));
-  await admin.end();
-  await database[Symbol.asyncDispose]();
-});
+afterAll(() => database[Symbol.asyncDispose]());
 
 /** A tenant with at least one row in every table. */
 async function seedEverything(): Promise<SeededTenant & { accountId: string }> {
@@ -69,7 +57,7 @@ async function seedEverything(): Promise<SeededTenant & { accountId: string }> {
   await admin`insert into audit_log (tenant_id, actor, action, target) values (${tenantId}, 'x', 'provider.created', ${accountId})`;
   const scope = randomUUID().replaceAll('-', '').repeat(2);
   const row = acceptRow(tenant, { scope, fingerprint: scope });
-  const [verdict] = await acceptBatch(api.sql, [row]);
+  const [verdict] = await acceptBatch(api, [row]);
   expect(verdict?.verdict).toBe('accepted');
   const { seq, purge_on } = row;
   await admin`insert into message_results (seq, purge_on, tenant_id, status, attempt, duplicate_risk, final, expires_at, updated_at)
@@ -150,7 +138,7 @@ describe('the database keeps tenants apart', () => {
 
   test('without a tenant the api sees no row of any table', async () => {
     const open = await offending(parents(), async (table) => {
-      const seen = await visible(api.sql, table, undefined);
+      const seen = await visible(api, table, undefined);
       return seen !== null && seen.all > 0;
     });
     expect(open).toEqual([]);
@@ -159,7 +147,7 @@ describe('the database keeps tenants apart', () => {
   test("with a tenant the api sees that tenant's rows and no others", async () => {
     const looked: string[] = [];
     const open = await offending(parents(), async (table) => {
-      const seen = await visible(api.sql, table, a.tenantId);
+      const seen = await visible(api, table, a.tenantId);
       if (seen === null) return false;
       looked.push(table);
       return seen.foreign > 0 || seen.all === 0;
@@ -168,15 +156,12 @@ describe('the database keeps tenants apart', () => {
     expect(looked).toEqual(
       expect.arrayContaining(['api_keys', 'messages', 'provider_accounts', 'tenants', 'users']),
     );
-    expect(await visible(api.sql, 'users', a.tenantId)).toMatchObject({ all: 1 });
+    expect(await visible(api, 'users', a.tenantId)).toMatchObject({ all: 1 });
   });
 
   test('the api cannot go round the policies of a table by its partitions', async () => {
     const partitions = tables.filter((table) => table.isPartition).map((table) => table.name);
-    const open = await offending(
-      partitions,
-      async (name) => (await visible(api.sql, name, b.tenantId)) !== null,
-    );
+    const open = await offending(partitions, async (name) => (await visible(api, name, b.tenantId)) !== null);
     expect(partitions).not.toEqual([]);
     expect(open).toEqual([]);
   });
@@ -185,8 +170,8 @@ describe('the database keeps tenants apart', () => {
     const open = await offending(
       tables.map((table) => table.name).filter((name) => !NO_TENANT.has(name)),
       async (name) =>
-        (await visible(worker.sql, name, a.tenantId)) !== null ||
-        (await visible(controller.sql, name, a.tenantId)) !== null,
+        (await visible(worker, name, a.tenantId)) !== null ||
+        (await visible(controller, name, a.tenantId)) !== null,
     );
     expect(open).toEqual([]);
   });
@@ -197,7 +182,7 @@ describe('the database keeps tenants apart', () => {
     ['api_keys', 'secret_hash'],
     ['api_keys', 'previous_secret_hash'],
   ])('the api cannot read %s.%s, not even of its tenant', async (table, column) => {
-    const read = api.sql.begin(async (tx) => {
+    const read = api.begin(async (tx) => {
       await tx`select set_config('app.tenant', ${a.tenantId}, true)`;
       return tx`select ${tx(column)} from ${tx(table)}`;
     });
@@ -205,7 +190,7 @@ describe('the database keeps tenants apart', () => {
   });
 
   test("the api can neither change nor remove another tenant's row", async () => {
-    const counts = await withTenant(api.sql, a.tenantId as TenantId, async (tx) => {
+    const counts = await withTenant(api, a.tenantId as TenantId, async (tx) => {
       const writes = [
         await tx`update provider_accounts set label = 'taken' where id = ${b.accountId}`,
         await tx`update api_keys set name = 'taken' where id = ${b.apiKeyId}`,
@@ -220,14 +205,14 @@ describe('the database keeps tenants apart', () => {
 
   test('the api cannot write a row for another tenant', async () => {
     const write = withTenant(
-      api.sql,
+      api,
       a.tenantId as TenantId,
       (tx) =>
         tx`insert into audit_log (tenant_id, actor, action, target) values (${b.tenantId}, 'x', 'x', 'x')`,
     );
     await expect(write).rejects.toMatchObject({ code: DENIED });
     const move = withTenant(
-      api.sql,
+      api,
       a.tenantId as TenantId,
       (tx) => tx`update provider_accounts set tenant_id = ${b.tenantId} where id = ${a.accountId}`,
     );
@@ -235,12 +220,12 @@ describe('the database keeps tenants apart', () => {
   });
 
   test("functions that replace secrets act for the transaction's tenant alone", async () => {
-    const replaced = await withTenant(api.sql, a.tenantId as TenantId, async (tx) => [
+    const replaced = await withTenant(api, a.tenantId as TenantId, async (tx) => [
       await tx`select * from replace_account_secret(${b.tenantId}, ${b.accountId}, 'stolen', '1 minute')`,
       await tx`select replace_api_key_secret(${b.tenantId}, ${b.apiKeyId}, ${Buffer.alloc(32, 1)}, null) as done`,
     ]);
     expect(replaced).toEqual([[], [{ done: false }]]);
-    await api.sql.begin(async (tx) => {
+    await api.begin(async (tx) => {
       expect(
         await tx`select * from replace_account_secret(${b.tenantId}, ${b.accountId}, 'stolen', '1 minute')`,
       ).toEqual([]);
@@ -250,13 +235,13 @@ describe('the database keeps tenants apart', () => {
   test("a content is stored for the transaction's tenant, and nobody forgets another's", async () => {
     const seq = 2 ** 41;
     const as = (tenantId: string, work: (tx: TransactionSql) => Promise<unknown>) =>
-      withTenant(api.sql, tenantId as TenantId, work);
+      withTenant(api, tenantId as TenantId, work);
     const owners = () => admin`select tenant_id from message_contents where message_seq = ${seq}`;
     await as(b.tenantId, (tx) => tx`select store_content(${seq}, '2099-01-05', '{}')`);
     await as(a.tenantId, (tx) => tx`select forget_content(${seq})`);
-    await api.sql`select forget_content(${seq})`;
+    await api`select forget_content(${seq})`;
     expect(await owners()).toEqual([{ tenant_id: b.tenantId }]);
-    await expect(api.sql`select store_content(${seq + 1}, '2099-01-05', '{}')`).rejects.toThrow(/null value/);
+    await expect(api`select store_content(${seq + 1}, '2099-01-05', '{}')`).rejects.toThrow(/null value/);
     await as(b.tenantId, (tx) => tx`select forget_content(${seq})`);
     expect(await owners()).toEqual([]);
   });
@@ -270,7 +255,7 @@ describe('the database keeps tenants apart', () => {
 
   test('a store call in a transaction that forgot the tenant finds nothing', async () => {
     const tenantId = b.tenantId as TenantId;
-    const found = await api.sql.begin(async (tx) => [
+    const found = await api.begin(async (tx) => [
       await listAccounts(tenantId, tx, { before: undefined, most: 10 }),
       await listApiKeys(tenantId, tx, { before: undefined, most: 10 }),
       await listMembers(tenantId, tx, { after: undefined, most: 10 }),
@@ -285,7 +270,7 @@ describe('the database keeps tenants apart', () => {
   });
 
   test("a store call for one tenant in another's transaction finds nothing", async () => {
-    const found = await withTenant(api.sql, a.tenantId as TenantId, async (tx) => [
+    const found = await withTenant(api, a.tenantId as TenantId, async (tx) => [
       await listAccounts(b.tenantId as TenantId, tx, { before: undefined, most: 10 }),
       await findAccount(b.tenantId as TenantId, tx, b.accountId as ProviderAccountId),
       await lockTenant(b.tenantId as TenantId, tx),

@@ -1,25 +1,20 @@
 import { randomBytes } from 'node:crypto';
-import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { bindingText, accountSecretBinding } from '#core/domain/binding.ts';
 import type { TenantId } from '#core/domain/ids.ts';
-import { secret } from '#core/domain/secret.ts';
-import { createEgressGuard } from '#core/platform/http/egress-guard.ts';
-import { createHttpClient } from '#core/platform/http/http.ts';
 import type { Keyring } from '#core/platform/vault/keyring.ts';
 import { createLogger } from '#core/platform/telemetry/logger.ts';
 import { createWorkerMetrics } from '#core/platform/telemetry/metrics.ts';
-import { openPostgres, type Sql } from '#core/platform/postgres/postgres.ts';
+import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { openVaultKeyring } from '#core/platform/vault/vault-keyring.ts';
 import { deliveryStore } from '#core/store/deliveries.ts';
-import { createProviderContexts } from '#providers/context.ts';
 import type { StandIn } from '#providers/stand-in.ts';
 import { startTwilioStandIn } from '#providers/twilio/stand-in.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant, type SeededTenant } from '#test/support/seed.ts';
 import { testDatabase, type TestVault } from '#test/support/servers.ts';
 import { openVaultLogins, vaultConfigAs, type VaultLogins } from '#test/support/shared-vault.ts';
+import { startTestWorker } from '#test/support/test-worker.ts';
 import type { VaultService } from '../../deploy/vault/policies.ts';
-import { buildWorker } from '../../services/worker/build-worker.ts';
 import { createCredentials } from '../../services/worker/accounts/credentials.ts';
 import { createEvents } from '../../services/worker/events.ts';
 import { everythingIn, fateOf, type MessageFate } from './tenant-rows.ts';
@@ -48,21 +43,12 @@ beforeAll(async () => {
   access = await openVaultLogins(stack);
   ({ vault } = access);
   const database = stack.use(await testDatabase());
-  admin = postgres(database.superuserUrl, {
-    max: 2,
-    onnotice: () => {},
-    connection: { search_path: 'despatch' },
-  });
-  stack.defer(() => admin.end());
-  const open = (url: string): Sql =>
-    stack.use(
-      openPostgres({ url: secret(url), poolMax: 4, statementTimeoutMs: 10_000, applicationName: 'erase' }),
-    ).sql;
-  apiSql = open(database.apiUrl);
+  admin = database.open('admin', 2);
+  apiSql = database.open('api');
   twilio = stack.use(await startTwilioStandIn());
   [api, worker] = [keyringOf('api'), keyringOf('worker')];
   metrics = createWorkerMetrics();
-  startWorker(open(database.workerUrl));
+  startWorker(database.open('worker'));
 });
 afterAll(() => stack.disposeAsync());
 
@@ -77,28 +63,13 @@ function keyringOf(service: VaultService): Keyring {
 }
 
 function startWorker(sql: Sql): void {
-  const http = stack.use(createHttpClient());
-  const running = buildWorker({
+  startTestWorker(stack, {
     store: deliveryStore(sql, 10_000),
     credentials: createCredentials({ decrypter: worker, entriesMax: 100, ttlMs: SECRET_TTL_MS }),
-    contextOf: createProviderContexts({
-      http,
-      resolve: createEgressGuard({ allowCidrs: [], ports: [25], resolveHost: async () => [] }).resolve,
-      baseUrls: { twilio: twilio.origin },
-    }),
+    twilioOrigin: twilio.origin,
     events: createEvents(log, metrics, Date.now),
-    settings: {
-      name: 'w1',
-      inFlightMax: 64,
-      queuedPerTenantMax: 100,
-      queuedMax: 1_000,
-      deadlineMs: 2_000,
-      leaseMs: 60_000,
-      largeContentBytesMax: 16_777_216,
-      sweepMs: 100,
-    },
+    settings: { deadlineMs: 2_000 },
   });
-  stack.defer(() => running.stop());
 }
 
 const keyPath = ({ tenantId }: SeededTenant, path = ''): string =>

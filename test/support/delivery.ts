@@ -1,18 +1,14 @@
 import { connect } from '@nats-io/transport-node';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { encodeWakes } from '#core/domain/wake.ts';
-import { createEgressGuard } from '#core/platform/http/egress-guard.ts';
-import { createHttpClient } from '#core/platform/http/http.ts';
 import { openNats } from '#core/platform/nats/nats.ts';
 import { silentLogger } from '#core/platform/telemetry/logger.ts';
-import { createWorkerMetrics } from '#core/platform/telemetry/metrics.ts';
-import { createProviderContexts } from '#providers/context.ts';
 import { startTwilioStandIn } from '#providers/twilio/stand-in.ts';
 import type { Credentials } from '../../services/worker/accounts/credentials.ts';
-import { buildWorker, type Worker, type WorkerSettings } from '../../services/worker/build-worker.ts';
-import { createEvents } from '../../services/worker/events.ts';
+import type { Worker, WorkerSettings } from '../../services/worker/build-worker.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant, type SeededTenant } from './seed.ts';
 import { testNats } from './servers.ts';
+import { startTestWorker } from './test-worker.ts';
 import { setupStores } from './worker.ts';
 
 const TWILIO = { accountSid: `AC${'0'.repeat(32)}`, from: '+15005550006' };
@@ -39,8 +35,6 @@ export async function setupDelivery(settings: Partial<WorkerSettings> = {}) {
   const stores = stack.use(await setupStores());
   const nats = testNats();
   const twilio = stack.use(await startTwilioStandIn());
-  const http = stack.use(createHttpClient());
-  const guard = createEgressGuard({ allowCidrs: [], ports: [25], resolveHost: async () => [] });
   const credentials = scriptedCredentials();
   const openBroker = async (name: string) =>
     stack.use(
@@ -56,27 +50,11 @@ export async function setupDelivery(settings: Partial<WorkerSettings> = {}) {
 
   function startWorker(overrides: Partial<WorkerSettings> = {}, store = stores.store): Worker {
     const consuming = new AbortController();
-    const worker = buildWorker({
+    const worker = startTestWorker(stack, {
       store,
       credentials,
-      contextOf: createProviderContexts({
-        http,
-        resolve: guard.resolve,
-        baseUrls: { twilio: twilio.origin },
-      }),
-      events: createEvents(silentLogger, createWorkerMetrics(), Date.now),
-      settings: {
-        name: `w${++workers}`,
-        inFlightMax: 64,
-        queuedPerTenantMax: 100,
-        queuedMax: 1_000,
-        deadlineMs: 1_000,
-        leaseMs: 60_000,
-        largeContentBytesMax: 16_777_216,
-        sweepMs: 100,
-        ...settings,
-        ...overrides,
-      },
+      twilioOrigin: twilio.origin,
+      settings: { name: `w${++workers}`, ...settings, ...overrides },
     });
     broker.consumeWakes({
       maxMessages: 500,
@@ -84,10 +62,7 @@ export async function setupDelivery(settings: Partial<WorkerSettings> = {}) {
       onRecreated: worker.streamRecreated,
       signal: consuming.signal,
     });
-    stack.defer(async () => {
-      consuming.abort();
-      await worker.stop();
-    });
+    stack.defer(() => consuming.abort());
     return worker;
   }
 

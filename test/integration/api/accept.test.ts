@@ -1,25 +1,19 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { isPlaceRefused } from '#core/domain/database-fault.ts';
-import { openPostgres, type Postgres } from '#core/platform/postgres/postgres.ts';
+import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { purgeDay } from '#core/domain/purge-day.ts';
-import { secret } from '#core/domain/secret.ts';
 import { acceptBatch, acceptRow, moveSuspension, seedTenant } from '#test/support/seed.ts';
 import { testDatabase } from '#test/support/servers.ts';
 
 async function setup() {
-  const stack = new AsyncDisposableStack();
-  const database = stack.use(await testDatabase());
-  const open = (url: string): Postgres =>
-    stack.use(
-      openPostgres({ url: secret(url), poolMax: 8, statementTimeoutMs: 10_000, applicationName: 'test' }),
-    );
+  const database = await testDatabase();
   return {
-    admin: open(database.superuserUrl).sql,
+    admin: database.open('admin', 8),
     /** Two pools stand for two api processes. */
-    api: open(database.apiUrl).sql,
-    otherApi: open(database.apiUrl).sql,
-    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+    api: database.open('api', 8),
+    otherApi: database.open('api', 8),
+    [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
   };
 }
 
@@ -315,7 +309,7 @@ describe('idempotent acceptance', () => {
 });
 
 /** Makes the one stored window look as if its two calls had been made `age` seconds ago. */
-async function shiftWindow(admin: Postgres['sql'], age: number): Promise<void> {
+async function shiftWindow(admin: Sql, age: number): Promise<void> {
   const at = Math.floor(Date.now() / 1000) - age;
   const counts = Array.from({ length: 61 }, (_, i) => (i === 60 ? 2 : 0));
   await admin`update despatch.rate_windows set second = ${at}, counts = ${counts}::integer[]`;

@@ -1,0 +1,50 @@
+import { createEgressGuard } from '#core/platform/http/egress-guard.ts';
+import { createHttpClient } from '#core/platform/http/http.ts';
+import { silentLogger } from '#core/platform/telemetry/logger.ts';
+import { createWorkerMetrics } from '#core/platform/telemetry/metrics.ts';
+import { createProviderContexts } from '#providers/context.ts';
+import {
+  buildWorker,
+  type Worker,
+  type WorkerDeps,
+  type WorkerSettings,
+} from '../../services/worker/build-worker.ts';
+import { createEvents } from '../../services/worker/events.ts';
+
+export type TestWorkerOptions = Pick<WorkerDeps, 'store' | 'credentials'> & {
+  /** Where Twilio is. */
+  readonly twilioOrigin: string;
+  /** Default: nothing is told to anybody. */
+  readonly events?: WorkerDeps['events'];
+  readonly settings?: Partial<WorkerSettings>;
+};
+
+/** A worker in this process that calls a stand-in. The stack stops it. */
+export function startTestWorker(stack: AsyncDisposableStack, options: TestWorkerOptions): Worker {
+  const { store, credentials, twilioOrigin, events, settings } = options;
+  const http = stack.use(createHttpClient());
+  const guard = createEgressGuard({ allowCidrs: [], ports: [25], resolveHost: async () => [] });
+  const worker = buildWorker({
+    store,
+    credentials,
+    contextOf: createProviderContexts({
+      http,
+      resolve: guard.resolve,
+      baseUrls: { twilio: twilioOrigin },
+    }),
+    events: events ?? createEvents(silentLogger, createWorkerMetrics(), Date.now),
+    settings: {
+      name: 'w1',
+      inFlightMax: 64,
+      queuedPerTenantMax: 100,
+      queuedMax: 1_000,
+      deadlineMs: 1_000,
+      leaseMs: 60_000,
+      largeContentBytesMax: 16_777_216,
+      sweepMs: 100,
+      ...settings,
+    },
+  });
+  stack.defer(() => worker.stop());
+  return worker;
+}
