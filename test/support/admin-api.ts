@@ -7,7 +7,15 @@ import type { Limits } from '#core/domain/plan.ts';
 import { ROLES, type Role } from '#core/domain/role.ts';
 import type { Keyring } from '#core/platform/vault/keyring.ts';
 import { openLocalKeyring } from '#core/platform/vault/local-keyring.ts';
-import { AUDIENCE, PLATFORM_SUBJECT, startTestApi, type Instance, type TestApi } from './api.ts';
+import {
+  AUDIENCE,
+  PLATFORM_SUBJECT,
+  request,
+  startTestApi,
+  type Instance,
+  type Reply,
+  type TestApi,
+} from './api.ts';
 import { seedTenant } from './seed.ts';
 
 /** Somebody who can sign in. */
@@ -22,14 +30,6 @@ export type TestTenant = {
   readonly id: TenantId;
   readonly slug: string;
   readonly members: Readonly<Record<Role, Person>>;
-};
-
-export type Reply = {
-  readonly status: number;
-  // oxlint-disable-next-line typescript/no-explicit-any -- bodies are what a test expects them to be
-  readonly body: any;
-  readonly text: string;
-  readonly headers: Readonly<Record<string, unknown>>;
 };
 
 export type CallOptions = {
@@ -100,26 +100,15 @@ export async function startAdminApi({
     return { userId: user?.id ?? '', subject, email, token };
   };
 
-  const call: AdminApi['call'] = async (method, url, { as, slug, body, headers = {} } = {}) => {
-    const reply = await app.inject({
-      method: method as 'GET',
-      url,
+  const call: AdminApi['call'] = (method, url, { as, slug, body, headers = {} } = {}) =>
+    request(api.first, method, url, {
       headers: {
         ...(as === undefined ? {} : { authorization: `Bearer ${as.token}` }),
         ...(slug === undefined ? {} : { 'x-tenant-slug': slug }),
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
         ...headers,
       },
-      ...(body === undefined ? {} : { payload: JSON.stringify(body) }),
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
-    const text = reply.payload;
-    return {
-      status: reply.statusCode,
-      body: text === '' ? null : JSON.parse(text),
-      text,
-      headers: reply.headers,
-    };
-  };
 
   const owned = stack.move();
   return {

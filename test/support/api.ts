@@ -27,6 +27,7 @@ export type Reply = {
   readonly status: number;
   // oxlint-disable-next-line typescript/no-explicit-any -- bodies are what a test expects them to be
   readonly body: any;
+  readonly text: string;
   readonly headers: Readonly<Record<string, unknown>>;
 };
 
@@ -200,6 +201,7 @@ export async function request(
     status: reply.statusCode,
     headers: reply.headers,
     body: reply.payload === '' ? null : (JSON.parse(reply.payload) as unknown),
+    text: reply.payload,
   };
 }
 

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ROLES, type Role } from '#core/domain/role.ts';
-import { startAdminApi, type AdminApi, type Reply, type TestTenant } from '#test/support/admin-api.ts';
+import { startAdminApi, type AdminApi, type TestTenant } from '#test/support/admin-api.ts';
+import type { Reply } from '#test/support/api.ts';
 import { routesOf } from '#test/support/routes-of.ts';
 
 /** Who may call what: a role of the tenant, any signed-in `user`, a service `key`, or a key or viewer (`either`). */

@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { hashKeySecret, parseServiceKey } from '#core/domain/service-key.ts';
 import { deriveSubkeys } from '#core/domain/subkeys.ts';
-import { PEPPER } from '#test/support/api.ts';
-import { startAdminApi, type AdminApi, type Reply, type TestTenant } from '#test/support/admin-api.ts';
+import { PEPPER, type Reply } from '#test/support/api.ts';
+import { startAdminApi, type AdminApi, type TestTenant } from '#test/support/admin-api.ts';
 
 const PATH = '/v1/admin/api-keys';
 const HOUR = 3_600_000;

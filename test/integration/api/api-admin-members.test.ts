@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Role } from '#core/domain/role.ts';
-import { startAdminApi, type AdminApi, type Reply, type TestTenant } from '#test/support/admin-api.ts';
+import { startAdminApi, type AdminApi, type TestTenant } from '#test/support/admin-api.ts';
+import type { Reply } from '#test/support/api.ts';
 
 const PATH = '/v1/admin/members';
 

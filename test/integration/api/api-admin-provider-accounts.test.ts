@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { accountSecretBinding } from '#core/domain/binding.ts';
 import type { ProviderAccountId } from '#core/domain/ids.ts';
-import { startAdminApi, type AdminApi, type Reply, type TestTenant } from '#test/support/admin-api.ts';
+import { startAdminApi, type AdminApi, type TestTenant } from '#test/support/admin-api.ts';
+import type { Reply } from '#test/support/api.ts';
 
 const CANARY = 'canary0secret0value';
 const PATH = '/v1/admin/providers';

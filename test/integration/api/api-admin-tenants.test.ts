@@ -3,7 +3,8 @@ import { access, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
-import { startAdminApi, type AdminApi, type Person, type Reply } from '#test/support/admin-api.ts';
+import { startAdminApi, type AdminApi, type Person } from '#test/support/admin-api.ts';
+import type { Reply } from '#test/support/api.ts';
 
 const PATH = '/v1/admin/tenants';
 
