@@ -1,9 +1,10 @@
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import type { TestProject } from 'vitest/node';
+import { newPasswords } from '../../deploy/quickstart/state.ts';
 import { startNats } from '../../deploy/servers/nats.ts';
 import { startPostgres, type PostgresServer } from '../../deploy/servers/postgres.ts';
 import { findProgram } from '../../deploy/servers/program.ts';
@@ -54,8 +55,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
 }
 
 async function createTemplate(server: PostgresServer): Promise<RolePasswords> {
-  const password = (): string => randomBytes(18).toString('hex');
-  const passwords = { api: password(), worker: password(), controller: password() };
+  const passwords = newPasswords();
   const sql = postgres(server.superuserUrl(), { max: 1, onnotice: () => {} });
   await sql`create database ${sql(TEMPLATE_DATABASE)}`;
   await sql.end();
