@@ -54,7 +54,7 @@ test('a connection is closed after its time, whatever comes', async () => {
   await using server = await setup({ durationMs: 500 });
   const client = await server.come();
   const dripping = setInterval(() => client.write('a'), 20);
-  await expect.poll(() => server.open.size, { timeout: 3_000 }).toBe(0);
+  await expect.poll(() => server.open.size).toBe(0);
   clearInterval(dripping);
 });
 

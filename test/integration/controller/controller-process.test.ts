@@ -306,9 +306,8 @@ test('what happens while one controller takes over from another is not lost', as
   expect(await convergence('sum')).toBeGreaterThan(1);
   await controller.start();
   expect(await leads(controller)).toBe('0');
-  // A clean end gives the lease up at once: the other need not wait for its end.
   expect(await second.end()).toBe('exit code 0');
-  await expect.poll(() => leads(controller), { timeout: 3_000 }).toBe('1');
+  await expect.poll(() => leads(controller)).toBe('1');
 }, 60_000);
 
 async function keyExists(tenantId: string): Promise<boolean> {

@@ -143,7 +143,7 @@ describe('a clock that ran ahead and came back', () => {
     expect(refused?.retry_after).toBe(21);
     // A refusal is remembered with its time, or the minute would begin anew with each.
     const stored = await windowOf(subject);
-    expect(Math.abs(stored.ahead)).toBeLessThan(5);
+    expect(Math.abs(stored.ahead)).toBeLessThan(60);
     expect(stored).toMatchObject({ total: 10, sum: 10 });
     await fillWindow(subject, 10, -21, 40);
     expect((await send())[0]?.verdict).toBe('accepted');
@@ -155,7 +155,7 @@ describe('a clock that ran ahead and came back', () => {
     const [passed] = await acceptBatch(b.api, [acceptRow(tenant, { rate_per_minute: 10 })]);
     expect(passed).toMatchObject({ verdict: 'accepted', remaining: 5 });
     const stored = await windowOf(tenant.apiKeyId);
-    expect(Math.abs(stored.ahead)).toBeLessThan(5);
+    expect(Math.abs(stored.ahead)).toBeLessThan(60);
     expect(stored).toMatchObject({ total: 5, sum: 5 });
   });
 
@@ -166,7 +166,7 @@ describe('a clock that ran ahead and came back', () => {
       (await b.api`select passed, remaining, retry_after from take_rate(${tenantId}, 60)`)[0];
     expect(await take()).toEqual({ passed: false, remaining: 0, retry_after: 11 });
     const stored = await windowOf(tenantId);
-    expect(Math.abs(stored.ahead)).toBeLessThan(5);
+    expect(Math.abs(stored.ahead)).toBeLessThan(60);
     expect(stored).toMatchObject({ total: 60, sum: 60 });
     await fillWindow(tenantId, 60, -11, 50);
     expect(await take()).toMatchObject({ passed: true, remaining: 59 });
@@ -207,7 +207,7 @@ describe('a clock that ran ahead and came back', () => {
         await b.worker`select seq from claim_due(${tenant.tenantId}, ${accountId}, 10, 0, 'w', 60000, 1000000)`
       ).length;
     expect(await claim()).toBe(0);
-    await expect.poll(claim, { timeout: 5_000, interval: 100 }).toBe(1);
+    await expect.poll(claim, { interval: 100 }).toBe(1);
   });
 
   test('of an api makes no message go too early: a day that is not the database’s own is refused', async () => {

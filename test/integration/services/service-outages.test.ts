@@ -92,7 +92,7 @@ test('without NATS messages are taken in and delivered by the sweep, and suspens
   ]);
   expect(changes.filter(({ status }) => status >= 300)).toEqual([]);
   const afterFiveSeconds = async (look: () => Promise<unknown>, seen: unknown): Promise<void> => {
-    await expect.poll(look, { timeout: 7_500, interval: 50 }).toBe(seen);
+    await expect.poll(look, { timeout: 12_000, interval: 50 }).toBe(seen);
   };
   const codeOfSend = async (tenant: StackTenant): Promise<unknown> =>
     (await send(stack.apis[1], tenant)).body.code;
