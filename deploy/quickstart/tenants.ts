@@ -22,7 +22,7 @@ type ProviderView = {
 };
 
 /**
- * Makes the tenant, or mends what has been changed of it since: an active tenant, a working key of each mode and one enabled account
+ * Makes the tenant, or fixes what has been changed of it since: an active tenant, a working key of each mode and one enabled account
  * per channel that points where this start's servers are.
  */
 export async function ensureTenant(

@@ -7,7 +7,7 @@ import {
   type FunctionFile,
 } from '#core/store/migration-files.ts';
 import { applyFunctions, type AppliedFunctions } from './apply-functions.ts';
-import { createLockPatience, type LockWait } from './lock-patience.ts';
+import { createLockRetries, type LockWait } from './lock-retries.ts';
 import { makePartitions } from './make-partitions.ts';
 import { prepareRoles, type RolePasswords } from './prepare-roles.ts';
 
@@ -74,7 +74,7 @@ export async function migrate(options: MigrateOptions): Promise<Migrated> {
   await using observer = open('despatch-migrate');
   const { sql } = database;
   const [own] = await sql<{ pid: number }[]>`select pg_backend_pid() as pid`;
-  const patience = createLockPatience({
+  const retries = createLockRetries({
     observer: observer.sql,
     pid: own?.pid ?? 0,
     lockTimeoutMs,
@@ -91,7 +91,7 @@ export async function migrate(options: MigrateOptions): Promise<Migrated> {
 
   /** A transaction that is begun again until it has had all its locks. */
   const step = (name: string, work: (tx: TransactionSql) => Promise<unknown>): Promise<void> =>
-    patience.insist(name, async () => {
+    retries.run(name, async () => {
       await sql.begin(async (tx) => {
         await tx`select set_config('lock_timeout', ${`${lockTimeoutMs}ms`}, true)`;
         await work(tx);
@@ -99,7 +99,7 @@ export async function migrate(options: MigrateOptions): Promise<Migrated> {
       return true;
     });
 
-  await patience.insist('another migration', lockOutOthers, RUNS_PAUSE_MS);
+  await retries.run('another migration', lockOutOthers, RUNS_PAUSE_MS);
   try {
     await step('roles', (tx) => prepareRoles(tx, options.passwords));
     const done = await sql<

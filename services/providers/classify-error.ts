@@ -28,7 +28,7 @@ export function transient(failureClass: FailureClass, code: string): ErrorMeanin
   return { class: failureClass, code, retry: true };
 }
 
-/** The account must be mended before anything passes; the message waits for that (it is not the message's fault). */
+/** The account must be fixed before anything passes; the message waits for that (it is not the message's fault). */
 export function account(code: string): ErrorMeaning {
   return transient('auth_or_config', code);
 }

@@ -95,7 +95,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
     store,
     bytesMax: settings.largeContentBytesMax,
     // With it the call still ends well within the lease.
-    patienceMs: settings.leaseMs / 4,
+    waitMsMax: settings.leaseMs / 4,
   });
   const deliver = createDeliver({
     accounts,
@@ -178,11 +178,11 @@ export function buildWorker(deps: WorkerDeps): Worker {
     store
       .noteAccountHealth(accountId, after)
       .catch((error: unknown) => events.taskFailed('account_health', error));
-    if (after === 'healthy') mended(accountId);
+    if (after === 'healthy') recovered(accountId);
   }
 
   /** What waits for the account goes on at once, and the sweep brings what was put off for its sake. */
-  function mended(accountId: string): void {
+  function recovered(accountId: string): void {
     dispatcher.accountChanged(accountId);
     tasks.sweep.wake();
   }

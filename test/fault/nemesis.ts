@@ -31,7 +31,7 @@ const OFFSET_MS_MAX = 600;
 const PATIENCE_MS = 3_000;
 const READY_MS_MAX = 60_000;
 
-/** Breaks one thing after the other and mends it again. */
+/** Breaks one thing after the other and fixes it again. */
 export async function runNemesis(
   context: Omit<FaultContext, 'random'>,
   { trials, only, seed }: NemesisOptions,

@@ -143,7 +143,7 @@ export function httpProviderSuite(subject: HttpProviderCase): void {
       },
     );
 
-    test('answered with 401 waits for a mended account and is never given up for it', async () => {
+    test('answered with 401 waits for a fixed account and is never given up for it', async () => {
       standIn.fail({ kind: 'reply', status: 401, body: subject.errorBody('no') }, sendPath);
       standIn.fail({ kind: 'reply', status: 401, body: subject.errorBody('no') }, sendPath);
       expect(await send()).toMatchObject({

@@ -79,7 +79,7 @@ export function auditLogRoute({ read, cursors }: AdminDeps): RouteModule {
           before,
           isFiltered: actor !== undefined || action !== undefined,
           positionOf: ({ position }: ListedAudit) => position,
-          look: (look) => scanAudit(tenant.id, tx, filter, look),
+          scan: (range) => scanAudit(tenant.id, tx, filter, range),
         }),
       );
       return {

@@ -55,7 +55,7 @@ import {
   type RequestFacts,
   type RouteModule,
 } from '../http/routes-kit.ts';
-import { alsoNamed, text } from '../http/fields.ts';
+import { withAlias, text } from '../http/fields.ts';
 
 const tag = 'Providers';
 const writer = { kind: 'bearer', role: 'admin' } as const;
@@ -76,7 +76,7 @@ const configField = () =>
 
 const fields = {
   label: text(2, 80).describe("The tenant's own name for the account."),
-  publicConfig: alsoNamed(
+  publicConfig: withAlias(
     'configPublic',
     configField().describe(
       "Settings, by the provider's schema in the catalog. Keys in either spelling. Stored and shown as they are, as `configPublic`, which is taken as this field's name too.",

@@ -151,17 +151,17 @@ class Walk {
     return this.#ignored === 0 ? NO_WARNINGS : [...this.#near, ...this.#others];
   }
 
-  visit(aliases: CaseAliases, value: unknown, place: string): unknown {
+  visit(aliases: CaseAliases, value: unknown, path: string): unknown {
     if (aliases === null || typeof value !== 'object' || value === null) return value;
     if ('items' in aliases) {
       return Array.isArray(value)
-        ? value.map((item, i) => this.visit(aliases.items, item, `${place}${i}.`))
+        ? value.map((item, i) => this.visit(aliases.items, item, `${path}${i}.`))
         : value;
     }
-    return Array.isArray(value) ? value : this.#visitObject(aliases, value, place);
+    return Array.isArray(value) ? value : this.#visitObject(aliases, value, path);
   }
 
-  #visitObject(aliases: ObjectAliases, sent: object, place: string): object {
+  #visitObject(aliases: ObjectAliases, sent: object, path: string): object {
     const variant = variantOf(aliases, sent);
     const known: Record<string, unknown> = {};
     for (const [sentName, inner] of Object.entries(sent)) {
@@ -169,14 +169,14 @@ class Walk {
       if (inner === undefined || (inner === null && (field === undefined || this.#nulls === 'absent')))
         continue;
       if (field === undefined || (variant !== undefined && !variant.names.has(field.name))) {
-        this.#ignore(place, sentName, aliases, field, variant);
+        this.#ignore(path, sentName, aliases, field, variant);
         continue;
       }
       const { name, below } = field;
-      const one = this.visit(below, inner, `${place}${name}.`);
+      const one = this.visit(below, inner, `${path}${name}.`);
       if (Object.hasOwn(known, name) && canonicalJson(one) !== canonicalJson(known[name])) {
         const message = 'Both spellings of the field are present with different values';
-        this.conflicts.push({ field: place + name, rule: 'conflict', message });
+        this.conflicts.push({ field: path + name, rule: 'conflict', message });
       }
       known[name] = one;
     }
@@ -184,7 +184,7 @@ class Walk {
   }
 
   #ignore(
-    place: string,
+    path: string,
     sentName: string,
     { fields }: ObjectAliases,
     field: Field | undefined,
@@ -193,12 +193,12 @@ class Walk {
     this.#ignored += 1;
     if (field !== undefined && variant !== undefined) {
       const message = `Ignored: does not belong to ${variant.by} '${variant.value}'`;
-      this.#others.push({ field: place + field.name, message });
+      this.#others.push({ field: path + field.name, message });
     } else if (this.#ignored > LOOKED_AT_MAX) {
       this.#others.push(ONE_MORE);
     } else {
       const names = variant?.names ?? new Set(Array.from(fields.values(), ({ name }) => name));
-      const { warning, isNear } = unknownField(place, sentName, [...names], this.#kind);
+      const { warning, isNear } = unknownField(path, sentName, [...names], this.#kind);
       (isNear ? this.#near : this.#others).push(warning);
     }
   }

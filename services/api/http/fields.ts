@@ -4,7 +4,7 @@ import { z } from 'zod';
 export const ALIASES = z.registry<{ readonly alias: string }>();
 
 /** Takes the field under another name too; both with different values is 400, as with two spellings. */
-export function alsoNamed<T extends z.ZodType>(alias: string, schema: T): T {
+export function withAlias<T extends z.ZodType>(alias: string, schema: T): T {
   ALIASES.add(schema, { alias });
   return schema;
 }

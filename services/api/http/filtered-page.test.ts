@@ -1,27 +1,27 @@
 import { expect, test } from 'vitest';
-import type { Look } from '#core/store/look.ts';
+import type { ScanRange } from '#core/store/scan.ts';
 import { filteredPage, PAGE_ROWS_MAX } from './filtered-page.ts';
 
 /** Rows `from` to 1, of which every `nth` passes the filter. */
 function list(from: number, nth: number) {
-  const looks: Look<number>[] = [];
-  const look = async (asked: Look<number>) => {
-    looks.push(asked);
+  const scans: ScanRange<number>[] = [];
+  const scan = async (asked: ScanRange<number>) => {
+    scans.push(asked);
     const first = Math.min(from, (asked.before ?? Infinity) - 1);
     const scanned = Math.min(asked.rows, Math.max(first, 0));
     const rows = Array.from({ length: scanned }, (_, i) => first - i);
     const found = rows.filter((row) => row % nth === 0).slice(0, asked.most);
     return { found, scanned, end: rows.at(-1) };
   };
-  return { looks, look };
+  return { scans, scan };
 }
 
 const page = (
   limit: number,
   before: number | undefined,
-  look: ReturnType<typeof list>['look'],
+  scan: ReturnType<typeof list>['scan'],
   now?: () => number,
-) => filteredPage({ limit, before, isFiltered: true, positionOf: (row: number) => row, look }, now);
+) => filteredPage({ limit, before, isFiltered: true, positionOf: (row: number) => row, scan }, now);
 
 test.each([
   [100, 1, 10],
@@ -34,14 +34,14 @@ test.each([
 ])(
   'the pages of %i rows, every %ith of which passes, hold each of these once: %i a page',
   async (from, nth, limit) => {
-    const { look, looks } = list(from, nth);
+    const { scan, scans } = list(from, nth);
     const seen: number[] = [];
     let before: number | undefined;
     do {
-      looks.length = 0;
-      const { rows, next } = await page(limit, before, look, () => 0);
+      scans.length = 0;
+      const { rows, next } = await page(limit, before, scan, () => 0);
       expect(rows.length).toBeLessThanOrEqual(limit);
-      expect(looks.reduce((sum, { rows: read }) => sum + read, 0)).toBeLessThanOrEqual(PAGE_ROWS_MAX);
+      expect(scans.reduce((sum, { rows: read }) => sum + read, 0)).toBeLessThanOrEqual(PAGE_ROWS_MAX);
       seen.push(...rows);
       before = next;
     } while (before !== undefined);
@@ -52,25 +52,25 @@ test.each([
 );
 
 test('a page that has read its share is short, even empty, and goes on after what was read', async () => {
-  const { look } = list(20_000, 30_000);
-  expect(await page(50, undefined, look, () => 0)).toEqual({ rows: [], next: 20_001 - PAGE_ROWS_MAX });
+  const { scan } = list(20_000, 30_000);
+  expect(await page(50, undefined, scan, () => 0)).toEqual({ rows: [], next: 20_001 - PAGE_ROWS_MAX });
 });
 
-test('a page that takes too long ends after the look under way', async () => {
-  const { look, looks } = list(20_000, 30_000);
+test('a page that takes too long ends after the scan under way', async () => {
+  const { scan, scans } = list(20_000, 30_000);
   let time = 0;
-  const { rows, next } = await page(50, undefined, look, () => (time += 60));
-  expect([rows, next, looks.length]).toEqual([[], 20_001 - 102 - 408, 2]);
+  const { rows, next } = await page(50, undefined, scan, () => (time += 60));
+  expect([rows, next, scans.length]).toEqual([[], 20_001 - 102 - 408, 2]);
 });
 
 test('an unfiltered page reads one row more than it holds', async () => {
-  const { look, looks } = list(100, 1);
+  const { scan, scans } = list(100, 1);
   await filteredPage({
     limit: 10,
     before: undefined,
     isFiltered: false,
     positionOf: (row: number) => row,
-    look,
+    scan,
   });
-  expect(looks).toEqual([{ before: undefined, rows: 11, most: 11 }]);
+  expect(scans).toEqual([{ before: undefined, rows: 11, most: 11 }]);
 });

@@ -1,9 +1,9 @@
-import type { Look, Looked } from '#core/store/look.ts';
+import type { ScanRange, Scanned } from '#core/store/scan.ts';
 
 /** What one page may cost: a filter that lets little pass would otherwise have a whole history read. */
 export const PAGE_ROWS_MAX = 5_000;
 const PAGE_MS_MAX = 100;
-/** Looks grow: most pages are full after the first. */
+/** Each scan of a page is larger than the one before: most pages are full after the first. */
 const GROWTH = 4;
 
 export type FilteredPage<Row, Position> = {
@@ -23,11 +23,11 @@ export async function filteredPage<Row, Position>(
     readonly before: Position | undefined;
     readonly isFiltered: boolean;
     readonly positionOf: (row: Row) => Position;
-    readonly look: (look: Look<Position>) => Promise<Looked<Row, Position>>;
+    readonly scan: (range: ScanRange<Position>) => Promise<Scanned<Row, Position>>;
   },
   now: () => number = () => performance.now(),
 ): Promise<FilteredPage<Row, Position>> {
-  const { limit, isFiltered, positionOf, look } = options;
+  const { limit, isFiltered, positionOf, scan } = options;
   const until = now() + PAGE_MS_MAX;
   const rows: Row[] = [];
   let { before } = options;
@@ -35,7 +35,7 @@ export async function filteredPage<Row, Position>(
   let next = isFiltered ? 2 * (limit + 1) : limit + 1;
   for (;;) {
     const asked = Math.min(next, left);
-    const { found, scanned, end } = await look({ before, rows: asked, most: limit + 1 - rows.length });
+    const { found, scanned, end } = await scan({ before, rows: asked, most: limit + 1 - rows.length });
     rows.push(...found);
     // One more than the page holds shows that it is not the last.
     if (rows.length > limit) return { rows: rows.slice(0, limit), next: positionOf(rows[limit - 1] as Row) };

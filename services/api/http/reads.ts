@@ -2,7 +2,7 @@ import type { TenantId } from '#core/domain/ids.ts';
 import { withDeadline, type Sql, type TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { readAsTenant } from '#core/store/read-scope.ts';
 import { abandoned } from './errors.ts';
-import { createSharedPlaces } from './shared-places.ts';
+import { createSharedSlots } from './shared-slots.ts';
 
 /**
  * Reads rows of one tenant. Reads have connections of their own, of which one tenant has half at most: what they cost
@@ -26,23 +26,23 @@ export type ReadsOptions = {
   readonly cancelSql: Sql;
 };
 
-/** Of one tenant, and of all. Each waits until a place is free, and no longer than a read may take. */
+/** Of one tenant, and of all. Each waits until a slot is free, and no longer than a read may take. */
 const WAITING_PER_TENANT_MAX = 50;
 const WAITING_MAX = 1_000;
 /** The database is to be the first to end a read. */
 const MARGIN_MS = 1_000;
 
 export function createReads({ sql, connectionsMax, timeoutMs, cancelSql }: ReadsOptions): ReadTenant {
-  const places = createSharedPlaces({
-    places: connectionsMax,
+  const slots = createSharedSlots({
+    slots: connectionsMax,
     waitingPerOwnerMax: WAITING_PER_TENANT_MAX,
     waitingMax: WAITING_MAX,
-    patienceMs: timeoutMs,
+    waitMsMax: timeoutMs,
   });
   return async (tenantId, gone, read) => {
-    const leave = await places.take(tenantId, gone);
+    const leave = await slots.take(tenantId, gone);
     const reading = readAsTenant({ sql, cancelSql }, tenantId, gone, read);
-    // The place goes with the connection. Where the driver loses that, it is not lost for ever.
+    // The slot goes with the connection. Where the driver loses that, it is not lost for ever.
     void withDeadline(reading, 2 * (timeoutMs + MARGIN_MS)).then(leave, leave);
     try {
       return await withDeadline(reading, timeoutMs + MARGIN_MS);

@@ -133,7 +133,7 @@ function readsBelow(
           before,
           isFiltered: Object.values(filter).some((value) => value !== undefined),
           positionOf: ({ enqueued_at, seq }: MessageRow) => ({ enqueuedAt: enqueued_at.toISOString(), seq }),
-          look: (look) => scanMessages(tenantId, tx, filter, look),
+          scan: (range) => scanMessages(tenantId, tx, filter, range),
         }),
       );
       const nextCursor = next === undefined ? null : cursors.seal(scope, JSON.stringify(next));

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
 import { PlanResource } from '../resources/plan-resource.ts';
 import { TenantResource } from '../resources/tenant-resource.ts';
-import { longestWaitMs, nextProgress, type Progress, type Sight } from './convergence.ts';
+import { longestWaitMs, nextProgress, type Progress, type Observation } from './convergence.ts';
 
 const START = Date.parse('2026-01-01T01:00:00Z');
 
@@ -58,16 +58,16 @@ const paused = (one: TenantResource): TenantResource => ({
   metadata: { ...one.metadata, annotations: { 'despatch.dev/paused': 'true' } },
 });
 
-type Seen = Partial<Omit<Sight, 'at'>> & { readonly tenant: TenantResource };
+type Seen = Partial<Omit<Observation, 'at'>> & { readonly tenant: TenantResource };
 
-/** What is told of sights a second apart, in seconds. */
-function told(...sights: readonly Seen[]): number[] {
+/** What is told of observations a second apart, in seconds. */
+function told(...observations: readonly Seen[]): number[] {
   let progress: Progress | undefined;
-  return sights.flatMap((sight, i) => {
+  return observations.flatMap((observation, i) => {
     const next = nextProgress(progress, {
       plan: plan(),
       isFromBefore: false,
-      ...sight,
+      ...observation,
       at: START + i * 1_000,
     });
     progress = next.progress;
@@ -75,7 +75,7 @@ function told(...sights: readonly Seen[]): number[] {
   });
 }
 
-describe('a change is told once, with the time from its first sight:', () => {
+describe('a change is told once, with the time from its first observation:', () => {
   test('a new tenant', () => {
     expect(told({ tenant: tenant(1) }, { tenant: tenant(1) }, { tenant: tenant(1, 'True') })).toEqual([2]);
   });
@@ -118,15 +118,15 @@ describe('a change is told once, with the time from its first sight:', () => {
 });
 
 describe('nothing is told of', () => {
-  test('what is in force at the first sight, and looked at again and again', () => {
+  test('what is in force at the first observation, and looked at again and again', () => {
     expect(told({ tenant: tenant(4, 'True'), isFromBefore: true }, { tenant: tenant(4, 'True') })).toEqual(
       [],
     );
   });
 
   test('a Ready that goes and comes back while nothing was changed', () => {
-    const sights = [tenant(1, 'True'), tenant(1, 'VaultRefused'), tenant(1, 'True')];
-    expect(told(...sights.map((one) => ({ tenant: one })))).toEqual([]);
+    const observations = [tenant(1, 'True'), tenant(1, 'VaultRefused'), tenant(1, 'True')];
+    expect(told(...observations.map((one) => ({ tenant: one })))).toEqual([]);
   });
 
   test('a pause, and the return from it to what was in force before', () => {
@@ -177,7 +177,7 @@ describe('the clock begins anew', () => {
     ).toEqual([1]);
   });
 
-  test.each(['SlugConflict', 'Purging'])('with the change that mends %s', (reason) => {
+  test.each(['SlugConflict', 'Purging'])('with the change that fixes %s', (reason) => {
     expect(
       told(
         { tenant: tenant(1) },

@@ -11,7 +11,7 @@ export type Progress = {
   readonly since?: number;
 };
 
-export type Sight = {
+export type Observation = {
   readonly tenant: TenantResource;
   /** The plan it names; undefined where there is none. */
   readonly plan: PlanResource | undefined;
@@ -22,13 +22,13 @@ export type Sight = {
 };
 
 /**
- * What this sight of a tenant adds to what was known of it. `tookMs` is there when a change is found to be in force that
+ * What this observation of a tenant adds to what was known of it. `tookMs` is there when a change is found to be in force that
  * was waited for: once for each, and once for changes that came faster than they could be made true, from the first of
  * them. A status that comes and goes while nothing was changed is no change.
  */
 export function nextProgress(
   before: Progress | undefined,
-  { tenant, plan, at, isFromBefore }: Sight,
+  { tenant, plan, at, isFromBefore }: Observation,
 ): { readonly progress: Progress; readonly tookMs?: number } {
   const { since, ...known }: Progress = before ?? {};
   if (plan === undefined || isExcused(tenant)) return { progress: known };
@@ -53,7 +53,7 @@ const FAULTS_OF_USERS: readonly string[] = ['SlugConflict', 'Purging'];
 function isExcused({ metadata, status }: TenantResource): boolean {
   if (metadata.annotations?.[PAUSE_ANNOTATION] === 'true') return true;
   const ready = status?.conditions?.find(({ type }) => type === 'Ready');
-  // What was wrong with an earlier generation may be what this one mends.
+  // What was wrong with an earlier generation may be what this one fixes.
   return (
     ready?.status === 'False' &&
     status?.observedGeneration === metadata.generation &&

@@ -38,7 +38,7 @@ export async function finalizeTenant(
       events.normal(tenant, 'Purging', 'Intake has ended; rows are being deleted');
     const begun = await store.beginPurge(gone);
     if (begun !== undefined) notify(begun);
-    const rest = await goOnPurging(deps, gone);
+    const rest = await continuePurge(deps, gone);
     if (rest === 'draining' || rest === 'deleting') {
       await writeNotReady(deps, tenant, notReady('Purging', PROGRESS[rest]), signal);
       return { requeueAfterMs: rest === 'draining' ? PURGE_RECHECK_MS : 0 };
@@ -71,7 +71,7 @@ const PROGRESS = {
  * The key is that of the tenant whose rows were deleted, and a purge is never taken back: a process that was stopped
  * before it destroys the key destroys no other.
  */
-export async function goOnPurging(
+export async function continuePurge(
   { store, keys, notify, now }: Pick<TenantDeps, 'store' | 'keys' | 'notify' | 'now'>,
   owned: OwnedSlug,
 ): Promise<'done' | 'draining' | 'deleting' | 'absent'> {

@@ -4,7 +4,7 @@ import type { StoredTenant } from '#core/store/managed-tenants.ts';
 import type { PlanResource } from '../resources/plan-resource.ts';
 import type { TenantResource } from '../resources/tenant-resource.ts';
 import type { Reconcile, ReconcileResult } from '../runtime/controller-loop.ts';
-import { finalizeTenant, goOnPurging } from './finalize-tenant.ts';
+import { finalizeTenant, continuePurge } from './finalize-tenant.ts';
 import { isReadyFor } from './is-ready-for.ts';
 import { nextRotation } from './key-rotation.ts';
 import { keepKey } from './keep-key.ts';
@@ -156,7 +156,7 @@ function slugConflict(tenant: TenantResource, { ownerRef }: StoredTenant): Appli
 
 /** The resource that began the purge went before it had ended; this one cannot begin before that. */
 async function awaitPurge(deps: TenantDeps, tenant: TenantResource, stored: StoredTenant): Promise<Applied> {
-  await goOnPurging(deps, { slug: slugOf(tenant), uid: stored.ownerUid ?? '' });
+  await continuePurge(deps, { slug: slugOf(tenant), uid: stored.ownerUid ?? '' });
   return { ...NOTHING, verdict: failed('Purging', 'An earlier tenant of this slug is being purged') };
 }
 

@@ -42,8 +42,8 @@ export function trackConvergence(options: ConvergenceOptions): ConvergenceTracki
       progress.delete(key);
       return;
     }
-    const sight = { tenant, plan: plans.get(tenant.spec.planRef.name), at: now(), isFromBefore };
-    const next = nextProgress(progress.get(key), sight);
+    const observation = { tenant, plan: plans.get(tenant.spec.planRef.name), at: now(), isFromBefore };
+    const next = nextProgress(progress.get(key), observation);
     progress.set(key, next.progress);
     if (next.tookMs !== undefined) onConverged(next.tookMs / 1_000);
   };

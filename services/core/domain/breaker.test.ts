@@ -4,7 +4,7 @@ import {
   BREAKER_WINDOW_MS,
   CLOSED,
   forceOpen,
-  gate,
+  admission,
   note,
   startProbe,
   type Breaker,
@@ -34,9 +34,9 @@ describe('breaker', () => {
 
   test('while open it blocks, then lets one probe through at a time', () => {
     const open = forceOpen(CLOSED, NOW);
-    expect(gate(open, NOW)).toBe('blocked');
-    expect(gate(open, open.probeAt)).toBe('probe');
-    expect(gate(startProbe(open, open.probeAt), open.probeAt + 1)).toBe('blocked');
+    expect(admission(open, NOW)).toBe('blocked');
+    expect(admission(open, open.probeAt)).toBe('probe');
+    expect(admission(startProbe(open, open.probeAt), open.probeAt + 1)).toBe('blocked');
   });
 
   test('a probe that succeeds closes it; one that fails opens it for longer', () => {
@@ -50,6 +50,6 @@ describe('breaker', () => {
 
   test('a probe that never reports does not block for ever', () => {
     const probing = startProbe(forceOpen(CLOSED, NOW), NOW);
-    expect(gate(probing, NOW + 61_000)).toBe('probe');
+    expect(admission(probing, NOW + 61_000)).toBe('probe');
   });
 });

@@ -25,7 +25,7 @@ const PROBE_LOST_MS = 60_000;
 export const CLOSED: Breaker = { health: 'healthy', buckets: [], probeAt: 0, openings: 0 };
 
 /** Whether a call may be made now; a probe must be announced with `startProbe`. */
-export function gate(breaker: Breaker, now: number): 'pass' | 'probe' | 'blocked' {
+export function admission(breaker: Breaker, now: number): 'pass' | 'probe' | 'blocked' {
   if (breaker.health === 'healthy') return 'pass';
   return now >= breaker.probeAt ? 'probe' : 'blocked';
 }

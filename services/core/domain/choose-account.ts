@@ -17,7 +17,7 @@ export function servesRoute({ id, channel }: Account, route: Route): boolean {
 /**
  * The account that a message is to go out through; undefined where there is none.
  * @param accounts Those that are neither disabled nor deleted, the oldest first. One whose credential was refused stays
- * in use: the next call may find it mended.
+ * in use: the next call may find it fixed.
  */
 export function chooseAccount<A extends Account>(accounts: readonly A[], route: Route): A | undefined {
   return accounts.find((account) => servesRoute(account, route));

@@ -4,7 +4,7 @@ import { DependencyError } from './dependency-error.ts';
  * What a database call that failed says about who is at fault, which decides what to do next.
  * - `row`: something that was sent cannot be stored. The same call fails again; without that row it may not.
  * - `away`: the server cannot be reached, ends, is overloaded, or gave way to another transaction. The same call later.
- * - `service`: schema, rights or this code. Neither time nor fewer rows mend it, but an operator or a new version does.
+ * - `service`: schema, rights or this code. Neither time nor fewer rows fix it, but an operator or a new version does.
  */
 export type DatabaseFault = 'row' | 'away' | 'service';
 

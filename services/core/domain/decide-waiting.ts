@@ -90,7 +90,7 @@ function decide(message: WaitingMessage, accounts: readonly Account[]): WaitingD
   return { kind: 'assign', accountId: account.id };
 }
 
-/** One whose credential is refused is usable: probes find out when it is mended. */
+/** One whose credential is refused is usable: probes find out when it is fixed. */
 export function hasUsableAccount({
   test,
   accountStatus,

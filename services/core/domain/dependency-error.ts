@@ -5,7 +5,7 @@ export type Dependency = 'postgres' | 'nats' | 'vault' | 'kubernetes' | 'oidc' |
  * Why a call to a dependency failed.
  * - `deadline`: no answer in time. Whether what was asked for took effect is unknown.
  * - `unavailable`: no connection, a broken one, or an answer that says: not now. A later try may succeed.
- * - `refused`: it does not let us, or does not know us. An operator mends that, and a later try may succeed.
+ * - `refused`: it does not let us, or does not know us. An operator fixes that, and a later try may succeed.
  * - `rejected`: it answered, and what was asked for cannot be had. The same call fails again.
  * - `aborted`: this process ended the call, or did not begin it.
  */

@@ -12,8 +12,8 @@ export type Outcome =
       readonly httpStatus?: number;
       /** The account's own sender that was used for a message which names none, as the vendor knows it. */
       readonly sender?: string;
-      /** Receipts that a simulator foretells; real providers deliver theirs over HTTP. */
-      readonly receipts?: readonly ForetoldReceipt[];
+      /** Only of a simulator: the receipts that follow. Real providers send theirs over HTTP. */
+      readonly receipts?: readonly SimulatedReceipt[];
     }
   /** The message can never be accepted as it is; no retry. */
   | { readonly kind: 'rejected_permanent'; readonly failure: Failure }
@@ -50,7 +50,7 @@ export type RecordedOutcome = (typeof ATTEMPT_OUTCOMES)[number];
 export const RECEIPT_KINDS = ['sent', 'delivered', 'undelivered'] as const;
 export type ReceiptKind = (typeof RECEIPT_KINDS)[number];
 
-export type ForetoldReceipt = {
+export type SimulatedReceipt = {
   readonly afterMs: number;
   readonly receipt: ReceiptKind;
   /** Temporary failures may still turn into delivered. */

@@ -1,6 +1,6 @@
 import type { Failure } from './failure.ts';
 import { assertMove, type MessageState } from './message-state.ts';
-import type { AttemptOutcome, ForetoldReceipt, NotStartedReason } from './outcome.ts';
+import type { AttemptOutcome, SimulatedReceipt, NotStartedReason } from './outcome.ts';
 import type { StatusReason } from './status-reason.ts';
 import { AMBIGUOUS_RETRY_MS, providerWaitMs, retryDelayMs, throttleWaitMs } from './retry.ts';
 
@@ -39,7 +39,7 @@ export type Settlement = {
   readonly final: boolean;
   /** Until when a receipt is awaited; only for `sent`. */
   readonly awaitUntil: number | null;
-  readonly receipts: readonly ForetoldReceipt[];
+  readonly receipts: readonly SimulatedReceipt[];
 };
 
 /** A provider that reports at all has done so after three days; then the message is `unknown`. */

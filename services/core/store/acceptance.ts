@@ -61,7 +61,7 @@ export type Verdict = {
     | 'backlog_full';
   /** Only with `replayed`: the first response's body. */
   readonly response: unknown;
-  /** Seconds; only with the refusals that time mends. */
+  /** Seconds; only with the refusals that time fixes. */
   readonly retryAfter: number | null;
   /** Requests that the key's minute still has room for. */
   readonly remaining: number | null;

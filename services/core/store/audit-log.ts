@@ -2,7 +2,7 @@ import type { AuditChange } from '#core/domain/audit-change.ts';
 import type { AuditEntry, AuditFacts } from '#core/domain/audit-entry.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import type { Json, TransactionSql } from '#core/platform/postgres/postgres.ts';
-import type { Look, Looked } from './look.ts';
+import type { ScanRange, Scanned } from './scan.ts';
 
 /** Who did something, from where. */
 export type AuditOrigin = {
@@ -96,8 +96,8 @@ export async function scanAudit(
   tenantId: TenantId,
   tx: TransactionSql,
   { actor, action, since }: AuditFilter,
-  { before, rows, most }: Look<AuditPosition>,
-): Promise<Looked<ListedAudit, AuditPosition>> {
+  { before, rows, most }: ScanRange<AuditPosition>,
+): Promise<Scanned<ListedAudit, AuditPosition>> {
   const scanned = await tx<AuditRow[]>`
     with scanned as materialized (
       select seq, id, actor, actor_name, actor_email, action, target, target_name, changes, at, ip, request_id, app_name

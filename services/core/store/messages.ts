@@ -9,7 +9,7 @@ import type { RecordedOutcome } from '#core/domain/outcome.ts';
 import type { SmsEncoding } from '#core/domain/segments.ts';
 import type { StatusReason } from '#core/domain/status-reason.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
-import type { Look, Looked } from './look.ts';
+import type { ScanRange, Scanned } from './scan.ts';
 
 /** A message and where it stands. */
 export type MessageRow = {
@@ -85,8 +85,8 @@ export async function scanMessages(
   tenantId: TenantId,
   tx: TransactionSql,
   filter: MessageFilter,
-  { before, rows, most }: Look<MessagePosition>,
-): Promise<Looked<MessageRow, MessagePosition>> {
+  { before, rows, most }: ScanRange<MessagePosition>,
+): Promise<Scanned<MessageRow, MessagePosition>> {
   const { status, channel, to, externalId, accountId, tag, metadata = {}, test, since, until } = filter;
   const scanned = await tx<ScannedRow[]>`
     with scanned as materialized (

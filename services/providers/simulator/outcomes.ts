@@ -1,4 +1,4 @@
-import type { ForetoldReceipt, Outcome } from '#core/domain/outcome.ts';
+import type { SimulatedReceipt, Outcome } from '#core/domain/outcome.ts';
 
 /** The behaviours a simulator can show; the recipient chooses one. */
 export const BEHAVIOURS = [
@@ -28,7 +28,7 @@ export function behaviourOfWord(word: string): Behaviour {
   return BEHAVIOURS.find((one) => one === lower) ?? 'delivered';
 }
 
-const RECEIPTS: Readonly<Record<Behaviour, readonly ForetoldReceipt[]>> = {
+const RECEIPTS: Readonly<Record<Behaviour, readonly SimulatedReceipt[]>> = {
   delivered: [{ afterMs: 50, receipt: 'delivered' }],
   invalid: [],
   transient: [{ afterMs: 50, receipt: 'delivered' }],

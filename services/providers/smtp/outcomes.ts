@@ -108,7 +108,7 @@ export const SOCKET_CODES: CodeTable = {
   ECONNRESET: transient('provider_unavailable', 'connection_reset'),
 };
 
-/** A certificate that does not prove the host: mended by the account's host name, its CA or the server. */
+/** A certificate that does not prove the host: fixed by the account's host name, its CA or the server. */
 export const CERTIFICATE = account('certificate_invalid');
 
 /** STARTTLS is asked for and not to be had. */

@@ -6,7 +6,7 @@ import type { Outcome } from '#core/domain/outcome.ts';
 import { forgetAccessToken, TokenRefused, tokenVerdict, withoutToken } from '../oauth.ts';
 import { defineProvider, type ProviderContext, type ResolvedHost, type Verification } from '../provider.ts';
 import { redact, secretStrings } from '../redact.ts';
-import { account as mendAccount, transient, type ErrorMeaning } from '../classify-error.ts';
+import { account as accountError, transient, type ErrorMeaning } from '../classify-error.ts';
 import { unreached } from '../unreached.ts';
 import { mailToken } from './access-token.ts';
 import {
@@ -161,7 +161,7 @@ function refusedHost(
   resolved: Extract<ResolvedHost, { kind: 'refused' }>,
 ): Extract<Outcome, { kind: 'rejected_transient' }> {
   const meaning =
-    resolved.code === 'dns' ? transient('provider_unavailable', 'dns') : mendAccount('egress_blocked');
+    resolved.code === 'dns' ? transient('provider_unavailable', 'dns') : accountError('egress_blocked');
   return { kind: 'rejected_transient', failure: { ...unreached(meaning.code), class: meaning.class } };
 }
 

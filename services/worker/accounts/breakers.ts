@@ -1,4 +1,4 @@
-import { CLOSED, forceOpen, gate, note, startProbe, type Breaker } from '#core/domain/breaker.ts';
+import { CLOSED, forceOpen, admission, note, startProbe, type Breaker } from '#core/domain/breaker.ts';
 
 /** The breakers of the provider accounts that this process calls. */
 export type Breakers = {
@@ -6,9 +6,9 @@ export type Breakers = {
   enter(accountId: string, provider: string): 'pass' | 'probe' | 'blocked';
   /** @param fault the provider's own failure. */
   note(accountId: string, fault: boolean): void;
-  /** The account's credential is refused: calls wait, probes find out when it is mended. */
+  /** The account's credential is refused: calls wait, probes find out when it is fixed. */
   open(accountId: string): void;
-  /** The account was mended: calls go on at once. */
+  /** The account was fixed: calls go on at once. */
   reset(accountId: string): void;
   /** When the next probe may go, in ms since the epoch; 0 where no call has to wait. */
   blockedUntil(accountId: string): number;
@@ -42,14 +42,14 @@ export function createBreakers(
   return {
     enter(accountId, provider) {
       providers.set(accountId, provider);
-      const verdict = gate(of(accountId), now());
+      const verdict = admission(of(accountId), now());
       if (verdict === 'probe') put(accountId, startProbe(of(accountId), now()));
       return verdict;
     },
     note: (accountId, fault) => put(accountId, note(of(accountId), fault, now())),
     open: (accountId) => put(accountId, forceOpen(of(accountId), now())),
     reset: (accountId) => put(accountId, CLOSED),
-    blockedUntil: (accountId) => (gate(of(accountId), now()) === 'blocked' ? of(accountId).probeAt : 0),
+    blockedUntil: (accountId) => (admission(of(accountId), now()) === 'blocked' ? of(accountId).probeAt : 0),
     health: (accountId) => of(accountId).health,
   };
 }

@@ -133,7 +133,7 @@ async function decryptSecrets(
   try {
     plaintext = await decrypter.decrypt(accountSecretBinding(tenantId, accountId), ciphertext);
   } catch (error) {
-    // A refusal is the operator's to mend, so messages wait as they do in an outage.
+    // A refusal is the operator's to fix, so messages wait as they do in an outage.
     const isRejected = error instanceof DependencyError && error.fault === 'rejected';
     return { ok: false, reason: isRejected ? 'missing' : 'unavailable' };
   }

@@ -155,7 +155,7 @@ test('a wake-up of a message in hand is dropped, and its place comes back when i
   await expect.poll(() => dispatcher.inFlight).toBe(0);
 });
 
-test('an account that is blocked costs the database nothing until it is mended', async () => {
+test('an account that is blocked costs the database nothing until it is fixed', async () => {
   const { dispatcher, claims, looks, blocked, offer } = setup();
   blocked.set('account 1', Date.now() + 60_000);
   offer(1, 4, 7);

@@ -9,7 +9,7 @@ test('a content that came with its claim is there at once', async () => {
   const contents = createContents({
     store: { loadContent: () => Promise.reject(new Error('asked for nothing')) },
     bytesMax: 10,
-    patienceMs: 10,
+    waitMsMax: 10,
   });
   expect(await contents.load(claimed({ body: 'a' }))).toMatchObject({
     kind: 'ready',
@@ -22,7 +22,7 @@ test('no more is fetched than there is room for, in the order of coming', async 
   const contents = createContents({
     store: { loadContent: () => Promise.resolve({ n: (fetched += 1) }) },
     bytesMax: 10,
-    patienceMs: 5_000,
+    waitMsMax: 5_000,
   });
   const first = await contents.load(claimed({ storedBytes: 6 }));
   const second = contents.load(claimed({ storedBytes: 8 }, 'b'));
@@ -37,7 +37,7 @@ test('who waits too long goes away, and lets the others in', async () => {
   const contents = createContents({
     store: { loadContent: () => Promise.resolve({}) },
     bytesMax: 10,
-    patienceMs: 50,
+    waitMsMax: 50,
   });
   await contents.load(claimed({ storedBytes: 6 }));
   const [large, small] = await Promise.all([
@@ -56,7 +56,7 @@ test('what is gone, or cannot be asked for, gives its room back', async () => {
   const contents = createContents({
     store: { loadContent: () => (answers.shift() as () => Promise<unknown>)() },
     bytesMax: 10,
-    patienceMs: 50,
+    waitMsMax: 50,
   });
   const kinds: string[] = [];
   for (let i = 0; i < 3; i += 1) kinds.push((await contents.load(claimed({ storedBytes: 10 }))).kind);
@@ -67,7 +67,7 @@ test('one tenant whose provider takes long has half of the room, or one content,
   const contents = createContents({
     store: { loadContent: () => Promise.resolve({}) },
     bytesMax: 10,
-    patienceMs: 5_000,
+    waitMsMax: 5_000,
   });
   const slow = await Promise.all([1, 2].map(() => contents.load(claimed({ storedBytes: 2 }))));
   let isIn = false;

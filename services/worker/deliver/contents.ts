@@ -18,7 +18,7 @@ export type ContentsOptions = {
   /** Of all contents at once that are stored apart from their messages. */
   readonly bytesMax: number;
   /** How long one waits for room, in milliseconds. */
-  readonly patienceMs: number;
+  readonly waitMsMax: number;
 };
 
 type Waiting = { readonly tenantId: string; readonly bytes: number; readonly enter: () => void };
@@ -27,7 +27,7 @@ type Waiting = { readonly tenantId: string; readonly bytes: number; readonly ent
  * Fetches the contents that are too large to come with a claim, no more of them than there is room for. One tenant has
  * half of the room at most, or one content: a provider that takes long holds up no other tenant's.
  */
-export function createContents({ store, bytesMax, patienceMs }: ContentsOptions): Contents {
+export function createContents({ store, bytesMax, waitMsMax }: ContentsOptions): Contents {
   let free = bytesMax;
   const waiting = new Set<Waiting>();
   const held = new Map<string, number>();
@@ -65,7 +65,7 @@ export function createContents({ store, bytesMax, patienceMs }: ContentsOptions)
         waiting.delete(one);
         resolve(false);
         admit();
-      }, patienceMs);
+      }, waitMsMax);
       waiting.add(one);
       admit();
     });

@@ -562,7 +562,7 @@ describe('changing a provider account', () => {
     expect(body.items.map((item: { id: string }) => item.id)).not.toContain(id);
   });
 
-  test('messages that waited for an account are due at once when it is mended', async () => {
+  test('messages that waited for an account are due at once when it is fixed', async () => {
     const id = await created(twilio());
     const seq = 2 ** 40;
     await api.admin`insert into live_messages (seq, purge_on, tenant_id, account_id, due_at, status, reason, priority, channel,

@@ -242,7 +242,7 @@ describe('tenants', () => {
     }
   });
 
-  test('a suspended tenant: calls with a key and writes are 403, reads by people pass, and resuming mends it', async () => {
+  test('a suspended tenant: calls with a key and writes are 403, reads by people pass, and resuming fixes it', async () => {
     const suspended = await api.tenant();
     const owner = await api.member(suspended, 'owner');
     const change = async (reason: string | null) => {

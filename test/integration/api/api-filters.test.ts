@@ -236,7 +236,7 @@ async function readPage(filter: MessageFilter) {
         before: undefined,
         isFiltered: true,
         positionOf: ({ enqueued_at, seq }) => ({ enqueuedAt: enqueued_at.toISOString(), seq }),
-        look: (look) => scanMessages(tenant.tenantId as TenantId, tx, filter, look),
+        scan: (range) => scanMessages(tenant.tenantId as TenantId, tx, filter, range),
       },
       // The bound of rows alone: a busy machine would end a page sooner.
       () => 0,

@@ -704,7 +704,7 @@ describe('a tenant that is Ready', () => {
     expect(condition(key, 'Ready')).toMatchObject({ status: 'False', reason: 'VaultRefused' });
   });
 
-  test('is so no longer when the database refuses, which no time mends', async () => {
+  test('is so no longer when the database refuses, which no time fixes', async () => {
     const key = s.putTenant();
     await s.reconcile(key);
     const refused = Object.assign(new Error('permission denied'), { name: 'PostgresError', code: '42501' });

@@ -6,7 +6,7 @@ import { startPostgres } from '../../../deploy/servers/postgres.ts';
 import { functionFiles, migrationFiles } from '#core/store/migration-files.ts';
 import { acceptBatch, acceptRow, seedTenant } from '#test/support/seed.ts';
 import { setupStores } from '#test/support/worker.ts';
-import type { LockWait } from '../../../services/migrate/lock-patience.ts';
+import type { LockWait } from '../../../services/migrate/lock-retries.ts';
 import { migrate } from '../../../services/migrate/migrate.ts';
 
 const UP_TO_DATE = { applied: [], functions: [], unused: [], unprepared: [] };

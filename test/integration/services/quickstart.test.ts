@@ -128,7 +128,7 @@ test('with --vault it delivers through a real Vault', { timeout: 2 * MINUTE_MS }
 });
 
 test(
-  'it stays up until a signal; what it prints works, roles are as promised, pages show what came, and the next start mends what was broken',
+  'it stays up until a signal; what it prints works, roles are as promised, pages show what came, and the next start fixes what was broken',
   { timeout: 2 * MINUTE_MS },
   async () => {
     await using state = await stateFolder();
@@ -160,9 +160,9 @@ test(
     expect((await ended)[0]).toBe(0);
     await expectNothingLeft(state.path);
 
-    const mended = await runOnce(state.path);
-    expectSuccess(mended);
-    expect(mended.stdout().split('\n')).toEqual(expect.arrayContaining(CHANNEL_LINES));
+    const fixed = await runOnce(state.path);
+    expectSuccess(fixed);
+    expect(fixed.stdout().split('\n')).toEqual(expect.arrayContaining(CHANNEL_LINES));
   },
 );
 

@@ -501,7 +501,7 @@ describe('provider accounts', () => {
     expect(await b.store.noteVerification(b.accountId, 1, 'valid', null)).toBeNull();
   });
 
-  test('messages that waited for an account are due at once when it is mended', async () => {
+  test('messages that waited for an account are due at once when it is fixed', async () => {
     await using b = await setup();
     const [message] = await b.store.claim(await b.accept(), terms());
     if (message === undefined) throw new Error('not claimed');

@@ -2,7 +2,7 @@ import { registerHooks } from 'node:module';
 import type postgresDriver from 'postgres';
 
 /**
- * postgres.js, mended as it is loaded. Version 3.4.9 gathers small writes until the end of the tick, and forgets neither
+ * postgres.js, patched as it is loaded. Version 3.4.9 gathers small writes until the end of the tick, and forgets neither
  * the bytes nor the timer when the connection closes before that (porsager/postgres#1154, #1208; not merged: #1168).
  * Then either the write throws where nobody can catch it, and the process ends; or the connection, made anew in the
  * same place of the pool, never sends anything again. A query that begins between a connection's error and its close
@@ -10,7 +10,7 @@ import type postgresDriver from 'postgres';
  * where it ends while the driver asks it for the types of arrays, nobody catches the error of that question. A failover
  * of the database brings all five.
  */
-const MENDINGS: readonly (readonly [found: string, mended: string])[] = [
+const PATCHES: readonly (readonly [found: string, patched: string])[] = [
   [
     `  function nextWrite(fn) {
     const x = socket.write(chunk, fn)
@@ -42,36 +42,36 @@ const MENDINGS: readonly (readonly [found: string, mended: string])[] = [
   ['!hadError && (query || sent.length) && error(', 'if (query || sent.length) error('],
 ];
 
-/** Another copy of this module must know that the driver it finds in the cache is the mended one. */
+/** Another copy of this module must know that the driver it finds in the cache is the patched one. */
 const MARK = 'despatch.postgres-driver';
 
-export const postgres: typeof postgresDriver = await loadMended();
+export const postgres: typeof postgresDriver = await loadPatched();
 
-/** @throws where the driver is not the one that the mendings are for: better no start than an unmended one. */
-async function loadMended(): Promise<typeof postgresDriver> {
+/** @throws where the driver is not the one that the patches are for: better no start than an unpatched one. */
+async function loadPatched(): Promise<typeof postgresDriver> {
   const hooks = registerHooks({
     load(url, context, nextLoad) {
       const loaded = nextLoad(url, context);
       if (!url.endsWith('/postgres/src/connection.js')) return loaded;
-      return { ...loaded, source: mend(Buffer.from(loaded.source as Uint8Array).toString()) };
+      return { ...loaded, source: patch(Buffer.from(loaded.source as Uint8Array).toString()) };
     },
   });
   try {
     const { default: driver } = await import('postgres');
-    if (!Object.hasOwn(globalThis, MARK)) throw new Error('The Postgres driver was loaded unmended');
+    if (!Object.hasOwn(globalThis, MARK)) throw new Error('The Postgres driver was loaded unpatched');
     return driver;
   } finally {
     hooks.deregister();
   }
 }
 
-function mend(source: string): string {
+function patch(source: string): string {
   let text = source;
-  for (const [found, mended] of MENDINGS) {
+  for (const [found, patched] of PATCHES) {
     if (text.split(found).length !== 2) {
-      throw new Error(`The Postgres driver is not the one that is mended here: ${found.trim()}`);
+      throw new Error(`The Postgres driver is not the one that is patched here: ${found.trim()}`);
     }
-    text = text.replace(found, () => mended);
+    text = text.replace(found, () => patched);
   }
   return `${text}\nglobalThis[${JSON.stringify(MARK)}] = true\n`;
 }

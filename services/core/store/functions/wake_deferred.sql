@@ -1,4 +1,4 @@
--- Messages that wait for this account to be mended are due again at once.
+-- Messages that wait for this account to be fixed are due again at once.
 create or replace function wake_deferred(for_account uuid) returns void
 language sql set search_path = despatch, pg_temp as $$
   update live_messages l set next_attempt_at = clock_timestamp(), due_at = clock_timestamp()

@@ -24,7 +24,7 @@ class LockWaitError extends Error {
   override readonly name = 'LockWaitError';
 }
 
-export type LockPatienceOptions = {
+export type LockRetriesOptions = {
   /** Looks at who holds locks, while the migration's connection waits. */
   readonly observer: Sql;
   /** The backend that waits. */
@@ -41,7 +41,7 @@ const TELL_EVERY_MS = 2_000;
 const LOOK_DEADLINE_MS = 2_000;
 
 /** Tries for locks for a short time, gives way to all that has queued up behind, and tries again. */
-export function createLockPatience(options: LockPatienceOptions) {
+export function createLockRetries(options: LockRetriesOptions) {
   const { observer, pid, lockTimeoutMs, waitMsMax, onWait } = options;
 
   async function look(): Promise<LockHolder[]> {
@@ -78,11 +78,7 @@ export function createLockPatience(options: LockPatienceOptions) {
      * undone then.
      * @throws LockWaitError after `waitMsMax`; what else `work` throws, at once.
      */
-    async insist(
-      name: string,
-      work: () => Promise<boolean>,
-      pauseMsMax: number = PAUSE_MS_MAX,
-    ): Promise<void> {
+    async run(name: string, work: () => Promise<boolean>, pauseMsMax: number = PAUSE_MS_MAX): Promise<void> {
       const started = performance.now();
       let toldAt = -Infinity;
       for (let tries = 1; ; tries++) {

@@ -1,8 +1,8 @@
 /**
- * One look into a list, newest first, for a page of it. The order is an index's, so that what a look reads is bounded by
+ * A scan of a list, newest first, for one page of it. The order is an index's, so what a scan reads is bounded by
  * `rows`, however few of them the filter lets pass.
  */
-export type Look<Position> = {
+export type ScanRange<Position> = {
   /** Only what is older than this. */
   readonly before: Position | undefined;
   /** Most rows to read. */
@@ -11,7 +11,7 @@ export type Look<Position> = {
   readonly most: number;
 };
 
-export type Looked<Row, Position> = {
+export type Scanned<Row, Position> = {
   /** What passed the filter. */
   readonly found: Row[];
   /** Rows read; fewer than asked for where the list ends there. */

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { createSharedPlaces } from './shared-places.ts';
+import { createSharedSlots } from './shared-slots.ts';
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -11,11 +11,11 @@ afterEach(() => {
 const never = new AbortController().signal;
 
 function setup() {
-  const shared = createSharedPlaces({ places: 4, waitingPerOwnerMax: 3, waitingMax: 5, patienceMs: 1_000 });
+  const shared = createSharedSlots({ slots: 4, waitingPerOwnerMax: 3, waitingMax: 5, waitMsMax: 1_000 });
   const entered: string[] = [];
   const refused: string[] = [];
   const leaves = new Map<string, () => void>();
-  /** Asks for a place in the name of the owner that the item begins with. */
+  /** Asks for a slot in the name of the owner that the item begins with. */
   const ask = (item: string, gone: AbortSignal = never): void => {
     shared.take(item.slice(0, 1), gone).then(
       (leave) => {
@@ -30,7 +30,7 @@ function setup() {
   return { entered, refused, ask, leave, settled };
 }
 
-test('one has half of the places, the others have the rest at once, and who waits comes in turn', async () => {
+test('one has half of the slots, the others have the rest at once, and who waits comes in turn', async () => {
   const { entered, refused, ask, leave, settled } = setup();
   for (const item of ['a1', 'a2', 'a3', 'a4', 'b1', 'c1', 'c2']) ask(item);
   await settled();
@@ -57,7 +57,7 @@ test('beyond what may wait one is refused, of its own and of all', async () => {
   expect(refused.slice(1)).toEqual(['c1 dependency_unavailable']);
 });
 
-test('nobody waits for longer than is worth it, and who has gone takes no place', async () => {
+test('nobody waits for longer than is worth it, and who has gone takes no slot', async () => {
   const { entered, refused, ask, leave, settled } = setup();
   const going = new AbortController();
   for (const item of ['a1', 'a2', 'a3']) ask(item);

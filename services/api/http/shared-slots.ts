@@ -2,35 +2,35 @@ import { createTurnQueue } from '#core/domain/turn-queue.ts';
 import { abandoned } from './errors.ts';
 import { NoRoomError } from './read-body.ts';
 
-export type SharedPlaces = {
+export type SharedSlots = {
   /**
-   * Resolves when there is a place for this owner, with what gives it back; once is enough.
+   * Resolves when there is a slot for this owner, with what gives it back; once is enough.
    * @param gone Fires where nobody waits any more.
-   * @throws NoRoomError where too many wait already, or after `patienceMs`.
+   * @throws NoRoomError where too many wait already, or after `waitMsMax`.
    */
   readonly take: (owner: string, gone: AbortSignal) => Promise<() => void>;
 };
 
-export type SharedPlacesOptions = {
+export type SharedSlotsOptions = {
   /** At least 1. One owner has half of them at most, and at least one. */
-  readonly places: number;
+  readonly slots: number;
   readonly waitingPerOwnerMax: number;
   /** Of all owners. */
   readonly waitingMax: number;
-  readonly patienceMs: number;
+  readonly waitMsMax: number;
 };
 
 type Share = { held: number; waiting: number };
-/** Takes the place, unless nobody waits for it any more. */
+/** Takes the slot, unless nobody waits for it any more. */
 type Enter = () => void;
 
-/** Shares a few places among owners: nobody holds more than half of them, and who waits gets the next in turn. */
-export function createSharedPlaces(options: SharedPlacesOptions): SharedPlaces {
-  const { places, waitingPerOwnerMax, waitingMax, patienceMs } = options;
-  const heldMax = Math.max(1, Math.floor(places / 2));
+/** Shares a few slots among owners: nobody holds more than half of them, and who waits gets the next in turn. */
+export function createSharedSlots(options: SharedSlotsOptions): SharedSlots {
+  const { slots, waitingPerOwnerMax, waitingMax, waitMsMax } = options;
+  const heldMax = Math.max(1, Math.floor(slots / 2));
   const shares = new Map<string, Share>();
   const line = createTurnQueue<Enter>();
-  const all = { free: places, waiting: 0 };
+  const all = { free: slots, waiting: 0 };
 
   function shareOf(owner: string): Share {
     let share = shares.get(owner);
@@ -92,7 +92,7 @@ export function createSharedPlaces(options: SharedPlacesOptions): SharedPlaces {
           reject(error);
         };
         const leave = (): void => giveUp(abandoned());
-        const timer = setTimeout(() => giveUp(new NoRoomError()), patienceMs);
+        const timer = setTimeout(() => giveUp(new NoRoomError()), waitMsMax);
         gone.addEventListener('abort', leave);
         all.waiting += 1;
         share.waiting += 1;
