@@ -113,7 +113,7 @@ async function settleTenant(
     if (state === 'deleted') {
       const { count: rows } = await tx`
         update provider_accounts set status = 'deleted', status_reason = null, ciphertext = null, previous_ciphertext = null,
-          previous_until = null, verify_requested_at = null, version = version + 1, deleted_at = now(), updated_at = now()
+          previous_until = null, verify_requested_at = null, version = version + 1, updated_at = now()
         where tenant_id = ${tenantId} and id = ${id} and status <> 'deleted'`;
       count('provider accounts deleted', rows);
       continue;

@@ -237,7 +237,7 @@ export function toMessage(row: MessageRow): z.output<typeof Message> {
     attemptCount: row.attempt,
     nextAttemptAt: iso(row.next_attempt_at),
     duplicateRisk: row.duplicate_risk,
-    partial: row.partial,
+    partial: false,
     expiresAt: row.expires_at.toISOString(),
     scheduledAt: null,
     enqueuedAt: row.enqueued_at.toISOString(),
@@ -250,7 +250,7 @@ export function toMessage(row: MessageRow): z.output<typeof Message> {
       providerId: accountId,
       reason: accountId === row.pinned_account_id ? 'pinned' : 'oldest_available',
     })),
-    parentMessageId: row.parent_message_id,
+    parentMessageId: null,
     metadata: row.metadata,
     tags: row.tags ?? [],
   };

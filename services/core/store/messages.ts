@@ -37,14 +37,12 @@ export type MessageRow = {
   readonly attempt: number;
   readonly next_attempt_at: Date | null;
   readonly duplicate_risk: boolean;
-  readonly partial: boolean;
   readonly expires_at: Date;
   readonly enqueued_at: Date;
   readonly sent_at: Date | null;
   readonly delivered_at: Date | null;
   readonly completed_at: Date | null;
   readonly updated_at: Date;
-  readonly parent_message_id: MessageId | null;
   readonly metadata: Record<string, unknown> | null;
   readonly tags: string[] | null;
   /** Accounts that were called, in the order of their first attempt. */
@@ -167,8 +165,8 @@ function selectMessages(tx: TransactionSql, from = tx`messages m`) {
   return tx`
     select m.seq, m.id, m.purge_on, m.external_id, m.channel, m.recipient, coalesce(m.sender, s.sent_from) as sender, s.status,
       s.reason, s.final, s.failure, m.category, m.priority, m.test, m.segments, m.encoding, s.account_id, s.provider, s.provider_message_id,
-      m.pinned_account_id, s.attempt, s.next_attempt_at, s.duplicate_risk, s.partial, s.expires_at, m.enqueued_at,
-      s.sent_at, s.delivered_at, s.completed_at, s.updated_at, m.parent_message_id, m.metadata, m.tags,
+      m.pinned_account_id, s.attempt, s.next_attempt_at, s.duplicate_risk, s.expires_at, m.enqueued_at,
+      s.sent_at, s.delivered_at, s.completed_at, s.updated_at, m.metadata, m.tags,
       array(
         select a.account_id from attempts a
         where a.message_seq = m.seq and a.purge_on = m.purge_on and a.account_id is not null

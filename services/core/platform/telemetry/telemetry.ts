@@ -117,13 +117,6 @@ export function withSpan<T>(name: string, options: SpanOptions, work: (span: Spa
     .finally(span.end) as T;
 }
 
-/** W3C traceparent of the current span, to be stored with a message or sent along; undefined without one. */
-export function currentTraceparent(): string | undefined {
-  if (!isOn) return undefined;
-  const current = trace.getSpanContext(context.active());
-  return current === undefined ? undefined : formatTraceparent(current);
-}
-
 /** The current trace's ids, for log lines. */
 export function traceFields(): LogFields {
   if (!isOn) return NO_FIELDS;

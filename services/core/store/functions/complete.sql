@@ -70,8 +70,8 @@ begin
     select e.seq, e.purge_on, e.tenant_id, at_now + make_interval(secs => e.await_ms / 1000.0) from ended e
     where e.await_ms is not null
   ), foretold as (
-    insert into receipts (tenant_id, account_id, message_seq, purge_on, attempt, receipt, temporary, failure, apply_at)
-    select e.tenant_id, e.account_id, e.seq, e.purge_on, e.attempt, f.receipt, coalesce(f.temporary, false), f.failure,
+    insert into receipts (tenant_id, message_seq, purge_on, attempt, receipt, temporary, failure, apply_at)
+    select e.tenant_id, e.seq, e.purge_on, e.attempt, f.receipt, coalesce(f.temporary, false), f.failure,
       at_now + make_interval(secs => f."afterMs" / 1000.0)
     from ended e, jsonb_to_recordset(e.receipts) as f ("afterMs" integer, receipt text, temporary boolean, failure jsonb)
     where e.receipts is not null
@@ -86,8 +86,8 @@ begin
 
   if coalesce(cardinality(applied), 0) < json_array_length(batch) then
     -- An answer that came after the lease: proof all the same that the provider accepted.
-    insert into receipts (tenant_id, account_id, message_seq, purge_on, attempt, receipt, apply_at)
-    select a.tenant_id, a.account_id, a.message_seq, a.purge_on, a.number, 'sent', at_now
+    insert into receipts (tenant_id, message_seq, purge_on, attempt, receipt, apply_at)
+    select a.tenant_id, a.message_seq, a.purge_on, a.number, 'sent', at_now
     from json_to_recordset(batch) as r (seq bigint, purge_on date, attempt integer, outcome text)
     join attempt_log a on a.message_seq = r.seq and a.purge_on = r.purge_on and a.number = r.attempt and a.outcome = 'ambiguous'
     where r.outcome = 'accepted' and r.seq <> all (coalesce(applied, '{}'));

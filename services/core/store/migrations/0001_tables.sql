@@ -134,8 +134,7 @@ create table provider_accounts (
   -- When the present settings and secret were last seen to work.
   verified_at timestamptz,
   created_at timestamptz not null default now(),
-  updated_at timestamptz not null default now(),
-  deleted_at timestamptz
+  updated_at timestamptz not null default now()
 );
 create index provider_accounts_tenant on provider_accounts (tenant_id, seq desc);
 create index provider_accounts_route on provider_accounts (tenant_id, channel, seq) where status not in ('disabled', 'deleted');
@@ -202,7 +201,6 @@ create table messages (
   content_retention text not null,
   metadata jsonb,
   tags text[],
-  parent_message_id uuid,
   traceparent text,
   -- Of the request that was answered with the 202, so that every process's log can name it.
   request_id text,
@@ -271,7 +269,6 @@ create table message_results (
   -- The account's own sender, where the provider accepted a message that named none.
   sent_from text,
   failure jsonb,
-  partial boolean not null default false,
   final boolean not null,
   expires_at timestamptz not null,
   sent_at timestamptz,
@@ -285,12 +282,12 @@ create table message_results (
 create view message_states with (security_invoker) as
   select seq, purge_on, tenant_id, status, reason, attempt, duplicate_risk,
     case when attempt > 0 and not test then account_id end as account_id, provider, null::text as provider_message_id,
-    null::text as sent_from, next_attempt_at, failure, false as partial, false as final, expires_at,
+    null::text as sent_from, next_attempt_at, failure, false as final, expires_at,
     null::timestamptz as sent_at, null::timestamptz as delivered_at, null::timestamptz as completed_at, updated_at
   from live_messages
   union all
   select seq, purge_on, tenant_id, status, reason, attempt, duplicate_risk, account_id, provider, provider_message_id,
-    sent_from, null, failure, partial, final, expires_at, sent_at, delivered_at, completed_at, updated_at
+    sent_from, null, failure, final, expires_at, sent_at, delivered_at, completed_at, updated_at
   from message_results;
 
 -- Sent messages whose provider reports what became of them, until it has or the wait is over.
@@ -395,7 +392,6 @@ create table event_log_default partition of event_log default;
 create table receipts (
   id uuid primary key default gen_random_uuid(),
   tenant_id uuid not null,
-  account_id uuid,
   message_seq bigint not null,
   purge_on date not null,
   attempt integer not null,
@@ -530,5 +526,5 @@ grant select (seq, id, tenant_id, key_id, name, mode, scopes, rate_limit_rpm, gr
   last_used_at, created_at), insert, update on api_keys to despatch_api;
 grant select (seq, id, tenant_id, provider, channel, label, status, status_reason, health, config_public,
   rate_limit_per_second, secret_version, version, verify_requested_at, verification_at, verification_result,
-  verification_reason, verified_at, created_at, updated_at, deleted_at), insert, update on provider_accounts to despatch_api;
+  verification_reason, verified_at, created_at, updated_at), insert, update on provider_accounts to despatch_api;
 grant execute on function current_tenant() to despatch_api, despatch_worker, despatch_controller;
