@@ -50,7 +50,7 @@ export type Worker = {
   /** What its claims bear: the name and a part that no other start of a process has. */
   readonly identity: string;
   /** Takes in the wake-ups of one message; anything that is not one is dropped. */
-  wake(payload: string, lane: string): void;
+  wake(payload: string, priority: string): void;
   /** A change notice: makes this process look, never decides anything by itself. */
   notice(kind: string, payload: { readonly tenantId?: string; readonly id?: string }): void;
   /** The stream was made anew; what it held is found by the sweep. */
@@ -208,8 +208,8 @@ export function buildWorker(deps: WorkerDeps): Worker {
     identity,
     inFlight: () => dispatcher.inFlight,
     oldestDueSeconds: () => oldestDueSeconds,
-    wake(payload, lane) {
-      for (const wake of decodeWakes(payload, lane)) dispatcher.offer(wake);
+    wake(payload, priority) {
+      for (const wake of decodeWakes(payload, priority)) dispatcher.offer(wake);
     },
     notice(kind, { tenantId, id }) {
       if (kind === 'account') {

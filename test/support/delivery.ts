@@ -58,7 +58,7 @@ export async function setupDelivery(settings: Partial<WorkerSettings> = {}) {
     });
     broker.consumeWakes({
       maxMessages: 500,
-      onWake: (wake) => worker.wake(Buffer.from(wake.payload).toString(), wake.lane),
+      onWake: (wake) => worker.wake(Buffer.from(wake.payload).toString(), wake.priority),
       onRecreated: worker.streamRecreated,
       signal: consuming.signal,
     });
@@ -85,7 +85,7 @@ export async function setupDelivery(settings: Partial<WorkerSettings> = {}) {
     if (options.wake !== false) {
       const { failed } = await broker.publishWakes(
         wakes.map((wake) => ({
-          lane: 'normal' as const,
+          priority: 'normal' as const,
           id: String(wake.seq),
           payload: encodeWakes([wake]),
         })),

@@ -1,7 +1,8 @@
 import { chunks } from '#core/domain/chunks.ts';
 import { databaseFaultOf, isPlaceRefused } from '#core/domain/database-fault.ts';
+import { PRIORITIES } from '#core/domain/message-options.ts';
 import { encodeWakes, WAKES_PER_MESSAGE_MAX } from '#core/domain/wake.ts';
-import { LANES, type Nats, type WakePublication } from '#core/platform/nats/broker.ts';
+import type { Nats, WakePublication } from '#core/platform/nats/broker.ts';
 import { createMicroBatch, QueueFullError } from '#core/platform/process/micro-batch.ts';
 import type { AcceptRow, Verdict } from '#core/store/acceptance.ts';
 
@@ -115,7 +116,7 @@ export function createAcceptBatcher(options: AcceptBatcherOptions): AcceptBatche
   function wake(rows: readonly AcceptRow[], settled: readonly Settled[]): void {
     const accepted = rows.filter((_, i) => isAccepted(settled[i]));
     // What one commit holds travels together; a traced message alone, as its trace goes with it.
-    const groups = Map.groupBy(accepted, (row) => row.traceparent ?? `lane ${row.priority}`);
+    const groups = Map.groupBy(accepted, (row) => row.traceparent ?? `priority ${row.priority}`);
     const publications = [...groups.values()].flatMap((group) =>
       chunks(group, WAKES_PER_MESSAGE_MAX).map(publication),
     );
@@ -141,7 +142,7 @@ export function createAcceptBatcher(options: AcceptBatcherOptions): AcceptBatche
 function publication(rows: readonly AcceptRow[]): WakePublication {
   const { id, priority, traceparent } = rows[0] as AcceptRow;
   return {
-    lane: LANES[priority],
+    priority: PRIORITIES[priority],
     // Unique, as each message is accepted once.
     id,
     payload: encodeWakes(

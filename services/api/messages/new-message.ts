@@ -29,10 +29,10 @@ const DAY_MS = 86_400_000;
 const LIFETIME_MS = { transactional: DAY_MS, marketing: DAY_MS, otp: 600_000 } as const;
 const PRIORITY = { high: 0, normal: 1, bulk: 2 } as const;
 
-/** What a message is given before it is accepted. */
+/** What the api determines before the message is stored. */
 export type Given = {
   readonly place: NewPlace;
-  /** The account that it is to go out through. */
+  /** The account that is to send it. */
   readonly accountId: string;
   /** Milliseconds since the epoch. */
   readonly now: number;

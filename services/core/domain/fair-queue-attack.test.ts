@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { createFairQueue, type TenantPolicy } from './fair-queue.ts';
 
 /** One worker as it is deployed. */
-const PLACES = 512;
+const SLOTS = 512;
 const CLAIM_MAX = 128;
 const TICK_MS = 5;
 
@@ -17,9 +17,9 @@ const FREE = { weight: 1, inFlightMax: 50 };
 /** Far more than a process that waits 14 seconds for each answer can ever send. */
 const FLOOD = { answerMs: 14_000, perSecond: 1_000 };
 
-/** Runs a worker in virtual time. @returns for each tenant how long its messages waited for a place, those started only. */
+/** Runs a worker in virtual time. @returns for each tenant how long its messages waited for a slot, those started only. */
 function simulate(loads: Readonly<Record<string, Load>>, forMs: number): Record<string, number[]> {
-  const queue = createFairQueue<{ tenant: string; at: number }>(1_000, 5_000, PLACES);
+  const queue = createFairQueue<{ tenant: string; at: number }>(1_000, 5_000, SLOTS);
   const ends = new Map<number, string[]>();
   const offered: Record<string, number> = {};
   const waits = Object.fromEntries(Object.keys(loads).map((tenant) => [tenant, [] as number[]]));
@@ -33,13 +33,13 @@ function simulate(loads: Readonly<Record<string, Load>>, forMs: number): Record<
       queue.setPolicy(tenant, { weight, inFlightMax });
     }
     while (queue.hasWork()) {
-      const free = Math.min(PLACES - queue.inFlight, CLAIM_MAX);
+      const free = Math.min(SLOTS - queue.inFlight, CLAIM_MAX);
       if (free < 1) break;
       const turn = queue.take(free);
-      for (const { tenantId, places } of turn.due) {
+      for (const { tenantId, slots } of turn.due) {
         // Its messages were taken in from memory alone.
-        queue.release(tenantId, places);
-        queue.looked(tenantId, false);
+        queue.release(tenantId, slots);
+        queue.refilled(tenantId, false);
       }
       for (const { tenant, at } of turn.items) {
         waits[tenant]?.push(now - at);
@@ -72,12 +72,12 @@ test.each<[name: string, floods: Record<string, Load>, quiet: TenantPolicy]>([
   },
 );
 
-test('floods that begin one after the other, each in what the last has left, leave places all the same', () => {
+test('floods that begin one after the other, each in what the last has left, leave slots all the same', () => {
   const floods = Object.fromEntries(
     Array.from({ length: 12 }, (_, i) => [`flood ${i}`, { ...ENTERPRISE, ...FLOOD, fromMs: i * 200 }]),
   );
   const waits = simulate({ ...floods, quiet: { ...FREE, ...QUIET, fromMs: 6_000 } }, 40_000);
-  // For eight seconds no flood gives a place back: the reserve has to do, at half of the pace.
+  // For eight seconds no flood gives a slot back: the reserve has to do, at half of the pace.
   expect(waits['quiet']?.length).toBeGreaterThan(1_150);
   expect(Math.max(...(waits['quiet'] ?? []))).toBeLessThan(500);
 });

@@ -3,18 +3,18 @@ import { describe, expect, test } from 'vitest';
 import { createFairQueue, DEFAULT_POLICY } from './fair-queue.ts';
 
 /** More than any test takes. */
-const PLACES = 10_000;
+const SLOTS = 10_000;
 
 describe('fair queue', () => {
   test('a tenant with a thousand messages waiting does not keep a quiet one waiting', () => {
-    const queue = createFairQueue<string>(2_000, 100_000, PLACES);
+    const queue = createFairQueue<string>(2_000, 100_000, SLOTS);
     for (let i = 0; i < 1_000; i++) queue.offer('loud', 1, `loud-${i}`);
     queue.offer('quiet', 1, 'quiet-0');
     expect(queue.take(32).items).toContain('quiet-0');
   });
 
   test('shares follow the weights while all have work', () => {
-    const queue = createFairQueue<string>(10_000, 100_000, PLACES);
+    const queue = createFairQueue<string>(10_000, 100_000, SLOTS);
     for (let i = 0; i < 5_000; i++) {
       queue.offer('light', 1, 'light');
       queue.offer('heavy', 1, 'heavy');
@@ -25,8 +25,8 @@ describe('fair queue', () => {
     expect(items.filter((item) => item === 'heavy').length).toBe(800);
   });
 
-  test('no tenant has more in flight than its cap, and gets on when places come back', () => {
-    const queue = createFairQueue<number>(1_000, 100_000, PLACES);
+  test('no tenant has more in flight than its cap, and gets on when slots come back', () => {
+    const queue = createFairQueue<number>(1_000, 100_000, SLOTS);
     for (let i = 0; i < 200; i++) queue.offer('a', 1, i);
     expect(queue.take(500).items).toHaveLength(DEFAULT_POLICY.inFlightMax);
     expect(queue.take(500).items).toHaveLength(0);
@@ -35,15 +35,15 @@ describe('fair queue', () => {
   });
 
   test('high priority goes before normal before bulk', () => {
-    const queue = createFairQueue<string>(10, 100_000, PLACES);
+    const queue = createFairQueue<string>(10, 100_000, SLOTS);
     queue.offer('a', 2, 'bulk');
     queue.offer('a', 1, 'normal');
     queue.offer('a', 0, 'high');
     expect(queue.take(3).items).toEqual(['high', 'normal', 'bulk']);
   });
 
-  test('what does not fit in memory is looked for in the database, in one look for all free places', () => {
-    const queue = createFairQueue<number>(2, 100_000, PLACES);
+  test('what does not fit in memory comes from the database, in one refill for all free slots', () => {
+    const queue = createFairQueue<number>(2, 100_000, SLOTS);
     expect([queue.offer('a', 1, 1), queue.offer('a', 1, 2), queue.offer('a', 1, 3)]).toEqual([
       true,
       true,
@@ -51,11 +51,11 @@ describe('fair queue', () => {
     ]);
     const turn = queue.take(40);
     expect(turn.items).toEqual([1, 2]);
-    expect(turn.due).toEqual([{ tenantId: 'a', places: 38 }]);
+    expect(turn.due).toEqual([{ tenantId: 'a', slots: 38 }]);
   });
 
   test('a crowded memory still has room for whoever has little', () => {
-    const queue = createFairQueue<number>(50, 100, PLACES);
+    const queue = createFairQueue<number>(50, 100, SLOTS);
     for (let i = 0; i < 100; i++) queue.offer(`loud-${i % 2}`, 1, i);
     expect(queue.offer('loud-0', 1, 0)).toBe(false);
     expect(queue.offer('loud-2', 1, 0)).toBe(true);
@@ -64,40 +64,40 @@ describe('fair queue', () => {
     expect(queue.offer('quiet', 1, 0)).toBe(true);
   });
 
-  test('a tenant whose database look found nothing is not looked at again', () => {
-    const queue = createFairQueue<number>(2, 100_000, PLACES);
+  test('a tenant whose refill found nothing gets no other', () => {
+    const queue = createFairQueue<number>(2, 100_000, SLOTS);
     queue.markDue('a');
     expect(queue.take(10).due).toHaveLength(1);
-    queue.looked('a', false);
+    queue.refilled('a', false);
     queue.release('a', 10);
     expect(queue.hasWork()).toBe(false);
     expect(queue.tenantIds()).toEqual([]);
   });
 
-  test('a tenant is looked at once at a time, and again while a look finds more', () => {
-    const queue = createFairQueue<number>(2, 100_000, PLACES);
+  test('a tenant has one refill at a time, and another while one finds more', () => {
+    const queue = createFairQueue<number>(2, 100_000, SLOTS);
     queue.markDue('a');
     expect(queue.take(10).due).toHaveLength(1);
     expect(queue.take(10).due).toHaveLength(0);
-    queue.looked('a', true);
+    queue.refilled('a', true);
     expect(queue.take(10).due).toHaveLength(1);
   });
 
-  test('a mark that comes during a look is not lost with it', () => {
-    const queue = createFairQueue<number>(2, 100_000, PLACES);
+  test('a mark that comes during a refill outlives it', () => {
+    const queue = createFairQueue<number>(2, 100_000, SLOTS);
     queue.markDue('a');
     queue.take(10);
     queue.markDue('a');
-    queue.looked('a', false);
+    queue.refilled('a', false);
     queue.release('a', 10);
-    expect(queue.take(10).due).toEqual([{ tenantId: 'a', places: 10 }]);
+    expect(queue.take(10).due).toEqual([{ tenantId: 'a', slots: 10 }]);
   });
 
-  test('many tenants with due work share the places', () => {
-    const queue = createFairQueue<number>(2, 100_000, PLACES);
+  test('many tenants with due work share the slots', () => {
+    const queue = createFairQueue<number>(2, 100_000, SLOTS);
     for (let i = 0; i < 10; i++) queue.markDue(`t${i}`);
     const { due } = queue.take(80);
-    expect(due.map((look) => look.places)).toEqual(Array.from({ length: 10 }, () => 8));
+    expect(due.map((refill) => refill.slots)).toEqual(Array.from({ length: 10 }, () => 8));
   });
 
   test('in any order of calls every item comes out once, and the counts stay true', () => {

@@ -1,23 +1,24 @@
-import { placesLeftTo } from './fair-share.ts';
+import { slotsLeftTo } from './fair-share.ts';
 import { createFifo, type Fifo } from './fifo.ts';
+import { PRIORITIES } from './message-options.ts';
 
 /**
- * Who is served next: weighted deficit round robin over tenants, each with a cap on what it has in flight, which shrinks
- * as the process fills, a bounded queue in memory and, beyond that, a mark that more waits in the database. One tenant's
- * backlog can neither fill the memory nor keep another tenant waiting longer than one round; answers that take long
+ * Chooses which tenant is served next, by weighted deficit round robin. Each tenant has a bounded queue in memory, a mark
+ * if more of its messages wait in the database, and a cap on its messages in flight, which shrinks as the process fills.
+ * A tenant's backlog can neither fill the memory nor keep another tenant waiting longer than one round; slow answers
  * cannot fill the process.
  */
 export type FairQueue<Item> = {
-  /** Takes an item in, unless the tenant's queue is full: then the tenant is marked and false is returned. */
+  /** Queues an item. If the tenant's queue is full, marks the tenant instead and returns false. */
   offer(tenantId: string, priority: number, item: Item): boolean;
   /** Notes that messages of this tenant wait in the database. */
   markDue(tenantId: string): void;
-  /** Ends the look that a turn asked for; until then there is no second one. Without `more` the mark goes too. */
-  looked(tenantId: string, more: boolean): void;
-  /** Picks up to `slots` items, or places for items from the database, and counts them as in flight. */
-  take(slots: number): Turn<Item>;
-  /** Gives back places that were taken, when a call has ended or an item turned out to be somebody else's. */
-  release(tenantId: string, places?: number): void;
+  /** Ends the refill that a turn asked for; a tenant has one at a time. Without `more` its mark goes too. */
+  refilled(tenantId: string, more: boolean): void;
+  /** Picks up to `most` items, or slots for items from the database, and counts them as in flight. */
+  take(most: number): Turn<Item>;
+  /** Gives slots back: a call has ended, or another worker has the message. */
+  release(tenantId: string, slots?: number): void;
   setPolicy(tenantId: string, policy: TenantPolicy): void;
   /** Whether `take` would give anything now. */
   hasWork(): boolean;
@@ -36,41 +37,40 @@ export type TenantPolicy = {
 
 export type Turn<Item> = {
   readonly items: readonly Item[];
-  /** Places for messages that are to be found in the database. */
-  readonly due: readonly { readonly tenantId: string; readonly places: number }[];
+  /** Refills: slots for messages that are to be claimed from the database. */
+  readonly due: readonly { readonly tenantId: string; readonly slots: number }[];
 };
 
 type Tenant<Item> = {
   readonly id: string;
-  readonly lanes: readonly Fifo<Item>[];
+  readonly byPriority: readonly Fifo<Item>[];
   queued: number;
   inFlight: number;
   deficit: number;
   due: boolean;
-  looking: boolean;
-  /** Marked again while a look was under way: that look may have missed what the mark was for. */
+  refilling: boolean;
+  /** Marked again during a refill, which may have missed what the mark was for. */
   remarked: boolean;
   policy: TenantPolicy;
   listed: boolean;
 };
 
-const PRIORITIES = 3;
 /** Messages one round grants a tenant of weight 1. */
 const QUANTUM = 8;
-/** Items that a tenant may always keep. */
+/** Items that each tenant may queue even if the memory is full. */
 const QUEUED_CROWDED_MAX = 8;
 export const DEFAULT_POLICY: TenantPolicy = { weight: 1, inFlightMax: 50 };
 
 /**
  * @param queuedPerTenantMax items of one tenant kept in memory, at least 1.
- * @param queuedMax items of all tenants, at least 1. Beyond it a tenant keeps only a few, so that whoever has little
- * still finds room.
- * @param places Most in flight of all tenants, at least 1.
+ * @param queuedMax items of all tenants, at least 1. Beyond it each tenant may queue only a few, so that there is room
+ * for tenants with few messages.
+ * @param slots Most in flight of all tenants, at least 1.
  */
 export function createFairQueue<Item>(
   queuedPerTenantMax: number,
   queuedMax: number,
-  places: number,
+  slots: number,
 ): FairQueue<Item> {
   const tenants = new Map<string, Tenant<Item>>();
   /** Tenants with work, in the order of their turns. */
@@ -82,12 +82,12 @@ export function createFairQueue<Item>(
     if (known === undefined) {
       known = {
         id,
-        lanes: Array.from({ length: PRIORITIES }, () => createFifo<Item>()),
+        byPriority: Array.from(PRIORITIES, () => createFifo<Item>()),
         queued: 0,
         inFlight: 0,
         deficit: 0,
         due: false,
-        looking: false,
+        refilling: false,
         remarked: false,
         policy: DEFAULT_POLICY,
         listed: false,
@@ -98,12 +98,12 @@ export function createFairQueue<Item>(
     return known;
   }
 
-  const isWaiting = (t: Tenant<Item>) => t.queued > 0 || (t.due && !t.looking);
+  const isWaiting = (t: Tenant<Item>) => t.queued > 0 || (t.due && !t.refilling);
 
   const roomOf = ({ inFlight, policy }: Tenant<Item>): number =>
-    placesLeftTo(
+    slotsLeftTo(
       { held: inFlight, heldMax: policy.inFlightMax, weight: policy.weight },
-      { places, taken: totals.inFlight, tenants: tenants.size, weights: totals.weights },
+      { slots, taken: totals.inFlight, tenants: tenants.size, weights: totals.weights },
     );
 
   function list(t: Tenant<Item>): void {
@@ -114,7 +114,7 @@ export function createFairQueue<Item>(
 
   function mark(t: Tenant<Item>): void {
     t.due = true;
-    t.remarked = t.looking;
+    t.remarked = t.refilling;
     list(t);
   }
 
@@ -124,9 +124,9 @@ export function createFairQueue<Item>(
     ring.splice(ring.indexOf(t), 1);
   }
 
-  /** A tenant at rest costs no memory. */
+  /** An idle tenant takes no memory. */
   function forgetIdle(t: Tenant<Item>): void {
-    if (t.queued > 0 || t.inFlight > 0 || t.due || t.looking) return;
+    if (t.queued > 0 || t.inFlight > 0 || t.due || t.refilling) return;
     tenants.delete(t.id);
     totals.weights -= t.policy.weight;
   }
@@ -138,7 +138,7 @@ export function createFairQueue<Item>(
         mark(t);
         return false;
       }
-      t.lanes[Math.min(Math.max(priority, 0), PRIORITIES - 1)]?.push(item);
+      t.byPriority[Math.min(Math.max(priority, 0), PRIORITIES.length - 1)]?.push(item);
       t.queued++;
       totals.queued++;
       list(t);
@@ -147,22 +147,22 @@ export function createFairQueue<Item>(
     markDue(tenantId) {
       mark(tenant(tenantId));
     },
-    looked(tenantId, more) {
+    refilled(tenantId, more) {
       const t = tenants.get(tenantId);
       if (t === undefined) return;
-      t.looking = false;
+      t.refilling = false;
       t.due = more || t.remarked;
       t.remarked = false;
       unlist(t);
       list(t);
       forgetIdle(t);
     },
-    take(slots) {
+    take(most) {
       const items: Item[] = [];
-      const due = new Map<string, { tenantId: string; places: number }>();
-      /** Those who have no room now. What others take makes none, so that each is met once. */
+      const due = new Map<string, { tenantId: string; slots: number }>();
+      /** Tenants without room now. Nothing that others take gives them room, so each is visited once. */
       const passed: Tenant<Item>[] = [];
-      let free = slots;
+      let free = most;
       while (free > 0) {
         const t = ring.shift();
         if (t === undefined) break;
@@ -178,34 +178,34 @@ export function createFairQueue<Item>(
         const grant = Math.min(t.deficit, free, room);
         const taken = takeItems(t, grant, items);
         totals.queued -= taken;
-        let places = taken;
-        // What the memory does not hold the database may.
-        if (taken < grant && t.due && !t.looking) {
-          places = grant;
-          const look = due.get(t.id) ?? { tenantId: t.id, places: 0 };
-          look.places += grant - taken;
-          due.set(t.id, look);
+        let granted = taken;
+        // What is not in memory may be in the database.
+        if (taken < grant && t.due && !t.refilling) {
+          granted = grant;
+          const refill = due.get(t.id) ?? { tenantId: t.id, slots: 0 };
+          refill.slots += grant - taken;
+          due.set(t.id, refill);
         }
-        t.inFlight += places;
-        totals.inFlight += places;
-        free -= places;
-        // Deficit is for those who still wait; saved up while idle, or without room, it would allow a burst.
-        t.deficit = t.queued > 0 || t.due ? Math.min(t.deficit - places, quantum) : 0;
+        t.inFlight += granted;
+        totals.inFlight += granted;
+        free -= granted;
+        // Only waiting tenants keep a deficit: saved up while idle, or without room, it would allow a burst.
+        t.deficit = t.queued > 0 || t.due ? Math.min(t.deficit - granted, quantum) : 0;
         list(t);
       }
       ring.unshift(...passed);
       for (const id of due.keys()) {
         const t = tenant(id);
-        t.looking = true;
+        t.refilling = true;
         unlist(t);
       }
       return { items, due: [...due.values()] };
     },
-    release(tenantId, places = 1) {
+    release(tenantId, slots = 1) {
       const t = tenants.get(tenantId);
       if (t === undefined) return;
-      t.inFlight -= places;
-      totals.inFlight -= places;
+      t.inFlight -= slots;
+      totals.inFlight -= slots;
       list(t);
       forgetIdle(t);
     },
@@ -216,7 +216,7 @@ export function createFairQueue<Item>(
       t.policy = policy;
       list(t);
     },
-    // Whoever has no room holds a place, and of those there are no more than places.
+    // A tenant without room holds a slot, so there are no more such tenants than slots.
     hasWork: () => ring.some((t) => isWaiting(t) && roomOf(t) > 0),
     tenantIds: () => [...tenants.keys()],
     get queued() {
@@ -230,8 +230,8 @@ export function createFairQueue<Item>(
 
 function takeItems<Item>(t: Tenant<Item>, most: number, into: Item[]): number {
   let taken = 0;
-  for (const lane of t.lanes) {
-    for (; taken < most && lane.size > 0; taken++) into.push(lane.shift() as Item);
+  for (const fifo of t.byPriority) {
+    for (; taken < most && fifo.size > 0; taken++) into.push(fifo.shift() as Item);
   }
   t.queued -= taken;
   return taken;

@@ -1,21 +1,21 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { placesLeftTo, type Holding, type Shared } from './fair-share.ts';
+import { slotsLeftTo, type Holding, type Shared } from './fair-share.ts';
 
-const PLACES = 512;
+const SLOTS = 512;
 const worker = (taken: number, tenants: number, weights = tenants): Shared => ({
-  places: PLACES,
+  slots: SLOTS,
   taken,
   tenants,
   weights,
 });
-const holding = (held: number, weight = 1, heldMax = PLACES): Holding => ({ held, heldMax, weight });
+const holding = (held: number, weight = 1, heldMax = SLOTS): Holding => ({ held, heldMax, weight });
 
 test('one alone takes all that its plan gives it, over half of the process', () => {
-  expect(placesLeftTo(holding(0, 1, 250), worker(0, 1))).toBe(250);
-  expect(placesLeftTo(holding(200, 1, 250), worker(200, 1))).toBe(50);
-  expect(placesLeftTo(holding(200, 1, 1_000), worker(200, 1))).toBe(56);
-  expect(placesLeftTo(holding(0), { places: 1, taken: 0, tenants: 1, weights: 1 })).toBe(1);
+  expect(slotsLeftTo(holding(0, 1, 250), worker(0, 1))).toBe(250);
+  expect(slotsLeftTo(holding(200, 1, 250), worker(200, 1))).toBe(50);
+  expect(slotsLeftTo(holding(200, 1, 1_000), worker(200, 1))).toBe(56);
+  expect(slotsLeftTo(holding(0), { slots: 1, taken: 0, tenants: 1, weights: 1 })).toBe(1);
 });
 
 test.each([2, 3, 11, 50])('%i equal tenants who want all leave as much as each has', (n) => {
@@ -24,48 +24,48 @@ test.each([2, 3, 11, 50])('%i equal tenants who want all leave as much as each h
     moved = false;
     for (const [i, own] of held.entries()) {
       const taken = held.reduce((sum, one) => sum + one, 0);
-      if (placesLeftTo(holding(own), worker(taken, n)) === 0) continue;
+      if (slotsLeftTo(holding(own), worker(taken, n)) === 0) continue;
       held[i] = own + 1;
       moved = true;
     }
   }
-  const free = PLACES - held.reduce((sum, one) => sum + one, 0);
+  const free = SLOTS - held.reduce((sum, one) => sum + one, 0);
   expect(Math.max(...held) - Math.min(...held)).toBeLessThanOrEqual(1);
   expect(free).toBeGreaterThanOrEqual(Math.min(...held));
-  expect(free).toBeGreaterThanOrEqual(PLACES / 16);
+  expect(free).toBeGreaterThanOrEqual(SLOTS / 16);
 });
 
-test('who holds few takes from the reserve, and who holds none its last place', () => {
-  expect(placesLeftTo(holding(40), worker(PLACES - 32, 12))).toBe(0);
-  expect(placesLeftTo(holding(1), worker(PLACES - 32, 12))).toBe(3);
-  expect(placesLeftTo(holding(1), worker(PLACES - 1, 12))).toBe(0);
-  expect(placesLeftTo(holding(0), worker(PLACES - 1, 12))).toBe(1);
+test('who holds few takes from the reserve, and who holds none its last slot', () => {
+  expect(slotsLeftTo(holding(40), worker(SLOTS - 32, 12))).toBe(0);
+  expect(slotsLeftTo(holding(1), worker(SLOTS - 32, 12))).toBe(3);
+  expect(slotsLeftTo(holding(1), worker(SLOTS - 1, 12))).toBe(0);
+  expect(slotsLeftTo(holding(0), worker(SLOTS - 1, 12))).toBe(1);
 });
 
 const STATES = fc
   .record({
-    places: fc.integer({ min: 1, max: 2_000 }),
+    slots: fc.integer({ min: 1, max: 2_000 }),
     taken: fc.nat(2_000),
     held: fc.nat(2_000),
     heldMax: fc.nat(2_000),
     weight: fc.integer({ min: 1, max: 100 }),
     others: fc.array(fc.integer({ min: 1, max: 100 }), { maxLength: 50 }),
   })
-  .map(({ places, taken, held, heldMax, weight, others }) => ({
+  .map(({ slots, taken, held, heldMax, weight, others }) => ({
     tenant: { held, heldMax, weight },
     shared: {
-      places,
+      slots,
       taken: Math.max(taken, held),
       tenants: others.length + 1,
       weights: others.reduce((sum, one) => sum + one, weight),
     },
   }));
 
-test('never more than is free or than the plan gives; with no place held always one of those that are free', () => {
+test('never more than is free or than the plan gives; with no slot held always one of those that are free', () => {
   fc.assert(
     fc.property(STATES, ({ tenant, shared }) => {
-      const left = placesLeftTo(tenant, shared);
-      const most = Math.min(tenant.heldMax - tenant.held, shared.places - shared.taken);
+      const left = slotsLeftTo(tenant, shared);
+      const most = Math.min(tenant.heldMax - tenant.held, shared.slots - shared.taken);
       expect(Number.isInteger(left)).toBe(true);
       expect(left).toBeGreaterThanOrEqual(0);
       expect(left).toBeLessThanOrEqual(Math.max(0, most));
@@ -77,10 +77,10 @@ test('never more than is free or than the plan gives; with no place held always 
 test('a fuller process leaves a tenant no more than an emptier one, and a greater weight no less than a smaller', () => {
   fc.assert(
     fc.property(STATES, fc.nat(500), fc.nat(50), ({ tenant, shared }, more, heavier) => {
-      const left = placesLeftTo(tenant, shared);
-      expect(placesLeftTo(tenant, { ...shared, taken: shared.taken + more })).toBeLessThanOrEqual(left);
+      const left = slotsLeftTo(tenant, shared);
+      expect(slotsLeftTo(tenant, { ...shared, taken: shared.taken + more })).toBeLessThanOrEqual(left);
       expect(
-        placesLeftTo(
+        slotsLeftTo(
           { ...tenant, weight: tenant.weight + heavier },
           { ...shared, weights: shared.weights + heavier },
         ),

@@ -2,5 +2,6 @@
 export const CATEGORIES = ['transactional', 'otp', 'marketing'] as const;
 export type Category = (typeof CATEGORIES)[number];
 
-/** Stored as their place in this list. */
+/** The most urgent first. Stored as their index in this list. */
 export const PRIORITIES = ['high', 'normal', 'bulk'] as const;
+export type Priority = (typeof PRIORITIES)[number];

@@ -1,4 +1,5 @@
 import { isUuid } from './ids.ts';
+import { PRIORITIES } from './message-options.ts';
 
 /** What a wake-up names: nothing but where to look. Whoever can publish one makes the worker look, no more. */
 export type Wake = {
@@ -10,7 +11,6 @@ export type Wake = {
 };
 
 const SEQ = /^\d{1,16}$/;
-const SUBJECT_PRIORITY: Readonly<Record<string, number>> = { high: 0, normal: 1, bulk: 2 };
 
 /** Wake-ups that one message of the stream carries at most; well below the stream's message size. */
 export const WAKES_PER_MESSAGE_MAX = 256;
@@ -20,9 +20,13 @@ export function encodeWakes(wakes: readonly Omit<Wake, 'priority'>[]): string {
   return wakes.map((wake) => `${wake.seq} ${wake.tenantId} ${wake.accountId}`).join('\n');
 }
 
-/** Whatever is not a wake-up is left out; the sweep finds what it may have meant. */
-export function decodeWakes(payload: string, subject: string): Wake[] {
-  const priority = SUBJECT_PRIORITY[subject] ?? 1;
+/**
+ * Lines that are no wake-up are left out: the sweep finds the messages they may have meant.
+ * @param priorityName The last token of the subject; anything unknown counts as `normal`.
+ */
+export function decodeWakes(payload: string, priorityName: string): Wake[] {
+  const index = PRIORITIES.findIndex((name) => name === priorityName);
+  const priority = index === -1 ? PRIORITIES.indexOf('normal') : index;
   return payload.split('\n', WAKES_PER_MESSAGE_MAX).flatMap((line) => {
     const [seq, tenantId, accountId, ...more] = line.split(' ');
     if (seq === undefined || tenantId === undefined || accountId === undefined || more.length > 0) return [];

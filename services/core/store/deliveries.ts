@@ -164,10 +164,11 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
       rowsOf<ClaimedMessage>(sql`select * from lost(${[...seqs]}::bigint[])`),
 
     // What was not claimed --------------------------------------------------------------------------------------------
-    look: (seqs: readonly number[]) => rowsOf<WaitingRow>(sql`select * from look(${[...seqs]}::bigint[])`),
+    findWaiting: (seqs: readonly number[]) =>
+      rowsOf<WaitingRow>(sql`select * from find_waiting(${[...seqs]}::bigint[])`),
     /** Due messages of a lane that no claim takes. */
-    lookDue: ({ tenantId, accountId }: Lane, most: number) =>
-      rowsOf<WaitingRow>(sql`select * from look_due(${tenantId}, ${accountId}, ${most})`),
+    findWaitingDue: ({ tenantId, accountId }: Lane, most: number) =>
+      rowsOf<WaitingRow>(sql`select * from find_waiting_due(${tenantId}, ${accountId}, ${most})`),
     /** Without those that are disabled or deleted, the oldest first. */
     accountsOf: (tenantIds: readonly string[]) =>
       rowsOf<{ tenantId: string; id: string; channel: Channel }>(

@@ -15,8 +15,8 @@ const ones = (n: number) => Array.from({ length: n }, () => 1);
 test('an account of which nothing is known is free, and holds more only where as much was found as asked for', () => {
   const { gates, isOpen } = setup();
   expect([gates.isFree('a'), isOpen()]).toEqual([true, true]);
-  expect(gates.looked('a', 10, ones(10))).toBe(true);
-  expect(gates.looked('a', 10, ones(9))).toBe(false);
+  expect(gates.claimed('a', 10, ones(10))).toBe(true);
+  expect(gates.claimed('a', 10, ones(9))).toBe(false);
   expect(isOpen()).toBe(true);
 });
 
@@ -24,35 +24,35 @@ test('tokens that are used up close an account until the next second', () => {
   const { state, gates, isOpen } = setup();
   gates.noteLimit('a', 1);
   expect(gates.isFree('a')).toBe(false);
-  expect(gates.looked('a', 50, [1])).toBe(true);
+  expect(gates.claimed('a', 50, [1])).toBe(true);
   expect(isOpen()).toBe(false);
   state.now += 999;
   expect(isOpen()).toBe(false);
   state.now += 20;
   expect(isOpen()).toBe(true);
   // Nothing came any more: it is empty, or other workers have what there is.
-  expect(gates.looked('a', 50, [])).toBe(false);
+  expect(gates.claimed('a', 50, [])).toBe(false);
   expect(isOpen()).toBe(false);
 });
 
 test('an account with tokens left is not kept waiting', () => {
   const { gates, isOpen } = setup();
   gates.noteLimit('a', 100);
-  expect(gates.looked('a', 50, [2, 3])).toBe(false);
+  expect(gates.claimed('a', 50, [2, 3])).toBe(false);
   expect(isOpen()).toBe(true);
-  expect(gates.looked('a', 50, ones(50))).toBe(true);
+  expect(gates.claimed('a', 50, ones(50))).toBe(true);
   expect(isOpen()).toBe(true);
   // Others have taken the rest.
-  expect(gates.looked('a', 50, [])).toBe(true);
+  expect(gates.claimed('a', 50, [])).toBe(true);
   expect(isOpen()).toBe(false);
 });
 
 test('a limit that was lifted, and one that is the same, are told from a new one', () => {
   const { gates } = setup();
   gates.noteLimit('a', 1);
-  gates.looked('a', 50, [1]);
+  gates.claimed('a', 50, [1]);
   gates.noteLimit('a', 1);
-  expect(gates.looked('a', 50, [])).toBe(true);
+  expect(gates.claimed('a', 50, [])).toBe(true);
   gates.noteLimit('a', null);
   expect(gates.isFree('a')).toBe(true);
 });
@@ -63,12 +63,12 @@ test('a blocked account is closed until its probe, which is one message', () => 
   state.blockedUntil = state.now + 5_000;
   expect([gates.isFree('a'), isOpen()]).toEqual([false, false]);
   state.now += 5_000;
-  expect([isOpen(), gates.places('a', 64)]).toEqual([true, 1]);
+  expect([isOpen(), gates.slots('a', 64)]).toEqual([true, 1]);
   // Until the breaker knows of the probe.
   expect(isOpen()).toBe(false);
   state.health = 'healthy';
   gates.forget('a');
-  expect([isOpen(), gates.isFree('a'), gates.places('a', 64)]).toEqual([true, true, 64]);
+  expect([isOpen(), gates.isFree('a'), gates.slots('a', 64)]).toEqual([true, true, 64]);
 });
 
 test('a simulator has neither', () => {

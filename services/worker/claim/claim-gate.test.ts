@@ -4,7 +4,7 @@ import { createClaimGate } from './claim-gate.ts';
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-test('no more claims at once than are wanted, and none without a place', () => {
+test('no more claims at once than are wanted, and none without a slot', () => {
   const gate = createClaimGate(10, () => {});
   expect(gate.admits(0, 2)).toBe(false);
   gate.begin();

@@ -43,7 +43,7 @@ const refused = () =>
 /** A dispatcher whose claims are answered by hand. What it begins ends when it is told to. */
 function setup(store: Partial<DispatcherDeps['store']> = {}) {
   const claims: { seqs: number[]; answer: (claimed: ClaimedMessage[]) => void }[] = [];
-  const looks: Lane[] = [];
+  const claimedLanes: Lane[] = [];
   const told: string[] = [];
   const begun: { seq: number; end: () => void }[] = [];
   const blocked = new Map<string, number>();
@@ -51,12 +51,12 @@ function setup(store: Partial<DispatcherDeps['store']> = {}) {
     queue: createFairQueue<Wake>(1_000, 5_000, 1_000),
     store: {
       claim: (seqs) => new Promise((answer) => claims.push({ seqs: seqs.toSorted((a, b) => a - b), answer })),
-      claimDue: (look) => {
-        looks.push({ tenantId: look.tenantId, accountId: look.accountId });
+      claimDue: (lane) => {
+        claimedLanes.push({ tenantId: lane.tenantId, accountId: lane.accountId });
         return Promise.resolve([]);
       },
-      look: () => Promise.resolve([]),
-      lookDue: () => Promise.resolve([]),
+      findWaiting: () => Promise.resolve([]),
+      findWaitingDue: () => Promise.resolve([]),
       claimedBy: never,
       dueSeqs: never,
       accountsOf: never,
@@ -89,7 +89,7 @@ function setup(store: Partial<DispatcherDeps['store']> = {}) {
     },
   });
   const offer = (...seqs: number[]): void => seqs.forEach((seq) => dispatcher.offer(wake(seq)));
-  return { dispatcher, claims, looks, begun, told, blocked, offer };
+  return { dispatcher, claims, claimedLanes, begun, told, blocked, offer };
 }
 
 test('what comes in one tick is claimed in one statement', async () => {
@@ -118,10 +118,10 @@ test('two claims at once, and what comes meanwhile shares the next', async () =>
   expect(dispatcher.inFlight).toBe(0);
 });
 
-test('what was not claimed is decided about in one look, is told where it ends, and takes no place', async () => {
+test('what was not claimed is decided about at once, is told where it ends, and takes no slot', async () => {
   const looked: number[][] = [];
   const { dispatcher, claims, offer, told } = setup({
-    look: (seqs) => {
+    findWaiting: (seqs) => {
       looked.push([...seqs]);
       return Promise.resolve([
         waiting(1, { isExpired: true }),
@@ -141,7 +141,7 @@ test('what was not claimed is decided about in one look, is told where it ends, 
   expect(dispatcher.inFlight).toBe(0);
 });
 
-test('a wake-up of a message in hand is dropped, and its place comes back when it ends', async () => {
+test('a wake-up of a message in hand is dropped, and its slot comes back when it ends', async () => {
   const { dispatcher, claims, offer, begun } = setup();
   offer(1);
   await expect.poll(() => claims.length).toBe(1);
@@ -156,12 +156,12 @@ test('a wake-up of a message in hand is dropped, and its place comes back when i
 });
 
 test('an account that is blocked costs the database nothing until it is fixed', async () => {
-  const { dispatcher, claims, looks, blocked, offer } = setup();
+  const { dispatcher, claims, claimedLanes, blocked, offer } = setup();
   blocked.set('account 1', Date.now() + 60_000);
   offer(1, 4, 7);
   dispatcher.mark(lane(1), { swept: true });
   dispatcher.mark(lane(2));
-  await expect.poll(() => looks).toEqual([lane(2)]);
+  await expect.poll(() => claimedLanes).toEqual([lane(2)]);
   expect([claims.length, dispatcher.isOpen('account 1'), dispatcher.isOpen('account 2')]).toEqual([
     0,
     false,
@@ -169,16 +169,16 @@ test('an account that is blocked costs the database nothing until it is fixed', 
   ]);
   blocked.delete('account 1');
   dispatcher.accountChanged('account 1');
-  await expect.poll(() => looks).toEqual([lane(2), lane(1)]);
+  await expect.poll(() => claimedLanes).toEqual([lane(2), lane(1)]);
   await dispatcher.stop();
 });
 
 test('messages of an account with a rate limit are claimed out of its lane alone, once a second when tokens are short', async () => {
-  const { dispatcher, claims, looks, offer, begun } = setup({
-    look: () => Promise.resolve([waiting(1, { rateLimitPerSecond: 1 })]),
-    claimDue: (look) => {
-      looks.push({ tenantId: look.tenantId, accountId: look.accountId });
-      return Promise.resolve(looks.length === 1 ? [claimed(1, { rateLimitPerSecond: 1 })] : []);
+  const { dispatcher, claims, claimedLanes, offer, begun } = setup({
+    findWaiting: () => Promise.resolve([waiting(1, { rateLimitPerSecond: 1 })]),
+    claimDue: (lane) => {
+      claimedLanes.push({ tenantId: lane.tenantId, accountId: lane.accountId });
+      return Promise.resolve(claimedLanes.length === 1 ? [claimed(1, { rateLimitPerSecond: 1 })] : []);
     },
   });
   offer(1);
@@ -191,8 +191,8 @@ test('messages of an account with a rate limit are claimed out of its lane alone
   }
   expect(claims.length).toBe(1);
   // One more where the second turned meanwhile.
-  expect(looks.length).toBeLessThanOrEqual(2);
-  await expect.poll(() => looks.length).toBeGreaterThanOrEqual(2);
+  expect(claimedLanes.length).toBeLessThanOrEqual(2);
+  await expect.poll(() => claimedLanes.length).toBeGreaterThanOrEqual(2);
   begun[0]?.end();
   await dispatcher.stop();
 });
@@ -219,7 +219,7 @@ test('a lane whose claim is refused for one message is claimed by name, and that
 
 test('what a claim that failed has not taken is claimed out of its lane', async () => {
   let claims = 0;
-  const { dispatcher, looks, offer, told } = setup({
+  const { dispatcher, claimedLanes, offer, told } = setup({
     claim: () => {
       claims++;
       return Promise.reject(new Error('away'));
@@ -227,8 +227,8 @@ test('what a claim that failed has not taken is claimed out of its lane', async 
     claimedBy: () => Promise.resolve([]),
   });
   offer(1, 2);
-  await expect.poll(() => looks.length).toBe(2);
-  expect(looks.map(({ accountId }) => accountId).toSorted()).toEqual(['account 1', 'account 2']);
+  await expect.poll(() => claimedLanes.length).toBe(2);
+  expect(claimedLanes.map(({ accountId }) => accountId).toSorted()).toEqual(['account 1', 'account 2']);
   expect([claims, told, dispatcher.inFlight]).toEqual([1, ['failed: Error: away'], 0]);
 });
 

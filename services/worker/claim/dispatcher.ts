@@ -9,7 +9,7 @@ import { createAccountGates } from './account-gates.ts';
 import { createClaimGate } from './claim-gate.ts';
 import { createClaims, type ClaimsDeps } from './claims.ts';
 import { createLanes, type DueMark } from './lanes.ts';
-import { createLostClaims } from './lost-claims.ts';
+import { createUnansweredClaims } from './unanswered-claims.ts';
 
 export type DispatcherDeps = {
   readonly queue: FairQueue<Wake>;
@@ -46,13 +46,13 @@ const NEAR_MS = 3_000;
 
 /**
  * The heart of the worker: picks who is next, claims in batches, begins one attempt per claimed message, and gives the
- * place back when it is recorded. Holds nothing that the database could not tell again.
+ * slot back when it is recorded. Holds nothing that the database could not tell again.
  */
 export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const { queue, store, events } = deps;
   const attempts = createAttempts(deps);
   const gates = createAccountGates(deps.breakers, Date.now);
-  const lostClaims = createLostClaims();
+  const unanswered = createUnansweredClaims();
   const gate = createClaimGate(Math.min(CLAIM_MAX, Math.floor(deps.inFlightMax / 4)), pump);
   const lanes = createLanes({
     closedUntil: gates.closedUntil,
@@ -68,7 +68,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     queue,
     lanes,
     gates,
-    lostClaims,
+    unanswered,
     inHand: attempts.seqs,
     begin,
     events,
@@ -84,7 +84,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     const free = Math.min(deps.inFlightMax - queue.inFlight, CLAIM_MAX);
     const size = queue.queued > 0 ? Math.min(free, queue.queued) : free;
     // With a claim lost one at a time: only then is what the database shows as ours, and is not in hand, a lost one.
-    if (!gate.admits(size, lostClaims.size > 0 ? 1 : CLAIMS_AT_ONCE)) return;
+    if (!gate.admits(size, unanswered.size > 0 ? 1 : CLAIMS_AT_ONCE)) return;
     const turn = queue.take(free);
     gate.begin();
     void claims.run(withoutClosed(turn), gate.underWay === 1).finally(() => {
@@ -118,9 +118,9 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     return { ...turn, items };
   }
 
-  function begin(message: ClaimedMessage, placeOf: string | null): void {
+  function begin(message: ClaimedMessage, slotOf: string | null): void {
     const leave = (): void => {
-      if (placeOf !== null) queue.release(placeOf);
+      if (slotOf !== null) queue.release(slotOf);
     };
     const isBegun = attempts.begin(message, (settlement) => {
       leave();

@@ -23,7 +23,7 @@ test('lanes of a tenant take turns, and each mark is taken once', () => {
   lanes.mark(lane('t', 'a'));
   lanes.mark(lane('t', 'b'));
   expect(lanes.take('t')?.accountId).toBe('a');
-  // Marked again while it is looked at, it is looked at again, behind the others.
+  // Marked again during its claim, it is taken again, behind the others.
   lanes.mark(lane('t', 'a'));
   expect([lanes.take('t')?.accountId, lanes.take('t')?.accountId, lanes.take('t')]).toEqual([
     'b',
@@ -81,7 +81,7 @@ test('an account that closes again is waited for anew', () => {
   expect(opened).toEqual(['t']);
 });
 
-test('one that closes between its mark and its look is not looked at before it opens', () => {
+test('one that closes between its mark and its claim is not claimed from before it opens', () => {
   const { lanes, close, opened } = setup();
   lanes.mark(lane('t', 'a'));
   close('a', 1_000);

@@ -2,9 +2,9 @@ import type { Lane } from '#core/store/deliveries.ts';
 
 /** What is known of a lane's due messages. */
 export type DueMark = {
-  /** Some of them may not be due yet by the clock: their wake-up came, or should have come, first. */
+  /** Some may not be due yet by the clock: their wake-up has come, or should have. */
   readonly ahead?: boolean;
-  /** The sweep found it, so there may be messages that no claim takes: expired, suspended, of a lost worker. */
+  /** Marked by the sweep: the lane may hold messages that no claim takes, as they are expired or their worker is gone. */
   readonly swept?: boolean;
 };
 
@@ -12,23 +12,23 @@ export type DueLane = Lane & Required<DueMark>;
 
 /**
  * The lanes (a tenant's queue for one account) with due messages in the database. A lane whose account is closed, since
- * its breaker is open or its tokens are used up, stays marked and is not looked at before its account opens again.
+ * its breaker is open or its tokens are used up, stays marked and is not claimed from before its account opens.
  */
 export type Lanes = {
   mark(lane: Lane, mark?: DueMark): void;
-  /** Takes the mark of the tenant's next lane that may be looked at now. Lanes of a tenant take turns. */
+  /** Takes the mark off the tenant's next open lane and returns the lane. Lanes of a tenant take turns. */
   take(tenantId: string): DueLane | undefined;
   isOpen(tenantId: string): boolean;
-  /** Looks again at what is closed: an account has changed. */
+  /** Checks closed lanes again, as an account has changed. */
   recheck(): void;
-  /** No timer is left behind. */
+  /** Stops the timer. */
   stop(): void;
 };
 
 export type LanesOptions = {
-  /** When lanes of this account may be looked at, in ms since the epoch; in the past: now. */
+  /** When lanes of this account may be claimed from, in ms since the epoch; in the past: now. */
   readonly closedUntil: (accountId: string) => number;
-  /** Told of a tenant whose lane may be looked at: as it is marked, or as its account opens. */
+  /** Called with the tenant of a lane that may be claimed from: when it is marked, and when its account opens. */
   readonly onOpen: (tenantId: string) => void;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
@@ -87,7 +87,7 @@ export function createLanes({ closedUntil, onOpen, now }: LanesOptions): Lanes {
           wait(lane);
           continue;
         }
-        // Marked again during the look, it comes back behind the others.
+        // Marked again during its claim, it comes back behind the others.
         lanes?.delete(lane.accountId);
         if (lanes?.size === 0) due.delete(tenantId);
         return lane;

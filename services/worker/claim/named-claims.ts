@@ -11,15 +11,15 @@ export type Named = Omit<Wake, 'priority'>;
 export type Refused = Pick<Wake, 'seq' | 'tenantId'> & Partial<Pick<WaitingRow, 'id' | 'requestId'>>;
 
 export type NamedClaimsDeps = {
-  readonly store: ResolveDeps['store'] & Pick<DeliveryStore, 'claim' | 'look'>;
+  readonly store: ResolveDeps['store'] & Pick<DeliveryStore, 'claim' | 'findWaiting'>;
   readonly terms: ClaimTerms;
   readonly lanes: Pick<Lanes, 'mark'>;
   readonly gates: Pick<AccountGates, 'noteLimit'>;
-  /** Begins a claimed message; its place is given back in this tenant's name, null where none was taken. */
-  readonly begin: (message: ClaimedMessage, placeOf: string | null) => void;
+  /** Begins a claimed message. @param slotOf the tenant whose slot it has, null if it has none. */
+  readonly begin: (message: ClaimedMessage, slotOf: string | null) => void;
   readonly release: (tenantId: string) => void;
-  /** A claim was not answered: it may have been committed all the same. */
-  readonly loseClaim: (tenantId: string, places: number) => void;
+  /** A claim was not answered; it may have been committed. */
+  readonly noteUnanswered: (tenantId: string, slots: number) => void;
   /** The database has failed. */
   readonly fail: (error: unknown) => void;
   readonly events: {
@@ -30,7 +30,7 @@ export type NamedClaimsDeps = {
 
 export type NamedClaims = {
   /**
-   * Claims messages by name, each with a place of its tenant, and decides about those that cannot be claimed.
+   * Claims messages by name, each with a slot of its tenant, and decides about those that cannot be claimed.
    * @param beyondLimit also of accounts with a rate limit, without tokens.
    */
   claim(named: readonly Named[], beyondLimit?: boolean): Promise<void>;
@@ -51,7 +51,7 @@ export function createNamedClaims(deps: NamedClaimsDeps): NamedClaims {
       if (databaseFaultOf(error) === 'row') return claimApart(named, beyondLimit, error);
       fail(error);
       for (const one of named) {
-        deps.loseClaim(one.tenantId, 1);
+        deps.noteUnanswered(one.tenantId, 1);
         lanes.mark(one, { ahead: true });
       }
       return [];
@@ -61,7 +61,7 @@ export function createNamedClaims(deps: NamedClaimsDeps): NamedClaims {
     for (const { seq, tenantId } of named) {
       const message = started.get(seq);
       started.delete(seq);
-      // The place was taken in the name of whom the wake-up named, and is given back in the same.
+      // A wake-up may name the wrong tenant: the slot was taken, and is given back, in that one's name.
       if (message !== undefined) deps.begin(message, tenantId);
       else {
         deps.release(tenantId);
@@ -71,7 +71,7 @@ export function createNamedClaims(deps: NamedClaimsDeps): NamedClaims {
     return missed;
   }
 
-  /** One message that the database refuses must not keep the others from being claimed: alone it is ended. */
+  /** Claims by halves, so that the one message that the database refuses is found and ended. */
   async function claimApart(
     named: readonly Named[],
     beyondLimit: boolean,
@@ -86,8 +86,8 @@ export function createNamedClaims(deps: NamedClaimsDeps): NamedClaims {
       ];
     }
     try {
-      // For its name alone, which may be as unreadable as the rest.
-      const [row] = await store.look([first.seq]).catch(() => []);
+      // Only to name it in the log: its row may be as unreadable as its content.
+      const [row] = await store.findWaiting([first.seq]).catch(() => []);
       const ended = await store.moveMessages([first.seq], 'failed', UNPROCESSABLE);
       if (ended.has(first.seq)) events.claimRefused(row ?? first, refusal);
     } catch (error) {
@@ -97,7 +97,7 @@ export function createNamedClaims(deps: NamedClaimsDeps): NamedClaims {
     return [];
   }
 
-  /** What fails here is found again by the sweep. */
+  /** Whatever fails here, the sweep finds again. */
   async function decide(waiting: Promise<readonly WaitingRow[]>): Promise<void> {
     try {
       const rows = await waiting;
@@ -113,7 +113,7 @@ export function createNamedClaims(deps: NamedClaimsDeps): NamedClaims {
   return {
     async claim(named, beyondLimit = false) {
       const missed = await claimEach(named, beyondLimit);
-      if (missed.length > 0) await decide(store.look(missed));
+      if (missed.length > 0) await decide(store.findWaiting(missed));
     },
     decide,
   };

@@ -19,18 +19,18 @@ export type AttemptsDeps = {
 export type Attempts = {
   /**
    * @returns false where the attempt is ours already, under way or given up unrecorded: it must not begin again.
-   * @param ended told when it is no longer in hand; `settlement` is null where its record did not count.
+   * @param ended called when it is no longer in hand; `settlement` is null if another attempt had replaced it.
    */
   begin(message: ClaimedMessage, ended: (settlement: Settlement | null) => void): boolean;
   has(seq: number): boolean;
-  /** Those in hand now, which stay what they are. */
+  /** A copy of those in hand now. */
   seqs(): ReadonlySet<number>;
   readonly size: number;
 };
 
 export function createAttempts({ deliver, recorder, events }: AttemptsDeps): Attempts {
   const inHand = new Set<number>();
-  /** Attempts that ended and could not be recorded: whatever the database shows, they are not to be begun again. */
+  /** Attempts that ended and could not be recorded. They must not begin again, though the database shows them as begun. */
   const unrecorded = new Set<string>();
 
   async function run(message: ClaimedMessage): Promise<Settlement | null> {
@@ -70,5 +70,5 @@ export function createAttempts({ deliver, recorder, events }: AttemptsDeps): Att
 
 const attemptOf = ({ seq, attempt }: ClaimedMessage): string => `${seq} ${attempt}`;
 
-/** The process that held the attempt is gone; whether bytes had left nobody knows. */
+/** The process that made the attempt is gone: nobody knows whether the provider got the message. */
 const WORKER_LOST: AttemptOutcome = { kind: 'ambiguous', failure: { class: 'unknown', code: 'worker_lost' } };

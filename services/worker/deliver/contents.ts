@@ -9,7 +9,7 @@ export type LoadedContent =
   | { readonly kind: 'gone' };
 
 export type Contents = {
-  /** Room is taken for as long as the content is in use; `release` gives it back. */
+  /** The content takes memory from the budget until `release` gives it back. */
   readonly load: (message: ClaimedMessage) => Promise<LoadedContent>;
 };
 
@@ -24,8 +24,8 @@ export type ContentsOptions = {
 type Waiting = { readonly tenantId: string; readonly bytes: number; readonly enter: () => void };
 
 /**
- * Fetches the contents that are too large to come with a claim, no more of them than there is room for. One tenant has
- * half of the room at most, or one content: a provider that takes long holds up no other tenant's.
+ * Fetches contents that are too large to come with a claim, within a budget of bytes. One tenant has half of the budget at
+ * most, or one content: a slow provider holds up no other tenant's contents.
  */
 export function createContents({ store, bytesMax, waitMsMax }: ContentsOptions): Contents {
   let free = bytesMax;

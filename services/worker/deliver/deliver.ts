@@ -43,7 +43,7 @@ async function deliver(message: ClaimedMessage, deps: DeliverDeps): Promise<Deli
   const found = await accountOf(message, deps.accounts);
   if ('outcome' in found) return { outcome: found.outcome, provider: undefined };
   const accountId = calledAccount(message, found.account);
-  // Before its content is fetched, which may be large.
+  // Checked before the content is fetched, which may be large.
   if (accountId !== null && isBlocked(message, accountId, deps.breakers))
     return { outcome: BREAKER_OPEN, provider: found.account.provider };
   const loaded = await deps.contents.load(message);
@@ -76,27 +76,27 @@ async function deliverLoaded(
   const outcome = await withSpan(`send ${account.provider.id}`, { kind: 'client' }, () =>
     call(message, account, deps),
   );
-  if (accountId !== null) tellBreaker(accountId, outcome, deps.breakers);
+  if (accountId !== null) noteCall(accountId, outcome, deps.breakers);
   return { outcome, provider: account.provider, callMs: performance.now() - started };
 }
 
 const BREAKER_OPEN: AttemptOutcome = { kind: 'not_started', reason: 'breaker_open' };
 
-/** Null where a simulator answers: what it says is the recipient's choice, and tells nothing about an account. */
+/** Null for a simulator: the recipient's address chooses its answer, which says nothing about an account. */
 function calledAccount(message: ClaimedMessage, account: Account): string | null {
   return account.provider === simulatorFor(message.channel) ? null : message.accountId;
 }
 
-/** An account whose credential is refused is only probed. */
+/** Whether calls to the account wait now. One whose credential is refused is only probed. */
 function isBlocked(message: ClaimedMessage, accountId: string, breakers: Breakers): boolean {
   const isInvalid = message.accountStatus === 'invalid';
   if (isInvalid && breakers.health(accountId) === 'healthy') breakers.open(accountId);
   return breakers.blockedUntil(accountId) > 0;
 }
 
-function tellBreaker(accountId: string, outcome: Outcome, breakers: Breakers): void {
+function noteCall(accountId: string, outcome: Outcome, breakers: Breakers): void {
   const refused = outcome.kind === 'rejected_transient' && outcome.failure.class === 'auth_or_config';
-  // A refused probe is no sign of recovery, though the provider itself answered.
+  // A probe whose credential is refused is no sign of recovery, though the provider did answer.
   if (refused && breakers.health(accountId) !== 'healthy') breakers.open(accountId);
   else breakers.note(accountId, isFault(outcome));
 }

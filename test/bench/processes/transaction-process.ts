@@ -1,7 +1,7 @@
 // The api with its accept path replaced by what is usually written: a transaction for each request. Checks, tables and
 // wake-ups are the same, so the ratio of the two says what gathering requests into one commit is worth.
 import { encodeWakes } from '#core/domain/wake.ts';
-import { LANES } from '#core/platform/nats/broker.ts';
+import { PRIORITIES } from '#core/domain/message-options.ts';
 import { createLogger } from '#core/platform/telemetry/logger.ts';
 import { createApiMetrics } from '#core/platform/telemetry/metrics.ts';
 import { openNats } from '#core/platform/nats/nats.ts';
@@ -52,7 +52,7 @@ async function accept(row: AcceptRow): Promise<Verdict> {
   if (verdict.verdict === 'accepted') {
     const { id, seq, tenant_id: tenantId, account_id: accountId } = row;
     const payload = encodeWakes([{ seq, tenantId, accountId }]);
-    void nats.publishWakes([{ lane: LANES[row.priority], id, payload }]);
+    void nats.publishWakes([{ priority: PRIORITIES[row.priority], id, payload }]);
   }
   return verdict;
 }

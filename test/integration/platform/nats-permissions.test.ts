@@ -55,7 +55,7 @@ test.each([
   await using worker = await open('worker');
   await using api = await open('api');
   await worker.ensureStream();
-  const wake = { lane: 'normal', id: 'a', payload: 'a' } as const;
+  const wake = { priority: 'normal', id: 'a', payload: 'a' } as const;
   expect(await api.publishWakes([wake])).toEqual({ failed: [] });
   await expect.poll(async () => (await worker.consumerLag())?.pending).toBe(1);
   expect(await worker.publishWakes([{ ...wake, id: 'b' }])).toEqual({ failed: ['b'] });

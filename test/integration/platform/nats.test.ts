@@ -45,7 +45,7 @@ function collect(nats: Nats, options: { maxMessages?: number } = {}) {
   };
 }
 
-const wake = (id: string) => ({ lane: 'normal' as const, id, payload: id });
+const wake = (id: string) => ({ priority: 'normal' as const, id, payload: id });
 
 /** Publishes until it is acknowledged, as the sweep does. */
 async function publishAtLast(nats: Nats, id: string): Promise<void> {
@@ -74,21 +74,21 @@ describe('wake-ups', () => {
     };
   }
 
-  test('what is published arrives once, with its lane and trace', async () => {
+  test('what is published arrives once, with its priority and trace', async () => {
     await using b = await setup();
     await b.nats.ensureStream();
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
     const { failed } = await b.nats.publishWakes([
-      { lane: 'high', id: 'a', payload: 'a', traceparent },
+      { priority: 'high', id: 'a', payload: 'a', traceparent },
       wake('b'),
       wake('b'),
-      { lane: 'bulk', id: 'c', payload: new TextEncoder().encode('c') },
+      { priority: 'bulk', id: 'c', payload: new TextEncoder().encode('c') },
     ]);
     expect(failed).toEqual([]);
     await using consumed = collect(b.nats);
     await expect.poll(consumed.texts).toEqual(['a', 'b', 'c']);
-    expect(consumed.wakes.find((one) => one.lane === 'high')).toMatchObject({ traceparent });
-    expect(consumed.wakes.find((one) => one.lane === 'bulk')?.traceparent).toBeUndefined();
+    expect(consumed.wakes.find((one) => one.priority === 'high')).toMatchObject({ traceparent });
+    expect(consumed.wakes.find((one) => one.priority === 'bulk')?.traceparent).toBeUndefined();
     await expect.poll(b.nats.consumerLag).toEqual({ pending: 0 });
   });
 

@@ -98,7 +98,7 @@ describe('claims', () => {
     const seqs = [expired, gone, later];
     expect(await b.store.claim(seqs, terms())).toEqual([]);
     expect(await b.claimDue(10, 10_000)).toEqual([]);
-    const looked = (await b.store.look(seqs)).toSorted((one, other) => one.seq - other.seq);
+    const looked = (await b.store.findWaiting(seqs)).toSorted((one, other) => one.seq - other.seq);
     const usual = {
       tenantStatus: 'active',
       status: 'queued',
@@ -368,12 +368,12 @@ describe('lanes', () => {
     await b.admin`update despatch.live_messages set due_at = now()`;
     await b.admin`update despatch.live_messages set expires_at = now() where seq = ${expired}`;
     await b.store.claim([begun], terms({ leaseMs: 60_000 }));
-    expect(await b.store.lookDue(lane, 10)).toMatchObject([{ seq: expired, isExpired: true }]);
+    expect(await b.store.findWaitingDue(lane, 10)).toMatchObject([{ seq: expired, isExpired: true }]);
     await b.admin`update despatch.live_messages set due_at = now(), lease_until = now() where seq = ${begun}`;
-    const looked = (await b.store.lookDue(lane, 10)).toSorted((one, other) => one.seq - other.seq);
+    const looked = (await b.store.findWaitingDue(lane, 10)).toSorted((one, other) => one.seq - other.seq);
     expect(looked).toMatchObject([{ seq: expired }, { seq: begun, isLeaseOver: true }]);
     await b.admin`update despatch.provider_accounts set status = 'disabled'`;
-    expect(await b.store.lookDue(lane, 10)).toHaveLength(3);
+    expect(await b.store.findWaitingDue(lane, 10)).toHaveLength(3);
   });
 
   test('what a worker has under way is told to that worker alone', async () => {

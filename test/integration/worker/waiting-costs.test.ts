@@ -59,7 +59,7 @@ test('ten thousand messages that wait for an account of one a second cost a few 
   const since = (name: keyof DeliveryStore) => (calls[name] ?? 0) - (before[name] ?? 0);
   expect(since('claim') + since('claimDue')).toBeLessThanOrEqual(3 * seconds);
   // A look for what is expired or lost passes all of them.
-  expect(since('look') + since('lookDue')).toBeLessThanOrEqual(seconds / 2);
+  expect(since('findWaiting') + since('findWaitingDue')).toBeLessThanOrEqual(seconds / 2);
   expect((await liveUpdates(b)) - updates).toBeLessThanOrEqual(3 * seconds);
 });
 

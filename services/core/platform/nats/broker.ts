@@ -1,3 +1,4 @@
+import type { Priority } from '#core/domain/message-options.ts';
 import type { Secret } from '#core/domain/secret.ts';
 
 export type NatsConfig = {
@@ -15,11 +16,8 @@ export type NatsConfig = {
   readonly replicas: number;
 };
 
-export const LANES = ['high', 'normal', 'bulk'] as const;
-export type Lane = (typeof LANES)[number];
-
 export type WakePublication = {
-  readonly lane: Lane;
+  readonly priority: Priority;
   /** Names this wake-up for two minutes: a second one of the same id in that time is swallowed, even after the first was consumed. */
   readonly id: string;
   /** Ids only, never content. */
@@ -28,7 +26,7 @@ export type WakePublication = {
 };
 
 export type WakeDelivery = {
-  readonly lane: Lane;
+  readonly priority: Priority;
   readonly payload: Uint8Array;
   readonly traceparent: string | undefined;
 };

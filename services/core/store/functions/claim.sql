@@ -1,5 +1,5 @@
 -- Claims the messages named by wake-ups, by compare-and-set. One that is not returned is somebody else's, has ended, or
--- needs a decision (`look`): its tenant is not active, it has expired, its account cannot be used, or has a rate limit and
+-- needs a decision (`find_waiting`): its tenant is not active, it has expired, its account cannot be used, or has a rate limit and
 -- so a queue of its own (`claim_due`). `beyond_limit`: rate limits count for nothing, where a message that makes a claim
 -- fail is looked for alone. `bytes_max`: of their contents (`within_bytes`); what goes beyond is claimed out of its lane.
 create or replace function claim(seqs bigint[], by_worker text, lease_ms integer, beyond_limit boolean, bytes_max integer)

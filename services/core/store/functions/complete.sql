@@ -19,7 +19,7 @@ begin
       -- The message's next state; `failure_shown` is the failure as its record shows it.
       status text, reason text, failure_shown jsonb, retries smallint, ambiguous smallint, provider_waits smallint,
       duplicate_risk boolean, final boolean, next_attempt_ms bigint,
-      -- Only with `sent`: how long to wait for a receipt, and the receipts that a simulator foretells.
+      -- Only with `sent`: how long to wait for a receipt, and the receipts that a simulator will send.
       await_ms bigint, receipts jsonb,
       -- The content is to go as soon as no provider needs it.
       discard boolean)
@@ -69,7 +69,7 @@ begin
     insert into awaited_receipts (seq, purge_on, tenant_id, due_at)
     select e.seq, e.purge_on, e.tenant_id, at_now + make_interval(secs => e.await_ms / 1000.0) from ended e
     where e.await_ms is not null
-  ), foretold as (
+  ), simulated as (
     insert into receipts (tenant_id, message_seq, purge_on, attempt, receipt, temporary, failure, apply_at)
     select e.tenant_id, e.seq, e.purge_on, e.attempt, f.receipt, coalesce(f.temporary, false), f.failure,
       at_now + make_interval(secs => f."afterMs" / 1000.0)

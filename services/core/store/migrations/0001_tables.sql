@@ -388,7 +388,7 @@ create table message_results_default partition of message_results default with (
 create table attempt_log_default partition of attempt_log default;
 create table event_log_default partition of event_log default;
 
--- Receipts not yet applied. Foretold ones (simulators) wait for `apply_at`.
+-- Receipts not yet applied. Those of simulators wait for `apply_at`.
 create table receipts (
   id uuid primary key default gen_random_uuid(),
   tenant_id uuid not null,

@@ -1,9 +1,9 @@
 -- What the decision about messages that a claim left out needs to know. Takes no lock.
-create or replace function look(seqs bigint[]) returns setof waiting_message
+create or replace function find_waiting(seqs bigint[]) returns setof waiting_message
 language plpgsql stable security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 begin
   return query select w.* from waiting_message w where w.seq = any (seqs);
 end $$;
 
-grant execute on function look(bigint[]) to despatch_worker;
+grant execute on function find_waiting(bigint[]) to despatch_worker;

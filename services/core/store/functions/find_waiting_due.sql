@@ -1,7 +1,7 @@
 -- Messages of a lane that are due and that `claim_due` will not take: of a tenant that is not active, expired, of an account
 -- that cannot be used, under way for longer than their lease. What is under way in good order is put out of sight until its
 -- lease is over.
-create or replace function look_due(for_tenant uuid, for_account uuid, most integer) returns setof waiting_message
+create or replace function find_waiting_due(for_tenant uuid, for_account uuid, most integer) returns setof waiting_message
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
@@ -24,4 +24,4 @@ begin
     order by l.due_at limit most));
 end $$;
 
-grant execute on function look_due(uuid, uuid, integer) to despatch_worker;
+grant execute on function find_waiting_due(uuid, uuid, integer) to despatch_worker;

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { createLostClaims } from './lost-claims.ts';
+import { createUnansweredClaims } from './unanswered-claims.ts';
 
-test('a lost claim is in doubt until the turn that has looked for it ends', () => {
-  const lost = createLostClaims();
+test('an unanswered claim is in doubt until the turn that has searched for it ends', () => {
+  const lost = createUnansweredClaims();
   lost.add('a');
   lost.add('b');
   lost.found('a');
@@ -11,8 +11,8 @@ test('a lost claim is in doubt until the turn that has looked for it ends', () =
   expect([lost.has('a'), lost.has('b'), lost.size]).toEqual([false, true, 1]);
 });
 
-test('one that is lost after the look is looked for again', () => {
-  const lost = createLostClaims();
+test('one that comes after the search is searched for again', () => {
+  const lost = createUnansweredClaims();
   lost.add('a');
   lost.found('a');
   lost.add('a');
