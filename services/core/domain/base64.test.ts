@@ -27,7 +27,7 @@ test.each([
 
 test('ten megabytes take a moment', () => {
   const text = randomBytes(10 * 1024 * 1024).toString('base64');
-  const started = performance.now();
+  const before = process.cpuUsage();
   expect(isBase64(text)).toBe(true);
-  expect(performance.now() - started).toBeLessThan(1_000);
+  expect(process.cpuUsage(before).user / 1_000).toBeLessThan(1_000);
 });

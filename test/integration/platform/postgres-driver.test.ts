@@ -3,7 +3,7 @@ import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import { testDatabase } from '#test/support/servers.ts';
 import { startTcpProxy, type Inspector } from '#test/support/tcp-proxy.ts';
 
-const SOON_MS = 3_000;
+const SOON_MS = 15_000;
 const UNHANDLED = ['uncaughtException', 'unhandledRejection'] as const;
 const uncaught: unknown[] = [];
 const note = (error: unknown): void => void uncaught.push(error);
