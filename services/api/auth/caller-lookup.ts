@@ -7,18 +7,18 @@ export type FindCaller = (keyId: string) => Promise<CallerFacts | null>;
 const KEYS_MAX = 256;
 const QUEUED_MAX = 4_000;
 
-/** Longer than a look takes in a database that is well. */
-const PATIENCE_MS = 50;
+/** Longer than a query takes in a healthy database. */
+const OVERLAP_AFTER_MS = 50;
 
 /**
- * Asks for what is known of the keys that come together in one look. With many tenants most requests find nothing fresh
- * in memory; a look for each of them would cost the database more than the messages themselves.
+ * Looks up keys that come together in one query. With many tenants most requests find nothing fresh in memory; a query for
+ * each of them would cost the database more than the messages themselves.
  */
 export function createCallerLookup({ findCallers }: Pick<DirectoryStore, 'findCallers'>): FindCaller {
   const batch = createMicroBatch<string, CallerFacts | null>({
     itemsMax: KEYS_MAX,
     flushesMax: 2,
-    patienceMs: PATIENCE_MS,
+    overlapAfterMs: OVERLAP_AFTER_MS,
     queuedMax: QUEUED_MAX,
     async flush(keyIds) {
       const found = await findCallers(keyIds);

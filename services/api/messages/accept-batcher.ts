@@ -20,7 +20,7 @@ export type AcceptBatcher = {
 export type AcceptBatcherOptions = {
   readonly acceptMessages: (rows: readonly AcceptRow[], sweepAfterMs: number) => Promise<Verdict[]>;
   readonly wakes: Pick<Nats, 'isConnected' | 'publishWakes'>;
-  /** Told when the places of rows are of no use, and so all that were reserved with them. */
+  /** Called when the places of rows were refused: all that were reserved with them are of no use. */
   readonly onPlaceRefused: () => void;
   readonly rowsMax?: number;
   /** Bytes of one batch: all that is in it waits for all of it to be parsed and stored. Default 256 KiB. */
@@ -35,11 +35,11 @@ type Request = { readonly row: AcceptRow; readonly bytes: number };
 type Share = { rows: number; bytes: number };
 type Settled = { readonly verdict: Verdict } | { readonly error: unknown };
 
-/** Where the wake-up has a chance to come first. */
+/** How long the sweep leaves a message to its wake-up. */
 const SWEEP_AFTER_MS = 5_000;
 
-/** Longer than a commit takes on a database that is well. */
-const PATIENCE_MS = 50;
+/** Longer than a commit takes on a healthy database. */
+const OVERLAP_AFTER_MS = 50;
 
 /** A commit for each message costs the database three times what a commit for eight costs each of them. */
 const GATHER_MS = 3;
@@ -57,7 +57,7 @@ export function createAcceptBatcher(options: AcceptBatcherOptions): AcceptBatche
   const all: Share = { rows: 0, bytes: 0 };
   const shares = new Map<string, Share>();
 
-  /** Half of the room is always there for the others. */
+  /** One tenant takes half of the room at most. */
   function enter(tenantId: string, bytes: number): Share {
     const own = shares.get(tenantId) ?? { rows: 0, bytes: 0 };
     if (all.bytes + bytes > queuedBytesMax || own.bytes + bytes > queuedBytesMax / 2) {
@@ -80,7 +80,7 @@ export function createAcceptBatcher(options: AcceptBatcherOptions): AcceptBatche
     if (own.rows === 0) shares.delete(tenantId);
   }
 
-  /** One row that the database chokes on must not fail its neighbours: halves are tried apart. */
+  /** Stores by halves if the database refuses a row, so that only that one fails. */
   async function settle(rows: readonly AcceptRow[]): Promise<Settled[]> {
     try {
       const verdicts = await acceptMessages(rows, wakes.isConnected() ? SWEEP_AFTER_MS : 0);
@@ -98,11 +98,11 @@ export function createAcceptBatcher(options: AcceptBatcherOptions): AcceptBatche
     weightMax: bytesMax,
     weightOf: ({ bytes }) => bytes,
     flushesMax,
-    patienceMs: PATIENCE_MS,
+    overlapAfterMs: OVERLAP_AFTER_MS,
     gatherMs: GATHER_MS,
     enough: 32,
     queuedMax,
-    // A tenant that floods waits for itself: the others' promises are in the next commit.
+    // A tenant that floods the api waits for its own requests: the others' are in the next commit.
     ownerOf: ({ row }) => row.tenant_id,
     async flush(requests) {
       const rows = requests.map(({ row }) => row);
@@ -112,10 +112,10 @@ export function createAcceptBatcher(options: AcceptBatcherOptions): AcceptBatche
     },
   });
 
-  /** Not awaited: what is lost here, the sweep finds. */
+  /** Not awaited: the sweep finds messages whose wake-up is lost. */
   function wake(rows: readonly AcceptRow[], settled: readonly Settled[]): void {
     const accepted = rows.filter((_, i) => isAccepted(settled[i]));
-    // What one commit holds travels together; a traced message alone, as its trace goes with it.
+    // Messages of one commit share a publication; a traced one has its own, which carries its trace.
     const groups = Map.groupBy(accepted, (row) => row.traceparent ?? `priority ${row.priority}`);
     const publications = [...groups.values()].flatMap((group) =>
       chunks(group, WAKES_PER_MESSAGE_MAX).map(publication),

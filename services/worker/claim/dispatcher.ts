@@ -6,7 +6,7 @@ import type { Breakers } from '../accounts/breakers.ts';
 import { createAttempts, type AttemptsDeps } from '../deliver/attempts.ts';
 import type { Recorder } from '../deliver/recorder.ts';
 import { createAccountGates } from './account-gates.ts';
-import { createClaimGate } from './claim-gate.ts';
+import { createClaimLimiter } from './claim-limiter.ts';
 import { createClaims, type ClaimsDeps } from './claims.ts';
 import { createLanes, type DueMark } from './lanes.ts';
 import { createUnansweredClaims } from './unanswered-claims.ts';
@@ -26,7 +26,7 @@ export type DispatcherDeps = {
 };
 
 export type Dispatcher = {
-  /** Takes in a wake-up. One that finds its tenant's queue full is dropped: the database holds the message. */
+  /** Takes in a wake-up. If its tenant's queue is full it is dropped: the message is in the database. */
   offer(wake: Wake): void;
   /** Notes that messages of a lane wait in the database. */
   mark(lane: Lane, mark?: DueMark): void;
@@ -41,19 +41,19 @@ export type Dispatcher = {
 
 const CLAIM_MAX = 128;
 const CLAIMS_AT_ONCE = 2;
-/** A retry this near is worth a timer of our own; later ones are the sweep's. */
+/** A retry this soon gets a timer in this process; the sweep finds later ones. */
 const NEAR_MS = 3_000;
 
 /**
- * The heart of the worker: picks who is next, claims in batches, begins one attempt per claimed message, and gives the
- * slot back when it is recorded. Holds nothing that the database could not tell again.
+ * Picks the next tenants, claims their messages in batches, begins one attempt per claimed message, and gives its slot back
+ * when the attempt is recorded. Keeps nothing that cannot be read from the database again.
  */
 export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const { queue, store, events } = deps;
   const attempts = createAttempts(deps);
   const gates = createAccountGates(deps.breakers, Date.now);
   const unanswered = createUnansweredClaims();
-  const gate = createClaimGate(Math.min(CLAIM_MAX, Math.floor(deps.inFlightMax / 4)), pump);
+  const limiter = createClaimLimiter(Math.min(CLAIM_MAX, Math.floor(deps.inFlightMax / 4)), pump);
   const lanes = createLanes({
     closedUntil: gates.closedUntil,
     onOpen(tenantId) {
@@ -72,9 +72,9 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     inHand: attempts.seqs,
     begin,
     events,
-    pause: gate.pause,
+    pause: limiter.pause,
   });
-  /** A look for work is due at the end of this tick. */
+  /** `pump` runs at the end of this tick. */
   let isPumping = false;
   let isStopping = false;
   let idle: (() => void) | undefined;
@@ -83,19 +83,19 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     if (isStopping || !queue.hasWork()) return;
     const free = Math.min(deps.inFlightMax - queue.inFlight, CLAIM_MAX);
     const size = queue.queued > 0 ? Math.min(free, queue.queued) : free;
-    // With a claim lost one at a time: only then is what the database shows as ours, and is not in hand, a lost one.
-    if (!gate.admits(size, unanswered.size > 0 ? 1 : CLAIMS_AT_ONCE)) return;
+    // One at a time while a claim is unanswered: only then can what it has taken be told from what another claim takes.
+    if (!limiter.admits(size, unanswered.size > 0 ? 1 : CLAIMS_AT_ONCE)) return;
     const turn = queue.take(free);
-    gate.begin();
-    void claims.run(withoutClosed(turn), gate.underWay === 1).finally(() => {
-      gate.end();
+    limiter.begin();
+    void claims.run(withoutClosed(turn), limiter.underWay === 1).finally(() => {
+      limiter.end();
       endIfIdle();
       pump();
     });
     pump();
   }
 
-  /** What comes together, as the messages of one commit do, is claimed together. */
+  /** Wake-ups that come together, as those of one commit do, are claimed together. */
   function pumpSoon(): void {
     if (isPumping) return;
     isPumping = true;
@@ -142,7 +142,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     if (isIdle()) idle?.();
   }
 
-  const isIdle = (): boolean => gate.underWay === 0 && attempts.size === 0 && queue.inFlight === 0;
+  const isIdle = (): boolean => limiter.underWay === 0 && attempts.size === 0 && queue.inFlight === 0;
 
   return {
     offer(wake) {

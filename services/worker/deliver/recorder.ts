@@ -27,14 +27,14 @@ export type RecorderDeps = {
   /** A batch could not be written; it is tried again. */
   readonly onFailure: (error: unknown, rows: number) => void;
   readonly signal: AbortSignal;
-  /** Provider calls at once in this process; each holds its place until it is recorded. */
+  /** Provider calls at once in this process; each holds its slot until it is recorded. */
   readonly inFlightMax: number;
 };
 
 type Written = 'applied' | 'stale' | { readonly error: unknown };
 
 const BATCH_MAX = 256;
-/** A tenant with few places calls less often for it: ten places and calls of 100 ms make 80 a second and not 100. */
+/** It holds slots for longer: a tenant with ten slots and calls of 100 ms makes 80 calls a second instead of 100. */
 const GATHER_MS = 25;
 /** A larger batch costs each of its rows little less. */
 const ENOUGH = 64;
@@ -42,19 +42,19 @@ const RETRY_MS_MAX = 5_000;
 
 export function createRecorder(deps: RecorderDeps): Recorder {
   const batch = createMicroBatch<Completion, Written>({
-    flush: writeStubbornly,
+    flush: writeWithRetries,
     itemsMax: BATCH_MAX,
     flushesMax: 2,
-    // Nobody waits for the record of a call but its place; larger batches cost the database much less.
+    // A recorded call only frees its slot, so it can wait; larger batches cost the database much less.
     gatherMs: GATHER_MS,
     enough: Math.min(ENOUGH, Math.ceil(deps.inFlightMax / 8)),
     queuedMax: Number.POSITIVE_INFINITY,
   });
 
-  /** Rows that were refused once and hold nothing any more that could be refused. */
-  const bared = new WeakSet<Completion>();
+  /** Rows that were refused once, without the texts of the provider that may have been the reason. */
+  const stripped = new WeakSet<Completion>();
 
-  async function writeStubbornly(rows: readonly Completion[]): Promise<Written[]> {
+  async function writeWithRetries(rows: readonly Completion[]): Promise<Written[]> {
     for (let delayMs = 50; ; delayMs = Math.min(delayMs * 2, RETRY_MS_MAX)) {
       try {
         const applied = await deps.store.complete(rows);
@@ -62,24 +62,24 @@ export function createRecorder(deps: RecorderDeps): Recorder {
       } catch (error) {
         deps.onFailure(error, rows.length);
         if (deps.signal.aborted) throw error;
-        if (databaseFaultOf(error) === 'row') return writeApart(rows, error);
+        if (databaseFaultOf(error) === 'row') return writeHalves(rows, error);
         await new Promise((resolve) => setTimeout(resolve, delayMs));
       }
     }
   }
 
-  /** One row that the database refuses must not keep the others from being recorded. */
-  async function writeApart(rows: readonly Completion[], error: unknown): Promise<Written[]> {
+  /** Records by halves, so that one row that the database refuses does not keep the others from being recorded. */
+  async function writeHalves(rows: readonly Completion[], error: unknown): Promise<Written[]> {
     if (rows.length > 1) {
       const half = rows.length >> 1;
       const [first, second] = [rows.slice(0, half), rows.slice(half)];
-      return [...(await writeStubbornly(first)), ...(await writeStubbornly(second))];
+      return [...(await writeWithRetries(first)), ...(await writeWithRetries(second))];
     }
     const [row] = rows;
-    if (row === undefined || bared.has(row)) return [{ error }];
+    if (row === undefined || stripped.has(row)) return [{ error }];
     const rest = withoutVendorWords(row);
-    bared.add(rest);
-    return writeStubbornly([rest]);
+    stripped.add(rest);
+    return writeWithRetries([rest]);
   }
 
   return {

@@ -29,7 +29,7 @@ describe('micro-batch', () => {
 
   test.each([
     ['one flush at a time', {}],
-    ['a second one in reserve', { flushesMax: 2, patienceMs: 60_000 }],
+    ['a second one in reserve', { flushesMax: 2, overlapAfterMs: 60_000 }],
   ])('with %s, what comes during a flush waits for the next, which takes it all', async (_, options) => {
     const { batch, flushes } = setup(options);
     const first = batch.add(1);
@@ -44,7 +44,7 @@ describe('micro-batch', () => {
   });
 
   test('a flush that takes too long is overtaken', async () => {
-    const { batch, flushes } = setup({ flushesMax: 2, patienceMs: 20 });
+    const { batch, flushes } = setup({ flushesMax: 2, overlapAfterMs: 20 });
     const first = batch.add(1);
     await expect.poll(() => flushes.length).toBe(1);
     const second = batch.add(2);

@@ -25,14 +25,14 @@ export type MicroBatchOptions<Item, Result> = {
    * Default 0. Under load batches grow to what comes in that time; what comes alone, or first, goes at the end of the tick.
    */
   readonly gatherMs?: number;
-  /** So many items waiting are not kept for more. Default `itemsMax`. */
+  /** If so many items wait, the flush does not wait for more. Default `itemsMax`. */
   readonly enough?: number;
   /**
-   * How long the last flush has the database for itself, in milliseconds, before another may begin beside it. Default 0.
-   * Flushes one after the other are larger and cost less; one that hangs must not hold up all that come after it.
+   * How long the latest flush runs alone, in milliseconds, before another may begin beside it. Default 0. Flushes one after
+   * the other are larger and cost less; one that hangs must not hold up all that come after it.
    */
-  readonly patienceMs?: number;
-  /** Whose an item is: batches take from all owners in turn. Default: all belong to one, and go as they came. */
+  readonly overlapAfterMs?: number;
+  /** Whose an item is: batches take from all owners in turn. Default: one owner, first in, first out. */
   readonly ownerOf?: (item: Item) => string;
   /** What an item weighs, for example its bytes, where batches are bounded by that as well. Default: nothing. */
   readonly weightOf?: (item: Item) => number;
@@ -61,7 +61,7 @@ export function createMicroBatch<Item, Result>(
   let begunAt = Number.NEGATIVE_INFINITY;
   /** Runs while more is gathered, or the flush under way is waited for. */
   let pause: NodeJS.Timeout | undefined;
-  const { gatherMs = 0, enough = options.itemsMax, patienceMs = 0, ownerOf = () => '' } = options;
+  const { gatherMs = 0, enough = options.itemsMax, overlapAfterMs = 0, ownerOf = () => '' } = options;
   const { weightOf = () => 0, weightMax = Number.POSITIVE_INFINITY } = options;
 
   function schedule(): void {
@@ -77,7 +77,7 @@ export function createMicroBatch<Item, Result>(
 
   function pauseMs(): number {
     const gathering = waiting.size >= enough ? 0 : gatherMs;
-    return flushing > 0 ? Math.max(patienceMs, gathering) : gathering;
+    return flushing > 0 ? Math.max(overlapAfterMs, gathering) : gathering;
   }
 
   function flush(): void {
@@ -91,7 +91,7 @@ export function createMicroBatch<Item, Result>(
     pause = undefined;
   }
 
-  /** Lighter items of other owners do not wait for one that has no room left. */
+  /** Takes what fits: an item that is too heavy for the rest of the batch does not hold up other owners' lighter ones. */
   function takeBatch(): Waiting<Item, Result>[] {
     let weight = 0;
     let isEmpty = true;

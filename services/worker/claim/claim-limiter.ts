@@ -1,7 +1,7 @@
-/** Whether this process may claim now: how many claims it has under way, and what it waits for. */
-export type ClaimGate = {
+/** Limits the claims of this process: how many run at once, and how soon one follows another. */
+export type ClaimLimiter = {
   /**
-   * False while a claim has to wait; `onReady` is called when waiting helped.
+   * Whether a claim may begin now. If it has to wait for time to pass, `onReady` is called then.
    * @param size messages that the claim could take. @param claimsMax claims at once.
    */
   admits(size: number, claimsMax: number): boolean;
@@ -13,11 +13,11 @@ export type ClaimGate = {
 };
 
 const PAUSE_MS = 500;
-/** One claim of many costs the database far less than many of one: small ones are so far apart. */
+/** The least time between small claims: one claim of many messages costs the database far less than many of one. */
 const GATHER_MS = 3;
 
-/** @param enough a claim that could take so many does not wait for more. */
-export function createClaimGate(enough: number, onReady: () => void): ClaimGate {
+/** @param enough a claim of so many messages does not wait for more. */
+export function createClaimLimiter(enough: number, onReady: () => void): ClaimLimiter {
   let underWay = 0;
   let pausedUntil = Number.NEGATIVE_INFINITY;
   let begunAt = Number.NEGATIVE_INFINITY;
