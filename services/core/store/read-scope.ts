@@ -22,10 +22,12 @@ export async function readAsTenant<T>(
     };
     gone.addEventListener('abort', cancel);
     try {
-      // Sent together with the first statement of `read`: no round trip of its own.
+      // Sent together with the first statement of `read`: no round trip of its own. A plan that was made while a table was
+      // small would go on to read all of it, and sort it, when it no longer is: an index has all that is asked for here.
       const [, result] = await Promise.all([
         tx<{ backend: number }[]>`
-          select set_config('app.tenant', ${tenantId}, true), pg_backend_pid() as backend`
+          select set_config('app.tenant', ${tenantId}, true), set_config('enable_seqscan', 'off', true),
+            pg_backend_pid() as backend`
           .execute()
           .then(([row]) => {
             backend = row?.backend;

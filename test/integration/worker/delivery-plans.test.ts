@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest';
+import { secret } from '#core/domain/secret.ts';
 import { settle } from '#core/domain/settle.ts';
 import type { TenantId } from '#core/domain/ids.ts';
-import type { Sql } from '#core/platform/postgres/postgres.ts';
+import { openPostgres, type Sql, type TransactionSql } from '#core/platform/postgres/postgres.ts';
+import { readAsTenant } from '#core/store/read-scope.ts';
 import { scanMessages } from '#core/store/messages.ts';
 import { deliveryStore, type ClaimedMessage, type Completion } from '#core/store/deliveries.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
@@ -77,6 +79,37 @@ test('a page of the list reads no more than a page, whatever is stored and howev
   }
 });
 
+test('a filtered page reads no more than its rows, on a connection that first met the tables nearly empty', async () => {
+  await using b = await setupStores();
+  const tenant = await fillFor(b, 5);
+  const tenantId = tenant.tenantId as TenantId;
+  await b.admin`analyze`;
+  const rows = 50;
+  await using pool = openPostgres({
+    url: secret(b.urls.admin),
+    poolMax: 1,
+    statementTimeoutMs: 10_000,
+    applicationName: 'test',
+  });
+  const scopes = { sql: pool.sql, cancelSql: b.admin };
+  const readPage = () =>
+    readAsTenant(scopes, tenantId, new AbortController().signal, async (tx) => {
+      await tx`set local role despatch_api`;
+      const before = await rowsTouched(tx);
+      await scanMessages(tenantId, tx, { status: 'sent' }, { before: undefined, rows, most: 10 });
+      return (await rowsTouched(tx)) - before;
+    });
+
+  // As often as it takes for a plan to be kept.
+  for (let i = 0; i < 10; i++) await readPage();
+  await acceptBatch(
+    b.api,
+    Array.from({ length: STORED }, () => acceptRow(tenant)),
+  );
+  // A message and its state, live or not.
+  expect(await readPage()).toBeLessThan(4 * rows);
+});
+
 async function fillFor(b: Stores, messages: number): Promise<SeededTenant> {
   const tenant = await seedTenant(b.admin);
   await seedAccount(b.admin, tenant.tenantId);
@@ -108,7 +141,7 @@ async function rowsRead(connection: Sql, work: () => Promise<void>): Promise<num
 }
 
 /** By this connection, counted since the server last collected its counts; within a transaction it collects none. */
-async function rowsTouched(connection: Sql): Promise<number> {
+async function rowsTouched(connection: Sql | TransactionSql): Promise<number> {
   const [row] = await connection<{ n: number }[]>`
     select coalesce(sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)), 0)::int as n from pg_stat_xact_user_tables`;
   return row?.n ?? 0;
