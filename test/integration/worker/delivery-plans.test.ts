@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { secret } from '#core/domain/secret.ts';
 import { settle } from '#core/domain/settle.ts';
@@ -45,6 +46,52 @@ test('what a batch reads does not grow with what is stored, on a connection that
 
     expect(whenEmpty).toBeGreaterThan(0);
     expect(await one()).toBeLessThan(whenEmpty + STORED / 10);
+  } finally {
+    connection.release();
+  }
+});
+
+test('nor does what accepts with a key, looks for work or wakes what waits for an account', async () => {
+  await using b = await setupStores();
+  const tenant = await seedTenant(b.admin);
+  const accountId = await seedAccount(b.admin, tenant.tenantId);
+  const lane = { tenantId: tenant.tenantId, accountId };
+  const keyed = () => acceptRow(tenant, { scope: hex(), fingerprint: hex() });
+  const connection = await b.admin.reserve();
+  try {
+    await connection`set search_path = despatch`;
+    const store = deliveryStore(connection, 10_000);
+    const works: Record<string, () => Promise<unknown>> = {
+      accept: () => acceptBatch(connection, [keyed()]),
+      dueLanes: () => store.dueLanes(),
+      dueSeqs: () => store.dueSeqs(lane, 1, 0),
+      holdTenant: () => store.holdTenant(tenant.tenantId, 1),
+      releaseTenant: () => store.releaseTenant(tenant.tenantId, 1),
+      assignAccounts: () => store.assignAccounts([1], [accountId]),
+      settleContents: () => store.settleContents(1),
+      wakeDeferred: () => connection`select wake_deferred(${accountId})`,
+      callers: () => connection`select find_callers(${['nobody']})`,
+    };
+    const read = async (name: string) => rowsRead(connection, async () => void (await works[name]?.()));
+
+    // As often as it takes for a plan to be kept.
+    for (const name of Object.keys(works)) for (let i = 0; i < 10; i++) await read(name);
+    await b.admin`analyze despatch.live_messages, despatch.idempotency_keys`;
+    for (const name of Object.keys(works)) for (let i = 0; i < 10; i++) await read(name);
+    const other = await seedTenant(b.admin);
+    await seedAccount(b.admin, other.tenantId);
+    const rows = Array.from({ length: STORED }, () => acceptRow(other, { scope: hex(), fingerprint: hex() }));
+    await acceptBatch(b.api, rows);
+    await b.admin`
+      insert into despatch.api_keys (id, tenant_id, key_id, name, mode, scopes, secret_hash)
+      select gen_random_uuid(), ${other.tenantId}, 'k' || n, 'many', 'live', '{}', '' from generate_series(1, ${STORED}::int) n`;
+
+    const many: Record<string, number> = {};
+    for (const name of Object.keys(works)) {
+      const n = await read(name);
+      if (n >= STORED / 2) many[name] = n;
+    }
+    expect(many).toEqual({});
   } finally {
     connection.release();
   }
@@ -109,6 +156,8 @@ test('a filtered page reads no more than its rows, on a connection that first me
   // A message and its state, live or not.
   expect(await readPage()).toBeLessThan(4 * rows);
 });
+
+const hex = () => randomBytes(32).toString('hex');
 
 async function fillFor(b: Stores, messages: number): Promise<SeededTenant> {
   const tenant = await seedTenant(b.admin);

@@ -11,7 +11,8 @@
 -- api took it from a clock that it had read before.
 create or replace function accept(callers json, batch json, keys json, sweep_after_ms integer)
 returns table (ord integer, verdict text, response json, retry_after integer, remaining integer)
-language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan set jit = off as $$
+language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 declare
   now_at timestamptz;

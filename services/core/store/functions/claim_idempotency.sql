@@ -5,7 +5,7 @@
 create or replace function claim_idempotency(scopes bytea[], tenants uuid[], fingerprints bytea[], answer smallint default null,
   responses json[] default null)
 returns table (scope bytea, fingerprint bytea, status smallint, response json, nonce bytea)
-language plpgsql security definer set search_path = despatch, pg_temp as $$
+language plpgsql security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$
 declare
   current_generation date := idempotency_generation(clock_timestamp());
   previous_generation date := current_generation - 7;
@@ -16,15 +16,16 @@ begin
       insert into idempotency_keys as k (scope, generation, tenant_id, fingerprint, status, response)
       select u.scope, previous_generation, u.tenant, u.fingerprint, answer, u.response
       from unnest(scopes, tenants, fingerprints, responses) as u (scope, tenant, fingerprint, response)
-      where not exists (select from idempotency_keys x where x.scope = u.scope and x.generation > current_generation)
+      where (select x.scope from idempotency_keys x where x.scope = u.scope and x.generation > current_generation limit 1) is null
       order by u.scope
       on conflict do nothing returning k.scope
     )
     select coalesce(array_agg(m.scope), '{}') into won from mine m;
   else
     select coalesce(array_agg(u.scope), '{}') into won from unnest(scopes) as u (scope)
-    where not exists (select from idempotency_keys k where k.scope = u.scope
-      and k.generation >= previous_generation and k.generation <> current_generation);
+    -- Looked up key by key: as a join, a plan that was made while there were few would go through all of them.
+    where (select k.scope from idempotency_keys k where k.scope = u.scope
+      and k.generation >= previous_generation and k.generation <> current_generation limit 1) is null;
   end if;
   with mine as (
     insert into idempotency_keys as k (scope, generation, tenant_id, fingerprint, status, response)
@@ -37,7 +38,8 @@ begin
   return query
     select distinct on (k.scope) k.scope, k.fingerprint, k.status, k.response, k.nonce
     from unnest(scopes) as u (scope)
-    join idempotency_keys k on k.scope = u.scope and k.generation >= previous_generation
+    cross join lateral (
+      select * from idempotency_keys x where x.scope = u.scope and x.generation >= previous_generation offset 0) k
     where u.scope <> all (won)
     order by k.scope, k.generation;
 end $$;

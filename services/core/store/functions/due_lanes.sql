@@ -2,7 +2,7 @@
 -- an active tenant that has messages held. Hops from lane to lane over the index, so that a large backlog costs no more
 -- than a small one.
 create or replace function due_lanes() returns table (tenant_id uuid, account_id uuid, task text, oldest_due timestamptz)
-language sql security definer set search_path = despatch, pg_temp as $$
+language sql security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$
   with recursive lane as (
     (select d.tenant_id, d.account_id, d.due_at from live_messages d order by d.tenant_id, d.account_id, d.due_at limit 1)
     union all

@@ -1,6 +1,6 @@
 -- Deletes what is left, the tenant's own row last. The key must be gone by now. Says whether the tenant is gone too.
 create or replace function end_purge(of_slug text, of_uid text) returns boolean
-language plpgsql security definer set search_path = despatch, pg_temp as $$
+language plpgsql security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$
 declare
   who uuid;
   people uuid[];

@@ -4,7 +4,7 @@ create or replace function find_callers(key_ids text[])
 returns table (key_id text, api_key_id uuid, mode text, scopes text[], rate_limit_rpm integer, secret_hash bytea,
   previous_secret_hash bytea, grace_until timestamptz, expires_at timestamptz, revoked_at timestamptz,
   senders json, tenant tenant_facts)
-language sql stable security definer set search_path = despatch, pg_temp as $$
+language sql stable security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$
   select k.key_id, k.id, k.mode, k.scopes, k.rate_limit_rpm, k.secret_hash, k.previous_secret_hash, k.grace_until,
     k.expires_at, k.revoked_at,
     coalesce((select json_agg(json_build_object('id', p.id, 'channel', p.channel, 'provider', p.provider) order by p.seq) from provider_accounts p

@@ -1,6 +1,6 @@
 -- Deletes the content of a message of the transaction's tenant that was refused. That of an accepted one stays.
 create or replace function forget_content(of_message bigint) returns void
-language sql security definer set search_path = despatch, pg_temp as $$
+language sql security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$
   with refused as (
     delete from unsettled_contents u where u.message_seq = of_message and u.tenant_id = current_tenant()
       and not exists (select from messages m where m.seq = u.message_seq and m.purge_on = u.purge_on)

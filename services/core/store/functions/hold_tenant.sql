@@ -1,6 +1,6 @@
 -- Puts aside a suspended tenant's waiting messages, up to `most` a call. Returns how many.
 create or replace function hold_tenant(for_tenant uuid, most integer) returns integer
-language plpgsql security definer set search_path = despatch, pg_temp as $$
+language plpgsql security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$
 begin
   if not exists (select from tenants where id = for_tenant and status = 'suspended') then
     return 0;

@@ -3,7 +3,7 @@
 -- with their lease), empty (only the tenant's own rows are left), absent (no purge of this resource is under way).
 -- `id`: whose rows they are; the key to destroy is that tenant's and no other's.
 create or replace function purge_some(of_slug text, of_uid text, most integer) returns table (outcome text, deleted integer, id uuid)
-language plpgsql security definer set search_path = despatch, pg_temp as $$
+language plpgsql security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$
 #variable_conflict use_column
 declare
   who uuid;

@@ -1,6 +1,6 @@
 -- Gives back what was held to where each was held from, up to `most` a call. Returns how many.
 create or replace function release_tenant(for_tenant uuid, most integer) returns integer
-language sql security definer set search_path = despatch, pg_temp as $$
+language sql security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$
   with picked as (
     select l.seq, l.held_from from live_messages l
     where l.tenant_id = for_tenant and l.due_at = 'infinity' and l.status = 'held'

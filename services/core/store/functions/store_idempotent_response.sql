@@ -1,6 +1,6 @@
 -- Stores what a later call with the same key is answered with. Only successes are stored.
 create or replace function store_idempotent_response(scopes bytea[], statuses smallint[], responses json[], nonces bytea[])
-returns void language sql security definer set search_path = despatch, pg_temp as $$
+returns void language sql security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$
   update idempotency_keys k set status = u.status, response = u.response, nonce = u.nonce
   from unnest(scopes, statuses, responses, nonces) as u (scope, status, response, nonce)
   where k.scope = u.scope
