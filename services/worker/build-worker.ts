@@ -34,7 +34,7 @@ export type WorkerSettings = {
   readonly leaseMs: number;
   /** Of contents at once that are stored apart from their messages. */
   readonly largeContentBytesMax: number;
-  /** Between two looks for what no wake-up brought. */
+  /** Between two sweeps, in milliseconds. */
   readonly sweepMs: number;
 };
 
@@ -47,17 +47,17 @@ export type WorkerDeps = {
 };
 
 export type Worker = {
-  /** What its claims bear: the name and a part that no other start of a process has. */
+  /** The name in its claims: the process's name and a part that no other start has. */
   readonly identity: string;
   /** Takes in the wake-ups of one message; anything that is not one is dropped. */
   wake(payload: string, priority: string): void;
-  /** A change notice: makes this process look, never decides anything by itself. */
+  /** A change notice. It makes this process read the database again and decides nothing by itself. */
   notice(kind: string, payload: { readonly tenantId?: string; readonly id?: string }): void;
   /** The stream was made anew; what it held is found by the sweep. */
   streamRecreated(): void;
   /** Stops taking and claiming, lets what is in flight end, records it. */
   stop(): Promise<void>;
-  /** Gives up recording what could not be recorded so far: leases will run out, other workers settle it. */
+  /** Stops trying to record attempts: their leases run out, and other workers settle them. */
   abandon(): void;
   readonly inFlight: () => number;
   /** How long the longest due message waited that could be sent, as the last sweep saw it. */
@@ -67,14 +67,14 @@ export type Worker = {
 type Health = Breaker['health'];
 
 const RECEIPTS_AT_ONCE = 200;
-/** Between two looks for receipts that have not come within three days. */
+/** Between two searches for receipts that have not come within three days. */
 const LATE_RECEIPTS_MS = 10_000;
 const CONTENTS_AT_ONCE = 100;
 const OUTLIVED_AT_ONCE = 500;
 const TENANT_RECHECK_MS = 400;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
-/** Where somebody reads for long, for example a backup. */
+/** While a long read, such as a backup, is under way. */
 const BUSY_RETRY_MS = 5 * MINUTE_MS;
 
 /** Puts the parts together and starts the tasks that repeat. Opens nothing itself. */

@@ -7,14 +7,14 @@ import type { LoadMessageIds } from './message-id-loader.ts';
 
 export type NewPlace = MessagePlace & { readonly id: MessageId };
 
-/** Gives each message that comes its place and its id, most often without asking the database. */
+/** Gives each new message its place and its id, mostly out of a reserved block and so without a query. */
 export type MessagePlaces = {
   /**
    * For a message that is accepted now.
    * @throws AppError `dependency_unavailable` where numbers have to be reserved and cannot be.
    */
   readonly take: (retentionDays: number) => Promise<NewPlace>;
-  /** Forgets what was reserved, as the clock that came with it was refused. */
+  /** Drops the reserved blocks: the database refused the day that their clock gave. */
   readonly drop: () => void;
 };
 
@@ -25,7 +25,7 @@ export type MessagePlacesDeps = {
   readonly now?: () => number;
 };
 
-/** Numbers in hand, and the database's clock as it was when they were asked for. */
+/** Reserved numbers, and the database's clock when they were reserved. */
 type Block = {
   nextSeq: number;
   readonly endSeq: number;
@@ -50,7 +50,7 @@ export function createMessagePlaces(deps: MessagePlacesDeps): MessagePlaces {
 
   /** One reservation at a time, however many wait for it. */
   function refill(): Promise<void> {
-    // The time before the question: our idea of the database's clock may be a little ahead of it, and is never behind.
+    // Taken before the query, so that the database's clock as estimated here is never behind, and a little ahead at most.
     const askedAt = now();
     reserving ??= reserve()
       .then(({ firstSeq, now: time }) => {
@@ -63,7 +63,7 @@ export function createMessagePlaces(deps: MessagePlacesDeps): MessagePlaces {
     return reserving;
   }
 
-  /** The block to take from, if there is one; sees to the next in good time. */
+  /** The block to take from, if there is one. Reserves the next before it is needed. */
   function usableBlock(): Block | undefined {
     if (
       spare !== undefined &&
@@ -76,7 +76,7 @@ export function createMessagePlaces(deps: MessagePlacesDeps): MessagePlaces {
       current !== undefined && leftIn(current) > 0 && ageOf(current) < USABLE_MS ? current : undefined;
     if (block === undefined) return undefined;
     const isRunningOut = leftIn(block) <= SEQS_PER_BLOCK / 2 || ageOf(block) > FRESH_MS;
-    // Whoever finds nothing left asks again, and is told what is the matter.
+    // A request that finds no number left reserves again, and gets the error.
     if (isRunningOut && spare === undefined) refill().catch(() => {});
     return block;
   }

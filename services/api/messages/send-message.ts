@@ -41,7 +41,7 @@ export type SendMessageDeps = {
   readonly batcher: AcceptBatcher;
   readonly contents: LargeContents;
   readonly rateMemory: RateMemory;
-  /** Told of a send that the database had to refuse because it might have been a replay. */
+  /** Called for a send that the database had to refuse, as it might have been a replay. */
   readonly noteUncounted: (keyId: string) => void;
   readonly metrics: AcceptMetrics;
 };
@@ -82,7 +82,7 @@ type Context = RouteContext<{ kind: 'key'; scope: 'messages:send' }, object, obj
 export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
   const { sql, places, batcher, contents, rateMemory, noteUncounted, metrics } = deps;
 
-  /** Checks that time or settings can turn against a request. A replay of what once passed them stays good. */
+  /** Checks that a request may pass now and fail later, as time and settings change: its replay is answered all the same. */
   async function prepare({ body, caller, idempotency, warnings, request }: Context, place: NewPlace) {
     const { senders, accountId } = await accountFor(caller, body);
     for (const warning of messageWarnings(body, senders)) warnings.add(warning);
@@ -90,7 +90,7 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
     return { ...row, response: withWarnings(row.response, warnings) };
   }
 
-  /** The tenant's accounts, and the one that the message is to go out through. */
+  /** The tenant's accounts, and the one that is to send the message. */
   async function accountFor(
     caller: KeyCaller,
     message: SendMessage,
@@ -103,9 +103,9 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
     };
     const known = choose(caller.senders);
     if (known !== undefined) return known;
-    // A test key needs no account; the one it names there has to be, as with a live key.
+    // A test key needs no account, but one that it names must exist, as with a live key.
     if (isTest && providerId === undefined) return { senders: caller.senders, accountId: NO_ACCOUNT };
-    // A refusal is never given from an old copy: the account may have just been made.
+    // Never refused because of a cached copy: the account may be new.
     const tenantId = caller.tenant.id;
     const senders = await withTenant(sql, tenantId, (tx) => listSenders(tenantId, tx));
     const found = choose(senders);
@@ -130,7 +130,7 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
 
   async function send(context: Context): Promise<Answer<Accepted>> {
     const { caller, idempotency } = context;
-    // With a key it may be a replay, which no limit holds back.
+    // With an idempotency key it may be a replay, to which no limit applies.
     if (idempotency === null) refuseAgain(caller);
     const countFault = (error: unknown): never => {
       metrics.rejected('dependency', caller.tenant.id);
@@ -187,7 +187,7 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
         return { body: accepted, headers: rate(true), messageId: accepted.id };
       case 'replayed':
         metrics.replayed();
-        // Its winner is not settled: nothing can be promised yet.
+        // The first request with this key is not settled: nothing can be promised yet.
         if (verdict.response === null) throw unavailable();
         return replayOf(verdict.response as Accepted);
       case 'mismatch':
@@ -270,5 +270,5 @@ function replayOf(body: Accepted): Answer<Accepted> {
   return { body, replayed: true, messageId: body.id };
 }
 
-/** What a waiting request takes beyond its body. */
+/** Memory that a waiting request takes besides its body, in bytes. */
 const ROW_BYTES = 1_024;

@@ -1,7 +1,7 @@
-/** Which of a tenant's accounts a message may go out through. */
+/** Which of a tenant's accounts may send a message. */
 export type Route = {
   readonly channel: string;
-  /** The only one that will do, where the sender named it. */
+  /** The account that the sender named; no other will do. */
   readonly pinned: string | null;
 };
 
@@ -15,7 +15,7 @@ export function servesRoute({ id, channel }: Account, route: Route): boolean {
 }
 
 /**
- * The account that a message is to go out through; undefined where there is none.
+ * The account that is to send a message; undefined if there is none.
  * @param accounts Those that are neither disabled nor deleted, the oldest first. One whose credential was refused stays
  * in use: the next call may find it fixed.
  */

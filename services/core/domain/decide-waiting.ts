@@ -2,12 +2,12 @@ import { chooseAccount } from './choose-account.ts';
 import type { Failure } from './failure.ts';
 import { assertMove, type MessageState } from './message-state.ts';
 
-/** A message that a claim did not begin, as the database describes it. Its own clock says what is due. */
+/** A message that no claim took, as the database describes it; due, expired and over are by the database's clock. */
 export type WaitingMessage = {
   readonly status: MessageState;
   readonly tenantStatus: string;
   readonly channel: string;
-  /** Answered by a simulator, whatever accounts there are. */
+  /** Sent with a test key: a simulator answers, and no account is needed. */
   readonly test: boolean;
   readonly accountId: string;
   /** Null where the account is deleted, or there is none. */
@@ -18,7 +18,7 @@ export type WaitingMessage = {
   readonly ambiguous: number;
   readonly isDue: boolean;
   readonly isExpired: boolean;
-  /** Only while `sending`: the worker that holds it had its time. */
+  /** Only while `sending`: the worker's lease is over. */
   readonly isLeaseOver: boolean;
 };
 
@@ -34,11 +34,11 @@ export type WaitingMove = {
 
 export type WaitingDecision =
   | WaitingMove
-  /** Goes out through another account from now on. */
+  /** Another account is to send it. */
   | { readonly kind: 'assign'; readonly accountId: string }
-  /** Can be sent, but only out of its account's queue: the account has a rate limit, or somebody else was at it. */
+  /** Can be sent, but only out of its lane: the account has a rate limit, or another worker had the row locked. */
   | { readonly kind: 'lane' }
-  /** The worker that had begun it is gone. */
+  /** The worker that began its attempt is gone. */
   | { readonly kind: 'lost' }
   /** Nothing to do now. */
   | { readonly kind: 'wait' };
@@ -80,17 +80,17 @@ function decide(message: WaitingMessage, accounts: readonly Account[]): WaitingD
   if (message.isExpired) return EXPIRE;
   if (!message.isDue) return { kind: 'wait' };
   if (hasUsableAccount(message)) return { kind: 'lane' };
-  // After a call without an answer only the same account can tell a second copy, so its message stays with it.
+  // After a call without an answer the message stays with its account: only there can a second copy be recognised.
   const bound = message.pinned || message.ambiguous > 0;
   const route = { channel: message.channel, pinned: bound ? message.accountId : null };
   const account = chooseAccount(accounts, route);
   if (account === undefined) return FAIL_WITHOUT_ROUTE;
-  // It has come back since the message was read.
+  // The account has become usable since the message was read.
   if (account.id === message.accountId) return { kind: 'lane' };
   return { kind: 'assign', accountId: account.id };
 }
 
-/** One whose credential is refused is usable: probes find out when it is fixed. */
+/** An account whose credential is refused is usable: probes find out when it is fixed. */
 export function hasUsableAccount({
   test,
   accountStatus,

@@ -17,9 +17,9 @@ export const RETRY_DELAYS_MS = [
 const RETRY_JITTER = 0.2;
 /** Before the one retry of an ambiguous call: time for a provider that is merely slow to finish. */
 export const AMBIGUOUS_RETRY_MS = 2 * SECOND;
-/** How long a message waits between looks at a provider that refuses our credential, by number of waits. */
+/** How long a message waits for an account whose credential is refused, by number of waits. */
 const PROVIDER_WAITS_MS = [30 * SECOND, MINUTE, 2 * MINUTE, 5 * MINUTE] as const;
-/** A throttled call comes back soon at first; the provider's own wish goes before. */
+/** How long a throttled message waits, by number of waits; a longer wish of the provider is respected. */
 const THROTTLE_WAITS_MS = [SECOND, 2 * SECOND, 5 * SECOND, 15 * SECOND, MINUTE] as const;
 
 function nth(delays: readonly number[], n: number): number {
@@ -36,7 +36,7 @@ export function retryDelayMs(retry: number, random: number, retryAfterMs = 0): n
   return Math.max(Math.round(delay * (1 + RETRY_JITTER * random)), retryAfterMs);
 }
 
-/** Milliseconds until a message looks again at a provider account that is not ready. */
+/** Milliseconds until a message tries again to use an account that is not ready. */
 export function providerWaitMs(waits: number, random: number): number {
   return Math.round(nth(PROVIDER_WAITS_MS, waits) * (1 + RETRY_JITTER * random));
 }

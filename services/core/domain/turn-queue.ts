@@ -1,21 +1,21 @@
 import { createFifo, type Fifo } from './fifo.ts';
 
 /**
- * A line with an order between owners: one item of each in turn, and each owner's own in the order they came. Whoever
- * has much waiting makes nobody else wait longer than one turn.
+ * A queue that is fair to owners: it gives one item of each owner in turn, and each owner's items first in, first out. An
+ * owner with many items makes no other wait longer than one turn.
  */
 export type TurnQueue<Item> = {
   push(owner: string, item: Item): void;
   /**
-   * At most `most` items. Who came after the last turn's end is before those who were served in it.
-   * @param mayTake Says who is passed over for now and keeps its place, by its next item. Default: nobody is.
+   * At most `most` items. Owners that came after the last turn go before those that it served.
+   * @param mayTake Asked about an owner's next item; on false the owner is passed over and keeps its turn. Default: true.
    */
   take(most: number, mayTake?: (owner: string, next: Item) => boolean): Item[];
   readonly size: number;
 };
 
 export function createTurnQueue<Item>(): TurnQueue<Item> {
-  /** Those with something waiting, in the order of their turns. */
+  /** Owners with items, in the order of their turns. */
   const lines = new Map<string, Fifo<Item>>();
   let size = 0;
 

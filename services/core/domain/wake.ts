@@ -1,11 +1,11 @@
 import { isUuid } from './ids.ts';
 import { PRIORITIES } from './message-options.ts';
 
-/** What a wake-up names: nothing but where to look. Whoever can publish one makes the worker look, no more. */
+/** A wake-up names a message and its lane. It makes the worker query the database and has no other effect. */
 export type Wake = {
   readonly seq: number;
   readonly tenantId: string;
-  /** Through which the message was to go out as it was accepted; `NO_ACCOUNT` where none is called. */
+  /** The account that was chosen at acceptance; `NO_ACCOUNT` where none is called. */
   readonly accountId: string;
   readonly priority: number;
 };

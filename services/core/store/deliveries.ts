@@ -151,7 +151,7 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
       rowsOf<ClaimedMessage>(
         sql`select * from claim_due(${tenantId}, ${accountId}, ${most}, ${aheadMs}, ${worker}, ${leaseMs}, ${bytesMax})`,
       ),
-    /** What a lane's claim would try; nothing of a message is read but its name. */
+    /** The messages that a claim of the lane would try; only their numbers are read. */
     dueSeqs: ({ tenantId, accountId }: Lane, most: number, aheadMs: number) =>
       seqsOf(sql`select due_seqs(${tenantId}, ${accountId}, ${most}, ${aheadMs}) as seq`),
     /** Of a tenant's messages that this worker has claimed and not settled, the first after `afterSeq`; none at the end. */
@@ -169,12 +169,12 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
     /** Due messages of a lane that no claim takes. */
     findWaitingDue: ({ tenantId, accountId }: Lane, most: number) =>
       rowsOf<WaitingRow>(sql`select * from find_waiting_due(${tenantId}, ${accountId}, ${most})`),
-    /** Without those that are disabled or deleted, the oldest first. */
+    /** Accounts that are neither disabled nor deleted, the oldest first. */
     accountsOf: (tenantIds: readonly string[]) =>
       rowsOf<{ tenantId: string; id: string; channel: Channel }>(
         sql`select tenant_id, id, channel from accounts_of(${[...tenantIds]}::uuid[])`,
       ),
-    /** These two pass over what has moved on meanwhile, and return what they have moved. */
+    /** These two pass over messages that have changed since they were read, and return those that they moved. */
     moveMessages: (seqs: readonly number[], status: MessageState, failure: Json) =>
       seqsOf(
         sql`select move_messages(${[...seqs]}::bigint[], ${status}, ${failure === null ? null : sql.json(failure)}) as seq`,
@@ -190,7 +190,7 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
       const content = await value<string | null>(sql`select load_content(${seq}, ${purgeOn}) as n`);
       return content == null ? null : (JSON.parse(content) as unknown);
     },
-    /** Deletes contents whose messages were never accepted. This and the next ones return how many they looked at. */
+    /** Deletes contents whose messages were never accepted. This and the next ones return how many they processed. */
     settleContents: (most: number) => count(sql`select settle_contents(${most}) as n`),
     applyReceipts: (most: number) => count(sql`select apply_receipts(${most}) as n`),
     /** Ends the wait for receipts that have not come in time. */

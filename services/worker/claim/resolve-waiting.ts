@@ -14,7 +14,7 @@ export type Resolved = {
   readonly lost: readonly ClaimedMessage[];
 };
 
-/** Does what was decided about messages that wait and were not claimed. What has moved on meanwhile is passed over. */
+/** Carries out what was decided about waiting messages. Those that have changed since they were read are passed over. */
 export async function resolveWaiting(rows: readonly WaitingRow[], deps: ResolveDeps): Promise<Resolved> {
   const { store } = deps;
   const accounts = await accountsFor(rows, store);
@@ -50,7 +50,7 @@ type Decided<Kind extends WaitingDecision['kind']> = {
 
 const seqsOf = (decided: readonly { row: WaitingRow }[]): number[] => decided.map(({ row }) => row.seq);
 
-/** Of the tenants whose messages may need another account than theirs. */
+/** Accounts of the tenants with messages that may need another account. */
 async function accountsFor(rows: readonly WaitingRow[], store: ResolveDeps['store']) {
   const tenantIds = new Set(rows.filter((row) => !hasUsableAccount(row)).map(({ tenantId }) => tenantId));
   const accounts = tenantIds.size === 0 ? [] : await store.accountsOf([...tenantIds]);

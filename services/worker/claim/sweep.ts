@@ -4,8 +4,8 @@ import type { Dispatcher } from './dispatcher.ts';
 const MOVED_AT_ONCE = 500;
 
 /**
- * One look over all tenants for what no wake-up will bring: timers that ran out, wake-ups that were lost, tenants that
- * were suspended or resumed.
+ * Queries all tenants for what no wake-up brings: retries that are due, messages whose wake-up was lost, tenants that were
+ * suspended or resumed.
  * @returns how long the longest due message waits that could be sent now, in seconds.
  */
 export async function sweep(
@@ -21,7 +21,7 @@ export async function sweep(
     if (task === 'hold') await holdAll(store, tenantId);
     if (task === 'release') released += await releaseAll(store, tenantId);
   }
-  // What was given back is due now.
+  // Released messages are due now.
   if (released > 0) markDue(await store.dueLanes(), dispatcher, now);
   return (now - oldest) / 1_000;
 }
@@ -36,18 +36,18 @@ function markDue(
   for (const lane of found) {
     if (lane.task !== 'due') continue;
     dispatcher.mark(lane, { swept: true });
-    // One that is to wait for its provider is not late.
+    // A message that waits for its account to open is not late.
     if (dispatcher.isOpen(lane.accountId)) oldest = Math.min(oldest, lane.oldestDue.getTime());
   }
   return oldest;
 }
 
-/** Puts aside whatever a suspended tenant has waiting. */
+/** Holds all waiting messages of a suspended tenant. */
 export function holdAll(store: Pick<DeliveryStore, 'holdTenant'>, tenantId: string): Promise<number> {
   return untilFewer((most) => store.holdTenant(tenantId, most));
 }
 
-/** Gives back whatever a resumed tenant has held. Returns how many messages that were. */
+/** Releases all held messages of a resumed tenant. Returns how many. */
 export function releaseAll(store: Pick<DeliveryStore, 'releaseTenant'>, tenantId: string): Promise<number> {
   return untilFewer((most) => store.releaseTenant(tenantId, most));
 }

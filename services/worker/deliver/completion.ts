@@ -39,7 +39,7 @@ export function toCompletion(
   };
 }
 
-/** Of an id or a sender that a provider tells, in characters. */
+/** Longest id or sender of a provider that is stored, in characters. */
 const VENDOR_NAME_MAX = 512;
 
 /** A longer one names nothing that anybody could find again, and hundreds of them are recorded in one batch. */
@@ -48,8 +48,8 @@ function storable(name: string | null | undefined): string | undefined {
 }
 
 /**
- * The same end without anything that a provider chose, for a row that the database refuses: what happened counts more
- * than the words for it.
+ * The same row without any text that a provider chose, for a row that the database refuses: the outcome counts more than
+ * its description.
  */
 export function withoutVendorWords(row: Completion): Completion {
   return {

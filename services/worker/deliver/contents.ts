@@ -3,7 +3,7 @@ import type { ClaimedMessage, DeliveryStore } from '#core/store/deliveries.ts';
 
 export type LoadedContent =
   | { readonly kind: 'ready'; readonly content: unknown; readonly release: () => void }
-  /** Not now: others take the room, or the database gives no answer. */
+  /** Not now: the budget is used up, or the database does not answer. */
   | { readonly kind: 'unavailable' }
   /** It was deleted after its message had been claimed. */
   | { readonly kind: 'gone' };
@@ -40,7 +40,7 @@ export function createContents({ store, bytesMax, waitMsMax }: ContentsOptions):
   }
 
   function admit(): void {
-    // In the order of their coming: a large one is not passed over for ever, but for its own tenant's sake.
+    // First come, first served, so that large ones get their turn; only a tenant above its share is passed over.
     for (const one of waiting) {
       const own = held.get(one.tenantId) ?? 0;
       if (own > 0 && own + one.bytes > bytesMax / 2) continue;
