@@ -4,7 +4,7 @@ import type { Ports } from './ports.ts';
 import type { State } from './state.ts';
 import type { StandInId } from './stand-ins.ts';
 
-export type EnvironmentInput = {
+export type ApiEnvironmentInput = {
   readonly ports: Ports;
   readonly state: State;
   /** As any user. */
@@ -12,6 +12,9 @@ export type EnvironmentInput = {
   readonly natsUrl: string;
   readonly jwksUrl: string;
   readonly keyring: Readonly<Record<'api' | 'worker', Readonly<Record<string, string>>>>;
+};
+
+export type EnvironmentInput = ApiEnvironmentInput & {
   readonly providerUrls: Readonly<Record<StandInId, string>>;
   /** PEM file of the mail stand-in's certificate. */
   readonly mailCertificateFile: string;
@@ -19,7 +22,7 @@ export type EnvironmentInput = {
 
 export type Environment = Readonly<Record<string, string>>;
 
-export function apiEnvironment(input: EnvironmentInput): Environment {
+export function apiEnvironment(input: ApiEnvironmentInput): Environment {
   const { ports, state, jwksUrl } = input;
   return {
     ...serviceEnvironment('api', input),
@@ -51,7 +54,7 @@ export function workerEnvironment(input: EnvironmentInput): Environment {
   };
 }
 
-function serviceEnvironment(service: 'api' | 'worker', input: EnvironmentInput): Environment {
+function serviceEnvironment(service: 'api' | 'worker', input: ApiEnvironmentInput): Environment {
   const { state, databaseUrl, natsUrl, keyring } = input;
   return {
     DESPATCH_ENV: 'development',

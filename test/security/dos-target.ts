@@ -1,7 +1,7 @@
-import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { inject } from 'vitest';
 import type { Limits } from '#core/domain/plan.ts';
 import type { Scope } from '#core/domain/role.ts';
 import { secret } from '#core/domain/secret.ts';
@@ -10,7 +10,9 @@ import { seedAccount, seedTenant } from '#test/support/seed.ts';
 import { testDatabase, testNats } from '#test/support/servers.ts';
 import { serviceKeyMaker } from '#test/support/service-keys.ts';
 import { startServiceProcess, type Environment, type ServiceProcess } from '#test/support/service-process.ts';
-import { freePort } from '../../deploy/servers/ports.ts';
+import { apiEnvironment } from '../../deploy/quickstart/environments.ts';
+import { choosePorts } from '../../deploy/quickstart/ports.ts';
+import { newState } from '../../deploy/quickstart/state.ts';
 
 export type DosTarget = AsyncDisposable & {
   readonly api: ServiceProcess;
@@ -23,6 +25,9 @@ export type DosTarget = AsyncDisposable & {
   readonly memoryMib: () => Promise<number>;
 };
 
+/** Nobody signs in. */
+const NO_ISSUER = 'http://127.0.0.1:9';
+
 /** One api process as it is deployed, to be attacked from outside. */
 export async function startDosTarget(environment: Environment = {}): Promise<DosTarget> {
   await using stack = new AsyncDisposableStack();
@@ -30,33 +35,29 @@ export async function startDosTarget(environment: Environment = {}): Promise<Dos
   stack.defer(() => rm(folder, { recursive: true, force: true }));
   const database = stack.use(await testDatabase());
   const nats = testNats();
-  const [port, metricsPort] = await Promise.all([freePort(), freePort()]);
-  const pepper = randomBytes(32).toString('hex');
+  const ports = await choosePorts(true);
+  const port = ports.api;
+  const state = { ...newState({}, NO_ISSUER), databasePasswords: inject('postgres').passwords };
+  const keys = { KEYRING: 'local', LOCAL_KEYRING_DIR: join(folder, 'keys') };
   const admin = database.open('admin', 2);
-  const key = serviceKeyMaker(admin, secret(pepper));
+  const key = serviceKeyMaker(admin, secret(state.pepper));
   const origin = `http://127.0.0.1:${port}`;
   const api = await startServiceProcess({
     kind: 'api',
     name: 'api',
     folder,
     origin,
-    metricsOrigin: `http://127.0.0.1:${metricsPort}`,
+    metricsOrigin: `http://127.0.0.1:${ports.apiMetrics}`,
     environment: {
-      DESPATCH_ENV: 'development',
-      DATABASE_URL: database.apiUrl,
-      NATS_URL: nats.url,
+      ...apiEnvironment({
+        ports,
+        state,
+        databaseUrl: database.superuserUrl,
+        natsUrl: nats.url,
+        jwksUrl: `${NO_ISSUER}/jwks.json`,
+        keyring: { api: keys, worker: keys },
+      }),
       NATS_PREFIX: nats.prefix,
-      KEYRING: 'local',
-      LOCAL_KEYRING_DIR: join(folder, 'keys'),
-      HOST: '127.0.0.1',
-      PORT: String(port),
-      METRICS_HOST: '127.0.0.1',
-      METRICS_PORT: String(metricsPort),
-      PUBLIC_BASE_URL: origin,
-      KEY_PEPPER: pepper,
-      OIDC_ISSUER: 'http://127.0.0.1:9',
-      OIDC_AUDIENCE: 'despatch',
-      SHUTDOWN_DELAY_MS: '0',
       ...environment,
     },
   });
