@@ -1,5 +1,5 @@
 -- Claims from a lane, which is a tenant's queue for one account: messages that are due, or will be within `ahead_ms` where
--- no timer holds them back. The way back from lost wake-ups, retry timers and a queue that outgrew a worker's memory, and
+-- no timer holds them back; the more urgent first, and of these the longest due. The way back from lost wake-ups, retry timers and a queue that outgrew a worker's memory, and
 -- the only way for an account with a rate limit: no more are claimed than it has tokens for, nor than `bytes_max` of their
 -- contents (`within_bytes`).
 create or replace function claim_due(for_tenant uuid, for_account uuid, most integer, ahead_ms integer, by_worker text, lease_ms integer,
@@ -13,23 +13,22 @@ declare
   seqs bigint[];
   bytes bigint;
 begin
+  if not exists (select from tenants t where t.id = for_tenant and t.status = 'active') then
+    return;
+  end if;
   select * into account from provider_accounts p where p.id = for_account and p.status not in ('disabled', 'deleted');
   select array_agg(y.seq), sum(y.content_bytes) into seqs, bytes from (
-    select x.seq, l.content_bytes from (
-      select l.seq, l.priority, l.due_at from live_messages l
-      join tenants t on t.id = l.tenant_id
-      where l.tenant_id = for_tenant and l.account_id = for_account
-        and l.due_at <= at_now + make_interval(secs => ahead_ms / 1000.0)
-        -- Tests break this (mutant: claim-due): a message is claimed only while no attempt is under way.
-        and l.status in ('queued', 'deferred') and t.status = 'active'
-        and l.expires_at > at_now and coalesce(l.next_attempt_at, '-infinity') <= at_now
-        and (l.test or account.id is not null)
-      -- The more urgent of those that wait longest: an urgent one need not wait for all that came before it.
-      order by l.due_at limit most + 400
-    ) x join live_messages l on l.seq = x.seq
-    -- Tests break this (mutant: claim-due-locked): the same of what has changed before it was locked.
-    where l.status in ('queued', 'deferred')
-    order by x.priority, x.due_at limit most for update of l skip locked) y;
+    select l.seq, l.content_bytes
+    from (values (0::smallint), (1::smallint), (2::smallint)) as p (priority),
+    -- Row by row, as far as the outer limit goes: what is not claimed is not locked.
+    lateral (
+      select x.seq, x.content_bytes from live_messages x
+      where x.tenant_id = for_tenant and x.account_id = for_account and x.priority = p.priority
+        and x.due_at <= at_now + make_interval(secs => ahead_ms / 1000.0)
+        and x.status in ('queued', 'deferred') and x.expires_at > at_now
+        and coalesce(x.next_attempt_at, '-infinity') <= at_now and (x.test or account.id is not null)
+      order by x.due_at limit most for update skip locked
+    ) l limit most) y;
   if bytes > bytes_max then
     seqs := within_bytes(seqs, bytes_max);
   end if;

@@ -21,7 +21,7 @@ begin
     where l.tenant_id = for_tenant and l.account_id = for_account and l.due_at <= at_now
       and ((l.status = 'sending' and l.lease_until <= at_now) or (l.status in ('queued', 'deferred')
         and (not is_active or l.expires_at <= at_now or not (l.test or is_usable))))
-    order by l.due_at limit most));
+    order by l.priority, l.due_at limit most));
 end $$;
 
 grant execute on function find_waiting_due(uuid, uuid, integer) to despatch_worker;

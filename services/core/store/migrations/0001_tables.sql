@@ -252,7 +252,7 @@ create table live_messages (
   failure jsonb,
   updated_at timestamptz not null
 ) with (fillfactor = 45, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
-create index live_messages_due on live_messages (tenant_id, account_id, due_at);
+create index live_messages_due on live_messages (tenant_id, account_id, priority, due_at);
 
 -- Messages for which no provider will be called any more, and what became of them. Only receipts change a row.
 create table message_results (
