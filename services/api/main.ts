@@ -2,7 +2,8 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openHealthServer } from '#core/platform/process/health.ts';
 import { createAuditTrail } from '#core/platform/telemetry/audit-trail.ts';
-import { createLogger } from '#core/platform/telemetry/logger.ts';
+import { createLineSink } from '#core/platform/telemetry/line-sink.ts';
+import { createLogger, standardOutput } from '#core/platform/telemetry/logger.ts';
 import { collectProcessMetrics, createApiMetrics } from '#core/platform/telemetry/metrics.ts';
 import { openNats } from '#core/platform/nats/nats.ts';
 import { openKeyring } from '#core/platform/vault/open-keyring.ts';
@@ -20,7 +21,12 @@ const DRAIN_MS = 15_000;
 
 const config = apiConfig(process.env);
 const { observability, http, access } = config;
-const log = createLogger({ level: observability.logLevel, component: 'api', context: traceFields });
+const log = createLogger({
+  level: observability.logLevel,
+  component: 'api',
+  context: traceFields,
+  destination: createLineSink(standardOutput()),
+});
 await using stack = new AsyncDisposableStack();
 const watch = stack.use(watchForEnd(log));
 stack.use(await startTelemetry({ ...observability.telemetry, serviceName: 'despatch-api' }));

@@ -2,7 +2,8 @@ import { createEgressGuard } from '#core/platform/http/egress-guard.ts';
 import { openHealthServer } from '#core/platform/process/health.ts';
 import { createHttpClient } from '#core/platform/http/http.ts';
 import { createHostResolver } from '#core/platform/http/host-resolver.ts';
-import { createLogger } from '#core/platform/telemetry/logger.ts';
+import { createLineSink } from '#core/platform/telemetry/line-sink.ts';
+import { createLogger, standardOutput } from '#core/platform/telemetry/logger.ts';
 import { collectProcessMetrics, createWorkerMetrics } from '#core/platform/telemetry/metrics.ts';
 import { openNats } from '#core/platform/nats/nats.ts';
 import { openKeyring } from '#core/platform/vault/open-keyring.ts';
@@ -26,7 +27,12 @@ import { createEvents } from './events.ts';
 const SUBMISSION_PORTS = [25, 465, 587, 2525];
 
 const config = workerConfig(process.env);
-const log = createLogger({ level: config.observability.logLevel, component: 'worker', context: traceFields });
+const log = createLogger({
+  level: config.observability.logLevel,
+  component: 'worker',
+  context: traceFields,
+  destination: createLineSink(standardOutput()),
+});
 using end = watchForEnd(log);
 await using stack = new AsyncDisposableStack();
 stack.use(await startTelemetry({ ...config.observability.telemetry, serviceName: 'despatch-worker' }));

@@ -93,11 +93,22 @@ describe('fair queue', () => {
     expect(queue.take(10).due).toEqual([{ tenantId: 'a', slots: 10 }]);
   });
 
-  test('many tenants with due work share the slots', () => {
-    const queue = createFairQueue<number>(2, 100_000, SLOTS);
+  test('many tenants with due work share the slots over a few turns, in refills of some size', () => {
+    const queue = createFairQueue<number>(10, 1_000, 1_000);
+    const granted = new Map<string, number>();
     for (let i = 0; i < 10; i++) queue.markDue(`t${i}`);
-    const { due } = queue.take(80);
-    expect(due.map((refill) => refill.slots)).toEqual(Array.from({ length: 10 }, () => 8));
+    let refills = 0;
+    for (let turn = 0; turn < 40; turn++) {
+      for (const { tenantId, slots } of queue.take(80).due) {
+        refills += 1;
+        granted.set(tenantId, (granted.get(tenantId) ?? 0) + slots);
+        queue.release(tenantId, slots);
+        queue.refilled(tenantId, true);
+      }
+    }
+    expect(refills).toBeLessThan(160);
+    for (const slots of granted.values()) expect(Math.abs(slots - 320)).toBeLessThanOrEqual(32);
+    expect(granted.size).toBe(10);
   });
 
   test('in any order of calls every item comes out once, and the counts stay true', () => {

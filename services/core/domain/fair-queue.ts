@@ -57,6 +57,8 @@ type Tenant<Item> = {
 
 /** Messages one round grants a tenant of weight 1. */
 const QUANTUM = 8;
+/** Slots that a refill is granted at least: it costs a statement, however little it finds. */
+const REFILL_SLOTS = 32;
 /** Items that each tenant may queue even if the memory is full. */
 const QUEUED_CROWDED_MAX = 8;
 export const DEFAULT_POLICY: TenantPolicy = { weight: 1, inFlightMax: 50 };
@@ -175,15 +177,20 @@ export function createFairQueue<Item>(
         if (!isWaiting(t)) continue;
         const quantum = QUANTUM * t.policy.weight;
         t.deficit += quantum;
+        // Its last refill was larger than its turn.
+        if (t.deficit <= 0) {
+          list(t);
+          continue;
+        }
         const grant = Math.min(t.deficit, free, room);
         const taken = takeItems(t, grant, items);
         totals.queued -= taken;
         let granted = taken;
         // What is not in memory may be in the database.
         if (taken < grant && t.due && !t.refilling) {
-          granted = grant;
+          granted = Math.min(Math.max(grant, REFILL_SLOTS), free, room);
           const refill = due.get(t.id) ?? { tenantId: t.id, slots: 0 };
-          refill.slots += grant - taken;
+          refill.slots += granted - taken;
           due.set(t.id, refill);
         }
         t.inFlight += granted;

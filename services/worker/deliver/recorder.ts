@@ -47,7 +47,7 @@ export function createRecorder(deps: RecorderDeps): Recorder {
     flushesMax: 2,
     // A recorded call only frees its slot, so it can wait; larger batches cost the database much less.
     gatherMs: GATHER_MS,
-    enough: Math.min(ENOUGH, Math.ceil(deps.inFlightMax / 8)),
+    enough: Math.min(ENOUGH, Math.ceil(deps.inFlightMax / 2)),
     queuedMax: Number.POSITIVE_INFINITY,
   });
 

@@ -62,6 +62,18 @@ const transient: AttemptOutcome = {
 };
 
 describe('claims', () => {
+  test('of a lane the more urgent is claimed first, however many have waited longer', async () => {
+    await using b = await setup();
+    await b.accept(500, { priority: 2 });
+    const normal = await b.accept(2, { priority: 1 });
+    const high = await b.accept(1, { priority: 0 });
+    const claimed = await b.claimDue(4, 10_000);
+    const seqs = claimed.map(({ seq }) => seq);
+    expect(seqs).toEqual(expect.arrayContaining([...high, ...normal]));
+    expect(seqs).toHaveLength(4);
+    expect(await b.claimDue(1, 10_000)).toHaveLength(1);
+  });
+
   test('a message is claimed by one of many workers that try at the same time, with its attempt row', async () => {
     await using b = await setup();
     const wakes = await b.accept(20);

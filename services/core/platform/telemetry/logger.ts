@@ -31,8 +31,8 @@ export type LoggerOptions = {
   readonly component: string;
   /** Fields to add to each line at the moment it is written, such as the current trace's ids. */
   readonly context?: () => LogFields;
-  /** Default: standard output, written synchronously so that a crash loses no line. */
-  readonly destination?: { write(line: string): void };
+  /** Default: standard output, each line by itself and synchronously, so that no end of the process loses one. */
+  readonly destination?: { write(line: string): void; flush?(): void };
 };
 
 /** Writes one JSON object per line with `ts`, `level`, `msg`, `component` and the line's fields. */
@@ -58,23 +58,35 @@ export function createLogger(options: LoggerOptions): Logger {
       // The library adds a line's fields to the object it is given.
       ...(context === undefined ? {} : { mixin: () => ({ ...context() }) }),
     },
-    destination ?? pino.destination({ dest: 1, sync: true }),
+    destination ?? { write: standardOutput() },
   );
-  return wrap(logger);
+  return wrap(logger, () => destination?.flush?.());
 }
 
-/** The library cleans the fields of a line but not those of a child. */
-function wrap(logger: PinoLogger): Logger {
+/** Writes to standard output before it returns; a pipe that is full is waited for. */
+export function standardOutput(): (text: string) => void {
+  const destination = pino.destination({ dest: 1, sync: true });
+  return (text) => void destination.write(text);
+}
+
+/**
+ * The library cleans the fields of a line but not those of a child.
+ * @param flush called after each error, which may be the last line.
+ */
+function wrap(logger: PinoLogger, flush: () => void): Logger {
   const writer =
     (level: LogLevel): Write =>
-    (first: LogFields | string, message?: string) =>
-      typeof first === 'string' ? logger[level](first) : logger[level](first, message);
+    (first: LogFields | string, message?: string) => {
+      if (typeof first === 'string') logger[level](first);
+      else logger[level](first, message);
+      if (level === 'error') flush();
+    };
   return {
     debug: writer('debug'),
     info: writer('info'),
     warn: writer('warn'),
     error: writer('error'),
-    child: (fields) => wrap(logger.child(clean(fields))),
+    child: (fields) => wrap(logger.child(clean(fields)), flush),
   };
 }
 
