@@ -354,13 +354,17 @@ describe('lanes', () => {
     ]);
     expect(due).toHaveLength(3);
     const { tenantId } = b.tenant;
-    expect(await b.store.dueLanes()).toEqual(
-      [NO_ACCOUNT, b.accountId].map((accountId) => ({
-        task: 'due',
-        tenantId,
-        accountId,
-        oldestDue: expect.any(Date) as Date,
-      })),
+    const lanes = await b.store.dueLanes();
+    expect(lanes).toHaveLength(2);
+    expect(lanes).toEqual(
+      expect.arrayContaining(
+        [NO_ACCOUNT, b.accountId].map((accountId) => ({
+          task: 'due',
+          tenantId,
+          accountId,
+          oldestDue: expect.any(Date) as Date,
+        })),
+      ),
     );
   });
 
