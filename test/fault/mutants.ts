@@ -10,7 +10,7 @@ export type FaultMutant = Mutant & {
   readonly tree: number;
 };
 
-const IS_WAITING = /l\.status in \('queued', 'deferred'\)/;
+const IS_WAITING = /\w\.status in \('queued', 'deferred'\)/;
 
 export const MUTANTS: readonly FaultMutant[] = [
   {
@@ -38,7 +38,6 @@ export const MUTANTS: readonly FaultMutant[] = [
     changes: {
       'claim-named': [IS_WAITING, 'true'],
       'claim-due': [IS_WAITING, 'true'],
-      'claim-due-locked': [IS_WAITING, 'true'],
       'begin-attempt': [/ and may_move\(l\.status, 'sending'\)/, ''],
     },
     fault: 'stop-worker-over-sweep',

@@ -25,7 +25,9 @@ begin
       select x.seq, x.content_bytes from live_messages x
       where x.tenant_id = for_tenant and x.account_id = for_account and x.priority = p.priority
         and x.due_at <= at_now + make_interval(secs => ahead_ms / 1000.0)
-        and x.status in ('queued', 'deferred') and x.expires_at > at_now
+        -- Tests break this (mutant: claim-due): a message is claimed only while no attempt is under way.
+        and x.status in ('queued', 'deferred')
+        and x.expires_at > at_now
         and coalesce(x.next_attempt_at, '-infinity') <= at_now and (x.test or account.id is not null)
       order by x.due_at limit most for update skip locked
     ) l limit most) y;
