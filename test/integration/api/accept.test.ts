@@ -119,7 +119,7 @@ describe('acceptance', () => {
     const tenant = await seedTenant(b.admin);
     const [refused] = await acceptBatch(b.api, [acceptRow(tenant, { messages_per_day: 0 })]);
     const toMidnight = Math.ceil((Date.UTC(2999, 0, 1) - Date.now()) / 1000) % 86_400;
-    expect(Math.abs((refused?.retry_after ?? 0) - toMidnight)).toBeLessThanOrEqual(2);
+    expect(Math.abs((refused?.retryAfter ?? 0) - toMidnight)).toBeLessThanOrEqual(2);
   });
 
   test('exactly a minute of requests passes in a burst over two processes, and refused ones do not count', async () => {
@@ -134,7 +134,7 @@ describe('acceptance', () => {
     expect(count(batches.flat(), 'accepted')).toBe(30);
     const refused = batches.flat().filter((verdict) => verdict.verdict === 'rate_limited');
     expect(refused).toHaveLength(60);
-    for (const verdict of refused) expect(verdict.retry_after).toSatisfy((s: number) => s >= 1 && s <= 61);
+    for (const verdict of refused) expect(verdict.retryAfter).toSatisfy((s: number) => s >= 1 && s <= 61);
     const [usage] =
       await b.admin`select used from despatch.tenant_usage where tenant_id = ${tenant.tenantId}`;
     expect(usage?.['used']).toBe(30);

@@ -140,7 +140,7 @@ describe('a clock that ran ahead and came back', () => {
     const send = () => acceptBatch(b.api, [acceptRow(tenant, { rate_per_minute: 10 })]);
     const [refused] = await send();
     expect(refused?.verdict).toBe('rate_limited');
-    expect(refused?.retry_after).toBe(21);
+    expect(refused?.retryAfter).toBe(21);
     // A refusal is remembered with its time, or the minute would begin anew with each.
     const stored = await windowOf(subject);
     expect(Math.abs(stored.ahead)).toBeLessThan(60);
