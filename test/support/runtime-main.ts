@@ -63,9 +63,11 @@ const loop = createControllerLoop({
   metrics: metrics.reconciles,
   queueMetrics: metrics.workqueue('config'),
   async reconcile(key, signal) {
-    const config = reflector.cache.get(key);
-    if (config === undefined || config.data?.['ended'] !== undefined) return {};
+    if (reflector.cache.get(key) === undefined) return {};
     const ref = refOf(key);
+    // What must not be done twice is not decided by a cache, which may be behind.
+    const config = await kube.get<Config>(CONFIGS, ref, { signal });
+    if (config === undefined || config.data?.['ended'] !== undefined) return {};
     const write = (data: object) =>
       kube.apply(CONFIGS, ref, { data }, { signal, fieldManager: 'runtime', attemptMs: 1_000 });
     await write({ begun: name });
