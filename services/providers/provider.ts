@@ -4,6 +4,7 @@ import type { OutboundFor } from '#core/domain/content.ts';
 import type { Failure } from '#core/domain/failure.ts';
 import type { HttpRequest, HttpResult } from '#core/domain/http-exchange.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
+import type { ReceiptDefinition } from './receipt.ts';
 
 export type { HttpRequest, HttpResult };
 
@@ -75,8 +76,11 @@ export type ProviderDefinition<
    * reference), or `none`. Decides what may be resent after an ambiguous call.
    */
   readonly dedupe: 'key' | 'lookup' | 'none';
-  /** True where delivery receipts can be had and are processed, so that `sent` is not the last word. */
-  readonly receipts: boolean;
+  /**
+   * How the provider reports on messages that it has accepted; null where it never does, so that `sent` is the last word.
+   * A simulator gives its receipts along with the outcome.
+   */
+  readonly receipts: ReceiptDefinition<z.output<Config>, z.output<Secrets>> | 'simulated' | null;
   /**
    * Most characters (Unicode code points) of a message's `body` that the vendor takes; null where it sets no bound. The
    * account refuses a longer one before any call, and whoever sends it is warned.
@@ -112,7 +116,11 @@ export type ProviderDefinition<
 };
 
 /** Any provider, its message and account types forgotten: what registry and worker handle. */
-export type AnyProvider = Omit<ProviderDefinition, 'secretRoute' | 'check' | 'send' | 'verify'> & {
+export type AnyProvider = Omit<
+  ProviderDefinition,
+  'secretRoute' | 'receipts' | 'check' | 'send' | 'verify'
+> & {
+  readonly receipts: ReceiptDefinition<never, never> | 'simulated' | null;
   readonly secretRoute: Readonly<Record<string, boolean | ((config: never) => unknown)>>;
   check?(account: never): readonly FieldFault[];
   send(message: never, account: never, context: ProviderContext): Promise<Outcome>;

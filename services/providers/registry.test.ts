@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { CHANNELS } from '#core/domain/channel.ts';
 import { generateRegistry } from './generate.ts';
 import { PROVIDERS } from './registry.gen.ts';
-import { describeProvider, findProvider, parseAccount, simulatorFor } from './registry.ts';
+import { describeProvider, findProvider, parseAccount, reportsDeliveries, simulatorFor } from './registry.ts';
 
 describe('the catalog', () => {
   test('holds exactly the folders beside it, by id', async () => {
@@ -57,7 +57,7 @@ describe('the catalog', () => {
         channel: one.channel,
         capabilities: {
           dedupe: one.dedupe,
-          receipts: one.receipts,
+          receipts: reportsDeliveries(one),
           bodyCharactersMax: one.bodyCharactersMax,
         },
         publicConfigSchema: { $schema: 'https://json-schema.org/draft/2020-12/schema', type: 'object' },

@@ -70,6 +70,11 @@ export type ProviderDescription = {
   };
 };
 
+/** Whether `sent` is not the last word on a message. Only simulators' receipts are taken in yet. */
+export function reportsDeliveries({ receipts }: Pick<AnyProvider, 'receipts'>): boolean {
+  return receipts === 'simulated';
+}
+
 /** What the catalog endpoint says of a provider. */
 export function describeProvider(provider: AnyProvider): ProviderDescription {
   return {
@@ -81,7 +86,7 @@ export function describeProvider(provider: AnyProvider): ProviderDescription {
     secretRoute: Object.keys(provider.secretRoute).filter((field) => provider.secretRoute[field] !== false),
     capabilities: {
       dedupe: provider.dedupe,
-      receipts: provider.receipts,
+      receipts: reportsDeliveries(provider),
       bodyCharactersMax: provider.bodyCharactersMax,
     },
   };

@@ -10,7 +10,7 @@ import { ATTEMPT_OUTCOMES } from '#core/domain/outcome.ts';
 import { SMS_ENCODINGS } from '#core/domain/segments.ts';
 import { STATUS_REASONS } from '#core/domain/status-reason.ts';
 import type { AttemptRow, EventRow, MessageKey, MessageRow } from '#core/store/messages.ts';
-import { findProvider } from '#providers/registry.ts';
+import { findProvider, reportsDeliveries } from '#providers/registry.ts';
 
 const INT_MAX = 2_147_483_647;
 const time = z.iso.datetime();
@@ -257,9 +257,8 @@ export function toMessage(row: MessageRow): z.output<typeof Message> {
 }
 
 function finalityOf({ status, final, provider }: MessageRow): 'final' | 'accepted_only' | 'pending' {
-  if (status === 'sent') {
-    return provider !== null && findProvider(provider)?.receipts === false ? 'accepted_only' : 'pending';
-  }
+  const known = provider === null ? undefined : findProvider(provider);
+  if (status === 'sent') return known === undefined || reportsDeliveries(known) ? 'pending' : 'accepted_only';
   return final ? 'final' : 'pending';
 }
 

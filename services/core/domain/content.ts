@@ -80,6 +80,8 @@ type Envelope = {
   readonly from?: string;
   /** Provider calls must not be made after this instant (milliseconds since the epoch). */
   readonly expiresAt: number;
+  /** Where the vendor can report on this message; absent where no receipts are asked for. Holds a secret token. */
+  readonly receiptUrl?: string;
   /** Which call for this message it is; the first is 1. */
   readonly attempt: number;
 };

@@ -39,7 +39,7 @@ export default defineProvider({
   channel: 'push',
   name: 'Firebase Cloud Messaging',
   dedupe: 'none',
-  receipts: false,
+  receipts: null,
   bodyCharactersMax: null,
   config,
   secrets,

@@ -52,7 +52,7 @@ export default defineProvider({
   channel: 'email',
   name: 'Twilio SendGrid',
   dedupe: 'none',
-  receipts: false,
+  receipts: null,
   bodyCharactersMax: null,
   config,
   secrets,

@@ -23,7 +23,7 @@ function simulator<C extends Channel>(channel: C, name: string, behaviourOf: (to
     channel,
     name,
     dedupe: 'none',
-    receipts: true,
+    receipts: 'simulated',
     bodyCharactersMax: null,
     config: z.object({}).meta({ description: 'A simulator has no settings.' }),
     secrets: z.object({}).meta({ description: 'A simulator needs no secret.' }),

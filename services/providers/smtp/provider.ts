@@ -39,7 +39,7 @@ export default defineProvider({
   channel: 'email',
   name: 'SMTP server',
   dedupe: 'none',
-  receipts: false,
+  receipts: null,
   bodyCharactersMax: null,
   config,
   secrets,

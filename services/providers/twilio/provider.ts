@@ -19,6 +19,7 @@ import {
   type VendorError,
 } from '../classify-error.ts';
 import { TWILIO_CODES } from './outcomes.ts';
+import { statusCallback, twilioReceipts } from './receipts.ts';
 
 const VALIDITY_S_MAX = 36_000;
 /** https://www.twilio.com/docs/api/errors/21617 */
@@ -85,7 +86,7 @@ export default defineProvider({
   channel: 'sms',
   name: 'Twilio Programmable Messaging',
   dedupe: 'none',
-  receipts: false,
+  receipts: twilioReceipts,
   bodyCharactersMax: BODY_CHARACTERS_MAX,
   config,
   secrets,
@@ -125,10 +126,13 @@ export default defineProvider({
         ...from,
         Body: message.content.body,
         ...validity(message.expiresAt - context.now()),
+        ...(message.receiptUrl === undefined
+          ? {}
+          : { StatusCallback: statusCallback(message.receiptUrl, message.id) }),
       }).toString(),
     });
     if (result.kind !== 'response') return unanswered(result);
-    const hidden = [...hiddenOf(account), message.to, message.content.body];
+    const hidden = [...hiddenOf(account), message.to, message.content.body, message.receiptUrl ?? ''];
     if (!isSuccess(result))
       return refused(result, classify(result, TWILIO_CODES, read), hidden, context.now());
     const created = Created.safeParse(parseJson(result.text));

@@ -60,7 +60,7 @@ export default defineProvider({
   channel: 'whatsapp',
   name: 'WhatsApp Business Cloud API',
   dedupe: 'none',
-  receipts: false,
+  receipts: null,
   bodyCharactersMax: 4_096,
   config,
   secrets,

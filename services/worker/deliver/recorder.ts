@@ -4,6 +4,7 @@ import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import type { ClaimedMessage, Completion, DeliveryStore } from '#core/store/deliveries.ts';
 import type { AnyProvider } from '#providers/provider.ts';
+import { reportsDeliveries } from '#providers/registry.ts';
 import { toCompletion, withoutVendorWords } from './completion.ts';
 
 export type Recorder = {
@@ -95,7 +96,7 @@ export function createRecorder(deps: RecorderDeps): Recorder {
           deliveryGuarantee: message.deliveryGuarantee,
           expiresAt: message.expiresAt.getTime(),
           dedupe: provider?.dedupe ?? 'none',
-          receiptsExpected: provider?.receipts ?? false,
+          receiptsExpected: provider !== undefined && reportsDeliveries(provider),
         },
         now,
         deps.random(),

@@ -1,0 +1,27 @@
+import { createHmac, timingSafeEqual, type BinaryLike } from 'node:crypto';
+import { TIMESTAMP_TOLERANCE_MS, type ReceiptVerdict } from './receipt.ts';
+
+/** Compares in a time that says nothing about where the two differ. */
+export function isSame(given: string, expected: string): boolean {
+  const [one, other] = [Buffer.from(given), Buffer.from(expected)];
+  return one.length === other.length && timingSafeEqual(one, other);
+}
+
+export function hmac(
+  algorithm: 'md5' | 'sha1' | 'sha256' | 'sha512',
+  key: BinaryLike,
+  text: BinaryLike,
+  encoding: 'hex' | 'base64' = 'hex',
+): string {
+  return createHmac(algorithm, key).update(text).digest(encoding);
+}
+
+/** @param at when the vendor says that it signed, and @param receivedAt when its call arrived, in milliseconds since the epoch. */
+export function isTimely(at: number, receivedAt: number): boolean {
+  return Math.abs(receivedAt - at) <= TIMESTAMP_TOLERANCE_MS;
+}
+
+export const GENUINE: ReceiptVerdict = { kind: 'genuine' };
+export const MISSING: ReceiptVerdict = { kind: 'forged', reason: 'signature_missing' };
+export const MISMATCH: ReceiptVerdict = { kind: 'forged', reason: 'signature_mismatch' };
+export const UNTIMELY: ReceiptVerdict = { kind: 'forged', reason: 'timestamp_out_of_tolerance' };

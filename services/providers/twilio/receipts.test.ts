@@ -1,0 +1,142 @@
+import { createHmac } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { receiptSuite, RECEIPT_URL, type UnsignedCall } from '#test/suites/receipt-conformance.ts';
+import type { SentAccount } from '#test/suites/provider-conformance.ts';
+import type { ReceiptCall } from '../receipt.ts';
+import twilio from './provider.ts';
+import { statusCallback, twilioReceipts } from './receipts.ts';
+
+const REFERENCE = '7f3b2a34-1111-4222-8333-444455556666';
+const SID = `SM${'0123456789abcdef'.repeat(2)}`;
+const account = {
+  publicConfig: { accountSid: `AC${'0123456789abcdef'.repeat(2)}`, from: '+15005550006' },
+  secretConfig: { authToken: 'canary-auth-token-1' },
+};
+
+const callback = (status: string, over: Record<string, string> = {}): UnsignedCall => ({
+  query: `?mid=${REFERENCE}`,
+  headers: { 'content-type': 'application/x-www-form-urlencoded; charset=utf-8' },
+  body: new URLSearchParams({
+    AccountSid: account.publicConfig.accountSid,
+    ApiVersion: '2010-04-01',
+    From: '+15005550006',
+    MessageSid: SID,
+    MessageStatus: status,
+    SmsSid: SID,
+    SmsStatus: status,
+    To: '+15551230001',
+    ...over,
+  }).toString(),
+});
+
+/** https://www.twilio.com/docs/usage/security#validating-requests */
+function sign(call: ReceiptCall, { secretConfig }: SentAccount): ReceiptCall {
+  const form = new URLSearchParams(Buffer.from(call.body).toString());
+  const text = [...form]
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .reduce((all, [name, value]) => all + name + value, call.url);
+  const signature = createHmac('sha1', String(secretConfig['authToken'])).update(text).digest('base64');
+  return { ...call, headers: { ...call.headers, 'x-twilio-signature': signature } };
+}
+
+const about = { reference: REFERENCE, providerMessageId: SID };
+
+receiptSuite({
+  provider: twilio,
+  account,
+  otherAccount: { ...account, secretConfig: { authToken: 'canary-auth-token-2' } },
+  reference: REFERENCE,
+  sign,
+  covers: { body: true, url: true, timestamp: false },
+  calls: [
+    { name: 'queued', call: callback('queued'), receipts: [{ ...about, providerStatus: 'queued' }] },
+    { name: 'sent', call: callback('sent'), receipts: [{ ...about, state: 'sent' }] },
+    { name: 'delivered', call: callback('delivered'), receipts: [{ ...about, state: 'delivered' }] },
+    {
+      name: 'read',
+      call: callback('read'),
+      receipts: [{ ...about, state: 'delivered', engagement: 'read' }],
+    },
+    {
+      name: 'undelivered with a known code',
+      call: callback('undelivered', { ErrorCode: '30005' }),
+      receipts: [
+        {
+          ...about,
+          state: 'undelivered',
+          failure: { class: 'invalid_recipient', code: 'unreachable_number', providerCode: '30005' },
+        },
+      ],
+    },
+    {
+      name: 'failed with an unknown code',
+      call: callback('failed', { ErrorCode: '39999' }),
+      receipts: [
+        {
+          ...about,
+          state: 'undelivered',
+          failure: { class: 'unknown', code: 'undelivered', providerCode: '39999' },
+        },
+      ],
+    },
+    {
+      name: 'a message of a person',
+      call: callback('received'),
+      receipts: [{ ...about, providerStatus: 'received' }],
+    },
+  ],
+});
+
+describe('a signature of Twilio', () => {
+  const judge = (call: ReceiptCall) =>
+    twilioReceipts.verify?.(
+      call,
+      { config: {}, secrets: { authToken: account.secretConfig.authToken } },
+      undefined as never,
+    );
+  const call = (over: Partial<ReceiptCall>): ReceiptCall => ({
+    method: 'POST',
+    url: RECEIPT_URL,
+    headers: {},
+    body: new Uint8Array(),
+    receivedAt: 0,
+    ...over,
+  });
+
+  test.each([
+    ['an apostrophe in the query', `${RECEIPT_URL}?mid=o'neil`],
+    ['characters that a parser would change', `${RECEIPT_URL}?mid=%7e~%20+a|b`],
+    ['a port of its own', 'https://hooks.example:8443/v1/receipts/a/b?mid=1'],
+  ])('holds for %s', (_, url) => {
+    expect(judge(sign(call({ url }), account))).toEqual({ kind: 'genuine' });
+  });
+
+  test('holds for the URL with and without the usual port', () => {
+    const plain = 'https://hooks.example/v1/receipts/a/b?mid=1';
+    const ported = 'https://hooks.example:443/v1/receipts/a/b?mid=1';
+    const asked = (signedUrl: string, url: string) =>
+      judge({ ...sign(call({ url: signedUrl }), account), url });
+    expect([asked(plain, ported), asked(ported, plain)]).toEqual([{ kind: 'genuine' }, { kind: 'genuine' }]);
+    expect(asked('https://hooks.example:8443/v1/receipts/a/b?mid=1', plain)).toMatchObject({
+      kind: 'forged',
+    });
+  });
+
+  test('counts each value of a repeated parameter once, in order', () => {
+    const signature = createHmac('sha1', account.secretConfig.authToken)
+      .update(`${RECEIPT_URL}Ba1a2Cx`)
+      .digest('base64');
+    const body = Buffer.from('C=x&Ba=2&Ba=1&Ba=2');
+    expect(judge(call({ body, headers: { 'x-twilio-signature': signature } }))).toMatchObject({
+      kind: 'forged',
+    });
+    const right = createHmac('sha1', account.secretConfig.authToken)
+      .update(`${RECEIPT_URL}Ba1Ba2Cx`)
+      .digest('base64');
+    expect(judge(call({ body, headers: { 'x-twilio-signature': right } }))).toEqual({ kind: 'genuine' });
+  });
+
+  test('is for the address that each message carries', () => {
+    expect(statusCallback(RECEIPT_URL, REFERENCE)).toBe(`${RECEIPT_URL}?mid=${REFERENCE}`);
+  });
+});

@@ -1,0 +1,110 @@
+import type { Failure } from '#core/domain/failure.ts';
+import {
+  PROVIDER_STATUS_MAX,
+  type ParsedReceipt,
+  type ReceiptCall,
+  type ReceiptDefinition,
+} from '../receipt.ts';
+import { GENUINE, hmac, isSame, MISMATCH, MISSING } from '../signature.ts';
+import { TWILIO_CODES } from './outcomes.ts';
+
+/** Where the message's id comes back: a query parameter of the callback URL, which the signature covers. */
+const REFERENCE = 'mid';
+
+/** https://www.twilio.com/docs/messaging/guides/track-outbound-message-status */
+export const twilioReceipts: ReceiptDefinition<unknown, { readonly authToken: string }> = {
+  setup: {
+    mode: 'automatic',
+    steps: ['Nothing to configure: each message carries its own StatusCallback address.'],
+  },
+  headers: ['content-type', 'x-twilio-signature'],
+  // Twilio takes an answer without TwiML for a fault, and shows it in the customer's debugger.
+  answer: { status: 200, contentType: 'text/xml', body: '<Response/>' },
+
+  verify(call, { secrets }) {
+    const signature = call.headers['x-twilio-signature'];
+    if (signature === undefined) return MISSING;
+    const parameters = signedParameters(formOf(call));
+    const isSigned = spellingsOf(call.url).some((url) =>
+      isSame(signature, hmac('sha1', secrets.authToken, url + parameters, 'base64')),
+    );
+    return isSigned ? GENUINE : MISMATCH;
+  },
+
+  parse(call) {
+    const form = formOf(call);
+    const providerMessageId = form.get('MessageSid') ?? form.get('SmsSid');
+    const providerStatus = form.get('MessageStatus') ?? form.get('SmsStatus');
+    if (!providerMessageId || !providerStatus) return { kind: 'unreadable' };
+    const reference = URL.parse(call.url)?.searchParams.get(REFERENCE);
+    return {
+      kind: 'receipts',
+      receipts: [
+        {
+          ...(reference ? { reference } : {}),
+          providerMessageId,
+          // Twilio reports each state of a message once; repetitions of a report are alike.
+          eventId: `${providerMessageId}:${providerStatus}`,
+          providerStatus: providerStatus.slice(0, PROVIDER_STATUS_MAX),
+          ...meaningOf(providerStatus, form.get('ErrorCode')),
+        },
+      ],
+    };
+  },
+};
+
+/** The address to which Twilio is to report on the message. */
+export function statusCallback(receiptUrl: string, messageId: string): string {
+  return `${receiptUrl}?${REFERENCE}=${messageId}`;
+}
+
+function formOf({ method, url, body }: ReceiptCall): URLSearchParams {
+  return method === 'GET'
+    ? new URLSearchParams(URL.parse(url)?.search)
+    : new URLSearchParams(Buffer.from(body).toString('utf8'));
+}
+
+/** Names in order, each value of a repeated one once and in order, without anything between. */
+function signedParameters(form: URLSearchParams): string {
+  return [...new Set(form.keys())]
+    .toSorted()
+    .flatMap((name) => [...new Set(form.getAll(name))].toSorted().map((value) => name + value))
+    .join('');
+}
+
+/** Twilio has signed the URL with the port of its scheme at times, and without it at others. */
+function spellingsOf(url: string): string[] {
+  const parts = /^(https?):\/\/([^/?#:]+)(:\d+)?(.*)$/s.exec(url);
+  if (parts === null) return [url];
+  const [, scheme, host, port, rest] = parts;
+  const usual = scheme === 'https' ? ':443' : ':80';
+  if (port !== undefined && port !== usual) return [url];
+  return [`${scheme}://${host}${rest}`, `${scheme}://${host}${usual}${rest}`];
+}
+
+function meaningOf(
+  status: string,
+  errorCode: string | null,
+): Pick<ParsedReceipt, 'state' | 'isTemporary' | 'failure' | 'engagement'> {
+  switch (status) {
+    case 'sent':
+      return { state: 'sent' };
+    case 'delivered':
+    case 'partially_delivered':
+      return { state: 'delivered' };
+    case 'read':
+      return { state: 'delivered', engagement: 'read' };
+    case 'undelivered':
+    case 'failed':
+    case 'canceled':
+      return { state: 'undelivered', failure: failureOf(errorCode) };
+    default:
+      return {};
+  }
+}
+
+function failureOf(errorCode: string | null): Failure {
+  const known = errorCode === null ? undefined : TWILIO_CODES[errorCode];
+  const code = errorCode ? { providerCode: errorCode.slice(0, 64) } : {};
+  return { class: known?.class ?? 'unknown', code: known?.code ?? 'undelivered', ...code };
+}

@@ -1,0 +1,202 @@
+import { describe, expect, test } from 'vitest';
+import type { AnyProvider, ProviderContext } from '#providers/provider.ts';
+import {
+  TIMESTAMP_TOLERANCE_MS,
+  type ParsedReceipt,
+  type ReceiptCall,
+  type ReceiptDefinition,
+  type ReceiptVerdict,
+} from '#providers/receipt.ts';
+import { parseAccount } from '#providers/registry.ts';
+import type { SentAccount } from './provider-conformance.ts';
+
+/** A call as the vendor makes it, before it is signed. */
+export type UnsignedCall = {
+  readonly method?: 'GET' | 'POST';
+  /** What follows the receipt URL, such as `?mid=1`. */
+  readonly query?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+};
+
+export type ReceiptCase = {
+  readonly provider: AnyProvider;
+  readonly account: SentAccount;
+  /** The same account with another secret in place of the one that signs. */
+  readonly otherAccount: SentAccount;
+  /** The public id of the message that the calls are about. */
+  readonly reference: string;
+  /**
+   * Signs a call as the vendor does, by the vendor's own code where there is any; undefined where it signs nothing.
+   * @param at when, in milliseconds since the epoch.
+   */
+  readonly sign: ((call: ReceiptCall, account: SentAccount, at: number) => ReceiptCall) | undefined;
+  /** What the signature covers besides its own timestamp. */
+  readonly covers: { readonly body: boolean; readonly url: boolean; readonly timestamp: boolean };
+  /** Calls of every kind that the vendor makes, and what each says. */
+  readonly calls: readonly {
+    readonly name: string;
+    readonly call: UnsignedCall;
+    readonly receipts: readonly Partial<ParsedReceipt>[];
+  }[];
+  /** For judging calls; default: one that reaches nothing. */
+  readonly context?: ProviderContext;
+};
+
+export const RECEIPT_URL = 'https://hooks.example/v1/receipts/1f0c7b52-1111-4222-8333-444455556666/t0ken_-';
+const NOW = Date.UTC(2026, 10, 22, 12);
+
+/** The guarantees that hold for every provider that reports on its messages. */
+export function receiptSuite(subject: ReceiptCase): void {
+  const { provider, calls, covers } = subject;
+  const definition = provider.receipts as ReceiptDefinition<unknown, unknown>;
+  const [first] = calls;
+  if (first === undefined) throw new Error('The suite was given no calls');
+  const arrived = (unsigned: UnsignedCall): ReceiptCall => ({
+    method: unsigned.method ?? 'POST',
+    url: RECEIPT_URL + (unsigned.query ?? ''),
+    headers: unsigned.headers ?? {},
+    body: Buffer.from(unsigned.body ?? ''),
+    receivedAt: NOW,
+  });
+  const signed = (unsigned: UnsignedCall, account = subject.account, at = NOW): ReceiptCall => {
+    const call = subject.sign?.(arrived(unsigned), account, at) ?? arrived(unsigned);
+    const kept = Object.entries(call.headers).filter(([name]) => definition.headers.includes(name));
+    // What the definition does not name is not stored.
+    return { ...call, headers: Object.fromEntries(kept) };
+  };
+  const judge = async (call: ReceiptCall, sent = subject.account): Promise<ReceiptVerdict> => {
+    const parsed = parseAccount(provider, sent.publicConfig, sent.secretConfig);
+    if (!parsed.ok) throw new Error(`The suite's account is not valid: ${JSON.stringify(parsed.details)}`);
+    const verdict = definition.verify?.(call, parsed, subject.context ?? UNREACHABLE);
+    return (await verdict) ?? { kind: 'genuine' };
+  };
+
+  describe('receipts', () => {
+    test('are set up in a way that people can follow', () => {
+      expect(definition.setup.steps.length).toBeGreaterThan(0);
+      for (const step of definition.setup.steps) expect(step).toMatch(/\w{3}.*\.$/s);
+      expect(definition.bytesMax ?? 0).toBeLessThanOrEqual(4 * 1024 * 1024);
+      for (const name of definition.headers) expect(name).toBe(name.toLowerCase());
+      expect(definition.verify === undefined).toBe(subject.sign === undefined);
+    });
+
+    test.each(calls)('$name is genuine and says what it says', async ({ call, receipts }) => {
+      const genuine = signed(call);
+      expect(await judge(genuine)).toEqual({ kind: 'genuine' });
+      const parsed = definition.parse(genuine);
+      expect(parsed).toMatchObject({ kind: 'receipts', receipts });
+      const found = parsed.kind === 'receipts' ? parsed.receipts : [];
+      expect(found).toHaveLength(receipts.length);
+      for (const one of found) {
+        expect(one.reference ?? one.providerMessageId).toBeDefined();
+        if (one.state !== 'undelivered') expect(one).not.toHaveProperty('failure');
+        expect(one.providerStatus).toMatch(/^.{1,64}$/s);
+        if (one.state === 'undelivered') expect(one.failure).toMatchObject({ class: expect.any(String) });
+      }
+    });
+
+    test('of one report that comes twice are the same, and of two are not', () => {
+      const idsOf = (call: UnsignedCall): string[] => {
+        const parsed = definition.parse(signed(call));
+        return parsed.kind === 'receipts'
+          ? parsed.receipts.map((one) => one.eventId ?? JSON.stringify(one))
+          : [];
+      };
+      for (const { call } of calls) expect(idsOf(call)).toEqual(idsOf(call));
+      const all = calls.flatMap(({ call }) => idsOf(call));
+      expect(new Set(all).size).toBe(all.length);
+    });
+
+    test.each<[name: string, body: string]>([
+      ['nothing', ''],
+      ['a page', '<!doctype html><html><body>502</body></html>'],
+      ['broken JSON', '{"a":'],
+      ['another JSON', '[[["a"]]]'],
+      ['null', 'null'],
+      ['depth', '['.repeat(100_000)],
+      ['bytes that are no text', Buffer.from([0xff, 0xfe, 0x00, 0x80]).toString('latin1')],
+      ['a million characters', 'x'.repeat(1_000_000)],
+    ])('are not made of %s', (_, body) => {
+      const call = arrived({ ...first.call, query: '', body });
+      const parsed = definition.parse(call);
+      expect(
+        parsed.kind === 'unreadable' || (parsed.kind === 'receipts' && parsed.receipts.length === 0),
+      ).toBe(true);
+    });
+
+    if (subject.sign === undefined) return;
+    const { sign } = subject;
+
+    test('without a signature are forged', async () => {
+      expect(await judge(arrived(first.call))).toMatchObject({ kind: 'forged' });
+    });
+
+    test("signed with another account's secret are forged", async () => {
+      const call = signed(first.call, subject.otherAccount);
+      expect(await judge(call)).toMatchObject({ kind: 'forged' });
+      // And the other one's own are genuine, so it is the secret that makes the difference.
+      expect(await judge(call, subject.otherAccount)).toEqual({ kind: 'genuine' });
+    });
+
+    test('whose signature is cut, empty or of another kind are forged', async () => {
+      const call = signed(first.call);
+      const unsigned = arrived(first.call).headers;
+      for (const name of Object.keys(call.headers).filter((one) => call.headers[one] !== unsigned[one])) {
+        const value = call.headers[name] ?? '';
+        for (const other of [value.slice(0, -1), '', `${value}A`, 'é'.repeat(44), 'x'.repeat(100_000)]) {
+          const verdict = await judge({ ...call, headers: { ...call.headers, [name]: other } });
+          expect(verdict, `${name}: ${other.slice(0, 80)}`).toMatchObject({ kind: 'forged' });
+        }
+      }
+    });
+
+    test.runIf(covers.body).each(calls)('$name with one byte changed is forged', async ({ call }) => {
+      const genuine = signed(call);
+      if (genuine.body.length === 0) return;
+      for (const position of [0, genuine.body.length >> 1, genuine.body.length - 1]) {
+        const body = Buffer.from(genuine.body);
+        body[position] = (body[position] ?? 0) ^ 1;
+        expect(await judge({ ...genuine, body })).toMatchObject({ kind: 'forged' });
+      }
+      const body = Buffer.concat([genuine.body, Buffer.from('&x=1')]);
+      expect(await judge({ ...genuine, body })).toMatchObject({ kind: 'forged' });
+    });
+
+    test.runIf(covers.url)('called at another URL are forged', async () => {
+      const genuine = signed(first.call);
+      for (const url of [
+        `${genuine.url}${genuine.url.includes('?') ? '&' : '?'}x=1`,
+        genuine.url.replace('hooks.', 'other.'),
+        `${genuine.url}x`,
+      ])
+        expect(await judge({ ...genuine, url })).toMatchObject({ kind: 'forged' });
+    });
+
+    test.runIf(covers.timestamp)('signed too long ago or too far ahead are forged', async () => {
+      const judged = (offset: number) => judge(signed(first.call, subject.account, NOW + offset));
+      const edge = TIMESTAMP_TOLERANCE_MS - 5_000;
+      const beyond = TIMESTAMP_TOLERANCE_MS + 5_000;
+      expect([await judged(-edge), await judged(edge)]).toEqual([{ kind: 'genuine' }, { kind: 'genuine' }]);
+      expect([await judged(-beyond), await judged(beyond)]).toMatchObject([
+        { kind: 'forged' },
+        { kind: 'forged' },
+      ]);
+    });
+
+    test('are not signed alike for two accounts', () => {
+      const of = (account: SentAccount) => sign(arrived(first.call), account, NOW).headers;
+      expect(of(subject.account)).not.toEqual(of(subject.otherAccount));
+    });
+  });
+}
+
+const UNREACHABLE: ProviderContext = {
+  http: async () => ({ kind: 'not_sent', code: 'connect_refused' }),
+  resolve: async () => ({ kind: 'refused', code: 'egress_blocked' }),
+  origin: (vendorOrigin) => vendorOrigin,
+  memo: async (_, load) => (await load()).value,
+  forget: () => undefined,
+  signal: new AbortController().signal,
+  now: () => NOW,
+};
