@@ -17,6 +17,7 @@ export type ProviderKind =
   | 'simulator-whatsapp'
   | 'smtp'
   | 'twilio'
+  | 'twilio-whatsapp'
   | 'whatsapp-cloud';
 
 const DEFINITIONS: readonly AnyProvider[] = [
@@ -24,7 +25,7 @@ const DEFINITIONS: readonly AnyProvider[] = [
   sendgrid,
   ...simulator,
   smtp,
-  twilio,
+  ...twilio,
   whatsappCloud,
 ];
 

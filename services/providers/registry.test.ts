@@ -22,6 +22,7 @@ describe('the catalog', () => {
       'sendgrid',
       'smtp',
       'twilio',
+      'twilio-whatsapp',
       'whatsapp-cloud',
       ...CHANNELS.map((one) => `simulator-${one}`),
     ];

@@ -1,8 +1,10 @@
 import { account, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
 
-/** Error codes of the Messages resource, https://www.twilio.com/docs/api/errors. */
+/** Error codes of the Messages resource, https://www.twilio.com/docs/api/errors. Those from 63000 on are of WhatsApp. */
 export const TWILIO_CODES: CodeTable = {
-  ...each(account('authentication_failed'), 20003, 20008, 20403),
+  ...each(account('authentication_failed'), 20003, 20008, 20403, 63001),
+  ...each(account('forbidden'), 63020),
+  ...each(account('sender_unregistered'), 63007),
   ...each(transient('provider_throttled', 'rate_limited'), 20429, 14107, 30022, 63017, 63018),
   ...each(transient('provider_throttled', 'sender_queue_full'), 21611, 30001),
   ...each(transient('provider_throttled', 'daily_cap_reached'), 30023, 30027, 63038),
@@ -18,6 +20,7 @@ export const TWILIO_CODES: CodeTable = {
     63012,
   ),
   ...each(transient('provider_unavailable', 'maintenance'), 21730),
+  ...each(transient('provider_unavailable', 'media_unavailable'), 63019),
   ...each(
     permanent('invalid_recipient', 'invalid_number'),
     21211,
@@ -30,7 +33,10 @@ export const TWILIO_CODES: CodeTable = {
     21421,
   ),
   ...each(permanent('invalid_recipient', 'unreachable_number'), 21612, 21614, 30005, 30006),
+  ...each(permanent('invalid_recipient', 'unknown_recipient'), 63003, 63024),
+  ...each(permanent('invalid_recipient', 'recipient_not_allowed'), 63015),
   ...each(permanent('recipient_unavailable', 'recipient_opted_out'), 21610),
+  ...each(permanent('recipient_unavailable', 'not_delivered_by_choice'), 63032, 63049),
   ...each(transient('recipient_unavailable', 'handset_unreachable'), 30003),
   ...each(permanent('sender_rejected', 'invalid_sender'), 21212, 21606, 21659, 21660, 21661),
   ...each(permanent('sender_rejected', 'region_not_permitted'), 21408),
@@ -42,7 +48,10 @@ export const TWILIO_CODES: CodeTable = {
   ...each(permanent('content_rejected', 'body_too_long'), 21617, 30019),
   ...each(permanent('content_rejected', 'invalid_media'), 21620),
   ...each(permanent('content_rejected', 'invalid_template_variables'), 21656),
-  ...each(permanent('content_rejected', 'blocked'), 30004, 30007),
+  ...each(permanent('content_rejected', 'blocked'), 30004, 30007, 63013),
+  ...each(permanent('content_rejected', 'outside_window'), 63016),
+  ...each(permanent('content_rejected', 'invalid_content'), 63005, 63021),
+  ...each(permanent('content_rejected', 'invalid_template'), 63027, 63028),
 };
 
 function each(meaning: ErrorMeaning, ...codes: readonly number[]): CodeTable {

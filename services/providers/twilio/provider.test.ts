@@ -3,9 +3,10 @@ import { httpProviderSuite } from '#test/suites/provider-conformance.ts';
 import { createHttpClient } from '#core/platform/http/http.ts';
 import { contextAt } from '#test/suites/provider-conformance.ts';
 import { TWILIO_CODES } from './outcomes.ts';
-import twilio from './provider.ts';
+import definitions from './provider.ts';
 import { startTwilioStandIn } from './stand-in.ts';
 
+const [twilio] = definitions;
 const ACCOUNT_SID = `AC${'0123456789abcdef'.repeat(2)}`;
 const account = {
   publicConfig: { accountSid: ACCOUNT_SID, from: '+15005550006' },

@@ -3,11 +3,12 @@ import { describe, expect, test } from 'vitest';
 import { receiptSuite, RECEIPT_URL, type UnsignedCall } from '#test/suites/receipt-conformance.ts';
 import type { SentAccount } from '#test/suites/provider-conformance.ts';
 import type { ReceiptCall } from '../receipt.ts';
-import twilio from './provider.ts';
+import definitions from './provider.ts';
 import { statusCallback, twilioReceipts } from './receipts.ts';
 
 const REFERENCE = '7f3b2a34-1111-4222-8333-444455556666';
 const SID = `SM${'0123456789abcdef'.repeat(2)}`;
+const OTHER_SID = `MM${'fedcba9876543210'.repeat(2)}`;
 const account = {
   publicConfig: { accountSid: `AC${'0123456789abcdef'.repeat(2)}`, from: '+15005550006' },
   secretConfig: { authToken: 'canary-auth-token-1' },
@@ -41,50 +42,64 @@ function sign(call: ReceiptCall, { secretConfig }: SentAccount): ReceiptCall {
 
 const about = { reference: REFERENCE, providerMessageId: SID };
 
-receiptSuite({
-  provider: twilio,
-  account,
-  otherAccount: { ...account, secretConfig: { authToken: 'canary-auth-token-2' } },
-  reference: REFERENCE,
-  sign,
-  covers: { body: true, url: true, timestamp: false },
-  calls: [
-    { name: 'queued', call: callback('queued'), receipts: [{ ...about, providerStatus: 'queued' }] },
-    { name: 'sent', call: callback('sent'), receipts: [{ ...about, state: 'sent' }] },
-    { name: 'delivered', call: callback('delivered'), receipts: [{ ...about, state: 'delivered' }] },
-    {
-      name: 'read',
-      call: callback('read'),
-      receipts: [{ ...about, state: 'delivered', engagement: 'read' }],
-    },
-    {
-      name: 'undelivered with a known code',
-      call: callback('undelivered', { ErrorCode: '30005' }),
-      receipts: [
-        {
-          ...about,
-          state: 'undelivered',
-          failure: { class: 'invalid_recipient', code: 'unreachable_number', providerCode: '30005' },
-        },
-      ],
-    },
-    {
-      name: 'failed with an unknown code',
-      call: callback('failed', { ErrorCode: '39999' }),
-      receipts: [
-        {
-          ...about,
-          state: 'undelivered',
-          failure: { class: 'unknown', code: 'undelivered', providerCode: '39999' },
-        },
-      ],
-    },
-    {
-      name: 'a message of a person',
-      call: callback('received'),
-      receipts: [{ ...about, providerStatus: 'received' }],
-    },
-  ],
+describe.each(definitions.map((provider) => [provider.id, provider] as const))('%s', (_, provider) => {
+  receiptSuite({
+    provider,
+    account,
+    otherAccount: { ...account, secretConfig: { authToken: 'canary-auth-token-2' } },
+    reference: REFERENCE,
+    sign,
+    covers: { body: true, url: true, timestamp: false },
+    calls: [
+      { name: 'queued', call: callback('queued'), receipts: [{ ...about, providerStatus: 'queued' }] },
+      { name: 'sent', call: callback('sent'), receipts: [{ ...about, state: 'sent' }] },
+      { name: 'delivered', call: callback('delivered'), receipts: [{ ...about, state: 'delivered' }] },
+      {
+        name: 'read',
+        call: callback('read'),
+        receipts: [{ ...about, state: 'delivered', engagement: 'read' }],
+      },
+      {
+        name: 'undelivered with a known code',
+        call: callback('undelivered', { ErrorCode: '30005' }),
+        receipts: [
+          {
+            ...about,
+            state: 'undelivered',
+            failure: { class: 'invalid_recipient', code: 'unreachable_number', providerCode: '30005' },
+          },
+        ],
+      },
+      {
+        name: 'failed with an unknown code',
+        call: callback('failed', { ErrorCode: '39999' }),
+        receipts: [
+          {
+            ...about,
+            state: 'undelivered',
+            failure: { class: 'unknown', code: 'undelivered', providerCode: '39999' },
+          },
+        ],
+      },
+      {
+        name: 'failed outside the window of WhatsApp',
+        call: callback('failed', { ErrorCode: '63016', MessageSid: OTHER_SID }),
+        receipts: [
+          {
+            ...about,
+            providerMessageId: OTHER_SID,
+            state: 'undelivered',
+            failure: { class: 'content_rejected', code: 'outside_window', providerCode: '63016' },
+          },
+        ],
+      },
+      {
+        name: 'a message of a person',
+        call: callback('received'),
+        receipts: [{ ...about, providerStatus: 'received' }],
+      },
+    ],
+  });
 });
 
 describe('a signature of Twilio', () => {

@@ -27,7 +27,11 @@ function create(accountSid: string, request: Received): Reply {
   if (to === null) return failure(400, 21604, "A 'To' phone number is required.");
   if (service === null && form.get('From') === null)
     return failure(400, 21603, "A 'From' phone number is required.");
-  if (!form.get('Body')) return failure(400, 21602, 'Message body is required.');
+  const media = form.get('MediaUrl');
+  if (!form.get('Body') && media === null && !form.get('ContentSid'))
+    return failure(400, 21602, 'Message body is required.');
+  if (form.has('ContentVariables') && typeof variablesOf(form) !== 'object')
+    return failure(400, 21656, 'The Content Variables parameter is invalid.');
   return {
     status: 201,
     body: {
@@ -41,11 +45,19 @@ function create(accountSid: string, request: Received): Reply {
       from: form.get('From'),
       messaging_service_sid: service,
       num_segments: service === null ? '1' : '0',
-      sid: `SM${randomBytes(16).toString('hex')}`,
+      sid: `${media === null ? 'SM' : 'MM'}${randomBytes(16).toString('hex')}`,
       status: service === null ? 'queued' : 'accepted',
       to,
     },
   };
+}
+
+function variablesOf(form: URLSearchParams): unknown {
+  try {
+    return JSON.parse(form.get('ContentVariables') ?? '');
+  } catch {
+    return undefined;
+  }
 }
 
 function failure(status: number, code: number, message: string): Reply {

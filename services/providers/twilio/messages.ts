@@ -1,0 +1,128 @@
+import { z } from 'zod';
+import type { OutboundMessage } from '#core/domain/content.ts';
+import type { Outcome } from '#core/domain/outcome.ts';
+import type { ProviderContext, Verification } from '../provider.ts';
+import {
+  account,
+  classify,
+  doubted,
+  failureOf,
+  isSuccess,
+  parseJson,
+  refused,
+  unanswered,
+  unreadable,
+  unverified,
+  type Response,
+  type VendorError,
+} from '../classify-error.ts';
+import { accountSecrets, basicAuthorization, vendorOrigin, type Account } from './account.ts';
+import { TWILIO_CODES } from './outcomes.ts';
+import { statusCallback } from './receipts.ts';
+
+const VALIDITY_S_MAX = 36_000;
+
+const Created = z.looseObject({
+  sid: z.string().min(1),
+  from: z.string().min(1).optional().catch(undefined),
+});
+/** The classic shape and the RFC 9457 one of newer products. */
+const ErrorBody = z.looseObject({
+  code: z.union([z.number(), z.string()]).optional().catch(undefined),
+  message: z.string().optional().catch(undefined),
+  title: z.string().optional().catch(undefined),
+  detail: z.string().optional().catch(undefined),
+});
+const AccountBody = z.looseObject({ status: z.string() });
+
+/** What differs from channel to channel. */
+export type TwilioMessage = Pick<OutboundMessage, 'id' | 'to' | 'from' | 'expiresAt' | 'receiptUrl'> & {
+  /** Stands before numbers: `whatsapp:`. */
+  readonly prefix: '' | 'whatsapp:';
+  readonly content: Readonly<Record<string, string>>;
+  /** Texts of the content, which no error may repeat. */
+  readonly texts: readonly string[];
+};
+
+/** https://www.twilio.com/docs/messaging/api/message-resource#create-a-message-resource */
+export async function createMessage(
+  message: TwilioMessage,
+  account: Account,
+  context: ProviderContext,
+): Promise<Outcome> {
+  const from = sender(message, account.config);
+  const result = await context.http({
+    method: 'POST',
+    url: `${context.origin(vendorOrigin(account))}/2010-04-01/Accounts/${account.config.accountSid}/Messages.json`,
+    headers: {
+      authorization: basicAuthorization(account),
+      accept: 'application/json',
+      'content-type': 'application/x-www-form-urlencoded',
+    },
+    body: new URLSearchParams({
+      To: message.prefix + message.to,
+      ...from,
+      ...message.content,
+      ...validity(message.expiresAt - context.now()),
+      ...(message.receiptUrl === undefined
+        ? {}
+        : { StatusCallback: statusCallback(message.receiptUrl, message.id) }),
+    }).toString(),
+  });
+  if (result.kind !== 'response') return unanswered(result);
+  const hidden = [...accountSecrets(account), message.to, ...message.texts, message.receiptUrl ?? ''];
+  if (!isSuccess(result)) return refused(result, classify(result, TWILIO_CODES, read), hidden, context.now());
+  const created = Created.safeParse(parseJson(result.text));
+  if (!created.success) return unreadable(result);
+  return {
+    kind: 'accepted',
+    providerMessageId: created.data.sid,
+    httpStatus: result.status,
+    ...senderUsed((created.data.from ?? Object.values(from)[0])?.replace(/^whatsapp:/, '')),
+  };
+}
+
+/** The account itself, which names its state. */
+export async function checkCredential(account: Account, context: ProviderContext): Promise<Verification> {
+  const result = await context.http({
+    method: 'GET',
+    url: `${context.origin(vendorOrigin(account))}/2010-04-01/Accounts/${account.config.accountSid}.json`,
+    headers: { authorization: basicAuthorization(account), accept: 'application/json' },
+  });
+  if (result.kind !== 'response') return unverified(result);
+  if (result.status === 200) return verdictOfAccount(result);
+  return doubted(result, classify(result, TWILIO_CODES, read), accountSecrets(account));
+}
+
+function sender({ from, prefix }: TwilioMessage, config: Account['config']): Record<string, string> {
+  if (from !== undefined) return { From: prefix + from };
+  if (config.messagingServiceSid !== undefined) return { MessagingServiceSid: config.messagingServiceSid };
+  return config.from === undefined ? {} : { From: prefix + config.from };
+}
+
+/** A messaging service chooses its number later: until then its own id is all that is known of the sender. */
+function senderUsed(sender: string | undefined): { readonly sender?: string } {
+  return sender === undefined ? {} : { sender };
+}
+
+/** Keeps the provider from delivering a message after its expiry; its own maximum is also its default. */
+function validity(remainingMs: number): Record<string, string> {
+  const seconds = Math.max(1, Math.floor(remainingMs / 1_000));
+  return seconds >= VALIDITY_S_MAX ? {} : { ValidityPeriod: String(seconds) };
+}
+
+function read(body: unknown): VendorError {
+  const { code, message, detail, title } = ErrorBody.safeParse(body).data ?? {};
+  return {
+    providerCode: code === undefined ? undefined : String(code),
+    providerMessage: message ?? detail ?? title,
+  };
+}
+
+function verdictOfAccount(response: Response): Verification {
+  const status = AccountBody.safeParse(parseJson(response.text)).data?.status;
+  if (status === undefined) return unverified(response);
+  if (status === 'active') return { kind: 'valid' };
+  const classified = { meaning: account('account_suspended'), vendorError: { providerCode: status } };
+  return { kind: 'invalid', failure: failureOf(response, classified, []) };
+}
