@@ -69,3 +69,18 @@ test("every request carries the attempt's own signal", async () => {
   await contextOf().http(request);
   expect(http).toHaveBeenCalledWith(request, signal);
 });
+
+test("a tenant's host stays one, except where the operator's origin stands in for it", async () => {
+  const request = { method: 'GET', url: 'https://gateway.example/a', isTenantHost: true } as const;
+  const own = setup();
+  await own.contextOf().http(request);
+  expect(own.http).toHaveBeenCalledWith(request, own.signal);
+  const overridden = setup({ twilio: 'https://proxy.internal' });
+  const [elsewhere, proxied] = ['https://proxy.internal.evil.example/a', 'https://proxy.internal/a'];
+  await overridden.contextOf().http({ ...request, url: elsewhere });
+  await overridden.contextOf().http({ ...request, url: proxied });
+  expect(overridden.http.mock.calls.map(([sent]) => sent)).toEqual([
+    { ...request, url: elsewhere },
+    { method: 'GET', url: proxied },
+  ]);
+});

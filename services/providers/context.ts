@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { EgressResolver, HttpSender, ProviderContext } from './provider.ts';
+import type { EgressResolver, HttpRequest, HttpSender, ProviderContext } from './provider.ts';
 
 export type ProviderContextsOptions = {
   readonly http: HttpSender;
@@ -37,7 +37,7 @@ export function createProviderContexts(
     const override = Object.hasOwn(baseUrls, provider) ? baseUrls[provider]?.replace(/\/+$/, '') : undefined;
     const keyOf = (key: string) => JSON.stringify([accountId, version, key]);
     return {
-      http: (request) => http(request, signal),
+      http: (request) => http(withoutGuard(request, override), signal),
       resolve,
       origin: (vendorOrigin) => override ?? vendorOrigin,
       memo: (key, load) => memo(remembered, keyOf(key), load, now),
@@ -46,6 +46,15 @@ export function createProviderContexts(
       now,
     };
   };
+}
+
+/** The guard is for hosts of tenants: where the operator's origin stands in for one, it is no longer the tenant's. */
+function withoutGuard(request: HttpRequest, override: string | undefined): HttpRequest {
+  if (request.isTenantHost !== true || override === undefined || !request.url.startsWith(`${override}/`)) {
+    return request;
+  }
+  const { isTenantHost: _, ...trusted } = request;
+  return trusted;
 }
 
 async function memo<T>(

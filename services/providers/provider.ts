@@ -17,7 +17,11 @@ export type EgressResolver = (host: string, port: number) => Promise<ResolvedHos
 
 /** The only way out that an adapter has; everything is bound to one tenant's account and one attempt. */
 export type ProviderContext = {
-  /** Sends one request within the attempt's deadline: a body cap, no redirects, no retries. Never throws. */
+  /**
+   * Sends one request within the attempt's deadline: a body cap, no redirects, no retries. Never throws. A request to a
+   * host that a tenant chose says so (`isTenantHost`): its connection passes the egress guard, else it is `not_sent` with
+   * the code `egress_blocked`.
+   */
   readonly http: (request: HttpRequest) => Promise<HttpResult>;
   /**
    * Resolves a tenant-supplied host to one address that passed the egress guard; connect to that address, keep the

@@ -25,6 +25,8 @@ import { createEvents } from './events.ts';
 
 /** Ports that mail is submitted on; the operator's own ranges are open on all. */
 const SUBMISSION_PORTS = [25, 465, 587, 2525];
+/** Of tenants' own URLs. */
+const HTTPS_PORTS = [443];
 
 const config = workerConfig(process.env);
 const log = createLogger({
@@ -53,17 +55,18 @@ const keyring = stack.use(
 );
 const credentials = createCredentials({ decrypter: keyring, ...config.delivery.credentials });
 const nats = stack.use(await openNats({ config: config.nats, log, name: 'despatch-worker' }));
-const guard = createEgressGuard({
-  allowCidrs: config.egress.allowCidrs,
-  ports: SUBMISSION_PORTS,
-  resolveHost: createHostResolver({ servers: config.egress.dnsServers }),
-});
-const http = stack.use(createHttpClient({ totalDeadlineMs: config.delivery.settings.deadlineMs }));
+const resolveHost = createHostResolver({ servers: config.egress.dnsServers });
+const { allowCidrs } = config.egress;
+const mailGuard = createEgressGuard({ allowCidrs, ports: SUBMISSION_PORTS, resolveHost });
+const webGuard = createEgressGuard({ allowCidrs, ports: HTTPS_PORTS, resolveHost });
+const http = stack.use(
+  createHttpClient({ totalDeadlineMs: config.delivery.settings.deadlineMs, guard: webGuard }),
+);
 
 const worker = buildWorker({
   store,
   credentials,
-  contextOf: createProviderContexts({ http, resolve: guard.resolve, baseUrls: config.egress.baseUrls }),
+  contextOf: createProviderContexts({ http, resolve: mailGuard.resolve, baseUrls: config.egress.baseUrls }),
   events: createEvents(log, metrics, Date.now),
   settings: config.delivery.settings,
 });

@@ -5,6 +5,8 @@ export type HttpRequest = {
   readonly url: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
+  /** A tenant has chosen the host: the connection has to pass the egress guard. */
+  readonly isTenantHost?: true;
 };
 
 /** How one exchange ended, split by what the other side may have seen. */

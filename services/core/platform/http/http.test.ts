@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer as createHttpServer, type RequestListener } from 'node:http';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
+import { createEgressGuard } from './egress-guard.ts';
 import { createHttpClient, type HttpClient, type HttpClientOptions } from './http.ts';
 
 type Origin = AsyncDisposable & { readonly origin: string; readonly connections: () => number };
@@ -215,5 +216,71 @@ describe('a request that may have left', () => {
     await http[Symbol.asyncDispose]();
     expect((await first).kind).toBe('ambiguous');
     expect(await second).toEqual({ kind: 'not_sent', code: 'shutdown' });
+  });
+});
+
+describe('a request to a host that a tenant chose', () => {
+  const toTenant = (url: string) => ({ ...post(url), isTenantHost: true }) as const;
+  const guardOf = (addresses: readonly string[], allowCidrs: readonly string[] = []) =>
+    createEgressGuard({ allowCidrs, ports: [443], resolveHost: async () => addresses });
+
+  test('goes to no address that the guard forbids, by name, by number or by port', async () => {
+    await using http = client({ guard: guardOf(['127.0.0.1']) });
+    await using server = await serve((_, response) => response.end());
+    const { port } = new URL(server.origin);
+    const names = [
+      'inside.example',
+      '127.0.0.1',
+      '2130706433',
+      '[::1]',
+      '[::ffff:127.0.0.1]',
+      '169.254.169.254',
+    ];
+    for (const name of names) {
+      expect(await http(toTenant(`http://${name}:${port}/`))).toEqual({
+        kind: 'not_sent',
+        code: 'egress_blocked',
+      });
+    }
+    await using global = client({ guard: guardOf(['93.184.215.14']) });
+    expect(await global(toTenant(`https://outside.example:${port}/`))).toMatchObject({
+      code: 'egress_blocked',
+    });
+    expect(server.connections()).toBe(0);
+  });
+
+  test('is refused where there is no guard, and the guard is not asked about other hosts', async () => {
+    await using http = client();
+    await using server = await serve((_, response) => response.end());
+    expect(await http(toTenant(server.origin))).toEqual({ kind: 'not_sent', code: 'egress_blocked' });
+    await using guarded = client({ guard: guardOf(['127.0.0.1']) });
+    // A connection that is open already carries none of it either.
+    expect(await guarded(post(server.origin))).toMatchObject({ status: 200 });
+    expect(await guarded(toTenant(server.origin))).toMatchObject({ code: 'egress_blocked' });
+    expect(server.connections()).toBe(1);
+  });
+
+  test('goes to the address that was checked, under its own name, on a connection that is kept', async () => {
+    const hosts: unknown[] = [];
+    let asked = 0;
+    const guard = createEgressGuard({
+      allowCidrs: ['127.0.0.0/8'],
+      ports: [],
+      resolveHost: async () => ((asked += 1) === 1 ? ['127.0.0.1'] : ['10.0.0.1']),
+    });
+    await using http = client({ guard, connectionsPerOrigin: 1 });
+    await using server = await serve((request, response) => {
+      hosts.push(request.headers.host);
+      request.resume().on('end', () => response.end());
+    });
+    const url = `http://gateway.example:${new URL(server.origin).port}`;
+    expect(await http(toTenant(url))).toMatchObject({ status: 200 });
+    expect(await http(toTenant(url))).toMatchObject({ status: 200 });
+    expect([asked, server.connections(), hosts]).toEqual([1, 1, [url.slice(7), url.slice(7)]]);
+  });
+
+  test('whose name has no address is not sent', async () => {
+    await using http = client({ guard: guardOf([]) });
+    expect(await http(toTenant('https://unknown.example/'))).toEqual({ kind: 'not_sent', code: 'dns' });
   });
 });

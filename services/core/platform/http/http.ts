@@ -1,6 +1,7 @@
 import type { LookupFunction } from 'node:net';
-import { Agent, type Dispatcher } from 'undici';
+import { Agent, buildConnector, type Dispatcher } from 'undici';
 import type { HttpRequest, HttpResult } from '#core/domain/http-exchange.ts';
+import type { EgressGuard } from './egress-guard.ts';
 
 export type HttpClientOptions = {
   /** DNS, TCP and TLS together. Default 5 s. */
@@ -14,6 +15,8 @@ export type HttpClientOptions = {
   readonly userAgent?: string;
   /** Resolver for host names, for clients whose hosts are tenant input. IP literals never reach it. */
   readonly lookup?: LookupFunction;
+  /** For requests to hosts that tenants chose (`isTenantHost`); without a guard they are refused. */
+  readonly guard?: Pick<EgressGuard, 'resolve'>;
 };
 
 /** Sends one request; never throws, never follows a redirect, never sends twice. */
@@ -30,16 +33,19 @@ export type HttpClient = ((request: HttpRequest, signal?: AbortSignal) => Promis
  */
 export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
   const { connectTimeoutMs = 5_000, totalDeadlineMs = 15_000, bodyBytesMax = 65_536 } = options;
-  const { connectionsPerOrigin = 64, userAgent = 'Despatch', lookup } = options;
-  const agent = new Agent({
+  const { connectionsPerOrigin = 64, userAgent = 'Despatch', lookup, guard } = options;
+  const pool = {
     allowH2: false,
     connections: connectionsPerOrigin,
     pipelining: 1,
     // The total deadline covers both; two timers fewer per request.
     headersTimeout: 0,
     bodyTimeout: 0,
-    connect: { timeout: connectTimeoutMs, ...(lookup === undefined ? {} : { lookup }) },
-  });
+  };
+  const connection = { timeout: connectTimeoutMs, ...(lookup === undefined ? {} : { lookup }) };
+  const agent = new Agent({ ...pool, connect: connection });
+  // Connections of their own: one that was opened past the guard must carry no request that has to pass it.
+  const guardedAgent = new Agent({ ...pool, connect: guardedConnector(guard, connectTimeoutMs) });
 
   const send = (request: HttpRequest, signal?: AbortSignal): Promise<HttpResult> =>
     new Promise((resolve) => {
@@ -50,7 +56,7 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
       const exchange = new Exchange(request.method, bodyBytesMax, totalDeadlineMs, signal, resolve);
       const slash = request.url.indexOf('/', 8);
       try {
-        agent.dispatch(
+        (request.isTenantHost === true ? guardedAgent : agent).dispatch(
           {
             origin: slash === -1 ? request.url : request.url.slice(0, slash),
             path: slash === -1 ? '/' : request.url.slice(slash),
@@ -65,7 +71,41 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
       }
     });
 
-  return Object.assign(send, { [Symbol.asyncDispose]: () => agent.destroy() });
+  return Object.assign(send, {
+    [Symbol.asyncDispose]: async () => {
+      await Promise.all([agent.destroy(), guardedAgent.destroy()]);
+    },
+  });
+}
+
+/**
+ * Connects to the one address that the guard has checked, so that a second resolution cannot change it; the host name
+ * remains what the certificate must prove.
+ */
+function guardedConnector(
+  guard: HttpClientOptions['guard'],
+  timeout: number,
+): ReturnType<typeof buildConnector> {
+  const connect = buildConnector({ timeout, allowH2: false });
+  return (options, callback) => {
+    const port = Number(options.port) || (options.protocol === 'https:' ? 443 : 80);
+    const checked = guard?.resolve(options.hostname, port) ?? REFUSED;
+    void checked.then((resolved) => {
+      if (resolved.kind === 'address') connect({ ...options, hostname: resolved.address }, callback);
+      else callback(new EgressError(resolved.code), null);
+    });
+  };
+}
+
+const REFUSED = Promise.resolve({ kind: 'refused', code: 'egress_blocked' } as const);
+
+class EgressError extends Error {
+  readonly code: string;
+
+  constructor(code: 'dns' | 'egress_blocked') {
+    super(`Connection refused by the egress guard: ${code}`);
+    this.code = code === 'dns' ? 'ENOTFOUND' : 'EGRESS_BLOCKED';
+  }
 }
 
 /** One request's handler; a class because undici calls its methods at 20,000 requests a second. */
