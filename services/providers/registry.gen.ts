@@ -4,6 +4,7 @@ import sendgrid from './sendgrid/provider.ts';
 import simulator from './simulator/provider.ts';
 import smtp from './smtp/provider.ts';
 import twilio from './twilio/provider.ts';
+import webhook from './webhook/provider.ts';
 import whatsappCloud from './whatsapp-cloud/provider.ts';
 import type { AnyProvider } from './provider.ts';
 
@@ -18,6 +19,10 @@ export type ProviderKind =
   | 'smtp'
   | 'twilio'
   | 'twilio-whatsapp'
+  | 'webhook-email'
+  | 'webhook-push'
+  | 'webhook-sms'
+  | 'webhook-whatsapp'
   | 'whatsapp-cloud';
 
 const DEFINITIONS: readonly AnyProvider[] = [
@@ -26,6 +31,7 @@ const DEFINITIONS: readonly AnyProvider[] = [
   ...simulator,
   smtp,
   ...twilio,
+  ...webhook,
   whatsappCloud,
 ];
 

@@ -24,7 +24,7 @@ describe('the catalog', () => {
       'twilio',
       'twilio-whatsapp',
       'whatsapp-cloud',
-      ...CHANNELS.map((one) => `simulator-${one}`),
+      ...CHANNELS.flatMap((one) => [`simulator-${one}`, `webhook-${one}`]),
     ];
     expect([...PROVIDERS.keys()]).toEqual(ids.toSorted());
     for (const channel of CHANNELS) expect(simulatorFor(channel).channel).toBe(channel);

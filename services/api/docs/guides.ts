@@ -10,6 +10,7 @@ export const GUIDES = [
   'limits',
   'test-mode',
   'providers',
+  'own-gateway',
 ] as const;
 
 /**

@@ -1,0 +1,80 @@
+import { z } from 'zod';
+import type { Failure } from '#core/domain/failure.ts';
+import {
+  account,
+  classify,
+  parseJson,
+  permanent,
+  transient,
+  type ClassifiedError,
+  type ErrorMeaning,
+  type Response,
+  type VendorError,
+} from '../classify-error.ts';
+import { redact } from '../redact.ts';
+
+/** What a gateway can say of a failure, with what each means where it says no more. */
+const MEANINGS = {
+  invalid_recipient: permanent('invalid_recipient', 'invalid_recipient'),
+  recipient_unavailable: permanent('recipient_unavailable', 'recipient_unavailable'),
+  content_rejected: permanent('content_rejected', 'content_rejected'),
+  sender_rejected: permanent('sender_rejected', 'sender_rejected'),
+  auth_or_config: account('account_refused'),
+  provider_throttled: transient('provider_throttled', 'rate_limited'),
+  provider_unavailable: transient('provider_unavailable', 'provider_error'),
+  unknown: permanent('unknown', 'refused'),
+} as const satisfies Record<string, ErrorMeaning>;
+
+const CLASSES = Object.keys(MEANINGS) as (keyof typeof MEANINGS)[];
+const Text = z.string().optional().catch(undefined);
+
+/** `{class, code, message, temporary}` in a refusal and in a receipt. */
+export const Reported = z.looseObject({
+  class: z.enum(CLASSES).optional().catch(undefined),
+  code: Text,
+  message: Text,
+  temporary: z.boolean().optional().catch(undefined),
+});
+type Reported = z.output<typeof Reported>;
+
+const ErrorBody = z.looseObject({ error: Reported });
+
+/** Statuses of a URL at which there is no gateway: the message is not to blame. */
+const NO_GATEWAY: readonly number[] = [404, 405, 410];
+
+/** Judges a refusal by what the gateway says of it, else by its status. */
+export function judgeRefusal(response: Response): ClassifiedError {
+  const classified = classify(response, {}, read);
+  const reported = ErrorBody.safeParse(parseJson(response.text)).data?.error;
+  const meaning = reported === undefined ? undefined : meaningOf(reported);
+  // A 401 speaks of the signature, whatever its body says.
+  if (meaning !== undefined && response.status !== 401) return { ...classified, meaning };
+  const isNowhere = classified.meaning.class === 'unknown' && NO_GATEWAY.includes(response.status);
+  return isNowhere ? { ...classified, meaning: account('gateway_not_found') } : classified;
+}
+
+/** Why a message was not delivered, as a receipt says. */
+export function reportedFailure(reported: Reported | undefined): Failure {
+  const { code, message } = reported ?? {};
+  const meaning = reported === undefined ? undefined : meaningOf(reported);
+  return {
+    class: meaning?.class ?? 'unknown',
+    code: meaning?.code ?? 'undelivered',
+    ...(code === undefined ? {} : { providerCode: redact(code, []).slice(0, 64) }),
+    ...(message === undefined ? {} : { providerMessage: redact(message, []) }),
+  };
+}
+
+function meaningOf({ class: failureClass, code, temporary }: Reported): ErrorMeaning | undefined {
+  if (failureClass === undefined) return undefined;
+  const usual = MEANINGS[failureClass];
+  // Codes of our own form are taken over: people branch on some, such as `recipient_opted_out`.
+  const isOurs = code !== undefined && /^[a-z][a-z0-9_]{0,63}$/.test(code);
+  const retry = failureClass === 'auth_or_config' || (temporary ?? usual.retry);
+  return { class: failureClass, code: isOurs ? code : usual.code, retry };
+}
+
+function read(body: unknown): VendorError {
+  const error = ErrorBody.safeParse(body).data?.error;
+  return { providerCode: error?.code, providerMessage: error?.message };
+}

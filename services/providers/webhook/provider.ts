@@ -1,0 +1,140 @@
+import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
+import type { Channel } from '#core/domain/channel.ts';
+import type { OutboundMessage } from '#core/domain/content.ts';
+import type { Outcome } from '#core/domain/outcome.ts';
+import {
+  doubted,
+  isSuccess,
+  parseJson,
+  refused,
+  unanswered,
+  unreadable,
+  unverified,
+  type Response,
+} from '../classify-error.ts';
+import { defineProvider, type HttpResult, type ProviderContext, type Verification } from '../provider.ts';
+import { secretStrings } from '../redact.ts';
+import { unreached } from '../unreached.ts';
+import { CONFIGS, hiddenOf, secrets, signingKey, type Account } from './account.ts';
+import { judgeRefusal } from './outcomes.ts';
+import { checkPayload, messagePayload, senderUsed } from './payload.ts';
+import { gatewayReceipts } from './receipts.ts';
+import { signedHeaders } from './standard-webhook.ts';
+
+/** Longer texts are not looked for in what a gateway says of a failure. */
+const HIDDEN_CHARACTERS_MAX = 4_096;
+
+const Accepted = z.looseObject({ providerMessageId: z.string().min(1).max(255).optional().catch(undefined) });
+
+const common = { dedupe: 'key', receipts: gatewayReceipts, bodyCharactersMax: null, secrets } as const;
+
+/** A tenant's own gateway, one for each channel: the message as JSON, signed by Standard Webhooks. */
+export default [
+  defineProvider({
+    ...common,
+    id: 'webhook-sms',
+    channel: 'sms',
+    name: 'Own SMS gateway',
+    config: CONFIGS.sms,
+    secretRoute: { url: true, from: false },
+    send,
+    verify: verifierFor('sms'),
+  }),
+  defineProvider({
+    ...common,
+    id: 'webhook-email',
+    channel: 'email',
+    name: 'Own email gateway',
+    config: CONFIGS.email,
+    secretRoute: { url: true, from: false, fromName: false },
+    send,
+    verify: verifierFor('email'),
+  }),
+  defineProvider({
+    ...common,
+    id: 'webhook-push',
+    channel: 'push',
+    name: 'Own push gateway',
+    config: CONFIGS.push,
+    secretRoute: { url: true },
+    send,
+    verify: verifierFor('push'),
+  }),
+  defineProvider({
+    ...common,
+    id: 'webhook-whatsapp',
+    channel: 'whatsapp',
+    name: 'Own WhatsApp gateway',
+    config: CONFIGS.whatsapp,
+    secretRoute: { url: true, from: false },
+    send,
+    verify: verifierFor('whatsapp'),
+  }),
+] as const;
+
+async function send(message: OutboundMessage, account: Account, context: ProviderContext): Promise<Outcome> {
+  const result = await post(message.id, messagePayload(message, account, context.now()), account, context);
+  if (isBlocked(result)) return { kind: 'rejected_transient', failure: BLOCKED };
+  if (result.kind !== 'response') return unanswered(result);
+  if (!isSuccess(result)) {
+    return refused(result, judgeRefusal(result), hiddenWith(message, account), context.now());
+  }
+  const accepted = readAccepted(result);
+  if (accepted === undefined) return unreadable(result);
+  const sender = senderUsed(message, account.config);
+  return {
+    kind: 'accepted',
+    providerMessageId: accepted.providerMessageId ?? null,
+    httpStatus: result.status,
+    ...(sender === undefined ? {} : { sender }),
+  };
+}
+
+function verifierFor(channel: Channel) {
+  return async (account: Account, context: ProviderContext): Promise<Verification> => {
+    const result = await post(
+      `check_${randomUUID()}`,
+      checkPayload(channel, context.now()),
+      account,
+      context,
+    );
+    if (isBlocked(result)) return { kind: 'invalid', failure: BLOCKED };
+    if (result.kind !== 'response') return unverified(result);
+    if (!isSuccess(result)) return doubted(result, judgeRefusal(result), hiddenOf(account));
+    return readAccepted(result) === undefined ? unverified(result) : { kind: 'valid' };
+  };
+}
+
+function post(id: string, payload: object, account: Account, context: ProviderContext): Promise<HttpResult> {
+  const { origin, pathname, search } = new URL(account.config.url);
+  const body = JSON.stringify(payload);
+  return context.http({
+    method: 'POST',
+    url: `${context.origin(origin)}${pathname}${search}`,
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json',
+      ...signedHeaders(id, context.now(), body, signingKey(account.secrets)),
+    },
+    body,
+    isTenantHost: true,
+  });
+}
+
+/** An empty body or a JSON object. Anything else with a success status may come from whatever answers at that URL. */
+function readAccepted({ text }: Response): z.output<typeof Accepted> | undefined {
+  return text.trim() === '' ? {} : Accepted.safeParse(parseJson(text)).data;
+}
+
+/** The account has to name another host: the message is not to blame, and neither is the network. */
+const BLOCKED = { ...unreached('egress_blocked'), class: 'auth_or_config' } as const;
+
+function isBlocked(result: HttpResult): boolean {
+  return result.kind === 'not_sent' && result.code === 'egress_blocked';
+}
+
+function hiddenWith({ to, receiptUrl, content }: OutboundMessage, account: Account): string[] {
+  const texts = secretStrings(content).filter(({ length }) => length >= 4 && length <= HIDDEN_CHARACTERS_MAX);
+  return [...hiddenOf(account), to, ...(receiptUrl === undefined ? [] : [receiptUrl]), ...texts];
+}

@@ -1,0 +1,199 @@
+import { createHmac } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import type { SentAccount } from '#test/suites/provider-conformance.ts';
+import { receiptSuite, RECEIPT_URL, type UnsignedCall } from '#test/suites/receipt-conformance.ts';
+import type { ReceiptCall } from '../receipt.ts';
+import definitions from './provider.ts';
+import { gatewayReceipts } from './receipts.ts';
+
+const REFERENCE = '7f3b2a34-1111-4222-8333-444455556666';
+const secretOf = (text: string) => `whsec_${Buffer.from(text).toString('base64')}`;
+const accountOf = (text: string) => ({
+  publicConfig: { url: 'https://gateway.acme.example/' },
+  secretConfig: { signingSecret: secretOf(text) },
+});
+const account = accountOf('canary-secret-of-32-bytes-length');
+
+const report = (said: unknown): UnsignedCall => ({ body: JSON.stringify(said) });
+const about = { messageId: REFERENCE };
+
+/** https://www.standardwebhooks.com: "id.timestamp.body", HMAC-SHA256, base64, "v1," before it. */
+function sign(call: ReceiptCall, { secretConfig }: SentAccount, at: number): ReceiptCall {
+  const key = Buffer.from(String(secretConfig['signingSecret']).replace(/^whsec_/, ''), 'base64');
+  const timestamp = Math.floor(at / 1_000);
+  const hmac = createHmac('sha256', key).update(`evt_1.${timestamp}.`).update(call.body);
+  return {
+    ...call,
+    headers: {
+      ...call.headers,
+      'webhook-id': 'evt_1',
+      'webhook-timestamp': String(timestamp),
+      'webhook-signature': `v1,${hmac.digest('base64')}`,
+    },
+  };
+}
+
+const [sms] = definitions;
+
+receiptSuite({
+  provider: sms,
+  account,
+  otherAccount: accountOf('another-secret-of-32-bytes-long!'),
+  reference: REFERENCE,
+  sign,
+  covers: { body: true, url: false, timestamp: true },
+  calls: [
+    {
+      name: 'sent',
+      call: report({ ...about, id: 'r1', status: 'sent' }),
+      receipts: [{ reference: REFERENCE, eventId: 'r1', state: 'sent', providerStatus: 'sent' }],
+    },
+    {
+      name: 'delivered, when',
+      call: report({ ...about, status: 'delivered', at: '2026-11-22T13:00:00.5+01:00' }),
+      receipts: [{ reference: REFERENCE, state: 'delivered', at: Date.UTC(2026, 10, 22, 12, 0, 0, 500) }],
+    },
+    {
+      name: 'delivered, by the id of the gateway',
+      call: report({ providerMessageId: 'gw-1', status: 'delivered' }),
+      receipts: [{ providerMessageId: 'gw-1', state: 'delivered' }],
+    },
+    {
+      name: 'undelivered with a failure',
+      call: report({
+        ...about,
+        status: 'undelivered',
+        failure: {
+          class: 'invalid_recipient',
+          code: 'unknown_mailbox',
+          message: 'No such user ada@example.com',
+        },
+      }),
+      receipts: [
+        {
+          state: 'undelivered',
+          failure: {
+            class: 'invalid_recipient',
+            code: 'unknown_mailbox',
+            providerCode: 'unknown_mailbox',
+            providerMessage: 'No such user [redacted]',
+          },
+        },
+      ],
+    },
+    {
+      name: 'undelivered for now',
+      call: report({
+        ...about,
+        status: 'undelivered',
+        temporary: true,
+        failure: { class: 'recipient_unavailable', code: 'Mailbox full' },
+      }),
+      receipts: [
+        {
+          state: 'undelivered',
+          isTemporary: true,
+          failure: {
+            class: 'recipient_unavailable',
+            code: 'recipient_unavailable',
+            providerCode: 'Mailbox full',
+          },
+        },
+      ],
+    },
+    {
+      name: 'undelivered without a word',
+      call: report({ ...about, status: 'undelivered', failure: { class: 'bad luck' } }),
+      receipts: [{ state: 'undelivered', failure: { class: 'unknown', code: 'undelivered' } }],
+    },
+    {
+      name: 'engagement alone',
+      call: report({ ...about, engagement: 'opened' }),
+      receipts: [{ reference: REFERENCE, engagement: 'opened', providerStatus: 'opened' }],
+    },
+    {
+      name: 'several, one of them unreadable',
+      call: report([
+        { ...about, id: 'r2', status: 'delivered', engagement: 'read' },
+        { messageId: 'not-ours', status: 'delivered' },
+        { ...about, status: 'lost' },
+        { ...about, id: 'r3', engagement: 'clicked', extra: true },
+      ]),
+      receipts: [
+        { eventId: 'r2', state: 'delivered', engagement: 'read' },
+        { eventId: 'r3', engagement: 'clicked' },
+      ],
+    },
+  ],
+});
+
+describe('a receipt of a gateway', () => {
+  const call = (said: unknown, headers: Record<string, string> = {}): ReceiptCall => ({
+    method: 'POST',
+    url: RECEIPT_URL,
+    headers,
+    body: Buffer.from(JSON.stringify(said)),
+    receivedAt: Date.UTC(2026, 10, 22),
+  });
+  const judge = (given: ReceiptCall) =>
+    gatewayReceipts.verify?.(
+      given,
+      { config: {}, secrets: { signingSecret: account.secretConfig.signingSecret } },
+      undefined as never,
+    );
+
+  test('holds with the right signature among several, as while a secret is changed', () => {
+    const genuine = sign(call({}), account, Date.UTC(2026, 10, 22));
+    const { 'webhook-signature': right = '' } = genuine.headers;
+    const signedWith = (value: string) =>
+      judge({ ...genuine, headers: { ...genuine.headers, 'webhook-signature': value } });
+    expect(signedWith(`v1,AAAA v1a,xyz ${right}`)).toEqual({ kind: 'genuine' });
+    expect(signedWith('v1,AAAA v1a,xyz')).toEqual({ kind: 'forged', reason: 'signature_mismatch' });
+    expect(signedWith(right.replace('v1,', 'v2,'))).toMatchObject({ kind: 'forged' });
+    expect(signedWith(`${'x '.repeat(1_000)}${right}`)).toMatchObject({ kind: 'forged' });
+  });
+
+  test('is bound to its id and its timestamp', () => {
+    const genuine = sign(call({}), account, Date.UTC(2026, 10, 22));
+    for (const [name, value] of [
+      ['webhook-id', 'evt_2'],
+      ['webhook-timestamp', String(Date.UTC(2026, 10, 22) / 1_000 + 1)],
+    ] as const) {
+      expect(judge({ ...genuine, headers: { ...genuine.headers, [name]: value } })).toMatchObject({
+        kind: 'forged',
+      });
+    }
+    expect(judge(sign(call({}), account, Date.UTC(2026, 10, 21)))).toEqual({
+      kind: 'forged',
+      reason: 'timestamp_out_of_tolerance',
+    });
+  });
+
+  test.each([
+    ['of no message', { status: 'delivered' }],
+    ['that says nothing', about],
+    ['whose message is none of ours', { messageId: 'x', status: 'delivered' }],
+    ['in a state of its own', { ...about, status: 'lost' }],
+    ['among too many', Array.from({ length: 1_001 }, () => ({ ...about, status: 'sent' }))],
+  ])('%s cannot be read', (_, said) => {
+    expect(gatewayReceipts.parse(call(said))).toEqual({ kind: 'unreadable' });
+  });
+
+  test('carries no failure where it was delivered, and a time only where it is one', () => {
+    const said = {
+      ...about,
+      status: 'delivered',
+      failure: { class: 'unknown' },
+      temporary: true,
+      at: 'yesterday',
+    };
+    expect(gatewayReceipts.parse(call(said))).toEqual({
+      kind: 'receipts',
+      receipts: [{ reference: REFERENCE, state: 'delivered', providerStatus: 'delivered' }],
+    });
+  });
+
+  test('may come with none at all', () => {
+    expect(gatewayReceipts.parse(call([]))).toEqual({ kind: 'receipts', receipts: [] });
+  });
+});

@@ -1,0 +1,76 @@
+import { z } from 'zod';
+import { RECEIPT_KINDS } from '#core/domain/outcome.ts';
+import { parseJson } from '../classify-error.ts';
+import {
+  ENGAGEMENTS,
+  PROVIDER_STATUS_MAX,
+  type ParsedCall,
+  type ParsedReceipt,
+  type ReceiptDefinition,
+} from '../receipt.ts';
+import { signingKey, type Account } from './account.ts';
+import { Reported, reportedFailure } from './outcomes.ts';
+import { judgeSignature, SIGNED_HEADERS } from './standard-webhook.ts';
+
+const BYTES_MAX = 1_048_576;
+const REPORTS_MAX = 1_000;
+const Id = z.string().min(1).max(255).optional();
+
+/** One report of a gateway; `services/api/docs/guides/own-gateway.md` is its description for those who write one. */
+const Report = z
+  .looseObject({
+    messageId: z.uuid().optional(),
+    providerMessageId: Id,
+    id: Id,
+    status: z.enum(RECEIPT_KINDS).optional(),
+    temporary: z.boolean().optional(),
+    failure: Reported.optional().catch(undefined),
+    engagement: z.enum(ENGAGEMENTS).optional(),
+    at: z.iso.datetime({ offset: true }).optional().catch(undefined),
+  })
+  .refine((report) => report.messageId !== undefined || report.providerMessageId !== undefined)
+  .refine((report) => report.status !== undefined || report.engagement !== undefined);
+
+export const gatewayReceipts: ReceiptDefinition<unknown, Account['secrets']> = {
+  setup: {
+    mode: 'automatic',
+    steps: [
+      'Nothing to configure: each message that your gateway is sent carries a receiptUrl.',
+      'The gateway posts its reports there as JSON, signed by Standard Webhooks with the secret in signingSecret.',
+    ],
+  },
+  bytesMax: BYTES_MAX,
+  headers: SIGNED_HEADERS,
+
+  verify: (call, { secrets }) => judgeSignature(call, signingKey(secrets)),
+
+  parse(call): ParsedCall {
+    const sent = parseJson(Buffer.from(call.body).toString('utf8'));
+    const reports = Array.isArray(sent) ? (sent as unknown[]) : [sent];
+    // One that cannot be read takes no other with it.
+    const receipts = reports.slice(0, REPORTS_MAX).flatMap((one) => {
+      const report = Report.safeParse(one);
+      return report.success ? [receiptOf(report.data)] : [];
+    });
+    const isFormat = receipts.length > 0 || reports.length === 0;
+    return !isFormat || reports.length > REPORTS_MAX
+      ? { kind: 'unreadable' }
+      : { kind: 'receipts', receipts };
+  },
+};
+
+function receiptOf(report: z.output<typeof Report>): ParsedReceipt {
+  const { messageId, providerMessageId, id, status, temporary, failure, engagement, at } = report;
+  return {
+    ...(messageId === undefined ? {} : { reference: messageId }),
+    ...(providerMessageId === undefined ? {} : { providerMessageId }),
+    ...(id === undefined ? {} : { eventId: id }),
+    ...(status === undefined ? {} : { state: status }),
+    ...(status === 'undelivered'
+      ? { failure: reportedFailure(failure), ...(temporary === true ? { isTemporary: true } : {}) }
+      : {}),
+    ...(engagement === undefined ? {} : { engagement }),
+    ...(at === undefined ? {} : { at: Date.parse(at) }),
+    providerStatus: (status ?? engagement ?? '').slice(0, PROVIDER_STATUS_MAX),
+  };
+}

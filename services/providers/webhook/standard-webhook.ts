@@ -1,0 +1,33 @@
+import { hmac, isSame, isTimely, GENUINE, MISMATCH, MISSING, UNTIMELY } from '../signature.ts';
+import type { ReceiptCall, ReceiptVerdict } from '../receipt.ts';
+
+/** Of a header: while a secret is changed a call may carry one for each. */
+const SIGNATURES_MAX = 10;
+
+export const SIGNED_HEADERS = ['webhook-id', 'webhook-timestamp', 'webhook-signature'];
+
+/**
+ * The headers of a call that is signed by the symmetric scheme of Standard Webhooks, https://www.standardwebhooks.com.
+ * @param id the same for each repetition of the call. @param now milliseconds since the epoch.
+ */
+export function signedHeaders(id: string, now: number, body: string, key: Buffer): Record<string, string> {
+  const timestamp = String(Math.floor(now / 1_000));
+  return {
+    'webhook-id': id,
+    'webhook-timestamp': timestamp,
+    'webhook-signature': signatureOf(id, timestamp, Buffer.from(body), key),
+  };
+}
+
+export function judgeSignature({ headers, body, receivedAt }: ReceiptCall, key: Buffer): ReceiptVerdict {
+  const [id, timestamp, signatures] = SIGNED_HEADERS.map((name) => headers[name]);
+  if (!id || !timestamp || !signatures) return MISSING;
+  const expected = signatureOf(id, timestamp, body, key);
+  const given = signatures.split(' ', SIGNATURES_MAX);
+  if (!given.some((one) => isSame(one, expected))) return MISMATCH;
+  return /^\d{1,12}$/.test(timestamp) && isTimely(Number(timestamp) * 1_000, receivedAt) ? GENUINE : UNTIMELY;
+}
+
+function signatureOf(id: string, timestamp: string, body: Uint8Array, key: Buffer): string {
+  return `v1,${hmac('sha256', key, Buffer.concat([Buffer.from(`${id}.${timestamp}.`), body]), 'base64')}`;
+}
