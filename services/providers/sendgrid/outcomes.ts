@@ -1,3 +1,4 @@
+import type { FailureClass } from '#core/domain/failure.ts';
 import { account, permanent, type CodeTable } from '../classify-error.ts';
 
 /**
@@ -29,3 +30,29 @@ export const SENDGRID_FIELDS: CodeTable = {
 export const UNVERIFIED_SENDER = account('sender_unverified');
 /** A 401 that says the account has used up what it paid for. */
 export const NO_CREDITS = account('insufficient_credit');
+
+type Meaning = { readonly class: FailureClass; readonly code: string };
+
+/**
+ * What SendGrid makes of a receiving server's answer, in lower case, where that says more than the status does,
+ * https://www.twilio.com/docs/sendgrid/ui/analytics-and-reporting/bounce-and-block-classifications.
+ */
+export const BOUNCE_CLASSIFICATIONS: ReadonlyMap<string, Meaning> = new Map([
+  ['invalid address', { class: 'invalid_recipient', code: 'unknown_recipient' }],
+  ['content', { class: 'content_rejected', code: 'rejected_by_policy' }],
+  ['reputation', { class: 'sender_rejected', code: 'poor_reputation' }],
+  ['frequency or volume too high', { class: 'recipient_unavailable', code: 'too_many_messages' }],
+]);
+
+/** Why SendGrid does not even try, https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/event#dropped. */
+export const DROP_REASONS: readonly { readonly pattern: RegExp; readonly meaning: Meaning }[] = [
+  {
+    pattern: /^(?:group )?unsubscribe|^spam report/i,
+    meaning: { class: 'recipient_unavailable', code: 'recipient_opted_out' },
+  },
+  { pattern: /^bounced/i, meaning: { class: 'invalid_recipient', code: 'bounced_before' } },
+  { pattern: /^invalid smtpapi/i, meaning: { class: 'content_rejected', code: 'invalid_headers' } },
+  { pattern: /^invalid/i, meaning: { class: 'invalid_recipient', code: 'invalid_address' } },
+  { pattern: /^spam content/i, meaning: { class: 'content_rejected', code: 'rejected_by_policy' } },
+  { pattern: /quota/i, meaning: { class: 'auth_or_config', code: 'insufficient_credit' } },
+];

@@ -35,7 +35,13 @@ httpProviderSuite({
   provider: sendgrid,
   startStandIn: startSendgridStandIn,
   account,
-  otherSettings: { region: 'eu', from: 'other@acme.example', fromName: 'Other' },
+  otherSettings: {
+    region: 'eu',
+    from: 'other@acme.example',
+    fromName: 'Other',
+    webhookPublicKey:
+      'MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEEDr2LjtURuePQzplybdC+u4CwrqDqBaWjcMMsTbhdbcwHBcepxo7yAQGhHPTnlvFYPAZFceEu/1FwCM/QmGUhA==',
+  },
   message,
   sendPath: /^\/v3\/mail\/send$/,
   verifyPath: /^\/v3\/scopes$/,
@@ -136,6 +142,10 @@ httpProviderSuite({
         secretConfig: { apiKey: 'canary\r\nx-injected: 1' },
       },
       fields: ['publicConfig.from', 'publicConfig.fromName', 'publicConfig.region', 'secretConfig.apiKey'],
+    },
+    {
+      account: { publicConfig: { webhookPublicKey: 'bm8ga2V5' }, secretConfig: { apiKey: 'SG.x' } },
+      fields: ['publicConfig.webhookPublicKey'],
     },
   ],
 });

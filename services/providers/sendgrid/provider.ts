@@ -1,8 +1,7 @@
 import { z } from 'zod';
-import type { EmailContent, OutboundFor } from '#core/domain/content.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
 import { headerText, mailAddress, token } from '../fields.ts';
-import { senderOf } from '../mailbox.ts';
+import { hiddenInMail } from '../mail-content.ts';
 import { defineProvider, type Verification } from '../provider.ts';
 import { secretStrings } from '../redact.ts';
 import {
@@ -21,6 +20,8 @@ import {
   type VendorError,
 } from '../classify-error.ts';
 import { NO_CREDITS, SENDGRID_FIELDS, UNVERIFIED_SENDER } from './outcomes.ts';
+import { sendgridMail } from './payload.ts';
+import { publicKeyOf, sendgridReceipts } from './receipts.ts';
 
 const config = z.object({
   from: mailAddress('Own sender address, verified with SendGrid; fromName goes with it.').optional(),
@@ -29,6 +30,17 @@ const config = z.object({
     .enum(['global', 'eu'])
     .default('global')
     .describe('Where the account lives: global or eu. Default global.'),
+  webhookPublicKey: z
+    .string()
+    .max(512, 'Must be at most 512 characters')
+    .refine(
+      (text) => publicKeyOf(text) !== undefined,
+      'Must be a P-256 public key in base64, without PEM lines',
+    )
+    .optional()
+    .describe(
+      'Verification key of the signed event webhook. Without it receipts are trusted for the secret in their URL.',
+    ),
 });
 
 const secrets = z.object({
@@ -52,21 +64,21 @@ export default defineProvider({
   channel: 'email',
   name: 'Twilio SendGrid',
   dedupe: 'none',
-  receipts: null,
+  receipts: sendgridReceipts,
   bodyCharactersMax: null,
   config,
   secrets,
-  secretRoute: { region: true, from: false, fromName: false },
+  secretRoute: { region: true, from: false, fromName: false, webhookPublicKey: false },
 
   async send(message, credentials, context): Promise<Outcome> {
     const result = await context.http({
       method: 'POST',
       url: `${context.origin(vendorOrigin(credentials))}/v3/mail/send`,
       headers: { ...authorization(credentials), 'content-type': 'application/json' },
-      body: JSON.stringify(mail(message, credentials.config)),
+      body: JSON.stringify(sendgridMail(message, credentials.config)),
     });
     if (result.kind !== 'response') return unanswered(result);
-    const hidden = [...secretStrings(credentials.secrets), message.to];
+    const hidden = [...secretStrings(credentials.secrets), ...hiddenInMail(message)];
     if (!isSuccess(result)) return refused(result, judgeSend(result), hidden, context.now());
     // The answer is an empty 202 (200 in sandbox mode) and the id a header; a page with a success status is no answer.
     if (result.text.trim() !== '' && parseJson(result.text) === undefined) return unreadable(result);
@@ -102,40 +114,6 @@ function vendorOrigin({ config }: Account): string {
 
 function authorization({ secrets }: Account): Record<string, string> {
   return { authorization: `Bearer ${secrets.apiKey}`, accept: 'application/json' };
-}
-
-function mail({ id, to, content }: OutboundFor<'email'>, config: Account['config']) {
-  return {
-    personalizations: [{ to: [{ email: to }], custom_args: { despatch_message_id: id } }],
-    from: mailbox(senderOf(content, config)),
-    ...(content.replyTo === undefined ? {} : { reply_to: mailbox(content.replyTo) }),
-    subject: content.subject,
-    content: parts(content),
-    ...(content.headers === undefined || isEmpty(content.headers) ? {} : { headers: content.headers }),
-    ...(content.attachments === undefined || content.attachments.length === 0
-      ? {}
-      : { attachments: content.attachments.map(attachment) }),
-  };
-}
-
-function mailbox({ name, address }: EmailContent['from']) {
-  return { email: address, ...(name === undefined ? {} : { name }) };
-}
-
-/** Plain text has to come first; an empty part is refused, so a mail without text carries one space. */
-function parts({ text, html }: EmailContent) {
-  const plain = text === undefined || text === '' ? [] : [{ type: 'text/plain', value: text }];
-  const rich = html === undefined || html === '' ? [] : [{ type: 'text/html', value: html }];
-  const both = [...plain, ...rich];
-  return both.length === 0 ? [{ type: 'text/plain', value: ' ' }] : both;
-}
-
-function attachment({ filename, contentType, content }: NonNullable<EmailContent['attachments']>[number]) {
-  return { content, filename, type: contentType, disposition: 'attachment' };
-}
-
-function isEmpty(record: Readonly<Record<string, string>>): boolean {
-  return Object.keys(record).length === 0;
 }
 
 function judgeSend(response: Response): ClassifiedError {

@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest';
+import { bounceFailure } from './bounce.ts';
+
+test.each([
+  ['5.1.1', '', true, 'invalid_recipient', 'unknown_recipient'],
+  ['5.1.99', '', false, 'invalid_recipient', 'unknown_recipient'],
+  ['5.1.10', '', true, 'invalid_recipient', 'unknown_domain'],
+  ['5.1.8', '', true, 'sender_rejected', 'invalid_sender'],
+  ['5.2.2', '', true, 'recipient_unavailable', 'mailbox_full'],
+  ['4.4.7', '', true, 'recipient_unavailable', 'server_unreachable'],
+  ['5.7.1', '', true, 'content_rejected', 'rejected_by_policy'],
+  ['5.7.26', '', true, 'sender_rejected', 'sender_unauthenticated'],
+  ['', 'smtp; 550-5.1.1 no such user', false, 'invalid_recipient', 'unknown_recipient'],
+  ['550', '552 5.2.2. Over quota', true, 'recipient_unavailable', 'mailbox_full'],
+  ['', 'refused by 5.1.1.7', true, 'invalid_recipient', 'bounced'],
+  ['', 'refused by 10.5.1.1', false, 'recipient_unavailable', 'bounced'],
+  ['5.0.0', '', true, 'invalid_recipient', 'bounced'],
+  ['constructor', 'constructor', false, 'recipient_unavailable', 'bounced'],
+])('a bounce with %j and %j, hard: %s, is %s, %s', (status, text, isHard, failureClass, code) => {
+  expect(bounceFailure({ status, text, isHard }, [])).toMatchObject({ class: failureClass, code });
+});
+
+test('a bounce shows no address', () => {
+  const failure = bounceFailure(
+    { status: '5.1.1', text: '550 ada@example.com and ADA1 are unknown', isHard: true },
+    ['ADA1'],
+  );
+  expect(failure).toEqual({
+    class: 'invalid_recipient',
+    code: 'unknown_recipient',
+    providerCode: '5.1.1',
+    providerMessage: '550 [redacted] and [redacted] are unknown',
+  });
+});

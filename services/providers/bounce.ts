@@ -1,0 +1,62 @@
+import type { Failure, FailureClass } from '#core/domain/failure.ts';
+import { redact } from './redact.ts';
+
+type Meaning = { readonly class: FailureClass; readonly code: string };
+
+/**
+ * What a receiving server's refusal means, by the enhanced status code without its first digit (RFC 3463 and the IANA
+ * registry of such codes); an entry with one number covers all below it.
+ */
+const BY_DETAIL: Readonly<Record<string, Meaning>> = {
+  '1': { class: 'invalid_recipient', code: 'unknown_recipient' },
+  '1.2': { class: 'invalid_recipient', code: 'unknown_domain' },
+  '1.3': { class: 'invalid_recipient', code: 'invalid_address' },
+  '1.6': { class: 'invalid_recipient', code: 'recipient_moved' },
+  '1.7': { class: 'sender_rejected', code: 'invalid_sender' },
+  '1.8': { class: 'sender_rejected', code: 'invalid_sender' },
+  '1.10': { class: 'invalid_recipient', code: 'unknown_domain' },
+  '2': { class: 'recipient_unavailable', code: 'mailbox_unavailable' },
+  '2.1': { class: 'recipient_unavailable', code: 'mailbox_disabled' },
+  '2.2': { class: 'recipient_unavailable', code: 'mailbox_full' },
+  '2.3': { class: 'content_rejected', code: 'payload_too_large' },
+  '3': { class: 'recipient_unavailable', code: 'server_unavailable' },
+  '3.4': { class: 'content_rejected', code: 'payload_too_large' },
+  '4': { class: 'recipient_unavailable', code: 'server_unreachable' },
+  '6': { class: 'content_rejected', code: 'invalid_content' },
+  '7': { class: 'content_rejected', code: 'rejected_by_policy' },
+  '7.20': { class: 'sender_rejected', code: 'sender_unauthenticated' },
+  '7.23': { class: 'sender_rejected', code: 'sender_unauthenticated' },
+  '7.26': { class: 'sender_rejected', code: 'sender_unauthenticated' },
+};
+const ENHANCED = /(?<![\d.])[45]\.(\d{1,3})\.(\d{1,3})(?![\d.]*\d)/;
+
+type Bounce = {
+  /** The enhanced status code, where the vendor gives it apart from the text. */
+  readonly status?: string | undefined;
+  /** What the receiving server or the vendor said. */
+  readonly text?: string | undefined;
+  /** Whether the vendor holds the address for a bad one. Decides where no code does. */
+  readonly isHard: boolean;
+  /** The vendor's own word for the kind of bounce; default: the status. */
+  readonly providerCode?: string | undefined;
+  /** The vendor's own kind, where it says more than a status does. */
+  readonly meaning?: Meaning | undefined;
+};
+
+/** The failure of a mail that was not delivered. @param hidden what the text may repeat and nobody is to store. */
+export function bounceFailure(bounce: Bounce, hidden: readonly string[]): Failure {
+  const { status, text, providerCode = status } = bounce;
+  return {
+    ...(bounce.meaning ?? meaningOf(bounce)),
+    ...(providerCode ? { providerCode: redact(providerCode, hidden).slice(0, 64) } : {}),
+    ...(text ? { providerMessage: redact(text, hidden) } : {}),
+  };
+}
+
+function meaningOf({ status, text, isHard }: Bounce): Meaning {
+  const [, subject = '', detail = ''] = ENHANCED.exec(status ?? '') ?? ENHANCED.exec(text ?? '') ?? [];
+  const fallback: Meaning = isHard
+    ? { class: 'invalid_recipient', code: 'bounced' }
+    : { class: 'recipient_unavailable', code: 'bounced' };
+  return BY_DETAIL[`${subject}.${detail}`] ?? BY_DETAIL[subject] ?? fallback;
+}

@@ -1,0 +1,42 @@
+import type { EmailContent, OutboundFor } from '#core/domain/content.ts';
+import { senderOf } from '../mailbox.ts';
+import { attachmentsOf, headersOf, textsOf } from '../mail-content.ts';
+
+/** Where the message's id comes back: a field of each event. */
+export const REFERENCE = 'despatch_message_id';
+
+/** https://www.twilio.com/docs/sendgrid/api-reference/mail-send/mail-send */
+export function sendgridMail(
+  { id, to, content }: OutboundFor<'email'>,
+  account: Parameters<typeof senderOf>[1],
+): Record<string, unknown> {
+  const headers = headersOf(content);
+  const attachments = attachmentsOf(content);
+  return {
+    personalizations: [{ to: [{ email: to }], custom_args: { [REFERENCE]: id } }],
+    from: mailbox(senderOf(content, account)),
+    ...(content.replyTo === undefined ? {} : { reply_to: mailbox(content.replyTo) }),
+    subject: content.subject,
+    content: parts(content),
+    // Empty ones are refused.
+    ...(headers.length === 0 ? {} : { headers: Object.fromEntries(headers) }),
+    ...(attachments.length === 0 ? {} : { attachments: attachments.map(attachment) }),
+  };
+}
+
+function mailbox({ name, address }: EmailContent['from']) {
+  return { email: address, ...(name === undefined ? {} : { name }) };
+}
+
+/** Plain text has to come first. */
+function parts(content: EmailContent) {
+  const { text, html } = textsOf(content);
+  return [
+    ...(text === undefined ? [] : [{ type: 'text/plain', value: text }]),
+    ...(html === undefined ? [] : [{ type: 'text/html', value: html }]),
+  ];
+}
+
+function attachment({ filename, contentType, content }: ReturnType<typeof attachmentsOf>[number]) {
+  return { content, filename, type: contentType, disposition: 'attachment' };
+}

@@ -1,0 +1,219 @@
+import { createSign, generateKeyPairSync } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { receiptSuite, RECEIPT_URL, type UnsignedCall } from '#test/suites/receipt-conformance.ts';
+import type { SentAccount } from '#test/suites/provider-conformance.ts';
+import type { ReceiptCall } from '../receipt.ts';
+import sendgrid from './provider.ts';
+import { publicKeyOf, sendgridReceipts } from './receipts.ts';
+
+const REFERENCE = '7f3b2a34-1111-4222-8333-444455556666';
+const ID = 'qNwBLgPQQjW6DJvKQwSAbw';
+const AT = 1_795_348_800;
+
+const pairs = new Map(
+  [1, 2].map(() => {
+    const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    return [publicKey.export({ type: 'spki', format: 'der' }).toString('base64'), privateKey] as const;
+  }),
+);
+const [key, otherKey] = [...pairs.keys()];
+const secretConfig = { apiKey: 'SG.canary-key-1.canary-key-2' };
+
+let sequence = 0;
+const event = (name: string, over: object = {}) => ({
+  email: 'ada@example.com',
+  timestamp: AT,
+  'smtp-id': `<${ID}@geopod-ismtpd-1>`,
+  event: name,
+  sg_event_id: `ZXZlbnQ-${(sequence += 1)}`,
+  sg_message_id: `${ID}.recvd-5f54b5d587-pczjm-1-67BADEEA-6.0`,
+  despatch_message_id: REFERENCE,
+  ...over,
+});
+const call = (...events: object[]): UnsignedCall => ({
+  headers: { 'content-type': 'application/json' },
+  // SendGrid ends its bodies so, and signs that too.
+  body: `${JSON.stringify(events)}\r\n`,
+});
+
+/** https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/getting-started-event-webhook-security-features */
+function sign(unsigned: ReceiptCall, { publicConfig }: SentAccount, at: number): ReceiptCall {
+  const privateKey = pairs.get(String(publicConfig['webhookPublicKey']));
+  if (privateKey === undefined) throw new Error('The account has none of the keys');
+  const timestamp = String(Math.floor(at / 1_000));
+  const signature = createSign('sha256').update(timestamp).update(unsigned.body).sign(privateKey, 'base64');
+  return {
+    ...unsigned,
+    headers: {
+      ...unsigned.headers,
+      'x-twilio-email-event-webhook-signature': signature,
+      'x-twilio-email-event-webhook-timestamp': timestamp,
+    },
+  };
+}
+
+const about = { reference: REFERENCE, providerMessageId: ID, at: AT * 1_000 };
+const undelivered = (name: string, given: object, failure: object) => ({
+  name,
+  call: call(event('bounce', given)),
+  receipts: [{ ...about, state: 'undelivered', failure } as object],
+});
+const dropped = (reason: string, failure: object) => ({
+  name: `dropped for ${reason}`,
+  call: call(event('dropped', { reason })),
+  receipts: [{ ...about, state: 'undelivered', failure: { ...failure, providerMessage: reason } } as object],
+});
+const engaged = (name: string, engagement: 'opened' | 'clicked' | 'complained' | 'unsubscribed') => ({
+  name,
+  call: call(event(name)),
+  receipts: [{ ...about, engagement, providerStatus: name }],
+});
+
+receiptSuite({
+  provider: sendgrid,
+  account: { publicConfig: { webhookPublicKey: key }, secretConfig },
+  otherAccount: { publicConfig: { webhookPublicKey: otherKey }, secretConfig },
+  reference: REFERENCE,
+  sign,
+  covers: { body: true, url: false, timestamp: false },
+  calls: [
+    { name: 'processed', call: call(event('processed')), receipts: [{ ...about, state: 'sent' }] },
+    {
+      name: 'deferred',
+      call: call(event('deferred', { response: '450 4.2.1 try again', attempt: '5' })),
+      receipts: [{ ...about, providerStatus: 'deferred' }],
+    },
+    {
+      name: 'delivered',
+      call: call(event('delivered', { response: '250 OK' })),
+      receipts: [{ ...about, state: 'delivered' }],
+    },
+    undelivered(
+      'a hard bounce of an unknown mailbox',
+      { type: 'bounce', status: '5.1.1', reason: '550 5.1.1 <ada@example.com> user unknown' },
+      {
+        class: 'invalid_recipient',
+        code: 'unknown_recipient',
+        providerCode: '5.1.1',
+        providerMessage: '550 5.1.1 <[redacted]> user unknown',
+      },
+    ),
+    undelivered(
+      'a bounce that only its text explains',
+      { type: 'bounce', reason: '552 5.2.2 The mailbox is over quota' },
+      { class: 'recipient_unavailable', code: 'mailbox_full' },
+    ),
+    undelivered('a bounce without any reason', {}, { class: 'invalid_recipient', code: 'bounced' }),
+    undelivered(
+      'a block',
+      { type: 'blocked', status: '5.0.0', reason: 'refused' },
+      { class: 'recipient_unavailable', code: 'bounced' },
+    ),
+    undelivered(
+      'a block for the reputation of the sender',
+      { type: 'blocked', status: '5.7.1', bounce_classification: 'Reputation' },
+      { class: 'sender_rejected', code: 'poor_reputation', providerCode: '5.7.1' },
+    ),
+    undelivered(
+      'a classification that is a name of JavaScript',
+      { type: 'blocked', bounce_classification: 'constructor' },
+      { class: 'recipient_unavailable', code: 'bounced' },
+    ),
+    dropped('Bounced Address', { class: 'invalid_recipient', code: 'bounced_before' }),
+    dropped('Unsubscribed Address', { class: 'recipient_unavailable', code: 'recipient_opted_out' }),
+    dropped('Spam Reporting Address', { class: 'recipient_unavailable', code: 'recipient_opted_out' }),
+    dropped('Invalid', { class: 'invalid_recipient', code: 'invalid_address' }),
+    dropped('Invalid SMTPAPI header', { class: 'content_rejected', code: 'invalid_headers' }),
+    dropped('Spam Content (if Spam Checker app enabled)', {
+      class: 'content_rejected',
+      code: 'rejected_by_policy',
+    }),
+    dropped('Recipient List over Package Quota', { class: 'auth_or_config', code: 'insufficient_credit' }),
+    dropped('Something new', { class: 'unknown', code: 'dropped' }),
+    engaged('open', 'opened'),
+    engaged('click', 'clicked'),
+    engaged('spamreport', 'complained'),
+    engaged('unsubscribe', 'unsubscribed'),
+    engaged('group_unsubscribe', 'unsubscribed'),
+    {
+      name: 'group_resubscribe',
+      call: call(event('group_resubscribe')),
+      receipts: [{ ...about, providerStatus: 'group_resubscribe' }],
+    },
+    {
+      name: 'a late bounce without an id',
+      call: call(event('bounce', { type: 'bounce', sg_message_id: undefined })),
+      receipts: [{ reference: REFERENCE, state: 'undelivered' }],
+    },
+    {
+      name: 'many events at once, some of other messages',
+      call: call(
+        event('delivered'),
+        event('open', { despatch_message_id: undefined }),
+        { event: 'account_status_change', sg_event_id: 'x', timestamp: AT, type: 'compliance_suspend' },
+        { no: 'event' },
+      ),
+      receipts: [
+        { ...about, state: 'delivered' },
+        { providerMessageId: ID, engagement: 'opened' },
+      ],
+    },
+  ],
+});
+
+describe('receipts of sendgrid', () => {
+  const judge = (given: Partial<ReceiptCall>, webhookPublicKey: string | undefined) =>
+    sendgridReceipts.verify?.(
+      { method: 'POST', url: RECEIPT_URL, headers: {}, body: new Uint8Array(), receivedAt: 0, ...given },
+      { config: { webhookPublicKey }, secrets: {} },
+      undefined as never,
+    );
+
+  test("are held for genuine by the example of SendGrid's own library", () => {
+    // https://github.com/sendgrid/sendgrid-nodejs, packages/eventwebhook
+    const theirs =
+      'MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEEDr2LjtURuePQzplybdC+u4CwrqDqBaWjcMMsTbhdbcwHBcepxo7yAQGhHPTnlvFYPAZFceEu/1FwCM/QmGUhA==';
+    const given = (signature: string) => ({
+      headers: {
+        'x-twilio-email-event-webhook-signature': signature,
+        'x-twilio-email-event-webhook-timestamp': '1588788367',
+      },
+      body: Buffer.from('{"category":"example_payload","event":"test_event","message_id":"message_id"}'),
+    });
+    const signature =
+      'MEUCIQCtIHJeH93Y+qpYeWrySphQgpNGNr/U+UyUlBkU6n7RAwIgJTz2C+8a8xonZGi6BpSzoQsbVRamr2nlxFDWYNH2j/0=';
+    expect(judge(given(signature), theirs)).toEqual({ kind: 'genuine' });
+    expect(judge(given(signature.replace('H2j', 'H3j')), theirs)).toMatchObject({ kind: 'forged' });
+    expect(judge(given(signature), key)).toMatchObject({ kind: 'forged' });
+  });
+
+  test('rest on the URL where the account has no key', () => {
+    expect(judge({}, undefined)).toEqual({ kind: 'genuine' });
+  });
+
+  test('of a whole day in one call are read in the time of a request', () => {
+    const events = Array.from({ length: 12_000 }, () => event('delivered'));
+    const body = Buffer.from(JSON.stringify(events));
+    expect(body.length).toBeGreaterThan(3 * 1024 * 1024);
+    const parsed = sendgridReceipts.parse({
+      method: 'POST',
+      url: RECEIPT_URL,
+      headers: {},
+      body,
+      receivedAt: 0,
+    });
+    expect(parsed.kind === 'receipts' && parsed.receipts.length).toBe(events.length);
+  });
+
+  test.each([
+    ['no key', 'bm8ga2V5'],
+    [
+      'a key of another curve',
+      generateKeyPairSync('ec', { namedCurve: 'P-384' })
+        .publicKey.export({ type: 'spki', format: 'der' })
+        .toString('base64'),
+    ],
+  ])('are not verified by %s', (_, text) => {
+    expect(publicKeyOf(text)).toBeUndefined();
+  });
+});

@@ -1,0 +1,143 @@
+import { createPublicKey, verify, type KeyObject } from 'node:crypto';
+import { z } from 'zod';
+import type { Failure } from '#core/domain/failure.ts';
+import { bounceFailure } from '../bounce.ts';
+import { parseJson } from '../classify-error.ts';
+import { PROVIDER_STATUS_MAX, type ParsedReceipt, type ReceiptDefinition } from '../receipt.ts';
+import { GENUINE, MISMATCH, MISSING } from '../signature.ts';
+import { BOUNCE_CLASSIFICATIONS, DROP_REASONS } from './outcomes.ts';
+import { REFERENCE } from './payload.ts';
+
+const SIGNATURE = 'x-twilio-email-event-webhook-signature';
+const TIMESTAMP = 'x-twilio-email-event-webhook-timestamp';
+const ENGAGEMENTS = {
+  open: 'opened',
+  click: 'clicked',
+  spamreport: 'complained',
+  unsubscribe: 'unsubscribed',
+  group_unsubscribe: 'unsubscribed',
+} as const;
+
+const text = z.string().optional().catch(undefined);
+const Event = z.looseObject({
+  event: z.string().min(1),
+  email: text,
+  timestamp: z.number().optional().catch(undefined),
+  sg_event_id: text,
+  sg_message_id: text,
+  [REFERENCE]: text,
+  type: text,
+  status: text,
+  reason: text,
+  bounce_classification: text,
+});
+type Event = z.output<typeof Event>;
+
+/** https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/event */
+export const sendgridReceipts: ReceiptDefinition<
+  { readonly webhookPublicKey?: string | undefined },
+  unknown
+> = {
+  setup: {
+    mode: 'manual',
+    steps: [
+      'In the SendGrid console open Settings > Mail Settings > Event Webhooks and create a webhook.',
+      'Enter the receipt URL of this provider as its Post URL.',
+      'Choose all deliverability events, and those engagement events that you want to see.',
+      'Switch on Signed Event Webhook, save, and put the verification key that SendGrid then shows into the setting webhookPublicKey of this provider.',
+      'Messages sent by anything else in the same SendGrid account are reported too, and passed over.',
+    ],
+  },
+  // A call brings up to a megabyte of events, and more while SendGrid catches up.
+  bytesMax: 4 * 1024 * 1024,
+  headers: [SIGNATURE, TIMESTAMP],
+  answer: { status: 200 },
+
+  /**
+   * SendGrid tries a call again for a day, and does not say whether it signs each try anew. So the age of the timestamp
+   * is not judged: a repeated call has the same event ids, and counts once.
+   */
+  verify(call, { config: { webhookPublicKey } }) {
+    // SendGrid signs on demand only. Without a key it is the token in the URL that vouches for the call.
+    if (webhookPublicKey === undefined) return GENUINE;
+    const signature = call.headers[SIGNATURE];
+    const timestamp = call.headers[TIMESTAMP];
+    if (!signature || !timestamp) return MISSING;
+    const key = publicKeyOf(webhookPublicKey);
+    const bytes = Buffer.from(signature, 'base64');
+    // The decoder passes over what is not base64; a signature has one spelling.
+    if (key === undefined || bytes.toString('base64') !== signature) return MISMATCH;
+    const signed = Buffer.concat([Buffer.from(timestamp), call.body]);
+    return verify('sha256', signed, { key, dsaEncoding: 'der' }, bytes) ? GENUINE : MISMATCH;
+  },
+
+  parse(call) {
+    const events = parseJson(Buffer.from(call.body).toString('utf8'));
+    if (!Array.isArray(events)) return { kind: 'unreadable' };
+    return { kind: 'receipts', receipts: events.flatMap(receiptsOf) };
+  },
+};
+
+/** The key of a P-256 pair; undefined for anything else. @param text base64 of its DER form, as SendGrid shows it. */
+export function publicKeyOf(text: string): KeyObject | undefined {
+  try {
+    const key = createPublicKey({ key: Buffer.from(text, 'base64'), format: 'der', type: 'spki' });
+    return key.asymmetricKeyDetails?.namedCurve === 'prime256v1' ? key : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function receiptsOf(given: unknown): ParsedReceipt[] {
+  const event = Event.safeParse(given).data;
+  if (event === undefined) return [];
+  const { [REFERENCE]: reference, sg_event_id: eventId, timestamp } = event;
+  // The id of the sent message, then a dot and which of SendGrid's machines handled it. Late bounces may have none.
+  const providerMessageId = event.sg_message_id?.split('.', 1)[0];
+  if (!reference && !providerMessageId) return [];
+  return [
+    {
+      ...(reference ? { reference } : {}),
+      ...(providerMessageId ? { providerMessageId } : {}),
+      ...(eventId ? { eventId } : {}),
+      ...(timestamp === undefined ? {} : { at: timestamp * 1_000 }),
+      providerStatus: event.event.slice(0, PROVIDER_STATUS_MAX),
+      ...meaningOf(event),
+    },
+  ];
+}
+
+function meaningOf(event: Event): Pick<ParsedReceipt, 'state' | 'failure' | 'engagement'> {
+  switch (event.event) {
+    case 'processed':
+      return { state: 'sent' };
+    case 'delivered':
+      return { state: 'delivered' };
+    case 'bounce':
+      return { state: 'undelivered', failure: bounced(event) };
+    case 'dropped':
+      return { state: 'undelivered', failure: dropped(event) };
+    case 'open':
+    case 'click':
+    case 'spamreport':
+    case 'unsubscribe':
+    case 'group_unsubscribe':
+      return { engagement: ENGAGEMENTS[event.event] };
+    // What is deferred is tried again.
+    default:
+      return {};
+  }
+}
+
+/** `blocked` says that the server refused this mail and not that the address is bad. */
+function bounced({ type, status, reason, email, bounce_classification: classification }: Event): Failure {
+  const isHard = type !== 'blocked';
+  const meaning = BOUNCE_CLASSIFICATIONS.get(classification?.toLowerCase() ?? '');
+  return bounceFailure({ status, text: reason, isHard, meaning }, email ? [email] : []);
+}
+
+function dropped({ reason = '', status, email }: Event): Failure {
+  const meaning = DROP_REASONS.find(({ pattern }) => pattern.test(reason))?.meaning;
+  const known = meaning ?? { class: 'unknown', code: 'dropped' };
+  return bounceFailure({ status, text: reason, isHard: true, meaning: known }, email ? [email] : []);
+}
