@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { OutboundFor } from '#core/domain/content.ts';
+import type { OutboundFor, WhatsappContent } from '#core/domain/content.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
 import { digits, optionalToken, token } from '../fields.ts';
 import { defineProvider, type Verification } from '../provider.ts';
@@ -20,6 +20,7 @@ import {
 } from '../classify-error.ts';
 import { WHATSAPP_CODES } from './outcomes.ts';
 import { whatsappPayload } from './payload.ts';
+import { whatsappReceipts } from './receipts.ts';
 
 const config = z.object({
   phoneNumberId: digits('Id of the sending phone number (not the number itself).'),
@@ -33,8 +34,9 @@ const config = z.object({
 
 const secrets = z.object({
   accessToken: token('Access token of a system user with whatsapp_business_messaging.'),
-  appSecret: optionalToken('App secret: the key that receipts are signed with.'),
-  verifyToken: optionalToken('Token that Meta repeats when it checks the receipt address.'),
+  appSecret: optionalToken(
+    'App secret: the key that receipts are signed with. Without it they are trusted for the secret in their URL.',
+  ),
 });
 
 type Account = { readonly config: z.output<typeof config>; readonly secrets: z.output<typeof secrets> };
@@ -60,7 +62,7 @@ export default defineProvider({
   channel: 'whatsapp',
   name: 'WhatsApp Business Cloud API',
   dedupe: 'none',
-  receipts: null,
+  receipts: whatsappReceipts,
   bodyCharactersMax: 4_096,
   config,
   secrets,
@@ -131,5 +133,17 @@ function read(body: unknown): VendorError {
 }
 
 function hiddenOf({ to, content }: OutboundFor<'whatsapp'>, { secrets }: Account): string[] {
-  return [...secretStrings(secrets), to, ...(content.kind === 'text' ? [content.body] : [])];
+  return [...secretStrings(secrets), to, ...textsOf(content)];
+}
+
+/** What a person reads of a message. A word of one or two characters tells nothing, and is part of any error text. */
+function textsOf(content: WhatsappContent): string[] {
+  switch (content.kind) {
+    case 'text':
+      return [content.body];
+    case 'template':
+      return Object.values(content.variables).filter(({ length }) => length > 2);
+    case 'media':
+      return [content.url, content.caption ?? ''];
+  }
 }
