@@ -1,5 +1,6 @@
 // Written by `npm run gen` from the folders beside it; run it after adding one.
 import fcm from './fcm/provider.ts';
+import plivo from './plivo/provider.ts';
 import sendgrid from './sendgrid/provider.ts';
 import simulator from './simulator/provider.ts';
 import smtp from './smtp/provider.ts';
@@ -11,6 +12,7 @@ import type { AnyProvider } from './provider.ts';
 /** Every id of the catalog. */
 export type ProviderKind =
   | 'fcm'
+  | 'plivo'
   | 'sendgrid'
   | 'simulator-email'
   | 'simulator-push'
@@ -27,6 +29,7 @@ export type ProviderKind =
 
 const DEFINITIONS: readonly AnyProvider[] = [
   fcm,
+  plivo,
   sendgrid,
   ...simulator,
   smtp,

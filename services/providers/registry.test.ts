@@ -19,6 +19,7 @@ describe('the catalog', () => {
   test('has the providers of this release, and a simulator for every channel', () => {
     const ids = [
       'fcm',
+      'plivo',
       'sendgrid',
       'smtp',
       'twilio',

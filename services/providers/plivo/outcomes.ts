@@ -1,0 +1,36 @@
+import { account, permanent, transient, type CodeTable } from '../classify-error.ts';
+
+export const INVALID_NUMBER = permanent('invalid_recipient', 'invalid_number');
+export const BODY_TOO_LONG = permanent('content_rejected', 'body_too_long');
+
+/** Codes in reports on messages, https://www.plivo.com/docs/messaging/troubleshooting/error-codes. */
+export const PLIVO_CODES: CodeTable = {
+  10: permanent('content_rejected', 'invalid_message'),
+  20: transient('provider_unavailable', 'network_error'),
+  30: permanent('content_rejected', 'blocked'),
+  40: permanent('sender_rejected', 'invalid_sender'),
+  50: INVALID_NUMBER,
+  60: permanent('recipient_unavailable', 'loop_detected'),
+  70: permanent('invalid_recipient', 'unreachable_number'),
+  80: transient('recipient_unavailable', 'handset_unreachable'),
+  90: permanent('recipient_unavailable', 'unroutable'),
+  100: permanent('recipient_unavailable', 'refused_by_carrier'),
+  110: BODY_TOO_LONG,
+  200: permanent('recipient_unavailable', 'recipient_opted_out'),
+  201: permanent('sender_rejected', 'region_not_permitted'),
+  300: transient('provider_unavailable', 'dispatch_failed'),
+  420: permanent('recipient_unavailable', 'message_expired'),
+  900: account('insufficient_credit'),
+  910: account('account_suspended'),
+};
+
+/** Parameters of the Message resource that a 400 may name; it has no codes, only a text. */
+export const PLIVO_PARAMETERS: CodeTable = {
+  dst: INVALID_NUMBER,
+  src: permanent('sender_rejected', 'invalid_sender'),
+  powerpack_uuid: permanent('sender_rejected', 'invalid_powerpack'),
+  text: permanent('content_rejected', 'invalid_message'),
+};
+
+/** What 403 says of a message, https://www.plivo.com/docs/messaging/concepts/geo-permissions. */
+export const REGION_NOT_PERMITTED = permanent('sender_rejected', 'region_not_permitted');

@@ -1,0 +1,49 @@
+import type { OutboundFor } from '#core/domain/content.ts';
+import { smsSegments } from '#core/domain/segments.ts';
+import { withReference } from '../callback-reference.ts';
+import type { Account } from './account.ts';
+
+/** https://www.plivo.com/docs/messaging/api/message/send-a-message, parameter `text`. */
+export const BODY_CHARACTERS_MAX = 1_600;
+const UNICODE_UNITS_MAX = 737;
+/** How long a message may wait at Plivo; above that, and by default, it is three hours. */
+const EXPIRY_S = { min: 5, max: 10_799 } as const;
+
+export type Sender = { readonly src: string } | { readonly powerpack_uuid: string };
+
+/** Plivo wants exactly one of a sender and a Powerpack. */
+export function senderOf(from: string | undefined, config: Account['config']): Sender {
+  if (from !== undefined) return { src: from };
+  if (config.powerpackUuid !== undefined) return { powerpack_uuid: config.powerpackUuid };
+  return { src: config.from ?? '' };
+}
+
+/** A text outside the GSM alphabet has less room than one within. */
+export function isTooLong(text: string): boolean {
+  return text.length > UNICODE_UNITS_MAX && smsSegments(text).encoding === 'UCS-2';
+}
+
+export function payloadOf(
+  { id, to, content, expiresAt, receiptUrl }: OutboundFor<'sms'>,
+  sender: Sender,
+  now: number,
+) {
+  return {
+    ...sender,
+    dst: digitsOf(to),
+    text: content.body,
+    type: 'sms',
+    ...expiry(expiresAt - now),
+    ...(receiptUrl === undefined ? {} : { url: withReference(receiptUrl, id), method: 'POST' }),
+  };
+}
+
+/** The form in which Plivo names numbers. */
+export function digitsOf(number: string): string {
+  return number.replace(/^\+/, '');
+}
+
+function expiry(remainingMs: number): { readonly message_expiry?: number } {
+  const seconds = Math.max(EXPIRY_S.min, Math.floor(remainingMs / 1_000));
+  return seconds > EXPIRY_S.max ? {} : { message_expiry: seconds };
+}

@@ -1,0 +1,108 @@
+import { z } from 'zod';
+import type { Outcome } from '#core/domain/outcome.ts';
+import {
+  classify,
+  doubted,
+  isSuccess,
+  parseJson,
+  refused,
+  unanswered,
+  unreadable,
+  unverified,
+  type ClassifiedError,
+  type CodeTable,
+  type ErrorMeaning,
+  type Response,
+  type VendorError,
+} from '../classify-error.ts';
+import { defineProvider, type Verification } from '../provider.ts';
+import { config, headersOf, hiddenOf, secrets, type Account } from './account.ts';
+import { BODY_TOO_LONG, INVALID_NUMBER, PLIVO_PARAMETERS, REGION_NOT_PERMITTED } from './outcomes.ts';
+import { BODY_CHARACTERS_MAX, digitsOf, isTooLong, payloadOf, senderOf } from './payload.ts';
+import { plivoReceipts } from './receipts.ts';
+
+/** One id for each recipient, and the recipients that were not taken. */
+const Accepted = z.looseObject({
+  message_uuid: z.array(z.string().min(1)),
+  invalid_number: z.array(z.string()).optional().catch(undefined),
+});
+const ErrorBody = z.looseObject({ error: z.string().optional().catch(undefined) });
+const AccountBody = z.looseObject({ auth_id: z.string().min(1) });
+
+export default defineProvider({
+  id: 'plivo',
+  channel: 'sms',
+  name: 'Plivo',
+  dedupe: 'none',
+  receipts: plivoReceipts,
+  bodyCharactersMax: BODY_CHARACTERS_MAX,
+  config,
+  secrets,
+  secretRoute: { authId: true, from: false, powerpackUuid: false },
+
+  async send(message, account, context): Promise<Outcome> {
+    if (isTooLong(message.content.body)) return refusedFor(BODY_TOO_LONG);
+    const sender = senderOf(message.from, account.config);
+    const result = await context.http({
+      method: 'POST',
+      url: `${resourceOf(account, context.origin)}Message/`,
+      headers: { ...headersOf(account), 'content-type': 'application/json' },
+      body: JSON.stringify(payloadOf(message, sender, context.now())),
+    });
+    if (result.kind !== 'response') return unanswered(result);
+    const hidden = [...hiddenOf(account), message.to, message.content.body, message.receiptUrl ?? ''];
+    if (!isSuccess(result)) return refused(result, judgeSend(result), hidden, context.now());
+    const accepted = Accepted.safeParse(parseJson(result.text)).data;
+    if (accepted?.invalid_number?.map(digitsOf).includes(digitsOf(message.to)) === true)
+      return refusedFor(INVALID_NUMBER, result.status);
+    const [providerMessageId] = accepted?.message_uuid ?? [];
+    if (providerMessageId === undefined) return unreadable(result);
+    const [used] = Object.values(sender);
+    return {
+      kind: 'accepted',
+      providerMessageId,
+      httpStatus: result.status,
+      ...(used === undefined ? {} : { sender: used }),
+    };
+  },
+
+  async verify(credentials, context): Promise<Verification> {
+    const result = await context.http({
+      method: 'GET',
+      url: resourceOf(credentials, context.origin),
+      headers: headersOf(credentials),
+    });
+    if (result.kind !== 'response') return unverified(result);
+    if (!isSuccess(result)) return doubted(result, judge(result, {}), hiddenOf(credentials));
+    return AccountBody.safeParse(parseJson(result.text)).success ? { kind: 'valid' } : unverified(result);
+  },
+});
+
+function resourceOf({ config }: Account, origin: (vendorOrigin: string) => string): string {
+  return `${origin('https://api.plivo.com')}/v1/Account/${config.authId}/`;
+}
+
+/** Plivo refuses a wrong credential with a line of text that it calls HTML; no page is meant. */
+function judge(response: Response, table: CodeTable): ClassifiedError {
+  const isLine = response.status === 401 && !/^\s*</.test(response.text);
+  return classify(isLine ? { ...response, headers: {} } : response, table, read);
+}
+
+function judgeSend(response: Response): ClassifiedError {
+  const classified = judge(response, response.status === 400 ? PLIVO_PARAMETERS : {});
+  return classified.meaning.code === 'forbidden'
+    ? { ...classified, meaning: REGION_NOT_PERMITTED }
+    : classified;
+}
+
+/** There is no code; a parameter that the text names stands for one, if it is the only one. */
+function read(body: unknown): VendorError {
+  const text = ErrorBody.safeParse(body).data?.error;
+  const named = new Set(text?.match(/\b(?:dst|src|powerpack_uuid|text)\b/g));
+  return { providerCode: named.size === 1 ? [...named][0] : undefined, providerMessage: text };
+}
+
+function refusedFor(meaning: ErrorMeaning, httpStatus?: number): Outcome {
+  const status = httpStatus === undefined ? {} : { httpStatus };
+  return { kind: 'rejected_permanent', failure: { class: meaning.class, code: meaning.code, ...status } };
+}

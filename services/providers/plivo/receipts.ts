@@ -1,0 +1,130 @@
+import type { Failure } from '#core/domain/failure.ts';
+import { referenceOf } from '../callback-reference.ts';
+import {
+  PROVIDER_STATUS_MAX,
+  type ParsedReceipt,
+  type ReceiptCall,
+  type ReceiptDefinition,
+  type ReceiptVerdict,
+} from '../receipt.ts';
+import { GENUINE, hmac, isSame, MISMATCH, MISSING } from '../signature.ts';
+import { PLIVO_CODES } from './outcomes.ts';
+
+/** https://www.plivo.com/docs/messaging/api/message/message-status-callbacks */
+export const plivoReceipts: ReceiptDefinition<unknown, { readonly authToken: string }> = {
+  setup: {
+    mode: 'automatic',
+    steps: ['Nothing to configure: each message carries its own callback address.'],
+  },
+  headers: [
+    'content-type',
+    'x-plivo-signature-v3',
+    'x-plivo-signature-ma-v3',
+    'x-plivo-signature-v3-nonce',
+    'x-plivo-signature-v2',
+    'x-plivo-signature-ma-v2',
+    'x-plivo-signature-v2-nonce',
+  ],
+
+  /** V2 covers neither query nor body, so it counts only where there is no V3. */
+  verify(call, { secrets }) {
+    const third = signaturesOf(call, 'v3');
+    if (third.length > 0)
+      return judged(third, `${addressAndForm(call)}.`, nonceOf(call, 'v3'), secrets.authToken);
+    const second = signaturesOf(call, 'v2');
+    if (second.length === 0) return MISSING;
+    return judged(second, addressOf(call.url), nonceOf(call, 'v2'), secrets.authToken);
+  },
+
+  parse(call) {
+    const form = formOf(call);
+    const providerMessageId = form.get('MessageUUID');
+    const providerStatus = form.get('Status');
+    if (!providerMessageId) return { kind: 'unreadable' };
+    // A message of a person has no status.
+    if (!providerStatus) return { kind: 'receipts', receipts: [] };
+    return {
+      kind: 'receipts',
+      receipts: [
+        {
+          ...referenceOf(call.url),
+          providerMessageId,
+          // Plivo reports each state of a message once; repetitions of a report are alike.
+          eventId: `${providerMessageId}:${providerStatus}`,
+          providerStatus: providerStatus.slice(0, PROVIDER_STATUS_MAX),
+          ...meaningOf(providerStatus, form.get('ErrorCode')),
+        },
+      ],
+    };
+  },
+};
+
+/** By the token of the account or subaccount, and by that of the main account; one for each token that is in force. */
+function signaturesOf({ headers }: ReceiptCall, version: 'v2' | 'v3'): string[] {
+  return [headers[`x-plivo-signature-${version}`], headers[`x-plivo-signature-ma-${version}`]].flatMap(
+    (header) => header?.split(',').map((one) => one.trim()) ?? [],
+  );
+}
+
+function nonceOf({ headers }: ReceiptCall, version: 'v2' | 'v3'): string | undefined {
+  return headers[`x-plivo-signature-${version}-nonce`];
+}
+
+function judged(
+  signatures: readonly string[],
+  signed: string,
+  nonce: string | undefined,
+  authToken: string,
+): ReceiptVerdict {
+  if (nonce === undefined) return MISSING;
+  const expected = hmac('sha256', authToken, signed + nonce, 'base64');
+  return signatures.some((one) => isSame(one, expected)) ? GENUINE : MISMATCH;
+}
+
+/** Scheme, host, port and path. */
+function addressOf(url: string): string {
+  return url.split('?', 1)[0] ?? url;
+}
+
+/** The address, then the query's parameters and those of the body, decoded and in order, as Plivo's own libraries join them. */
+function addressAndForm(call: ReceiptCall): string {
+  const address = addressOf(call.url);
+  const query = ordered(new URLSearchParams(call.url.slice(address.length)), '=').join('&');
+  const form = call.method === 'POST' ? ordered(formOf(call), '').join('') : '';
+  if (query === '' && form === '') return address;
+  return `${address}?${query}${query !== '' && form !== '' ? '.' : ''}${form}`;
+}
+
+function ordered(parameters: URLSearchParams, between: string): string[] {
+  return [...new Set(parameters.keys())].toSorted().flatMap((name) =>
+    parameters
+      .getAll(name)
+      .toSorted()
+      .map((value) => name + between + value),
+  );
+}
+
+function formOf({ body }: ReceiptCall): URLSearchParams {
+  return new URLSearchParams(Buffer.from(body).toString('utf8'));
+}
+
+function meaningOf(status: string, errorCode: string | null): Pick<ParsedReceipt, 'state' | 'failure'> {
+  switch (status) {
+    case 'sent':
+    case 'delivered':
+      return { state: status };
+    case 'undelivered':
+    case 'failed':
+    case 'rejected':
+      return { state: 'undelivered', failure: failureOf(errorCode) };
+    default:
+      return {};
+  }
+}
+
+function failureOf(errorCode: string | null): Failure {
+  const known =
+    errorCode !== null && Object.hasOwn(PLIVO_CODES, errorCode) ? PLIVO_CODES[errorCode] : undefined;
+  const code = errorCode ? { providerCode: errorCode.slice(0, 64) } : {};
+  return { class: known?.class ?? 'unknown', code: known?.code ?? 'undelivered', ...code };
+}
