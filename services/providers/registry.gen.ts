@@ -4,6 +4,7 @@ import plivo from './plivo/provider.ts';
 import sendgrid from './sendgrid/provider.ts';
 import simulator from './simulator/provider.ts';
 import smtp from './smtp/provider.ts';
+import telnyx from './telnyx/provider.ts';
 import twilio from './twilio/provider.ts';
 import webhook from './webhook/provider.ts';
 import whatsappCloud from './whatsapp-cloud/provider.ts';
@@ -19,6 +20,7 @@ export type ProviderKind =
   | 'simulator-sms'
   | 'simulator-whatsapp'
   | 'smtp'
+  | 'telnyx'
   | 'twilio'
   | 'twilio-whatsapp'
   | 'webhook-email'
@@ -33,6 +35,7 @@ const DEFINITIONS: readonly AnyProvider[] = [
   sendgrid,
   ...simulator,
   smtp,
+  telnyx,
   ...twilio,
   ...webhook,
   whatsappCloud,

@@ -22,6 +22,7 @@ describe('the catalog', () => {
       'plivo',
       'sendgrid',
       'smtp',
+      'telnyx',
       'twilio',
       'twilio-whatsapp',
       'whatsapp-cloud',

@@ -1,0 +1,195 @@
+import { describe, expect, test } from 'vitest';
+import { createHttpClient } from '#core/platform/http/http.ts';
+import { contextAt, httpProviderSuite } from '#test/suites/provider-conformance.ts';
+import { TELNYX_CODES } from './outcomes.ts';
+import telnyx from './provider.ts';
+import { startTelnyxStandIn } from './stand-in.ts';
+
+const PUBLIC_KEY = Buffer.alloc(32, 7).toString('base64');
+const PROFILE = '4000eba1-a0c0-4563-9925-b25e842a7cb6';
+const account = {
+  publicConfig: { from: '+15005550006', publicKey: PUBLIC_KEY },
+  secretConfig: { apiKey: 'KEY0180C1DF_canary' },
+};
+const message = {
+  channel: 'sms',
+  id: '7f3b2a34-1111-4222-8333-444455556666',
+  to: '+15551230001',
+  content: { body: 'Grüße & 100% +1' },
+  expiresAt: Date.now() + 24 * 3_600_000,
+  receiptUrl: 'https://hooks.example/v1/receipts/a/t0ken',
+  attempt: 1,
+} as const;
+
+const refusal = (status: number, code: string, title = 'Refused', detail = 'Refused in detail') => ({
+  status,
+  body: { errors: [{ code, title, detail, meta: { url: 'https://developers.telnyx.com' } }] },
+});
+const permanently = (failure: object) => ({ kind: 'rejected_permanent', failure }) as never;
+const transiently = (failure: object) => ({ kind: 'rejected_transient', failure }) as never;
+
+httpProviderSuite({
+  provider: telnyx,
+  startStandIn: startTelnyxStandIn,
+  account,
+  otherSettings: {
+    from: '+15005550007',
+    messagingProfileId: PROFILE,
+    publicKey: Buffer.alloc(32, 8).toString('base64'),
+  },
+  message,
+  sendPath: /^\/v2\/messages$/,
+  verifyPath: /^\/v2\/balance$/,
+  request: (received) => {
+    expect(received.method).toBe('POST');
+    expect(received.headers).toMatchObject({
+      authorization: 'Bearer KEY0180C1DF_canary',
+      accept: 'application/json',
+      'content-type': 'application/json',
+    });
+    expect(JSON.parse(received.body)).toEqual({
+      from: '+15005550006',
+      to: '+15551230001',
+      text: 'Grüße & 100% +1',
+      type: 'SMS',
+      webhook_url: `https://hooks.example/v1/receipts/a/t0ken?mid=${message.id}`,
+    });
+  },
+  sender: account.publicConfig.from,
+  providerMessageId: /^[0-9a-f-]{36}$/,
+  errorBody: (detail) => ({ errors: [{ code: '10015', title: 'Bad Request', detail }] }),
+  refusals: [
+    {
+      reply: refusal(400, '40310', "Invalid 'to' address", 'Not a number'),
+      outcome: permanently({
+        class: 'invalid_recipient',
+        code: 'invalid_number',
+        providerCode: '40310',
+        providerMessage: 'Not a number',
+        httpStatus: 400,
+      }),
+    },
+    {
+      reply: refusal(422, '10016'),
+      outcome: permanently({ class: 'invalid_recipient', code: 'invalid_number', providerCode: '10016' }),
+    },
+    {
+      reply: refusal(403, '40300', 'Blocked due to STOP message'),
+      outcome: permanently({
+        class: 'recipient_unavailable',
+        code: 'recipient_opted_out',
+        providerCode: '40300',
+      }),
+    },
+    {
+      reply: refusal(400, '40305'),
+      outcome: permanently({ class: 'sender_rejected', code: 'invalid_sender', providerCode: '40305' }),
+    },
+    {
+      reply: refusal(400, '40302'),
+      outcome: permanently({ class: 'content_rejected', code: 'body_too_long', providerCode: '40302' }),
+    },
+    {
+      reply: refusal(401, '10009'),
+      outcome: transiently({
+        class: 'auth_or_config',
+        code: 'authentication_failed',
+        providerCode: '10009',
+      }),
+    },
+    {
+      reply: refusal(403, '20100'),
+      outcome: transiently({ class: 'auth_or_config', code: 'insufficient_credit', providerCode: '20100' }),
+    },
+    {
+      reply: refusal(400, '40312'),
+      outcome: transiently({ class: 'auth_or_config', code: 'messaging_disabled', providerCode: '40312' }),
+    },
+    {
+      reply: refusal(429, '10011'),
+      outcome: transiently({ class: 'provider_throttled', code: 'rate_limited', providerCode: '10011' }),
+    },
+    {
+      reply: refusal(400, '40318'),
+      outcome: transiently({ class: 'provider_throttled', code: 'sender_queue_full', providerCode: '40318' }),
+    },
+    {
+      reply: refusal(500, '10007'),
+      outcome: transiently({ class: 'provider_unavailable', code: 'provider_error', providerCode: '10007' }),
+    },
+    {
+      reply: refusal(422, '99999'),
+      outcome: permanently({ class: 'unknown', code: 'http_422', providerCode: '99999' }),
+    },
+  ],
+  wrongCredential: refusal(401, '10009', 'Authentication failed'),
+  invalidAccounts: [
+    {
+      account: { publicConfig: {}, secretConfig: {} },
+      fields: ['publicConfig.publicKey', 'secretConfig.apiKey'],
+    },
+    {
+      account: { publicConfig: { publicKey: PUBLIC_KEY }, secretConfig: account.secretConfig },
+      fields: ['publicConfig.from'],
+    },
+    {
+      account: {
+        publicConfig: { from: 'Acme', publicKey: PUBLIC_KEY },
+        secretConfig: account.secretConfig,
+      },
+      fields: ['publicConfig.messagingProfileId'],
+    },
+    {
+      account: {
+        publicConfig: { from: '+15005550006', messagingProfileId: 'wrong-profile', publicKey: 'wrong-key' },
+        secretConfig: { apiKey: 'has space inside' },
+      },
+      fields: ['publicConfig.messagingProfileId', 'publicConfig.publicKey', 'secretConfig.apiKey'],
+    },
+  ],
+});
+
+describe('telnyx', () => {
+  const sent = async (config: Record<string, string>, over: object = {}) => {
+    await using http = createHttpClient();
+    await using standIn = await startTelnyxStandIn();
+    const credentials = { config: { publicKey: PUBLIC_KEY, ...config }, secrets: account.secretConfig };
+    const context = contextAt(telnyx, http, standIn.origin);
+    const outcome = await telnyx.send({ ...message, ...over }, credentials, context);
+    return { outcome, body: JSON.parse(standIn.received[0]?.body ?? '') as Record<string, unknown> };
+  };
+
+  test("the message's own sender goes before the account's, with the profile beside it", async () => {
+    const { outcome, body } = await sent(
+      { from: '+15005550006', messagingProfileId: PROFILE },
+      { from: 'Acme' },
+    );
+    expect(body).toMatchObject({ from: 'Acme', messaging_profile_id: PROFILE });
+    expect(outcome).toMatchObject({ kind: 'accepted', sender: 'Acme' });
+  });
+
+  test('a profile alone takes a number of its pool, and the answer says which', async () => {
+    const { outcome, body } = await sent({ messagingProfileId: PROFILE });
+    expect(body).toMatchObject({ messaging_profile_id: PROFILE });
+    expect(body).not.toHaveProperty('from');
+    expect(outcome).toMatchObject({ kind: 'accepted', sender: '+15005550000' });
+  });
+
+  test('without a receipt URL no reports are asked for', async () => {
+    const { body } = await sent({ from: '+15005550006' }, { receiptUrl: undefined });
+    expect(Object.keys(body).toSorted()).toEqual(['from', 'text', 'to', 'type']);
+  });
+
+  test.each([
+    ['40001', 'invalid_recipient', false],
+    ['40002', 'content_rejected', true],
+    ['40003', 'content_rejected', false],
+    ['40006', 'recipient_unavailable', true],
+    ['40011', 'provider_throttled', true],
+    ['40300', 'recipient_unavailable', false],
+    ['40329', 'sender_rejected', false],
+    ['20013', 'auth_or_config', true],
+  ])('code %s is %s, retry %s', (code, failureClass, retry) => {
+    expect(TELNYX_CODES[code]).toMatchObject({ class: failureClass, retry });
+  });
+});

@@ -1,0 +1,119 @@
+import { z } from 'zod';
+import type { OutboundFor } from '#core/domain/content.ts';
+import type { Outcome } from '#core/domain/outcome.ts';
+import { withReference } from '../callback-reference.ts';
+import {
+  classify,
+  doubted,
+  isSuccess,
+  parseJson,
+  refused,
+  unanswered,
+  unreadable,
+  unverified,
+  type VendorError,
+} from '../classify-error.ts';
+import { defineProvider, type Verification } from '../provider.ts';
+import { secretStrings } from '../redact.ts';
+import { config, headersOf, secrets, type Account } from './account.ts';
+import { TELNYX_CODES } from './outcomes.ts';
+import { telnyxReceipts } from './receipts.ts';
+
+const ORIGIN = 'https://api.telnyx.com';
+
+const Created = z.looseObject({
+  data: z.looseObject({
+    id: z.string().min(1),
+    from: z
+      .looseObject({ phone_number: z.string().min(1) })
+      .optional()
+      .catch(undefined),
+  }),
+});
+const ErrorBody = z.looseObject({
+  errors: z.array(
+    z.looseObject({
+      code: z.union([z.string(), z.number()]).optional().catch(undefined),
+      title: z.string().optional().catch(undefined),
+      detail: z.string().optional().catch(undefined),
+    }),
+  ),
+});
+const BalanceBody = z.looseObject({ data: z.looseObject({}) });
+
+export default defineProvider({
+  id: 'telnyx',
+  channel: 'sms',
+  name: 'Telnyx Messaging',
+  dedupe: 'none',
+  receipts: telnyxReceipts,
+  // Ten parts as a rule, but that depends on the way to the recipient and on the profile.
+  bodyCharactersMax: null,
+  config,
+  secrets,
+  secretRoute: { from: false, messagingProfileId: false, publicKey: false },
+
+  async send(message, account, context): Promise<Outcome> {
+    const sender = message.from ?? account.config.from;
+    const result = await context.http({
+      method: 'POST',
+      url: `${context.origin(ORIGIN)}/v2/messages`,
+      headers: { ...headersOf(account), 'content-type': 'application/json' },
+      body: JSON.stringify(payload(message, sender, account.config)),
+    });
+    if (result.kind !== 'response') return unanswered(result);
+    const hidden = [...hiddenOf(account), message.to, message.content.body, message.receiptUrl ?? ''];
+    if (!isSuccess(result))
+      return refused(result, classify(result, TELNYX_CODES, read), hidden, context.now());
+    const created = Created.safeParse(parseJson(result.text)).data?.data;
+    if (created === undefined) return unreadable(result);
+    // A profile chooses a number of its pool, which the answer names.
+    const used = created.from?.phone_number ?? sender ?? account.config.messagingProfileId;
+    return {
+      kind: 'accepted',
+      providerMessageId: created.id,
+      httpStatus: result.status,
+      ...(used === undefined ? {} : { sender: used }),
+    };
+  },
+
+  async verify(credentials, context): Promise<Verification> {
+    const result = await context.http({
+      method: 'GET',
+      url: `${context.origin(ORIGIN)}/v2/balance`,
+      headers: headersOf(credentials),
+    });
+    if (result.kind !== 'response') return unverified(result);
+    if (!isSuccess(result))
+      return doubted(result, classify(result, TELNYX_CODES, read), hiddenOf(credentials));
+    return BalanceBody.safeParse(parseJson(result.text)).success ? { kind: 'valid' } : unverified(result);
+  },
+});
+
+/** There is no field for an expiry; Telnyx holds a message for four hours at most. */
+function payload(
+  { id, to, content, receiptUrl }: OutboundFor<'sms'>,
+  sender: string | undefined,
+  { messagingProfileId }: Account['config'],
+) {
+  return {
+    ...(sender === undefined ? {} : { from: sender }),
+    ...(messagingProfileId === undefined ? {} : { messaging_profile_id: messagingProfileId }),
+    to,
+    text: content.body,
+    type: 'SMS',
+    ...(receiptUrl === undefined ? {} : { webhook_url: withReference(receiptUrl, id) }),
+  };
+}
+
+function hiddenOf({ secrets }: Account): string[] {
+  return secretStrings(secrets);
+}
+
+function read(body: unknown): VendorError {
+  const first = ErrorBody.safeParse(body).data?.errors[0];
+  return {
+    providerCode: first?.code === undefined ? undefined : String(first.code),
+    providerMessage: first?.detail ?? first?.title,
+  };
+}

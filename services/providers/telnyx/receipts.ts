@@ -1,0 +1,117 @@
+import { createPublicKey, verify } from 'node:crypto';
+import { z } from 'zod';
+import type { Failure } from '#core/domain/failure.ts';
+import { referenceOf } from '../callback-reference.ts';
+import { parseJson } from '../classify-error.ts';
+import {
+  PROVIDER_STATUS_MAX,
+  type ParsedCall,
+  type ParsedReceipt,
+  type ReceiptCall,
+  type ReceiptDefinition,
+} from '../receipt.ts';
+import { GENUINE, isTimely, MISMATCH, MISSING, UNTIMELY } from '../signature.ts';
+import { TELNYX_CODES } from './outcomes.ts';
+
+/** Of 64 bytes in base64, in the one spelling that stands for them. */
+const SIGNATURE = /^[A-Za-z0-9+/]{85}[AQgw]==$/;
+const TIMESTAMP_S = /^\d{1,12}$/;
+
+const Event = z.looseObject({
+  data: z.looseObject({
+    id: z.string().min(1),
+    event_type: z.string(),
+    occurred_at: z.string().optional().catch(undefined),
+    payload: z.looseObject({
+      id: z.string().min(1),
+      to: z.array(z.looseObject({ status: z.string().min(1) })).min(1),
+      errors: z
+        .array(z.looseObject({ code: z.union([z.string(), z.number()]) }))
+        .optional()
+        .catch(undefined),
+    }),
+  }),
+});
+const AnyEvent = z.looseObject({ data: z.looseObject({ event_type: z.string().min(1) }) });
+
+/** https://developers.telnyx.com/docs/messaging/messages/receiving-webhooks */
+export const telnyxReceipts: ReceiptDefinition<{ readonly publicKey: string }, unknown> = {
+  setup: {
+    mode: 'automatic',
+    steps: [
+      'Nothing to configure: each message carries its own webhook address, which goes before that of the messaging profile.',
+    ],
+  },
+  headers: ['telnyx-signature-ed25519', 'telnyx-timestamp'],
+
+  verify(call, { config }) {
+    const signature = call.headers['telnyx-signature-ed25519'];
+    const timestamp = call.headers['telnyx-timestamp'];
+    if (signature === undefined || timestamp === undefined) return MISSING;
+    if (!TIMESTAMP_S.test(timestamp) || !SIGNATURE.test(signature)) return MISMATCH;
+    if (!isTimely(Number(timestamp) * 1_000, call.receivedAt)) return UNTIMELY;
+    return isSigned(call, timestamp, signature, config.publicKey) ? GENUINE : MISMATCH;
+  },
+
+  parse(call): ParsedCall {
+    const body = parseJson(Buffer.from(call.body).toString('utf8'));
+    const type = AnyEvent.safeParse(body).data?.data.event_type;
+    if (type === undefined) return { kind: 'unreadable' };
+    // A message of a person, among others.
+    if (type !== 'message.sent' && type !== 'message.finalized') return { kind: 'receipts', receipts: [] };
+    const event = Event.safeParse(body).data?.data;
+    return event === undefined
+      ? { kind: 'unreadable' }
+      : { kind: 'receipts', receipts: [receipt(call.url, event)] };
+  },
+};
+
+function isSigned({ body }: ReceiptCall, timestamp: string, signature: string, publicKey: string): boolean {
+  const x = Buffer.from(publicKey, 'base64').toString('base64url');
+  const key = createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' });
+  const signed = Buffer.concat([Buffer.from(`${timestamp}|`), body]);
+  return verify(null, signed, key, Buffer.from(signature, 'base64'));
+}
+
+/** `data.id` is the event's; the message's is the one of the payload. */
+function receipt(url: string, event: z.output<typeof Event>['data']): ParsedReceipt {
+  const { id, to, errors } = event.payload;
+  const status = to[0]?.status ?? '';
+  const at = Date.parse(event.occurred_at ?? '');
+  return {
+    ...referenceOf(url),
+    providerMessageId: id,
+    eventId: event.id,
+    providerStatus: status.slice(0, PROVIDER_STATUS_MAX),
+    ...(Number.isNaN(at) ? {} : { at }),
+    ...meaningOf(status, errors?.[0]?.code),
+  };
+}
+
+function meaningOf(
+  status: string,
+  errorCode: string | number | undefined,
+): Pick<ParsedReceipt, 'state' | 'failure'> {
+  switch (status) {
+    case 'sent':
+    // The carrier took it and says no more.
+    case 'delivery_unconfirmed':
+      return { state: 'sent' };
+    case 'delivered':
+      return { state: 'delivered' };
+    case 'sending_failed':
+    case 'delivery_failed':
+    case 'expired':
+    case 'cancelled':
+      return { state: 'undelivered', failure: failureOf(errorCode) };
+    default:
+      return {};
+  }
+}
+
+function failureOf(errorCode: string | number | undefined): Failure {
+  if (errorCode === undefined) return { class: 'unknown', code: 'undelivered' };
+  const providerCode = String(errorCode).slice(0, 64);
+  const known = Object.hasOwn(TELNYX_CODES, providerCode) ? TELNYX_CODES[providerCode] : undefined;
+  return { class: known?.class ?? 'unknown', code: known?.code ?? 'undelivered', providerCode };
+}
