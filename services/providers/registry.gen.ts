@@ -1,6 +1,7 @@
 // Written by `npm run gen` from the folders beside it; run it after adding one.
 import fcm from './fcm/provider.ts';
 import plivo from './plivo/provider.ts';
+import postmark from './postmark/provider.ts';
 import sendgrid from './sendgrid/provider.ts';
 import simulator from './simulator/provider.ts';
 import smtp from './smtp/provider.ts';
@@ -14,6 +15,7 @@ import type { AnyProvider } from './provider.ts';
 export type ProviderKind =
   | 'fcm'
   | 'plivo'
+  | 'postmark'
   | 'sendgrid'
   | 'simulator-email'
   | 'simulator-push'
@@ -32,6 +34,7 @@ export type ProviderKind =
 const DEFINITIONS: readonly AnyProvider[] = [
   fcm,
   plivo,
+  postmark,
   sendgrid,
   ...simulator,
   smtp,

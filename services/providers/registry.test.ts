@@ -20,6 +20,7 @@ describe('the catalog', () => {
     const ids = [
       'fcm',
       'plivo',
+      'postmark',
       'sendgrid',
       'smtp',
       'telnyx',

@@ -1,0 +1,32 @@
+import type { FailureClass } from '#core/domain/failure.ts';
+
+/** What Postmark makes of a bounce, https://postmarkapp.com/developer/api/bounce-api#bounce-types. */
+export type BounceKind =
+  /** The mail did not arrive. Without a meaning of its own the receiving server's code decides. */
+  | {
+      readonly kind: 'undelivered';
+      readonly isHard: boolean;
+      readonly meaning?: { readonly class: FailureClass; readonly code: string };
+    }
+  | { readonly kind: 'engaged'; readonly engagement: 'complained' | 'unsubscribed' };
+
+export const BOUNCES: ReadonlyMap<string, BounceKind> = new Map([
+  ['HardBounce', { kind: 'undelivered', isHard: true }],
+  ['SoftBounce', { kind: 'undelivered', isHard: false }],
+  ['BadEmailAddress', undelivered('invalid_recipient', 'invalid_address')],
+  ['Blocked', undelivered('content_rejected', 'rejected_by_policy')],
+  ['VirusNotification', undelivered('content_rejected', 'virus_suspected')],
+  ['DMARCPolicy', undelivered('sender_rejected', 'sender_unauthenticated')],
+  ['ManuallyDeactivated', undelivered('recipient_unavailable', 'recipient_inactive')],
+  ['Unconfirmed', undelivered('recipient_unavailable', 'recipient_inactive')],
+  ['SMTPApiError', undelivered('content_rejected', 'invalid_content')],
+  ['TemplateRenderingFailed', undelivered('content_rejected', 'invalid_content')],
+  ['SpamNotification', { kind: 'engaged', engagement: 'complained' }],
+  ['SpamComplaint', { kind: 'engaged', engagement: 'complained' }],
+  ['Unsubscribe', { kind: 'engaged', engagement: 'unsubscribed' }],
+  // The others, such as Transient and DnsError, are tried again, or are answers of a machine to a mail that arrived.
+]);
+
+function undelivered(failureClass: FailureClass, code: string): BounceKind {
+  return { kind: 'undelivered', isHard: true, meaning: { class: failureClass, code } };
+}

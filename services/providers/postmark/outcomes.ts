@@ -1,0 +1,31 @@
+import { account, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
+
+/** Error codes of the email API, https://postmarkapp.com/developer/api/overview#error-codes. */
+export const POSTMARK_CODES: CodeTable = {
+  '10': account('authentication_failed'),
+  '100': transient('provider_unavailable', 'maintenance'),
+  '300': permanent('content_rejected', 'invalid_content'),
+  '400': account('sender_unverified'),
+  '401': account('sender_unverified'),
+  '402': permanent('content_rejected', 'invalid_content'),
+  '403': permanent('content_rejected', 'invalid_content'),
+  '405': account('insufficient_credit'),
+  '406': permanent('recipient_unavailable', 'recipient_inactive'),
+  '409': permanent('content_rejected', 'invalid_content'),
+  '411': permanent('content_rejected', 'invalid_attachment'),
+  '412': account('account_pending'),
+  '413': account('account_suspended'),
+  '429': transient('provider_throttled', 'rate_limited'),
+  // The stream of the account does not exist, or takes no mail of this kind.
+  '1226': account('invalid_message_stream'),
+  '1235': account('invalid_message_stream'),
+};
+
+/** Code 300 stands for any fault of a mail; its text names the field. */
+export const FAULTY_FIELDS: readonly { readonly pattern: RegExp; readonly meaning: ErrorMeaning }[] = [
+  { pattern: /'(?:To|Cc|Bcc)'|recipient/i, meaning: permanent('invalid_recipient', 'invalid_address') },
+  { pattern: /'From'/i, meaning: permanent('sender_rejected', 'invalid_sender') },
+  { pattern: /'ReplyTo'/i, meaning: permanent('sender_rejected', 'invalid_reply_to') },
+  { pattern: /'Headers?'/i, meaning: permanent('content_rejected', 'invalid_headers') },
+  { pattern: /attachment/i, meaning: permanent('content_rejected', 'invalid_attachment') },
+];

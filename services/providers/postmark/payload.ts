@@ -1,0 +1,32 @@
+import type { OutboundFor } from '#core/domain/content.ts';
+import { mailboxText, replyToOf, senderOf } from '../mailbox.ts';
+import { attachmentsOf, headersOf, textsOf } from '../mail-content.ts';
+import type { Account } from './account.ts';
+
+/** Where the message's id comes back: a field of the metadata in each call. At most 20 characters. */
+export const REFERENCE = 'despatch_message_id';
+
+/** https://postmarkapp.com/developer/api/email-api#send-a-single-email */
+export function postmarkMail(
+  { id, to, content }: OutboundFor<'email'>,
+  config: Account['config'],
+): Record<string, unknown> {
+  const { text, html } = textsOf(content);
+  const replyTo = replyToOf(content, config);
+  return {
+    From: mailboxText(senderOf(content, config)),
+    To: to,
+    ...(replyTo === undefined ? {} : { ReplyTo: mailboxText(replyTo) }),
+    Subject: content.subject,
+    ...(text === undefined ? {} : { TextBody: text }),
+    ...(html === undefined ? {} : { HtmlBody: html }),
+    Headers: headersOf(content).map(([Name, Value]) => ({ Name, Value })),
+    Attachments: attachmentsOf(content).map(({ filename, contentType, content: bytes }) => ({
+      Name: filename,
+      Content: bytes,
+      ContentType: contentType,
+    })),
+    Metadata: { [REFERENCE]: id },
+    MessageStream: config.messageStream,
+  };
+}
