@@ -4,6 +4,7 @@ import plivo from './plivo/provider.ts';
 import postmark from './postmark/provider.ts';
 import sendgrid from './sendgrid/provider.ts';
 import simulator from './simulator/provider.ts';
+import sinch from './sinch/provider.ts';
 import smtp from './smtp/provider.ts';
 import telnyx from './telnyx/provider.ts';
 import twilio from './twilio/provider.ts';
@@ -21,6 +22,7 @@ export type ProviderKind =
   | 'simulator-push'
   | 'simulator-sms'
   | 'simulator-whatsapp'
+  | 'sinch'
   | 'smtp'
   | 'telnyx'
   | 'twilio'
@@ -37,6 +39,7 @@ const DEFINITIONS: readonly AnyProvider[] = [
   postmark,
   sendgrid,
   ...simulator,
+  sinch,
   smtp,
   telnyx,
   ...twilio,

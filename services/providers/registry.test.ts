@@ -22,6 +22,7 @@ describe('the catalog', () => {
       'plivo',
       'postmark',
       'sendgrid',
+      'sinch',
       'smtp',
       'telnyx',
       'twilio',

@@ -1,0 +1,35 @@
+import { account, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
+
+/** Codes of refused requests, https://developers.sinch.com/docs/sms/api-reference/status-codes. */
+export const SINCH_ERRORS: CodeTable = {
+  syntax_invalid_json: permanent('unknown', 'invalid_request'),
+  syntax_invalid_parameter_format: permanent('unknown', 'invalid_request'),
+  syntax_constraint_violation: permanent('unknown', 'invalid_request'),
+  unknown_group: permanent('invalid_recipient', 'invalid_number'),
+  unknown_campaign: permanent('sender_rejected', 'sender_unregistered'),
+  missing_callback_url: account('missing_callback_url'),
+  blocked_account: account('account_suspended'),
+};
+
+/** Codes of delivery reports, https://developers.sinch.com/docs/sms/api-reference/sms/tag/Delivery-reports. */
+export const SINCH_CODES: CodeTable = {
+  402: permanent('recipient_unavailable', 'unroutable'),
+  403: transient('provider_unavailable', 'provider_error'),
+  404: transient('provider_unavailable', 'temporary_failure'),
+  405: permanent('content_rejected', 'unmatched_parameter'),
+  406: permanent('recipient_unavailable', 'message_expired'),
+  407: permanent('unknown', 'canceled'),
+  408: permanent('recipient_unavailable', 'refused_by_carrier'),
+  410: permanent('sender_rejected', 'missing_sender'),
+  411: permanent('content_rejected', 'body_too_long'),
+  412: permanent('sender_rejected', 'region_not_permitted'),
+  413: account('account_suspended'),
+};
+
+/** What a final status says where its code is of an operator and says nothing to us. */
+export const SINCH_STATUSES: Readonly<Record<string, ErrorMeaning>> = {
+  Deleted: permanent('recipient_unavailable', 'undeliverable'),
+  Rejected: permanent('recipient_unavailable', 'refused_by_carrier'),
+  Expired: permanent('recipient_unavailable', 'message_expired'),
+  Cancelled: permanent('unknown', 'canceled'),
+};

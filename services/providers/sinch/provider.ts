@@ -1,0 +1,82 @@
+import { z } from 'zod';
+import type { Outcome } from '#core/domain/outcome.ts';
+import {
+  classify,
+  doubted,
+  isSuccess,
+  parseJson,
+  refused,
+  unanswered,
+  unreadable,
+  unverified,
+  type VendorError,
+} from '../classify-error.ts';
+import { defineProvider, type Verification } from '../provider.ts';
+import { secretStrings } from '../redact.ts';
+import { batchesOf, config, headersOf, secrets } from './account.ts';
+import { SINCH_ERRORS } from './outcomes.ts';
+import { batch, BODY_CHARACTERS_MAX } from './payload.ts';
+import { sinchReceipts } from './receipts.ts';
+
+const Created = z.looseObject({
+  id: z.string().min(1),
+  from: z.string().min(1).optional().catch(undefined),
+});
+const ErrorBody = z.looseObject({
+  code: z.union([z.string(), z.number()]).optional().catch(undefined),
+  text: z.string().optional().catch(undefined),
+});
+const BatchesBody = z.looseObject({ batches: z.array(z.unknown()) });
+
+export default defineProvider({
+  id: 'sinch',
+  channel: 'sms',
+  name: 'Sinch SMS',
+  dedupe: 'none',
+  receipts: sinchReceipts,
+  bodyCharactersMax: BODY_CHARACTERS_MAX,
+  config,
+  secrets,
+  secretRoute: { servicePlanId: true, region: true, from: false },
+
+  async send(message, account, context): Promise<Outcome> {
+    const sender = message.from ?? account.config.from;
+    const result = await context.http({
+      method: 'POST',
+      url: batchesOf(account, context.origin),
+      headers: { ...headersOf(account), 'content-type': 'application/json' },
+      body: JSON.stringify(batch(message, sender, context.now())),
+    });
+    if (result.kind !== 'response') return unanswered(result);
+    const secret = secretStrings(account.secrets);
+    const hidden = [...secret, message.to, message.content.body, message.receiptUrl ?? ''];
+    if (!isSuccess(result))
+      return refused(result, classify(result, SINCH_ERRORS, read), hidden, context.now());
+    const created = Created.safeParse(parseJson(result.text)).data;
+    if (created === undefined) return unreadable(result);
+    const used = sender ?? created.from;
+    return {
+      kind: 'accepted',
+      providerMessageId: created.id,
+      httpStatus: result.status,
+      ...(used === undefined ? {} : { sender: used }),
+    };
+  },
+
+  async verify(credentials, context): Promise<Verification> {
+    const result = await context.http({
+      method: 'GET',
+      url: `${batchesOf(credentials, context.origin)}?page_size=1`,
+      headers: headersOf(credentials),
+    });
+    if (result.kind !== 'response') return unverified(result);
+    if (!isSuccess(result))
+      return doubted(result, classify(result, SINCH_ERRORS, read), secretStrings(credentials.secrets));
+    return BatchesBody.safeParse(parseJson(result.text)).success ? { kind: 'valid' } : unverified(result);
+  },
+});
+
+function read(body: unknown): VendorError {
+  const { code, text } = ErrorBody.safeParse(body).data ?? {};
+  return { providerCode: code === undefined ? undefined : String(code), providerMessage: text };
+}

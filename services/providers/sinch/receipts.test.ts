@@ -1,0 +1,141 @@
+import { createHmac } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import type { SentAccount } from '#test/suites/provider-conformance.ts';
+import { receiptSuite, RECEIPT_URL, type UnsignedCall } from '#test/suites/receipt-conformance.ts';
+import type { ReceiptCall } from '../receipt.ts';
+import sinch from './provider.ts';
+import { sinchReceipts } from './receipts.ts';
+
+const REFERENCE = '7f3b2a34-1111-4222-8333-444455556666';
+const BATCH = '01FC66621XXXXX119Z8PMV1QPQ';
+const AT = '2026-11-22T11:59:30.148Z';
+const account = {
+  publicConfig: { servicePlanId: 'plan' },
+  secretConfig: { apiToken: 'token', webhookSecret: 'canary-webhook-secret-1' },
+};
+
+/** https://developers.sinch.com/docs/conversation/callbacks, "Validating callbacks": body, nonce and time, with dots between. */
+function sign(call: ReceiptCall, { secretConfig }: SentAccount, at: number): ReceiptCall {
+  const nonce = '01FJA8B4A7BM43YGWSG9GBV067';
+  const timestamp = String(Math.floor(at / 1_000));
+  const signature = createHmac('sha256', String(secretConfig['webhookSecret']))
+    .update(call.body)
+    .update(`.${nonce}.${timestamp}`)
+    .digest('base64');
+  const headers = {
+    'x-sinch-webhook-signature': signature,
+    'x-sinch-webhook-signature-algorithm': 'HmacSHA256',
+    'x-sinch-webhook-signature-nonce': nonce,
+    'x-sinch-webhook-signature-timestamp': timestamp,
+  };
+  return { ...call, headers: { ...call.headers, ...headers } };
+}
+
+const callback = (body: object): UnsignedCall => ({
+  headers: { 'content-type': 'application/json' },
+  body: JSON.stringify(body),
+});
+const report = (status: string, code: number): UnsignedCall =>
+  callback({
+    at: AT,
+    batch_id: BATCH,
+    client_reference: REFERENCE,
+    code,
+    number_of_message_parts: 1,
+    operator: '310260',
+    operator_status_at: AT,
+    recipient: '15551230001',
+    status,
+    type: 'recipient_delivery_report_sms',
+  });
+
+const about = { reference: REFERENCE, providerMessageId: BATCH, at: Date.parse(AT) };
+const failed = (status: string, code: number, failure: object) => ({
+  name: `${status} with code ${code}`,
+  call: report(status, code),
+  receipts: [
+    {
+      ...about,
+      state: 'undelivered' as const,
+      failure: { ...failure, providerCode: String(code) } as never,
+      providerStatus: status,
+    },
+  ],
+});
+
+receiptSuite({
+  provider: sinch,
+  account,
+  otherAccount: { ...account, secretConfig: { apiToken: 'token', webhookSecret: 'canary-webhook-secret-2' } },
+  reference: REFERENCE,
+  sign,
+  covers: { body: true, url: false, timestamp: true },
+  calls: [
+    {
+      name: 'queued',
+      call: report('Queued', 400),
+      receipts: [{ ...about, providerStatus: 'Queued' }],
+    },
+    { name: 'dispatched', call: report('Dispatched', 401), receipts: [{ ...about, state: 'sent' }] },
+    { name: 'delivered', call: report('Delivered', 0), receipts: [{ ...about, state: 'delivered' }] },
+    { name: 'an unknown end', call: report('Unknown', 1), receipts: [{ ...about, state: 'sent' }] },
+    failed('Failed', 402, { class: 'recipient_unavailable', code: 'unroutable' }),
+    failed('Failed', 5, { class: 'unknown', code: 'undelivered' }),
+    failed('Aborted', 410, { class: 'sender_rejected', code: 'missing_sender' }),
+    failed('Rejected', 61, { class: 'recipient_unavailable', code: 'refused_by_carrier' }),
+    failed('Deleted', 7, { class: 'recipient_unavailable', code: 'undeliverable' }),
+    failed('Expired', 406, { class: 'recipient_unavailable', code: 'message_expired' }),
+    failed('Cancelled', 407, { class: 'unknown', code: 'canceled' }),
+    {
+      name: 'a report on a whole batch',
+      call: callback({
+        batch_id: 'another',
+        statuses: [{ code: 404, count: 1, recipients: ['15551230001'], status: 'Failed' }],
+        total_message_count: 1,
+        type: 'delivery_report_sms',
+      }),
+      receipts: [
+        {
+          providerMessageId: 'another',
+          state: 'undelivered',
+          failure: { class: 'provider_unavailable', code: 'temporary_failure', providerCode: '404' },
+        },
+      ],
+    },
+    {
+      name: 'a message of a person',
+      call: callback({ id: BATCH, from: '15551230001', to: '15005550006', body: 'Hi', type: 'mo_text' }),
+      receipts: [],
+    },
+  ],
+});
+
+describe('a callback of Sinch', () => {
+  const call = (body = '{}'): ReceiptCall => ({
+    method: 'POST',
+    url: RECEIPT_URL,
+    headers: {},
+    body: Buffer.from(body),
+    receivedAt: 1_700_000_000_000,
+  });
+  const judge = (one: ReceiptCall, webhookSecret?: string) =>
+    sinchReceipts.verify?.(one, { config: {}, secrets: { webhookSecret } }, undefined as never);
+
+  test('is vouched for by the token in its URL where no secret is set', () => {
+    expect(judge(call())).toEqual({ kind: 'genuine' });
+  });
+
+  test('has to be signed where a secret is set', () => {
+    expect(judge(call(), 'secret')).toEqual({ kind: 'forged', reason: 'signature_missing' });
+  });
+
+  test('is judged by when it arrived, and by the bytes that arrived', () => {
+    const secret = account.secretConfig.webhookSecret;
+    const at = call().receivedAt;
+    expect(judge(sign(call('{ "a": "\\u00e4" }\n'), account, at), secret)).toEqual({ kind: 'genuine' });
+    expect(judge(sign(call(), account, at - 301_000), secret)).toEqual({
+      kind: 'forged',
+      reason: 'timestamp_out_of_tolerance',
+    });
+  });
+});
