@@ -1,5 +1,6 @@
 // Written by `npm run gen` from the folders beside it; run it after adding one.
 import fcm from './fcm/provider.ts';
+import infobip from './infobip/provider.ts';
 import plivo from './plivo/provider.ts';
 import postmark from './postmark/provider.ts';
 import sendgrid from './sendgrid/provider.ts';
@@ -15,6 +16,8 @@ import type { AnyProvider } from './provider.ts';
 /** Every id of the catalog. */
 export type ProviderKind =
   | 'fcm'
+  | 'infobip'
+  | 'infobip-whatsapp'
   | 'plivo'
   | 'postmark'
   | 'sendgrid'
@@ -35,6 +38,7 @@ export type ProviderKind =
 
 const DEFINITIONS: readonly AnyProvider[] = [
   fcm,
+  ...infobip,
   plivo,
   postmark,
   sendgrid,

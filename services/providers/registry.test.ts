@@ -19,6 +19,8 @@ describe('the catalog', () => {
   test('has the providers of this release, and a simulator for every channel', () => {
     const ids = [
       'fcm',
+      'infobip',
+      'infobip-whatsapp',
       'plivo',
       'postmark',
       'sendgrid',

@@ -1,0 +1,83 @@
+import { z } from 'zod';
+import type { OutboundMessage } from '#core/domain/content.ts';
+import type { Outcome } from '#core/domain/outcome.ts';
+import type { ProviderContext, Verification } from '../provider.ts';
+import {
+  doubted,
+  failureOf,
+  isSuccess,
+  parseJson,
+  refused,
+  unanswered,
+  unreadable,
+  unverified,
+} from '../classify-error.ts';
+import { accountSecrets, authorization, vendorOrigin, type Account } from './account.ts';
+import { isFailed, judge, readTaken, refusedMessage } from './answers.ts';
+import { DUPLICATE } from './outcomes.ts';
+
+const BalanceBody = z.looseObject({ balance: z.number() });
+
+/** One request with one message, whatever the channel. */
+export type InfobipMessage = Pick<OutboundMessage, 'to' | 'from' | 'receiptUrl'> & {
+  /** The path of the resource. */
+  readonly path: string;
+  readonly body: unknown;
+  /** The id that it was given. */
+  readonly messageId: string;
+  /** Texts of the content, which no error may repeat. */
+  readonly texts: readonly string[];
+};
+
+export type Posted = {
+  readonly outcome: Outcome;
+  /** Infobip has had a message of this id before; the outcome counts that one as this. */
+  readonly isDuplicate: boolean;
+};
+
+export async function postMessage(
+  message: InfobipMessage,
+  account: Account,
+  context: ProviderContext,
+): Promise<Posted> {
+  const result = await context.http({
+    method: 'POST',
+    url: `${context.origin(vendorOrigin(account))}${message.path}`,
+    headers: { ...authorization(account), 'content-type': 'application/json' },
+    body: JSON.stringify(message.body),
+  });
+  const fresh = (outcome: Outcome): Posted => ({ outcome, isDuplicate: false });
+  if (result.kind !== 'response') return fresh(unanswered(result));
+  const hidden = [...accountSecrets(account), message.to, ...message.texts, message.receiptUrl ?? ''];
+  if (!isSuccess(result)) return fresh(refused(result, judge(result), hidden, context.now()));
+  const taken = readTaken(result);
+  if (taken === undefined) return fresh(unreadable(result));
+  const isDuplicate = taken.status.id === DUPLICATE;
+  if (isFailed(taken.status) && !isDuplicate)
+    return fresh(refusedMessage(result, taken.status, hidden, context.now()));
+  const outcome: Outcome = {
+    kind: 'accepted',
+    providerMessageId: isDuplicate ? message.messageId : taken.messageId,
+    httpStatus: result.status,
+    ...(message.from === undefined ? { sender: account.config.from } : {}),
+  };
+  return { outcome, isDuplicate };
+}
+
+/** Infobip has no call that only checks the key; the balance is the one that every account has. */
+export async function checkCredential(account: Account, context: ProviderContext): Promise<Verification> {
+  const result = await context.http({
+    method: 'GET',
+    url: `${context.origin(vendorOrigin(account))}/account/1/balance`,
+    headers: authorization(account),
+  });
+  if (result.kind !== 'response') return unverified(result);
+  if (!isSuccess(result)) {
+    const [classified, hidden] = [judge(result), accountSecrets(account)];
+    // A key for sending alone is known to Infobip and may not ask for the balance.
+    return result.status === 403
+      ? { kind: 'unknown', failure: failureOf(result, classified, hidden) }
+      : doubted(result, classified, hidden);
+  }
+  return BalanceBody.safeParse(parseJson(result.text)).success ? { kind: 'valid' } : unverified(result);
+}

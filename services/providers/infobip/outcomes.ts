@@ -1,0 +1,68 @@
+import { account, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
+
+/** A message that has the id of an earlier one: that one was taken. */
+export const DUPLICATE = 23;
+
+/** Ids of a status, https://www.infobip.com/docs/essentials/response-status-and-error-codes#api-status-codes. */
+export const STATUS_CODES: CodeTable = {
+  ...each(permanent('recipient_unavailable', 'operator_rejected'), 4),
+  ...each(permanent('recipient_unavailable', 'handset_unreachable'), 9),
+  ...each(permanent('recipient_unavailable', 'validity_expired'), 15),
+  ...each(permanent('unknown', 'delivery_unknown'), 22, 29),
+  ...each(permanent('sender_rejected', 'region_not_permitted'), 6),
+  ...each(permanent('invalid_recipient', 'invalid_number'), 8, 51, 52),
+  ...each(permanent('recipient_unavailable', 'recipient_opted_out'), 10),
+  ...each(permanent('sender_rejected', 'invalid_sender'), 11),
+  ...each(account('insufficient_credit'), 12, 17),
+  ...each(permanent('sender_rejected', 'sender_blocked'), 13),
+  ...each(permanent('recipient_unavailable', 'recipient_blocked'), 14),
+  ...each(transient('provider_unavailable', 'route_unavailable'), 16),
+  ...each(permanent('sender_rejected', 'trial_restriction'), 18),
+  ...each(permanent('sender_rejected', 'route_not_available'), 19),
+  // So many messages an hour to one number, whoever else is written to.
+  ...each(transient('recipient_unavailable', 'recipient_rate_limited'), 20),
+  ...each(transient('provider_unavailable', 'provider_error'), 21),
+  ...each(permanent('content_rejected', 'invalid_content'), 24),
+  ...each(permanent('content_rejected', 'body_too_long'), 25),
+};
+
+/** Ids of an error in a report, https://www.infobip.com/docs/essentials/response-status-and-error-codes#gsm-error-codes. */
+export const ERROR_CODES: CodeTable = {
+  ...each(permanent('invalid_recipient', 'unknown_recipient'), 1),
+  ...each(permanent('invalid_recipient', 'unreachable_number'), 9, 11),
+  ...each(permanent('recipient_unavailable', 'handset_unreachable'), 5, 6, 12, 13, 27, 31, 32, 33, 256),
+  ...each(permanent('recipient_unavailable', 'handset_unreachable'), 257, 258, 502, 2048),
+  ...each(permanent('recipient_unavailable', 'recipient_blocked'), 2049, 2050),
+  ...each(permanent('recipient_unavailable', 'validity_expired'), 4101),
+  ...each(permanent('provider_unavailable', 'provider_error'), 34, 500, 503, 1536, 1539),
+};
+
+/** Codes of a request that was refused as a whole, https://www.infobip.com/docs/essentials/response-status-and-error-codes. */
+export const REQUEST_CODES: CodeTable = {
+  UNAUTHORIZED: account('authentication_failed'),
+  E401: account('authentication_failed'),
+  FORBIDDEN: account('forbidden'),
+  E403: account('forbidden'),
+  TOO_MANY_REQUESTS: transient('provider_throttled', 'rate_limited'),
+  E429: transient('provider_throttled', 'rate_limited'),
+  GENERAL_ERROR: transient('provider_unavailable', 'provider_error'),
+  E500: transient('provider_unavailable', 'provider_error'),
+};
+
+/** What a request was refused for, by the last names in the path of the field that Infobip complains of. */
+const FIELDS: readonly (readonly [RegExp, ErrorMeaning])[] = [
+  [/(?:^|\.)(?:to|destinations?)(?:\[\d+\])?$/i, permanent('invalid_recipient', 'invalid_number')],
+  [/(?:^|\.)(?:from|sender)$/i, permanent('sender_rejected', 'invalid_sender')],
+  [/template|placeholder|language|buttons/i, permanent('content_rejected', 'invalid_template')],
+  [/mediaurl|filename|caption/i, permanent('content_rejected', 'invalid_media')],
+  [/(?:^|\.)(?:content|text)(?:\.|$)/i, permanent('content_rejected', 'invalid_content')],
+];
+
+/** @param paths of the fields of a request that were found fault with. */
+export function meaningOfFields(paths: readonly string[]): ErrorMeaning | undefined {
+  return FIELDS.find(([pattern]) => paths.some((path) => pattern.test(path)))?.[1];
+}
+
+function each(meaning: ErrorMeaning, ...ids: readonly number[]): CodeTable {
+  return Object.fromEntries(ids.map((id) => [String(id), meaning]));
+}

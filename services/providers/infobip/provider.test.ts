@@ -1,0 +1,378 @@
+import { describe, expect, test } from 'vitest';
+import { createHttpClient } from '#core/platform/http/http.ts';
+import { parsePublicConfig } from '#providers/registry.ts';
+import { contextAt, httpProviderSuite } from '#test/suites/provider-conformance.ts';
+import { STATUS_CODES } from './outcomes.ts';
+import definitions from './provider.ts';
+import { startInfobipStandIn } from './stand-in.ts';
+
+const [infobip] = definitions;
+const account = {
+  publicConfig: { baseUrl: 'xyz123.api.infobip.com', from: '+447860099299' },
+  secretConfig: { apiKey: 'canary0123456789abcdef-api-key' },
+};
+const message = {
+  channel: 'sms',
+  id: '7f3b2a34-1111-4222-8333-444455556666',
+  to: '+15551230001',
+  content: { body: 'Grüße & 100% +1' },
+  expiresAt: Date.now() + 72 * 3_600_000,
+  receiptUrl: 'https://hooks.example/v1/receipts/a/secret-token',
+  attempt: 1,
+} as const;
+
+const fault = (status: number, errorCode: string, over: object = {}) => ({
+  status,
+  body: { errorCode, description: 'Refused', action: 'Check.', violations: [], resources: [], ...over },
+});
+const violation = (property: string) => ({ violations: [{ property, violation: 'is not valid' }] });
+/** A refusal inside a success. */
+const rejection = (id: number, over: object = {}) => ({
+  status: 200,
+  body: {
+    messages: [
+      {
+        messageId: message.id,
+        destination: '15551230001',
+        status: {
+          groupId: 5,
+          groupName: 'REJECTED',
+          id,
+          name: `REJECTED_${id}`,
+          description: 'Refused',
+          ...over,
+        },
+      },
+    ],
+  },
+});
+
+httpProviderSuite({
+  provider: infobip,
+  startStandIn: startInfobipStandIn,
+  account,
+  otherSettings: { baseUrl: 'other.api.infobip.com', from: 'Acme' },
+  message,
+  sendPath: /\/sms\/3\/messages$/,
+  verifyPath: /\/account\/1\/balance$/,
+  request: (received) => {
+    expect(received.method).toBe('POST');
+    expect(received.path).toBe('/sms/3/messages');
+    expect(received.headers).toMatchObject({
+      authorization: `App ${account.secretConfig.apiKey}`,
+      accept: 'application/json',
+      'content-type': 'application/json',
+    });
+    expect(JSON.parse(received.body)).toEqual({
+      messages: [
+        {
+          sender: '447860099299',
+          destinations: [{ to: '15551230001', messageId: message.id }],
+          content: { text: 'Grüße & 100% +1' },
+          options: { validityPeriod: { amount: 172_800, timeUnit: 'SECONDS' } },
+          webhooks: {
+            delivery: { url: message.receiptUrl },
+            contentType: 'application/json',
+            callbackData: message.id,
+          },
+        },
+      ],
+    });
+  },
+  sender: account.publicConfig.from,
+  providerMessageId: /^7f3b2a34-1111-4222-8333-444455556666$/,
+  errorBody: (text) => ({ errorCode: 'E400', description: text, violations: [], resources: [] }),
+  refusals: [
+    {
+      reply: rejection(52),
+      outcome: {
+        kind: 'rejected_permanent',
+        failure: {
+          class: 'invalid_recipient',
+          code: 'invalid_number',
+          providerCode: '52',
+          providerMessage: 'Refused',
+          httpStatus: 200,
+        },
+      },
+    },
+    {
+      reply: rejection(10),
+      outcome: {
+        kind: 'rejected_permanent',
+        failure: { class: 'recipient_unavailable', code: 'recipient_opted_out', providerCode: '10' },
+      },
+    },
+    {
+      reply: rejection(13),
+      outcome: {
+        kind: 'rejected_permanent',
+        failure: { class: 'sender_rejected', code: 'sender_blocked', providerCode: '13' },
+      },
+    },
+    {
+      reply: rejection(25),
+      outcome: {
+        kind: 'rejected_permanent',
+        failure: { class: 'content_rejected', code: 'body_too_long', providerCode: '25' },
+      },
+    },
+    {
+      reply: rejection(12),
+      outcome: {
+        kind: 'rejected_transient',
+        failure: { class: 'auth_or_config', code: 'insufficient_credit', providerCode: '12' },
+      },
+    },
+    {
+      reply: rejection(20),
+      outcome: {
+        kind: 'rejected_transient',
+        failure: { class: 'recipient_unavailable', code: 'recipient_rate_limited', providerCode: '20' },
+      },
+    },
+    {
+      reply: rejection(21),
+      outcome: {
+        kind: 'rejected_transient',
+        failure: { class: 'provider_unavailable', code: 'provider_error', providerCode: '21' },
+      },
+    },
+    {
+      reply: rejection(4, { groupId: 2, groupName: 'UNDELIVERABLE' }),
+      outcome: {
+        kind: 'rejected_permanent',
+        failure: { class: 'recipient_unavailable', code: 'operator_rejected', providerCode: '4' },
+      },
+    },
+    {
+      reply: rejection(999, { groupId: undefined }),
+      outcome: {
+        kind: 'rejected_permanent',
+        failure: { class: 'unknown', code: 'rejected', providerCode: '999' },
+      },
+    },
+    {
+      reply: rejection(11, { groupId: undefined, groupName: undefined }),
+      outcome: {
+        kind: 'rejected_permanent',
+        failure: { class: 'sender_rejected', code: 'invalid_sender', providerCode: '11' },
+      },
+    },
+    {
+      reply: fault(400, 'E400', violation('messages[0].destinations[0].to')),
+      outcome: {
+        kind: 'rejected_permanent',
+        failure: {
+          class: 'invalid_recipient',
+          code: 'invalid_number',
+          providerCode: 'E400',
+          providerMessage: 'is not valid',
+        },
+      },
+    },
+    {
+      reply: fault(400, 'E400', violation('messages[0].sender')),
+      outcome: {
+        kind: 'rejected_permanent',
+        failure: { class: 'sender_rejected', code: 'invalid_sender', providerCode: 'E400' },
+      },
+    },
+    {
+      reply: fault(400, 'E400', violation('messages[0].content.text')),
+      outcome: {
+        kind: 'rejected_permanent',
+        failure: { class: 'content_rejected', code: 'invalid_content', providerCode: 'E400' },
+      },
+    },
+    {
+      reply: fault(400, 'E400'),
+      outcome: {
+        kind: 'rejected_permanent',
+        failure: { class: 'unknown', code: 'http_400', providerMessage: 'Refused' },
+      },
+    },
+    {
+      reply: fault(401, 'E401'),
+      outcome: {
+        kind: 'rejected_transient',
+        failure: { class: 'auth_or_config', code: 'authentication_failed', providerCode: 'E401' },
+      },
+    },
+    {
+      reply: fault(403, 'E403'),
+      outcome: {
+        kind: 'rejected_transient',
+        failure: { class: 'auth_or_config', code: 'forbidden', providerCode: 'E403' },
+      },
+    },
+    {
+      reply: fault(429, 'E429'),
+      outcome: {
+        kind: 'rejected_transient',
+        failure: { class: 'provider_throttled', code: 'rate_limited', providerCode: 'E429' },
+      },
+    },
+  ],
+  wrongCredential: fault(401, 'E401'),
+  invalidAccounts: [
+    {
+      account: { publicConfig: {}, secretConfig: {} },
+      fields: ['publicConfig.baseUrl', 'publicConfig.from', 'secretConfig.apiKey'],
+    },
+    ...[
+      'evil.example',
+      'infobip.com.evil.example',
+      'evilinfobip.com',
+      'xyz.api.infobip.com/path',
+      'xyz.api.infobip.com:8443',
+      'user@xyz.api.infobip.com',
+      'http://xyz.api.infobip.com',
+      'xyz.api.infobip.com#.example',
+      '127.0.0.1',
+    ].map((baseUrl) => ({
+      account: { publicConfig: { baseUrl, from: 'Acme' }, secretConfig: account.secretConfig },
+      fields: ['publicConfig.baseUrl'],
+    })),
+    {
+      account: {
+        publicConfig: { ...account.publicConfig, from: 'A name of many words' },
+        secretConfig: { apiKey: 'with space' },
+      },
+      fields: ['publicConfig.from', 'secretConfig.apiKey'],
+    },
+  ],
+});
+
+describe('infobip', () => {
+  const credentials = { config: account.publicConfig, secrets: account.secretConfig };
+  const setup = async () => {
+    const stack = new AsyncDisposableStack();
+    const http = stack.use(createHttpClient());
+    const standIn = stack.use(await startInfobipStandIn());
+    const context = contextAt(infobip, http, standIn.origin);
+    const send = (over: object = {}) => infobip.send({ ...message, ...over }, credentials, context);
+    return { send, standIn, context, [Symbol.asyncDispose]: () => stack.disposeAsync() };
+  };
+  const idsOf = (received: readonly { path: string; body: string }[]) =>
+    received
+      .filter(({ path }) => path === '/sms/3/messages')
+      .map(({ body }) => /"messageId":"([^"]+)"/.exec(body)?.[1]);
+
+  test.each(['https://XYZ123.api.infobip.com/', 'xyz123.api.infobip.com'])('takes the host %s', (baseUrl) => {
+    expect(parsePublicConfig(infobip, { baseUrl, from: 'Acme' })).toMatchObject({
+      value: { baseUrl: 'xyz123.api.infobip.com' },
+    });
+  });
+
+  test('a message that Infobip has already is not sent twice and counts as accepted', async () => {
+    await using at = await setup();
+    expect(await at.send()).toMatchObject({ kind: 'accepted', providerMessageId: message.id });
+    expect(await at.send({ attempt: 2 })).toMatchObject({ kind: 'accepted', providerMessageId: message.id });
+    expect(idsOf(at.standIn.received)).toEqual([message.id, message.id]);
+    expect(at.standIn.received.at(-1)?.path).toBe(`/sms/3/logs?messageId=${message.id}`);
+  });
+
+  test.each<[string, object]>([
+    ['no answer', { kind: 'reset' }],
+    ['a refusal', { kind: 'reply', ...fault(403, 'E403') }],
+    ['an empty log', { kind: 'reply', status: 200, body: { results: [] } }],
+    ['the duplicate alone', { kind: 'reply', status: 200, body: { results: rejection(23).body.messages } }],
+    [
+      'a rejection beside the accepted one',
+      {
+        kind: 'reply',
+        status: 200,
+        body: {
+          results: [...rejection(12).body.messages, { status: { groupId: 1, id: 26, name: 'PENDING' } }],
+        },
+      },
+    ],
+  ])('a duplicate counts as accepted where the log gives %s', async (_, answer) => {
+    await using at = await setup();
+    at.standIn.fail({ kind: 'reply', ...rejection(23) }, /messages$/);
+    at.standIn.fail(answer as never, /logs/);
+    expect(await at.send({ attempt: 2 })).toMatchObject({ kind: 'accepted', providerMessageId: message.id });
+    expect(idsOf(at.standIn.received)).toHaveLength(1);
+  });
+
+  test('a message whose id was used up by a rejection goes out under its next one', async () => {
+    await using at = await setup();
+    at.standIn.fail({ kind: 'reply', ...rejection(12) }, /messages$/);
+    expect(await at.send()).toMatchObject({ kind: 'rejected_transient' });
+    at.standIn.fail({ kind: 'reply', ...rejection(23) }, /messages$/);
+    at.standIn.fail({ kind: 'reply', status: 200, body: { results: rejection(12).body.messages } }, /logs/);
+    expect(await at.send({ attempt: 2 })).toMatchObject({
+      kind: 'accepted',
+      providerMessageId: `${message.id}-2`,
+    });
+    expect(idsOf(at.standIn.received)).toEqual([message.id, message.id, `${message.id}-2`]);
+    for (const { body } of at.standIn.received.filter(({ method }) => method === 'POST'))
+      expect(body).toContain(`"callbackData":"${message.id}"`);
+  });
+
+  test('a message whose every id was used up ends at some time', async () => {
+    await using at = await setup();
+    for (let count = 0; count < 10; count += 1) {
+      at.standIn.fail({ kind: 'reply', ...rejection(23) }, /messages$/);
+      at.standIn.fail({ kind: 'reply', status: 200, body: { results: rejection(12).body.messages } }, /logs/);
+    }
+    expect(await at.send()).toMatchObject({
+      kind: 'rejected_transient',
+      failure: { code: 'message_ids_used_up' },
+    });
+    expect(idsOf(at.standIn.received)).toHaveLength(4);
+  });
+
+  test("the message's own sender goes before the account's, a name as it is", async () => {
+    await using at = await setup();
+    expect(await at.send({ from: 'Acme + Co' })).not.toHaveProperty('sender');
+    expect(at.standIn.received[0]?.body).toContain('"sender":"Acme + Co"');
+  });
+
+  test('a message that expires soon is not delivered later, and asks for no report unless there is a place', async () => {
+    await using at = await setup();
+    await at.send({ expiresAt: Date.now() + 600_500, receiptUrl: undefined });
+    const [sent] = (JSON.parse(at.standIn.received[0]?.body ?? '') as { messages: Record<string, never>[] })
+      .messages;
+    expect(sent).toMatchObject({
+      options: { validityPeriod: { timeUnit: 'SECONDS' } },
+      webhooks: { contentType: 'application/json', callbackData: message.id },
+    });
+    expect(sent?.['webhooks']).not.toHaveProperty('delivery');
+    const { amount } = (sent?.['options'] as { validityPeriod: { amount: number } } | undefined)
+      ?.validityPeriod ?? { amount: 0 };
+    expect(amount).toBeGreaterThan(590);
+    expect(amount).toBeLessThanOrEqual(600);
+  });
+
+  test('a refusal repeats neither the text nor the address of reports', async () => {
+    await using at = await setup();
+    const description = `No: ${message.content.body} ${message.receiptUrl} 15551230001`;
+    at.standIn.fail({ kind: 'reply', ...fault(400, 'E400', { description }) });
+    expect(await at.send()).toMatchObject({
+      failure: { providerMessage: 'No: [redacted] [redacted] [redacted]' },
+    });
+  });
+
+  test('a key that may not ask for the balance is neither right nor wrong', async () => {
+    await using at = await setup();
+    at.standIn.fail({ kind: 'reply', ...fault(403, 'E403') });
+    expect(await infobip.verify(credentials, at.context)).toMatchObject({
+      kind: 'unknown',
+      failure: { code: 'forbidden' },
+    });
+  });
+
+  test.each([
+    ['6', 'sender_rejected', false],
+    ['8', 'invalid_recipient', false],
+    ['14', 'recipient_unavailable', false],
+    ['16', 'provider_unavailable', true],
+    ['17', 'auth_or_config', true],
+    ['18', 'sender_rejected', false],
+    ['24', 'content_rejected', false],
+  ])('status %s is %s, retry %s', (id, failureClass, retry) => {
+    expect(STATUS_CODES[id]).toMatchObject({ class: failureClass, retry });
+  });
+});

@@ -1,0 +1,220 @@
+import { describe, expect, test } from 'vitest';
+import { receiptSuite, RECEIPT_URL, type UnsignedCall } from '#test/suites/receipt-conformance.ts';
+import definitions from './provider.ts';
+import { infobipSmsReceipts } from './receipts.ts';
+
+const REFERENCE = '7f3b2a34-1111-4222-8333-444455556666';
+const account = {
+  publicConfig: { baseUrl: 'xyz123.api.infobip.com', from: '+447860099299' },
+  secretConfig: { apiKey: 'canary0123456789abcdef-api-key' },
+};
+
+const STATUSES: Readonly<Record<string, readonly [groupId: number, groupName: string, name: string]>> = {
+  2: [3, 'DELIVERED', 'DELIVERED_TO_OPERATOR'],
+  3: [1, 'PENDING', 'PENDING_WAITING_DELIVERY'],
+  4: [2, 'UNDELIVERABLE', 'UNDELIVERABLE_REJECTED_OPERATOR'],
+  5: [3, 'DELIVERED', 'DELIVERED_TO_HANDSET'],
+  9: [2, 'UNDELIVERABLE', 'UNDELIVERABLE_NOT_DELIVERED'],
+  10: [5, 'REJECTED', 'REJECTED_DND'],
+  15: [4, 'EXPIRED', 'EXPIRED_EXPIRED'],
+  23: [5, 'REJECTED', 'REJECTED_DUPLICATE_MESSAGE_ID'],
+  26: [1, 'PENDING', 'PENDING_ACCEPTED'],
+};
+const NO_ERROR = { groupId: 0, groupName: 'OK', id: 0, name: 'NO_ERROR', permanent: false };
+
+const result = (id: keyof typeof STATUSES, error: object = NO_ERROR) => {
+  const [groupId, groupName, name] = STATUSES[id] ?? [];
+  return {
+    bulkId: 'BULK-ID-123-xyz',
+    messageId: REFERENCE,
+    to: '15551230001',
+    sentAt: '2026-11-22T11:59:50.000+0000',
+    doneAt: '2026-11-22T13:00:00.000+0100',
+    messageCount: 2,
+    callbackData: REFERENCE,
+    platform: {},
+    price: { pricePerMessage: 0.01, currency: 'EUR' },
+    status: { groupId, groupName, id: Number(id), name, description: `About +15551230001` },
+    error: { ...error, description: 'About +15551230001' },
+  };
+};
+const call = (...results: readonly object[]): UnsignedCall => ({
+  headers: { 'content-type': 'application/json' },
+  body: JSON.stringify({ results }),
+});
+const unknownSubscriber = {
+  groupId: 1,
+  groupName: 'HANDSET_ERRORS',
+  id: 1,
+  name: 'EC_UNKNOWN_SUBSCRIBER',
+  permanent: true,
+};
+const about = { reference: REFERENCE, providerMessageId: REFERENCE };
+const at = Date.UTC(2026, 10, 22, 12);
+
+describe.each(definitions.map((provider) => [provider.id, provider] as const))('%s', (_, provider) => {
+  receiptSuite({
+    provider,
+    account,
+    otherAccount: account,
+    reference: REFERENCE,
+    sign: undefined,
+    covers: { body: false, url: false, timestamp: false },
+    calls: [
+      {
+        name: 'delivered to the handset',
+        call: call(result('5')),
+        receipts: [{ ...about, state: 'delivered', at, providerStatus: 'DELIVERED_TO_HANDSET' }],
+      },
+      {
+        name: 'delivered to the operator only',
+        call: call(result('2')),
+        receipts: [{ ...about, state: 'sent', providerStatus: 'DELIVERED_TO_OPERATOR' }],
+      },
+      { name: 'under way', call: call(result('3')), receipts: [{ ...about, state: 'sent' }] },
+      {
+        name: 'accepted',
+        call: call(result('26')),
+        receipts: [{ ...about, providerStatus: 'PENDING_ACCEPTED' }],
+      },
+      {
+        name: 'undeliverable for an unknown number',
+        call: call(result('9', unknownSubscriber)),
+        receipts: [
+          {
+            ...about,
+            state: 'undelivered',
+            failure: {
+              class: 'invalid_recipient',
+              code: 'unknown_recipient',
+              providerCode: '1',
+              providerMessage: 'EC_UNKNOWN_SUBSCRIBER',
+            },
+          },
+        ],
+      },
+      {
+        name: 'undeliverable for a handset that is off',
+        call: call(result('4', { ...unknownSubscriber, id: 27, name: 'EC_ABSENT_SUBSCRIBER' })),
+        receipts: [
+          {
+            ...about,
+            state: 'undelivered',
+            failure: {
+              class: 'recipient_unavailable',
+              code: 'handset_unreachable',
+              providerCode: '27',
+              providerMessage: 'EC_ABSENT_SUBSCRIBER',
+            },
+          },
+        ],
+      },
+      {
+        name: 'expired',
+        call: call(result('15')),
+        receipts: [
+          {
+            ...about,
+            state: 'undelivered',
+            failure: {
+              class: 'recipient_unavailable',
+              code: 'validity_expired',
+              providerCode: '15',
+              providerMessage: 'EXPIRED_EXPIRED',
+            },
+          },
+        ],
+      },
+      {
+        name: 'rejected for an opt-out, and with an error that nobody knows',
+        call: call(result('10', { id: 99_999, name: 'EC_NEW' })),
+        receipts: [
+          {
+            ...about,
+            state: 'undelivered',
+            failure: {
+              class: 'recipient_unavailable',
+              code: 'recipient_opted_out',
+              providerCode: '99999',
+              providerMessage: 'EC_NEW',
+            },
+          },
+        ],
+      },
+      {
+        name: 'rejected as the copy of one that was taken',
+        call: call(result('23')),
+        receipts: [{ ...about, providerStatus: 'REJECTED_DUPLICATE_MESSAGE_ID' }],
+      },
+      {
+        name: 'seen',
+        call: call({
+          messageId: REFERENCE,
+          from: '447860099299',
+          to: '15551230001',
+          sentAt: '2026-11-22T11:59:50.000+0000',
+          seenAt: '2026-11-22T12:00:00.000+0000',
+        }),
+        receipts: [
+          {
+            providerMessageId: REFERENCE,
+            state: 'delivered',
+            engagement: 'read',
+            at,
+            providerStatus: 'SEEN',
+          },
+        ],
+      },
+      {
+        name: 'a message of a person',
+        call: call({
+          messageId: 'abc',
+          from: '15551230001',
+          to: '447860099299',
+          receivedAt: '2026-11-22T12:00:00.000+0000',
+          message: { type: 'TEXT', text: 'STOP' },
+        }),
+        receipts: [],
+      },
+    ],
+  });
+});
+
+describe('a report of Infobip', () => {
+  const parse = (body: unknown) =>
+    infobipSmsReceipts.parse({
+      method: 'POST',
+      url: RECEIPT_URL,
+      headers: {},
+      body: Buffer.from(JSON.stringify(body)),
+      receivedAt: 0,
+    });
+
+  test('comes with others in one call, and what cannot be read among them is left out', () => {
+    const other = { ...result('9'), messageId: 'other', callbackData: 'other' };
+    expect(
+      parse({ results: [result('5'), null, 7, {}, { messageId: 'x', status: 'y' }, other] }),
+    ).toMatchObject({
+      kind: 'receipts',
+      receipts: [
+        { ...about, state: 'delivered' },
+        { reference: 'other', providerMessageId: 'other', state: 'undelivered' },
+      ],
+    });
+  });
+
+  test('repeats nothing that could hold a number', () => {
+    expect(JSON.stringify(parse({ results: [result('9', unknownSubscriber)] }))).not.toContain('1555');
+    const named = { ...unknownSubscriber, name: 'About +15551230001' };
+    expect(JSON.stringify(parse({ results: [result('9', named)] }))).not.toContain('1555');
+  });
+
+  test('without a group is read by the name of the group, and without a time has none', () => {
+    const { status, ...rest } = result('5');
+    const parsed = parse({
+      results: [{ ...rest, doneAt: 'soon', status: { ...status, groupId: undefined } }],
+    });
+    expect(parsed).toMatchObject({ receipts: [{ state: 'delivered' }] });
+    expect(parsed.kind === 'receipts' ? parsed.receipts[0] : {}).not.toHaveProperty('at');
+  });
+});
