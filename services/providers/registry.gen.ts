@@ -3,6 +3,7 @@ import fcm from './fcm/provider.ts';
 import infobip from './infobip/provider.ts';
 import plivo from './plivo/provider.ts';
 import postmark from './postmark/provider.ts';
+import resend from './resend/provider.ts';
 import sendgrid from './sendgrid/provider.ts';
 import simulator from './simulator/provider.ts';
 import sinch from './sinch/provider.ts';
@@ -20,6 +21,7 @@ export type ProviderKind =
   | 'infobip-whatsapp'
   | 'plivo'
   | 'postmark'
+  | 'resend'
   | 'sendgrid'
   | 'simulator-email'
   | 'simulator-push'
@@ -41,6 +43,7 @@ const DEFINITIONS: readonly AnyProvider[] = [
   ...infobip,
   plivo,
   postmark,
+  resend,
   sendgrid,
   ...simulator,
   sinch,

@@ -23,6 +23,7 @@ describe('the catalog', () => {
       'infobip-whatsapp',
       'plivo',
       'postmark',
+      'resend',
       'sendgrid',
       'sinch',
       'smtp',

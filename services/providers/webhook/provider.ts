@@ -20,7 +20,7 @@ import { CONFIGS, hiddenOf, secrets, signingKey, type Account } from './account.
 import { judgeRefusal } from './outcomes.ts';
 import { checkPayload, messagePayload, senderUsed } from './payload.ts';
 import { gatewayReceipts } from './receipts.ts';
-import { signedHeaders } from './standard-webhook.ts';
+import { signedHeaders } from '../standard-webhook.ts';
 
 /** Longer texts are not looked for in what a gateway says of a failure. */
 const HIDDEN_CHARACTERS_MAX = 4_096;

@@ -10,7 +10,7 @@ import {
 } from '../receipt.ts';
 import { signingKey, type Account } from './account.ts';
 import { Reported, reportedFailure } from './outcomes.ts';
-import { judgeSignature, SIGNED_HEADERS } from './standard-webhook.ts';
+import { judgeSignature, SIGNED_HEADERS } from '../standard-webhook.ts';
 
 const BYTES_MAX = 1_048_576;
 const REPORTS_MAX = 1_000;

@@ -1,10 +1,13 @@
-import { hmac, isSame, isTimely, GENUINE, MISMATCH, MISSING, UNTIMELY } from '../signature.ts';
-import type { ReceiptCall, ReceiptVerdict } from '../receipt.ts';
+import { hmac, isSame, isTimely, GENUINE, MISMATCH, MISSING, UNTIMELY } from './signature.ts';
+import type { ReceiptCall, ReceiptVerdict } from './receipt.ts';
 
 /** Of a header: while a secret is changed a call may carry one for each. */
 const SIGNATURES_MAX = 10;
 
+/** Id, timestamp and signature. */
 export const SIGNED_HEADERS = ['webhook-id', 'webhook-timestamp', 'webhook-signature'];
+/** The same, as Svix called them before there was a standard. */
+export const SVIX_HEADERS = ['svix-id', 'svix-timestamp', 'svix-signature'];
 
 /**
  * The headers of a call that is signed by the symmetric scheme of Standard Webhooks, https://www.standardwebhooks.com.
@@ -19,8 +22,12 @@ export function signedHeaders(id: string, now: number, body: string, key: Buffer
   };
 }
 
-export function judgeSignature({ headers, body, receivedAt }: ReceiptCall, key: Buffer): ReceiptVerdict {
-  const [id, timestamp, signatures] = SIGNED_HEADERS.map((name) => headers[name]);
+export function judgeSignature(
+  { headers, body, receivedAt }: ReceiptCall,
+  key: Buffer,
+  names: readonly string[] = SIGNED_HEADERS,
+): ReceiptVerdict {
+  const [id, timestamp, signatures] = names.map((name) => headers[name]);
   if (!id || !timestamp || !signatures) return MISSING;
   const expected = signatureOf(id, timestamp, body, key);
   const given = signatures.split(' ', SIGNATURES_MAX);

@@ -1,0 +1,33 @@
+import { z } from 'zod';
+import { headerText, mailAddress, token } from '../fields.ts';
+
+const PREFIX = 'whsec_';
+
+export const config = z.object({
+  from: mailAddress(
+    'Own sender address, of a domain verified with Resend; fromName goes with it.',
+  ).optional(),
+  fromName: headerText('Display name for messages from the address in from that bring no name.').optional(),
+  replyTo: mailAddress('Where replies go when the message does not say.').optional(),
+});
+
+export const secrets = z.object({
+  apiKey: token('API key with sending access (begins with re_).'),
+  webhookSecret: z
+    .string()
+    .regex(/^whsec_[A-Za-z0-9+/]{22,128}={0,2}$/, 'Must be whsec_ and then base64')
+    .optional()
+    .describe(
+      'Signing secret of the webhook (begins with whsec_). Without it receipts are trusted for the secret in their URL.',
+    ),
+});
+
+export type Account = {
+  readonly config: z.output<typeof config>;
+  readonly secrets: z.output<typeof secrets>;
+};
+
+/** The bytes that calls are signed with. */
+export function signingKey(webhookSecret: string): Buffer {
+  return Buffer.from(webhookSecret.slice(PREFIX.length), 'base64');
+}

@@ -1,0 +1,53 @@
+import type { FailureClass } from '#core/domain/failure.ts';
+import { account, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
+
+/** Names of errors, https://resend.com/docs/api-reference/errors. */
+export const RESEND_ERRORS: CodeTable = {
+  validation_error: permanent('content_rejected', 'invalid_content'),
+  missing_required_field: permanent('content_rejected', 'invalid_content'),
+  missing_required_fields: permanent('content_rejected', 'invalid_content'),
+  invalid_parameter: permanent('content_rejected', 'invalid_content'),
+  invalid_idempotency_key: permanent('content_rejected', 'invalid_content'),
+  invalid_attachment: permanent('content_rejected', 'invalid_attachment'),
+  invalid_from_address: permanent('sender_rejected', 'invalid_sender'),
+  security_error: permanent('content_rejected', 'rejected_by_policy'),
+  missing_api_key: account('authentication_failed'),
+  invalid_api_key: account('authentication_failed'),
+  suspended_api_key: account('account_suspended'),
+  restricted_api_key: account('forbidden'),
+  invalid_access: account('forbidden'),
+  monthly_quota_exceeded: account('insufficient_credit'),
+  daily_quota_exceeded: transient('provider_throttled', 'daily_cap_reached'),
+  rate_limit_exceeded: transient('provider_throttled', 'rate_limited'),
+  // An earlier copy is under way; asked again, Resend answers with what became of it.
+  concurrent_idempotent_requests: transient('provider_unavailable', 'request_in_progress'),
+};
+
+/** A 403 that speaks of the sender: its domain is not verified, or the account may write to itself only. */
+export const UNVERIFIED_SENDER = account('sender_unverified');
+
+/** The text of a validation error names the field. */
+export const FAULTY_FIELDS: readonly { readonly pattern: RegExp; readonly meaning: ErrorMeaning }[] = [
+  { pattern: /`(?:to|cc|bcc)`/i, meaning: permanent('invalid_recipient', 'invalid_address') },
+  { pattern: /`from`/i, meaning: permanent('sender_rejected', 'invalid_sender') },
+  { pattern: /`reply_?to`/i, meaning: permanent('sender_rejected', 'invalid_reply_to') },
+  { pattern: /`headers?`/i, meaning: permanent('content_rejected', 'invalid_headers') },
+  { pattern: /attachment/i, meaning: permanent('content_rejected', 'invalid_attachment') },
+];
+
+type Meaning = { readonly class: FailureClass; readonly code: string };
+const SUPPRESSED: Meaning = { class: 'recipient_unavailable', code: 'recipient_inactive' };
+
+/** Kinds of a bounce that say more than its text, https://resend.com/docs/dashboard/emails/email-bounces. */
+export const BOUNCES: ReadonlyMap<string, Meaning> = new Map([
+  ['NoEmail', { class: 'invalid_recipient', code: 'unknown_recipient' }],
+  ['MailboxFull', { class: 'recipient_unavailable', code: 'mailbox_full' }],
+  ['MessageTooLarge', { class: 'content_rejected', code: 'payload_too_large' }],
+  ['ContentRejected', { class: 'content_rejected', code: 'rejected_by_policy' }],
+  ['AttachmentRejected', { class: 'content_rejected', code: 'invalid_attachment' }],
+  ['Suppressed', SUPPRESSED],
+  ['OnAccountSuppressionList', SUPPRESSED],
+]);
+
+/** Of a mail that Resend has not tried, since the address is on its list of bounces and complaints. */
+export const ON_SUPPRESSION_LIST = SUPPRESSED;

@@ -1,0 +1,35 @@
+import type { OutboundFor } from '#core/domain/content.ts';
+import { mailboxText, replyToOf, senderOf } from '../mailbox.ts';
+import { attachmentsOf, headersOf, textsOf } from '../mail-content.ts';
+import type { Account } from './account.ts';
+
+/** Where the message's id comes back: a tag of the mail in each call. */
+export const REFERENCE = 'despatch_message_id';
+
+/**
+ * https://resend.com/docs/api-reference/emails/send-email. The same message is the same text to the byte, whatever the
+ * attempt and the time: with one idempotency key another text is refused.
+ */
+export function resendMail({ id, to, content }: OutboundFor<'email'>, config: Account['config']): string {
+  const headers = headersOf(content);
+  const attachments = attachmentsOf(content);
+  const replyTo = replyToOf(content, config);
+  return JSON.stringify({
+    from: mailboxText(senderOf(content, config)),
+    to: [to],
+    ...(replyTo === undefined ? {} : { reply_to: mailboxText(replyTo) }),
+    subject: content.subject,
+    ...textsOf(content),
+    ...(headers.length === 0 ? {} : { headers: Object.fromEntries(headers) }),
+    ...(attachments.length === 0
+      ? {}
+      : {
+          attachments: attachments.map(({ filename, contentType, content: bytes }) => ({
+            filename,
+            content: bytes,
+            content_type: contentType,
+          })),
+        }),
+    tags: [{ name: REFERENCE, value: id }],
+  });
+}

@@ -1,0 +1,115 @@
+import { z } from 'zod';
+import type { Outcome } from '#core/domain/outcome.ts';
+import {
+  doubted,
+  failureOf,
+  isSuccess,
+  classify,
+  parseJson,
+  permanent,
+  refused,
+  unanswered,
+  unreadable,
+  unverified,
+  type ClassifiedError,
+  type Response,
+  type VendorError,
+} from '../classify-error.ts';
+import { hiddenInMail } from '../mail-content.ts';
+import { defineProvider, type Verification } from '../provider.ts';
+import { secretStrings } from '../redact.ts';
+import { config, secrets, type Account } from './account.ts';
+import { FAULTY_FIELDS, RESEND_ERRORS, UNVERIFIED_SENDER } from './outcomes.ts';
+import { resendMail } from './payload.ts';
+import { resendReceipts } from './receipts.ts';
+
+const ORIGIN = 'https://api.resend.com';
+
+const Accepted = z.looseObject({ id: z.string().min(1) });
+const ErrorBody = z.looseObject({
+  name: z.string().optional().catch(undefined),
+  message: z.string().optional().catch(undefined),
+});
+const DomainsBody = z.looseObject({ data: z.array(z.unknown()) });
+
+export default defineProvider({
+  id: 'resend',
+  channel: 'email',
+  name: 'Resend',
+  dedupe: 'key',
+  receipts: resendReceipts,
+  bodyCharactersMax: null,
+  config,
+  secrets,
+  secretRoute: { from: false, fromName: false, replyTo: false },
+
+  async send(message, credentials, context): Promise<Outcome> {
+    const result = await context.http({
+      method: 'POST',
+      url: `${context.origin(ORIGIN)}/emails`,
+      headers: {
+        ...authorization(credentials),
+        'content-type': 'application/json',
+        'idempotency-key': message.id,
+      },
+      body: resendMail(message, credentials.config),
+    });
+    if (result.kind !== 'response') return unanswered(result);
+    const hidden = [...secretStrings(credentials.secrets), ...hiddenInMail(message)];
+    if (!isSuccess(result)) {
+      const classified = judge(result);
+      return isOtherPayload(classified)
+        ? { kind: 'ambiguous', failure: failureOf(result, classified, hidden) }
+        : refused(result, classified, hidden, context.now());
+    }
+    const accepted = Accepted.safeParse(parseJson(result.text));
+    if (!accepted.success) return unreadable(result);
+    return { kind: 'accepted', providerMessageId: accepted.data.id, httpStatus: result.status };
+  },
+
+  async verify(credentials, context): Promise<Verification> {
+    const result = await context.http({
+      method: 'GET',
+      url: `${context.origin(ORIGIN)}/domains`,
+      headers: authorization(credentials),
+    });
+    if (result.kind !== 'response') return unverified(result);
+    if (isSuccess(result)) {
+      return DomainsBody.safeParse(parseJson(result.text)).success ? { kind: 'valid' } : unverified(result);
+    }
+    const classified = judge(result);
+    // The key is good, and for sending alone.
+    if (classified.vendorError.providerCode === 'restricted_api_key') return { kind: 'valid' };
+    return doubted(result, classified, secretStrings(credentials.secrets));
+  },
+});
+
+function authorization({ secrets }: Account): Record<string, string> {
+  return { authorization: `Bearer ${secrets.apiKey}`, accept: 'application/json' };
+}
+
+/**
+ * An earlier attempt has left the key with another mail, which the account's settings made: it may have been accepted, and
+ * this one was not. Nobody can tell before its receipt.
+ */
+function isOtherPayload({ vendorError }: ClassifiedError): boolean {
+  return vendorError.providerCode === 'invalid_idempotent_request';
+}
+
+function judge(response: Response): ClassifiedError {
+  const classified = classify(response, RESEND_ERRORS, read);
+  const { providerCode, providerMessage = '' } = classified.vendorError;
+  if (isOtherPayload(classified)) {
+    return { ...classified, meaning: permanent('unknown', 'idempotency_conflict') };
+  }
+  if (providerCode !== 'validation_error') return classified;
+  if (response.status === 403) return { ...classified, meaning: UNVERIFIED_SENDER };
+  if (response.status !== 400 && response.status !== 422) return classified;
+  const meaning = FAULTY_FIELDS.find(({ pattern }) => pattern.test(providerMessage))?.meaning;
+  return meaning === undefined ? classified : { ...classified, meaning };
+}
+
+function read(body: unknown): VendorError {
+  const { name, message } = ErrorBody.safeParse(body).data ?? {};
+  return { providerCode: name, providerMessage: message };
+}

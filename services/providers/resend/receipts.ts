@@ -1,0 +1,130 @@
+import { z } from 'zod';
+import type { Failure } from '#core/domain/failure.ts';
+import { bounceFailure } from '../bounce.ts';
+import { parseJson } from '../classify-error.ts';
+import { PROVIDER_STATUS_MAX, type ParsedReceipt, type ReceiptDefinition } from '../receipt.ts';
+import { GENUINE } from '../signature.ts';
+import { judgeSignature, SIGNED_HEADERS, SVIX_HEADERS } from '../standard-webhook.ts';
+import { signingKey, type Account } from './account.ts';
+import { BOUNCES, ON_SUPPRESSION_LIST } from './outcomes.ts';
+import { REFERENCE } from './payload.ts';
+
+const text = z.string().optional().catch(undefined);
+const tag = { [REFERENCE]: text };
+/** A map; the same list as it was sent is taken too. */
+const Tags = z
+  .union([
+    z.array(z.looseObject({ name: z.string(), value: z.string() })).transform((tags) => ({
+      [REFERENCE]: tags.find(({ name }) => name === REFERENCE)?.value,
+    })),
+    z.looseObject(tag),
+  ])
+  .optional()
+  .catch(undefined);
+const Event = z.looseObject({
+  type: z.string().min(1),
+  created_at: text,
+  data: z.looseObject({
+    email_id: text,
+    to: z.array(z.string()).optional().catch(undefined),
+    tags: Tags,
+    bounce: z.looseObject({ message: text, type: text, subType: text }).optional().catch(undefined),
+    failed: z.looseObject({ reason: text }).optional().catch(undefined),
+    suppressed: z.looseObject({ message: text, type: text }).optional().catch(undefined),
+  }),
+});
+type Event = z.output<typeof Event>;
+
+/** https://resend.com/docs/webhooks/event-types */
+export const resendReceipts: ReceiptDefinition<unknown, Account['secrets']> = {
+  setup: {
+    mode: 'manual',
+    steps: [
+      'In Resend open Webhooks and add a webhook with the receipt URL of this provider as its endpoint.',
+      'Choose the events email.sent, email.delivered, email.bounced, email.failed, email.suppressed and email.complained.',
+      'For engagement choose email.opened and email.clicked too, and switch on tracking for the domain.',
+      'Put the signing secret that Resend then shows (whsec_...) into the secret webhookSecret of this provider.',
+    ],
+  },
+  headers: [...SVIX_HEADERS, ...SIGNED_HEADERS],
+  answer: { status: 200 },
+
+  verify(call, { secrets: { webhookSecret } }) {
+    // The secret is known only when the webhook is made, and that needs the URL of this account: until then it vouches.
+    if (webhookSecret === undefined) return GENUINE;
+    const names = call.headers['svix-id'] === undefined ? SIGNED_HEADERS : SVIX_HEADERS;
+    return judgeSignature(call, signingKey(webhookSecret), names);
+  },
+
+  parse(call) {
+    const event = Event.safeParse(parseJson(Buffer.from(call.body).toString('utf8')));
+    if (!event.success) return { kind: 'unreadable' };
+    const eventId = call.headers['svix-id'] ?? call.headers['webhook-id'];
+    return { kind: 'receipts', receipts: receiptsOf(event.data, eventId) };
+  },
+};
+
+/** @param eventId the same for each repetition of a call. */
+function receiptsOf(event: Event, eventId: string | undefined): ParsedReceipt[] {
+  const { type, data } = event;
+  // The others are about contacts, domains and mails of people.
+  if (!type.startsWith('email.') || type === 'email.received') return [];
+  const reference = data.tags?.[REFERENCE];
+  if (!reference && !data.email_id) return [];
+  const at = Date.parse(event.created_at ?? '');
+  return [
+    {
+      ...(reference ? { reference } : {}),
+      ...(data.email_id ? { providerMessageId: data.email_id } : {}),
+      ...(eventId ? { eventId } : {}),
+      ...(Number.isNaN(at) ? {} : { at }),
+      providerStatus: type.slice(0, PROVIDER_STATUS_MAX),
+      ...meaningOf(event),
+    },
+  ];
+}
+
+function meaningOf({ type, data }: Event): Pick<ParsedReceipt, 'state' | 'failure' | 'engagement'> {
+  switch (type) {
+    case 'email.sent':
+      return { state: 'sent' };
+    case 'email.delivered':
+      return { state: 'delivered' };
+    case 'email.bounced':
+      return { state: 'undelivered', failure: bounced(data) };
+    case 'email.failed':
+      return { state: 'undelivered', failure: failed(data) };
+    case 'email.suppressed':
+      return { state: 'undelivered', failure: suppressed(data) };
+    case 'email.complained':
+      return { engagement: 'complained' };
+    case 'email.opened':
+      return { engagement: 'opened' };
+    case 'email.clicked':
+      return { engagement: 'clicked' };
+    // What is delayed is tried again.
+    default:
+      return {};
+  }
+}
+
+function bounced({ bounce = {}, to = [] }: Event['data']): Failure {
+  const { message, type, subType = '' } = bounce;
+  const isHard = type !== 'Transient' && type !== 'Undetermined';
+  const meaning = BOUNCES.get(subType);
+  return bounceFailure({ text: message, isHard, providerCode: subType || type, meaning }, to);
+}
+
+function failed({ failed: { reason } = {}, to = [] }: Event['data']): Failure {
+  const meaning = /quota/i.test(reason ?? '')
+    ? ({ class: 'auth_or_config', code: 'insufficient_credit' } as const)
+    : ({ class: 'unknown', code: 'undelivered' } as const);
+  return bounceFailure({ text: reason, isHard: false, meaning }, to);
+}
+
+function suppressed({ suppressed: { message, type } = {}, to = [] }: Event['data']): Failure {
+  return bounceFailure(
+    { text: message, isHard: false, providerCode: type, meaning: ON_SUPPRESSION_LIST },
+    to,
+  );
+}

@@ -1,0 +1,39 @@
+import { randomUUID } from 'node:crypto';
+import { startStandIn, type Received, type Reply, type StandIn, type StandInOptions } from '../stand-in.ts';
+
+type First = { readonly body: string; readonly id: string };
+
+/** Resend's emails and domains endpoints on loopback. It remembers idempotency keys. */
+export function startResendStandIn(options: StandInOptions = {}): Promise<StandIn> {
+  const firsts = new Map<string, First>();
+  return startStandIn((request) => answer(request, firsts), options);
+}
+
+function answer(request: Received, firsts: Map<string, First>): Reply | undefined {
+  if (!request.headers['authorization']?.startsWith('Bearer ')) {
+    return failure(401, 'missing_api_key', 'Missing API key in the authorization header.');
+  }
+  if (request.method === 'GET' && request.path === '/domains') {
+    return { status: 200, body: { object: 'list', has_more: false, data: [] } };
+  }
+  if (request.method !== 'POST' || request.path !== '/emails') return undefined;
+  const key = request.headers['idempotency-key'] ?? randomUUID();
+  const first = firsts.get(key);
+  if (first !== undefined && first.body !== request.body) {
+    return failure(409, 'invalid_idempotent_request', 'The key was used with a different payload.');
+  }
+  if (first !== undefined) return { status: 200, body: { id: first.id } };
+  const mail = JSON.parse(request.body) as Record<string, unknown>;
+  const missing = ['from', 'to', 'subject'].find((field) => !mail[field]);
+  if (missing !== undefined) return failure(422, 'missing_required_field', `Missing \`${missing}\` field.`);
+  if (!mail['html'] && !mail['text']) {
+    return failure(422, 'missing_required_field', 'Missing `html` or `text` field.');
+  }
+  const id = randomUUID();
+  firsts.set(key, { body: request.body, id });
+  return { status: 200, body: { id } };
+}
+
+function failure(statusCode: number, name: string, message: string): Reply {
+  return { status: statusCode, body: { statusCode, name, message } };
+}
