@@ -1,10 +1,10 @@
 #!/bin/sh
 # Prints the Secrets that examples/values.yaml names, with new random content: passwords of the database's roles and the
-# connection strings made of them, passwords of the NATS users, the pepper of the service keys.
+# connection strings made of them, passwords of the NATS users, the peppers of service keys and of receipt URLs.
 #
 #   sh deploy/examples/secrets.sh despatch nats | kubectl create -f -
 #
-# Use `create`: it refuses to replace what is there. The pepper must never change; keep a copy of it where you keep such things.
+# Use `create`: it refuses to replace what is there. The peppers must never change; keep a copy of them where you keep such things.
 set -eu
 namespace=${1:-despatch}
 nats_namespace=${2:-nats}
@@ -57,4 +57,9 @@ apiVersion: v1
 kind: Secret
 metadata: {name: despatch-api, namespace: $namespace}
 stringData: {key-pepper: "$(random)"}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: despatch-receipts, namespace: $namespace}
+stringData: {receipt-pepper: "$(random)"}
 EOF

@@ -23,6 +23,8 @@ test('both services take their environment', () => {
   expect(api.access.oidc).toMatchObject({ issuer: 'http://127.0.0.1:8090', jwksUrl: input.jwksUrl });
   const worker = workerConfig(workerEnvironment(input));
   expect(worker.egress.baseUrls).toEqual(input.providerUrls);
+  expect(worker.receipts.publicBaseUrl).toBe(api.receipts.publicBaseUrl);
+  expect(worker.receipts.pepper.reveal()).toBe(api.receipts.pepper.reveal());
 });
 
 test('each service logs in as itself and gets no secret of the other', () => {

@@ -30,7 +30,6 @@ export function apiEnvironment(input: ApiEnvironmentInput): Environment {
     PORT: String(ports.api),
     // No load balancer has to notice the end.
     SHUTDOWN_DELAY_MS: '0',
-    PUBLIC_BASE_URL: `http://127.0.0.1:${ports.api}`,
     METRICS_PORT: String(ports.apiMetrics),
     KEY_PEPPER: state.pepper,
     OIDC_ISSUER: state.issuer,
@@ -55,9 +54,11 @@ export function workerEnvironment(input: EnvironmentInput): Environment {
 }
 
 function serviceEnvironment(service: 'api' | 'worker', input: ApiEnvironmentInput): Environment {
-  const { state, databaseUrl, natsUrl, keyring } = input;
+  const { ports, state, databaseUrl, natsUrl, keyring } = input;
   return {
     DESPATCH_ENV: 'development',
+    PUBLIC_BASE_URL: `http://127.0.0.1:${ports.api}`,
+    RECEIPT_PEPPER: state.receiptPepper,
     DATABASE_URL: loginUrl(databaseUrl, `despatch_${service}`, state.databasePasswords[service]),
     NATS_URL: natsUrl,
     NATS_USER: `despatch_${service}`,

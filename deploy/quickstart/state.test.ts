@@ -29,9 +29,14 @@ test.each([
 });
 
 test('every secret of a new state is its own', () => {
-  const { pepper, databasePasswords, natsPasswords } = newState({}, 'http://issuer');
-  const secrets = [pepper, ...Object.values(databasePasswords), ...Object.values(natsPasswords)];
-  expect(new Set(secrets).size).toBe(7);
+  const { pepper, receiptPepper, databasePasswords, natsPasswords } = newState({}, 'http://issuer');
+  const secrets = [
+    pepper,
+    receiptPepper,
+    ...Object.values(databasePasswords),
+    ...Object.values(natsPasswords),
+  ];
+  expect(new Set(secrets).size).toBe(8);
   for (const secret of secrets) expect(secret).toMatch(/^[0-9a-f]{64}$/);
 });
 

@@ -19,6 +19,7 @@ export type State = {
   /** Names the sign-in issuer in tokens and accounts, whatever port it is on. */
   readonly issuer: string;
   readonly pepper: string;
+  readonly receiptPepper: string;
   readonly databasePasswords: ServicePasswords;
   readonly natsPasswords: ServicePasswords;
   /** Absent until the first start has made them. */
@@ -35,6 +36,7 @@ export function newState(migrations: State['migrations'], issuer: string): State
     migrations,
     issuer,
     pepper: randomText(),
+    receiptPepper: randomText(),
     databasePasswords: newPasswords(),
     natsPasswords: newPasswords(),
   };

@@ -16,6 +16,8 @@ import {
   natsEnv,
   observabilityEnv,
   postgresEnv,
+  publicBaseUrl,
+  receiptsEnv,
   runtimeEnv,
   tenantMetricsEnv,
 } from '#core/platform/config/environment.ts';
@@ -41,7 +43,7 @@ const httpEnv = defineEnvGroup({
   shape: {
     HOST: text('Address that the api listens on.', { default: '0.0.0.0' }),
     PORT: whole('Port that the api listens on.', { min: 0, max: 65_535, default: 8080 }),
-    PUBLIC_BASE_URL: url('Base URL that clients use, shown in the OpenAPI document.', ['http:', 'https:']),
+    PUBLIC_BASE_URL: publicBaseUrl,
     TRUST_PROXY_CIDRS: list(
       "Address ranges of the proxies in front. Only their `X-Forwarded-For` tells a caller's address. Empty: none.",
       { item: isCidr, rule: 'must be a list of CIDR ranges, for example 10.0.0.0/8' },
@@ -171,6 +173,7 @@ export const apiEnvironment = {
   runtime: runtimeEnv,
   http: httpEnv,
   access: accessEnv,
+  receipts: receiptsEnv,
   postgres: postgresEnv,
   reads: readsEnv,
   nats: natsEnv,

@@ -13,6 +13,7 @@ import {
   natsEnv,
   observabilityEnv,
   postgresEnv,
+  receiptsEnv,
   runtimeEnv,
   tenantMetricsEnv,
 } from '#core/platform/config/environment.ts';
@@ -128,6 +129,7 @@ export const workerEnvironment = {
   keyring: keyringEnv,
   delivery: deliveryEnv,
   egress: egressEnv,
+  receipts: receiptsEnv,
   observability: observabilityEnv,
   tenantMetrics: tenantMetricsEnv,
 };

@@ -8,6 +8,7 @@ const SECRETS = {
   rolePasswords: 'despatch-role-passwords',
   nats: 'despatch-nats',
   pepper: 'despatch-pepper',
+  receiptPepper: 'despatch-receipts',
   authority: 'backends-ca',
 } as const;
 
@@ -16,7 +17,7 @@ const PLATFORM_SUBJECT = 'end-to-end-platform';
 /** Secrets as an operator of the platform would make them, from what the servers were set up with. */
 export function releaseSecrets(
   namespace: string,
-  pepper: string,
+  peppers: { readonly keys: string; readonly receipts: string },
   { ca, passwords }: Pick<Backends, 'ca' | 'passwords'>,
   { ownerUrl, urlOf, natsPasswords }: Pick<ReleaseBackends, 'ownerUrl' | 'urlOf' | 'natsPasswords'>,
 ): object[] {
@@ -35,7 +36,8 @@ export function releaseSecrets(
     }),
     secret(SECRETS.rolePasswords, byService(passwords)),
     secret(SECRETS.nats, byService(natsPasswords)),
-    secret(SECRETS.pepper, { 'key-pepper': pepper }),
+    secret(SECRETS.pepper, { 'key-pepper': peppers.keys }),
+    secret(SECRETS.receiptPepper, { 'receipt-pepper': peppers.receipts }),
     secret(SECRETS.authority, { 'ca.crt': ca }),
   ];
 }
@@ -87,6 +89,7 @@ export function releaseValues(input: ValuesInput): object {
       },
     },
     migrations: { rolePasswords: { existingSecret: SECRETS.rolePasswords }, ...SMALL },
+    receipts: { pepper: { existingSecret: SECRETS.receiptPepper } },
     api: {
       ...SMALL,
       publicBaseUrl: `http://${nodeAddress}`,

@@ -72,8 +72,8 @@ export async function prepareRelease(options: ReleaseOptions): Promise<Release> 
     namespaceManifest(tenantNamespace),
   );
   const own = await backends.forRelease(`despatch-${name}`);
-  const pepper = randomBytes(32).toString('hex');
-  await kubectl.apply(...releaseSecrets(namespace, pepper, backends, own));
+  const peppers = { keys: randomBytes(32).toString('hex'), receipts: randomBytes(32).toString('hex') };
+  await kubectl.apply(...releaseSecrets(namespace, peppers, backends, own));
   const vaultRolePrefix = `${name}-`;
   await allowReleaseIntoVault(backends.vault, { namespace, rolePrefix: vaultRolePrefix });
 

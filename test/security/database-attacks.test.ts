@@ -24,6 +24,8 @@ const CALLABLE: Readonly<Record<string, readonly RoleName[]>> = {
   store_idempotent_response: ['api'],
   find_tenant: ['api'],
   find_callers: ['api'],
+  receipt_accounts: ['api'],
+  store_receipt_calls: ['api'],
   touch_api_keys: ['api'],
   sign_in: ['api'],
   membership: ['api'],

@@ -69,6 +69,8 @@ async function seedEverything(): Promise<SeededTenant & { accountId: string }> {
     values (${seq}, ${purge_on}, ${tenantId}, 'message.sent', 'worker', now())`;
   await admin`insert into receipts (tenant_id, message_seq, purge_on, attempt, receipt, apply_at)
     values (${tenantId}, ${seq}, ${purge_on}, 1, 'sent', now())`;
+  await admin`insert into receipt_calls (tenant_id, account_id, method, receipt_version, query, headers, body, received_at, due_at)
+    values (${tenantId}, ${accountId}, 'GET', 1, '', '{}', '', now(), now())`;
   await admin`insert into message_contents values (${seq}, ${purge_on}, ${tenantId}, '{}')`;
   await admin`insert into unsettled_contents values (${seq}, ${purge_on}, ${tenantId})`;
   await admin`insert into tenant_progress (tenant_id) values (${tenantId}) on conflict do nothing`;

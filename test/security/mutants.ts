@@ -124,6 +124,13 @@ export const GROUPS: readonly (readonly Attack[])[] = [
       test: 'x-service-key',
     },
     {
+      name: 'the token of a receipt URL not looked at',
+      changes: { 'receipt-token': [/timingSafeEqual\(.*\)/, 'true'] },
+      project: 'unit',
+      suite: 'services/core/domain/receipt-token.test.ts',
+      test: 'no other text is a token',
+    },
+    {
       name: 'a setting that moves the secret is not declared',
       changes: { 'secret-route': [/true/, 'false'] },
       project: 'unit',

@@ -117,9 +117,13 @@ async function assemble(
   const smtp = stack.use(await startSmtpStandIn());
   const gate = stack.use(await startProviderGate(twilio.origin));
   const providerUrls = { twilio: gate.origin, fcm: fcm.origin, 'whatsapp-cloud': whatsapp.origin };
+  // Vendors report to the first api, whichever worker has sent the message.
+  const front = await choosePorts(true);
   const start = async (kind: 'api' | 'worker', number: number): Promise<ServiceProcess> => {
-    const process = { kind, name: `${kind}-${number}`, folder, ports: await choosePorts(true), providerUrls };
-    return startServiceProcess(stackProcess(servers, { ...process, environment: options[kind] }));
+    const ports = kind === 'api' && number === 1 ? front : await choosePorts(true);
+    const process = { kind, name: `${kind}-${number}`, folder, ports, providerUrls };
+    const environment = { PUBLIC_BASE_URL: `http://127.0.0.1:${front.api}`, ...options[kind] };
+    return startServiceProcess(stackProcess(servers, { ...process, environment }));
   };
   const pair = async (kind: 'api' | 'worker'): Promise<readonly [ServiceProcess, ServiceProcess]> => {
     const [first, second] = await Promise.all([start(kind, 1), start(kind, 2)]);

@@ -90,6 +90,7 @@ export async function openStackServers(
     mailCertificateFile,
     secrets: [
       state.pepper,
+      state.receiptPepper,
       ...Object.values(state.databasePasswords),
       ...Object.values(state.natsPasswords),
       ...Object.values(backends.keyring).map((variables) => variables['VAULT_SECRET_ID'] ?? ''),

@@ -43,6 +43,9 @@
 {{- $wanted = append $wanted (list "api.keyPepper.existingSecret" $v.api.keyPepper.existingSecret "Secret with the pepper of the service keys") -}}
 {{- end -}}
 {{- end -}}
+{{- if and (or $v.api.enabled $v.worker.enabled) (not $dev) -}}
+{{- $wanted = append $wanted (list "receipts.pepper.existingSecret" $v.receipts.pepper.existingSecret "Secret with the pepper of receipt URLs") -}}
+{{- end -}}
 {{- if $v.worker.keda.enabled -}}
 {{- if eq $v.worker.keda.trigger "prometheus" -}}
 {{- $wanted = append $wanted (list "worker.keda.prometheus.serverAddress" $v.worker.keda.prometheus.serverAddress "address of Prometheus") -}}

@@ -77,6 +77,11 @@ VAULT_TOKEN_FILE: {{ $folder }}/vault-token
 {{- end }}
 {{- end -}}
 
+{{- define "despatch.env.receipts" -}}
+PUBLIC_BASE_URL: {{ .root.Values.api.publicBaseUrl | quote }}
+RECEIPT_PEPPER_FILE: {{ include "despatch.credentialsFolder" . }}/receipt-pepper
+{{- end -}}
+
 {{- define "despatch.env.api" -}}
 {{- $api := .root.Values.api -}}
 {{ include "despatch.env.common" . }}
@@ -84,10 +89,10 @@ VAULT_TOKEN_FILE: {{ $folder }}/vault-token
 {{ include "despatch.env.postgres" . }}
 {{ include "despatch.env.nats" . }}
 {{ include "despatch.env.vault" . }}
+{{ include "despatch.env.receipts" . }}
 DATABASE_READ_POOL_MAX: {{ $api.reads.poolMax | int64 | quote }}
 DATABASE_READ_TIMEOUT_MS: {{ $api.reads.timeoutMs | int64 | quote }}
 PORT: "8080"
-PUBLIC_BASE_URL: {{ $api.publicBaseUrl | quote }}
 TRUST_PROXY_CIDRS: {{ join "," $api.trustProxyCidrs | quote }}
 HEADERS_TIMEOUT_MS: {{ $api.http.headersTimeoutMs | int64 | quote }}
 REQUEST_TIMEOUT_MS: {{ $api.http.requestTimeoutMs | int64 | quote }}
@@ -116,6 +121,7 @@ SELF_SERVE_TENANTS_MAX: {{ $api.selfServeTenants.maxPerUser | int64 | quote }}
 {{ include "despatch.env.postgres" . }}
 {{ include "despatch.env.nats" . }}
 {{ include "despatch.env.vault" . }}
+{{ include "despatch.env.receipts" . }}
 IN_FLIGHT_MAX: {{ $worker.inFlightMax | int64 | quote }}
 QUEUED_PER_TENANT_MAX: {{ $worker.queuedPerTenantMax | int64 | quote }}
 QUEUED_MAX: {{ $worker.queuedMax | int64 | quote }}
@@ -270,5 +276,11 @@ server-side apply refuses a name that appears twice. Takes `root`, `component` a
     name: {{ include "despatch.secretName" (dict "root" .root "name" $v.api.keyPepper.existingSecret) }}
     items:
       - {key: {{ $v.api.keyPepper.key }}, path: key-pepper}
+{{- end }}
+{{- if has .component (list "api" "worker") }}
+- secret:
+    name: {{ include "despatch.secretName" (dict "root" .root "name" $v.receipts.pepper.existingSecret) }}
+    items:
+      - {key: {{ $v.receipts.pepper.key }}, path: receipt-pepper}
 {{- end }}
 {{- end -}}

@@ -108,13 +108,14 @@ export async function openStack(options: StackOptions): Promise<BenchStack> {
   const environments = {
     api: {
       KEY_PEPPER: pepper,
+      RECEIPT_PEPPER: pepper,
       PUBLIC_BASE_URL: 'http://127.0.0.1',
       OIDC_ISSUER: 'http://127.0.0.1:9',
       OIDC_JWKS_URL: 'http://127.0.0.1:9/jwks.json',
       OIDC_AUDIENCE: 'bench',
       SHUTDOWN_DELAY_MS: '0',
     },
-    worker: { WORKER_NAME: 'bench' },
+    worker: { WORKER_NAME: 'bench', RECEIPT_PEPPER: pepper },
   };
   let worlds = 0;
   const dropWorld = async (database: string): Promise<void> =>

@@ -92,6 +92,7 @@ function variablesOf(pod: PodTemplate): Record<string, string> {
 const SAMPLES: Readonly<Record<string, string>> = {
   'database-url': 'postgres://u:p@db.example.com/despatch',
   'key-pepper': 'p'.repeat(32),
+  'receipt-pepper': 'p'.repeat(32),
 };
 
 /** The files that the pod's credentials would be, and its variables with their paths. */

@@ -75,6 +75,8 @@ describe.each(ciValues())('with the values of ci/%s', (values) => {
       const foreign = keys.filter((key) => others.some((other) => key.startsWith(other)));
       if (component !== 'migrate') expect([component, foreign]).toEqual([component, []]);
       expect([component, keys.includes('key-pepper')]).toEqual([component, component === 'api']);
+      const takesReceipts = component === 'api' || component === 'worker';
+      expect([component, keys.includes('receipt-pepper')]).toEqual([component, takesReceipts]);
       const { env } = pod.spec.containers[0];
       const fromSecrets = env.filter(
         ({ name, valueFrom }: { name: string; valueFrom?: object }) =>

@@ -24,6 +24,7 @@ test('one text names all required values that are missing', async () => {
     'api.publicBaseUrl',
     'api.oidc.audience',
     'api.keyPepper.existingSecret',
+    'receipts.pepper.existingSecret',
     'networkPolicy.postgres.to',
     'networkPolicy.nats.to',
     'networkPolicy.vault.to',

@@ -211,6 +211,24 @@ function vaultAuth(e: VaultVariables, { fault, fileOf }: BuildContext): VaultAut
   }
 }
 
+export const publicBaseUrl = url(
+  'Base URL under which clients and vendors reach the api, the same for both services: shown in the OpenAPI document, and the beginning of the URLs to which vendors report. The api needs it; a worker without it asks for no receipts.',
+  ['http:', 'https:'],
+);
+
+/** Of the services that take receipts in and look into them: what the one makes the other has to know. */
+export const receiptsEnv = defineEnvGroup({
+  title: 'Receipts',
+  shape: {
+    PUBLIC_BASE_URL: optional(publicBaseUrl),
+    RECEIPT_PEPPER: secretText(
+      'Root of the tokens in the URLs to which vendors report, the same for both services. Changing it makes all these URLs invalid.',
+      { lengthMin: 32 },
+    ),
+  },
+  build: (e) => ({ publicBaseUrl: e.PUBLIC_BASE_URL, pepper: e.RECEIPT_PEPPER }),
+});
+
 /** Of the services that work for tenants. */
 export const tenantMetricsEnv = defineEnvGroup({
   title: 'Tenant metrics',

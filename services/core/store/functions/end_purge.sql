@@ -18,6 +18,7 @@ begin
   delete from account_rates r where r.account_id in (select p.id from provider_accounts p where p.tenant_id = who);
   delete from awaited_receipts a where a.tenant_id = who;
   delete from receipts r where r.tenant_id = who;
+  delete from receipt_calls c where c.account_id in (select p.id from provider_accounts p where p.tenant_id = who);
   -- Of messages that were never accepted.
   delete from message_contents c using unsettled_contents u
   where u.tenant_id = who and c.message_seq = u.message_seq and c.purge_on = u.purge_on;

@@ -12,6 +12,8 @@ begin
   delete from attempt_log_default where has_served('attempt_log', purge_on, today);
   delete from event_log_default where has_served('event_log', purge_on, today);
   delete from idempotency_keys_default where has_served('idempotency_keys', generation, today);
+  -- Calls that came while the tenant was being purged.
+  delete from receipt_calls c where not exists (select from provider_accounts p where p.id = c.account_id);
   delete from rate_windows where second < extract(epoch from now())::bigint - 3600;
 end $$;
 

@@ -52,6 +52,13 @@ begin
       return;
     end if;
   end loop;
+  delete from receipt_calls c where c.id = any (array(
+    select x.id from receipt_calls x join provider_accounts p on p.id = x.account_id where p.tenant_id = who limit most));
+  get diagnostics n = row_count;
+  if n > 0 then
+    return query select 'deleted', n, who;
+    return;
+  end if;
   delete from audit_log a where a.seq = any (array(select x.seq from audit_log x where x.tenant_id = who limit most));
   get diagnostics n = row_count;
   return query select case when n > 0 then 'deleted' else 'empty' end, n, who;

@@ -133,6 +133,9 @@ create table provider_accounts (
   verification_reason text,
   -- When the present settings and secret were last seen to work.
   verified_at timestamptz,
+  -- Of the token in the receipt URL. The one before holds until `receipt_grace_until`.
+  receipt_version integer not null default 1,
+  receipt_grace_until timestamptz,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now()
 );
@@ -402,6 +405,27 @@ create table receipts (
 );
 create index receipts_due on receipts (apply_at);
 
+-- Calls of vendors to receipt URLs, as they came, until a worker has looked into them.
+create table receipt_calls (
+  id bigint generated always as identity primary key,
+  tenant_id uuid not null,
+  account_id uuid not null,
+  method text not null check (method in ('GET', 'POST')),
+  -- Version of the token that the URL had; the token itself is stored nowhere.
+  receipt_version integer not null,
+  -- What followed the token in the URL, byte for byte, with its question mark; empty where nothing did.
+  query text not null,
+  -- Those that the provider's definition names, names in lower case.
+  headers jsonb not null,
+  body bytea not null,
+  received_at timestamptz not null,
+  due_at timestamptz not null,
+  tries smallint not null default 0
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
+-- Read once and deleted: to compress one costs more than it saves.
+alter table receipt_calls alter body set storage external;
+create index receipt_calls_due on receipt_calls (account_id, due_at);
+
 -- What a worker is given of a message that is under way: `send` for one to call the provider for, `lost` for an attempt
 -- whose lease is over, which nobody needs the content of. `discard`: the content is to go as soon as no provider needs it.
 create view claimed_message with (security_invoker) as
@@ -487,7 +511,7 @@ declare t text;
 begin
   foreach t in array array['tenant_limits', 'members', 'api_keys', 'provider_accounts', 'audit_log', 'messages',
     'live_messages', 'message_results', 'awaited_receipts', 'message_contents', 'unsettled_contents', 'attempt_log',
-    'event_log', 'receipts', 'idempotency_keys', 'tenant_usage', 'tenant_progress', 'messages_default',
+    'event_log', 'receipts', 'receipt_calls', 'idempotency_keys', 'tenant_usage', 'tenant_progress', 'messages_default',
     'message_results_default', 'message_contents_default', 'attempt_log_default', 'event_log_default',
     'idempotency_keys_default']
   loop
@@ -526,5 +550,5 @@ grant select (seq, id, tenant_id, key_id, name, mode, scopes, rate_limit_rpm, gr
   last_used_at, created_at), insert, update on api_keys to despatch_api;
 grant select (seq, id, tenant_id, provider, channel, label, status, status_reason, health, config_public,
   rate_limit_per_second, secret_version, version, verify_requested_at, verification_at, verification_result,
-  verification_reason, verified_at, created_at, updated_at), insert, update on provider_accounts to despatch_api;
+  verification_reason, verified_at, receipt_version, receipt_grace_until, created_at, updated_at), insert, update on provider_accounts to despatch_api;
 grant execute on function current_tenant() to despatch_api, despatch_worker, despatch_controller;
