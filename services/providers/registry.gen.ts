@@ -1,6 +1,7 @@
 // Written by `npm run gen` from the folders beside it; run it after adding one.
 import fcm from './fcm/provider.ts';
 import infobip from './infobip/provider.ts';
+import messagebird from './messagebird/provider.ts';
 import plivo from './plivo/provider.ts';
 import postmark from './postmark/provider.ts';
 import resend from './resend/provider.ts';
@@ -19,6 +20,7 @@ export type ProviderKind =
   | 'fcm'
   | 'infobip'
   | 'infobip-whatsapp'
+  | 'messagebird'
   | 'plivo'
   | 'postmark'
   | 'resend'
@@ -41,6 +43,7 @@ export type ProviderKind =
 const DEFINITIONS: readonly AnyProvider[] = [
   fcm,
   ...infobip,
+  messagebird,
   plivo,
   postmark,
   resend,

@@ -21,6 +21,7 @@ describe('the catalog', () => {
       'fcm',
       'infobip',
       'infobip-whatsapp',
+      'messagebird',
       'plivo',
       'postmark',
       'resend',

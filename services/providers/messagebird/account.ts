@@ -1,0 +1,28 @@
+import { z } from 'zod';
+import { isSmsSender, SMS_SENDER_RULE } from '#core/domain/sms-sender.ts';
+import { optionalToken, token } from '../fields.ts';
+
+export const config = z.object({
+  originator: z
+    .string()
+    .refine(isSmsSender, SMS_SENDER_RULE)
+    .describe(
+      'Sender of messages that name none: an E.164 number, a short code or an alphanumeric sender id.',
+    ),
+});
+
+export const secrets = z.object({
+  accessKey: token('Access key of the REST API.'),
+  signingKey: optionalToken(
+    'Signing key of the account. With it, reports that are not signed are refused; without it the token in the receipt URL vouches for them.',
+  ),
+});
+
+export type Account = {
+  readonly config: z.output<typeof config>;
+  readonly secrets: z.output<typeof secrets>;
+};
+
+export function headersOf({ secrets }: Account): Record<string, string> {
+  return { authorization: `AccessKey ${secrets.accessKey}`, accept: 'application/json' };
+}

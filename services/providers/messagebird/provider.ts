@@ -1,0 +1,124 @@
+import { z } from 'zod';
+import type { OutboundFor } from '#core/domain/content.ts';
+import type { Outcome } from '#core/domain/outcome.ts';
+import {
+  classify,
+  doubted,
+  isSuccess,
+  parseJson,
+  refused,
+  unanswered,
+  unreadable,
+  unverified,
+  type ClassifiedError,
+  type Response,
+  type VendorError,
+} from '../classify-error.ts';
+import { defineProvider, type Verification } from '../provider.ts';
+import { secretStrings } from '../redact.ts';
+import { config, headersOf, secrets } from './account.ts';
+import { MESSAGEBIRD_ERRORS, MESSAGEBIRD_PARAMETERS } from './outcomes.ts';
+import { messagebirdReceipts } from './receipts.ts';
+
+const ORIGIN = 'https://rest.messagebird.com';
+/** The longest that MessageBird tries to deliver, and also how long it does without a validity. */
+const VALIDITY_S_MAX = 2 * 86_400;
+
+const Created = z.looseObject({ id: z.string().min(1) });
+const ErrorBody = z.looseObject({
+  errors: z.array(
+    z.looseObject({
+      code: z.union([z.number(), z.string()]).optional().catch(undefined),
+      description: z.string().optional().catch(undefined),
+      parameter: z.string().optional().catch(undefined),
+    }),
+  ),
+});
+const BalanceBody = z.looseObject({ payment: z.string(), type: z.string() });
+
+export default defineProvider({
+  id: 'messagebird',
+  channel: 'sms',
+  name: 'MessageBird SMS',
+  dedupe: 'none',
+  receipts: messagebirdReceipts,
+  bodyCharactersMax: null,
+  config,
+  secrets,
+  secretRoute: { originator: false },
+
+  async send(message, account, context): Promise<Outcome> {
+    const sender = message.from ?? account.config.originator;
+    const result = await context.http({
+      method: 'POST',
+      url: `${context.origin(ORIGIN)}/messages`,
+      headers: { ...headersOf(account), 'content-type': 'application/json' },
+      body: JSON.stringify(payload(message, sender, context.now())),
+    });
+    if (result.kind !== 'response') return unanswered(result);
+    const secret = secretStrings(account.secrets);
+    const hidden = [...secret, message.to, message.content.body, message.receiptUrl ?? ''];
+    if (!isSuccess(result)) return refused(result, judgeSend(result), hidden, context.now());
+    const created = Created.safeParse(parseJson(result.text)).data;
+    return created === undefined
+      ? unreadable(result)
+      : { kind: 'accepted', providerMessageId: created.id, httpStatus: result.status, sender };
+  },
+
+  async verify(credentials, context): Promise<Verification> {
+    const result = await context.http({
+      method: 'GET',
+      url: `${context.origin(ORIGIN)}/balance`,
+      headers: headersOf(credentials),
+    });
+    if (result.kind !== 'response') return unverified(result);
+    if (!isSuccess(result))
+      return doubted(result, classify(result, MESSAGEBIRD_ERRORS, read), secretStrings(credentials.secrets));
+    return BalanceBody.safeParse(parseJson(result.text)).success ? { kind: 'valid' } : unverified(result);
+  },
+});
+
+/** MessageBird reports only on messages that have a reference. */
+function payload(
+  { id, to, content, expiresAt, receiptUrl }: OutboundFor<'sms'>,
+  sender: string,
+  now: number,
+) {
+  const validity = Math.max(1, Math.floor((expiresAt - now) / 1_000));
+  return {
+    originator: digitsOf(sender),
+    recipients: [digitsOf(to)],
+    body: content.body,
+    type: 'sms',
+    // Else a text outside the GSM alphabet arrives with question marks.
+    datacoding: 'auto',
+    reference: id,
+    ...(validity >= VALIDITY_S_MAX ? {} : { validity }),
+    ...(receiptUrl === undefined ? {} : { reportUrl: receiptUrl }),
+  };
+}
+
+/** Numbers without a plus; anything else as it is. */
+function digitsOf(number: string): string {
+  return number.replace(/^\+(?=\d+$)/, '');
+}
+
+/** A code that speaks of a parameter without saying which leaves that to a field of its own. */
+function judgeSend(response: Response): ClassifiedError {
+  const classified = classify(response, MESSAGEBIRD_ERRORS, read);
+  const parameter = firstError(parseJson(response.text))?.parameter ?? '';
+  const isFault = classified.meaning.code === 'invalid_request';
+  const meaning = Object.hasOwn(MESSAGEBIRD_PARAMETERS, parameter)
+    ? MESSAGEBIRD_PARAMETERS[parameter]
+    : undefined;
+  return isFault && meaning !== undefined ? { ...classified, meaning } : classified;
+}
+
+function read(body: unknown): VendorError {
+  const { code, description } = firstError(body) ?? {};
+  return { providerCode: code === undefined ? undefined : String(code), providerMessage: description };
+}
+
+function firstError(body: unknown): z.output<typeof ErrorBody>['errors'][number] | undefined {
+  return ErrorBody.safeParse(body).data?.errors[0];
+}

@@ -1,0 +1,190 @@
+import { createHash, createHmac } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import type { SentAccount } from '#test/suites/provider-conformance.ts';
+import { receiptSuite, RECEIPT_URL, type UnsignedCall } from '#test/suites/receipt-conformance.ts';
+import type { ReceiptCall } from '../receipt.ts';
+import messagebird from './provider.ts';
+import { messagebirdReceipts } from './receipts.ts';
+
+const REFERENCE = '7f3b2a34-1111-4222-8333-444455556666';
+const ID = 'e8077d803532c0b5937c639b60216938';
+const account = {
+  publicConfig: { originator: '+15005550006' },
+  secretConfig: { accessKey: 'key', signingKey: 'canary-signing-key-1' },
+};
+
+const sha256 = (of: string | Uint8Array) => createHash('sha256').update(of).digest('hex');
+const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+
+/** A JWT by hand, as https://developers.messagebird.com/api/#verifying-http-requests describes it. */
+function jwt(claims: object, key: string, algorithm: 'HS256' | 'HS384' | 'HS512' = 'HS256'): string {
+  const text = `${part({ alg: algorithm, typ: 'JWT' })}.${part(claims)}`;
+  const hash = `sha${algorithm.slice(2)}`;
+  return `${text}.${createHmac(hash, key).update(text).digest('base64url')}`;
+}
+
+function claimsOf({ url, body }: ReceiptCall, at: number): Record<string, unknown> {
+  const second = Math.floor(at / 1_000);
+  return {
+    iss: 'MessageBird',
+    nbf: second,
+    exp: second + 60,
+    jti: '59a244dc-e9ad-4e23-9778-371faa238f72',
+    url_hash: sha256(url),
+    ...(body.length === 0 ? {} : { payload_hash: sha256(body) }),
+  };
+}
+
+function sign(call: ReceiptCall, { secretConfig }: SentAccount, at: number): ReceiptCall {
+  const token = jwt(claimsOf(call, at), String(secretConfig['signingKey']));
+  return { ...call, headers: { ...call.headers, 'messagebird-signature-jwt': token } };
+}
+
+const report = (status: string, over: Record<string, string> = {}): UnsignedCall => ({
+  method: 'GET',
+  query: `?${new URLSearchParams({
+    id: ID,
+    reference: REFERENCE,
+    recipient: '15551230001',
+    status,
+    statusDatetime: '2026-11-22T11:59:30+00:00',
+    messagePartCount: '1',
+    ...over,
+  }).toString()}`,
+});
+
+const about = { reference: REFERENCE, providerMessageId: ID, at: Date.UTC(2026, 10, 22, 11, 59, 30) };
+const failed = (name: string, status: string, over: Record<string, string>, failure: object) => ({
+  name,
+  call: report(status, { id: sha256(name), ...over }),
+  receipts: [
+    { ...about, providerMessageId: sha256(name), state: 'undelivered' as const, failure: failure as never },
+  ],
+});
+
+receiptSuite({
+  provider: messagebird,
+  account,
+  otherAccount: { ...account, secretConfig: { accessKey: 'key', signingKey: 'canary-signing-key-2' } },
+  reference: REFERENCE,
+  sign,
+  covers: { body: true, url: true, timestamp: true },
+  calls: [
+    {
+      name: 'scheduled',
+      call: report('scheduled'),
+      receipts: [{ ...about, providerStatus: 'scheduled' }],
+    },
+    { name: 'sent', call: report('sent'), receipts: [{ ...about, state: 'sent' }] },
+    { name: 'buffered', call: report('buffered'), receipts: [{ ...about, state: 'sent' }] },
+    { name: 'delivered', call: report('delivered'), receipts: [{ ...about, state: 'delivered' }] },
+    failed(
+      'a failure with a known code',
+      'delivery_failed',
+      { statusErrorCode: '103', statusReason: 'carrier rejected' },
+      { class: 'recipient_unavailable', code: 'recipient_opted_out', providerCode: '103' },
+    ),
+    failed(
+      'a failure with a known reason',
+      'delivery_failed',
+      { statusErrorCode: '5', statusReason: 'unknown subscriber' },
+      { class: 'invalid_recipient', code: 'unreachable_number', providerCode: '5' },
+    ),
+    failed(
+      'a failure with a reason in the other spelling',
+      'delivery_failed',
+      { statusReason: 'Received_network_error' },
+      { class: 'provider_unavailable', code: 'network_error' },
+    ),
+    failed(
+      'a failure that nobody explains',
+      'delivery_failed',
+      { statusErrorCode: '255', statusReason: 'generic delivery failure' },
+      { class: 'unknown', code: 'undelivered', providerCode: '255' },
+    ),
+    failed('expired', 'expired', {}, { class: 'recipient_unavailable', code: 'message_expired' }),
+    {
+      name: 'a message of a person',
+      call: { method: 'GET', query: `?id=${ID}&originator=15551230001&recipient=15005550006&body=Hi` },
+      receipts: [],
+    },
+  ],
+});
+
+describe('a report of MessageBird', () => {
+  const NOW = 1_700_000_000_000;
+  const key = account.secretConfig.signingKey;
+  const call = (over: Partial<ReceiptCall> = {}): ReceiptCall => ({
+    method: 'GET',
+    url: `${RECEIPT_URL}?id=${ID}&status=sent`,
+    headers: {},
+    body: new Uint8Array(),
+    receivedAt: NOW,
+    ...over,
+  });
+  const judge = (one: ReceiptCall, signingKey: string | undefined = key) =>
+    messagebirdReceipts.verify?.(one, { config: {}, secrets: { signingKey } }, undefined as never);
+  const tokened = (token: string, one = call()): ReceiptCall => ({
+    ...one,
+    headers: { 'messagebird-signature-jwt': token },
+  });
+  const withClaims = (change: Record<string, unknown>) =>
+    tokened(jwt({ ...claimsOf(call(), NOW), ...change }, key));
+
+  test('is vouched for by the token in its URL where no key is set, and only there', async () => {
+    const verify = messagebirdReceipts.verify;
+    expect(await verify?.(call(), { config: {}, secrets: {} }, undefined as never)).toEqual({
+      kind: 'genuine',
+    });
+    expect(await judge(call())).toEqual({ kind: 'forged', reason: 'signature_missing' });
+  });
+
+  test.each(['HS256', 'HS384', 'HS512'] as const)('may be signed by %s', async (algorithm) => {
+    expect(await judge(tokened(jwt(claimsOf(call(), NOW), key, algorithm)))).toEqual({ kind: 'genuine' });
+  });
+
+  test('is not believed unsigned by the algorithm none', async () => {
+    const token = `${part({ alg: 'none', typ: 'JWT' })}.${part(claimsOf(call(), NOW))}.`;
+    expect(await judge(tokened(token))).toEqual({ kind: 'forged', reason: 'signature_mismatch' });
+  });
+
+  test.each([
+    ['of another issuer', { iss: 'Somebody' }],
+    ['without its URL', { url_hash: undefined }],
+    ['for another URL', { url_hash: sha256('https://hooks.example/') }],
+    ['without an id', { jti: undefined }],
+    ['without an end', { exp: undefined }],
+    ['for a body that is not there', { payload_hash: sha256('x') }],
+  ])('%s is forged', async (_, change) => {
+    expect(await judge(withClaims(change))).toEqual({ kind: 'forged', reason: 'signature_mismatch' });
+  });
+
+  test('with a body has to name it', async () => {
+    const body = Buffer.from('x');
+    const { payload_hash, ...rest } = claimsOf(call({ body }), NOW);
+    expect(await judge(tokened(jwt({ ...rest, payload_hash }, key), call({ body })))).toEqual({
+      kind: 'genuine',
+    });
+    expect(await judge(tokened(jwt(rest, key), call({ body })))).toMatchObject({ kind: 'forged' });
+  });
+
+  test.each([-3_600_000, 3_600_000, -301_000, 301_000])(
+    'signed %i ms from its arrival is out of time',
+    async (offset) => {
+      expect(await judge(sign(call(), account, NOW + offset))).toEqual({
+        kind: 'forged',
+        reason: 'timestamp_out_of_tolerance',
+      });
+    },
+  );
+
+  test.each(['2026-11-22T11:59:30+00:00', '2026-11-22T12:59:30%2B01:00'])(
+    'tells its time with an escaped plus and without: %s',
+    (time) => {
+      const parsed = messagebirdReceipts.parse(
+        call({ url: `${RECEIPT_URL}?id=${ID}&status=sent&statusDatetime=${time}` }),
+      );
+      expect(parsed).toMatchObject({ receipts: [{ at: about.at }] });
+    },
+  );
+});

@@ -1,0 +1,124 @@
+import { createHash } from 'node:crypto';
+import { errors, jwtVerify, type JWTPayload } from 'jose';
+import type { Failure } from '#core/domain/failure.ts';
+import {
+  PROVIDER_STATUS_MAX,
+  TIMESTAMP_TOLERANCE_MS,
+  type ParsedReceipt,
+  type ReceiptCall,
+  type ReceiptDefinition,
+  type ReceiptVerdict,
+} from '../receipt.ts';
+import { GENUINE, isSame, isTimely, MISMATCH, MISSING, UNTIMELY } from '../signature.ts';
+import { MESSAGEBIRD_CODES, MESSAGEBIRD_REASONS } from './outcomes.ts';
+
+const SIGNATURE = 'messagebird-signature-jwt';
+
+/** https://developers.messagebird.com/api/sms-messaging/#handle-a-status-report */
+export const messagebirdReceipts: ReceiptDefinition<unknown, { readonly signingKey?: string | undefined }> = {
+  setup: {
+    mode: 'automatic',
+    steps: [
+      'Nothing to configure: each message carries its own report URL.',
+      'To have reports verified by their signature, copy the signing key of the MessageBird dashboard (Developers, API settings) into signingKey.',
+    ],
+  },
+  headers: [SIGNATURE],
+  answer: { status: 200, contentType: 'text/plain', body: 'OK' },
+
+  async verify(call, { secrets: { signingKey } }) {
+    // Not all reports are known to be signed. Without a key it is the token in the URL that vouches for the call.
+    if (signingKey === undefined) return GENUINE;
+    const token = call.headers[SIGNATURE];
+    return token === undefined ? MISSING : judge(call, token, Buffer.from(signingKey));
+  },
+
+  parse(call) {
+    const query = URL.parse(call.url)?.searchParams;
+    const providerMessageId = query?.get('id');
+    if (call.method !== 'GET' || query === undefined || !providerMessageId) return { kind: 'unreadable' };
+    const status = query.get('status');
+    // A message of a person has no status.
+    return {
+      kind: 'receipts',
+      receipts: status ? [receipt(query, providerMessageId, status)] : [],
+    };
+  },
+};
+
+async function judge(call: ReceiptCall, token: string, key: Uint8Array): Promise<ReceiptVerdict> {
+  try {
+    const { payload } = await jwtVerify(token, key, {
+      issuer: 'MessageBird',
+      algorithms: ['HS256', 'HS384', 'HS512'],
+      requiredClaims: ['exp', 'jti', 'url_hash'],
+      currentDate: new Date(call.receivedAt),
+      clockTolerance: TIMESTAMP_TOLERANCE_MS / 1_000,
+    });
+    if (!isAbout(call, payload)) return MISMATCH;
+    const signedAt = payload.nbf ?? payload.iat ?? payload.exp ?? 0;
+    return isTimely(signedAt * 1_000, call.receivedAt) ? GENUINE : UNTIMELY;
+  } catch (error) {
+    // Judged only once the signature holds.
+    const isEarlyOrLate =
+      error instanceof errors.JWTExpired ||
+      (error instanceof errors.JWTClaimValidationFailed && error.claim === 'nbf');
+    return isEarlyOrLate ? UNTIMELY : MISMATCH;
+  }
+}
+
+/** The token names the URL and the body by their hashes; a body has to be named, and where there is none, none is. */
+function isAbout({ url, body }: ReceiptCall, claims: JWTPayload): boolean {
+  const hashOfBody = claims['payload_hash'];
+  const isBody = hashOfBody === undefined ? body.length === 0 : isHash(hashOfBody, body);
+  return isBody && isHash(claims['url_hash'], url);
+}
+
+function isHash(claim: unknown, of: string | Uint8Array): boolean {
+  return (
+    typeof claim === 'string' && isSame(claim.toLowerCase(), createHash('sha256').update(of).digest('hex'))
+  );
+}
+
+function receipt(query: URLSearchParams, providerMessageId: string, status: string): ParsedReceipt {
+  const reference = query.get('reference');
+  // The plus of a zone is not always escaped, and an unescaped one stands for a space.
+  const at = Date.parse((query.get('statusDatetime') ?? '').replace(/ (?=\d\d:\d\d$)/, '+'));
+  return {
+    ...(reference ? { reference } : {}),
+    providerMessageId,
+    // A message has one recipient, who passes through a state once.
+    eventId: `${providerMessageId}:${status}`,
+    providerStatus: status.slice(0, PROVIDER_STATUS_MAX),
+    ...(Number.isNaN(at) ? {} : { at }),
+    ...meaningOf(status, query),
+  };
+}
+
+function meaningOf(status: string, query: URLSearchParams): Pick<ParsedReceipt, 'state' | 'failure'> {
+  switch (status) {
+    case 'sent':
+    case 'buffered':
+      return { state: 'sent' };
+    case 'delivered':
+      return { state: 'delivered' };
+    case 'expired':
+    case 'delivery_failed':
+      return {
+        state: 'undelivered',
+        failure: failureOf(query.get('statusErrorCode'), query.get('statusReason') ?? status),
+      };
+    default:
+      return {};
+  }
+}
+
+function failureOf(errorCode: string | null, statusReason: string): Failure {
+  const reason = statusReason.toLowerCase().replaceAll('_', ' ');
+  const known =
+    (errorCode !== null && Object.hasOwn(MESSAGEBIRD_CODES, errorCode)
+      ? MESSAGEBIRD_CODES[errorCode]
+      : undefined) ?? (Object.hasOwn(MESSAGEBIRD_REASONS, reason) ? MESSAGEBIRD_REASONS[reason] : undefined);
+  const code = errorCode ? { providerCode: errorCode.slice(0, 64) } : {};
+  return { class: known?.class ?? 'unknown', code: known?.code ?? 'undelivered', ...code };
+}
