@@ -1,4 +1,5 @@
 // Written by `npm run gen` from the folders beside it; run it after adding one.
+import aws from './aws/provider.ts';
 import fcm from './fcm/provider.ts';
 import infobip from './infobip/provider.ts';
 import messagebird from './messagebird/provider.ts';
@@ -17,6 +18,7 @@ import type { AnyProvider } from './provider.ts';
 
 /** Every id of the catalog. */
 export type ProviderKind =
+  | 'aws-sms'
   | 'fcm'
   | 'infobip'
   | 'infobip-whatsapp'
@@ -25,6 +27,7 @@ export type ProviderKind =
   | 'postmark'
   | 'resend'
   | 'sendgrid'
+  | 'ses'
   | 'simulator-email'
   | 'simulator-push'
   | 'simulator-sms'
@@ -41,6 +44,7 @@ export type ProviderKind =
   | 'whatsapp-cloud';
 
 const DEFINITIONS: readonly AnyProvider[] = [
+  ...aws,
   fcm,
   ...infobip,
   messagebird,

@@ -18,6 +18,7 @@ describe('the catalog', () => {
 
   test('has the providers of this release, and a simulator for every channel', () => {
     const ids = [
+      'aws-sms',
       'fcm',
       'infobip',
       'infobip-whatsapp',
@@ -27,6 +28,7 @@ describe('the catalog', () => {
       'resend',
       'sendgrid',
       'sinch',
+      'ses',
       'smtp',
       'telnyx',
       'twilio',

@@ -320,7 +320,8 @@ async function routesOf(subject: HttpProviderCase, publicConfig: unknown): Promi
   const calls: unknown[] = [];
   const contexts = createProviderContexts({
     async http({ url, headers }) {
-      calls.push([url, headers?.['authorization']]);
+      // A signature changes with all that it covers, and shows nothing of its key.
+      calls.push([url, headers?.['authorization']?.replace(/Signature=[0-9a-f]{64}$/, '')]);
       const body = { access_token: 'token', expires_in: 3_600 };
       return { kind: 'response', status: 200, headers: {}, text: JSON.stringify(body) };
     },

@@ -1,0 +1,107 @@
+import { z } from 'zod';
+import {
+  account,
+  classify,
+  transient,
+  type ClassifiedError,
+  type CodeTable,
+  type ErrorMeaning,
+  type Response,
+} from '../classify-error.ts';
+
+const Text = z.string().optional().catch(undefined);
+const ErrorBody = z.looseObject({
+  __type: Text,
+  message: Text,
+  Message: Text,
+  Reason: Text,
+  ResourceType: Text,
+  Fields: z.array(z.looseObject({ Name: z.string() })).catch([]),
+});
+
+/** Errors of every service, https://docs.aws.amazon.com/general/latest/APIReference/CommonErrors.html. */
+const COMMON_CODES: CodeTable = {
+  ...each(
+    account('authentication_failed'),
+    'InvalidClientTokenId',
+    'UnrecognizedClientException',
+    'SignatureDoesNotMatch',
+    'InvalidSignatureException',
+    'IncompleteSignature',
+    'IncompleteSignatureException',
+    'MissingAuthenticationToken',
+    'MissingAuthenticationTokenException',
+    'ExpiredToken',
+    'ExpiredTokenException',
+  ),
+  ...each(
+    account('forbidden'),
+    'AccessDenied',
+    'AccessDeniedException',
+    'AuthorizationError',
+    'AuthorizationErrorException',
+    'NotAuthorized',
+    'OptInRequired',
+  ),
+  ...each(
+    transient('provider_throttled', 'rate_limited'),
+    'Throttling',
+    'ThrottlingException',
+    'Throttled',
+    'ThrottledException',
+    'TooManyRequestsException',
+    'RequestThrottled',
+    'RequestThrottledException',
+    'RequestLimitExceeded',
+  ),
+  ...each(
+    transient('provider_unavailable', 'provider_error'),
+    'InternalError',
+    'InternalErrorException',
+    'InternalFailure',
+    'InternalServerException',
+    'ServiceUnavailable',
+    'ServiceUnavailableException',
+  ),
+  // Clocks differ: of no message and no account.
+  ...each(transient('provider_unavailable', 'clock_skewed'), 'RequestTimeTooSkewed', 'RequestExpired'),
+};
+
+/** Judges a refusal in JSON. What is the most particular of it decides: a reason, a field, a kind of resource, the code. */
+export function judgeAwsError(response: Response, table: CodeTable): ClassifiedError {
+  return classify(response, { ...COMMON_CODES, ...table }, (body) => {
+    const error = ErrorBody.safeParse(body).data;
+    const code = codeOf(response.headers['x-amzn-errortype'] ?? error?.['__type']);
+    const particular = [
+      error?.Reason,
+      ...(error?.Fields ?? []).map(({ Name }) => `${code}:${Name}`),
+      `${code}:${error?.ResourceType}`,
+    ].find((key) => key !== undefined && Object.hasOwn(table, key));
+    return { providerCode: particular ?? code, providerMessage: error?.message ?? error?.Message };
+  });
+}
+
+/** Judges a refusal in XML, as older services answer. */
+export function judgeAwsXmlError(response: Response, table: CodeTable): ClassifiedError {
+  return classify(response, { ...COMMON_CODES, ...table }, () => ({
+    providerCode: xmlText(response.text, 'Code'),
+    providerMessage: xmlText(response.text, 'Message'),
+  }));
+}
+
+const ENTITIES: Readonly<Record<string, string>> = { lt: '<', gt: '>', quot: '"', apos: "'", amp: '&' };
+
+/** The text of the first element of this name. These answers hold no attributes and no CDATA. */
+export function xmlText(xml: string, name: string): string | undefined {
+  const text = new RegExp(`<${name}>([^<]{0,4096})</${name}>`).exec(xml)?.[1];
+  return text?.replace(/&(lt|gt|quot|apos|amp);/g, (_, entity: string) => ENTITIES[entity] ?? '');
+}
+
+/** Codes come with a namespace before them or an address behind them. */
+function codeOf(type: string | undefined): string | undefined {
+  return type?.split(':')[0]?.split('#').at(-1)?.trim();
+}
+
+export function each(meaning: ErrorMeaning, ...codes: readonly string[]): CodeTable {
+  return Object.fromEntries(codes.map((code) => [code, meaning]));
+}

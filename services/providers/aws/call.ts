@@ -1,0 +1,29 @@
+import type { HttpResult, ProviderContext } from '../provider.ts';
+import type { AwsAccount } from './account.ts';
+import { signedRequestHeaders } from './sign.ts';
+
+type AwsCall = {
+  /** First label of the host. */
+  readonly endpoint: string;
+  /** Name that calls are signed for. */
+  readonly service: string;
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+};
+
+/** One signed call of an AWS service in the account's region. */
+export function callAws(call: AwsCall, account: AwsAccount, context: ProviderContext): Promise<HttpResult> {
+  const { endpoint, service, method, path, headers, body = '' } = call;
+  const { region, accessKeyId } = account.config;
+  const domain = region.startsWith('cn-') ? 'amazonaws.com.cn' : 'amazonaws.com';
+  const origin = `https://${endpoint}.${region}.${domain}`;
+  const scope = { service, region, keys: { accessKeyId, ...account.secrets }, now: context.now() };
+  return context.http({
+    method,
+    url: `${context.origin(origin)}${path}`,
+    headers: signedRequestHeaders({ method, url: `${origin}${path}`, headers, body }, scope),
+    ...(body === '' ? {} : { body }),
+  });
+}

@@ -1,0 +1,90 @@
+import { domainToASCII } from 'node:url';
+import type { EmailContent, OutboundFor } from '#core/domain/content.ts';
+import { senderOf } from '../mailbox.ts';
+
+/** Name of the tag that events repeat. */
+export const REFERENCE = 'despatch_message_id';
+
+/** Bytes in one encoded word; in base64 and with its marks at most 75 characters (RFC 2047). */
+const ENCODED_WORD_BYTES_MAX = 45;
+const CHARSET = 'UTF-8';
+
+type Settings = {
+  readonly from?: string | undefined;
+  readonly fromName?: string | undefined;
+  readonly configurationSetName?: string | undefined;
+};
+
+/** https://docs.aws.amazon.com/ses/latest/APIReference-V2/API_SendEmail.html */
+export function sesMail({ id, to, content }: OutboundFor<'email'>, settings: Settings) {
+  const { replyTo, subject, headers = {}, attachments = [] } = content;
+  const { configurationSetName } = settings;
+  return {
+    FromEmailAddress: mailbox(senderOf(content, settings)),
+    Destination: { ToAddresses: [mailbox({ address: to })] },
+    ...(replyTo === undefined ? {} : { ReplyToAddresses: [mailbox(replyTo)] }),
+    Content: {
+      Simple: {
+        Subject: { Data: subject, Charset: CHARSET },
+        Body: parts(content),
+        ...(Object.keys(headers).length === 0
+          ? {}
+          : {
+              Headers: Object.entries(headers).map(([Name, value]) => ({ Name, Value: headerText(value) })),
+            }),
+        ...(attachments.length === 0 ? {} : { Attachments: attachments.map(attachment) }),
+      },
+    },
+    EmailTags: [{ Name: REFERENCE, Value: id }],
+    ...(configurationSetName === undefined ? {} : { ConfigurationSetName: configurationSetName }),
+  };
+}
+
+/** A mail has to have a part; an empty one may be refused, so a mail without text carries one space. */
+function parts({ text, html }: EmailContent) {
+  const hasHtml = html !== undefined && html !== '';
+  return {
+    ...(text !== undefined && text !== '' ? { Text: { Data: text, Charset: CHARSET } } : {}),
+    ...(hasHtml ? { Html: { Data: html, Charset: CHARSET } } : {}),
+    ...(!text && !hasHtml ? { Text: { Data: ' ', Charset: CHARSET } } : {}),
+  };
+}
+
+function attachment({ filename, contentType, content }: NonNullable<EmailContent['attachments']>[number]) {
+  return {
+    FileName: filename,
+    ContentType: contentType,
+    ContentDisposition: 'ATTACHMENT',
+    ContentTransferEncoding: 'BASE64',
+    RawContent: content,
+  };
+}
+
+/** SES takes addresses in ASCII alone: a domain has such a form, a name becomes encoded words. */
+function mailbox({ name, address }: EmailContent['from']): string {
+  const at = address.lastIndexOf('@');
+  const bare = `${address.slice(0, at)}@${domainToASCII(address.slice(at + 1)) || address.slice(at + 1)}`;
+  if (name === undefined || name === '') return bare;
+  const isPlain = isAscii(name) && !name.includes('=?');
+  return `${isPlain ? `"${name.replace(/["\\]/g, '\\$&')}"` : encodedWords(name)} <${bare}>`;
+}
+
+/** Text that looks encoded is encoded once more: a reader would decode it to what nobody sent. */
+function headerText(value: string): string {
+  return isAscii(value) && !value.includes('=?') ? value : encodedWords(value);
+}
+
+function isAscii(text: string): boolean {
+  return /^[\x20-\x7e]*$/.test(text);
+}
+
+/** No character is cut in two. */
+function encodedWords(text: string): string {
+  const words = [''];
+  for (const character of text) {
+    const word = (words.at(-1) ?? '') + character;
+    if (Buffer.byteLength(word) > ENCODED_WORD_BYTES_MAX) words.push(character);
+    else words[words.length - 1] = word;
+  }
+  return words.map((word) => `=?UTF-8?B?${Buffer.from(word).toString('base64')}?=`).join(' ');
+}

@@ -1,0 +1,51 @@
+import { account, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
+import { each } from './api-error.ts';
+
+/** Errors of SendEmail, https://docs.aws.amazon.com/ses/latest/APIReference-V2/API_SendEmail.html. */
+export const SES_CODES: CodeTable = {
+  ...each(
+    permanent('content_rejected', 'invalid_parameter'),
+    'BadRequestException',
+    'ValidationException',
+    'InvalidParameterValue',
+  ),
+  MessageRejected: permanent('content_rejected', 'blocked'),
+  ...each(
+    account('sender_unverified'),
+    'MailFromDomainNotVerifiedException',
+    'FromEmailAddressNotVerifiedException',
+  ),
+  AccountSuspendedException: account('account_suspended'),
+  ...each(account('sending_paused'), 'SendingPausedException', 'ConfigurationSetSendingPausedException'),
+  ...each(account('configuration_set_missing'), 'NotFoundException', 'ConfigurationSetDoesNotExistException'),
+  LimitExceededException: transient('provider_throttled', 'quota_exceeded'),
+};
+
+/** A MessageRejected about an identity; in the sandbox it may be the recipient's. */
+export const UNVERIFIED_IDENTITY = permanent('sender_rejected', 'sender_unverified');
+export const INVALID_ADDRESS = permanent('invalid_recipient', 'invalid_address');
+
+/**
+ * `bounceSubType`, else `bounceType`, of a bounce,
+ * https://docs.aws.amazon.com/ses/latest/dg/event-publishing-retrieving-sns-contents.html#event-publishing-retrieving-sns-contents-bounce-object.
+ */
+export const BOUNCES = new Map<string, ErrorMeaning>(
+  Object.entries({
+    Permanent: permanent('invalid_recipient', 'unknown_mailbox'),
+    NoEmail: permanent('invalid_recipient', 'invalid_address'),
+    Suppressed: permanent('recipient_unavailable', 'recipient_suppressed'),
+    OnAccountSuppressionList: permanent('recipient_unavailable', 'recipient_suppressed'),
+    UnsubscribedRecipient: permanent('recipient_unavailable', 'recipient_opted_out'),
+    Transient: transient('recipient_unavailable', 'mailbox_unavailable'),
+    MailboxFull: transient('recipient_unavailable', 'mailbox_full'),
+    MessageTooLarge: permanent('content_rejected', 'message_too_large'),
+    ContentRejected: permanent('content_rejected', 'blocked'),
+    AttachmentRejected: permanent('content_rejected', 'invalid_attachment'),
+    CustomTimeoutExceeded: permanent('recipient_unavailable', 'validity_expired'),
+    Undetermined: permanent('unknown', 'undetermined_bounce'),
+  }),
+);
+
+export const REJECTED = permanent('content_rejected', 'blocked');
+export const NOT_RENDERED = permanent('content_rejected', 'rendering_failed');
+export const SUPPRESSED = permanent('recipient_unavailable', 'recipient_suppressed');

@@ -1,0 +1,174 @@
+import { z } from 'zod';
+import type { Failure } from '#core/domain/failure.ts';
+import type { ErrorMeaning } from '../classify-error.ts';
+import { redact } from '../redact.ts';
+import {
+  PROVIDER_STATUS_MAX,
+  type ParsedCall,
+  type ParsedReceipt,
+  type ReceiptDefinition,
+} from '../receipt.ts';
+import { REFERENCE } from './ses-mail.ts';
+import { BOUNCES, NOT_RENDERED, REJECTED, SUPPRESSED } from './ses-outcomes.ts';
+import { judgeEnvelope, parseEnvelope } from './sns-envelope.ts';
+
+const Text = z.string().optional().catch(undefined);
+const Part = { timestamp: Text };
+
+/** Of a configuration set (`eventType`) or of an identity (`notificationType`). */
+const Event = z.looseObject({
+  eventType: Text,
+  notificationType: Text,
+  mail: z.looseObject({
+    messageId: z.string().min(1),
+    timestamp: Text,
+    tags: z
+      .looseObject({ [REFERENCE]: z.array(z.string()).optional().catch(undefined) })
+      .optional()
+      .catch(undefined),
+  }),
+  bounce: z
+    .looseObject({
+      ...Part,
+      bounceType: Text,
+      bounceSubType: Text,
+      bouncedRecipients: z.array(z.looseObject({ status: Text, diagnosticCode: Text })).catch([]),
+    })
+    .optional()
+    .catch(undefined),
+  complaint: z
+    .looseObject({ ...Part, complaintSubType: z.string().nullish().catch(undefined) })
+    .optional()
+    .catch(undefined),
+  reject: z
+    .looseObject({ ...Part, reason: Text })
+    .optional()
+    .catch(undefined),
+  failure: z
+    .looseObject({ ...Part, errorMessage: Text })
+    .optional()
+    .catch(undefined),
+  subscription: z
+    .looseObject({
+      ...Part,
+      newTopicPreferences: z
+        .looseObject({
+          unsubscribeAll: z.boolean().optional().catch(undefined),
+          topicSubscriptionStatus: z.array(z.looseObject({ subscriptionStatus: Text })).catch([]),
+        })
+        .optional()
+        .catch(undefined),
+    })
+    .optional()
+    .catch(undefined),
+  delivery: z.looseObject(Part).optional().catch(undefined),
+  open: z.looseObject(Part).optional().catch(undefined),
+  click: z.looseObject(Part).optional().catch(undefined),
+});
+type Event = z.output<typeof Event>;
+type Meaning = Pick<ParsedReceipt, 'state' | 'failure' | 'engagement'>;
+
+export const sesReceipts: ReceiptDefinition<{ readonly topicArn?: string | undefined }, unknown> = {
+  setup: {
+    mode: 'manual',
+    steps: [
+      'In the console of Amazon SES, under Configuration sets, create a set and name it in configurationSetName.',
+      'In the set, under Event destinations, create one of the type Amazon SNS with the events that you want (sends, deliveries, hard bounces, complaints, rejects, rendering failures, and opens, clicks and subscriptions), and put the ARN of its standard topic into topicArn.',
+      'In the console of Amazon SNS, create a subscription of this topic with the protocol HTTPS and the receipt URL of this provider as its endpoint. Leave raw message delivery off.',
+      'The subscription is confirmed by itself.',
+    ],
+  },
+  bytesMax: 1_048_576,
+  headers: [],
+  verify: (call, { config }, context) => judgeEnvelope(call, config.topicArn, context),
+  parse: (call) => parseEnvelope(call, readEvent),
+};
+
+function readEvent(sent: unknown, eventId: string): ParsedCall {
+  const event = Event.safeParse(sent).data;
+  const type = event?.eventType ?? event?.notificationType;
+  // SES says hello to a topic in words, and the topic may carry other events.
+  if (event === undefined || type === undefined) return { kind: 'receipts', receipts: [] };
+  const reference = event.mail.tags?.[REFERENCE]?.[0];
+  const at = Date.parse(timeOf(event, type) ?? '');
+  const receipt: ParsedReceipt = {
+    ...(reference === undefined ? {} : { reference }),
+    providerMessageId: event.mail.messageId,
+    eventId,
+    providerStatus: type.slice(0, PROVIDER_STATUS_MAX),
+    ...(Number.isNaN(at) ? {} : { at }),
+    ...meaningOf(event, type),
+  };
+  return { kind: 'receipts', receipts: [receipt] };
+}
+
+function meaningOf(event: Event, type: string): Meaning {
+  switch (type) {
+    case 'Send':
+      return { state: 'sent' };
+    case 'Delivery':
+      return { state: 'delivered' };
+    case 'Bounce':
+      return bounced(event.bounce);
+    case 'Complaint':
+      // SES did not send at all: the complaint is an earlier one.
+      return event.complaint?.complaintSubType === 'OnAccountSuppressionList'
+        ? undelivered(SUPPRESSED, 'OnAccountSuppressionList')
+        : { engagement: 'complained' };
+    case 'Reject':
+      return undelivered(REJECTED, type, event.reject?.reason);
+    case 'Rendering Failure':
+      return undelivered(NOT_RENDERED, type, event.failure?.errorMessage);
+    case 'Open':
+      return { engagement: 'opened' };
+    case 'Click':
+      return { engagement: 'clicked' };
+    case 'Subscription':
+      return isOptOut(event.subscription) ? { engagement: 'unsubscribed' } : {};
+    default:
+      return {};
+  }
+}
+
+function bounced(bounce: Event['bounce']): Meaning {
+  const { bounceType = 'Undetermined', bounceSubType = '', bouncedRecipients = [] } = bounce ?? {};
+  const meaning = BOUNCES.get(bounceSubType) ?? BOUNCES.get(bounceType) ?? BOUNCES.get('Undetermined');
+  const [first] = bouncedRecipients;
+  const code = first?.status ?? `${bounceType} ${bounceSubType}`.trim();
+  return meaning === undefined ? {} : undelivered(meaning, code, first?.diagnosticCode);
+}
+
+function undelivered(meaning: ErrorMeaning, code: string, text?: string): Meaning {
+  const failure: Failure = {
+    class: meaning.class,
+    code: meaning.code,
+    providerCode: redact(code, []).slice(0, 64),
+    ...(text === undefined ? {} : { providerMessage: redact(text, []) }),
+  };
+  return { state: 'undelivered', failure };
+}
+
+function isOptOut(subscription: Event['subscription']): boolean {
+  const { unsubscribeAll, topicSubscriptionStatus = [] } = subscription?.newTopicPreferences ?? {};
+  return (
+    unsubscribeAll === true || topicSubscriptionStatus.some((one) => one.subscriptionStatus === 'OptOut')
+  );
+}
+
+/** The event's own time; of a sending that of the mail. */
+function timeOf(event: Event, type: string): string | undefined {
+  const { bounce, complaint, delivery, open, click, subscription } = event;
+  const part = {
+    Bounce: bounce,
+    Complaint: complaint,
+    Delivery: delivery,
+    Open: open,
+    Click: click,
+    Subscription: subscription,
+  };
+  return Object.hasOwn(part, type)
+    ? part[type as keyof typeof part]?.timestamp
+    : type === 'Send'
+      ? event.mail.timestamp
+      : undefined;
+}

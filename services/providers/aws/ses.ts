@@ -1,0 +1,118 @@
+import { z } from 'zod';
+import type { Outcome } from '#core/domain/outcome.ts';
+import {
+  account,
+  doubted,
+  failureOf,
+  isSuccess,
+  parseJson,
+  refused,
+  unanswered,
+  unreadable,
+  unverified,
+  type ClassifiedError,
+  type Response,
+} from '../classify-error.ts';
+import { headerText, mailAddress } from '../fields.ts';
+import { defineProvider, type Verification } from '../provider.ts';
+import { awsSecrets, awsSettings, configurationSet, hiddenOf, topicArn } from './account.ts';
+import { judgeAwsError } from './api-error.ts';
+import { callAws } from './call.ts';
+import { sesMail } from './ses-mail.ts';
+import { INVALID_ADDRESS, SES_CODES, UNVERIFIED_IDENTITY } from './ses-outcomes.ts';
+import { sesReceipts } from './ses-receipts.ts';
+
+const config = z.object({
+  ...awsSettings,
+  from: mailAddress('Own sender address, verified with SES; fromName goes with it.').optional(),
+  fromName: headerText('Display name for messages from the address in from that bring no name.').optional(),
+  configurationSetName: configurationSet.describe(
+    'Configuration set whose event destination reports on the mails. How long SES tries to deliver one is its setting too.',
+  ),
+  topicArn: topicArn('the events of the configuration set'),
+});
+
+type Account = { readonly config: z.output<typeof config>; readonly secrets: z.output<typeof awsSecrets> };
+
+const Accepted = z.looseObject({ MessageId: z.string().min(1) });
+const AccountBody = z.looseObject({
+  SendingEnabled: z.boolean(),
+  EnforcementStatus: z.string().optional().catch(undefined),
+});
+
+const SES = { endpoint: 'email', service: 'ses' } as const;
+
+export const ses = defineProvider({
+  id: 'ses',
+  channel: 'email',
+  name: 'Amazon SES',
+  dedupe: 'none',
+  receipts: sesReceipts,
+  bodyCharactersMax: null,
+  config,
+  secrets: awsSecrets,
+  secretRoute: {
+    region: true,
+    accessKeyId: true,
+    from: false,
+    fromName: false,
+    configurationSetName: false,
+    topicArn: false,
+  },
+
+  async send(message, credentials, context): Promise<Outcome> {
+    const call = {
+      ...SES,
+      method: 'POST',
+      path: '/v2/email/outbound-emails',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(sesMail(message, credentials.config)),
+    } as const;
+    const result = await callAws(call, credentials, context);
+    if (result.kind !== 'response') return unanswered(result);
+    const { to, content } = message;
+    const hidden = hiddenOf(credentials, to, content.subject, content.text ?? '', content.html ?? '');
+    if (!isSuccess(result)) return refused(result, judgeSend(result), hidden, context.now());
+    const accepted = Accepted.safeParse(parseJson(result.text));
+    if (!accepted.success) return unreadable(result);
+    return { kind: 'accepted', providerMessageId: accepted.data.MessageId, httpStatus: result.status };
+  },
+
+  async verify(credentials, context): Promise<Verification> {
+    const call = { ...SES, method: 'GET', path: '/v2/email/account', headers: {} } as const;
+    const result = await callAws(call, credentials, context);
+    if (result.kind !== 'response') return unverified(result);
+    if (isSuccess(result)) return verdictOfAccount(result, credentials);
+    const verdict = doubted(result, judgeAwsError(result, SES_CODES), hiddenOf(credentials));
+    // The key works, and may be allowed to send and nothing else.
+    return verdict.kind === 'invalid' && verdict.failure.code === 'forbidden'
+      ? { ...verdict, kind: 'unknown' }
+      : verdict;
+  },
+});
+
+function verdictOfAccount(response: Response, credentials: Account): Verification {
+  const body = AccountBody.safeParse(parseJson(response.text)).data;
+  if (body === undefined) return unverified(response);
+  if (body.SendingEnabled && body.EnforcementStatus !== 'SHUTDOWN') return { kind: 'valid' };
+  const vendorError = { providerCode: body.EnforcementStatus };
+  const code = body.EnforcementStatus === 'SHUTDOWN' ? 'account_suspended' : 'sending_paused';
+  return {
+    kind: 'invalid',
+    failure: failureOf(response, { meaning: account(code), vendorError }, hiddenOf(credentials)),
+  };
+}
+
+/** Two codes stand for several faults; only the text tells which. */
+function judgeSend(response: Response): ClassifiedError {
+  const classified = judgeAwsError(response, SES_CODES);
+  const { providerCode, providerMessage: text = '' } = classified.vendorError;
+  if (providerCode === 'MessageRejected' && /not verified/i.test(text)) {
+    return { ...classified, meaning: UNVERIFIED_IDENTITY };
+  }
+  const isAboutAddress =
+    /illegal address|missing final '@domain'|local address contains|domain contains|invalid domain name/i;
+  return providerCode === 'BadRequestException' && isAboutAddress.test(text)
+    ? { ...classified, meaning: INVALID_ADDRESS }
+    : classified;
+}

@@ -1,0 +1,78 @@
+import { account, permanent, transient, type CodeTable } from '../classify-error.ts';
+import { each } from './api-error.ts';
+
+/**
+ * Errors of SendTextMessage, their reasons, `ValidationException:` with a field and `ResourceNotFoundException:` with a
+ * kind of resource, https://docs.aws.amazon.com/pinpoint/latest/apireference_smsvoicev2/API_SendTextMessage.html.
+ */
+export const EUM_CODES: CodeTable = {
+  ...each(permanent('content_rejected', 'invalid_parameter'), 'ValidationException'),
+  ...each(permanent('invalid_recipient', 'invalid_number'), 'ValidationException:DestinationPhoneNumber'),
+  ...each(permanent('sender_rejected', 'invalid_sender'), 'ValidationException:OriginationIdentity'),
+  ...each(permanent('content_rejected', 'invalid_content'), 'ValidationException:MessageBody'),
+  ...each(
+    permanent('sender_rejected', 'region_not_permitted'),
+    'DESTINATION_COUNTRY_BLOCKED',
+    'COUNTRY_NOT_SUPPORTED',
+    'COUNTRY_NOT_ENABLED',
+    'DESTINATION_COUNTRY_BLOCKED_BY_PROTECT_CONFIGURATION',
+  ),
+  ...each(
+    permanent('sender_rejected', 'sender_unregistered'),
+    'SENDER_ID_NOT_REGISTERED',
+    'SENDER_ID_REQUIRES_REGISTRATION',
+    'SENDER_ID_NOT_SUPPORTED',
+  ),
+  ...each(
+    permanent('sender_rejected', 'invalid_sender'),
+    'NO_ORIGINATION_IDENTITIES_FOUND',
+    'MESSAGE_TYPE_MISMATCH',
+    'NUMBER_CAPABILITIES_MISMATCH',
+    'PHONE_NUMBER_NOT_IN_REGISTRATION_REGION',
+    'RESOURCE_NOT_ACTIVE',
+    'RESOURCE_NOT_ACCESSIBLE',
+    'ResourceNotFoundException',
+  ),
+  ...each(permanent('recipient_unavailable', 'recipient_opted_out'), 'DESTINATION_PHONE_NUMBER_OPTED_OUT'),
+  ...each(
+    permanent('recipient_unavailable', 'recipient_blocked'),
+    'DESTINATION_PHONE_NUMBER_BLOCKED_BY_PROTECT_NUMBER_OVERRIDE',
+  ),
+  ...each(permanent('sender_rejected', 'trial_restriction'), 'DESTINATION_PHONE_NUMBER_NOT_VERIFIED'),
+  ...each(permanent('unknown', 'conflict'), 'ConflictException'),
+  ...each(account('configuration_set_missing'), 'ResourceNotFoundException:configuration-set'),
+  ...each(account('insufficient_credit'), 'MONTHLY_SPEND_LIMIT_REACHED_FOR_TEXT'),
+  ...each(account('account_suspended'), 'ACCOUNT_DISABLED', 'INSUFFICIENT_ACCOUNT_REPUTATION'),
+  ...each(transient('provider_throttled', 'daily_cap_reached'), 'DAILY_DESTINATION_CALL_LIMIT'),
+  ...each(transient('provider_throttled', 'quota_exceeded'), 'ServiceQuotaExceededException'),
+};
+
+/** Errors of Publish, https://docs.aws.amazon.com/sns/latest/api/API_Publish.html. */
+export const SNS_CODES: CodeTable = {
+  ...each(
+    permanent('content_rejected', 'invalid_parameter'),
+    'InvalidParameter',
+    'InvalidParameterException',
+    'ParameterValueInvalid',
+    'InvalidParameterValue',
+    'ValidationError',
+    'ValidationException',
+  ),
+  ...each(permanent('recipient_unavailable', 'recipient_opted_out'), 'OptedOut', 'OptedOutException'),
+};
+
+export const INVALID_NUMBER = permanent('invalid_recipient', 'invalid_number');
+export const OPTED_OUT = permanent('recipient_unavailable', 'recipient_opted_out');
+
+/** Event types of a text that was not delivered, https://docs.aws.amazon.com/sms-voice/latest/userguide/configuration-sets-event-types.html. */
+export const UNDELIVERED_EVENTS: CodeTable = {
+  TEXT_INVALID: permanent('invalid_recipient', 'invalid_number'),
+  TEXT_INVALID_MESSAGE: permanent('content_rejected', 'invalid_content'),
+  TEXT_UNREACHABLE: transient('recipient_unavailable', 'handset_unreachable'),
+  TEXT_CARRIER_UNREACHABLE: transient('provider_unavailable', 'carrier_unreachable'),
+  TEXT_BLOCKED: permanent('recipient_unavailable', 'recipient_blocked'),
+  TEXT_CARRIER_BLOCKED: permanent('content_rejected', 'blocked'),
+  TEXT_PROTECT_BLOCKED: permanent('sender_rejected', 'region_not_permitted'),
+  TEXT_SPAM: permanent('content_rejected', 'blocked'),
+  TEXT_TTL_EXPIRED: permanent('recipient_unavailable', 'validity_expired'),
+};

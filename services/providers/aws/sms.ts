@@ -1,0 +1,98 @@
+import { z } from 'zod';
+import type { Outcome } from '#core/domain/outcome.ts';
+import {
+  doubted,
+  isSuccess,
+  parseJson,
+  refused,
+  unanswered,
+  unreadable,
+  unverified,
+  type ClassifiedError,
+  type Response,
+} from '../classify-error.ts';
+import { defineProvider, type Verification } from '../provider.ts';
+import { awsSecrets, hiddenOf } from './account.ts';
+import { judgeAwsError, judgeAwsXmlError, xmlText } from './api-error.ts';
+import { checkAccount, config, type SmsAccount } from './sms-account.ts';
+import { callEum, callSns, publish, sendTextMessage } from './sms-calls.ts';
+import { EUM_CODES, INVALID_NUMBER, OPTED_OUT, SNS_CODES } from './sms-outcomes.ts';
+import { smsReceipts } from './sms-receipts.ts';
+
+/** Of `MessageBody`; Publish takes as many. */
+const BODY_CHARACTERS_MAX = 1_600;
+
+const Accepted = z.looseObject({ MessageId: z.string().min(1) });
+const AttributesBody = z.looseObject({ AccountAttributes: z.array(z.unknown()) });
+
+export const awsSms = defineProvider({
+  id: 'aws-sms',
+  channel: 'sms',
+  name: 'AWS End User Messaging SMS',
+  dedupe: 'none',
+  receipts: smsReceipts,
+  bodyCharactersMax: BODY_CHARACTERS_MAX,
+  config,
+  secrets: awsSecrets,
+  secretRoute: {
+    region: true,
+    accessKeyId: true,
+    mode: true,
+    originationIdentity: false,
+    senderId: false,
+    messageType: false,
+    configurationSetName: false,
+    topicArn: false,
+  },
+  check: checkAccount,
+
+  async send(message, account, context): Promise<Outcome> {
+    const isSns = account.config.mode === 'sns';
+    const from = message.from ?? account.config.originationIdentity ?? account.config.senderId;
+    const result = isSns
+      ? await publish(message, from, account, context)
+      : await sendTextMessage(message, from, account, context);
+    if (result.kind !== 'response') return unanswered(result);
+    const hidden = hiddenOf(account, message.to, message.content.body);
+    if (!isSuccess(result)) return refused(result, judge(result, account), hidden, context.now());
+    const id = isSns
+      ? xmlText(result.text, 'MessageId')
+      : Accepted.safeParse(parseJson(result.text)).data?.MessageId;
+    if (!id) return unreadable(result);
+    return {
+      kind: 'accepted',
+      providerMessageId: id,
+      httpStatus: result.status,
+      ...(from === undefined ? {} : { sender: from }),
+    };
+  },
+
+  async verify(account, context): Promise<Verification> {
+    const isSns = account.config.mode === 'sns';
+    const result = isSns
+      ? await callSns({ Action: 'GetSMSAttributes' }, account, context)
+      : await callEum('DescribeAccountAttributes', {}, account, context);
+    if (result.kind !== 'response') return unverified(result);
+    if (isSuccess(result)) {
+      const isAnswer = isSns
+        ? result.text.includes('<GetSMSAttributesResult')
+        : AttributesBody.safeParse(parseJson(result.text)).success;
+      return isAnswer ? { kind: 'valid' } : unverified(result);
+    }
+    const verdict = doubted(result, judge(result, account), hiddenOf(account));
+    // The key works, and may be allowed to send and nothing else.
+    return verdict.kind === 'invalid' && verdict.failure.code === 'forbidden'
+      ? { ...verdict, kind: 'unknown' }
+      : verdict;
+  },
+});
+
+function judge(response: Response, { config }: SmsAccount): ClassifiedError {
+  if (config.mode === 'eum') return judgeAwsError(response, EUM_CODES);
+  const classified = judgeAwsXmlError(response, SNS_CODES);
+  const text = classified.vendorError.providerMessage ?? '';
+  if (classified.meaning.class !== 'content_rejected') return classified;
+  // Publish has one code for all parameters.
+  if (/opted out/i.test(text)) return { ...classified, meaning: OPTED_OUT };
+  return /PhoneNumber/.test(text) ? { ...classified, meaning: INVALID_NUMBER } : classified;
+}

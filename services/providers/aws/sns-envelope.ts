@@ -1,0 +1,152 @@
+import { createVerify, X509Certificate, type KeyObject } from 'node:crypto';
+import { z } from 'zod';
+import { parseJson } from '../classify-error.ts';
+import type { ProviderContext } from '../provider.ts';
+import type { ParsedCall, ReceiptCall, ReceiptVerdict } from '../receipt.ts';
+import { GENUINE, MISMATCH, MISSING } from '../signature.ts';
+
+const CERTIFICATE_KEPT_MS = 24 * 3_600_000;
+/** A path of its own kind: others of the same hosts answer with what a caller has put there. */
+const CERTIFICATE_PATH = /^\/SimpleNotificationService-[0-9A-Za-z]{1,128}\.pem$/;
+const SNS_HOST = /^sns\.[a-z0-9-]{3,32}\.amazonaws\.com(?:\.cn)?$/;
+const UNKNOWN_SENDER: ReceiptVerdict = { kind: 'forged', reason: 'unknown_sender' };
+const UNDECIDED: ReceiptVerdict = { kind: 'undecided' };
+
+const Envelope = z.looseObject({
+  Type: z.enum(['Notification', 'SubscriptionConfirmation', 'UnsubscribeConfirmation']),
+  MessageId: z.string().min(1).max(255),
+  TopicArn: z.string(),
+  Message: z.string(),
+  Timestamp: z.string(),
+  SignatureVersion: z.enum(['1', '2']),
+  Signature: z.string().min(1),
+  SigningCertURL: z.string(),
+  Subject: z.string().nullish(),
+  Token: z.string().nullish(),
+  SubscribeURL: z.string().nullish(),
+});
+type Envelope = z.output<typeof Envelope>;
+
+/** What the signature covers, in this order. */
+const NOTIFICATION = ['Message', 'MessageId', 'Subject', 'Timestamp', 'TopicArn', 'Type'] as const;
+const SUBSCRIPTION = [
+  'Message',
+  'MessageId',
+  'SubscribeURL',
+  'Timestamp',
+  'Token',
+  'TopicArn',
+  'Type',
+] as const;
+
+/**
+ * Whether SNS has made this call for the account's own topic: its signature alone proves some topic of anybody,
+ * https://docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message.html. The time that it names is that of the
+ * event, which SNS delivers for an hour, and is not judged.
+ */
+export async function judgeEnvelope(
+  call: ReceiptCall,
+  topicArn: string | undefined,
+  context: ProviderContext,
+): Promise<ReceiptVerdict> {
+  const envelope = readEnvelope(call);
+  if (envelope === undefined) return MISSING;
+  if (topicArn === undefined || envelope.TopicArn !== topicArn) return UNKNOWN_SENDER;
+  const url = snsUrl(envelope.SigningCertURL);
+  if (url === undefined || !CERTIFICATE_PATH.test(url.pathname) || url.search !== '') return UNKNOWN_SENDER;
+  try {
+    const key = await signingKey(url, context);
+    const verifier = createVerify(envelope.SignatureVersion === '1' ? 'RSA-SHA1' : 'RSA-SHA256');
+    const isSigned = verifier.update(signedText(envelope)).verify(key, envelope.Signature, 'base64');
+    return isSigned && isExact(envelope.Signature) ? GENUINE : MISMATCH;
+  } catch (error) {
+    if (error instanceof NoCertificate) return error.verdict;
+    throw error;
+  }
+}
+
+/** What a genuine call says: `read` is given the parsed event of a notification, and its id. */
+export function parseEnvelope(
+  call: ReceiptCall,
+  read: (event: unknown, eventId: string) => ParsedCall,
+): ParsedCall {
+  const envelope = readEnvelope(call);
+  if (envelope === undefined) return { kind: 'unreadable' };
+  switch (envelope.Type) {
+    case 'Notification':
+      return read(parseJson(envelope.Message), envelope.MessageId);
+    case 'SubscriptionConfirmation': {
+      const url = snsUrl(envelope.SubscribeURL ?? '');
+      const isConfirmation =
+        url?.pathname === '/' &&
+        url.searchParams.get('Action') === 'ConfirmSubscription' &&
+        url.searchParams.get('TopicArn') === envelope.TopicArn;
+      return isConfirmation ? { kind: 'confirm', url: url.href } : { kind: 'unreadable' };
+    }
+    case 'UnsubscribeConfirmation':
+      return { kind: 'receipts', receipts: [] };
+  }
+}
+
+function readEnvelope({ body }: ReceiptCall): Envelope | undefined {
+  return Envelope.safeParse(parseJson(Buffer.from(body).toString('utf8'))).data;
+}
+
+function signedText(envelope: Envelope): string {
+  const keys = envelope.Type === 'Notification' ? NOTIFICATION : SUBSCRIPTION;
+  return keys.map((key) => (typeof envelope[key] === 'string' ? `${key}\n${envelope[key]}\n` : '')).join('');
+}
+
+/** Base64 has several spellings of the same bytes, and SNS uses one. */
+function isExact(base64: string): boolean {
+  return Buffer.from(base64, 'base64').toString('base64') === base64;
+}
+
+/** Undefined for a URL that does not lead to SNS itself. */
+function snsUrl(text: string): URL | undefined {
+  const url = URL.parse(text);
+  const isSns =
+    url !== null &&
+    url.protocol === 'https:' &&
+    SNS_HOST.test(url.hostname) &&
+    url.port === '' &&
+    url.username === '' &&
+    url.password === '';
+  return isSns ? url : undefined;
+}
+
+/** Thrown inside the memo, which remembers values only. */
+class NoCertificate extends Error {
+  readonly verdict: ReceiptVerdict;
+
+  constructor(verdict: ReceiptVerdict) {
+    super('The certificate cannot be had');
+    this.verdict = verdict;
+  }
+}
+
+function signingKey(url: URL, context: ProviderContext): Promise<KeyObject> {
+  return context.memo(`sns-certificate ${url.href}`, async () => {
+    const result = await context.http({ method: 'GET', url: `${context.origin(url.origin)}${url.pathname}` });
+    // A certificate that SNS does not have has signed nothing of it.
+    const isUnknown = result.kind === 'response' && [403, 404].includes(result.status);
+    if (isUnknown) throw new NoCertificate(MISMATCH);
+    if (result.kind !== 'response' || result.status !== 200) throw new NoCertificate(UNDECIDED);
+    const certificate = readCertificate(result.text);
+    const now = context.now();
+    const expiresAt = certificate === undefined ? 0 : Date.parse(certificate.validTo);
+    if (certificate === undefined || !(Date.parse(certificate.validFrom) <= now && now < expiresAt)) {
+      throw new NoCertificate(UNDECIDED);
+    }
+    return { value: certificate.publicKey, expiresAt: Math.min(now + CERTIFICATE_KEPT_MS, expiresAt) };
+  });
+}
+
+function readCertificate(pem: string): X509Certificate | undefined {
+  try {
+    const certificate = new X509Certificate(pem);
+    return certificate.publicKey.asymmetricKeyType === 'rsa' ? certificate : undefined;
+  } catch {
+    return undefined;
+  }
+}
