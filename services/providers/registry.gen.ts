@@ -2,6 +2,7 @@
 import aws from './aws/provider.ts';
 import fcm from './fcm/provider.ts';
 import infobip from './infobip/provider.ts';
+import mailgun from './mailgun/provider.ts';
 import messagebird from './messagebird/provider.ts';
 import plivo from './plivo/provider.ts';
 import postmark from './postmark/provider.ts';
@@ -22,6 +23,7 @@ export type ProviderKind =
   | 'fcm'
   | 'infobip'
   | 'infobip-whatsapp'
+  | 'mailgun'
   | 'messagebird'
   | 'plivo'
   | 'postmark'
@@ -47,6 +49,7 @@ const DEFINITIONS: readonly AnyProvider[] = [
   ...aws,
   fcm,
   ...infobip,
+  mailgun,
   messagebird,
   plivo,
   postmark,

@@ -20,6 +20,7 @@ describe('the catalog', () => {
     const ids = [
       'aws-sms',
       'fcm',
+      'mailgun',
       'infobip',
       'infobip-whatsapp',
       'messagebird',

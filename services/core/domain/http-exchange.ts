@@ -4,7 +4,7 @@ export type HttpRequest = {
   /** Absolute http or https URL. */
   readonly url: string;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string;
+  readonly body?: string | Uint8Array;
   /** A tenant has chosen the host: the connection has to pass the egress guard. */
   readonly isTenantHost?: true;
 };

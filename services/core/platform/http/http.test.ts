@@ -36,6 +36,19 @@ function client(options: HttpClientOptions = {}): HttpClient {
 
 const post = (url: string) => ({ method: 'POST', url, body: 'a=1' }) as const;
 
+describe('a request', () => {
+  test('of bytes leaves with each of them', async () => {
+    await using http = client();
+    const bytes = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte));
+    const seen: Buffer[] = [];
+    await using server = await serve((request, response) => {
+      request.on('data', (chunk: Buffer) => seen.push(chunk)).on('end', () => response.end('ok'));
+    });
+    expect(await http({ method: 'POST', url: server.origin, body: bytes })).toMatchObject({ status: 200 });
+    expect(Buffer.concat(seen)).toEqual(bytes);
+  });
+});
+
 describe('a response', () => {
   test('comes back whole: status, lower-case headers, text', async () => {
     await using http = client({ userAgent: 'Despatch/1' });

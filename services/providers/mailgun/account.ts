@@ -1,0 +1,45 @@
+import { z } from 'zod';
+import { headerText, mailAddress, optionalToken, token } from '../fields.ts';
+import { secretStrings } from '../redact.ts';
+
+const DOMAIN =
+  /^(?=.{1,253}$)(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/;
+
+export const config = z.object({
+  domain: z
+    .string()
+    .regex(DOMAIN, 'Must be a domain name')
+    .describe('Sending domain as Mailgun knows it, for example mg.example.com.'),
+  region: z
+    .enum(['us', 'eu'])
+    .default('us')
+    .describe('Where the domain lives: us or eu. Default us; in the other one it is unknown.'),
+  from: mailAddress('Own sender address; fromName goes with it.').optional(),
+  fromName: headerText('Display name for messages from the address in from that bring no name.').optional(),
+  replyTo: mailAddress('Where replies go when the message does not say.').optional(),
+});
+
+export const secrets = z.object({
+  apiKey: token('API key of the account, or sending key of the domain.'),
+  webhookSigningKey: optionalToken(
+    'HTTP webhook signing key. Without it receipts are trusted for the secret in their URL.',
+  ),
+});
+
+export type Account = {
+  readonly config: z.output<typeof config>;
+  readonly secrets: z.output<typeof secrets>;
+};
+
+export function vendorOrigin({ config }: Account): string {
+  return config.region === 'eu' ? 'https://api.eu.mailgun.net' : 'https://api.mailgun.net';
+}
+
+export function authorization({ secrets }: Account): Record<string, string> {
+  const pair = Buffer.from(`api:${secrets.apiKey}`).toString('base64');
+  return { authorization: `Basic ${pair}`, accept: 'application/json' };
+}
+
+export function hiddenOf({ secrets }: Account): string[] {
+  return [...secretStrings(secrets), `api:${secrets.apiKey}`];
+}

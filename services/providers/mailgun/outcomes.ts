@@ -1,0 +1,59 @@
+import type { FailureClass } from '#core/domain/failure.ts';
+import { account, permanent, transient, type ErrorMeaning } from '../classify-error.ts';
+
+/**
+ * Mailgun has no codes, only a text for people. The texts that say more than the status does,
+ * https://documentation.mailgun.com/docs/mailgun/api-reference/mailgun-responses.
+ */
+export const REFUSALS: readonly { readonly pattern: RegExp; readonly meaning: ErrorMeaning }[] = [
+  {
+    pattern: /test purposes|authorized recipients|sandbox/i,
+    meaning: permanent('sender_rejected', 'trial_restriction'),
+  },
+  { pattern: /limit exceeded|too many/i, meaning: transient('provider_throttled', 'rate_limited') },
+  { pattern: /(?:unverified|not verified)/i, meaning: account('sender_unverified') },
+  {
+    pattern: /not allowed to send|activate your mailgun account|disabled|suspended/i,
+    meaning: account('account_suspended'),
+  },
+  { pattern: /domain not found/i, meaning: account('domain_not_found') },
+  { pattern: /\bto\b'? parameter|recipient/i, meaning: permanent('invalid_recipient', 'invalid_address') },
+  { pattern: /\bfrom\b'? parameter/i, meaning: permanent('sender_rejected', 'invalid_sender') },
+  { pattern: /reply-to/i, meaning: permanent('sender_rejected', 'invalid_reply_to') },
+  { pattern: /attachment/i, meaning: permanent('content_rejected', 'invalid_attachment') },
+  {
+    pattern: /need at least one of|'(?:text|html|subject)'/i,
+    meaning: permanent('content_rejected', 'invalid_content'),
+  },
+];
+
+/** A domain that Mailgun does not know, or not in this region. */
+export const UNKNOWN_DOMAIN = account('domain_not_found');
+
+/** What its server says to an address that it does not know. Nothing was sent. */
+export const OTHER_ENDPOINT = account('wrong_endpoint');
+
+/** States of a domain that cannot send. */
+export const DOMAIN_STATES: Readonly<Record<string, ErrorMeaning>> = {
+  unverified: account('sender_unverified'),
+  disabled: account('account_suspended'),
+};
+
+type Meaning = { readonly class: FailureClass; readonly code: string };
+
+/** Why Mailgun has given a mail up, where that says more than the receiving server's code. */
+export const REASONS: ReadonlyMap<string, Meaning> = new Map([
+  ['suppress-bounce', { class: 'invalid_recipient', code: 'bounced_before' }],
+  ['suppress-unsubscribe', { class: 'recipient_unavailable', code: 'recipient_opted_out' }],
+  ['suppress-complaint', { class: 'recipient_unavailable', code: 'recipient_opted_out' }],
+  ['old', { class: 'recipient_unavailable', code: 'delivery_timeout' }],
+  ['espblock', { class: 'sender_rejected', code: 'poor_reputation' }],
+]);
+
+/** Mailgun's own codes for the same, in place of a receiving server's. */
+export const SUPPRESSIONS: ReadonlyMap<string, Meaning> = new Map([
+  ['602', { class: 'recipient_unavailable', code: 'delivery_timeout' }],
+  ['605', { class: 'invalid_recipient', code: 'bounced_before' }],
+  ['606', { class: 'recipient_unavailable', code: 'recipient_opted_out' }],
+  ['607', { class: 'recipient_unavailable', code: 'recipient_opted_out' }],
+]);

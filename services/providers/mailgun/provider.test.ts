@@ -1,0 +1,282 @@
+import { describe, expect, test } from 'vitest';
+import type { EmailContent } from '#core/domain/content.ts';
+import { createHttpClient } from '#core/platform/http/http.ts';
+import { contextAt, httpProviderSuite } from '#test/suites/provider-conformance.ts';
+import type { Fault } from '../stand-in.ts';
+import mailgun from './provider.ts';
+import { startMailgunStandIn } from './stand-in.ts';
+
+const account = {
+  publicConfig: {
+    domain: 'mg.acme.example',
+    from: 'news@acme.example',
+    fromName: 'Acme',
+    replyTo: 'team@acme.example',
+  },
+  secretConfig: { apiKey: 'canary-sending-key-1', webhookSigningKey: 'canary-signing-key-1' },
+};
+const message = {
+  channel: 'email',
+  id: '7f3b2a34-1111-4222-8333-444455556666',
+  to: 'ada@example.com',
+  content: {
+    from: { name: 'Zoë "Z" Doe, jr.', address: 'zoe@acme.example' },
+    replyTo: { name: 'Help', address: 'help@acme.example' },
+    subject: 'Grüße ✓',
+    text: 'Hello & bye',
+    html: '<p>Hello</p>',
+    headers: { 'X-Campaign': 'spring', 'List-Unsubscribe': '<https://acme.example/u/1>' },
+  },
+  expiresAt: Date.now() + 86_400_000,
+  attempt: 1,
+} as const;
+const fields = {
+  from: '"Zoë \\"Z\\" Doe, jr." <zoe@acme.example>',
+  to: 'ada@example.com',
+  subject: 'Grüße ✓',
+  text: 'Hello & bye',
+  html: '<p>Hello</p>',
+  'h:Reply-To': '"Help" <help@acme.example>',
+  'h:X-Campaign': 'spring',
+  'h:List-Unsubscribe': '<https://acme.example/u/1>',
+  'v:despatch_message_id': message.id,
+};
+
+const refused = (
+  status: number,
+  text: string,
+  kind: 'rejected_permanent' | 'rejected_transient',
+  failure: object,
+) => ({
+  reply: { status, body: { message: text } },
+  outcome: { kind, failure: { ...failure, httpStatus: status } } as never,
+});
+const never = 'rejected_permanent';
+const later = 'rejected_transient';
+
+httpProviderSuite({
+  provider: mailgun,
+  startStandIn: startMailgunStandIn,
+  account,
+  otherSettings: {
+    domain: 'mg.other.example',
+    region: 'eu',
+    from: 'other@acme.example',
+    fromName: 'Other',
+    replyTo: 'else@acme.example',
+  },
+  message,
+  sendPath: /\/messages$/,
+  // The key of the account may only send, so that sending decides.
+  verifyPath: /\/messages$/,
+  request: (received) => {
+    expect(received.method).toBe('POST');
+    expect(received.path).toBe('/v3/mg.acme.example/messages');
+    expect(received.headers).toMatchObject({
+      authorization: `Basic ${btoa('api:canary-sending-key-1')}`,
+      'content-type': 'application/x-www-form-urlencoded',
+    });
+    expect([...new URLSearchParams(received.body)]).toEqual(Object.entries(fields));
+  },
+  sender: undefined,
+  providerMessageId: /^[^<>]+@mg\.acme\.example$/,
+  errorBody: (text) => ({ message: text }),
+  refusals: [
+    refused(400, "'to' parameter is not a valid address. please check documentation", never, {
+      class: 'invalid_recipient',
+      code: 'invalid_address',
+      providerMessage: "'to' parameter is not a valid address. please check documentation",
+    }),
+    refused(400, "'from' parameter is not a valid address. please check documentation", never, {
+      class: 'sender_rejected',
+      code: 'invalid_sender',
+    }),
+    refused(400, "Need at least one of 'text', 'html' parameters specified", never, {
+      class: 'content_rejected',
+      code: 'invalid_content',
+    }),
+    refused(
+      403,
+      'Domain mg.acme.example is not allowed to send: Free accounts are for test purposes only.',
+      never,
+      {
+        class: 'sender_rejected',
+        code: 'trial_restriction',
+      },
+    ),
+    refused(400, 'Domain mg.acme.example is not allowed to send: recipient limit exceeded', later, {
+      class: 'provider_throttled',
+      code: 'rate_limited',
+    }),
+    refused(403, 'The domain is unverified and requires DNS configuration.', later, {
+      class: 'auth_or_config',
+      code: 'sender_unverified',
+    }),
+    refused(403, 'Domain mg.acme.example is not allowed to send', later, {
+      class: 'auth_or_config',
+      code: 'account_suspended',
+    }),
+    refused(404, 'Domain not found: mg.acme.example', later, {
+      class: 'auth_or_config',
+      code: 'domain_not_found',
+    }),
+    refused(402, 'Payment required', later, { class: 'auth_or_config', code: 'insufficient_credit' }),
+    refused(400, 'Something new', never, { class: 'unknown', code: 'http_400' }),
+    {
+      reply: { status: 401, body: 'Forbidden' },
+      outcome: {
+        kind: later,
+        failure: { class: 'auth_or_config', code: 'authentication_failed', httpStatus: 401 },
+      },
+    },
+    {
+      reply: { status: 413, body: '' },
+      outcome: { kind: never, failure: { class: 'content_rejected', code: 'payload_too_large' } },
+    },
+    {
+      reply: { status: 200, body: 'Mailgun Magnificent API' },
+      outcome: { kind: later, failure: { class: 'auth_or_config', code: 'wrong_endpoint' } },
+    },
+  ],
+  wrongCredential: { status: 401, body: 'Forbidden' },
+  invalidAccounts: [
+    {
+      account: { publicConfig: {}, secretConfig: {} },
+      fields: ['publicConfig.domain', 'secretConfig.apiKey'],
+    },
+    {
+      account: {
+        publicConfig: {
+          domain: 'mg.acme.example/../evil',
+          region: 'moon',
+          from: 'not-a-mail-address',
+          fromName: 'Evil\r\nBcc: x@example.com',
+          replyTo: 'neither',
+        },
+        secretConfig: { apiKey: 'canary\r\nx-injected: 1', webhookSigningKey: 'canary two' },
+      },
+      fields: [
+        'publicConfig.domain',
+        'publicConfig.region',
+        'publicConfig.from',
+        'publicConfig.fromName',
+        'publicConfig.replyTo',
+        'secretConfig.apiKey',
+        'secretConfig.webhookSigningKey',
+      ],
+    },
+  ],
+});
+
+describe('mailgun', () => {
+  const credentials = (config: object = {}, apiKey = 'key-1') => ({
+    config: { domain: 'mg.acme.example', region: 'us' as const, ...config },
+    secrets: { apiKey },
+  });
+  const sent = async (over: Partial<EmailContent>, config: object = {}, remainingMs = 86_400_000) => {
+    await using http = createHttpClient();
+    await using standIn = await startMailgunStandIn();
+    const context = { ...contextAt(mailgun, http, standIn.origin), now: () => 0 };
+    const content = { from: { address: 'news@acme.example' }, subject: 's', ...over };
+    const outcome = await mailgun.send(
+      { ...message, content, expiresAt: remainingMs },
+      credentials(config),
+      context,
+    );
+    expect(outcome).toMatchObject({ kind: 'accepted' });
+    const { body = '', headers = {} } = standIn.received[0] ?? {};
+    return new Response(body, { headers: { 'content-type': headers['content-type'] ?? '' } }).formData();
+  };
+
+  test('files travel beside the fields, with their names and types', async () => {
+    const attachments = [
+      { filename: 'a.txt', contentType: 'text/plain', content: btoa('one\r\n--despatch') },
+      { filename: 'Übersicht.csv', contentType: 'text/csv', content: btoa('two') },
+    ];
+    const form = await sent({ ...message.content, attachments });
+    const [first, second] = form.getAll('attachment') as File[];
+    form.delete('attachment');
+    expect([...form]).toEqual(Object.entries(fields));
+    expect([first?.name, first?.type, await first?.text()]).toEqual([
+      'a.txt',
+      'text/plain',
+      'one\r\n--despatch',
+    ]);
+    expect([second?.name, second?.type, await second?.text()]).toEqual(['Übersicht.csv', 'text/csv', 'two']);
+  });
+
+  test('a mail without text still has the one part that the API asks for', async () => {
+    expect((await sent({})).get('text')).toBe(' ');
+    expect((await sent({ html: '<p>x</p>' })).has('text')).toBe(false);
+  });
+
+  test("the account's name and reply address stand in where the mail has none", async () => {
+    const form = await sent(
+      {},
+      { from: 'news@acme.example', fromName: 'Acme', replyTo: 'team@acme.example' },
+    );
+    expect(form.get('from')).toBe('"Acme" <news@acme.example>');
+    expect(form.get('h:Reply-To')).toBe('team@acme.example');
+  });
+
+  test.each([
+    [1_000, '5m'],
+    [600_000, '10m'],
+    [3_600_000, '1h'],
+    [5_430_000, '1h30m'],
+    [8 * 3_600_000 - 1, '7h59m'],
+    [8 * 3_600_000, null],
+  ])('a mail that expires in %i ms is tried within %s', async (remainingMs, window) => {
+    expect((await sent({}, {}, remainingMs)).get('o:deliver-within')).toBe(window);
+  });
+
+  const checked = async (apiKey: string, ...faults: readonly Fault[]) => {
+    await using http = createHttpClient();
+    await using standIn = await startMailgunStandIn();
+    for (const fault of faults) standIn.fail(fault);
+    const verification = await mailgun.verify(
+      credentials({}, apiKey),
+      contextAt(mailgun, http, standIn.origin),
+    );
+    return { verification, paths: standIn.received.map(({ method, path }) => `${method} ${path}`) };
+  };
+  const reply = (status: number, body: unknown) => ({ kind: 'reply', status, body }) as const;
+  const domain = (state: string) => reply(200, { domain: { name: 'mg.acme.example', state } });
+
+  test('a key of the account is asked for the state of its domain', async () => {
+    expect(await checked('key-1')).toEqual({
+      verification: { kind: 'valid' },
+      paths: ['GET /v4/domains/mg.acme.example'],
+    });
+  });
+
+  test.each([
+    ['unverified', 'sender_unverified'],
+    ['disabled', 'account_suspended'],
+  ])('a domain that is %s makes the account invalid', async (state, code) => {
+    expect((await checked('key-1', domain(state))).verification).toMatchObject({
+      kind: 'invalid',
+      failure: { class: 'auth_or_config', code, providerCode: state },
+    });
+  });
+
+  test('a domain in the other region makes the account invalid', async () => {
+    const { verification } = await checked('key-1', reply(404, { message: 'Domain not found' }));
+    expect(verification).toMatchObject({ kind: 'invalid', failure: { code: 'domain_not_found' } });
+  });
+
+  test('a sending key is tried by a mail that cannot go anywhere', async () => {
+    const { verification, paths } = await checked('sending-key');
+    expect(verification).toEqual({ kind: 'valid' });
+    expect(paths).toEqual(['GET /v4/domains/mg.acme.example', 'POST /v3/mg.acme.example/messages']);
+  });
+
+  test('a key that may neither look nor send is invalid', async () => {
+    const { verification } = await checked('x', reply(401, 'Forbidden'), reply(401, 'Forbidden'));
+    expect(verification).toMatchObject({ kind: 'invalid', failure: { code: 'authentication_failed' } });
+  });
+
+  test('a state that nobody knows says nothing against the account', async () => {
+    expect((await checked('key-1', domain('constructor'))).verification).toEqual({ kind: 'valid' });
+  });
+});

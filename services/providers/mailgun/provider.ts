@@ -1,0 +1,118 @@
+import { z } from 'zod';
+import type { Outcome } from '#core/domain/outcome.ts';
+import {
+  doubted,
+  failureOf,
+  isSuccess,
+  classify,
+  parseJson,
+  refused,
+  unanswered,
+  unreadable,
+  unverified,
+  type ClassifiedError,
+  type Response,
+  type VendorError,
+} from '../classify-error.ts';
+import { hiddenInMail } from '../mail-content.ts';
+import { defineProvider, type HttpResult, type ProviderContext, type Verification } from '../provider.ts';
+import { authorization, config, hiddenOf, secrets, vendorOrigin, type Account } from './account.ts';
+import { encodedForm, type FormField } from './form.ts';
+import { DOMAIN_STATES, OTHER_ENDPOINT, REFUSALS, UNKNOWN_DOMAIN } from './outcomes.ts';
+import { mailgunForm } from './payload.ts';
+import { mailgunReceipts, withoutBrackets } from './receipts.ts';
+
+const Accepted = z.looseObject({ id: z.string().min(1) });
+const ErrorBody = z.looseObject({ message: z.string() });
+const DomainBody = z.looseObject({ domain: z.looseObject({ state: z.string() }) });
+
+export default defineProvider({
+  id: 'mailgun',
+  channel: 'email',
+  name: 'Mailgun',
+  dedupe: 'none',
+  receipts: mailgunReceipts,
+  bodyCharactersMax: null,
+  config,
+  secrets,
+  secretRoute: { domain: true, region: true, from: false, fromName: false, replyTo: false },
+
+  async send(message, credentials, context): Promise<Outcome> {
+    const form = mailgunForm(message, credentials.config, context.now());
+    const result = await post(form, credentials, context);
+    if (result.kind !== 'response') return unanswered(result);
+    const hidden = [...hiddenOf(credentials), ...hiddenInMail(message)];
+    if (!isSuccess(result)) return refused(result, judge(result), hidden, context.now());
+    if (/^\s*mailgun magnificent api/i.test(result.text)) {
+      return refused(result, { meaning: OTHER_ENDPOINT, vendorError: {} }, hidden, context.now());
+    }
+    const accepted = Accepted.safeParse(parseJson(result.text));
+    if (!accepted.success) return unreadable(result);
+    return {
+      kind: 'accepted',
+      providerMessageId: withoutBrackets(accepted.data.id),
+      httpStatus: result.status,
+    };
+  },
+
+  async verify(credentials, context): Promise<Verification> {
+    const result = await context.http({
+      method: 'GET',
+      url: `${context.origin(vendorOrigin(credentials))}/v4/domains/${credentials.config.domain}`,
+      headers: authorization(credentials),
+    });
+    if (result.kind !== 'response') return unverified(result);
+    if (isSuccess(result)) return verdictOfDomain(result, credentials);
+    const classified = judge(result);
+    const isForbidden = result.status === 401 || result.status === 403;
+    return isForbidden && classified.meaning.class === 'auth_or_config'
+      ? verifySending(credentials, context)
+      : doubted(result, classified, hiddenOf(credentials));
+  },
+});
+
+function post(
+  fields: readonly FormField[],
+  credentials: Account,
+  context: ProviderContext,
+): Promise<HttpResult> {
+  const { contentType, body } = encodedForm(fields);
+  return context.http({
+    method: 'POST',
+    url: `${context.origin(vendorOrigin(credentials))}/v3/${credentials.config.domain}/messages`,
+    headers: { ...authorization(credentials), 'content-type': contentType },
+    body,
+  });
+}
+
+/** A sending key may not look at its domain. A mail without a sender and a recipient is refused for these, if the key is good. */
+async function verifySending(credentials: Account, context: ProviderContext): Promise<Verification> {
+  const result = await post([['o:testmode', 'yes']], credentials, context);
+  if (result.kind !== 'response') return unverified(result);
+  const isAsked = result.status === 400 && ErrorBody.safeParse(parseJson(result.text)).success;
+  return isAsked ? { kind: 'valid' } : doubted(result, judge(result), hiddenOf(credentials));
+}
+
+function verdictOfDomain(response: Response, credentials: Account): Verification {
+  const state = DomainBody.safeParse(parseJson(response.text)).data?.domain.state;
+  if (state === undefined) return unverified(response);
+  const meaning = Object.hasOwn(DOMAIN_STATES, state) ? DOMAIN_STATES[state] : undefined;
+  if (meaning === undefined) return { kind: 'valid' };
+  const classified = { meaning, vendorError: { providerCode: state } };
+  return { kind: 'invalid', failure: failureOf(response, classified, hiddenOf(credentials)) };
+}
+
+/** The text decides where the status alone does not: a 401 is about the key, a 404 about the domain. */
+function judge(response: Response): ClassifiedError {
+  const classified = classify(response, {}, read);
+  const text = classified.vendorError.providerMessage;
+  if (text === undefined) return classified;
+  if (response.status === 404) return { ...classified, meaning: UNKNOWN_DOMAIN };
+  if (response.status !== 400 && response.status !== 403) return classified;
+  const meaning = REFUSALS.find(({ pattern }) => pattern.test(text))?.meaning;
+  return meaning === undefined ? classified : { ...classified, meaning };
+}
+
+function read(body: unknown): VendorError {
+  return { providerMessage: ErrorBody.safeParse(body).data?.message };
+}
