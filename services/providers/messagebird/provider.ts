@@ -16,6 +16,7 @@ import {
 } from '../classify-error.ts';
 import { defineProvider, type Verification } from '../provider.ts';
 import { secretStrings } from '../redact.ts';
+import { withoutPlus } from '../without-plus.ts';
 import { config, headersOf, secrets } from './account.ts';
 import { MESSAGEBIRD_ERRORS, MESSAGEBIRD_PARAMETERS } from './outcomes.ts';
 import { messagebirdReceipts } from './receipts.ts';
@@ -86,8 +87,8 @@ function payload(
 ) {
   const validity = Math.max(1, Math.floor((expiresAt - now) / 1_000));
   return {
-    originator: digitsOf(sender),
-    recipients: [digitsOf(to)],
+    originator: withoutPlus(sender),
+    recipients: [withoutPlus(to)],
     body: content.body,
     type: 'sms',
     // Else a text outside the GSM alphabet arrives with question marks.
@@ -96,11 +97,6 @@ function payload(
     ...(validity >= VALIDITY_S_MAX ? {} : { validity }),
     ...(receiptUrl === undefined ? {} : { reportUrl: receiptUrl }),
   };
-}
-
-/** Numbers without a plus; anything else as it is. */
-function digitsOf(number: string): string {
-  return number.replace(/^\+(?=\d+$)/, '');
 }
 
 /** A code that speaks of a parameter without saying which leaves that to a field of its own. */

@@ -1,6 +1,7 @@
 import type { OutboundFor } from '#core/domain/content.ts';
 import { smsSegments } from '#core/domain/segments.ts';
 import { withReference } from '../callback-reference.ts';
+import { withoutPlus } from '../without-plus.ts';
 import type { Account } from './account.ts';
 
 /** https://www.plivo.com/docs/messaging/api/message/send-a-message, parameter `text`. */
@@ -30,17 +31,12 @@ export function payloadOf(
 ) {
   return {
     ...sender,
-    dst: digitsOf(to),
+    dst: withoutPlus(to),
     text: content.body,
     type: 'sms',
     ...expiry(expiresAt - now),
     ...(receiptUrl === undefined ? {} : { url: withReference(receiptUrl, id), method: 'POST' }),
   };
-}
-
-/** The form in which Plivo names numbers. */
-export function digitsOf(number: string): string {
-  return number.replace(/^\+/, '');
 }
 
 function expiry(remainingMs: number): { readonly message_expiry?: number } {

@@ -16,9 +16,10 @@ import {
   type VendorError,
 } from '../classify-error.ts';
 import { defineProvider, type Verification } from '../provider.ts';
+import { withoutPlus } from '../without-plus.ts';
 import { config, headersOf, hiddenOf, secrets, type Account } from './account.ts';
 import { BODY_TOO_LONG, INVALID_NUMBER, PLIVO_PARAMETERS, REGION_NOT_PERMITTED } from './outcomes.ts';
-import { BODY_CHARACTERS_MAX, digitsOf, isTooLong, payloadOf, senderOf } from './payload.ts';
+import { BODY_CHARACTERS_MAX, isTooLong, payloadOf, senderOf } from './payload.ts';
 import { plivoReceipts } from './receipts.ts';
 
 /** One id for each recipient, and the recipients that were not taken. */
@@ -53,7 +54,7 @@ export default defineProvider({
     const hidden = [...hiddenOf(account), message.to, message.content.body, message.receiptUrl ?? ''];
     if (!isSuccess(result)) return refused(result, judgeSend(result), hidden, context.now());
     const accepted = Accepted.safeParse(parseJson(result.text)).data;
-    if (accepted?.invalid_number?.map(digitsOf).includes(digitsOf(message.to)) === true)
+    if (accepted?.invalid_number?.map(withoutPlus).includes(withoutPlus(message.to)) === true)
       return refusedFor(INVALID_NUMBER, result.status);
     const [providerMessageId] = accepted?.message_uuid ?? [];
     if (providerMessageId === undefined) return unreadable(result);

@@ -1,4 +1,5 @@
 import type { OutboundFor } from '#core/domain/content.ts';
+import { withoutPlus } from '../without-plus.ts';
 
 /** https://developers.sinch.com/docs/sms/api-reference/sms/tag/Batches, field `body`. */
 export const BODY_CHARACTERS_MAX = 2_000;
@@ -12,8 +13,8 @@ export function batch(
   now: number,
 ) {
   return {
-    ...(sender === undefined ? {} : { from: digitsOf(sender) }),
-    to: [digitsOf(to)],
+    ...(sender === undefined ? {} : { from: withoutPlus(sender) }),
+    to: [withoutPlus(to)],
     body: content.body,
     type: 'mt_text',
     ...parameters(content.body),
@@ -32,9 +33,4 @@ const PARAMETER = /\$\{([A-Za-z0-9_-]{1,16})\}/g;
 function parameters(body: string): { readonly parameters?: Readonly<Record<string, object>> } {
   const found = [...body.matchAll(PARAMETER)].map(([text, key = '']) => [key, { default: text }] as const);
   return found.length === 0 ? {} : { parameters: Object.fromEntries(found) };
-}
-
-/** Numbers without a plus; anything else as it is. */
-function digitsOf(number: string): string {
-  return number.replace(/^\+(?=\d+$)/, '');
 }
