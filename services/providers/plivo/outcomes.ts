@@ -2,6 +2,8 @@ import { account, permanent, transient, type CodeTable } from '../classify-error
 
 export const INVALID_NUMBER = permanent('invalid_recipient', 'invalid_number');
 export const BODY_TOO_LONG = permanent('content_rejected', 'body_too_long');
+/** https://www.plivo.com/docs/messaging/concepts/geo-permissions, also for codes 450 and 451. */
+export const REGION_NOT_PERMITTED = permanent('sender_rejected', 'region_not_permitted');
 
 /** Codes in reports on messages, https://www.plivo.com/docs/messaging/troubleshooting/error-codes. */
 export const PLIVO_CODES: CodeTable = {
@@ -17,9 +19,11 @@ export const PLIVO_CODES: CodeTable = {
   100: permanent('recipient_unavailable', 'refused_by_carrier'),
   110: BODY_TOO_LONG,
   200: permanent('recipient_unavailable', 'recipient_opted_out'),
-  201: permanent('sender_rejected', 'region_not_permitted'),
+  201: REGION_NOT_PERMITTED,
   300: transient('provider_unavailable', 'dispatch_failed'),
   420: permanent('recipient_unavailable', 'message_expired'),
+  450: REGION_NOT_PERMITTED,
+  451: transient('provider_throttled', 'region_cap_reached'),
   900: account('insufficient_credit'),
   910: account('account_suspended'),
 };
@@ -31,6 +35,3 @@ export const PLIVO_PARAMETERS: CodeTable = {
   powerpack_uuid: permanent('sender_rejected', 'invalid_powerpack'),
   text: permanent('content_rejected', 'invalid_message'),
 };
-
-/** What 403 says of a message, https://www.plivo.com/docs/messaging/concepts/geo-permissions. */
-export const REGION_NOT_PERMITTED = permanent('sender_rejected', 'region_not_permitted');

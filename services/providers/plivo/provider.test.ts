@@ -113,6 +113,13 @@ httpProviderSuite({
       },
     },
     {
+      reply: refusal(403, 'The account is suspended'),
+      outcome: {
+        kind: 'rejected_transient',
+        failure: { class: 'auth_or_config', code: 'forbidden', httpStatus: 403 },
+      },
+    },
+    {
       reply: refusal(429, 'Too many requests for src'),
       outcome: {
         kind: 'rejected_transient',
@@ -238,6 +245,8 @@ describe('plivo', () => {
     ['70', 'invalid_recipient', false],
     ['80', 'recipient_unavailable', true],
     ['200', 'recipient_unavailable', false],
+    ['450', 'sender_rejected', false],
+    ['451', 'provider_throttled', true],
     ['900', 'auth_or_config', true],
   ])('code %s is %s, retry %s', (code, failureClass, retry) => {
     expect(PLIVO_CODES[code]).toMatchObject({ class: failureClass, retry });

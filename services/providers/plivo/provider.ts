@@ -83,6 +83,9 @@ function resourceOf({ config }: Account, origin: (vendorOrigin: string) => strin
   return `${origin('https://api.plivo.com')}/v1/Account/${config.authId}/`;
 }
 
+/** A country that the account does not send to is the message's fault; any other 403 is the account's. */
+const NAMES_REGION = /countr|region|geo|destination|\bdst\b|not enabled/i;
+
 /** Plivo refuses a wrong credential with a line of text that it calls HTML; no page is meant. */
 function judge(response: Response, table: CodeTable): ClassifiedError {
   const isLine = response.status === 401 && !/^\s*</.test(response.text);
@@ -91,7 +94,8 @@ function judge(response: Response, table: CodeTable): ClassifiedError {
 
 function judgeSend(response: Response): ClassifiedError {
   const classified = judge(response, response.status === 400 ? PLIVO_PARAMETERS : {});
-  return classified.meaning.code === 'forbidden'
+  const isRegion = NAMES_REGION.test(classified.vendorError.providerMessage ?? '');
+  return classified.meaning.code === 'forbidden' && isRegion
     ? { ...classified, meaning: REGION_NOT_PERMITTED }
     : classified;
 }

@@ -114,6 +114,11 @@ const calls: ReceiptCase['calls'] = [
     receipts: [{ ...about, state: 'undelivered', failure: { class: 'unknown', code: 'undelivered' } }],
   },
   {
+    name: 'a part of a long message',
+    call: callback('sent', { MessageUUID: 'a-part', PartInfo: '2 of 2' }),
+    receipts: [{ ...about, segment: 'a-part', state: 'sent' }],
+  },
+  {
     name: 'a message of a person',
     call: { body: `From=15551230001&To=15005550006&Text=Hi&MessageUUID=${UUID}` },
     receipts: [],

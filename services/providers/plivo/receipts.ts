@@ -38,9 +38,9 @@ export const plivoReceipts: ReceiptDefinition<unknown, { readonly authToken: str
 
   parse(call) {
     const form = formOf(call);
-    const providerMessageId = form.get('MessageUUID');
+    const uuid = form.get('MessageUUID');
     const providerStatus = form.get('Status');
-    if (!providerMessageId) return { kind: 'unreadable' };
+    if (!uuid) return { kind: 'unreadable' };
     // A message of a person has no status.
     if (!providerStatus) return { kind: 'receipts', receipts: [] };
     return {
@@ -48,9 +48,9 @@ export const plivoReceipts: ReceiptDefinition<unknown, { readonly authToken: str
       receipts: [
         {
           ...referenceOf(call.url),
-          providerMessageId,
+          ...identityOf(uuid, form.get('ParentMessageUUID')),
           // Plivo reports each state of a message once; repetitions of a report are alike.
-          eventId: `${providerMessageId}:${providerStatus}`,
+          eventId: `${uuid}:${providerStatus}`,
           providerStatus: providerStatus.slice(0, PROVIDER_STATUS_MAX),
           ...meaningOf(providerStatus, form.get('ErrorCode')),
         },
@@ -58,6 +58,16 @@ export const plivoReceipts: ReceiptDefinition<unknown, { readonly authToken: str
     };
   },
 };
+
+/** Parts of a long message have had ids of their own, and may again; the parent's is the one that was answered with. */
+function identityOf(
+  uuid: string,
+  parent: string | null,
+): Pick<ParsedReceipt, 'providerMessageId' | 'segment'> {
+  return parent && parent !== uuid
+    ? { providerMessageId: parent, segment: uuid }
+    : { providerMessageId: uuid };
+}
 
 /** By the token of the account or subaccount, and by that of the main account; one for each token that is in force. */
 function signaturesOf({ headers }: ReceiptCall, version: 'v2' | 'v3'): string[] {
