@@ -19,6 +19,7 @@ export async function wasRejectedBefore(
   const result = await context.http({
     method: 'GET',
     url: `${context.origin(vendorOrigin(account))}/sms/3/logs?messageId=${encodeURIComponent(messageId)}`,
+    isTenantHost: true,
     headers: authorization(account),
   });
   if (result.kind !== 'response' || !isSuccess(result)) return false;

@@ -43,6 +43,7 @@ export async function postMessage(
   const result = await context.http({
     method: 'POST',
     url: `${context.origin(vendorOrigin(account))}${message.path}`,
+    isTenantHost: true,
     headers: { ...authorization(account), 'content-type': 'application/json' },
     body: JSON.stringify(message.body),
   });
@@ -69,6 +70,7 @@ export async function checkCredential(account: Account, context: ProviderContext
   const result = await context.http({
     method: 'GET',
     url: `${context.origin(vendorOrigin(account))}/account/1/balance`,
+    isTenantHost: true,
     headers: authorization(account),
   });
   if (result.kind !== 'response') return unverified(result);
