@@ -13,6 +13,7 @@ import sinch from './sinch/provider.ts';
 import smtp from './smtp/provider.ts';
 import telnyx from './telnyx/provider.ts';
 import twilio from './twilio/provider.ts';
+import vonage from './vonage/provider.ts';
 import webhook from './webhook/provider.ts';
 import whatsappCloud from './whatsapp-cloud/provider.ts';
 import type { AnyProvider } from './provider.ts';
@@ -39,6 +40,8 @@ export type ProviderKind =
   | 'telnyx'
   | 'twilio'
   | 'twilio-whatsapp'
+  | 'vonage'
+  | 'vonage-whatsapp'
   | 'webhook-email'
   | 'webhook-push'
   | 'webhook-sms'
@@ -60,6 +63,7 @@ const DEFINITIONS: readonly AnyProvider[] = [
   smtp,
   telnyx,
   ...twilio,
+  ...vonage,
   ...webhook,
   whatsappCloud,
 ];

@@ -34,6 +34,8 @@ describe('the catalog', () => {
       'telnyx',
       'twilio',
       'twilio-whatsapp',
+      'vonage',
+      'vonage-whatsapp',
       'whatsapp-cloud',
       ...CHANNELS.flatMap((one) => [`simulator-${one}`, `webhook-${one}`]),
     ];

@@ -1,0 +1,90 @@
+import { z } from 'zod';
+import type { OutboundMessage } from '#core/domain/content.ts';
+import type { Outcome } from '#core/domain/outcome.ts';
+import {
+  classify,
+  isSuccess,
+  parseJson,
+  refused,
+  unanswered,
+  unreadable,
+  type ClassifiedError,
+  type Response,
+  type VendorError,
+} from '../classify-error.ts';
+import type { ProviderContext } from '../provider.ts';
+import { accountSecrets, MESSAGES_ORIGINS, withoutPlus, type Account } from './account.ts';
+import { forgetApplicationToken, messagesAuthorization } from './application-token.ts';
+import { meaningOfParameters, MESSAGES_CODES } from './outcomes.ts';
+
+const Accepted = z.looseObject({ message_uuid: z.string().min(1) });
+const Problem = z.looseObject({
+  type: z.string().optional().catch(undefined),
+  title: z.string().optional().catch(undefined),
+  detail: z.string().optional().catch(undefined),
+  invalid_parameters: z
+    .array(z.looseObject({ name: z.string().catch(''), reason: z.string().optional().catch(undefined) }))
+    .catch([]),
+});
+
+export type VonageMessage = Pick<OutboundMessage, 'id' | 'to' | 'from' | 'receiptUrl' | 'channel'> & {
+  /** The part of the request that says what it is. */
+  readonly fields: Readonly<Record<string, unknown>>;
+  /** Texts of the content, which no error may repeat. */
+  readonly texts: readonly string[];
+};
+
+/** https://developer.vonage.com/en/api/messages */
+export async function sendByMessages(
+  message: VonageMessage,
+  account: Account,
+  context: ProviderContext,
+): Promise<Outcome> {
+  const { id, to, from, channel, fields, receiptUrl } = message;
+  const authorization = await messagesAuthorization(account, context);
+  const result = await context.http({
+    method: 'POST',
+    url: `${context.origin(MESSAGES_ORIGINS[account.config.region])}/v1/messages`,
+    headers: { authorization, 'content-type': 'application/json', accept: 'application/json' },
+    body: JSON.stringify({
+      channel,
+      from: withoutPlus(from ?? account.config.from),
+      to: withoutPlus(to),
+      ...fields,
+      client_ref: id,
+      ...(receiptUrl === undefined ? {} : { webhook_url: receiptUrl, webhook_version: 'v1' }),
+    }),
+  });
+  if (result.kind !== 'response') return unanswered(result);
+  if (result.status === 401) forgetApplicationToken(context);
+  const hidden = [...accountSecrets(account), authorization, to, ...message.texts, receiptUrl ?? ''];
+  if (!isSuccess(result)) return refused(result, judgeProblem(result), hidden, context.now());
+  const accepted = Accepted.safeParse(parseJson(result.text));
+  if (!accepted.success) return unreadable(result);
+  return {
+    kind: 'accepted',
+    providerMessageId: accepted.data.message_uuid,
+    httpStatus: result.status,
+    ...(from === undefined ? { sender: account.config.from } : {}),
+  };
+}
+
+/** The code of an error is the end of the address that describes it. */
+export function codeOfType(type: string | undefined): string | undefined {
+  return /#([\w-]{1,64})$/.exec(type ?? '')?.[1];
+}
+
+function judgeProblem(response: Response): ClassifiedError {
+  const classified = classify(response, MESSAGES_CODES, read);
+  if (response.status !== 422) return classified;
+  const names = Problem.safeParse(parseJson(response.text)).data?.invalid_parameters.map(({ name }) => name);
+  return { ...classified, meaning: meaningOfParameters(names ?? []) ?? classified.meaning };
+}
+
+function read(body: unknown): VendorError {
+  const { type, title, detail, invalid_parameters: invalid } = Problem.safeParse(body).data ?? {};
+  return {
+    providerCode: codeOfType(type),
+    providerMessage: invalid?.[0]?.reason ?? detail ?? title,
+  };
+}

@@ -1,0 +1,93 @@
+import { account, permanent, transient, type CodeTable, type ErrorMeaning } from '../classify-error.ts';
+
+/** `status` of the SMS API, https://developer.vonage.com/en/api-errors/sms. */
+export const SMS_CODES: CodeTable = {
+  ...each(transient('provider_throttled', 'rate_limited'), 1, 10),
+  ...each(permanent('content_rejected', 'invalid_parameter'), 2, 3),
+  ...each(account('authentication_failed'), 4, 14, 32),
+  ...each(transient('provider_unavailable', 'provider_error'), 5),
+  ...each(permanent('invalid_recipient', 'invalid_number'), 6, 33),
+  ...each(permanent('recipient_unavailable', 'recipient_opted_out'), 7),
+  ...each(account('account_suspended'), 8),
+  ...each(account('insufficient_credit'), 9),
+  ...each(account('forbidden'), 11),
+  ...each(permanent('content_rejected', 'body_too_long'), 12),
+  ...each(permanent('sender_rejected', 'invalid_sender'), 15),
+  ...each(permanent('content_rejected', 'invalid_parameter'), 22, 23),
+  ...each(permanent('sender_rejected', 'trial_restriction'), 29),
+};
+
+/** `err-code` in receipts of the SMS API, https://developer.vonage.com/en/messaging/sms/guides/delivery-receipts. */
+export const SMS_RECEIPT_CODES: CodeTable = {
+  ...each(permanent('recipient_unavailable', 'handset_unreachable'), 2, 7, 8),
+  ...each(permanent('invalid_recipient', 'unreachable_number'), 3, 9, 12),
+  ...each(permanent('recipient_unavailable', 'recipient_blocked'), 4, 13, 14),
+  ...each(permanent('provider_unavailable', 'provider_error'), 5, 16),
+  ...each(permanent('content_rejected', 'blocked'), 6),
+  ...each(permanent('content_rejected', 'invalid_content'), 10),
+  ...each(permanent('invalid_recipient', 'invalid_number'), 11, 99),
+  ...each(permanent('recipient_unavailable', 'recipient_credit'), 15),
+  ...each(permanent('sender_rejected', 'invalid_sender'), 39),
+  ...each(permanent('sender_rejected', 'sender_unregistered'), 50, 51),
+  ...each(permanent('content_rejected', 'blocked'), 52, 54),
+  ...each(permanent('recipient_unavailable', 'recipient_opted_out'), 53),
+};
+
+/**
+ * Ends of `type` in errors of the Messages API and in its receipts, https://developer.vonage.com/en/api-errors/messages
+ * and https://developer.vonage.com/en/api-errors.
+ */
+export const MESSAGES_CODES: CodeTable = {
+  ...each(transient('provider_throttled', 'rate_limited'), 1000, 1241, 'throttled'),
+  ...each(
+    transient('provider_unavailable', 'provider_error'),
+    1030,
+    1100,
+    1230,
+    1330,
+    1331,
+    'internal-error',
+  ),
+  ...each(transient('recipient_unavailable', 'handset_unreachable'), 1180, 1220),
+  ...each(account('authentication_failed'), 'unauthorized', 'invalid-api-key', 'invalid-signature'),
+  ...each(account('authentication_failed'), 'jwt-expired', 'jwt-revoked'),
+  ...each(account('account_suspended'), 1060, 'account-suspended'),
+  ...each(account('forbidden'), 1080, 'forbidden', 'unprovisioned'),
+  ...each(account('sender_unregistered'), 1370),
+  ...each(account('insufficient_credit'), 1070, 'low-balance'),
+  ...each(permanent('content_rejected', 'invalid_parameter'), 1010, 1020, 1021, 1150, 'invalid-params'),
+  ...each(permanent('content_rejected', 'invalid_template'), 1022),
+  ...each(permanent('invalid_recipient', 'invalid_number'), 1040, 1170, 1250),
+  ...each(permanent('recipient_unavailable', 'recipient_blocked'), 1050, 1200, 1270, 1280),
+  ...each(permanent('content_rejected', 'body_too_long'), 1090),
+  ...each(permanent('sender_rejected', 'invalid_sender'), 1120),
+  ...each(permanent('content_rejected', 'invalid_ttl'), 1130),
+  ...each(permanent('sender_rejected', 'forbidden'), 1140),
+  ...each(permanent('sender_rejected', 'trial_restriction'), 1160),
+  ...each(permanent('invalid_recipient', 'unreachable_number'), 1190, 1260, 1310),
+  ...each(permanent('content_rejected', 'blocked'), 1210),
+  ...each(permanent('recipient_unavailable', 'recipient_opted_out'), 1240),
+  ...each(permanent('recipient_unavailable', 'recipient_credit'), 1290),
+  ...each(permanent('invalid_recipient', 'unknown_recipient'), 1300),
+  ...each(permanent('unknown', 'already_sent'), 1320),
+  ...each(permanent('content_rejected', 'outside_window'), 1340),
+  ...each(permanent('recipient_unavailable', 'validity_expired'), 1360),
+  ...each(permanent('content_rejected', 'invalid_media'), 1380, 1381, 1382),
+};
+
+/** What is wrong with a parameter that Vonage names. */
+const PARAMETERS: readonly (readonly [RegExp, ErrorMeaning])[] = [
+  [/^to$/, permanent('invalid_recipient', 'invalid_number')],
+  [/^from$/, permanent('sender_rejected', 'invalid_sender')],
+  [/template|custom|locale/, permanent('content_rejected', 'invalid_template')],
+  [/^(?:image|audio|video|file|sticker)\b/, permanent('content_rejected', 'invalid_media')],
+];
+
+/** @param names of the parameters that were found fault with. */
+export function meaningOfParameters(names: readonly string[]): ErrorMeaning | undefined {
+  return PARAMETERS.find(([pattern]) => names.some((name) => pattern.test(name)))?.[1];
+}
+
+function each(meaning: ErrorMeaning, ...codes: readonly (number | string)[]): CodeTable {
+  return Object.fromEntries(codes.map((code) => [String(code), meaning]));
+}

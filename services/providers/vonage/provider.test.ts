@@ -1,0 +1,493 @@
+import { createPublicKey, generateKeyPairSync } from 'node:crypto';
+import { decodeJwt, decodeProtectedHeader, jwtVerify } from 'jose';
+import { describe, expect, test } from 'vitest';
+import { createHttpClient } from '#core/platform/http/http.ts';
+import { parseAccount } from '#providers/registry.ts';
+import type { Received } from '#providers/stand-in.ts';
+import { contextAt, httpProviderSuite } from '#test/suites/provider-conformance.ts';
+import { MESSAGES_CODES, SMS_CODES } from './outcomes.ts';
+import definitions from './provider.ts';
+import { startVonageStandIn } from './stand-in.ts';
+
+const [vonage] = definitions;
+const pair = () =>
+  generateKeyPairSync('rsa', {
+    modulusLength: 2_048,
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+  });
+const { publicKey, privateKey } = pair();
+const APPLICATION = '78d335fa-323d-0114-9c3d-d6f0d48968cf';
+const account = {
+  publicConfig: { apiKey: 'abcd1234', from: '+447700900000', applicationId: APPLICATION },
+  secretConfig: { apiSecret: 'canary-api-secret-1', privateKey, signatureSecret: 'canary-signature-1' },
+};
+const smsAccount = {
+  publicConfig: { apiKey: 'abcd1234', from: '+447700900000', api: 'sms' },
+  secretConfig: { apiSecret: 'canary-api-secret-1', signatureSecret: 'canary-signature-1' },
+};
+const otherSettings = {
+  apiKey: 'abcd9999',
+  from: 'Other',
+  api: 'sms',
+  applicationId: '00000000-0000-4000-8000-000000000000',
+  region: 'eu',
+  signatureMethod: 'sha512',
+};
+const message = {
+  channel: 'sms',
+  id: '7f3b2a34-1111-4222-8333-444455556666',
+  to: '+15551230001',
+  content: { body: 'Grüße & 100% +1' },
+  expiresAt: Date.now() + 30 * 24 * 3_600_000,
+  receiptUrl: 'https://hooks.example/v1/receipts/a/secret-token',
+  attempt: 1,
+} as const;
+
+const problem = (status: number, code: string | number, over: object = {}) => ({
+  status,
+  headers: { 'content-type': 'application/problem+json' },
+  body: {
+    type: `https://developer.vonage.com/api-errors/messages#${code}`,
+    title: 'Error',
+    detail: 'Refused',
+    instance: 'bf0ca0bf927b3b52e3cb03217e1a1ddf',
+    ...over,
+  },
+});
+const invalid = (name: string) => ({ invalid_parameters: [{ name, reason: 'Is not valid' }] });
+/** Of the SMS API, inside a success. */
+const failed = (status: string) => ({
+  status: 200,
+  body: { 'message-count': '1', messages: [{ status, 'error-text': 'Refused' }] },
+});
+const wrongCredential = {
+  status: 401,
+  body: { 'error-code': '401', 'error-code-label': 'authentication failed' },
+};
+
+describe('by the Messages API', () => {
+  httpProviderSuite({
+    provider: vonage,
+    startStandIn: () => startVonageStandIn({ publicKey }),
+    account,
+    otherSettings,
+    message,
+    sendPath: /\/v1\/messages$/,
+    verifyPath: /\/account\/get-balance$/,
+    request: (received) => {
+      expect(received.method).toBe('POST');
+      expect(received.path).toBe('/v1/messages');
+      expect(received.headers).toMatchObject({
+        authorization: expect.stringMatching(/^Bearer /) as string,
+        'content-type': 'application/json',
+      });
+      expect(JSON.parse(received.body)).toEqual({
+        channel: 'sms',
+        message_type: 'text',
+        from: '447700900000',
+        to: '15551230001',
+        text: 'Grüße & 100% +1',
+        ttl: 604_800,
+        sms: { encoding_type: 'auto' },
+        client_ref: message.id,
+        webhook_url: message.receiptUrl,
+        webhook_version: 'v1',
+      });
+    },
+    sender: account.publicConfig.from,
+    providerMessageId: /^[0-9a-f-]{36}$/,
+    errorBody: (text) => problem(400, 'invalid-params', { detail: text }).body,
+    refusals: [
+      {
+        reply: problem(422, 1120, invalid('from')),
+        outcome: {
+          kind: 'rejected_permanent',
+          failure: {
+            class: 'sender_rejected',
+            code: 'invalid_sender',
+            providerCode: '1120',
+            providerMessage: 'Is not valid',
+            httpStatus: 422,
+          },
+        },
+      },
+      {
+        reply: problem(422, 1150, invalid('to')),
+        outcome: {
+          kind: 'rejected_permanent',
+          failure: { class: 'invalid_recipient', code: 'invalid_number', providerCode: '1150' },
+        },
+      },
+      {
+        reply: problem(422, 1090, invalid('text')),
+        outcome: {
+          kind: 'rejected_permanent',
+          failure: { class: 'content_rejected', code: 'body_too_long', providerCode: '1090' },
+        },
+      },
+      {
+        reply: problem(403, 1240),
+        outcome: {
+          kind: 'rejected_permanent',
+          failure: { class: 'recipient_unavailable', code: 'recipient_opted_out', providerCode: '1240' },
+        },
+      },
+      {
+        reply: problem(401, 'unauthorized'),
+        outcome: {
+          kind: 'rejected_transient',
+          failure: {
+            class: 'auth_or_config',
+            code: 'authentication_failed',
+            providerCode: 'unauthorized',
+          },
+        },
+      },
+      {
+        reply: problem(402, 1070),
+        outcome: {
+          kind: 'rejected_transient',
+          failure: { class: 'auth_or_config', code: 'insufficient_credit', providerCode: '1070' },
+        },
+      },
+      {
+        reply: problem(403, 'low-balance'),
+        outcome: {
+          kind: 'rejected_transient',
+          failure: { class: 'auth_or_config', code: 'insufficient_credit' },
+        },
+      },
+      {
+        reply: problem(429, 1000),
+        outcome: {
+          kind: 'rejected_transient',
+          failure: { class: 'provider_throttled', code: 'rate_limited', providerCode: '1000' },
+        },
+      },
+      {
+        reply: problem(500, 1030),
+        outcome: {
+          kind: 'rejected_transient',
+          failure: { class: 'provider_unavailable', code: 'provider_error', providerCode: '1030' },
+        },
+      },
+      {
+        reply: problem(422, 1999),
+        outcome: {
+          kind: 'rejected_permanent',
+          failure: { class: 'unknown', code: 'http_422', providerCode: '1999', providerMessage: 'Refused' },
+        },
+      },
+    ],
+    wrongCredential,
+    invalidAccounts: [
+      {
+        account: { publicConfig: {}, secretConfig: {} },
+        fields: ['publicConfig.apiKey', 'publicConfig.from', 'secretConfig.apiSecret'],
+      },
+      {
+        account: {
+          publicConfig: {
+            ...account.publicConfig,
+            apiKey: 'a:b',
+            applicationId: '../x',
+            api: 'voice',
+            region: 'evil.example',
+            signatureMethod: 'none',
+          },
+          secretConfig: { ...account.secretConfig, privateKey: 'not-a-key' },
+        },
+        fields: [
+          'publicConfig.apiKey',
+          'publicConfig.api',
+          'publicConfig.applicationId',
+          'publicConfig.region',
+          'publicConfig.signatureMethod',
+          'secretConfig.privateKey',
+        ],
+      },
+      {
+        account: {
+          publicConfig: account.publicConfig,
+          secretConfig: { apiSecret: 'canary-api-secret-1' },
+        },
+        fields: ['secretConfig.privateKey'],
+      },
+      {
+        account: {
+          publicConfig: { apiKey: 'abcd1234', from: 'Acme' },
+          secretConfig: { apiSecret: 'canary-api-secret-1', privateKey },
+        },
+        fields: ['publicConfig.applicationId'],
+      },
+    ],
+  });
+});
+
+describe('by the SMS API', () => {
+  httpProviderSuite({
+    provider: vonage,
+    startStandIn: startVonageStandIn,
+    account: smsAccount,
+    otherSettings: { ...otherSettings, api: 'messages' },
+    message,
+    sendPath: /\/sms\/json$/,
+    verifyPath: /\/account\/get-balance$/,
+    request: (received) => {
+      expect(received.method).toBe('POST');
+      expect(received.headers).toMatchObject({
+        authorization: `Basic ${btoa('abcd1234:canary-api-secret-1')}`,
+        'content-type': 'application/json',
+      });
+      expect(JSON.parse(received.body)).toEqual({
+        from: '447700900000',
+        to: '15551230001',
+        text: 'Grüße & 100% +1',
+        type: 'text',
+        ttl: 604_800_000,
+        'client-ref': message.id,
+        callback: message.receiptUrl,
+        'status-report-req': true,
+      });
+    },
+    sender: account.publicConfig.from,
+    providerMessageId: /^[0-9A-F]{16}$/,
+    errorBody: (text) => ({ 'message-count': '1', messages: [{ status: '3', 'error-text': text }] }),
+    refusals: [
+      {
+        reply: failed('4'),
+        outcome: {
+          kind: 'rejected_transient',
+          failure: {
+            class: 'auth_or_config',
+            code: 'authentication_failed',
+            providerCode: '4',
+            providerMessage: 'Refused',
+            httpStatus: 200,
+          },
+        },
+      },
+      {
+        reply: failed('9'),
+        outcome: {
+          kind: 'rejected_transient',
+          failure: { class: 'auth_or_config', code: 'insufficient_credit', providerCode: '9' },
+        },
+      },
+      {
+        reply: failed('1'),
+        outcome: {
+          kind: 'rejected_transient',
+          failure: { class: 'provider_throttled', code: 'rate_limited', providerCode: '1' },
+        },
+      },
+      {
+        reply: failed('5'),
+        outcome: {
+          kind: 'rejected_transient',
+          failure: { class: 'provider_unavailable', code: 'provider_error', providerCode: '5' },
+        },
+      },
+      {
+        reply: failed('6'),
+        outcome: {
+          kind: 'rejected_permanent',
+          failure: { class: 'invalid_recipient', code: 'invalid_number', providerCode: '6' },
+        },
+      },
+      {
+        reply: failed('7'),
+        outcome: {
+          kind: 'rejected_permanent',
+          failure: { class: 'recipient_unavailable', code: 'recipient_opted_out', providerCode: '7' },
+        },
+      },
+      {
+        reply: failed('15'),
+        outcome: {
+          kind: 'rejected_permanent',
+          failure: { class: 'sender_rejected', code: 'invalid_sender', providerCode: '15' },
+        },
+      },
+      {
+        reply: failed('12'),
+        outcome: {
+          kind: 'rejected_permanent',
+          failure: { class: 'content_rejected', code: 'body_too_long', providerCode: '12' },
+        },
+      },
+      {
+        reply: failed('98'),
+        outcome: {
+          kind: 'rejected_permanent',
+          failure: { class: 'unknown', code: 'rejected', providerCode: '98' },
+        },
+      },
+    ],
+    wrongCredential,
+    invalidAccounts: [],
+  });
+});
+
+describe('vonage', () => {
+  const setup = async (sent: { publicConfig: object; secretConfig: object }, told = publicKey) => {
+    const stack = new AsyncDisposableStack();
+    const http = stack.use(createHttpClient());
+    const standIn = stack.use(await startVonageStandIn({ publicKey: told }));
+    const parsed = parseAccount(vonage, sent.publicConfig, sent.secretConfig);
+    if (!parsed.ok) throw new Error(JSON.stringify(parsed.details));
+    const context = contextAt(vonage, http, standIn.origin);
+    return {
+      send: (over: object = {}) => vonage.send({ ...message, ...over }, parsed as never, context),
+      verify: () => vonage.verify(parsed as never, context),
+      standIn,
+      [Symbol.asyncDispose]: () => stack.disposeAsync(),
+    };
+  };
+  const tokenOf = (received: Received | undefined) =>
+    (received?.headers['authorization'] ?? '').replace('Bearer ', '');
+  const bodyOf = (received: Received | undefined) =>
+    JSON.parse(received?.body ?? '') as Record<string, unknown>;
+
+  test('signs calls of the Messages API as the application, for a quarter of an hour', async () => {
+    await using at = await setup(account);
+    await at.send();
+    const token = tokenOf(at.standIn.received[0]);
+    expect(decodeProtectedHeader(token)).toEqual({ alg: 'RS256', typ: 'JWT' });
+    const { payload } = await jwtVerify(token, createPublicKey(publicKey));
+    expect(payload).toEqual({
+      application_id: APPLICATION,
+      jti: expect.stringMatching(/^[0-9a-f-]{36}$/) as string,
+      iat: expect.any(Number) as number,
+      exp: (payload.iat ?? 0) + 900,
+    });
+  });
+
+  test('uses a token again, until it is refused', async () => {
+    await using at = await setup(account);
+    await at.send();
+    at.standIn.fail({ kind: 'reply', ...problem(401, 'unauthorized') });
+    await at.send();
+    await at.send();
+    const ids = at.standIn.received.map((one) => decodeJwt(tokenOf(one)).jti);
+    expect(ids[1]).toBe(ids[0]);
+    expect(ids[2]).not.toBe(ids[0]);
+  });
+
+  test('calls the Messages API by key and secret where there is no application', async () => {
+    await using at = await setup({
+      publicConfig: { apiKey: 'abcd1234', from: 'Acme' },
+      secretConfig: { apiSecret: 'secret' },
+    });
+    expect(await at.send({ receiptUrl: undefined })).toMatchObject({ kind: 'accepted', sender: 'Acme' });
+    expect(at.standIn.received[0]?.headers['authorization']).toBe(`Basic ${btoa('abcd1234:secret')}`);
+    expect(bodyOf(at.standIn.received[0])).not.toHaveProperty('webhook_url');
+  });
+
+  test("the message's own sender goes before the account's", async () => {
+    await using at = await setup(account);
+    await using bySms = await setup(smsAccount);
+    expect(await at.send({ from: 'Acme Shop' })).not.toHaveProperty('sender');
+    expect(await bySms.send({ from: '+15005550009' })).not.toHaveProperty('sender');
+    expect(bodyOf(at.standIn.received[0])['from']).toBe('Acme Shop');
+    expect(bodyOf(bySms.standIn.received[0])['from']).toBe('15005550009');
+  });
+
+  test('a message that expires soon is not delivered later', async () => {
+    await using at = await setup(account);
+    await using bySms = await setup(smsAccount);
+    for (const [left, seconds] of [
+      [600_500, 600],
+      [1_000, 20],
+    ] as const) {
+      await at.send({ expiresAt: Date.now() + left });
+      await bySms.send({ expiresAt: Date.now() + left });
+      for (const ttl of [
+        Number(bodyOf(at.standIn.received.at(-1))['ttl']),
+        Number(bodyOf(bySms.standIn.received.at(-1))['ttl']) / 1_000,
+      ]) {
+        expect(ttl).toBeGreaterThanOrEqual(Math.max(20, seconds - 10));
+        expect(ttl).toBeLessThanOrEqual(seconds + 1);
+      }
+    }
+  });
+
+  test('a text within GSM 03.38 is not sent as Unicode', async () => {
+    await using at = await setup(smsAccount);
+    await at.send({ content: { body: 'Café € [1]' } });
+    await at.send({ content: { body: 'Привет' } });
+    expect(at.standIn.received.map((one) => bodyOf(one)['type'])).toEqual(['text', 'unicode']);
+  });
+
+  test('a long text is accepted with the id of its first part', async () => {
+    await using at = await setup(smsAccount);
+    const part = (id: string, status = '0') => ({ status, 'message-id': id, to: '15551230001' });
+    const parts = [part('A1'), part('A2'), part('A3')];
+    at.standIn.fail({ kind: 'reply', status: 200, body: { 'message-count': '3', messages: parts } });
+    expect(await at.send()).toMatchObject({ kind: 'accepted', providerMessageId: 'A1' });
+    const broken = [{ status: '5', 'error-text': 'Internal Error' }, part('B2')];
+    at.standIn.fail({ kind: 'reply', status: 200, body: { 'message-count': '2', messages: broken } });
+    expect(await at.send()).toMatchObject({ kind: 'accepted', providerMessageId: 'B2' });
+  });
+
+  test('a refusal repeats neither the text nor the address of receipts', async () => {
+    await using at = await setup(account);
+    const detail = `No: ${message.content.body} ${message.receiptUrl} 15551230001`;
+    at.standIn.fail({ kind: 'reply', ...problem(422, 1150, { detail }) });
+    expect(await at.send()).toMatchObject({
+      failure: { providerMessage: 'No: [redacted] [redacted] [redacted]' },
+    });
+  });
+
+  test('the credential check tells whether the private key is that of the application', async () => {
+    await using at = await setup(account);
+    expect(await at.verify()).toEqual({ kind: 'valid' });
+    expect(at.standIn.received.map(({ path }) => path)).toEqual([
+      '/account/get-balance',
+      `/v2/applications/${APPLICATION}`,
+    ]);
+    await using other = await setup(account, pair().publicKey);
+    expect(await other.verify()).toMatchObject({
+      kind: 'invalid',
+      failure: { class: 'auth_or_config', code: 'private_key_mismatch' },
+    });
+    for (const told of ['', 'not a key']) {
+      await using silent = await setup(account, told);
+      expect(await silent.verify()).toEqual({ kind: 'valid' });
+    }
+  });
+
+  test.each([
+    [{ kind: 'reply', ...problem(404, 'not-found') }, 'invalid', 'unknown_application'],
+    [{ kind: 'reply', ...problem(403, 'forbidden') }, 'invalid', 'forbidden'],
+    [{ kind: 'reply', status: 503, body: '' }, 'unknown', 'http_503'],
+    [{ kind: 'reply', status: 200, body: 'ok' }, 'unknown', 'unreadable_response'],
+    [{ kind: 'reset' }, 'unknown', 'connection_reset'],
+  ] as const)('an application answered with %j is %s, %s', async (fault, kind, code) => {
+    await using at = await setup(account);
+    at.standIn.fail(fault, /applications/);
+    expect(await at.verify()).toMatchObject({ kind, failure: { code } });
+  });
+
+  test.each([
+    ['14', 'auth_or_config', true],
+    ['8', 'auth_or_config', true],
+    ['10', 'provider_throttled', true],
+    ['29', 'sender_rejected', false],
+  ])('status %s of the SMS API is %s, retry %s', (code, failureClass, retry) => {
+    expect(SMS_CODES[code]).toMatchObject({ class: failureClass, retry });
+  });
+
+  test.each([
+    ['1022', 'content_rejected', false],
+    ['1060', 'auth_or_config', true],
+    ['1180', 'recipient_unavailable', true],
+    ['1190', 'invalid_recipient', false],
+    ['1300', 'invalid_recipient', false],
+    ['1330', 'provider_unavailable', true],
+    ['1340', 'content_rejected', false],
+  ])('code %s of the Messages API is %s, retry %s', (code, failureClass, retry) => {
+    expect(MESSAGES_CODES[code]).toMatchObject({ class: failureClass, retry });
+  });
+});

@@ -1,0 +1,68 @@
+import { defineProvider, type SecretRoute } from '../provider.ts';
+import { whatsappTexts } from '../whatsapp-texts.ts';
+import { checkAccount, secrets, smsConfig, whatsappConfig, type Account } from './account.ts';
+import { checkCredential } from './credential.ts';
+import { sendByMessages } from './messages-api.ts';
+import { vonageSmsReceipts, vonageWhatsappReceipts } from './receipts.ts';
+import { sendBySms } from './sms-api.ts';
+import { whatsappFields } from './whatsapp-content.ts';
+
+/** Of the SMS API, which takes the longer texts. */
+const SMS_CHARACTERS_MAX = 3_200;
+const TTL_S_MIN = 20;
+const TTL_S_MAX = 604_800;
+
+const secretRoute: SecretRoute<Account['config']> = {
+  apiKey: true,
+  applicationId: true,
+  region: true,
+  from: false,
+};
+
+const sms = defineProvider({
+  id: 'vonage',
+  channel: 'sms',
+  name: 'Vonage SMS',
+  dedupe: 'none',
+  receipts: vonageSmsReceipts,
+  bodyCharactersMax: SMS_CHARACTERS_MAX,
+  config: smsConfig,
+  secrets,
+  secretRoute: { ...secretRoute, api: true, signatureMethod: false },
+  check: checkAccount,
+  verify: checkCredential,
+
+  send(message, account, context) {
+    if (account.config.api === 'sms') return sendBySms(message, account, context);
+    const { body } = message.content;
+    const remaining = Math.floor((message.expiresAt - context.now()) / 1_000);
+    const fields = {
+      message_type: 'text',
+      text: body,
+      ttl: Math.min(Math.max(remaining, TTL_S_MIN), TTL_S_MAX),
+      sms: { encoding_type: 'auto' },
+    };
+    return sendByMessages({ ...message, fields, texts: [body] }, account, context);
+  },
+});
+
+const whatsapp = defineProvider({
+  id: 'vonage-whatsapp',
+  channel: 'whatsapp',
+  name: 'Vonage for WhatsApp',
+  dedupe: 'none',
+  receipts: vonageWhatsappReceipts,
+  bodyCharactersMax: 4_096,
+  config: whatsappConfig,
+  secrets,
+  secretRoute,
+  check: checkAccount,
+  verify: checkCredential,
+
+  send(message, account, context) {
+    const fields = whatsappFields(message.content);
+    return sendByMessages({ ...message, fields, texts: whatsappTexts(message.content) }, account, context);
+  },
+});
+
+export default [sms, whatsapp] as const;

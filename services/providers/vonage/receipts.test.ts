@@ -1,0 +1,377 @@
+import { createHash, createHmac } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import type { SentAccount } from '#test/suites/provider-conformance.ts';
+import { receiptSuite, RECEIPT_URL, type UnsignedCall } from '#test/suites/receipt-conformance.ts';
+import type { ReceiptCall } from '../receipt.ts';
+import definitions from './provider.ts';
+import { vonageSmsReceipts } from './receipts.ts';
+
+const [sms, whatsapp] = definitions;
+const REFERENCE = '7f3b2a34-1111-4222-8333-444455556666';
+const UUID = 'aaaaaaaa-bbbb-4ccc-8ddd-0123456789ab';
+const AT = Date.UTC(2026, 10, 22, 12);
+const accountWith = (signatureSecret: string | undefined, settings: object = {}): SentAccount => ({
+  publicConfig: { apiKey: 'abcd1234', from: '+447700900000', ...settings },
+  secretConfig: { apiSecret: 'canary-api-secret-1', ...(signatureSecret ? { signatureSecret } : {}) },
+});
+const account = accountWith('canary-signature-secret-1');
+const otherAccount = accountWith('canary-signature-secret-2');
+
+const base64url = (value: object | Buffer) =>
+  (Buffer.isBuffer(value) ? value : Buffer.from(JSON.stringify(value))).toString('base64url');
+
+/** https://developer.vonage.com/en/getting-started/concepts/webhooks#decoding-signed-webhooks */
+function signToken(
+  call: ReceiptCall,
+  { secretConfig }: SentAccount,
+  at: number,
+  over: { header?: object; claims?: object } = {},
+): ReceiptCall {
+  const claims = {
+    iss: 'Vonage',
+    iat: Math.floor(at / 1_000),
+    jti: '0f4d6a5e-0000-4000-8000-000000000000',
+    api_key: 'abcd1234',
+    payload_hash: createHash('sha256').update(call.body).digest('hex'),
+    ...over.claims,
+  };
+  const signed = `${base64url({ alg: 'HS256', typ: 'JWT', ...over.header })}.${base64url(claims)}`;
+  const signature = createHmac('sha256', String(secretConfig['signatureSecret'])).update(signed).digest();
+  return { ...call, headers: { ...call.headers, authorization: `Bearer ${signed}.${base64url(signature)}` } };
+}
+
+const status = (word: string, over: object = {}): UnsignedCall => ({
+  headers: { 'content-type': 'application/json' },
+  body: JSON.stringify({
+    message_uuid: UUID,
+    to: '15551230001',
+    from: '447700900000',
+    timestamp: '2026-11-22T12:00:00Z',
+    status: word,
+    channel: 'sms',
+    client_ref: REFERENCE,
+    ...over,
+  }),
+});
+const about = { reference: REFERENCE, providerMessageId: UUID };
+const ofType = (number: number) => ({
+  error: {
+    type: `https://developer.vonage.com/api-errors/messages#${number}`,
+    title: String(number),
+    detail: 'About 15551230001',
+  },
+});
+
+describe.each([
+  ['vonage', sms],
+  ['vonage-whatsapp', whatsapp],
+] as const)('%s by the Messages API', (_, provider) => {
+  receiptSuite({
+    provider,
+    account,
+    otherAccount,
+    reference: REFERENCE,
+    sign: signToken,
+    covers: { body: true, url: false, timestamp: true },
+    calls: [
+      { name: 'submitted', call: status('submitted'), receipts: [{ ...about, state: 'sent', at: AT }] },
+      { name: 'delivered', call: status('delivered'), receipts: [{ ...about, state: 'delivered' }] },
+      {
+        name: 'read',
+        call: status('read'),
+        receipts: [{ ...about, state: 'delivered', engagement: 'read' }],
+      },
+      {
+        name: 'rejected with a code at the end of its type',
+        call: status('rejected', ofType(1240)),
+        receipts: [
+          {
+            ...about,
+            state: 'undelivered',
+            failure: {
+              class: 'recipient_unavailable',
+              code: 'recipient_opted_out',
+              providerCode: '1240',
+            },
+          },
+        ],
+      },
+      {
+        name: 'undeliverable with a code of the older form',
+        call: status('undeliverable', {
+          message_uuid: 'older',
+          error: { code: 1300, reason: 'Not on the network' },
+        }),
+        receipts: [
+          {
+            reference: REFERENCE,
+            providerMessageId: 'older',
+            state: 'undelivered',
+            failure: { class: 'invalid_recipient', code: 'unknown_recipient', providerCode: '1300' },
+          },
+        ],
+      },
+      {
+        name: 'undeliverable with the code as its title, and nobody knows it',
+        call: status('undeliverable', { error: { type: 'about:blank', title: '1999' } }),
+        receipts: [
+          {
+            ...about,
+            state: 'undelivered',
+            failure: { class: 'unknown', code: 'undelivered', providerCode: '1999' },
+          },
+        ],
+      },
+      {
+        name: 'undeliverable without a reason or a reference',
+        call: status('undeliverable', { message_uuid: 'plain', client_ref: undefined }),
+        receipts: [
+          {
+            providerMessageId: 'plain',
+            state: 'undelivered',
+            failure: { class: 'unknown', code: 'undelivered' },
+          },
+        ],
+      },
+      {
+        name: 'a word that is new',
+        call: status('pondered'),
+        receipts: [{ ...about, providerStatus: 'pondered' }],
+      },
+      {
+        name: 'a message of a person',
+        call: status('', { status: undefined, message_type: 'text', text: 'STOP' }),
+        receipts: [],
+      },
+    ],
+  });
+});
+
+const PART = '0A0000000123ABCD1';
+const dlr = (word: string, over: Record<string, string> = {}): Record<string, string> => ({
+  msisdn: '15551230001',
+  to: '447700900000',
+  'network-code': '12345',
+  messageId: PART,
+  price: '0.03330000',
+  status: word,
+  scts: '2611221200',
+  'err-code': '0',
+  'client-ref': REFERENCE,
+  'message-timestamp': '2026-11-22 12:00:00',
+  note: 'a&b=c',
+  ...over,
+});
+const form = (word: string, over: Record<string, string> = {}): UnsignedCall => ({
+  headers: { 'content-type': 'application/x-www-form-urlencoded' },
+  body: new URLSearchParams(dlr(word, over)).toString(),
+});
+const json = (word: string, over: Record<string, string> = {}): UnsignedCall => ({
+  headers: { 'content-type': 'application/json' },
+  body: JSON.stringify(dlr(word, over)),
+});
+const query = (word: string, over: Record<string, string> = {}): UnsignedCall => ({
+  method: 'GET',
+  query: `?${new URLSearchParams(dlr(word, over)).toString()}`,
+});
+
+const DIGESTS: Readonly<Record<string, (secret: string, text: string) => string>> = {
+  md5hash: (secret, text) => createHash('md5').update(`${text}${secret}`).digest('hex'),
+  md5: (secret, text) => createHmac('md5', secret).update(text).digest('hex'),
+  sha1: (secret, text) => createHmac('sha1', secret).update(text).digest('hex').toUpperCase(),
+  sha256: (secret, text) => createHmac('sha256', secret).update(text).digest('hex'),
+  sha512: (secret, text) => createHmac('sha512', secret).update(text).digest('hex').toUpperCase(),
+};
+
+/** https://developer.vonage.com/en/getting-started/concepts/signing-messages */
+function signParameters(
+  call: ReceiptCall,
+  { publicConfig, secretConfig }: SentAccount,
+  at: number,
+): ReceiptCall {
+  const text = Buffer.from(call.body).toString();
+  const isJson = text.startsWith('{');
+  const sent = isJson
+    ? Object.entries(JSON.parse(text) as Record<string, string>)
+    : [...new URLSearchParams(call.method === 'GET' ? call.url.split('?')[1] : text)];
+  const parameters: Record<string, string> = {
+    ...Object.fromEntries(sent),
+    nonce: 'aaaaaaaa-bbbb-cccc-dddd-0123456789ab',
+    timestamp: String(Math.floor(at / 1_000)),
+  };
+  let signed = '';
+  for (const name of Object.keys(parameters).toSorted())
+    signed += `&${name}=${(parameters[name] ?? '').split('&').join('_').split('=').join('_')}`;
+  const digest = DIGESTS[publicConfig['signatureMethod'] as string] ?? DIGESTS['md5hash'];
+  const sig = digest?.(String(secretConfig['signatureSecret']), signed) ?? '';
+  const all = { ...parameters, sig };
+  if (call.method === 'GET') return { ...call, url: `${RECEIPT_URL}?${new URLSearchParams(all).toString()}` };
+  return { ...call, body: Buffer.from(isJson ? JSON.stringify(all) : new URLSearchParams(all).toString()) };
+}
+
+const part = { reference: REFERENCE, providerMessageId: PART, segment: PART };
+
+describe.each(Object.keys(DIGESTS))('vonage by the SMS API, signed by %s', (signatureMethod) => {
+  const settings = { api: 'sms', signatureMethod };
+  receiptSuite({
+    provider: sms,
+    account: accountWith('canary-signature-secret-1', settings),
+    otherAccount: accountWith('canary-signature-secret-2', settings),
+    reference: REFERENCE,
+    sign: signParameters,
+    covers: { body: true, url: false, timestamp: true },
+    calls: [
+      {
+        name: 'delivered, as a form',
+        call: form('delivered'),
+        receipts: [{ ...part, state: 'delivered', at: AT, providerStatus: 'delivered' }],
+      },
+      {
+        name: 'delivered of another part, as JSON',
+        call: json('delivered', { messageId: 'PART2' }),
+        receipts: [
+          { reference: REFERENCE, providerMessageId: 'PART2', segment: 'PART2', state: 'delivered' },
+        ],
+      },
+      {
+        name: 'buffered, as a query',
+        call: query('buffered'),
+        receipts: [{ ...part, state: 'sent' }],
+      },
+      { name: 'accepted', call: form('accepted'), receipts: [{ ...part, state: 'sent' }] },
+      { name: 'unknown', call: form('unknown'), receipts: [{ ...part, state: 'sent' }] },
+      {
+        name: 'failed for a number that is gone',
+        call: form('failed', { 'err-code': '3' }),
+        receipts: [
+          {
+            ...part,
+            state: 'undelivered',
+            failure: { class: 'invalid_recipient', code: 'unreachable_number', providerCode: '3' },
+          },
+        ],
+      },
+      {
+        name: 'rejected as spam',
+        call: json('rejected', { 'err-code': '6' }),
+        receipts: [
+          {
+            ...part,
+            state: 'undelivered',
+            failure: { class: 'content_rejected', code: 'blocked', providerCode: '6' },
+          },
+        ],
+      },
+      {
+        name: 'expired with a code that nobody knows',
+        call: form('expired', { 'err-code': '77' }),
+        receipts: [
+          {
+            ...part,
+            state: 'undelivered',
+            failure: { class: 'unknown', code: 'undelivered', providerCode: '77' },
+          },
+        ],
+      },
+      {
+        name: 'a word that is new',
+        call: form('pondered'),
+        receipts: [{ ...part, providerStatus: 'pondered' }],
+      },
+      {
+        name: 'a message of a person',
+        call: {
+          ...form(''),
+          body: new URLSearchParams({
+            msisdn: '15551230001',
+            to: '447700900000',
+            messageId: '0B',
+            text: 'STOP',
+            type: 'text',
+          }).toString(),
+        },
+        receipts: [],
+      },
+    ],
+  });
+});
+
+describe('a signature of Vonage', () => {
+  const judge = async (call: ReceiptCall, sent: SentAccount) =>
+    vonageSmsReceipts.verify?.(
+      call,
+      { config: sent.publicConfig as never, secrets: sent.secretConfig },
+      undefined as never,
+    );
+  const arrived = ({ method = 'POST', query = '', headers = {}, body = '' }: UnsignedCall): ReceiptCall => ({
+    method,
+    url: RECEIPT_URL + query,
+    headers,
+    body: Buffer.from(body),
+    receivedAt: AT,
+  });
+  const call = arrived(status('delivered'));
+
+  test('is not asked for where the account has no secret for it', async () => {
+    for (const one of [status('delivered'), form('delivered'), query('delivered')])
+      expect(await judge(arrived(one), accountWith(undefined))).toEqual({ kind: 'genuine' });
+  });
+
+  test('has to be for this very body', async () => {
+    for (const payload_hash of [undefined, '', 'x', createHash('sha256').update('').digest('hex')])
+      expect(await judge(signToken(call, account, AT, { claims: { payload_hash } }), account)).toMatchObject({
+        kind: 'forged',
+        reason: 'signature_mismatch',
+      });
+    const upper = createHash('sha256').update(call.body).digest('hex').toUpperCase();
+    expect(await judge(signToken(call, account, AT, { claims: { payload_hash: upper } }), account)).toEqual({
+      kind: 'genuine',
+    });
+  });
+
+  test.each([[{ alg: 'none' }], [{ alg: 'HS512' }], [{ alg: 'RS256' }], [{ crit: ['x'], x: 1 }]])(
+    'is not taken with the header %j',
+    async (header) => {
+      expect(await judge(signToken(call, account, AT, { header }), account)).toMatchObject({
+        kind: 'forged',
+        reason: 'signature_mismatch',
+      });
+    },
+  );
+
+  test('without the time at which it was made is not taken', async () => {
+    const claims = { iat: undefined };
+    expect(await judge(signToken(call, account, AT, { claims }), account)).toMatchObject({ kind: 'forged' });
+    const unsigned = arrived(form('delivered', { timestamp: '' }));
+    const secret = String(account.secretConfig['signatureSecret']);
+    const parameters = [...new URLSearchParams(String(Buffer.from(unsigned.body)))].toSorted(([a], [b]) =>
+      a < b ? -1 : 1,
+    );
+    const text = parameters.map(([name, value]) => `&${name}=${value.replace(/[&=]/g, '_')}`).join('');
+    const body = Buffer.from(`${String(unsigned.body)}&sig=${DIGESTS['md5hash']?.(secret, text)}`);
+    const sent = { ...account, publicConfig: { ...account.publicConfig, signatureMethod: 'md5hash' } };
+    expect(await judge({ ...unsigned, body }, sent)).toMatchObject({
+      kind: 'forged',
+      reason: 'timestamp_out_of_tolerance',
+    });
+  });
+
+  test.each(['', '0', 'A', 'x'.repeat(100_000), 'é'.repeat(32)])(
+    'that is cut or of another kind is not taken among the parameters: %.20s',
+    async (sig) => {
+      const signed = signParameters(arrived(query('delivered')), account, AT);
+      const url = signed.url.replace(/sig=[^&]*/, `sig=${encodeURIComponent(sig)}`);
+      const sent = { ...account, publicConfig: { ...account.publicConfig, signatureMethod: 'md5hash' } };
+      expect(await judge(signed, sent)).toEqual({ kind: 'genuine' });
+      expect(await judge({ ...signed, url }, sent)).toMatchObject({ kind: 'forged' });
+    },
+  );
+
+  test('covers the query where a receipt comes as one', async () => {
+    const sent = { ...account, publicConfig: { ...account.publicConfig, signatureMethod: 'sha256' } };
+    const signed = signParameters(arrived(query('failed')), sent, AT);
+    expect(await judge(signed, sent)).toEqual({ kind: 'genuine' });
+    const url = signed.url.replace('status=failed', 'status=delivered');
+    expect(await judge({ ...signed, url }, sent)).toMatchObject({ kind: 'forged' });
+  });
+});

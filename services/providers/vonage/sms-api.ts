@@ -1,0 +1,78 @@
+import { z } from 'zod';
+import type { OutboundFor } from '#core/domain/content.ts';
+import type { Outcome } from '#core/domain/outcome.ts';
+import { smsSegments } from '#core/domain/segments.ts';
+import {
+  classify,
+  isSuccess,
+  parseJson,
+  permanent,
+  refused,
+  unanswered,
+  unreadable,
+} from '../classify-error.ts';
+import type { ProviderContext } from '../provider.ts';
+import { accountSecrets, basicAuthorization, REST_ORIGIN, withoutPlus, type Account } from './account.ts';
+import { SMS_CODES } from './outcomes.ts';
+
+const TTL_MS_MIN = 20_000;
+const TTL_MS_MAX = 604_800_000;
+
+const Part = z.looseObject({
+  status: z.union([z.string(), z.number()]).transform(String),
+  'message-id': z.string().min(1).optional().catch(undefined),
+  'error-text': z.string().optional().catch(undefined),
+});
+const Answer = z.looseObject({ messages: z.array(Part).min(1) });
+type Part = z.output<typeof Part>;
+
+/** https://developer.vonage.com/en/api/sms. Each part of a long text has an id and a receipt of its own. */
+export async function sendBySms(
+  message: OutboundFor<'sms'>,
+  account: Account,
+  context: ProviderContext,
+): Promise<Outcome> {
+  const { id, to, from, content, receiptUrl, expiresAt } = message;
+  const ttl = Math.min(Math.max(expiresAt - context.now(), TTL_MS_MIN), TTL_MS_MAX);
+  const result = await context.http({
+    method: 'POST',
+    url: `${context.origin(REST_ORIGIN)}/sms/json`,
+    headers: {
+      authorization: basicAuthorization(account),
+      'content-type': 'application/json',
+      accept: 'application/json',
+    },
+    body: JSON.stringify({
+      from: withoutPlus(from ?? account.config.from),
+      to: withoutPlus(to),
+      text: content.body,
+      type: smsSegments(content.body).encoding === 'GSM-7' ? 'text' : 'unicode',
+      ttl,
+      'client-ref': id,
+      ...(receiptUrl === undefined ? {} : { callback: receiptUrl, 'status-report-req': true }),
+    }),
+  });
+  if (result.kind !== 'response') return unanswered(result);
+  const hidden = [...accountSecrets(account), to, content.body, receiptUrl ?? ''];
+  const read = (body: unknown) => vendorErrorOf(Answer.safeParse(body).data?.messages[0]);
+  if (!isSuccess(result)) return refused(result, classify(result, SMS_CODES, read), hidden, context.now());
+  const parts = Answer.safeParse(parseJson(result.text)).data?.messages;
+  const [first] = parts ?? [];
+  if (parts === undefined || first === undefined) return unreadable(result);
+  // Where one part went out, a repetition would send that one again.
+  const accepted = parts.find(({ status }) => status === '0');
+  if (accepted === undefined) {
+    const meaning = SMS_CODES[first.status] ?? permanent('unknown', 'rejected');
+    return refused(result, { meaning, vendorError: vendorErrorOf(first) }, hidden, context.now());
+  }
+  return {
+    kind: 'accepted',
+    providerMessageId: accepted['message-id'] ?? null,
+    httpStatus: result.status,
+    ...(from === undefined ? { sender: account.config.from } : {}),
+  };
+}
+
+function vendorErrorOf(part: Part | undefined) {
+  return { providerCode: part?.status, providerMessage: part?.['error-text'] };
+}

@@ -1,0 +1,75 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { startStandIn, type Received, type Reply, type StandIn, type StandInOptions } from '../stand-in.ts';
+
+export type VonageStandInOptions = StandInOptions & {
+  /** Of every application, PEM. Default: it is not told. */
+  readonly publicKey?: string;
+};
+
+/** Vonage's SMS and Messages APIs, the balance and applications on loopback. */
+export function startVonageStandIn({ publicKey, ...options }: VonageStandInOptions = {}): Promise<StandIn> {
+  return startStandIn((request) => answer(request, publicKey), options);
+}
+
+function answer(request: Received, publicKey: string | undefined): Reply | undefined {
+  const { method, path, headers } = request;
+  const authorization = headers['authorization'] ?? '';
+  if (method === 'POST' && path === '/sms/json') return sms(request);
+  if (!/^(?:Basic|Bearer) ./.test(authorization))
+    return problem(401, 'unauthorized', 'You did not provide correct credentials.');
+  if (method === 'POST' && path === '/v1/messages') return messages(request);
+  if (method !== 'GET' || !authorization.startsWith('Basic ')) return undefined;
+  if (path === '/account/get-balance') return { status: 200, body: { value: 10.28, autoReload: false } };
+  const id = /^\/v2\/applications\/([\w-]+)$/.exec(path)?.[1];
+  if (id === undefined) return undefined;
+  const keys = publicKey === undefined ? {} : { public_key: publicKey };
+  return { status: 200, body: { id, name: 'Stand-in', keys } };
+}
+
+/** Errors of it come with status 200, and each part of a long text by itself. */
+function sms({ headers, body }: Received): Reply {
+  const { from, to, text = '' } = JSON.parse(body) as { from?: string; to?: string; text?: string };
+  const failure = (status: string, errorText: string): Reply => ({
+    status: 200,
+    body: { 'message-count': '1', messages: [{ status, 'error-text': errorText }] },
+  });
+  if (!headers['authorization']?.startsWith('Basic ')) return failure('4', 'Bad Credentials');
+  if (!to) return failure('2', 'Missing to param');
+  if (!from) return failure('2', 'Missing from param');
+  const count = text.length <= 160 ? 1 : Math.ceil(text.length / 153);
+  const parts = Array.from({ length: count }, () => ({
+    to,
+    'message-id': randomBytes(8).toString('hex').toUpperCase(),
+    status: '0',
+    'remaining-balance': '10.28',
+    'message-price': '0.0333',
+    network: '12345',
+  }));
+  return { status: 200, body: { 'message-count': String(count), messages: parts } };
+}
+
+function messages({ body }: Received): Reply {
+  const message = JSON.parse(body) as Record<string, unknown>;
+  const type = String(message['message_type']);
+  const missing = ['channel', 'from', 'to', 'message_type', type].find((name) => !message[name]);
+  if (missing !== undefined)
+    return problem(422, '1010', 'Your request is incomplete.', [
+      { name: missing, reason: `${missing} is required` },
+    ]);
+  return { status: 202, body: { message_uuid: randomUUID() } };
+}
+
+function problem(status: number, code: string, detail: string, invalid?: readonly object[]): Reply {
+  const place = /^\d/.test(code) ? '/messages' : '';
+  return {
+    status,
+    headers: { 'content-type': 'application/problem+json' },
+    body: {
+      type: `https://developer.vonage.com/api-errors${place}#${code}`,
+      title: detail,
+      detail,
+      instance: randomUUID(),
+      ...(invalid === undefined ? {} : { invalid_parameters: invalid }),
+    },
+  };
+}
