@@ -179,12 +179,29 @@ describe('receipts of sendgrid', () => {
         'x-twilio-email-event-webhook-timestamp': '1588788367',
       },
       body: Buffer.from('{"category":"example_payload","event":"test_event","message_id":"message_id"}'),
+      receivedAt: 1_588_788_367_000,
     });
     const signature =
       'MEUCIQCtIHJeH93Y+qpYeWrySphQgpNGNr/U+UyUlBkU6n7RAwIgJTz2C+8a8xonZGi6BpSzoQsbVRamr2nlxFDWYNH2j/0=';
     expect(judge(given(signature), theirs)).toEqual({ kind: 'genuine' });
     expect(judge(given(signature.replace('H2j', 'H3j')), theirs)).toMatchObject({ kind: 'forged' });
     expect(judge(given(signature), key)).toMatchObject({ kind: 'forged' });
+  });
+
+  test('are genuine for the day in which SendGrid tries again, and no longer', () => {
+    const call = {
+      method: 'POST',
+      url: RECEIPT_URL,
+      headers: {},
+      body: Buffer.from('[]'),
+      receivedAt: 0,
+    } as const;
+    const signed = sign(call, { publicConfig: { webhookPublicKey: key }, secretConfig }, 0);
+    const judged = (hours: number) => judge({ ...signed, receivedAt: hours * 3_600_000 }, key);
+    expect([judged(-1), judged(24)]).toEqual([{ kind: 'genuine' }, { kind: 'genuine' }]);
+    expect([judged(26), judged(-26)]).toEqual(
+      Array.from({ length: 2 }, () => ({ kind: 'forged', reason: 'timestamp_out_of_tolerance' })),
+    );
   });
 
   test('rest on the URL where the account has no key', () => {

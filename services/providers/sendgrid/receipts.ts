@@ -4,12 +4,17 @@ import type { Failure } from '#core/domain/failure.ts';
 import { bounceFailure } from '../bounce.ts';
 import { parseJson } from '../classify-error.ts';
 import { PROVIDER_STATUS_MAX, type ParsedReceipt, type ReceiptDefinition } from '../receipt.ts';
-import { GENUINE, MISMATCH, MISSING } from '../signature.ts';
+import { GENUINE, isTimely, MISMATCH, MISSING, UNTIMELY } from '../signature.ts';
 import { BOUNCE_CLASSIFICATIONS, DROP_REASONS } from './outcomes.ts';
 import { REFERENCE } from './payload.ts';
 
 const SIGNATURE = 'x-twilio-email-event-webhook-signature';
 const TIMESTAMP = 'x-twilio-email-event-webhook-timestamp';
+/**
+ * SendGrid tries a call again for a day, and does not say whether it signs each try anew. One that is repeated meanwhile
+ * has the same event ids, and counts once.
+ */
+const TRIED_AGAIN_MS = 25 * 3_600_000;
 const ENGAGEMENTS = {
   open: 'opened',
   click: 'clicked',
@@ -48,15 +53,11 @@ export const sendgridReceipts: ReceiptDefinition<
       'Messages sent by anything else in the same SendGrid account are reported too, and passed over.',
     ],
   },
-  // A call brings up to a megabyte of events, and more while SendGrid catches up.
+  // Calls bring what has gathered meanwhile, from a busy account thousands of events.
   bytesMax: 4 * 1024 * 1024,
   headers: [SIGNATURE, TIMESTAMP],
   answer: { status: 200 },
 
-  /**
-   * SendGrid tries a call again for a day, and does not say whether it signs each try anew. So the age of the timestamp
-   * is not judged: a repeated call has the same event ids, and counts once.
-   */
   verify(call, { config: { webhookPublicKey } }) {
     // SendGrid signs on demand only. Without a key it is the token in the URL that vouches for the call.
     if (webhookPublicKey === undefined) return GENUINE;
@@ -68,7 +69,8 @@ export const sendgridReceipts: ReceiptDefinition<
     // The decoder passes over what is not base64; a signature has one spelling.
     if (key === undefined || bytes.toString('base64') !== signature) return MISMATCH;
     const signed = Buffer.concat([Buffer.from(timestamp), call.body]);
-    return verify('sha256', signed, { key, dsaEncoding: 'der' }, bytes) ? GENUINE : MISMATCH;
+    if (!verify('sha256', signed, { key, dsaEncoding: 'der' }, bytes)) return MISMATCH;
+    return isTimely(Number(timestamp) * 1_000, call.receivedAt, TRIED_AGAIN_MS) ? GENUINE : UNTIMELY;
   },
 
   parse(call) {
