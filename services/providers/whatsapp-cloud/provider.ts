@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { OutboundFor, WhatsappContent } from '#core/domain/content.ts';
+import type { OutboundFor } from '#core/domain/content.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
 import { digits, optionalToken, token } from '../fields.ts';
 import { defineProvider, type Verification } from '../provider.ts';
@@ -18,6 +18,7 @@ import {
   type Response,
   type VendorError,
 } from '../classify-error.ts';
+import { whatsappTexts } from '../whatsapp-texts.ts';
 import { WHATSAPP_CODES } from './outcomes.ts';
 import { whatsappPayload } from './payload.ts';
 import { whatsappReceipts } from './receipts.ts';
@@ -133,17 +134,5 @@ function read(body: unknown): VendorError {
 }
 
 function hiddenOf({ to, content }: OutboundFor<'whatsapp'>, { secrets }: Account): string[] {
-  return [...secretStrings(secrets), to, ...textsOf(content)];
-}
-
-/** What a person reads of a message. A word of one or two characters tells nothing, and is part of any error text. */
-function textsOf(content: WhatsappContent): string[] {
-  switch (content.kind) {
-    case 'text':
-      return [content.body];
-    case 'template':
-      return Object.values(content.variables).filter(({ length }) => length > 2);
-    case 'media':
-      return [content.url, content.caption ?? ''];
-  }
+  return [...secretStrings(secrets), to, ...whatsappTexts(content)];
 }

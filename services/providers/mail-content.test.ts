@@ -1,0 +1,37 @@
+import { expect, test } from 'vitest';
+import type { EmailContent } from '#core/domain/content.ts';
+import { hiddenInMail, textsOf } from './mail-content.ts';
+
+const mail = (over: Partial<EmailContent>) => ({
+  channel: 'email' as const,
+  id: '7f3b2a34-1111-4222-8333-444455556666',
+  to: 'ada@example.com',
+  content: { from: { address: 'news@acme.example' }, subject: 'Your order', ...over },
+  expiresAt: 0,
+  attempt: 1,
+});
+
+test.each([
+  [{}, { text: ' ' }],
+  [{ text: '' }, { text: ' ' }],
+  [{ text: '', html: '' }, { text: ' ' }],
+  [{ text: 'a' }, { text: 'a' }],
+  [{ text: '', html: 'b' }, { html: 'b' }],
+  [
+    { text: 'a', html: 'b' },
+    { text: 'a', html: 'b' },
+  ],
+])('a mail of %j goes to a vendor as %j', (given, sent) => {
+  expect(textsOf(mail(given).content)).toEqual(sent);
+});
+
+test('what a mail says is hidden from what is stored, unless it is too short to tell or too long to be repeated', () => {
+  const attachments = [{ filename: 'payslip.pdf', contentType: 'application/pdf', content: '' }];
+  const message = mail({ text: 'PIN', html: 'x'.repeat(5_000), attachments });
+  expect(hiddenInMail({ ...message, receiptUrl: 'https://hooks.example/t' })).toEqual([
+    'ada@example.com',
+    'https://hooks.example/t',
+    'Your order',
+    'payslip.pdf',
+  ]);
+});
