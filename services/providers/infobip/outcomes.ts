@@ -35,6 +35,11 @@ export const ERROR_CODES: CodeTable = {
   ...each(permanent('recipient_unavailable', 'recipient_blocked'), 2049, 2050),
   ...each(permanent('recipient_unavailable', 'validity_expired'), 4101),
   ...each(permanent('provider_unavailable', 'provider_error'), 34, 500, 503, 1536, 1539),
+  ...each(permanent('invalid_recipient', 'invalid_number'), 351),
+  // Of WhatsApp.
+  ...each(permanent('content_rejected', 'invalid_template'), 7008, 7009),
+  ...each(permanent('provider_throttled', 'quality_limited'), 7016),
+  ...each(permanent('recipient_unavailable', 'not_delivered_by_choice'), 7032),
 };
 
 /** Codes of a request that was refused as a whole, https://www.infobip.com/docs/essentials/response-status-and-error-codes. */

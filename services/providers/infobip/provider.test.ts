@@ -346,6 +346,27 @@ describe('infobip', () => {
     expect(amount).toBeLessThanOrEqual(600);
   });
 
+  test('every call says that its host is one that a tenant chose', async () => {
+    await using at = await setup();
+    const requests: unknown[] = [];
+    const context = {
+      ...at.context,
+      http: async (request: Parameters<typeof at.context.http>[0]) => {
+        requests.push([request.isTenantHost, request.url.replace(/\?.*/, '').replace(at.standIn.origin, '')]);
+        return at.context.http(request);
+      },
+    };
+    await infobip.send(message, credentials, context);
+    await infobip.send(message, credentials, context);
+    await infobip.verify(credentials, context);
+    expect(requests).toEqual([
+      [true, '/sms/3/messages'],
+      [true, '/sms/3/messages'],
+      [true, '/sms/3/logs'],
+      [true, '/account/1/balance'],
+    ]);
+  });
+
   test('a refusal repeats neither the text nor the address of reports', async () => {
     await using at = await setup();
     const description = `No: ${message.content.body} ${message.receiptUrl} 15551230001`;

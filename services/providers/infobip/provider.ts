@@ -1,19 +1,16 @@
 import type { OutboundFor } from '#core/domain/content.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
-import { transient } from '../classify-error.ts';
 import { defineProvider, type SecretRoute } from '../provider.ts';
 import { whatsappTexts } from '../whatsapp-texts.ts';
 import { secrets, smsConfig, whatsappConfig, withoutPlus, type Account } from './account.ts';
-import { wasRejectedBefore } from './duplicates.ts';
-import { checkCredential, postMessage, type InfobipMessage } from './messages.ts';
+import { checkCredential, type InfobipMessage } from './messages.ts';
+import { sendUnderOwnId } from './own-id.ts';
 import { infobipSmsReceipts, infobipWhatsappReceipts } from './receipts.ts';
 import { infobipContent } from './whatsapp-content.ts';
 
 /** Of 25 parts, https://www.infobip.com/docs/essentials/response-status-and-error-codes: REJECTED_MESSAGE_TOO_LONG. */
 const SMS_CHARACTERS_MAX = 25 * 153;
 const VALIDITY_S_MAX = 48 * 3_600;
-/** How many messages of one id may have been rejected before it is given up. */
-const IDS_MAX = 4;
 
 const secretRoute: SecretRoute<Account['config']> = { baseUrl: true, from: false };
 
@@ -29,19 +26,9 @@ const sms = defineProvider({
   secretRoute,
   verify: checkCredential,
 
-  async send(message, account, context): Promise<Outcome> {
-    for (let count = 1; count <= IDS_MAX; count += 1) {
-      // The same ids in the same order each time, so that no message goes out twice.
-      const messageId = count === 1 ? message.id : `${message.id}-${count}`;
-      const { outcome, isDuplicate } = await postMessage(
-        smsMessage(message, messageId, account, context.now()),
-        account,
-        context,
-      );
-      if (!isDuplicate || !(await wasRejectedBefore(messageId, account, context))) return outcome;
-    }
-    const { class: failureClass, code } = transient('provider_unavailable', 'message_ids_used_up');
-    return { kind: 'rejected_transient', failure: { class: failureClass, code } };
+  send(message, account, context) {
+    const messageOf = (messageId: string) => smsMessage(message, messageId, account, context.now());
+    return sendUnderOwnId(message.id, '/sms/3/logs', messageOf, account, context);
   },
 });
 
@@ -90,27 +77,33 @@ const whatsapp = defineProvider({
   async send(message, account, context): Promise<Outcome> {
     const parts = infobipContent(message.content);
     if (parts.kind === 'unsupported') return { kind: 'rejected_permanent', failure: parts.failure };
-    const one = {
-      from: withoutPlus(message.from ?? account.config.from),
-      to: withoutPlus(message.to),
-      messageId: message.id,
-      content: parts.content,
-      callbackData: message.id,
-      ...(message.receiptUrl === undefined ? {} : { notifyUrl: message.receiptUrl }),
-    };
-    const { outcome } = await postMessage(
-      {
-        ...message,
-        path: `/whatsapp/1/message/${parts.resource}`,
-        body: parts.resource === 'template' ? { messages: [one] } : one,
-        messageId: message.id,
-        texts: whatsappTexts(message.content),
-      },
-      account,
-      context,
-    );
-    return outcome;
+    const messageOf = (messageId: string) => whatsappMessage(message, parts, messageId, account);
+    return sendUnderOwnId(message.id, '/whatsapp/2/logs', messageOf, account, context);
   },
 });
+
+/** Templates are sent as a list of messages, all else by itself. */
+function whatsappMessage(
+  message: OutboundFor<'whatsapp'>,
+  { resource, content }: { readonly resource: string; readonly content: unknown },
+  messageId: string,
+  { config }: Account,
+): InfobipMessage {
+  const one = {
+    from: withoutPlus(message.from ?? config.from),
+    to: withoutPlus(message.to),
+    messageId,
+    content,
+    callbackData: message.id,
+    ...(message.receiptUrl === undefined ? {} : { notifyUrl: message.receiptUrl }),
+  };
+  return {
+    ...message,
+    path: `/whatsapp/1/message/${resource}`,
+    body: resource === 'template' ? { messages: [one] } : one,
+    messageId,
+    texts: whatsappTexts(message.content),
+  };
+}
 
 export default [sms, whatsapp] as const;

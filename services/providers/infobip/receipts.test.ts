@@ -190,6 +190,20 @@ describe('a report of Infobip', () => {
       receivedAt: 0,
     });
 
+  test.each([
+    [1, 'invalid_recipient'],
+    [351, 'invalid_recipient'],
+    [2050, 'recipient_unavailable'],
+    [7009, 'content_rejected'],
+    [7016, 'provider_throttled'],
+    [7032, 'recipient_unavailable'],
+  ])('with the error %i says %s', (id, failureClass) => {
+    const error = { ...unknownSubscriber, id, name: 'EC_ANY' };
+    expect(parse({ results: [result('4', error)] })).toMatchObject({
+      receipts: [{ state: 'undelivered', failure: { class: failureClass, providerCode: String(id) } }],
+    });
+  });
+
   test('comes with others in one call, and what cannot be read among them is left out', () => {
     const other = { ...result('9'), messageId: 'other', callbackData: 'other' };
     expect(

@@ -43,7 +43,7 @@ function answer(request: Received, taken: Map<string, Taken>): Reply | undefined
       : fault(401, 'E401', 'Unauthorized.');
   if (request.method === 'GET' && path === '/account/1/balance')
     return { status: 200, body: { balance: 47.79134, currency: 'EUR' } };
-  if (request.method === 'GET' && path === '/sms/3/logs') return logs(query, taken);
+  if (request.method === 'GET' && /^\/(?:sms\/3|whatsapp\/2)\/logs$/.test(path)) return logs(query, taken);
   if (request.method !== 'POST') return undefined;
   if (path === '/sms/3/messages') return sms(request, taken);
   const resource = /^\/whatsapp\/1\/message\/(text|image|video|audio|document|sticker|template)$/.exec(

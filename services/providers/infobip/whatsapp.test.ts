@@ -294,6 +294,21 @@ describe('infobip-whatsapp', () => {
     expect(outcome).toMatchObject({ kind: 'accepted', providerMessageId: message.id });
   });
 
+  test('a message whose id was used up by a rejection goes out under its next one', async () => {
+    await using http = createHttpClient();
+    await using standIn = await startInfobipStandIn();
+    standIn.fail({ kind: 'reply', ...rejection(23) }, /text$/);
+    standIn.fail({ kind: 'reply', status: 200, body: { results: [rejection(12).body] } }, /logs/);
+    const credentials = { config: account.publicConfig, secrets: account.secretConfig };
+    const outcome = await whatsapp.send(message, credentials, contextAt(whatsapp, http, standIn.origin));
+    expect(outcome).toMatchObject({ kind: 'accepted', providerMessageId: `${message.id}-2` });
+    expect(standIn.received.map(({ path }) => path)).toEqual([
+      '/whatsapp/1/message/text',
+      `/whatsapp/2/logs?messageId=${message.id}`,
+      '/whatsapp/1/message/text',
+    ]);
+  });
+
   test("the message's own sender goes before the account's, and without a place no report is asked for", async () => {
     const { outcome, body } = await sent(message.content, { from: '+15005550009', receiptUrl: undefined });
     expect(body).toMatchObject({ from: '15005550009', callbackData: message.id });
