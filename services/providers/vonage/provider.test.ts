@@ -350,6 +350,31 @@ describe('vonage', () => {
   const bodyOf = (received: Received | undefined) =>
     JSON.parse(received?.body ?? '') as Record<string, unknown>;
 
+  test.each([
+    [{}, 'https://api.nexmo.com/v1/messages'],
+    [{ region: 'eu' }, 'https://api-eu.vonage.com/v1/messages'],
+    [{ region: 'us' }, 'https://api-us.vonage.com/v1/messages'],
+    [{ region: 'ap' }, 'https://api-ap.vonage.com/v1/messages'],
+    [{ region: 'eu', api: 'sms' }, 'https://rest.nexmo.com/sms/json'],
+  ])('with %j calls %s', async (settings, url) => {
+    const parsed = parseAccount(
+      vonage,
+      { ...smsAccount.publicConfig, api: 'messages', ...settings },
+      smsAccount.secretConfig,
+    );
+    const urls: string[] = [];
+    const context = {
+      ...contextAt(vonage, undefined as never, ''),
+      origin: (vendorOrigin: string) => vendorOrigin,
+      http: async (request: { readonly url: string }) => {
+        urls.push(request.url);
+        return { kind: 'not_sent', code: 'dns' } as const;
+      },
+    };
+    await vonage.send(message, parsed as never, context);
+    expect(urls).toEqual([url]);
+  });
+
   test('signs calls of the Messages API as the application, for a quarter of an hour', async () => {
     await using at = await setup(account);
     await at.send();
