@@ -22,7 +22,7 @@ import { createCursors } from './http/cursor.ts';
 import type { HttpLimits } from './http/http-limits.ts';
 import type { HttpMetrics } from './http/http-metrics.ts';
 import { createLargeContents } from './messages/large-contents.ts';
-import { createMessageIdLoader } from './messages/message-id-loader.ts';
+import { createMessageIdLoader } from '#core/domain/message-id-loader.ts';
 import { createMessagePlaces } from './messages/message-places.ts';
 import { sendRateLimit } from './messages/new-message.ts';
 import { createReads, type ReadsOptions } from './http/reads.ts';

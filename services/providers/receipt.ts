@@ -1,3 +1,4 @@
+import type { Engagement } from '#core/domain/engagement.ts';
 import type { Failure } from '#core/domain/failure.ts';
 import type { ReceiptKind } from '#core/domain/outcome.ts';
 import type { ProviderContext } from './provider.ts';
@@ -36,10 +37,6 @@ export type ReceiptVerdict =
   | { readonly kind: 'forged'; readonly reason: ForgeryReason }
   /** What is needed to tell, such as a certificate, cannot be had now. Judged again later. */
   | { readonly kind: 'undecided' };
-
-/** What a recipient did with a message. No state: a message may be opened before its delivery is reported. */
-export const ENGAGEMENTS = ['opened', 'clicked', 'read', 'complained', 'unsubscribed'] as const;
-export type Engagement = (typeof ENGAGEMENTS)[number];
 
 /** One report on one message, in terms that hold for every provider. */
 export type ParsedReceipt = {
@@ -86,6 +83,8 @@ export type ReceiptDefinition<Config, Secrets> = {
   readonly bytesMax?: number;
   /** Headers that `verify` and `parse` look at, in lower case. No other one is stored. */
   readonly headers: readonly string[];
+  /** Some receipts name the vendor's id of the message alone. Default false: keeping the ids findable costs each send something. */
+  readonly mayLackReference?: boolean;
   /** Default: 204 without a body. */
   readonly answer?: ReceiptAnswer;
   /**

@@ -70,9 +70,14 @@ export type ProviderDescription = {
   };
 };
 
-/** Whether `sent` is not the last word on a message. Only simulators' receipts are taken in yet. */
+/** Whether `sent` need not be the last word on a message. */
 export function reportsDeliveries({ receipts }: Pick<AnyProvider, 'receipts'>): boolean {
-  return receipts === 'simulated';
+  return receipts !== null;
+}
+
+/** Whether receipts may come without our id of the message, so that the provider's has to be found again. */
+export function namesItsOwnIdAlone({ receipts }: Pick<AnyProvider, 'receipts'>): boolean {
+  return receipts !== null && receipts !== 'simulated' && receipts.mayLackReference === true;
 }
 
 /** What the catalog endpoint says of a provider. */

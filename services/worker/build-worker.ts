@@ -1,6 +1,8 @@
 import type { Breaker } from '#core/domain/breaker.ts';
+import { decideReceipts } from '#core/domain/decide-receipts.ts';
 import { createFairQueue } from '#core/domain/fair-queue.ts';
 import { isUuid, newProcessName } from '#core/domain/ids.ts';
+import { createMessageIdLoader } from '#core/domain/message-id-loader.ts';
 import { decodeWakes, type Wake } from '#core/domain/wake.ts';
 import type { DeliveryStore } from '#core/store/deliveries.ts';
 import type { ProviderCall } from '#providers/context.ts';
@@ -15,6 +17,8 @@ import { createDispatcher } from './claim/dispatcher.ts';
 import type { WorkerEvents } from './events.ts';
 import { refreshPolicies } from './claim/policies.ts';
 import { createRecorder } from './deliver/recorder.ts';
+import { readReceiptCalls } from './receipts/receipt-calls.ts';
+import { receiptUrlFor } from './receipts/receipt-url-for.ts';
 import { repeat, type Repeating } from './repeat.ts';
 import { holdAll, releaseAll, sweep } from './claim/sweep.ts';
 import { verifyRequested } from './accounts/verify.ts';
@@ -38,9 +42,20 @@ export type WorkerSettings = {
   readonly sweepMs: number;
 };
 
+/** Where vendors report to. */
+export type ReceiptSettings = {
+  readonly publicBaseUrl: string;
+  /** Key of the tokens in receipt URLs. */
+  readonly receiptKey: Buffer;
+};
+
 export type WorkerDeps = {
   readonly store: DeliveryStore;
   readonly credentials: Credentials;
+  /** Of secrets that were replaced a short time ago. */
+  readonly replacedCredentials: Credentials;
+  /** Absent: no receipts are asked for, and those that come all the same are left for a worker that has them. */
+  readonly receipts?: ReceiptSettings | undefined;
   readonly contextOf: (call: ProviderCall) => ProviderContext;
   readonly events: WorkerEvents;
   readonly settings: WorkerSettings;
@@ -89,7 +104,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
 
   const queue = createFairQueue<Wake>(settings.queuedPerTenantMax, settings.queuedMax, settings.inFlightMax);
   const breakers = createBreakers(healthChanged, now);
-  const accounts = createAccounts(store, deps.credentials);
+  const accounts = createAccounts(store, deps.credentials, deps.replacedCredentials);
   const noteAccount = createAccountStatus({ store, breakers, onMoved: events.accountMoved });
   const contents = createContents({
     store,
@@ -97,11 +112,13 @@ export function buildWorker(deps: WorkerDeps): Worker {
     // With it the call still ends well within the lease.
     waitMsMax: settings.leaseMs / 4,
   });
+  const loadIds = createMessageIdLoader(store.messageIdKey);
   const deliver = createDeliver({
     accounts,
     contents,
     breakers,
     contextOf,
+    receiptUrlOf: (account) => receiptUrlFor(account, deps.receipts),
     deadlineMs: settings.deadlineMs,
     onAdapterFault: events.adapterFault,
     now,
@@ -143,7 +160,29 @@ export function buildWorker(deps: WorkerDeps): Worker {
       oldestDueSeconds = await sweep(store, dispatcher, now());
     }),
     receipts: task('receipts', settings.sweepMs, async () => {
-      while ((await store.applyReceipts(RECEIPTS_AT_ONCE)) === RECEIPTS_AT_ONCE);
+      for (;;) {
+        const { results } = await store.applyReceipts(RECEIPTS_AT_ONCE, decideReceipts);
+        events.receiptsSettled(results);
+        if (results.length < RECEIPTS_AT_ONCE) return;
+      }
+    }),
+    receiptCalls: task('receipt_calls', settings.sweepMs, async () => {
+      if (deps.receipts === undefined) return;
+      const ids = await loadIds();
+      for (;;) {
+        const read = await readReceiptCalls({
+          ...deps.receipts,
+          ids,
+          store,
+          accounts,
+          contextOf,
+          deadlineMs: settings.deadlineMs,
+          onRead: events.receiptCallRead,
+          onAdapterFault: events.adapterFault,
+        });
+        if (read === 0) return;
+        tasks.receipts.wake();
+      }
     }),
     lateReceipts: task('late_receipts', LATE_RECEIPTS_MS, async () => {
       while ((await store.expireReceipts(RECEIPTS_AT_ONCE)) === RECEIPTS_AT_ONCE);
@@ -216,6 +255,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
         if (id !== undefined) {
           breakers.reset(id);
           deps.credentials.invalidate(id);
+          deps.replacedCredentials.invalidate(id);
           dispatcher.accountChanged(id);
         }
         tasks.verify.wake();

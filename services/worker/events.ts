@@ -1,13 +1,16 @@
 import type { Breaker } from '#core/domain/breaker.ts';
+import type { ReceiptDecisions } from '#core/domain/decide-receipts.ts';
 import type { FailureClass } from '#core/domain/failure.ts';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import type { Settlement } from '#core/domain/settle.ts';
 import type { ClaimedMessage, WaitingRow } from '#core/store/deliveries.ts';
 import type { Maintained } from '#core/store/partitions.ts';
+import type { StoredReceiptCall } from '#core/store/receipt-reports.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
 import type { GivenUpReason, WorkerMetrics } from '#core/platform/telemetry/metrics.ts';
 import type { Refused } from './claim/named-claims.ts';
 import type { Delivered } from './deliver/deliver.ts';
+import type { CallReading } from './receipts/read-call.ts';
 
 type Health = Breaker['health'];
 
@@ -89,6 +92,20 @@ export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => num
     },
     accountVerified(accountId: string, result: string): void {
       log.info({ providerId: accountId, result }, 'Provider credential checked');
+    },
+    /** Receipts that wait for their message are told of when they are settled. */
+    receiptsSettled(settled: ReceiptDecisions['results']): void {
+      for (const { provider, result } of settled) if (result !== 'waiting') metrics.receipt(provider, result);
+    },
+    /** What a readable call says is counted receipt by receipt, when these are settled. */
+    receiptCallRead(
+      provider: string,
+      { kind }: CallReading,
+      { tenantId, accountId }: StoredReceiptCall,
+    ): void {
+      if (kind !== 'forged' && kind !== 'unreadable') return;
+      metrics.receipt(provider, kind);
+      log.warn({ tenantId, providerId: accountId, provider, result: kind }, 'Receipt refused');
     },
     maintained({ made, dropped, busy }: Maintained): void {
       log.info({ made, dropped, busy }, 'Partitions maintained');

@@ -12,6 +12,7 @@ import { drain, watchForEnd } from '#core/platform/process/shutdown.ts';
 import { startTelemetry, traceFields } from '#core/platform/telemetry/telemetry.ts';
 import { timedStore } from '#core/platform/postgres/timed-store.ts';
 import { VERSION } from '#core/platform/process/version.ts';
+import { receiptKey } from '#core/domain/receipt-token.ts';
 import { deliveryStore } from '#core/store/deliveries.ts';
 import { requiredSchemaVersion } from '#core/store/migration-files.ts';
 import { schemaReadiness } from '#core/store/schema-readiness.ts';
@@ -27,6 +28,9 @@ import { createEvents } from './events.ts';
 const SUBMISSION_PORTS = [25, 465, 587, 2525];
 /** Of tenants' own URLs. */
 const HTTPS_PORTS = [443];
+
+/** Secrets that were replaced a short time ago, and that vendors may still sign with. */
+const REPLACED_CREDENTIALS_MAX = 1_000;
 
 const config = workerConfig(process.env);
 const log = createLogger({
@@ -54,6 +58,12 @@ const keyring = stack.use(
   }),
 );
 const credentials = createCredentials({ decrypter: keyring, ...config.delivery.credentials });
+const replacedCredentials = createCredentials({
+  decrypter: keyring,
+  ...config.delivery.credentials,
+  entriesMax: REPLACED_CREDENTIALS_MAX,
+});
+const { publicBaseUrl, pepper } = config.receipts;
 const nats = stack.use(await openNats({ config: config.nats, log, name: 'despatch-worker' }));
 const resolveHost = createHostResolver({ servers: config.egress.dnsServers });
 const { allowCidrs } = config.egress;
@@ -66,6 +76,8 @@ const http = stack.use(
 const worker = buildWorker({
   store,
   credentials,
+  replacedCredentials,
+  receipts: publicBaseUrl === undefined ? undefined : { publicBaseUrl, receiptKey: receiptKey(pepper) },
   contextOf: createProviderContexts({ http, resolve: mailGuard.resolve, baseUrls: config.egress.baseUrls }),
   events: createEvents(log, metrics, Date.now),
   settings: config.delivery.settings,
@@ -82,6 +94,7 @@ metrics.inFlight.from(() => worker.inFlight());
 metrics.credentialsAutonomy.from(credentials.autonomySeconds);
 metrics.backlog.from(store.backlogTotal);
 metrics.oldestDue.from(worker.oldestDueSeconds);
+metrics.oldestReceipt.from(store.oldestReceiptSeconds);
 
 const schema = schemaReadiness(sql, requiredSchemaVersion());
 stack.use(

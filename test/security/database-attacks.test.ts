@@ -14,7 +14,7 @@ const CALLABLE: Readonly<Record<string, readonly RoleName[]>> = {
   current_tenant: ['api', 'worker', 'controller'],
   schema_version: ['api', 'worker', 'controller'],
   has_functions: ['api', 'worker', 'controller'],
-  message_id_key: ['api'],
+  message_id_key: ['api', 'worker'],
   reserve_message_seqs: ['api'],
   accept: ['api'],
   store_content: ['api'],
@@ -54,7 +54,11 @@ const CALLABLE: Readonly<Record<string, readonly RoleName[]>> = {
   load_content: ['worker'],
   settle_contents: ['worker'],
   complete: ['worker'],
-  apply_receipts: ['worker'],
+  lock_receipts: ['worker'],
+  record_receipts: ['worker'],
+  take_receipt_calls: ['worker'],
+  settle_receipt_calls: ['worker'],
+  oldest_receipt_seconds: ['worker'],
   expire_receipts: ['worker'],
   hold_tenant: ['worker'],
   release_tenant: ['worker'],
@@ -82,7 +86,7 @@ const CALLABLE: Readonly<Record<string, readonly RoleName[]>> = {
 /** What only the function named here gives out, and only to whom it is for. */
 const SENSITIVE: Readonly<Record<string, readonly string[]>> = {
   ciphertext: ['load_accounts', 'outdated_ciphertexts'],
-  previous_ciphertext: [],
+  previous_ciphertext: ['load_accounts'],
   secret_hash: ['find_callers'],
   previous_secret_hash: ['find_callers'],
 };

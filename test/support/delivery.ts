@@ -5,7 +5,7 @@ import { openNats } from '#core/platform/nats/nats.ts';
 import { silentLogger } from '#core/platform/telemetry/logger.ts';
 import { startTwilioStandIn } from '#providers/twilio/stand-in.ts';
 import type { Credentials } from '../../services/worker/accounts/credentials.ts';
-import type { Worker, WorkerSettings } from '../../services/worker/build-worker.ts';
+import type { Worker, WorkerDeps, WorkerSettings } from '../../services/worker/build-worker.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant, type SeededTenant } from './seed.ts';
 import { testNats } from './servers.ts';
 import { startTestWorker } from './test-worker.ts';
@@ -30,7 +30,10 @@ function scriptedCredentials(): Credentials & { down: boolean } {
 }
 
 /** Workers in this process, on real servers, that deliver to a stand-in of Twilio. */
-export async function setupDelivery(settings: Partial<WorkerSettings> = {}) {
+export async function setupDelivery(
+  settings: Partial<WorkerSettings> = {},
+  parts: Pick<WorkerDeps, 'receipts'> & { readonly replacedCredentials?: Credentials } = {},
+) {
   const stack = new AsyncDisposableStack();
   const stores = stack.use(await setupStores());
   const nats = testNats();
@@ -54,6 +57,7 @@ export async function setupDelivery(settings: Partial<WorkerSettings> = {}) {
       store,
       credentials,
       twilioOrigin: twilio.origin,
+      ...parts,
       settings: { name: `w${++workers}`, ...settings, ...overrides },
     });
     broker.consumeWakes({

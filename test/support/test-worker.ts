@@ -11,7 +11,9 @@ import {
 } from '../../services/worker/build-worker.ts';
 import { createEvents } from '../../services/worker/events.ts';
 
-export type TestWorkerOptions = Pick<WorkerDeps, 'store' | 'credentials'> & {
+export type TestWorkerOptions = Pick<WorkerDeps, 'store' | 'credentials' | 'receipts'> & {
+  /** Default: no secret was replaced. */
+  readonly replacedCredentials?: WorkerDeps['credentials'];
   /** Where Twilio is. */
   readonly twilioOrigin: string;
   /** Default: nothing is told to anybody. */
@@ -19,14 +21,22 @@ export type TestWorkerOptions = Pick<WorkerDeps, 'store' | 'credentials'> & {
   readonly settings?: Partial<WorkerSettings>;
 };
 
+const NONE: WorkerDeps['credentials'] = {
+  get: async () => ({ ok: false, reason: 'missing' }),
+  invalidate: () => undefined,
+  autonomySeconds: () => null,
+};
+
 /** A worker in this process that calls a stand-in. The stack stops it. */
 export function startTestWorker(stack: AsyncDisposableStack, options: TestWorkerOptions): Worker {
-  const { store, credentials, twilioOrigin, events, settings } = options;
+  const { store, credentials, replacedCredentials, receipts, twilioOrigin, events, settings } = options;
   const http = stack.use(createHttpClient());
   const guard = createEgressGuard({ allowCidrs: [], ports: [25], resolveHost: async () => [] });
   const worker = buildWorker({
     store,
     credentials,
+    replacedCredentials: replacedCredentials ?? NONE,
+    receipts,
     contextOf: createProviderContexts({
       http,
       resolve: guard.resolve,

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { AppError } from '#core/domain/app-error.ts';
 import { createMessageIds } from '#core/domain/message-id.ts';
 import type { SeqBlock } from '#core/store/message-places.ts';
-import { createMessageIdLoader } from './message-id-loader.ts';
+import { createMessageIdLoader } from '#core/domain/message-id-loader.ts';
 import { createMessagePlaces } from './message-places.ts';
 
 const SUNDAY_NIGHT = Date.parse('2026-02-01T23:59:50Z');

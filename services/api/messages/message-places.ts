@@ -3,7 +3,7 @@ import type { MessageId } from '#core/domain/ids.ts';
 import type { MessagePlace } from '#core/domain/message-id.ts';
 import { purgeDay } from '#core/domain/purge-day.ts';
 import { SEQS_PER_BLOCK, type SeqBlock } from '#core/store/message-places.ts';
-import type { LoadMessageIds } from './message-id-loader.ts';
+import type { LoadMessageIds } from '#core/domain/message-id-loader.ts';
 
 export type NewPlace = MessagePlace & { readonly id: MessageId };
 

@@ -16,7 +16,6 @@ const INT_MAX = 2_147_483_647;
 const time = z.iso.datetime();
 const timeOrNull = time.nullable();
 
-/** Nothing reports engagement yet. */
 const NO_ENGAGEMENT = {
   openedAt: null,
   clickedAt: null,
@@ -82,7 +81,8 @@ export const Message = z
     attemptCount: z.int().min(0).max(INT_MAX),
     nextAttemptAt: timeOrNull,
     duplicateRisk: z.boolean(),
-    partial: z.boolean(),
+    partial: z.boolean().describe('Undelivered, though some of its segments may have arrived.'),
+    lateBounce: z.boolean().describe('A bounce was reported after the delivery.'),
     expiresAt: time,
     scheduledAt: timeOrNull,
     enqueuedAt: time,
@@ -122,6 +122,7 @@ export const Message = z
         nextAttemptAt: null,
         duplicateRisk: false,
         partial: false,
+        lateBounce: false,
         expiresAt: '2026-01-16T09:30:00.000Z',
         scheduledAt: null,
         enqueuedAt: '2026-01-15T09:30:00.000Z',
@@ -237,7 +238,8 @@ export function toMessage(row: MessageRow): z.output<typeof Message> {
     attemptCount: row.attempt,
     nextAttemptAt: iso(row.next_attempt_at),
     duplicateRisk: row.duplicate_risk,
-    partial: false,
+    partial: row.partial,
+    lateBounce: row.late_bounce,
     expiresAt: row.expires_at.toISOString(),
     scheduledAt: null,
     enqueuedAt: row.enqueued_at.toISOString(),
@@ -245,7 +247,7 @@ export function toMessage(row: MessageRow): z.output<typeof Message> {
     deliveredAt: iso(row.delivered_at),
     completedAt: iso(row.completed_at),
     updatedAt: row.updated_at.toISOString(),
-    engagement: NO_ENGAGEMENT,
+    engagement: engagementOf(row),
     route: row.tried.map((accountId) => ({
       providerId: accountId,
       reason: accountId === row.pinned_account_id ? 'pinned' : 'oldest_available',
@@ -256,9 +258,25 @@ export function toMessage(row: MessageRow): z.output<typeof Message> {
   };
 }
 
+function engagementOf({ engagement }: MessageRow): z.output<typeof Engagement> {
+  const at = (what: keyof NonNullable<MessageRow['engagement']>): string | null => {
+    const time = engagement?.[what];
+    return time === undefined ? null : new Date(time).toISOString();
+  };
+  return {
+    openedAt: at('opened'),
+    clickedAt: at('clicked'),
+    readAt: at('read'),
+    complainedAt: at('complained'),
+    unsubscribedAt: at('unsubscribed'),
+  };
+}
+
 function finalityOf({ status, final, provider }: MessageRow): 'final' | 'accepted_only' | 'pending' {
   const known = provider === null ? undefined : findProvider(provider);
-  if (status === 'sent') return known === undefined || reportsDeliveries(known) ? 'pending' : 'accepted_only';
+  // Nobody waits for a receipt where it is final; and of some providers none ever comes.
+  if (status === 'sent')
+    return final || (known !== undefined && !reportsDeliveries(known)) ? 'accepted_only' : 'pending';
   return final ? 'final' : 'pending';
 }
 

@@ -19,7 +19,7 @@ import {
 import type { KeyCaller, MemberCaller } from '../auth/auth.ts';
 import { pageFrom, type Cursors } from '../http/cursor.ts';
 import { filteredPage } from '../http/filtered-page.ts';
-import type { LoadMessageIds } from './message-id-loader.ts';
+import type { LoadMessageIds } from '#core/domain/message-id-loader.ts';
 import type { ReadTenant } from '../http/reads.ts';
 import { Attempt, Event, Message, queuedEvent, toAttempt, toEvent, toMessage } from './message-view.ts';
 import { defineRoute, IdParams, pageOf, pageQuery, type RouteModule } from '../http/routes-kit.ts';

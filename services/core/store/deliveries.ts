@@ -1,9 +1,18 @@
 import type { Channel } from '#core/domain/channel.ts';
+import type { DueReceipt, ReceiptDecisions } from '#core/domain/decide-receipts.ts';
 import type { WaitingMessage } from '#core/domain/decide-waiting.ts';
 import type { MessageState } from '#core/domain/message-state.ts';
 import type { Limits } from '#core/domain/plan.ts';
-import { asJson, withDeadline, type Json, type Sql } from '#core/platform/postgres/postgres.ts';
+import {
+  asJson,
+  withDeadline,
+  type Json,
+  type Sql,
+  type TransactionSql,
+} from '#core/platform/postgres/postgres.ts';
+import { inTransaction } from './after-commit.ts';
 import { camelRows } from './camel-rows.ts';
+import type { SettledReceiptCalls, StoredReceiptCall } from './receipt-reports.ts';
 import { maintainPartitions } from './partitions.ts';
 
 /** A message that a worker has to act on; see the view `claimed_message`. */
@@ -67,6 +76,7 @@ export type Completion = {
   readonly failure: Json | undefined;
   readonly http_status: number | undefined;
   readonly provider_message_id: string | undefined;
+  readonly found_by_id: true | undefined;
   readonly sent_from: string | undefined;
   readonly status: string;
   readonly reason: string | undefined;
@@ -89,8 +99,15 @@ export type ProviderAccountRow = {
   readonly configPublic: unknown;
   readonly ciphertext: string | null;
   readonly secretVersion: number;
+  /** The secret before, until `previousUntil`. */
+  readonly previousCiphertext: string | null;
+  readonly previousUntil: Date | null;
   readonly version: number;
   readonly status: string;
+  /** Of the token in its receipt URL. */
+  readonly receiptVersion: number;
+  /** A genuine receipt has come. */
+  readonly hasReported: boolean;
 };
 
 /** A tenant's queue for one account. */
@@ -190,9 +207,36 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
       const content = await value<string | null>(sql`select load_content(${seq}, ${purgeOn}) as n`);
       return content == null ? null : (JSON.parse(content) as unknown);
     },
-    /** Deletes contents whose messages were never accepted. This and the next ones return how many they processed. */
+    /** Deletes contents whose messages were never accepted. This and the next one return how many they processed. */
     settleContents: (most: number) => count(sql`select settle_contents(${most}) as n`),
-    applyReceipts: (most: number) => count(sql`select apply_receipts(${most}) as n`),
+    /**
+     * Settles receipts that are due, in one transaction that holds them and their messages.
+     * @param decide what follows from them; a pure function.
+     * @returns what was decided.
+     */
+    applyReceipts: (most: number, decide: (due: readonly DueReceipt[]) => ReceiptDecisions) =>
+      bounded(
+        inTransaction(sql, async (tx) => {
+          const due = camelRows<DueReceipt>(await tx`select * from lock_receipts(${most})`);
+          const decided = decide(due);
+          if (due.length > 0) await recordReceipts(tx, decided);
+          return decided;
+        }),
+      ),
+    /** Vendors' calls to look into, a few of each account. They come again after `leaseMs` unless they are settled. */
+    takeReceiptCalls: (most: number, bytesMax: number, leaseMs: number) =>
+      rowsOf<StoredReceiptCall>(sql`select * from take_receipt_calls(${most}, ${bytesMax}, ${leaseMs})`),
+    async settleReceiptCalls({ reports, done, again, genuine, refused }: SettledReceiptCalls): Promise<void> {
+      await bounded(
+        sql`select settle_receipt_calls(${asJson(sql, reports)}, ${[...done]}::bigint[], ${asJson(sql, again)},
+          ${[...genuine]}::uuid[], ${asJson(sql, refused)})`,
+      );
+    },
+    /** How long the oldest call has waited; 0 without any. */
+    oldestReceiptSeconds: () => count(sql`select oldest_receipt_seconds() as n`),
+    async messageIdKey(): Promise<Buffer> {
+      return (await value<Buffer>(sql`select message_id_key() as n`)) ?? Buffer.alloc(0);
+    },
     /** Ends the wait for receipts that have not come in time. */
     expireReceipts: (most: number) => count(sql`select expire_receipts(${most}) as n`),
 
@@ -254,3 +298,29 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
 }
 
 export type DeliveryStore = ReturnType<typeof deliveryStore>;
+
+async function recordReceipts(tx: TransactionSql, decided: ReceiptDecisions): Promise<void> {
+  const messages = decided.messages.map((one) => ({
+    seq: one.seq,
+    purge_on: one.purgeOn,
+    status: one.status,
+    final: one.final,
+    failure: one.failure,
+    partial: one.partial,
+    late_bounce: one.lateBounce,
+    segment_states: isEmpty(one.segments) ? null : one.segments,
+    engagement: isEmpty(one.engagement) ? null : one.engagement,
+  }));
+  const events = decided.events.map(({ purgeOn, tenantId, reportKey, ...event }) => ({
+    ...event,
+    purge_on: purgeOn,
+    tenant_id: tenantId,
+    report_key: reportKey,
+  }));
+  await tx`select record_receipts(${asJson(tx, messages)}, ${asJson(tx, events)}, ${asJson(tx, decided.waiting)},
+    ${[...decided.done]}::uuid[])`;
+}
+
+function isEmpty(record: object): boolean {
+  return Object.keys(record).length === 0;
+}

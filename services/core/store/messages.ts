@@ -1,4 +1,5 @@
 import type { Channel } from '#core/domain/channel.ts';
+import type { Engagement } from '#core/domain/engagement.ts';
 import type { Failure } from '#core/domain/failure.ts';
 import type { MessageId, ProviderAccountId, TenantId } from '#core/domain/ids.ts';
 import type { EventSource, MessageEventType } from '#core/domain/message-event.ts';
@@ -25,6 +26,9 @@ export type MessageRow = {
   readonly reason: StatusReason | null;
   readonly final: boolean;
   readonly failure: (Failure & { readonly retryable?: boolean }) | null;
+  readonly partial: boolean;
+  readonly late_bounce: boolean;
+  readonly engagement: Readonly<Partial<Record<Engagement, number>>> | null;
   readonly category: Category;
   readonly priority: number;
   readonly test: boolean;
@@ -164,7 +168,7 @@ function isAt(tenantId: TenantId, tx: TransactionSql, { seq, purgeOn, id, test }
 function selectMessages(tx: TransactionSql, from = tx`messages m`) {
   return tx`
     select m.seq, m.id, m.purge_on, m.external_id, m.channel, m.recipient, coalesce(m.sender, s.sent_from) as sender, s.status,
-      s.reason, s.final, s.failure, m.category, m.priority, m.test, m.segments, m.encoding, s.account_id, s.provider, s.provider_message_id,
+      s.reason, s.final, s.failure, s.partial, s.late_bounce, s.engagement, m.category, m.priority, m.test, m.segments, m.encoding, s.account_id, s.provider, s.provider_message_id,
       m.pinned_account_id, s.attempt, s.next_attempt_at, s.duplicate_risk, s.expires_at, m.enqueued_at,
       s.sent_at, s.delivered_at, s.completed_at, s.updated_at, m.metadata, m.tags,
       array(

@@ -55,6 +55,8 @@ export const sendgridReceipts: ReceiptDefinition<
   },
   // Calls bring what has gathered meanwhile, from a busy account thousands of events.
   bytesMax: 4 * 1024 * 1024,
+  // A bounce that comes late names SendGrid's id alone.
+  mayLackReference: true,
   headers: [SIGNATURE, TIMESTAMP],
   answer: { status: 200 },
 

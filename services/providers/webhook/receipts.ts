@@ -1,8 +1,8 @@
+import { ENGAGEMENTS } from '#core/domain/engagement.ts';
 import { z } from 'zod';
 import { RECEIPT_KINDS } from '#core/domain/outcome.ts';
 import { parseJson } from '../classify-error.ts';
 import {
-  ENGAGEMENTS,
   PROVIDER_STATUS_MAX,
   type ParsedCall,
   type ParsedReceipt,

@@ -25,9 +25,16 @@ export type AccountLookup =
   /** Deleted, its key destroyed, or written for a provider that this build does not know. */
   | { readonly kind: 'unusable'; readonly code: string };
 
+/** The account with each of its secrets that a vendor may sign with now, the present one first. */
+export type AccountsInForce =
+  | { readonly kind: 'ready'; readonly accounts: readonly [Account, ...Account[]] }
+  | Exclude<AccountLookup, { readonly kind: 'ready' }>;
+
 export type Accounts = {
   /** @param version the account's version that the claim saw: a cached copy of another one is not used. */
   get(accountId: string, version: number): Promise<AccountLookup>;
+  /** As `get`, and with the secret before, as long as that one holds. */
+  inForce(accountId: string, version: number): Promise<AccountsInForce>;
 };
 
 const ACCOUNTS_MAX = 20_000;
@@ -37,6 +44,8 @@ const ACCOUNTS_AT_ONCE = 256;
 export function createAccounts(
   store: Pick<DeliveryStore, 'loadAccounts'>,
   credentials: Credentials,
+  /** Of secrets that were replaced a short time ago. */
+  replaced: Credentials,
 ): Accounts {
   const rows = new LRUCache<string, Promise<ProviderAccountRow | null>>({ max: ACCOUNTS_MAX });
   // One claim may meet as many accounts as messages.
@@ -67,30 +76,54 @@ export function createAccounts(
   /** Parsing costs more than a look-up; what was parsed holds for as long as the cache gives the same secrets out. */
   const parsed = new WeakMap<object, Account>();
 
+  async function get(accountId: string, version: number): Promise<AccountLookup> {
+    const row = await load(accountId, version).catch(() => 'unavailable' as const);
+    if (row === 'unavailable') return { kind: 'unavailable' };
+    if (row === null || row.ciphertext === null) return { kind: 'unusable', code: 'provider_deleted' };
+    return open(row, row.ciphertext, credentials);
+  }
+
+  async function open(
+    row: ProviderAccountRow,
+    ciphertext: string,
+    from: Credentials,
+  ): Promise<AccountLookup> {
+    const { tenantId, id, secretVersion } = row;
+    const found = await from.get({
+      tenantId: tenantId as TenantId,
+      accountId: id,
+      secretVersion,
+      ciphertext,
+    });
+    if (!found.ok) {
+      return found.reason === 'unavailable'
+        ? { kind: 'unavailable' }
+        : { kind: 'unusable', code: 'credentials_unreadable' };
+    }
+    const { secrets } = found;
+    if (typeof secrets !== 'object' || secrets === null)
+      return { kind: 'unusable', code: 'credentials_unreadable' };
+    const known = parsed.get(secrets);
+    if (known?.row === row) return { kind: 'ready', account: known };
+    const lookup = parseRow(row, secrets);
+    if (lookup.kind === 'ready') parsed.set(secrets, lookup.account);
+    return lookup;
+  }
+
   return {
-    async get(accountId, version) {
-      const row = await load(accountId, version).catch(() => 'unavailable' as const);
-      if (row === 'unavailable') return { kind: 'unavailable' };
-      if (row === null || row.ciphertext === null) return { kind: 'unusable', code: 'provider_deleted' };
-      const found = await credentials.get({
-        tenantId: row.tenantId as TenantId,
-        accountId: row.id,
-        secretVersion: row.secretVersion,
-        ciphertext: row.ciphertext,
-      });
-      if (!found.ok) {
-        return found.reason === 'unavailable'
-          ? { kind: 'unavailable' }
-          : { kind: 'unusable', code: 'credentials_unreadable' };
-      }
-      const { secrets } = found;
-      if (typeof secrets !== 'object' || secrets === null)
-        return { kind: 'unusable', code: 'credentials_unreadable' };
-      const known = parsed.get(secrets);
-      if (known?.row === row) return { kind: 'ready', account: known };
-      const lookup = parseRow(row, secrets);
-      if (lookup.kind === 'ready') parsed.set(secrets, lookup.account);
-      return lookup;
+    get,
+    async inForce(accountId, version) {
+      const present = await get(accountId, version);
+      if (present.kind !== 'ready') return present;
+      const { row } = present.account;
+      const isHeld = row?.previousUntil != null && row.previousUntil.getTime() > Date.now();
+      if (row?.previousCiphertext == null || !isHeld) return { kind: 'ready', accounts: [present.account] };
+      const before = await open(row, row.previousCiphertext, replaced);
+      if (before.kind === 'unavailable') return before;
+      return {
+        kind: 'ready',
+        accounts: before.kind === 'ready' ? [present.account, before.account] : [present.account],
+      };
     },
   };
 }

@@ -37,7 +37,12 @@ export function createAttempts({ deliver, recorder, events }: AttemptsDeps): Att
     // Tests break this (mutant: lost-call): a lost worker's call counts as perhaps made.
     const delivered: Delivered =
       message.action === 'lost' ? { outcome: WORKER_LOST, provider: undefined } : await deliver(message);
-    const settlement = await recorder.record(message, delivered.outcome, delivered.provider);
+    const settlement = await recorder.record(
+      message,
+      delivered.outcome,
+      delivered.provider,
+      delivered.receiptsExpected,
+    );
     events.attemptFinished(message, delivered, settlement);
     return settlement;
   }

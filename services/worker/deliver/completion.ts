@@ -2,6 +2,8 @@ import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import type { Settlement, StoredFailure } from '#core/domain/settle.ts';
 import type { Json } from '#core/platform/postgres/postgres.ts';
 import type { ClaimedMessage, Completion } from '#core/store/deliveries.ts';
+import type { AnyProvider } from '#providers/provider.ts';
+import { namesItsOwnIdAlone } from '#providers/registry.ts';
 
 /**
  * The row that records how an attempt ended and what follows. Times are given as delays from `now`: only the
@@ -12,6 +14,7 @@ export function toCompletion(
   outcome: AttemptOutcome,
   next: Settlement,
   now: number,
+  provider?: AnyProvider,
 ): Completion {
   const failure = 'failure' in outcome ? outcome.failure : undefined;
   return {
@@ -23,6 +26,10 @@ export function toCompletion(
     failure,
     http_status: httpStatusOf(outcome),
     provider_message_id: outcome.kind === 'accepted' ? storable(outcome.providerMessageId) : undefined,
+    found_by_id:
+      outcome.kind === 'accepted' && provider !== undefined && namesItsOwnIdAlone(provider)
+        ? true
+        : undefined,
     sent_from: outcome.kind === 'accepted' && message.sender === null ? storable(outcome.sender) : undefined,
     status: next.status,
     reason: next.reason ?? undefined,

@@ -17,6 +17,8 @@ export type DeliverDeps = {
   readonly contents: Contents;
   readonly breakers: Breakers;
   readonly contextOf: (call: ProviderCall) => ProviderContext;
+  /** Where the vendor can report on messages of the account; undefined where no receipts are asked for. */
+  readonly receiptUrlOf: (account: Account) => string | undefined;
   /** Total time of one provider call in milliseconds. */
   readonly deadlineMs: number;
   /** A bug in an adapter; the attempt is then ambiguous. */
@@ -29,6 +31,8 @@ export type DeliverDeps = {
 export type Delivered = {
   readonly outcome: AttemptOutcome;
   readonly provider: AnyProvider | undefined;
+  /** Somebody will report what becomes of the message. Default false. */
+  readonly receiptsExpected?: boolean;
   /** Time of the provider call alone; undefined when none was made. */
   readonly callMs?: number;
 };
@@ -77,7 +81,23 @@ async function deliverLoaded(
     call(message, account, deps),
   );
   if (accountId !== null) noteCall(accountId, outcome, deps.breakers);
-  return { outcome, provider: account.provider, callMs: performance.now() - started };
+  return {
+    outcome,
+    provider: account.provider,
+    receiptsExpected: expectsReceipts(account, deps),
+    callMs: performance.now() - started,
+  };
+}
+
+/**
+ * Where the vendor is told with each message where to report, it does. Where a person has to tell it, that has been done
+ * if it has ever reported; until then its silence says nothing about a message.
+ */
+function expectsReceipts(account: Account, { receiptUrlOf }: Pick<DeliverDeps, 'receiptUrlOf'>): boolean {
+  const { provider, row } = account;
+  if (provider.receipts === 'simulated') return true;
+  if (provider.receipts === null || receiptUrlOf(account) === undefined) return false;
+  return provider.receipts.setup.mode === 'automatic' || row?.hasReported === true;
 }
 
 const BREAKER_OPEN: AttemptOutcome = { kind: 'not_started', reason: 'breaker_open' };
@@ -141,7 +161,7 @@ async function call(message: ClaimedMessage, account: Account, deps: DeliverDeps
       signal: deadline.signal,
     });
     return await account.provider.send(
-      toOutbound(message) as never,
+      toOutbound(message, deps.receiptUrlOf(account)) as never,
       { config: account.config, secrets: account.secrets } as never,
       context,
     );
@@ -162,13 +182,14 @@ function isFault(outcome: Outcome): boolean {
   );
 }
 
-function toOutbound(message: ClaimedMessage): OutboundMessage {
+function toOutbound(message: ClaimedMessage, receiptUrl: string | undefined): OutboundMessage {
   return {
     id: message.id,
     channel: message.channel,
     to: message.address,
     ...(message.sender === null ? {} : { from: message.sender }),
     expiresAt: message.expiresAt.getTime(),
+    ...(receiptUrl === undefined ? {} : { receiptUrl }),
     attempt: message.attempt,
     // The api validated the content for this very channel before it was stored.
     content: message.content,

@@ -4,7 +4,6 @@ import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import type { ClaimedMessage, Completion, DeliveryStore } from '#core/store/deliveries.ts';
 import type { AnyProvider } from '#providers/provider.ts';
-import { reportsDeliveries } from '#providers/registry.ts';
 import { toCompletion, withoutVendorWords } from './completion.ts';
 
 export type Recorder = {
@@ -17,6 +16,7 @@ export type Recorder = {
     message: ClaimedMessage,
     outcome: AttemptOutcome,
     provider: AnyProvider | undefined,
+    receiptsExpected?: boolean,
   ): Promise<Settlement | null>;
   drain(): Promise<void>;
 };
@@ -84,7 +84,7 @@ export function createRecorder(deps: RecorderDeps): Recorder {
   }
 
   return {
-    async record(message, outcome, provider) {
+    async record(message, outcome, provider, receiptsExpected = false) {
       const now = deps.now();
       const settlement = settle(
         outcome,
@@ -96,12 +96,12 @@ export function createRecorder(deps: RecorderDeps): Recorder {
           deliveryGuarantee: message.deliveryGuarantee,
           expiresAt: message.expiresAt.getTime(),
           dedupe: provider?.dedupe ?? 'none',
-          receiptsExpected: provider !== undefined && reportsDeliveries(provider),
+          receiptsExpected,
         },
         now,
         deps.random(),
       );
-      const written = await batch.add(toCompletion(message, outcome, settlement, now));
+      const written = await batch.add(toCompletion(message, outcome, settlement, now, provider));
       if (typeof written === 'object') throw written.error;
       return written === 'applied' ? settlement : null;
     },

@@ -16,7 +16,7 @@ import { createTokenVerifier } from '../../../services/api/auth/bearer.ts';
 import { createCallerLookup } from '../../../services/api/auth/caller-lookup.ts';
 import { apiConfig } from '../../../services/api/config.ts';
 import { createRateMemory } from '../../../services/api/auth/rate-memory.ts';
-import { createMessageIdLoader } from '../../../services/api/messages/message-id-loader.ts';
+import { createMessageIdLoader } from '#core/domain/message-id-loader.ts';
 import { createMessagePlaces } from '../../../services/api/messages/message-places.ts';
 import { sendMessageRoute } from '../../../services/api/messages/send-message.ts';
 import { createServiceKeys } from '../../../services/api/auth/service-keys.ts';

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { decideReceipts } from '#core/domain/decide-receipts.ts';
 import { NO_ACCOUNT } from '#core/domain/choose-account.ts';
 import type { ClaimedMessage, Completion, ClaimTerms } from '#core/store/deliveries.ts';
 import { settle } from '#core/domain/settle.ts';
@@ -238,7 +239,7 @@ describe('completions', () => {
     ]);
     expect(await states(b)).toEqual(['unknown']);
     await b.store.complete([completion(zombie, accepted)]);
-    await b.store.applyReceipts(10);
+    await b.store.applyReceipts(10, decideReceipts);
     expect(await states(b)).toEqual(['sent']);
   });
 
@@ -284,7 +285,7 @@ describe('receipts', () => {
   ) {
     await b.admin`insert into despatch.receipts (tenant_id, message_seq, purge_on, attempt, receipt, temporary, apply_at)
       values (${m.tenantId}, ${m.seq}, ${m.purgeOn}, ${attempt}, ${receipt}, ${temporary}, now())`;
-    await b.store.applyReceipts(10);
+    await b.store.applyReceipts(10, decideReceipts);
   }
 
   const ORDERS: { receipts: string[]; end: string }[] = [
@@ -340,7 +341,7 @@ describe('receipts', () => {
     expect(await states(b)).toEqual(['sending']);
     await b.store.complete([completion(message, accepted, true)]);
     await b.admin`update despatch.receipts set apply_at = now()`;
-    await b.store.applyReceipts(10);
+    await b.store.applyReceipts(10, decideReceipts);
     expect(await states(b)).toEqual(['delivered']);
   });
 });

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { decideReceipts } from '#core/domain/decide-receipts.ts';
 import {
   canMove,
   LIVE_STATES,
@@ -153,19 +154,19 @@ const MOVERS: readonly Mover[] = [
     moves: tabled(WAITING, ['canceled']),
   },
   ...RECEIPTS.map((receipt): Mover => ({
-    name: `apply_receipts with ${receipt}`,
+    name: `record_receipts with ${receipt}`,
     async run(planted) {
       await makeReceipts(planted, receipt);
-      await b.store.applyReceipts(100);
+      await b.store.applyReceipts(100, decideReceipts);
     },
     moves: tabled(ENDED, [receipt]),
   })),
   {
-    name: 'apply_receipts of what is final',
+    name: 'record_receipts of what is final',
     async run(planted) {
       await b.admin`update despatch.message_results set final = true where tenant_id = ${planted.tenantId}`;
       await makeReceipts(planted, 'delivered');
-      await b.store.applyReceipts(100);
+      await b.store.applyReceipts(100, decideReceipts);
     },
     // A final `undelivered` stays: the one move that the table alone cannot decide.
     moves: tabled(['sent', 'unknown'], ['delivered']),

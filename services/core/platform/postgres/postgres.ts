@@ -25,7 +25,7 @@ export type PostgresConfig = {
 export type Postgres = AsyncDisposable & { readonly sql: Sql };
 
 /** A parameter of type `json`, which is parsed where it is read; `sql.json` makes a `jsonb`, which is parsed twice. */
-export function asJson(sql: Sql, value: unknown) {
+export function asJson(sql: Sql | TransactionSql, value: unknown) {
   return sql.typed(value as never, 114);
 }
 

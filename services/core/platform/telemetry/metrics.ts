@@ -29,6 +29,20 @@ export const ATTEMPT_OUTCOMES = [
 export const GIVEN_UP_REASONS = [...FAILURE_CLASSES, 'no_answer', 'worker_lost', 'adapter_fault'] as const;
 export type GivenUpReason = (typeof GIVEN_UP_REASONS)[number];
 
+/**
+ * What receipts came to. `applied`: something new was learned; `unapplied`: nothing that was not known or may be believed
+ * any more; `repeated`; `orphan`: of no message; `forged`: not the vendor's; `unreadable`: not in the vendor's format.
+ */
+export const RECEIPT_RESULTS = [
+  'applied',
+  'unapplied',
+  'repeated',
+  'orphan',
+  'forged',
+  'unreadable',
+] as const;
+export type ReceiptResult = (typeof RECEIPT_RESULTS)[number];
+
 export type TenantMetricsOptions = {
   /** Tenants with series of their own. Default 0: no metric names a tenant. */
   readonly tenantsMax?: number;
@@ -169,7 +183,14 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
     labelNames: ['provider', 'state'],
     registers: on,
   });
+  const receipts = new Counter({
+    name: 'despatch_receipts_total',
+    help: 'Receipts of providers, by what they came to.',
+    labelNames: ['provider', 'result'],
+    registers: on,
+  });
   for (const { id, channel } of providers) {
+    for (const result of RECEIPT_RESULTS) receipts.inc({ provider: id, result }, 0);
     for (const outcome of ATTEMPT_OUTCOMES) attempts.inc({ channel, provider: id, outcome }, 0);
     for (const state of ['open', 'probing']) circuitState.set({ provider: id, state }, 0);
     providerSeconds.zero({ provider: id });
@@ -198,6 +219,7 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
       tenants.attempted(message.tenantId, outcome);
     },
     givenUp: (reason: GivenUpReason): void => givenUp.inc({ reason }),
+    receipt: (provider: string, result: ReceiptResult): void => receipts.inc({ provider, result }),
     providerSeconds,
     endToEndSeconds,
     circuitState,
@@ -217,6 +239,11 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
       registry,
       'despatch_oldest_due_seconds',
       'For how long the message that waits longest could have been sent. What waits for its provider to recover, or for its rate limit, does not count.',
+    ),
+    oldestReceipt: sampled(
+      registry,
+      'despatch_receipts_oldest_seconds',
+      'For how long the oldest call of a vendor has waited to be read; every worker shows the same.',
     ),
     consumerPending: sampled(registry, 'despatch_consumer_pending', 'Wake-ups that no worker has.'),
     credentialsAutonomy: sampled(

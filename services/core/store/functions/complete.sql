@@ -15,7 +15,7 @@ begin
     select * from json_to_recordset(batch) as r (
       seq bigint, attempt integer,
       -- The attempt's end.
-      outcome text, outcome_reason text, failure jsonb, http_status smallint, provider_message_id text, sent_from text,
+      outcome text, outcome_reason text, failure jsonb, http_status smallint, provider_message_id text, found_by_id boolean, sent_from text,
       -- The message's next state; `failure_shown` is the failure as its record shows it.
       status text, reason text, failure_shown jsonb, retries smallint, ambiguous smallint, provider_waits smallint,
       duplicate_risk boolean, final boolean, next_attempt_ms bigint,
@@ -31,8 +31,8 @@ begin
     where l.seq = r.seq and l.attempt = r.attempt and l.status = 'sending' and not is_live(r.status)
     returning l.seq, l.purge_on, l.tenant_id, l.attempt, case when not l.test then l.account_id end as account_id,
       l.provider, l.attempt_id, l.worker, l.started_at, l.expires_at, r.outcome, r.outcome_reason, r.failure,
-      r.http_status, r.provider_message_id, r.sent_from, r.status, r.reason, r.failure_shown, r.duplicate_risk, r.final,
-      r.await_ms, r.receipts, r.discard
+      r.http_status, r.provider_message_id, r.found_by_id, r.sent_from, r.status, r.reason, r.failure_shown,
+      r.duplicate_risk, r.final, r.await_ms, r.receipts, r.discard
   ), put_off as (
     update live_messages l
     set status = r.status, reason = r.reason, failure = r.failure_shown, lease_until = null, retries = r.retries,
@@ -44,19 +44,20 @@ begin
     where l.seq = r.seq and l.attempt = r.attempt and l.status = 'sending' and is_live(r.status)
     returning l.seq, l.purge_on, l.tenant_id, l.attempt, case when not l.test then l.account_id end as account_id,
       l.provider, l.attempt_id, l.worker, l.started_at, r.outcome, r.outcome_reason, r.failure, r.http_status,
-      r.provider_message_id, r.status, r.reason, r.failure_shown
+      r.provider_message_id, r.found_by_id, r.status, r.reason, r.failure_shown
   ), counted as materialized (
     select seq, purge_on, tenant_id, attempt, account_id, provider, attempt_id, worker, started_at, outcome, outcome_reason,
-      failure, http_status, provider_message_id, status, reason, failure_shown from ended
+      failure, http_status, provider_message_id, found_by_id, status, reason, failure_shown from ended
     union all
     select seq, purge_on, tenant_id, attempt, account_id, provider, attempt_id, worker, started_at, outcome, outcome_reason,
-      failure, http_status, provider_message_id, status, reason, failure_shown from put_off
+      failure, http_status, provider_message_id, found_by_id, status, reason, failure_shown from put_off
   ), logged as (
     insert into attempt_log (message_seq, purge_on, number, id, tenant_id, account_id, provider, worker, outcome, reason,
-      failure, http_status, provider_message_id, started_at, ended_at, message_status, message_reason, message_failure)
+      failure, http_status, provider_message_id, found_by_id, started_at, ended_at, message_status, message_reason,
+      message_failure)
     select c.seq, c.purge_on, c.attempt, c.attempt_id, c.tenant_id, c.account_id, c.provider, c.worker, c.outcome,
-      c.outcome_reason, c.failure, c.http_status, c.provider_message_id, c.started_at, at_now, c.status, c.reason,
-      c.failure_shown
+      c.outcome_reason, c.failure, c.http_status, c.provider_message_id, c.found_by_id, c.started_at, at_now, c.status,
+      c.reason, c.failure_shown
     from counted c
   ), results as (
     insert into message_results (seq, purge_on, tenant_id, status, reason, attempt, duplicate_risk, account_id, provider,

@@ -133,6 +133,10 @@ create table provider_accounts (
   verification_reason text,
   -- When the present settings and secret were last seen to work.
   verified_at timestamptz,
+  -- When a genuine receipt came last, and when one that was not and why, give or take a minute.
+  reported_at timestamptz,
+  receipt_refused_at timestamptz,
+  receipt_refused_reason text,
   -- Of the token in the receipt URL. The one before holds until `receipt_grace_until`.
   receipt_version integer not null default 1,
   receipt_grace_until timestamptz,
@@ -273,6 +277,12 @@ create table message_results (
   sent_from text,
   failure jsonb,
   final boolean not null,
+  -- What receipts say besides: some segments may have arrived; a bounce came after the delivery; by segment, where the
+  -- provider reports on each by itself; when it was first opened and so on, in milliseconds since the epoch.
+  partial boolean not null default false,
+  late_bounce boolean not null default false,
+  segment_states jsonb,
+  engagement jsonb,
   expires_at timestamptz not null,
   sent_at timestamptz,
   delivered_at timestamptz,
@@ -285,12 +295,13 @@ create table message_results (
 create view message_states with (security_invoker) as
   select seq, purge_on, tenant_id, status, reason, attempt, duplicate_risk,
     case when attempt > 0 and not test then account_id end as account_id, provider, null::text as provider_message_id,
-    null::text as sent_from, next_attempt_at, failure, false as final, expires_at,
+    null::text as sent_from, next_attempt_at, failure, false as final, false as partial, false as late_bounce,
+    null::jsonb as engagement, expires_at,
     null::timestamptz as sent_at, null::timestamptz as delivered_at, null::timestamptz as completed_at, updated_at
   from live_messages
   union all
   select seq, purge_on, tenant_id, status, reason, attempt, duplicate_risk, account_id, provider, provider_message_id,
-    sent_from, null, failure, final, expires_at, sent_at, delivered_at, completed_at, updated_at
+    sent_from, null, failure, final, partial, late_bounce, engagement, expires_at, sent_at, delivered_at, completed_at, updated_at
   from message_results;
 
 -- Sent messages whose provider reports what became of them, until it has or the wait is over.
@@ -318,6 +329,8 @@ create table attempt_log (
   failure jsonb,
   http_status smallint,
   provider_message_id text,
+  -- Receipts may name it by the provider's id alone.
+  found_by_id boolean,
   started_at timestamptz not null,
   ended_at timestamptz not null,
   message_status text not null,
@@ -325,6 +338,8 @@ create table attempt_log (
   message_failure jsonb,
   primary key (message_seq, purge_on, number)
 ) partition by range (purge_on);
+
+create index attempt_log_found_by_id on attempt_log (provider_message_id) where found_by_id;
 
 -- What happened to messages other than by an attempt: receipts, expiry, holds. Append-only.
 create table event_log (
@@ -337,9 +352,12 @@ create table event_log (
   source text not null,
   applied boolean not null default true,
   details jsonb,
+  -- Of a receipt: the same for each of its repetitions.
+  report_key text,
   at timestamptz not null,
   primary key (message_seq, purge_on, event_seq)
 ) partition by range (purge_on);
+create unique index event_log_reports on event_log (message_seq, purge_on, report_key) where report_key is not null;
 
 -- One order for both logs.
 create sequence event_seq;
@@ -391,16 +409,29 @@ create table message_results_default partition of message_results default with (
 create table attempt_log_default partition of attempt_log default;
 create table event_log_default partition of event_log default;
 
--- Receipts not yet applied. Those of simulators wait for `apply_at`.
+-- Receipts that are read and not yet applied. Those of simulators wait for `apply_at`, others for their message: a receipt
+-- may overtake the record of the call that it is about.
 create table receipts (
   id uuid primary key default gen_random_uuid(),
   tenant_id uuid not null,
-  message_seq bigint not null,
-  purge_on date not null,
-  attempt integer not null,
-  receipt text not null check (receipt in ('sent', 'delivered', 'undelivered')),
+  -- Which account was reported to; null for a simulator's, and for an answer that came late.
+  account_id uuid,
+  -- The message by its place, with the id that its row must bear; null where the provider names its own id alone.
+  message_seq bigint,
+  purge_on date,
+  message_id uuid,
+  provider_message_id text,
+  attempt integer,
+  receipt text check (receipt in ('sent', 'delivered', 'undelivered')),
   temporary boolean not null default false,
   failure jsonb,
+  segment text,
+  engagement text,
+  provider_status text,
+  -- When it happened, as the provider says.
+  happened_at timestamptz,
+  report_key text,
+  received_at timestamptz not null default clock_timestamp(),
   apply_at timestamptz not null
 );
 create index receipts_due on receipts (apply_at);

@@ -1,4 +1,4 @@
-import { createMessageIds, type MessageIds } from '#core/domain/message-id.ts';
+import { createMessageIds, type MessageIds } from './message-id.ts';
 
 /** @throws what kept the key from being loaded; the next call tries again. */
 export type LoadMessageIds = () => Promise<MessageIds>;

@@ -1,0 +1,3 @@
+/** What a recipient did with a message. No state: a message may be opened before its delivery is reported. */
+export const ENGAGEMENTS = ['opened', 'clicked', 'read', 'complained', 'unsubscribed'] as const;
+export type Engagement = (typeof ENGAGEMENTS)[number];

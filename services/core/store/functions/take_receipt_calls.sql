@@ -1,0 +1,42 @@
+-- Calls of vendors to look into, a few of each account: one that is flooded holds up no other. They belong to the caller
+-- for `lease_ms`, and come again then where they were not settled. `bytes_max`: of their bodies; one is always given.
+create or replace function take_receipt_calls(most integer, bytes_max integer, lease_ms integer) returns table (
+  id bigint, tenant_id uuid, account_id uuid, account_version integer, method text, receipt_version integer, query text,
+  headers jsonb, body bytea, received_ms bigint, tries smallint)
+language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+#variable_conflict use_column
+declare
+  at_now timestamptz := clock_timestamp();
+  ids bigint[];
+begin
+  with recursive accounts as (
+    -- The next account with a call, and so on: an account with many costs no more than one with few.
+    (select c.account_id from receipt_calls c order by c.account_id limit 1)
+    union all
+    select (select c.account_id from receipt_calls c where c.account_id > a.account_id order by c.account_id limit 1)
+    from accounts a where a.account_id is not null
+  ), due as (
+    select x.id, x.nth, x.bytes from accounts a, lateral (
+      select c.id, row_number() over (order by c.due_at) as nth, octet_length(c.body) as bytes
+      from (
+        select y.id, y.due_at, y.body from receipt_calls y
+        where y.account_id = a.account_id and y.due_at <= at_now order by y.due_at limit most for update skip locked
+      ) c
+    ) x where a.account_id is not null
+  ), chosen as (
+    select d.id, d.nth, row_number() over (order by d.nth, d.id) as place,
+      sum(d.bytes) over (order by d.nth, d.id) as bytes
+    from due d
+  )
+  select array_agg(c.id) into ids from chosen c where c.place <= most and (c.place = 1 or c.bytes <= bytes_max);
+  return query
+    update receipt_calls c set due_at = at_now + make_interval(secs => lease_ms / 1000.0), tries = c.tries + 1
+    from (select u.id, p.version from unnest(ids) as u (id)
+      join receipt_calls k on k.id = u.id left join provider_accounts p on p.id = k.account_id) t
+    where c.id = t.id
+    returning c.id, c.tenant_id, c.account_id, t.version, c.method, c.receipt_version, c.query, c.headers, c.body,
+      floor(extract(epoch from c.received_at) * 1000)::bigint, c.tries;
+end $$;
+
+grant execute on function take_receipt_calls(integer, integer, integer) to despatch_worker;

@@ -1,0 +1,52 @@
+import type { Engagement } from '#core/domain/engagement.ts';
+import type { Failure } from '#core/domain/failure.ts';
+import type { ReceiptKind } from '#core/domain/outcome.ts';
+
+/** A vendor's call to a receipt URL, as the api has stored it. */
+export type StoredReceiptCall = {
+  readonly id: number;
+  readonly tenantId: string;
+  readonly accountId: string;
+  /** Of the account as it is now; null where it is deleted. */
+  readonly accountVersion: number | null;
+  readonly method: 'GET' | 'POST';
+  readonly receiptVersion: number;
+  /** With its question mark; empty where there was none. */
+  readonly query: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Uint8Array;
+  readonly receivedMs: number;
+  readonly tries: number;
+};
+
+/** One report, in the names that `settle_receipt_calls` reads. What is undefined does not travel. */
+export type ReportRow = {
+  readonly call_id: number;
+  readonly tenant_id: string;
+  readonly account_id: string;
+  readonly message_seq: number | undefined;
+  readonly purge_on: string | undefined;
+  readonly message_id: string | undefined;
+  readonly provider_message_id: string | undefined;
+  readonly receipt: ReceiptKind | undefined;
+  readonly temporary: boolean | undefined;
+  readonly failure: Failure | undefined;
+  readonly segment: string | undefined;
+  readonly engagement: Engagement | undefined;
+  readonly provider_status: string;
+  readonly happened_ms: number;
+  readonly report_key: string;
+  readonly received_ms: number;
+};
+
+/** What became of calls that were looked into. */
+export type SettledReceiptCalls = {
+  readonly reports: readonly ReportRow[];
+  /** Ids of calls that are settled. */
+  readonly done: readonly number[];
+  /** Calls to look into again. */
+  readonly again: readonly { readonly id: number; readonly ms: number }[];
+  /** Accounts of which a genuine call has come. */
+  readonly genuine: readonly string[];
+  readonly refused: readonly { readonly account_id: string; readonly reason: string }[];
+};

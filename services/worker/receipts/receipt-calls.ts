@@ -1,0 +1,95 @@
+import type { ReportRow, StoredReceiptCall } from '#core/store/receipt-reports.ts';
+import type { DeliveryStore } from '#core/store/deliveries.ts';
+import type { ProviderCall } from '#providers/context.ts';
+import type { ProviderContext } from '#providers/provider.ts';
+import { Deadline } from '#core/platform/process/deadline.ts';
+import type { Accounts } from '../accounts/accounts.ts';
+import { readCall, type CallReading, type ReadCallDeps } from './read-call.ts';
+
+export type ReceiptCallsDeps = ReadCallDeps & {
+  readonly store: Pick<DeliveryStore, 'takeReceiptCalls' | 'settleReceiptCalls'>;
+  readonly accounts: Pick<Accounts, 'inForce'>;
+  readonly contextOf: (call: ProviderCall) => ProviderContext;
+  readonly deadlineMs: number;
+  readonly onRead: (provider: string, reading: CallReading, call: StoredReceiptCall) => void;
+  /** A bug in an adapter; the call is given up. */
+  readonly onAdapterFault: (provider: string, error: unknown) => void;
+};
+
+const CALLS_AT_ONCE = 200;
+const BODY_BYTES_AT_ONCE = 8 * 1024 * 1024;
+/** Longer than the judgement of a batch takes: beyond it another worker looks into the same calls. */
+const LEASE_MS = 60_000;
+const AGAIN_MS_MIN = 1_000;
+const AGAIN_MS_MAX = 600_000;
+/** About two days with growing pauses. A credential that cannot be read for so long is gone. */
+const TRIES_MAX = 300;
+
+type Settled = { readonly call: StoredReceiptCall; readonly provider: string; readonly reading: CallReading };
+
+/**
+ * Looks into stored calls of vendors: whether they are genuine, and what they say.
+ * @returns how many there were.
+ */
+export async function readReceiptCalls(deps: ReceiptCallsDeps): Promise<number> {
+  const calls = await deps.store.takeReceiptCalls(CALLS_AT_ONCE, BODY_BYTES_AT_ONCE, LEASE_MS);
+  if (calls.length === 0) return 0;
+  const settled = await Promise.all(calls.map((call) => settleOne(call, deps)));
+  const isAgain = ({ reading, call }: Settled) => reading.kind === 'undecided' && call.tries < TRIES_MAX;
+  const again = settled.filter(isAgain);
+  await deps.store.settleReceiptCalls({
+    reports: settled.flatMap(({ reading }): readonly ReportRow[] =>
+      reading.kind === 'read' ? reading.reports : [],
+    ),
+    done: settled.filter((one) => !isAgain(one)).map(({ call }) => call.id),
+    again: again.map(({ call }) => ({ id: call.id, ms: againMs(call.tries) })),
+    genuine: [
+      ...new Set(settled.filter(({ reading }) => reading.kind === 'read').map(({ call }) => call.accountId)),
+    ],
+    refused: settled.flatMap(({ reading, call }) =>
+      reading.kind === 'forged' ? [{ account_id: call.accountId, reason: reading.reason }] : [],
+    ),
+  });
+  for (const { call, provider, reading } of settled) deps.onRead(provider, reading, call);
+  return calls.length;
+}
+
+function againMs(tries: number): number {
+  return Math.min(AGAIN_MS_MAX, AGAIN_MS_MIN * 2 ** Math.min(tries, 10));
+}
+
+async function settleOne(call: StoredReceiptCall, deps: ReceiptCallsDeps): Promise<Settled> {
+  const found =
+    call.accountVersion === null
+      ? ({ kind: 'unusable' } as const)
+      : await deps.accounts.inForce(call.accountId, call.accountVersion);
+  if (found.kind === 'unavailable') return { call, provider: 'unknown', reading: { kind: 'undecided' } };
+  if (found.kind === 'unusable') return { call, provider: 'unknown', reading: { kind: 'unreadable' } };
+  const [account] = found.accounts;
+  const provider = account.provider.id;
+  using deadline = new Deadline(deps.deadlineMs);
+  const context = deps.contextOf({
+    provider,
+    accountId: account.id,
+    version: account.version,
+    signal: deadline.signal,
+  });
+  try {
+    const reading = await readCall(call, found.accounts, context, deps);
+    return {
+      call,
+      provider,
+      reading: reading.kind === 'confirm' ? await confirm(reading.url, context) : reading,
+    };
+  } catch (error) {
+    deps.onAdapterFault(provider, error);
+    return { call, provider, reading: { kind: 'unreadable' } };
+  }
+}
+
+/** The vendor sends nothing before somebody has asked for this address. */
+async function confirm(url: string, context: ProviderContext): Promise<CallReading> {
+  const result = await context.http({ method: 'GET', url, isTenantHost: true });
+  const isDone = result.kind === 'response' && result.status >= 200 && result.status <= 299;
+  return isDone ? { kind: 'confirm', url } : { kind: 'undecided' };
+}

@@ -1,0 +1,14 @@
+import { receiptToken, receiptUrl } from '#core/domain/receipt-token.ts';
+import type { Account } from '../accounts/accounts.ts';
+import type { ReceiptSettings } from '../build-worker.ts';
+
+/** Where the vendor can report on messages of the account; undefined where it never does, or nobody could take it in. */
+export function receiptUrlFor(
+  { provider, row }: Account,
+  settings: ReceiptSettings | undefined,
+): string | undefined {
+  if (settings === undefined || row === null) return undefined;
+  if (provider.receipts === null || provider.receipts === 'simulated') return undefined;
+  const token = receiptToken(settings.receiptKey, row.id, row.receiptVersion);
+  return receiptUrl(settings.publicBaseUrl, row.id, token);
+}
