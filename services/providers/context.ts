@@ -37,7 +37,7 @@ export function createProviderContexts(
     const override = Object.hasOwn(baseUrls, provider) ? baseUrls[provider]?.replace(/\/+$/, '') : undefined;
     const keyOf = (key: string) => JSON.stringify([accountId, version, key]);
     return {
-      http: (request) => http(withoutGuard(request, override), signal),
+      http: (request) => http(boundTo(accountId, withoutGuard(request, override)), signal),
       resolve,
       origin: (vendorOrigin) => override ?? vendorOrigin,
       memo: (key, load) => memo(remembered, keyOf(key), load, now),
@@ -55,6 +55,13 @@ function withoutGuard(request: HttpRequest, override: string | undefined): HttpR
   }
   const { isTenantHost: _, ...trusted } = request;
   return trusted;
+}
+
+/** No two accounts share an HTTP/2 connection, whatever they call themselves towards the vendor. */
+function boundTo(accountId: string, request: HttpRequest): HttpRequest {
+  return request.http2 === undefined
+    ? request
+    : { ...request, http2: JSON.stringify([accountId, request.http2]) };
 }
 
 async function memo<T>(

@@ -1,5 +1,11 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import type { AddressInfo, Server as NetServer } from 'node:net';
 import { listenAddress } from '../../deploy/servers/ports.ts';
 
 /** One request as a stand-in took it. */
@@ -48,6 +54,8 @@ export type StandInOptions = {
   readonly keep?: number;
   /** The page at `GET /`, for people. */
   readonly page?: (received: readonly Received[]) => Reply;
+  /** What takes the requests, for vendors that speak another version. Default: HTTP/1.1. */
+  readonly listen?: (listener: RequestListener) => NetServer & Pick<Server, 'closeAllConnections'>;
   /** Says of each request what goes wrong with it, if anything, as soon or as late as it likes. */
   readonly interfere?: (request: Received) => Promise<Fault | undefined>;
 };
@@ -55,7 +63,7 @@ export type StandInOptions = {
 /** Starts a stand-in; `answer` gives the vendor's usual reply, undefined is the vendor's 404. */
 export async function startStandIn(
   answer: (request: Received) => Reply | undefined,
-  { host = '127.0.0.1', port = 0, keep = 1_000, page, interfere }: StandInOptions = {},
+  { host = '127.0.0.1', port = 0, keep = 1_000, page, listen = createServer, interfere }: StandInOptions = {},
 ): Promise<StandIn> {
   const received: Received[] = [];
   const faults: { readonly fault: Fault; readonly path: RegExp }[] = [];
@@ -74,7 +82,7 @@ export async function startStandIn(
     return misbehave(response, fault);
   }
 
-  const server = createServer((request, response) => {
+  const server = listen((request, response) => {
     serve(request, response).catch(() => request.destroy());
   });
   await new Promise<void>((resolve, reject) => {

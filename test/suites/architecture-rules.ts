@@ -106,7 +106,7 @@ const VENDORS: Readonly<Record<string, RegExp>> = {
   pino: /^services\/core\/platform\/telemetry\/logger\.ts$/,
   '@opentelemetry/*': /^services\/core\/platform\/telemetry\/telemetry\.ts$/,
   // The Kubernetes client's own dispatchers are made anew for each call, so its credentials file makes them itself.
-  undici: /^services\/(core\/platform\/http\/http|controller\/kube\/kube-credentials)\.ts$/,
+  undici: /^services\/(core\/platform\/http\/(http|agents)|controller\/kube\/kube-credentials)\.ts$/,
   'ipaddr.js': /^services\/core\/platform\/http\/egress-guard\.ts$/,
   fastify: /^services\/api\//,
   '@fastify/*': /^services\/api\//,

@@ -7,6 +7,11 @@ export type HttpRequest = {
   readonly body?: string | Uint8Array;
   /** A tenant has chosen the host: the connection has to pass the egress guard. */
   readonly isTenantHost?: true;
+  /**
+   * Goes by HTTP/2, on connections that stay and that only requests with the same text here share: some vendors take one
+   * customer's requests on a connection and no other's.
+   */
+  readonly http2?: string;
 };
 
 /** How one exchange ended, split by what the other side may have seen. */

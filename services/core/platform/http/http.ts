@@ -1,51 +1,39 @@
-import type { LookupFunction } from 'node:net';
-import { Agent, buildConnector, type Dispatcher } from 'undici';
+import { constants } from 'node:http2';
+import type { Dispatcher } from 'undici';
 import type { HttpRequest, HttpResult } from '#core/domain/http-exchange.ts';
-import type { EgressGuard } from './egress-guard.ts';
+import { createAgents, type AgentsOptions } from './agents.ts';
 
-export type HttpClientOptions = {
-  /** DNS, TCP and TLS together. Default 5 s. */
-  readonly connectTimeoutMs?: number;
+export type HttpClientOptions = Partial<Omit<AgentsOptions, 'silenceMs'>> & {
   /** The whole exchange, waiting for a free connection included. Default 15 s. */
   readonly totalDeadlineMs?: number;
   /** Response bodies are cut here. Default 64 KiB. */
   readonly bodyBytesMax?: number;
-  /** Default 64. */
-  readonly connectionsPerOrigin?: number;
   readonly userAgent?: string;
-  /** Resolver for host names, for clients whose hosts are tenant input. IP literals never reach it. */
-  readonly lookup?: LookupFunction;
-  /** For requests to hosts that tenants chose (`isTenantHost`); without a guard they are refused. */
-  readonly guard?: Pick<EgressGuard, 'resolve'>;
 };
 
-/** Sends one request; never throws, never follows a redirect, never sends twice. */
+/** Sends one request; never throws, never follows a redirect, never sends twice what may have been taken. */
 export type HttpClient = ((request: HttpRequest, signal?: AbortSignal) => Promise<HttpResult>) &
   AsyncDisposable;
 
 /**
  * The shared client for calls to third parties. What its result says holds for every failure:
  * - `not_sent`: undici had not begun to write the request. It announces that moment (`onRequestStart`) right before the
- *   first byte, and a request whose time ran out earlier is refused there, so it cannot leave afterwards.
+ *   first byte, and a request whose time ran out earlier is refused there, so it cannot leave afterwards. Or an HTTP/2
+ *   server has said that it did not look at the request, and again when undici sent it once more.
  * - `response`: a final status line arrived. Should the body be too large, break off or stall, the part that came is
  *   given: the status is the provider's answer, and a success that cannot be read is for the adapter to call ambiguous.
  * - `ambiguous`: anything else. A GET changes nothing at the other side, so its failures are `not_sent`.
  */
 export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
-  const { connectTimeoutMs = 5_000, totalDeadlineMs = 15_000, bodyBytesMax = 65_536 } = options;
-  const { connectionsPerOrigin = 64, userAgent = 'Despatch', lookup, guard } = options;
-  const pool = {
-    allowH2: false,
-    connections: connectionsPerOrigin,
-    pipelining: 1,
-    // The total deadline covers both; two timers fewer per request.
-    headersTimeout: 0,
-    bodyTimeout: 0,
-  };
-  const connection = { timeout: connectTimeoutMs, ...(lookup === undefined ? {} : { lookup }) };
-  const agent = new Agent({ ...pool, connect: connection });
-  // Connections of their own: one that was opened past the guard must carry no request that has to pass it.
-  const guardedAgent = new Agent({ ...pool, connect: guardedConnector(guard, connectTimeoutMs) });
+  const { totalDeadlineMs = 15_000, bodyBytesMax = 65_536, userAgent = 'Despatch' } = options;
+  const { connectTimeoutMs = 5_000, connectionsPerOrigin = 64, lookup, guard } = options;
+  const agents = createAgents({
+    connectTimeoutMs,
+    connectionsPerOrigin,
+    lookup,
+    guard,
+    silenceMs: Math.ceil(totalDeadlineMs / 2),
+  });
 
   const send = (request: HttpRequest, signal?: AbortSignal): Promise<HttpResult> =>
     new Promise((resolve) => {
@@ -56,7 +44,7 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
       const exchange = new Exchange(request.method, bodyBytesMax, totalDeadlineMs, signal, resolve);
       const slash = request.url.indexOf('/', 8);
       try {
-        (request.isTenantHost === true ? guardedAgent : agent).dispatch(
+        agents.of(request).dispatch(
           {
             origin: slash === -1 ? request.url : request.url.slice(0, slash),
             path: slash === -1 ? '/' : request.url.slice(slash),
@@ -71,41 +59,7 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
       }
     });
 
-  return Object.assign(send, {
-    [Symbol.asyncDispose]: async () => {
-      await Promise.all([agent.destroy(), guardedAgent.destroy()]);
-    },
-  });
-}
-
-/**
- * Connects to the one address that the guard has checked, so that a second resolution cannot change it; the host name
- * remains what the certificate must prove.
- */
-function guardedConnector(
-  guard: HttpClientOptions['guard'],
-  timeout: number,
-): ReturnType<typeof buildConnector> {
-  const connect = buildConnector({ timeout, allowH2: false });
-  return (options, callback) => {
-    const port = Number(options.port) || (options.protocol === 'https:' ? 443 : 80);
-    const checked = guard?.resolve(options.hostname, port) ?? REFUSED;
-    void checked.then((resolved) => {
-      if (resolved.kind === 'address') connect({ ...options, hostname: resolved.address }, callback);
-      else callback(new EgressError(resolved.code), null);
-    });
-  };
-}
-
-const REFUSED = Promise.resolve({ kind: 'refused', code: 'egress_blocked' } as const);
-
-class EgressError extends Error {
-  readonly code: string;
-
-  constructor(code: 'dns' | 'egress_blocked') {
-    super(`Connection refused by the egress guard: ${code}`);
-    this.code = code === 'dns' ? 'ENOTFOUND' : 'EGRESS_BLOCKED';
-  }
+  return Object.assign(send, { [Symbol.asyncDispose]: agents.destroy });
 }
 
 /** One request's handler; a class because undici calls its methods at 20,000 requests a second. */
@@ -171,7 +125,12 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
-    this.#settle(this.#failed(codeOf(error, this.#controller !== undefined)));
+    const isTaken = this.#controller !== undefined;
+    this.#settle(
+      isUntaken(error) && this.#status === 0
+        ? { kind: 'not_sent', code: 'connection_closed' }
+        : this.#failed(codeOf(error, isTaken)),
+    );
   }
 
   readonly #giveUp = (): void => {
@@ -201,6 +160,14 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 }
 
+/** The other side says of this HTTP/2 request that it has not looked at it (RFC 9113, 8.7). */
+function isUntaken(error: Error & { http2ErrorCode?: unknown }): boolean {
+  return (
+    error.http2ErrorCode === constants.NGHTTP2_REFUSED_STREAM ||
+    error.message.includes('"GOAWAY" frame received')
+  );
+}
+
 const CODES: Readonly<Record<string, string>> = {
   ENOTFOUND: 'dns',
   EAI_AGAIN: 'dns',
@@ -217,9 +184,14 @@ const CODES: Readonly<Record<string, string>> = {
   EGRESS_BLOCKED: 'egress_blocked',
 };
 
+const CODES_WRITTEN: Readonly<Record<string, string>> = {
+  UND_ERR_DESTROYED: 'shutdown',
+  UND_ERR_HEADERS_TIMEOUT: 'timeout',
+};
+
 function codeOf(error: Error & { code?: unknown; errors?: unknown }, isWritten: boolean): string {
   const code = typeof error.code === 'string' ? error.code : '';
-  if (isWritten) return code === 'UND_ERR_DESTROYED' ? 'shutdown' : 'connection_reset';
+  if (isWritten) return CODES_WRITTEN[code] ?? 'connection_reset';
   const known = CODES[code];
   if (known !== undefined) return known;
   // A host with several addresses fails with all their errors; the first tells enough.

@@ -1,0 +1,139 @@
+import { createSecureServer, createServer, type Http2Server, type ServerHttp2Session } from 'node:http2';
+import { createServer as createHttpsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { STAND_IN_CERTIFICATE, STAND_IN_KEY } from '#providers/smtp/stand-in-certificate.ts';
+import { createHttpClient } from './http.ts';
+
+type Http2 = AsyncDisposable & {
+  readonly port: number;
+  readonly sessions: ServerHttp2Session[];
+  readonly requests: string[];
+};
+
+async function serve(
+  server: Http2Server,
+  answer: (request: number, session: ServerHttp2Session) => boolean = () => true,
+): Promise<Http2> {
+  const sessions: ServerHttp2Session[] = [];
+  const requests: string[] = [];
+  server.on('session', (session) => void sessions.push(session.on('error', () => {})));
+  server.on('stream', (stream, headers) => {
+    stream.on('error', () => {});
+    let body = '';
+    stream.setEncoding('utf8').on('data', (chunk: string) => void (body += chunk));
+    stream.on('end', () => {
+      requests.push(body);
+      const isAnswered =
+        stream.session !== undefined && answer(requests.length, stream.session as ServerHttp2Session);
+      if (isAnswered && !stream.destroyed)
+        stream.respond({ ':status': 200, 'x-path': headers[':path'] ?? '' }, { endStream: true });
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    port: (server.address() as AddressInfo).port,
+    sessions,
+    requests,
+    [Symbol.asyncDispose]: async () => {
+      for (const session of sessions) session.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+const to = (port: number, body = 'x', http2 = 'group') =>
+  ({ method: 'POST', url: `http://127.0.0.1:${port}/p`, body, http2 }) as const;
+const client = () => createHttpClient({ totalDeadlineMs: 10_000 });
+
+describe('a request by HTTP/2', () => {
+  test('shares one connection with those before it and those beside it', async () => {
+    await using http = client();
+    await using server = await serve(createServer());
+    expect(await http(to(server.port))).toMatchObject({
+      kind: 'response',
+      status: 200,
+      headers: { 'x-path': '/p' },
+    });
+    await Promise.all(Array.from({ length: 50 }, (_, i) => http(to(server.port, String(i)))));
+    expect(await http(to(server.port))).toMatchObject({ status: 200 });
+    expect([server.requests.length, server.sessions.length]).toEqual([52, 1]);
+  });
+
+  test('shares none with a request of another group', async () => {
+    await using http = client();
+    await using server = await serve(createServer());
+    for (const group of ['a', 'b', 'a', 'b']) await http(to(server.port, 'x', group));
+    expect(server.sessions).toHaveLength(2);
+  });
+
+  test('that the server has not taken when it goes away is sent again on another connection, and no other one is', async () => {
+    await using http = client();
+    await using server = await serve(createServer(), (request, session) => {
+      // The first is taken, whatever follows is not.
+      if (request === 2) session.goaway(0, 1);
+      return request !== 2;
+    });
+    expect(await http(to(server.port, 'first'))).toMatchObject({ status: 200 });
+    expect(await http(to(server.port, 'second'))).toMatchObject({ status: 200 });
+    expect(server.requests).toEqual(['first', 'second', 'second']);
+    expect(server.sessions).toHaveLength(2);
+  });
+
+  test('that the server takes on no connection was not sent', async () => {
+    await using http = client();
+    await using server = await serve(createServer().on('session', (session) => session.goaway()));
+    expect(await http(to(server.port))).toEqual({ kind: 'not_sent', code: 'connection_closed' });
+    expect([server.requests, server.sessions.length]).toEqual([[], 2]);
+  });
+
+  test('that the server had taken when it went away without an answer is ambiguous and not sent again', async () => {
+    await using http = client();
+    await using server = await serve(createServer(), (_, session) => {
+      session.goaway(0, 2 ** 31 - 1);
+      setImmediate(() => session.destroy());
+      return false;
+    });
+    expect(await http(to(server.port))).toMatchObject({ kind: 'ambiguous' });
+    expect(server.requests).toHaveLength(1);
+  });
+
+  test('that is not answered in time is ambiguous, and the next one is answered', async () => {
+    await using http = createHttpClient({ totalDeadlineMs: 1_000 });
+    await using server = await serve(createServer(), (request) => request !== 1);
+    expect(await http(to(server.port))).toEqual({ kind: 'ambiguous', code: 'timeout' });
+    expect(await http(to(server.port))).toMatchObject({ status: 200 });
+  });
+});
+
+describe('over TLS', () => {
+  const known = getCACertificates('default');
+  beforeAll(() => setDefaultCACertificates([...known, STAND_IN_CERTIFICATE]));
+  afterAll(() => setDefaultCACertificates(known));
+  const identity = { cert: STAND_IN_CERTIFICATE, key: STAND_IN_KEY };
+
+  test('HTTP/2 is agreed upon, where it is asked for', async () => {
+    await using http = client();
+    await using server = await serve(createSecureServer(identity));
+    const url = `https://localhost:${server.port}/p`;
+    for (let i = 0; i < 3; i += 1) expect(await http({ ...to(0), url })).toMatchObject({ status: 200 });
+    expect([server.requests.length, server.sessions.length]).toEqual([3, 1]);
+  });
+
+  test("a tenant's host proves its own name, though the connection goes to the address that was checked", async () => {
+    const guard = { resolve: async () => ({ kind: 'address', address: '127.0.0.1' }) as const };
+    await using http = createHttpClient({ guard });
+    const server = createHttpsServer(identity, (_, response) => response.end());
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    const request = { method: 'GET', isTenantHost: true } as const;
+    const results = [
+      await http({ ...request, url: `https://mail.test:${port}/` }),
+      await http({ ...request, url: `https://other.test:${port}/` }),
+    ];
+    server.closeAllConnections();
+    server.close();
+    expect(results).toMatchObject([{ status: 200 }, { kind: 'not_sent', code: 'tls' }]);
+  });
+});
