@@ -1,4 +1,5 @@
 // Written by `npm run gen` from the folders beside it; run it after adding one.
+import apns from './apns/provider.ts';
 import aws from './aws/provider.ts';
 import fcm from './fcm/provider.ts';
 import infobip from './infobip/provider.ts';
@@ -20,6 +21,7 @@ import type { AnyProvider } from './provider.ts';
 
 /** Every id of the catalog. */
 export type ProviderKind =
+  | 'apns'
   | 'aws-sms'
   | 'fcm'
   | 'infobip'
@@ -49,6 +51,7 @@ export type ProviderKind =
   | 'whatsapp-cloud';
 
 const DEFINITIONS: readonly AnyProvider[] = [
+  apns,
   ...aws,
   fcm,
   ...infobip,

@@ -18,6 +18,7 @@ describe('the catalog', () => {
 
   test('has the providers of this release, and a simulator for every channel', () => {
     const ids = [
+      'apns',
       'aws-sms',
       'fcm',
       'mailgun',

@@ -1,0 +1,51 @@
+import { createPrivateKey, sign } from 'node:crypto';
+import type { ProviderContext } from '../provider.ts';
+import type { Account } from './account.ts';
+
+/**
+ * Apple takes a token for an hour, and minds a new one within twenty minutes,
+ * https://developer.apple.com/documentation/usernotifications/establishing-a-token-based-connection-to-apns.
+ */
+const SLOT_MS = 40 * 60_000;
+const RENEWED_MS_MIN = 20 * 60_000;
+
+/** One account's token, which all its sends share. */
+export type ProviderToken = {
+  current: string;
+  renewedAt: number;
+};
+
+/** Tokens begin at the same times in every process, so that Apple sees their age and not their number. */
+export function providerToken(account: Account, context: ProviderContext): Promise<ProviderToken> {
+  return context.memo('provider-token', async () => {
+    const begin = Math.floor(context.now() / SLOT_MS) * SLOT_MS;
+    const value: ProviderToken = {
+      current: signedToken(account, begin),
+      renewedAt: Number.NEGATIVE_INFINITY,
+    };
+    return { value, expiresAt: begin + SLOT_MS };
+  });
+}
+
+/**
+ * Replaces a token that Apple calls expired, once for all sends that it was refused to.
+ * @returns whether there is another one to try.
+ */
+export function renew(token: ProviderToken, refused: string, account: Account, now: number): boolean {
+  if (token.current !== refused) return true;
+  if (now - token.renewedAt < RENEWED_MS_MIN) return false;
+  token.current = signedToken(account, now);
+  token.renewedAt = now;
+  return true;
+}
+
+function signedToken({ config, secrets }: Account, issuedAt: number): string {
+  const text = [
+    { alg: 'ES256', kid: config.keyId },
+    { iss: config.teamId, iat: Math.floor(issuedAt / 1_000) },
+  ]
+    .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
+    .join('.');
+  const key = { key: createPrivateKey(secrets.privateKey), dsaEncoding: 'ieee-p1363' } as const;
+  return `${text}.${sign('sha256', Buffer.from(text), key).toString('base64url')}`;
+}

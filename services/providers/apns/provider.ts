@@ -1,0 +1,130 @@
+import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
+import type { OutboundFor } from '#core/domain/content.ts';
+import type { Outcome } from '#core/domain/outcome.ts';
+import {
+  classify,
+  doubted,
+  isSuccess,
+  parseJson,
+  refused,
+  unanswered,
+  unreadable,
+  unverified,
+  type ClassifiedError,
+  type Response,
+  type VendorError,
+} from '../classify-error.ts';
+import { defineProvider, type HttpResult, type ProviderContext, type Verification } from '../provider.ts';
+import { config, hiddenOf, secrets, type Account } from './account.ts';
+import { apnsHeaders, apnsPayload } from './notification.ts';
+import { APNS_REASONS } from './outcomes.ts';
+import { providerToken, renew } from './provider-token.ts';
+
+const ORIGINS = {
+  production: 'https://api.push.apple.com',
+  sandbox: 'https://api.sandbox.push.apple.com',
+} as const;
+
+const ErrorBody = z.looseObject({
+  reason: z.string(),
+  /** When Apple learned that the token is no longer one, in milliseconds since the epoch. */
+  timestamp: z.number().optional().catch(undefined),
+});
+
+export default defineProvider({
+  id: 'apns',
+  channel: 'push',
+  name: 'Apple Push Notification service',
+  dedupe: 'none',
+  receipts: null,
+  bodyCharactersMax: null,
+  config,
+  secrets,
+  secretRoute: { teamId: true, keyId: true, bundleId: false, environment: true },
+
+  async send(message, account, context): Promise<Outcome> {
+    const headers = apnsHeaders(message, account.config.bundleId);
+    const body = JSON.stringify(apnsPayload(message.content));
+    const { result, token } = await call(message.to, headers, body, account, context);
+    if (result.kind !== 'response') return unanswered(result);
+    const hidden = hiddenOf(account, token, message.to, ...textsOf(message));
+    if (!isSuccess(result)) return refused(result, judge(result), hidden, context.now());
+    // A success has no body; a page with its status is no answer.
+    if (result.text.trim() !== '') return unreadable(result);
+    return {
+      kind: 'accepted',
+      providerMessageId: result.headers['apns-id'] ?? message.id,
+      httpStatus: result.status,
+    };
+  },
+
+  async verify(account, context): Promise<Verification> {
+    const headers = {
+      'apns-id': randomUUID(),
+      'apns-topic': account.config.bundleId,
+      'apns-push-type': 'background',
+      'apns-priority': '5',
+      'apns-expiration': '0',
+    };
+    const body = JSON.stringify({ aps: { 'content-available': 1 } });
+    const { result, token } = await call(NO_DEVICE, headers, body, account, context);
+    if (result.kind !== 'response' || isSuccess(result)) return unverified(result);
+    const classified = judge(result);
+    // Having got as far as the made-up device token, the credential works.
+    if (classified.meaning.class === 'invalid_recipient') return { kind: 'valid' };
+    return doubted(result, classified, hiddenOf(account, token));
+  },
+});
+
+/** Of the form of a token, and no device's. */
+const NO_DEVICE = '0'.repeat(64);
+
+type Called = { readonly result: HttpResult; readonly token: string };
+
+/** One call; a token that has expired before its time is replaced once. The refused call did nothing, so this sends no copy. */
+async function call(
+  device: string,
+  headers: Readonly<Record<string, string>>,
+  body: string,
+  account: Account,
+  context: ProviderContext,
+): Promise<Called> {
+  const token = await providerToken(account, context);
+  const post = async (bearer: string): Promise<Called> => {
+    const result = await context.http({
+      method: 'POST',
+      url: `${context.origin(ORIGINS[account.config.environment])}/3/device/${encodeURIComponent(device)}`,
+      headers: { ...headers, authorization: `bearer ${bearer}`, 'content-type': 'application/json' },
+      body,
+      // Apple holds a connection to the team whose token came first on it.
+      http2: account.config.teamId,
+    });
+    return { result, token: bearer };
+  };
+  const first = await post(token.current);
+  const isExpired = first.result.kind === 'response' && reasonOf(first.result) === 'ExpiredProviderToken';
+  if (!isExpired || !renew(token, first.token, account, context.now())) return first;
+  return post(token.current);
+}
+
+function judge(response: Response): ClassifiedError {
+  return classify(response, APNS_REASONS, read);
+}
+
+function read(body: unknown): VendorError {
+  const error = ErrorBody.safeParse(body).data;
+  const since = new Date(error?.timestamp ?? Number.NaN);
+  return {
+    providerCode: error?.reason,
+    providerMessage: Number.isNaN(since.getTime()) ? undefined : `Not a device since ${since.toISOString()}`,
+  };
+}
+
+function reasonOf(response: Response): string | undefined {
+  return ErrorBody.safeParse(parseJson(response.text)).data?.reason;
+}
+
+function textsOf({ content }: OutboundFor<'push'>): string[] {
+  return [content.title, content.body].filter((text) => text !== undefined);
+}
