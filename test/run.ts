@@ -1,5 +1,5 @@
 // All checks and tests. Arguments narrow the run to the test files whose path contains one of them; `--clients` adds the
-// generated clients.
+// generated clients, `--twins` the comparison with the vendors' SDKs.
 import { join } from 'node:path';
 import { runClients } from './clients/run-clients.ts';
 import { runClusterItems } from './e2e/cluster-items.ts';
@@ -9,13 +9,15 @@ import { runPart, secondsSince, timesOf, type FileTime, type Part } from './supp
 import { runStaticChecks } from './support/static-checks.ts';
 import { runVitest } from './support/run-vitest.ts';
 import { conclude } from './support/tally.ts';
+import { runTwins } from './wire-twins/run-twins.ts';
 
 // Dozens of processes of the services start in a run, from the same sources.
 process.env['NODE_COMPILE_CACHE'] ??= join(projectRoot, 'node_modules/.cache/compiled');
 
 const args = process.argv.slice(2);
 const withClients = args.includes('--clients');
-const filters = args.filter((arg) => arg !== '--clients');
+const withTwins = args.includes('--twins');
+const filters = args.filter((arg) => arg !== '--clients' && arg !== '--twins');
 const files: FileTime[] = [];
 const started = performance.now();
 
@@ -37,9 +39,10 @@ async function runAll(): Promise<Part[]> {
       await runPart('fault suite and its mutants', runShortSuite),
     ])(),
   ]);
+  const twins = withTwins ? [await runPart('wire twins', runTwins)] : [];
   // Last and alone: compilers take all the processor time that there is.
   const clients = withClients ? [await runPart('generated clients', runClients)] : [];
-  return [...parts, cluster, ...clients];
+  return [...parts, cluster, ...twins, ...clients];
 }
 
 const parts = filters.length === 0 ? await runAll() : [await runTests('unit'), await runTests('integration')];

@@ -60,6 +60,16 @@ export default defineConfig({
           globalSetup: ['test/support/global-setup.ts'],
         },
       },
+      {
+        root,
+        test: {
+          name: 'twins',
+          include: ['test/wire-twins/**/*.test.ts'],
+          ...COMMON,
+          // Loading an SDK takes a while, and whoever is first waits for the installation of all of them.
+          hookTimeout: 600_000,
+        },
+      },
     ],
   },
 });

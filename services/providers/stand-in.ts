@@ -45,6 +45,12 @@ export type StandIn = AsyncDisposable & {
   readonly fail: (fault: Fault, path?: RegExp) => void;
 };
 
+/** What a stand-in signs its receipts with: the account at the vendor, as a tenant enters it. */
+export type SigningAccount = {
+  readonly publicConfig: Readonly<Record<string, unknown>>;
+  readonly secretConfig: Readonly<Record<string, unknown>>;
+};
+
 export type StandInOptions = {
   /** Address that clients reach this machine at. Default: loopback. */
   readonly host?: string;

@@ -40,7 +40,7 @@ export type VitestRun = {
 
 /** Runs one project of the tests and counts its tests. */
 export async function runVitest(
-  project: 'unit' | 'integration' | 'clients',
+  project: 'unit' | 'integration' | 'clients' | 'twins',
   { filters = [], show = true, names, root }: VitestOptions = {},
 ): Promise<VitestRun> {
   const folder = await mkdtemp(join(tmpdir(), 'despatch-vitest-'));

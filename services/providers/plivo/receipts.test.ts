@@ -1,6 +1,5 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import type { SentAccount } from '#test/suites/provider-conformance.ts';
 import {
   receiptSuite,
   RECEIPT_URL,
@@ -10,6 +9,7 @@ import {
 import type { ReceiptCall } from '../receipt.ts';
 import plivo from './provider.ts';
 import { plivoReceipts } from './receipts.ts';
+import { signPlivoAddress, signPlivoCall } from './stand-in-signature.ts';
 
 const REFERENCE = '7f3b2a34-1111-4222-8333-444455556666';
 const UUID = 'db3ce55a-7f1d-11e1-8ea7-1231380bc196';
@@ -44,38 +44,6 @@ const callback = (status: string, over: Record<string, string> = {}): UnsignedCa
 
 const signature = (text: string, token: unknown) =>
   createHmac('sha256', String(token)).update(text).digest('base64');
-
-/** The vendor's `validateV3Signature`: address, query in order, a dot, names and values in order, a dot, the nonce. */
-function signV3(call: ReceiptCall, { secretConfig }: SentAccount): ReceiptCall {
-  const url = new URL(call.url);
-  const query = [...url.searchParams].map(([name, value]) => `${name}=${value}`).toSorted();
-  const form = [...new URLSearchParams(Buffer.from(call.body).toString())]
-    .toSorted(([a], [b]) => (a < b ? -1 : 1))
-    .map(([name, value]) => name + value);
-  const dot = query.length > 0 ? '.' : '';
-  const text = `${url.origin}${url.pathname}?${query.join('&')}${dot}${form.join('')}.${NONCE}`;
-  return {
-    ...call,
-    headers: {
-      ...call.headers,
-      'x-plivo-signature-v3': signature(text, secretConfig['authToken']),
-      'x-plivo-signature-v3-nonce': NONCE,
-    },
-  };
-}
-
-/** https://www.plivo.com/docs/messaging/concepts/signature-validation */
-function signV2(call: ReceiptCall, { secretConfig }: SentAccount): ReceiptCall {
-  const url = new URL(call.url);
-  return {
-    ...call,
-    headers: {
-      ...call.headers,
-      'x-plivo-signature-v2': signature(url.origin + url.pathname + NONCE, secretConfig['authToken']),
-      'x-plivo-signature-v2-nonce': NONCE,
-    },
-  };
-}
 
 const about = { reference: REFERENCE, providerMessageId: UUID };
 const calls: ReceiptCase['calls'] = [
@@ -127,10 +95,10 @@ const calls: ReceiptCase['calls'] = [
 
 const subject = { provider: plivo, account, otherAccount, reference: REFERENCE, calls };
 describe('signed by V3', () => {
-  receiptSuite({ ...subject, sign: signV3, covers: { body: true, url: true, timestamp: false } });
+  receiptSuite({ ...subject, sign: signPlivoCall, covers: { body: true, url: true, timestamp: false } });
 });
 describe('signed by V2', () => {
-  receiptSuite({ ...subject, sign: signV2, covers: { body: false, url: false, timestamp: false } });
+  receiptSuite({ ...subject, sign: signPlivoAddress, covers: { body: false, url: false, timestamp: false } });
 });
 
 describe('a signature of Plivo', () => {
@@ -150,21 +118,21 @@ describe('a signature of Plivo', () => {
   });
 
   test('V2 is for the address without its query, and for no other address', () => {
-    const signed = signV2(call(), account);
+    const signed = signPlivoAddress(call(), account);
     expect(judge({ ...signed, url: `${RECEIPT_URL}?mid=2` })).toEqual({ kind: 'genuine' });
     expect(judge({ ...signed, url: `${RECEIPT_URL}x?mid=1` })).toMatchObject({ kind: 'forged' });
   });
 
   test('V3 that does not hold is not made up for by V2', () => {
-    const { headers } = signV3(call(), otherAccount);
-    expect(judge(signV2(call({ headers }), account))).toEqual({
+    const { headers } = signPlivoCall(call(), otherAccount);
+    expect(judge(signPlivoAddress(call({ headers }), account))).toEqual({
       kind: 'forged',
       reason: 'signature_mismatch',
     });
   });
 
   test.each(['v2', 'v3'] as const)('%s may come from the main account alone', (version) => {
-    const { headers } = (version === 'v2' ? signV2 : signV3)(call(), account);
+    const { headers } = (version === 'v2' ? signPlivoAddress : signPlivoCall)(call(), account);
     const { [`x-plivo-signature-${version}`]: value = '', ...rest } = headers;
     expect(judge(call({ headers: { ...rest, [`x-plivo-signature-ma-${version}`]: value } }))).toEqual({
       kind: 'genuine',
@@ -172,7 +140,7 @@ describe('a signature of Plivo', () => {
   });
 
   test('may be one of several, for tokens that are in force together', () => {
-    const { headers } = signV3(call(), account);
+    const { headers } = signPlivoCall(call(), account);
     const several = `${signature('x', 'other')}, ${headers['x-plivo-signature-v3']}`;
     expect(judge(call({ headers: { ...headers, 'x-plivo-signature-v3': several } }))).toEqual({
       kind: 'genuine',
@@ -180,7 +148,7 @@ describe('a signature of Plivo', () => {
   });
 
   test('without its nonce is missing', () => {
-    const { headers } = signV3(call(), account);
+    const { headers } = signPlivoCall(call(), account);
     const { 'x-plivo-signature-v3-nonce': _, ...rest } = headers;
     expect(judge(call({ headers: rest }))).toEqual({ kind: 'forged', reason: 'signature_missing' });
   });

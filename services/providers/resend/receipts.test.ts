@@ -1,10 +1,9 @@
-import { createHash, createHmac } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { receiptSuite, RECEIPT_URL, type UnsignedCall } from '#test/suites/receipt-conformance.ts';
-import type { SentAccount } from '#test/suites/provider-conformance.ts';
 import type { ReceiptCall } from '../receipt.ts';
 import resend from './provider.ts';
 import { resendReceipts } from './receipts.ts';
+import { signResendCall } from './stand-in-signature.ts';
 
 const REFERENCE = '7f3b2a34-1111-4222-8333-444455556666';
 const ID = '56761188-7520-42d8-8898-ff6fc54ce618';
@@ -32,31 +31,6 @@ const call = (type: string, over: object = {}): UnsignedCall => ({
   }),
 });
 
-/** https://docs.svix.com/receiving/verifying-payloads/how-manual */
-function signedAs(
-  prefix: 'svix' | 'webhook',
-  unsigned: ReceiptCall,
-  sent: SentAccount,
-  at: number,
-): ReceiptCall {
-  const id = `msg_${createHash('sha256').update(unsigned.body).digest('hex').slice(0, 27)}`;
-  const timestamp = String(Math.floor(at / 1_000));
-  const key = Buffer.from(String(sent.secretConfig['webhookSecret']).split('_')[1] ?? '', 'base64');
-  const signature = createHmac('sha256', key)
-    .update(`${id}.${timestamp}.`)
-    .update(unsigned.body)
-    .digest('base64');
-  return {
-    ...unsigned,
-    headers: {
-      ...unsigned.headers,
-      [`${prefix}-id`]: id,
-      [`${prefix}-timestamp`]: timestamp,
-      [`${prefix}-signature`]: `v1,${signature}`,
-    },
-  };
-}
-
 const about = { reference: REFERENCE, providerMessageId: ID, at: AT };
 const bounced = (name: string, bounce: object | undefined, failure: object) => ({
   name,
@@ -74,7 +48,7 @@ receiptSuite({
   account,
   otherAccount: secretOf('canary-secret-2'),
   reference: REFERENCE,
-  sign: (unsigned, sent, at) => signedAs('svix', unsigned, sent, at),
+  sign: (unsigned, sent, at) => signResendCall('svix', unsigned, sent, at),
   covers: { body: true, url: false, timestamp: true },
   calls: [
     { name: 'sent', call: call('email.sent'), receipts: [{ ...about, state: 'sent' }] },
@@ -210,13 +184,15 @@ describe('a signature of resend', () => {
   const { webhookSecret } = account.secretConfig;
 
   test('holds under the names of the standard too', () => {
-    expect(judge(signedAs('webhook', arrived, account, NOW), webhookSecret)).toEqual({ kind: 'genuine' });
-    const forged = signedAs('webhook', arrived, secretOf('another-one-1'), NOW);
+    expect(judge(signResendCall('webhook', arrived, account, NOW), webhookSecret)).toEqual({
+      kind: 'genuine',
+    });
+    const forged = signResendCall('webhook', arrived, secretOf('another-one-1'), NOW);
     expect(judge(forged, webhookSecret)).toMatchObject({ kind: 'forged' });
   });
 
   test('holds among those of a secret that is being changed', () => {
-    const signed = signedAs('svix', arrived, account, NOW);
+    const signed = signResendCall('svix', arrived, account, NOW);
     const both = `v1,${btoa('x'.repeat(32))} v2,other ${signed.headers['svix-signature'] ?? ''}`;
     const headers = { ...signed.headers, 'svix-signature': both };
     expect(judge({ ...signed, headers }, webhookSecret)).toEqual({ kind: 'genuine' });

@@ -1,10 +1,11 @@
-import { createSign, generateKeyPairSync } from 'node:crypto';
+import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { receiptSuite, RECEIPT_URL, type UnsignedCall } from '#test/suites/receipt-conformance.ts';
 import type { SentAccount } from '#test/suites/provider-conformance.ts';
 import type { ReceiptCall } from '../receipt.ts';
 import sendgrid from './provider.ts';
 import { publicKeyOf, sendgridReceipts } from './receipts.ts';
+import { signSendgridCall } from './stand-in-signature.ts';
 
 const REFERENCE = '7f3b2a34-1111-4222-8333-444455556666';
 const ID = 'qNwBLgPQQjW6DJvKQwSAbw';
@@ -36,20 +37,10 @@ const call = (...events: object[]): UnsignedCall => ({
   body: `${JSON.stringify(events)}\r\n`,
 });
 
-/** https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/getting-started-event-webhook-security-features */
 function sign(unsigned: ReceiptCall, { publicConfig }: SentAccount, at: number): ReceiptCall {
   const privateKey = pairs.get(String(publicConfig['webhookPublicKey']));
   if (privateKey === undefined) throw new Error('The account has none of the keys');
-  const timestamp = String(Math.floor(at / 1_000));
-  const signature = createSign('sha256').update(timestamp).update(unsigned.body).sign(privateKey, 'base64');
-  return {
-    ...unsigned,
-    headers: {
-      ...unsigned.headers,
-      'x-twilio-email-event-webhook-signature': signature,
-      'x-twilio-email-event-webhook-timestamp': timestamp,
-    },
-  };
+  return signSendgridCall(unsigned, privateKey, at);
 }
 
 const about = { reference: REFERENCE, providerMessageId: ID, at: AT * 1_000 };

@@ -1,10 +1,9 @@
-import { createHmac } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import type { SentAccount } from '#test/suites/provider-conformance.ts';
 import { receiptSuite, RECEIPT_URL, type UnsignedCall } from '#test/suites/receipt-conformance.ts';
 import type { ReceiptCall } from '../receipt.ts';
 import sinch from './provider.ts';
 import { sinchReceipts } from './receipts.ts';
+import { signSinchCall } from './stand-in-signature.ts';
 
 const REFERENCE = '7f3b2a34-1111-4222-8333-444455556666';
 const BATCH = '01FC66621XXXXX119Z8PMV1QPQ';
@@ -13,23 +12,6 @@ const account = {
   publicConfig: { servicePlanId: 'plan' },
   secretConfig: { apiToken: 'token', webhookSecret: 'canary-webhook-secret-1' },
 };
-
-/** https://developers.sinch.com/docs/conversation/callbacks, "Validating callbacks": body, nonce and time, with dots between. */
-function sign(call: ReceiptCall, { secretConfig }: SentAccount, at: number): ReceiptCall {
-  const nonce = '01FJA8B4A7BM43YGWSG9GBV067';
-  const timestamp = String(Math.floor(at / 1_000));
-  const signature = createHmac('sha256', String(secretConfig['webhookSecret']))
-    .update(call.body)
-    .update(`.${nonce}.${timestamp}`)
-    .digest('base64');
-  const headers = {
-    'x-sinch-webhook-signature': signature,
-    'x-sinch-webhook-signature-algorithm': 'HmacSHA256',
-    'x-sinch-webhook-signature-nonce': nonce,
-    'x-sinch-webhook-signature-timestamp': timestamp,
-  };
-  return { ...call, headers: { ...call.headers, ...headers } };
-}
 
 const callback = (body: object): UnsignedCall => ({
   headers: { 'content-type': 'application/json' },
@@ -68,7 +50,7 @@ receiptSuite({
   account,
   otherAccount: { ...account, secretConfig: { apiToken: 'token', webhookSecret: 'canary-webhook-secret-2' } },
   reference: REFERENCE,
-  sign,
+  sign: signSinchCall,
   covers: { body: true, url: false, timestamp: true },
   calls: [
     {
@@ -132,8 +114,10 @@ describe('a callback of Sinch', () => {
   test('is judged by when it arrived, and by the bytes that arrived', () => {
     const secret = account.secretConfig.webhookSecret;
     const at = call().receivedAt;
-    expect(judge(sign(call('{ "a": "\\u00e4" }\n'), account, at), secret)).toEqual({ kind: 'genuine' });
-    expect(judge(sign(call(), account, at - 301_000), secret)).toEqual({
+    expect(judge(signSinchCall(call('{ "a": "\\u00e4" }\n'), account, at), secret)).toEqual({
+      kind: 'genuine',
+    });
+    expect(judge(signSinchCall(call(), account, at - 301_000), secret)).toEqual({
       kind: 'forged',
       reason: 'timestamp_out_of_tolerance',
     });

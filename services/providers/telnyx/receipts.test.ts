@@ -1,10 +1,11 @@
-import { generateKeyPairSync, sign as signBytes, type KeyObject } from 'node:crypto';
+import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { SentAccount } from '#test/suites/provider-conformance.ts';
 import { receiptSuite, RECEIPT_URL, type UnsignedCall } from '#test/suites/receipt-conformance.ts';
 import type { ReceiptCall } from '../receipt.ts';
 import telnyx from './provider.ts';
 import { telnyxReceipts } from './receipts.ts';
+import { signTelnyxCall } from './stand-in-signature.ts';
 
 const REFERENCE = '7f3b2a34-1111-4222-8333-444455556666';
 const MESSAGE = '40385f64-5717-4562-b3fc-2c963f66afa6';
@@ -20,16 +21,8 @@ const keyedAccount = (): SentAccount => {
 };
 const account = keyedAccount();
 
-/** https://developers.telnyx.com/docs/messaging/messages/receiving-webhooks, "Signature verification". */
 function sign(call: ReceiptCall, { publicConfig }: SentAccount, at: number): ReceiptCall {
-  const timestamp = String(Math.floor(at / 1_000));
-  const key = privateKeys.get(String(publicConfig['publicKey'])) as KeyObject;
-  const signed = Buffer.concat([Buffer.from(`${timestamp}|`), call.body]);
-  const headers = {
-    'telnyx-signature-ed25519': signBytes(null, signed, key).toString('base64'),
-    'telnyx-timestamp': timestamp,
-  };
-  return { ...call, headers: { ...call.headers, ...headers } };
+  return signTelnyxCall(call, privateKeys.get(String(publicConfig['publicKey'])) as KeyObject, at);
 }
 
 const event = (id: string, type: string, status: string, errors: readonly object[] = []): UnsignedCall => ({

@@ -1,10 +1,10 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { receiptSuite, RECEIPT_URL, type UnsignedCall } from '#test/suites/receipt-conformance.ts';
-import type { SentAccount } from '#test/suites/provider-conformance.ts';
 import type { ReceiptCall } from '../receipt.ts';
 import definitions from './provider.ts';
 import { statusCallback, twilioReceipts } from './receipts.ts';
+import { signTwilioCall } from './stand-in-signature.ts';
 
 const REFERENCE = '7f3b2a34-1111-4222-8333-444455556666';
 const SID = `SM${'0123456789abcdef'.repeat(2)}`;
@@ -30,16 +30,6 @@ const callback = (status: string, over: Record<string, string> = {}): UnsignedCa
   }).toString(),
 });
 
-/** https://www.twilio.com/docs/usage/security#validating-requests */
-function sign(call: ReceiptCall, { secretConfig }: SentAccount): ReceiptCall {
-  const form = new URLSearchParams(Buffer.from(call.body).toString());
-  const text = [...form]
-    .toSorted(([a], [b]) => (a < b ? -1 : 1))
-    .reduce((all, [name, value]) => all + name + value, call.url);
-  const signature = createHmac('sha1', String(secretConfig['authToken'])).update(text).digest('base64');
-  return { ...call, headers: { ...call.headers, 'x-twilio-signature': signature } };
-}
-
 const about = { reference: REFERENCE, providerMessageId: SID };
 
 describe.each(definitions.map((provider) => [provider.id, provider] as const))('%s', (_, provider) => {
@@ -48,7 +38,7 @@ describe.each(definitions.map((provider) => [provider.id, provider] as const))('
     account,
     otherAccount: { ...account, secretConfig: { authToken: 'canary-auth-token-2' } },
     reference: REFERENCE,
-    sign,
+    sign: signTwilioCall,
     covers: { body: true, url: true, timestamp: false },
     calls: [
       { name: 'queued', call: callback('queued'), receipts: [{ ...about, providerStatus: 'queued' }] },
@@ -123,14 +113,14 @@ describe('a signature of Twilio', () => {
     ['characters that a parser would change', `${RECEIPT_URL}?mid=%7e~%20+a|b`],
     ['a port of its own', 'https://hooks.example:8443/v1/receipts/a/b?mid=1'],
   ])('holds for %s', (_, url) => {
-    expect(judge(sign(call({ url }), account))).toEqual({ kind: 'genuine' });
+    expect(judge(signTwilioCall(call({ url }), account))).toEqual({ kind: 'genuine' });
   });
 
   test('holds for the URL with and without the usual port', () => {
     const plain = 'https://hooks.example/v1/receipts/a/b?mid=1';
     const ported = 'https://hooks.example:443/v1/receipts/a/b?mid=1';
     const asked = (signedUrl: string, url: string) =>
-      judge({ ...sign(call({ url: signedUrl }), account), url });
+      judge({ ...signTwilioCall(call({ url: signedUrl }), account), url });
     expect([asked(plain, ported), asked(ported, plain)]).toEqual([{ kind: 'genuine' }, { kind: 'genuine' }]);
     expect(asked('https://hooks.example:8443/v1/receipts/a/b?mid=1', plain)).toMatchObject({
       kind: 'forged',

@@ -1,10 +1,9 @@
-import { createHmac } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import type { SentAccount } from '#test/suites/provider-conformance.ts';
 import { receiptSuite, RECEIPT_URL, type UnsignedCall } from '#test/suites/receipt-conformance.ts';
 import type { ReceiptCall } from '../receipt.ts';
 import definitions from './provider.ts';
 import { gatewayReceipts } from './receipts.ts';
+import { signGatewayCall } from './stand-in-signature.ts';
 
 const REFERENCE = '7f3b2a34-1111-4222-8333-444455556666';
 const secretOf = (text: string) => `whsec_${Buffer.from(text).toString('base64')}`;
@@ -17,22 +16,6 @@ const account = accountOf('canary-secret-of-32-bytes-length');
 const report = (said: unknown): UnsignedCall => ({ body: JSON.stringify(said) });
 const about = { messageId: REFERENCE };
 
-/** https://www.standardwebhooks.com: "id.timestamp.body", HMAC-SHA256, base64, "v1," before it. */
-function sign(call: ReceiptCall, { secretConfig }: SentAccount, at: number): ReceiptCall {
-  const key = Buffer.from(String(secretConfig['signingSecret']).replace(/^whsec_/, ''), 'base64');
-  const timestamp = Math.floor(at / 1_000);
-  const hmac = createHmac('sha256', key).update(`evt_1.${timestamp}.`).update(call.body);
-  return {
-    ...call,
-    headers: {
-      ...call.headers,
-      'webhook-id': 'evt_1',
-      'webhook-timestamp': String(timestamp),
-      'webhook-signature': `v1,${hmac.digest('base64')}`,
-    },
-  };
-}
-
 const [sms] = definitions;
 
 receiptSuite({
@@ -40,7 +23,7 @@ receiptSuite({
   account,
   otherAccount: accountOf('another-secret-of-32-bytes-long!'),
   reference: REFERENCE,
-  sign,
+  sign: signGatewayCall,
   covers: { body: true, url: false, timestamp: true },
   calls: [
     {
@@ -143,7 +126,7 @@ describe('a receipt of a gateway', () => {
     );
 
   test('holds with the right signature among several, as while a secret is changed', () => {
-    const genuine = sign(call({}), account, Date.UTC(2026, 10, 22));
+    const genuine = signGatewayCall(call({}), account, Date.UTC(2026, 10, 22));
     const { 'webhook-signature': right = '' } = genuine.headers;
     const signedWith = (value: string) =>
       judge({ ...genuine, headers: { ...genuine.headers, 'webhook-signature': value } });
@@ -154,7 +137,7 @@ describe('a receipt of a gateway', () => {
   });
 
   test('is bound to its id and its timestamp', () => {
-    const genuine = sign(call({}), account, Date.UTC(2026, 10, 22));
+    const genuine = signGatewayCall(call({}), account, Date.UTC(2026, 10, 22));
     for (const [name, value] of [
       ['webhook-id', 'evt_2'],
       ['webhook-timestamp', String(Date.UTC(2026, 10, 22) / 1_000 + 1)],
@@ -163,7 +146,7 @@ describe('a receipt of a gateway', () => {
         kind: 'forged',
       });
     }
-    expect(judge(sign(call({}), account, Date.UTC(2026, 10, 21)))).toEqual({
+    expect(judge(signGatewayCall(call({}), account, Date.UTC(2026, 10, 21)))).toEqual({
       kind: 'forged',
       reason: 'timestamp_out_of_tolerance',
     });

@@ -1,10 +1,8 @@
-import { createHmac } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { receiptSuite, RECEIPT_URL, type UnsignedCall } from '#test/suites/receipt-conformance.ts';
-import type { SentAccount } from '#test/suites/provider-conformance.ts';
-import type { ReceiptCall } from '../receipt.ts';
 import whatsapp from './provider.ts';
 import { whatsappReceipts } from './receipts.ts';
+import { signMetaCall } from './stand-in-signature.ts';
 
 const REFERENCE = '7f3b2a34-1111-4222-8333-444455556666';
 const ID = 'wamid.HBgLMTU1NTEyMzAwMDEVAgARGBI5QTNDQTVCM0Q0Q0Q2RTY3RTcA';
@@ -42,14 +40,6 @@ const changes = (...all: object[]): UnsignedCall => ({
 });
 const call = (word: string, over: object = {}) => changes(change({ statuses: [status(word, over)] }));
 
-/** https://developers.facebook.com/docs/graph-api/webhooks/getting-started#validate-payloads */
-function sign(unsigned: ReceiptCall, { secretConfig }: SentAccount): ReceiptCall {
-  const signature = createHmac('sha256', String(secretConfig['appSecret']))
-    .update(unsigned.body)
-    .digest('hex');
-  return { ...unsigned, headers: { ...unsigned.headers, 'x-hub-signature-256': `sha256=${signature}` } };
-}
-
 const about = { reference: REFERENCE, providerMessageId: ID, at: AT * 1_000 };
 const failed = (name: string, errors: unknown, failure: object, id = `wamid.${name}`) => ({
   name,
@@ -62,7 +52,7 @@ receiptSuite({
   account,
   otherAccount: { ...account, secretConfig: { ...account.secretConfig, appSecret: 'canary-app-secret-2' } },
   reference: REFERENCE,
-  sign,
+  sign: signMetaCall,
   covers: { body: true, url: false, timestamp: false },
   calls: [
     { name: 'sent', call: call('sent'), receipts: [{ ...about, state: 'sent' }] },

@@ -1,0 +1,23 @@
+import { createHmac } from 'node:crypto';
+import type { ReceiptCall } from '../receipt.ts';
+import type { SigningAccount } from '../stand-in.ts';
+
+/** https://www.standardwebhooks.com: "id.timestamp.body", HMAC-SHA256, base64, "v1," before it. */
+export function signGatewayCall(
+  call: ReceiptCall,
+  { secretConfig }: SigningAccount,
+  at: number,
+): ReceiptCall {
+  const key = Buffer.from(String(secretConfig['signingSecret']).replace(/^whsec_/, ''), 'base64');
+  const timestamp = Math.floor(at / 1_000);
+  const hmac = createHmac('sha256', key).update(`evt_1.${timestamp}.`).update(call.body);
+  return {
+    ...call,
+    headers: {
+      ...call.headers,
+      'webhook-id': 'evt_1',
+      'webhook-timestamp': String(timestamp),
+      'webhook-signature': `v1,${hmac.digest('base64')}`,
+    },
+  };
+}

@@ -1,0 +1,5 @@
+// Our adapters against the vendors' own SDKs: npm run test:twins.
+import { conclude } from '../support/tally.ts';
+import { runTwins } from './run-twins.ts';
+
+conclude([await runTwins()]);

@@ -1,0 +1,87 @@
+import type { Received } from '../../../services/providers/stand-in.ts';
+
+/** What a request says, taken apart: the place of each value, such as `body.to[0].email`, and the value. */
+export type WireFacts = ReadonlyMap<string, unknown>;
+
+/** Of every request; an SDK's other ones describe the SDK. */
+const HEADERS = ['authorization', 'content-type', 'accept'];
+
+/** @param origin of the vendor, as whoever has made the request meant it. */
+export function wireFacts(
+  origin: string | undefined,
+  request: Received,
+  headers: readonly string[],
+): WireFacts {
+  const [path = '', query = ''] = request.path.split('?', 2);
+  const named = [...HEADERS, ...headers].flatMap((name) => {
+    const value = request.headers[name];
+    return value === undefined ? [] : [[name, headerValue(name, value)] as const];
+  });
+  const facts = new Map<string, unknown>();
+  const read = {
+    origin,
+    method: request.method,
+    path,
+    query: formOf(query),
+    header: Object.fromEntries(named),
+  };
+  collect(facts, '', { ...read, body: bodyOf(request) });
+  return facts;
+}
+
+function collect(facts: Map<string, unknown>, place: string, value: unknown): void {
+  const isBranch = typeof value === 'object' && value !== null && Object.keys(value).length > 0;
+  if (!isBranch) return void facts.set(place, value);
+  for (const [key, inner] of Object.entries(value)) {
+    const step = Array.isArray(value) ? `[${key}]` : place === '' ? key : `.${key}`;
+    if (inner !== undefined) collect(facts, place + step, inner);
+  }
+}
+
+/** A JSON web token is what it says; its signature is another one each time. */
+function headerValue(name: string, value: string): unknown {
+  if (name === 'content-type')
+    return value
+      .toLowerCase()
+      .replaceAll(' ', '')
+      .replace(/boundary=.*/, 'boundary');
+  const [, scheme, head = '', claims = ''] = /^(\S+) (ey[\w-]+)\.(ey[\w-]+)\.[\w-]+$/.exec(value) ?? [];
+  return scheme === undefined ? value : { scheme, head: jsonOf(head), claims: jsonOf(claims) };
+}
+
+function jsonOf(part: string): unknown {
+  return JSON.parse(Buffer.from(part, 'base64url').toString());
+}
+
+function bodyOf({ headers, body }: Received): unknown {
+  const type = headers['content-type'] ?? '';
+  if (body === '') return {};
+  if (type.includes('json')) return JSON.parse(body);
+  if (type.startsWith('application/x-www-form-urlencoded')) return formOf(body);
+  const boundary = /boundary="?([^";]+)/.exec(type)?.[1];
+  return boundary === undefined ? body : partsOf(body, boundary);
+}
+
+/** A field that comes several times is a list. */
+function formOf(text: string): Record<string, unknown> {
+  const form = new URLSearchParams(text);
+  return Object.fromEntries(
+    [...new Set(form.keys())].map((name) => {
+      const all = form.getAll(name);
+      return [name, all.length === 1 ? all[0] : all];
+    }),
+  );
+}
+
+function partsOf(body: string, boundary: string): Record<string, unknown> {
+  const parts = body.split(`--${boundary}`).slice(1, -1);
+  return Object.fromEntries(
+    parts.map((part) => {
+      const [head = '', content = ''] = part.replace(/^\r\n|\r\n$/g, '').split(/\r\n\r\n(.*)/s, 2);
+      const name = /name="([^"]*)"/.exec(head)?.[1] ?? '';
+      const filename = /filename="([^"]*)"/.exec(head)?.[1];
+      const type = /content-type: *(\S+)/i.exec(head)?.[1];
+      return [name, filename === undefined ? content : { filename, type, content }];
+    }),
+  );
+}
