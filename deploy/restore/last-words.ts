@@ -28,6 +28,13 @@ export type LastKey = {
 
 type LastAccount = 'deleted' | 'disabled' | 'enabled';
 
+export type LastReceiptUrl = {
+  /** Of its token. */
+  readonly version: number;
+  /** Until when the one before holds. */
+  readonly graceUntil: string | null;
+};
+
 /** What became of one tenant after the time that the database was restored to. */
 export type LastWords = {
   /** The resource whose deletion began a purge; from then on nothing else matters. */
@@ -36,6 +43,8 @@ export type LastWords = {
   readonly members: ReadonlyMap<string, LastMembership>;
   readonly keys: ReadonlyMap<string, LastKey>;
   readonly accounts: ReadonlyMap<string, LastAccount>;
+  /** By account. */
+  readonly receiptUrls: ReadonlyMap<string, LastReceiptUrl>;
   /** Resources that are known to be gone. */
   readonly gone: readonly string[];
   /** What cannot be made again out of the log, by action: secrets and settings are not in it. */
@@ -48,6 +57,7 @@ type Draft = {
   members: Map<string, LastMembership>;
   keys: Map<string, LastKey>;
   accounts: Map<string, LastAccount>;
+  receiptUrls: Map<string, LastReceiptUrl>;
   gone: string[];
   lost: Map<string, number>;
 };
@@ -69,6 +79,7 @@ const newDraft = (): Draft => ({
   members: new Map(),
   keys: new Map(),
   accounts: new Map(),
+  receiptUrls: new Map(),
   gone: [],
   lost: new Map(),
 });
@@ -129,6 +140,12 @@ function take(draft: Draft, entry: AuditEntry): void {
     case 'provider.enabled':
       draft.accounts.set(target, 'enabled');
       return;
+    case 'provider.receipt_url_rotated': {
+      const { version } = facts;
+      if (typeof version !== 'number') return lose(draft, action);
+      draft.receiptUrls.set(target, { version, graceUntil: textOf(facts['graceUntil']) });
+      return;
+    }
     case 'provider.verify_requested':
       return;
     default:

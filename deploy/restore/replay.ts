@@ -1,7 +1,13 @@
 import type { AuditEntry } from '#core/domain/audit-entry.ts';
 import { ROLES } from '#core/domain/role.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
-import { lastWords, type LastKey, type LastMembership, type LastWords } from './last-words.ts';
+import {
+  lastWords,
+  type LastKey,
+  type LastMembership,
+  type LastReceiptUrl,
+  type LastWords,
+} from './last-words.ts';
 import { purgeTenant } from './purge-tenant.ts';
 
 export type ReplaySummary = {
@@ -109,6 +115,7 @@ async function settleTenant(
   for (const [userId, membership] of words.members)
     await settleMember(tx, tenantId, { userId, ...membership }, count);
   for (const [id, key] of words.keys) await settleKey(tx, tenantId, { id, ...key }, count);
+  for (const [id, url] of words.receiptUrls) await settleReceiptUrl(tx, tenantId, { id, ...url }, count);
   for (const [id, state] of words.accounts) {
     if (state === 'deleted') {
       const { count: rows } = await tx`
@@ -125,6 +132,20 @@ async function settleTenant(
         and (status = 'disabled') is distinct from ${to === 'disabled'}`;
     count(`provider accounts ${state}`, rows);
   }
+}
+
+/** The vendor has been given the new URL since, and the former one had its time. */
+async function settleReceiptUrl(
+  tx: TransactionSql,
+  tenantId: string,
+  { id, version, graceUntil }: LastReceiptUrl & { readonly id: string },
+  count: Count,
+): Promise<void> {
+  const { count: rows } = await tx`
+    update provider_accounts set receipt_version = ${version}, receipt_grace_until = ${graceUntil}, version = version + 1,
+      updated_at = now()
+    where tenant_id = ${tenantId} and id = ${id} and status <> 'deleted' and receipt_version < ${version}`;
+  count('receipt URLs rotated', rows);
 }
 
 async function settleSuspension(

@@ -29,7 +29,13 @@ import { createLingering } from './http/lingering.ts';
 import { createMemoryBudget, type MemoryBudget } from './http/memory-budget.ts';
 import { installDocs } from './openapi/openapi.ts';
 import { rateHeaders } from './http/rate-headers.ts';
-import { createReadBody, NoRoomError, ownerOf } from './http/read-body.ts';
+import {
+  createBodyReader,
+  NoRoomError,
+  ownerOf,
+  type BodyReader,
+  type RequestMoments,
+} from './http/read-body.ts';
 import { inputCompiler } from './http/read-input.ts';
 import type { RouteModule } from './http/routes-kit.ts';
 import { createSlowBodies } from './http/slow-bodies.ts';
@@ -91,7 +97,7 @@ export async function buildApp(deps: AppDeps, modules: readonly RouteModule[]): 
   app.decorateRequest('messageId', null);
   app.decorateRequest('bodyBytes', 0);
   app.decorateRequest('response', null);
-  readBodies(app, createReadBody({ memory, slow, onRefused: deps.metrics.bodyRefused }));
+  readBodies(app, createBodyReader({ memory, slow, onRefused: deps.metrics.bodyRefused }));
   const answerUnknown = answerFaults(app, deps.log);
   observeRequests(app, deps);
   leaveBodies(app, limits);
@@ -127,22 +133,12 @@ function requestIdOf(request: Pick<IncomingMessage, 'headers'>): string {
   return typeof given === 'string' && /^[A-Za-z0-9._-]{1,128}$/.test(given) ? given : newId<string>();
 }
 
-function readBodies(app: FastifyInstance, readBody: ReturnType<typeof createReadBody>): void {
+function readBodies(app: FastifyInstance, reader: BodyReader): void {
+  app.decorate('readRaw', (request, bounds) => reader.raw(request, bounds, momentsOf(request)));
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', async (request: FastifyRequest, raw: IncomingMessage) => {
-    const { headers } = request;
-    if (headers['content-encoding'] !== undefined) throw new AppError('unsupported_media_type');
-    const response = request.response as ServerResponse;
-    const body = await readBody(request, raw, {
-      begin: () => {
-        if (headers.expect?.toLowerCase() === '100-continue') response.writeContinue();
-      },
-      ended(then) {
-        if (response.closed) then();
-        else response.once('close', then);
-      },
-      isOver: () => response.closed,
-    });
+  app.addContentTypeParser('application/json', async (request: FastifyRequest) => {
+    if (request.headers['content-encoding'] !== undefined) throw new AppError('unsupported_media_type');
+    const body = await reader.json(request, momentsOf(request));
     request.bodyBytes = body.bytes;
     const exempt = request.routeOptions.config.exemptBytes;
     if (body.bytes > BODY_BYTES_MAX && body.bytes - (exempt?.(body.value) ?? 0) > BODY_BYTES_MAX) {
@@ -150,6 +146,20 @@ function readBodies(app: FastifyInstance, readBody: ReturnType<typeof createRead
     }
     return body.value;
   });
+}
+
+function momentsOf(request: FastifyRequest): RequestMoments {
+  const response = request.response as ServerResponse;
+  return {
+    begin: () => {
+      if (request.headers.expect?.toLowerCase() === '100-continue') response.writeContinue();
+    },
+    ended(then) {
+      if (response.closed) then();
+      else response.once('close', then);
+    },
+    isOver: () => response.closed,
+  };
 }
 
 type AnswerUnknown = (request: FastifyRequest, reply: FastifyReply) => FastifyReply;
@@ -228,7 +238,8 @@ function observeRequests(app: FastifyInstance, { log, metrics }: AppDeps): void 
     done(isMissing || isGivenTwice(raw, 'host') ? badHost() : undefined);
   });
   app.addHook('preValidation', (request, _reply, done) => {
-    done(isDecodable(request.url) ? undefined : badUrl());
+    // A raw query is nobody's to read here.
+    done(request.routeOptions.config.isRaw === true || isDecodable(request.url) ? undefined : badUrl());
   });
   app.addHook('onResponse', (request, reply, done) => {
     const route = routeOf(request);

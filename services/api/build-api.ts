@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { AuditTrail } from '#core/domain/audit-entry.ts';
 import type { Secret } from '#core/domain/secret.ts';
+import { receiptKey } from '#core/domain/receipt-token.ts';
 import { deriveSubkeys } from '#core/domain/subkeys.ts';
 import type { Nats } from '#core/platform/nats/broker.ts';
 import type { KeyEncrypter } from '#core/platform/vault/keyring.ts';
@@ -11,6 +12,7 @@ import { timedStore } from '#core/platform/postgres/timed-store.ts';
 import { acceptMessages, type AcceptRow } from '#core/store/acceptance.ts';
 import { forgetContent, storeContent } from '#core/store/contents.ts';
 import { directoryStore } from '#core/store/directory.ts';
+import { loadReceiptAccounts, storeReceiptCalls, type NewReceiptCall } from '#core/store/receipt-calls.ts';
 import { loadMessageIdKey, reserveMessageSeqs } from '#core/store/message-places.ts';
 import { createAcceptBatcher } from './messages/accept-batcher.ts';
 import { apiRoutes } from './api-routes.ts';
@@ -29,11 +31,16 @@ import { createReads, type ReadsOptions } from './http/reads.ts';
 import { NOTICE_KINDS, type Notice, type NoticeKind, type PublishNotice } from './auth/notices.ts';
 import { createRateMemory } from './auth/rate-memory.ts';
 import { createServiceKeys } from './auth/service-keys.ts';
+import { createFullAccounts } from './receipts/full-accounts.ts';
+import { createReceiptAccounts } from './receipts/receipt-accounts.ts';
+import { createReceiptBatcher } from './receipts/receipt-batcher.ts';
 import { createUncountedSends, type UncountedSends } from './auth/uncounted-sends.ts';
 
 export type ApiSettings = {
   /** Root of all keys that the api derives. */
   readonly pepper: Secret;
+  /** Root of the tokens in receipt URLs. */
+  readonly receiptPepper: Secret;
   readonly oidc: OidcConfig;
   /** Subjects of the issuer that act for the platform. */
   readonly platformAdmins: readonly string[];
@@ -128,14 +135,32 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
     },
   });
 
+  const receiptStore = timedStore(
+    {
+      loadReceiptAccounts: (ids: readonly string[]) => loadReceiptAccounts(sql, ids),
+      storeReceiptCalls: (calls: readonly NewReceiptCall[]) => storeReceiptCalls(sql, calls),
+    },
+    metrics.database,
+  );
+  const receiptUrls = {
+    key: receiptKey(settings.receiptPepper),
+    publicBaseUrl: settings.publicBaseUrl,
+  };
+  const receiptAccounts = createReceiptAccounts(receiptStore);
+  const receiptBatcher = createReceiptBatcher(receiptStore);
+
   const read = createReads({ ...deps.reads, cancelSql: sql });
-  const notify: PublishNotice = (kind, notice) => {
+  const drop: PublishNotice = (kind, notice) => {
     onNotice(kind, notice);
+    if (kind !== 'key') receiptAccounts.drop(notice);
+  };
+  const notify: PublishNotice = (kind, notice) => {
+    drop(kind, notice);
     nats.publishNotice(kind, JSON.stringify(notice));
   };
   const endNotices = nats.onNotice('*', (kind, payload) => {
     const notice = readNotice(payload);
-    if (notice !== null && isNoticeKind(kind)) onNotice(kind, notice);
+    if (notice !== null && isNoticeKind(kind)) drop(kind, notice);
   });
 
   const app = await buildApp(
@@ -159,12 +184,19 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
         metrics: { ...metrics, replayed: () => metrics.idempotencyReplays.inc() },
       },
       read: { read, cursors, loadIds },
+      receipts: {
+        ...receiptUrls,
+        accounts: receiptAccounts,
+        batcher: receiptBatcher,
+        full: createFullAccounts(),
+      },
       admin: {
         sql,
         read,
         keyring: deps.keyring,
         cursors,
         subkeys,
+        receiptUrls,
         notify,
         audit: deps.audit,
         selfServeTenants: settings.selfServeTenants,
@@ -197,6 +229,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
       clearInterval(touching);
       await app.close();
       await batcher.drain();
+      await receiptBatcher.drain();
       endNotices();
       await serviceKeys
         .flushUsed()

@@ -63,6 +63,7 @@ const api = await buildApi({
   audit: createAuditTrail(createLogger({ level: 'info', component: 'api', context: traceFields })),
   settings: {
     ...access,
+    receiptPepper: config.receipts.pepper,
     publicBaseUrl: http.publicBaseUrl,
     trustProxy: http.trustProxy,
     httpLimits: http.limits,

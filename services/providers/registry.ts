@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Channel } from '#core/domain/channel.ts';
 import type { AnyProvider, FieldFault } from './provider.ts';
+import type { ReceiptDefinition, ReceiptSetup } from './receipt.ts';
 import { PROVIDERS, type ProviderKind } from './registry.gen.ts';
 
 /** The provider of the catalog with this id. */
@@ -54,6 +55,12 @@ function parseSecretConfig(provider: AnyProvider, secretConfig: unknown): Parsed
   return parseHalf('secretConfig', provider.secrets, secretConfig);
 }
 
+/** How a vendor learns of the receipt URL, if it does. */
+export type ShownReceiptSetup = {
+  readonly mode: ReceiptSetup['mode'] | 'none';
+  readonly steps: string[];
+};
+
 export type ProviderDescription = {
   readonly provider: string;
   readonly channel: Channel;
@@ -63,12 +70,28 @@ export type ProviderDescription = {
   readonly secretConfigSchema: Record<string, unknown>;
   /** Settings that a change of needs `secretConfig` again. */
   readonly secretRoute: string[];
+  readonly receiptSetup: ShownReceiptSetup;
   readonly capabilities: {
     readonly dedupe: AnyProvider['dedupe'];
     readonly receipts: boolean;
     readonly bodyCharactersMax: number | null;
   };
 };
+
+/** How a provider reports, its account types forgotten. */
+export type AnyReceipts = ReceiptDefinition<never, never>;
+
+/** Undefined where the vendor calls no receipt URL. */
+export function receiptsOf(provider: Pick<AnyProvider, 'receipts'> | undefined): AnyReceipts | undefined {
+  const receipts = provider?.receipts;
+  return receipts === undefined || receipts === null || receipts === 'simulated' ? undefined : receipts;
+}
+
+/** What the catalog and the records of accounts say of it. */
+export function receiptSetupOf(provider: Pick<AnyProvider, 'receipts'> | undefined): ShownReceiptSetup {
+  const { mode, steps } = receiptsOf(provider)?.setup ?? { mode: 'none', steps: [] };
+  return { mode, steps: [...steps] };
+}
 
 /** Whether `sent` need not be the last word on a message. */
 export function reportsDeliveries({ receipts }: Pick<AnyProvider, 'receipts'>): boolean {
@@ -89,6 +112,7 @@ export function describeProvider(provider: AnyProvider): ProviderDescription {
     publicConfigSchema: z.toJSONSchema(provider.config, { io: 'input' }),
     secretConfigSchema: z.toJSONSchema(provider.secrets, { io: 'input' }),
     secretRoute: Object.keys(provider.secretRoute).filter((field) => provider.secretRoute[field] !== false),
+    receiptSetup: receiptSetupOf(provider),
     capabilities: {
       dedupe: provider.dedupe,
       receipts: reportsDeliveries(provider),

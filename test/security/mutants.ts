@@ -87,6 +87,13 @@ export const GROUPS: readonly (readonly Attack[])[] = [
       test: "by B's cursors",
     },
     {
+      name: 'a receipt URL shown to everybody',
+      changes: { 'receipt-url-role': [/'admin'/, "'viewer'"] },
+      project: 'integration',
+      suite: 'test/integration/api/receipts-admin.test.ts',
+      test: 'is shown to admins and owners alone',
+    },
+    {
       name: 'idempotency key not bound to its tenant',
       changes: { 'idempotency-owner': [/caller\.tenant\.id/, "''"] },
       project: 'integration',

@@ -31,6 +31,7 @@ const BODIES: Readonly<Record<string, () => Record<string, unknown>>> = {
   'POST /v1/admin/providers': () => ({ provider: 'simulator-sms', label: 'Mine', secretConfig: {} }),
   'PATCH /v1/admin/providers/:id': () => ({ label: 'Taken over' }),
   'PUT /v1/admin/providers/:id/secret': () => ({ secretConfig: { authToken: 'x'.repeat(32) } }),
+  'POST /v1/admin/providers/:id/rotate-receipt-url': () => ({ graceSeconds: 0 }),
   'POST /v1/admin/api-keys': () => ({ name: 'Mine' }),
   'PATCH /v1/admin/api-keys/:id': () => ({ name: 'Taken over' }),
   'POST /v1/admin/api-keys/:id/rotate': () => ({ graceSeconds: 60 }),
@@ -56,7 +57,8 @@ const FILTERS = {
   actor: ({ userId }: Names) => userId,
   slug: ({ slug }: Names) => slug,
 } as const;
-const OPEN = /^\/(?:(?:docs|v1\/openapi\.json)(?:\/|$)|$)/;
+/** Without a caller who would have a tenant; receipts have a test of their own. */
+const OPEN = /^\/(?:(?:docs|v1\/(?:openapi\.json|receipts))(?:\/|$)|$)/;
 /** Routes of a user, not of the tenant that `X-Tenant-Slug` names. */
 const TENANTLESS = /^\/v1\/admin\/(?:me|tenants)(?:\/|$)/;
 

@@ -20,6 +20,8 @@ import { serviceKeyMaker, type KeyOptions, type TestKey } from './service-keys.t
 export const AUDIENCE = 'despatch';
 /** Root of the api's keys. */
 export const PEPPER = secret('a pepper of the tests that is long enough');
+/** Root of the tokens in receipt URLs. */
+export const RECEIPT_PEPPER = secret('a pepper of receipt URLs that is long enough');
 /** Of the one platform admin. */
 export const PLATFORM_SUBJECT = 'platform';
 
@@ -120,6 +122,7 @@ export async function startTestApi({
       },
       settings: {
         pepper: PEPPER,
+        receiptPepper: RECEIPT_PEPPER,
         oidc: {
           issuer: issuer.issuer,
           audience: AUDIENCE,

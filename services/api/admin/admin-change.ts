@@ -15,6 +15,7 @@ import type { ReadTenant } from '../http/reads.ts';
 import { createOnce, type Created, type CreateResult, type IdempotencyClaim } from '../http/idempotency.ts';
 import type { PublishNotice } from '../auth/notices.ts';
 import type { RequestFacts } from '../http/routes-kit.ts';
+import type { ReceiptUrlParts } from './provider-account-view.ts';
 
 /** What the admin routes work with. */
 export type AdminDeps = {
@@ -24,6 +25,7 @@ export type AdminDeps = {
   readonly keyring: KeyEncrypter;
   readonly cursors: Cursors;
   readonly subkeys: Subkeys;
+  readonly receiptUrls: ReceiptUrlParts;
   readonly notify: PublishNotice;
   readonly audit: AuditTrail;
   /** Whether any signed-in user may create a tenant, or platform admins alone. */

@@ -1,15 +1,22 @@
 import { z } from 'zod';
 import { CHANNELS } from '#core/domain/channel.ts';
+import { receiptToken, receiptUrl } from '#core/domain/receipt-token.ts';
+import { includesRole } from '#core/domain/role.ts';
 import {
   ACCOUNT_STATUSES,
   VERIFICATION_RESULTS,
   type ProviderAccount,
 } from '#core/store/provider-accounts.ts';
+import { findProvider, receiptSetupOf, receiptsOf } from '#providers/registry.ts';
+import type { MemberCaller } from '../auth/auth.ts';
 import { isoOrNull } from './admin-change.ts';
+import { ReceiptSetup } from './receipt-setup.ts';
 import { warningsField } from '../http/request-warnings.ts';
 
 const VERIFICATION_REASONS_TEXT =
   'Null when valid. Else `dns`, `connect_refused`, `unreachable`, `tls`, `timeout`, `connection_closed`, `egress_blocked`, `provider_unavailable`, `rate_limited`, or what the provider refused: `authentication_failed`, `forbidden`, `account_suspended`, `insufficient_credit` and others.';
+
+export const RECEIPT_URL = `https://api.example.com/v1/receipts/3f0a1c52-8a4e-4d0b-9f57-2c6f5f1f7a10/1.${'0'.repeat(32)}`;
 
 export const Provider = z
   .object({
@@ -46,6 +53,14 @@ export const Provider = z
       .describe(
         'When the present settings and secret were last seen to work. Null for an `invalid` account.',
       ),
+    receiptSetup: ReceiptSetup,
+    receiptUrl: z
+      .string()
+      .nullable()
+      .optional()
+      .describe(
+        'Where the provider reports what became of messages. A secret, as it vouches for whoever calls it: only admins and owners are shown it. Null where the provider reports nothing to a URL.',
+      ),
     createdAt: z.iso.datetime(),
     updatedAt: z.iso.datetime(),
     ...warningsField,
@@ -67,19 +82,51 @@ export const Provider = z
         secretVersion: 1,
         lastVerification: null,
         verifiedAt: null,
+        receiptSetup: {
+          mode: 'automatic',
+          steps: ['Nothing to configure: each message carries its own StatusCallback address.'],
+        },
+        receiptUrl: RECEIPT_URL,
         createdAt: '2026-01-15T09:30:00.000Z',
         updatedAt: '2026-01-15T09:30:00.000Z',
       },
     ],
   });
 
+/** What receipt URLs are made of. */
+export type ReceiptUrlParts = { readonly key: Buffer; readonly publicBaseUrl: string };
+
+type UrlFacts = Pick<ProviderAccount, 'id' | 'provider' | 'receiptVersion'>;
+
+/** Null where the provider reports nothing to a URL. */
+export function receiptUrlOf(
+  { key, publicBaseUrl }: ReceiptUrlParts,
+  { id, provider, receiptVersion }: UrlFacts,
+): string | null {
+  if (receiptsOf(findProvider(provider)) === undefined) return null;
+  return receiptUrl(publicBaseUrl, id, receiptToken(key, id, receiptVersion));
+}
+
+/** As its tenant sees it, without what admins alone are shown: so it may be stored, too. */
 export function viewAccount(account: ProviderAccount): z.output<typeof Provider> {
-  const { version: _, lastVerification, ...shown } = account;
+  const { version: _version, receiptVersion: _receiptVersion, lastVerification, ...shown } = account;
   return {
     ...shown,
     lastVerification: lastVerification && { ...lastVerification, at: lastVerification.at.toISOString() },
     verifiedAt: isoOrNull(account.verifiedAt),
+    receiptSetup: receiptSetupOf(findProvider(account.provider)),
     createdAt: account.createdAt.toISOString(),
     updatedAt: account.updatedAt.toISOString(),
   };
+}
+
+/** As the caller may see it. */
+export function viewAccountFor(
+  parts: ReceiptUrlParts,
+  { role }: Pick<MemberCaller, 'role'>,
+  account: ProviderAccount,
+): z.output<typeof Provider> {
+  const shown = viewAccount(account);
+  // Tests break this (mutant: receipt-url-role): who may not change an account is not shown what vouches for its provider.
+  return includesRole(role, 'admin') ? { ...shown, receiptUrl: receiptUrlOf(parts, account) } : shown;
 }

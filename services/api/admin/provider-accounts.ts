@@ -14,6 +14,7 @@ import {
   ACCOUNT_STATUSES,
   replaceAccountSecret,
   requestVerification,
+  rotateReceiptUrl,
   setAccountStatus,
   updateAccount,
   wakeWaiting,
@@ -30,6 +31,7 @@ import {
   changeTenant,
   createInTenant,
   earlierAnswer,
+  isoOrNull,
   scopeOf,
   type AdminDeps,
   type Change,
@@ -44,7 +46,7 @@ import {
   isOtherConfig,
   settingsRejected,
 } from './provider-account-secret.ts';
-import { Provider, viewAccount } from './provider-account-view.ts';
+import { Provider, receiptUrlOf, RECEIPT_URL, viewAccount, viewAccountFor } from './provider-account-view.ts';
 import { warningsField } from '../http/request-warnings.ts';
 import {
   defineRoute,
@@ -153,6 +155,43 @@ const ProviderSecret = z
     ],
   });
 
+const RotateReceiptUrl = z
+  .object({
+    graceSeconds: z
+      .int()
+      .min(0)
+      .max(604_800)
+      .default(604_800)
+      .describe('How many seconds longer the former URL is good.'),
+  })
+  .meta({
+    id: 'RotateReceiptUrl',
+    description: 'How to rotate a receipt URL.',
+    examples: [{ graceSeconds: 604_800 }],
+  });
+
+const RotatedReceiptUrl = z
+  .object({
+    id: z.uuid().describe('Of the provider account.'),
+    receiptUrl: z.string().describe('To be entered at the provider, where that is done by hand.'),
+    previousUntil: z.iso
+      .datetime()
+      .nullable()
+      .describe('Until when the former URL is good too. Null: it is not.'),
+    ...warningsField,
+  })
+  .meta({
+    id: 'RotatedReceiptUrl',
+    description: 'Where a provider reports from now on.',
+    examples: [
+      {
+        id: '3f0a1c52-8a4e-4d0b-9f57-2c6f5f1f7a10',
+        receiptUrl: RECEIPT_URL,
+        previousUntil: '2026-01-22T09:30:00.000Z',
+      },
+    ],
+  });
+
 export function providerAccountRoutes(deps: AdminDeps): RouteModule[] {
   return [
     create(deps),
@@ -161,6 +200,7 @@ export function providerAccountRoutes(deps: AdminDeps): RouteModule[] {
     update(deps),
     remove(deps),
     replaceSecret(deps),
+    rotateUrl(deps),
     verify(deps),
     enable(deps),
     disable(deps),
@@ -191,8 +231,14 @@ function create(deps: AdminDeps): RouteModule {
       if (!parsed.ok) throw settingsRejected(parsed.details);
       configWarnings(provider, configPublic, body.secretConfig).forEach(warnings.add);
       const tenantId = caller.tenant.id;
+      // Of an account that is new the URL is the first one; what is stored for a replay lacks it.
+      const withUrl = <A extends { readonly body: z.output<typeof Provider> }>(answer: A): A => {
+        const { id, provider: name } = answer.body;
+        const first = { id: id as ProviderAccountId, provider: name, receiptVersion: 1 };
+        return { ...answer, body: { ...answer.body, receiptUrl: receiptUrlOf(deps.receiptUrls, first) } };
+      };
       const earlier = await earlierAnswer<z.output<typeof Provider>>(sql, tenantId, idempotency);
-      if (earlier !== null) return earlier;
+      if (earlier !== null) return withUrl(earlier);
       const id = newId<ProviderAccountId>();
       const ciphertext = await encryptSecrets(keyring, tenantId, id, parsed.secrets);
       const { channel } = provider;
@@ -218,12 +264,12 @@ function create(deps: AdminDeps): RouteModule {
         },
       );
       if (!result.replayed) notify('account', { tenantId, id });
-      return result;
+      return withUrl(result);
     },
   });
 }
 
-function list({ read, cursors }: AdminDeps): RouteModule {
+function list({ read, cursors, receiptUrls }: AdminDeps): RouteModule {
   return defineRoute({
     method: 'GET',
     path: '/v1/admin/providers',
@@ -240,7 +286,8 @@ function list({ read, cursors }: AdminDeps): RouteModule {
     }),
     response: pageOf(Provider),
     errors: ['invalid_cursor'],
-    handler: async ({ caller: { tenant }, query: { limit, cursor, ...filter }, gone }) => {
+    handler: async ({ caller, query: { limit, cursor, ...filter }, gone }) => {
+      const { tenant } = caller;
       const pages = { list: 'providers', of: tenant.id, ...filter };
       const before = cursor === undefined ? undefined : Number(cursors.open(pages, cursor));
       const rows = await read(tenant.id, gone, (tx) =>
@@ -250,7 +297,7 @@ function list({ read, cursors }: AdminDeps): RouteModule {
         body: pageFrom(
           rows,
           limit,
-          ({ account }) => viewAccount(account),
+          ({ account }) => viewAccountFor(receiptUrls, caller, account),
           ({ seq }) => cursors.seal(pages, String(seq)),
         ),
       };
@@ -258,7 +305,7 @@ function list({ read, cursors }: AdminDeps): RouteModule {
   });
 }
 
-function read({ sql }: AdminDeps): RouteModule {
+function read({ sql, receiptUrls }: AdminDeps): RouteModule {
   return defineRoute({
     method: 'GET',
     path: '/v1/admin/providers/:id',
@@ -269,12 +316,14 @@ function read({ sql }: AdminDeps): RouteModule {
     auth: reader,
     params: IdParams,
     response: Provider,
-    handler: async ({ caller, params }) => ({ body: viewAccount(await peek(sql, caller, params.id)) }),
+    handler: async ({ caller, params }) => ({
+      body: viewAccountFor(receiptUrls, caller, await peek(sql, caller, params.id)),
+    }),
   });
 }
 
 function update(deps: AdminDeps): RouteModule {
-  const { sql, keyring, notify } = deps;
+  const { sql, keyring, notify, receiptUrls } = deps;
   return defineRoute({
     method: 'PATCH',
     path: '/v1/admin/providers/:id',
@@ -292,7 +341,8 @@ function update(deps: AdminDeps): RouteModule {
       const { label, secretConfig, rateLimitPerSecond } = body;
       const publicConfig = body.publicConfig === null ? {} : body.publicConfig;
       const before = await peek(sql, caller, params.id);
-      if (Object.values(body).every((value) => value === undefined)) return { body: viewAccount(before) };
+      if (Object.values(body).every((value) => value === undefined))
+        return { body: viewAccountFor(receiptUrls, caller, before) };
       const tenantId = caller.tenant.id;
       const { id } = before;
       const provider = catalogEntry(before.provider);
@@ -334,7 +384,7 @@ function update(deps: AdminDeps): RouteModule {
         return requireAccount(caller, change.tx, id);
       });
       notify('account', { tenantId, id });
-      return { body: viewAccount(account) };
+      return { body: viewAccountFor(receiptUrls, caller, account) };
     },
   });
 }
@@ -404,6 +454,40 @@ function replaceSecret(deps: AdminDeps): RouteModule {
   });
 }
 
+function rotateUrl(deps: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'POST',
+    path: '/v1/admin/providers/:id/rotate-receipt-url',
+    operation: 'rotateReceiptUrl',
+    summary: "Give a provider account's receipts another URL",
+    description:
+      'The former URL is good for `graceSeconds` more: 7 days, unless said otherwise, so that it can be replaced at the provider and what is under way still arrives; with 0 it is refused at once. One that is older is refused from now on.',
+    tag,
+    auth: writer,
+    params: IdParams,
+    body: RotateReceiptUrl,
+    response: RotatedReceiptUrl,
+    errors: ['invalid_state'],
+    handler: async ({ caller, params, body: { graceSeconds }, request }) => {
+      const body = await changeAccount(deps, caller, params.id, request, async ({ tx, audit }, account) => {
+        const { id, label: name } = account;
+        if (receiptUrlOf(deps.receiptUrls, account) === null) {
+          throw new AppError('invalid_state', { message: 'The provider reports nothing to a URL' });
+        }
+        const rotated = await rotateReceiptUrl(caller.tenant.id, tx, id, graceSeconds);
+        if (rotated === undefined) throw notFound();
+        const { receiptVersion } = rotated;
+        const previousUntil = isoOrNull(rotated.previousUntil);
+        const facts = { version: receiptVersion, graceUntil: previousUntil };
+        await audit('provider.receipt_url_rotated', id, facts, { name, changes: [{ field: 'receiptUrl' }] });
+        const receiptUrl = receiptUrlOf(deps.receiptUrls, { ...account, receiptVersion }) as string;
+        return { id, receiptUrl, previousUntil };
+      });
+      return { body };
+    },
+  });
+}
+
 function verify(deps: AdminDeps): RouteModule {
   return defineRoute({
     method: 'POST',
@@ -432,7 +516,7 @@ function verify(deps: AdminDeps): RouteModule {
           return requireAccount(caller, tx, id);
         },
       );
-      return { body: viewAccount(account) };
+      return { body: viewAccountFor(deps.receiptUrls, caller, account) };
     },
   });
 }
@@ -489,7 +573,7 @@ async function move(
     await audit(to === 'disabled' ? 'provider.disabled' : 'provider.enabled', before.id, {}, details);
     return after;
   });
-  return viewAccount(account);
+  return viewAccountFor(deps.receiptUrls, caller, account);
 }
 
 function secretChanged({ label }: ProviderAccount): AuditDetails {

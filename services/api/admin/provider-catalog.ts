@@ -3,6 +3,7 @@ import { CHANNELS } from '#core/domain/channel.ts';
 import type { AnyProvider } from '#providers/provider.ts';
 import { PROVIDERS } from '#providers/registry.gen.ts';
 import { describeProvider } from '#providers/registry.ts';
+import { ReceiptSetup } from './receipt-setup.ts';
 import { defineRoute, type RouteModule } from '../http/routes-kit.ts';
 
 const CatalogEntry = z
@@ -17,6 +18,7 @@ const CatalogEntry = z
       .describe(
         'Settings that decide where or how the secret travels: a change of one needs `secretConfig` in the same call.',
       ),
+    receiptSetup: ReceiptSetup,
     capabilities: z.object({
       dedupe: z
         .enum(['key', 'lookup', 'none'])

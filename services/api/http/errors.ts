@@ -108,10 +108,14 @@ export function sendError(request: FastifyRequest, reply: FastifyReply, error: A
     .send(errorBody(error, pathOf(request.url), request.id));
 }
 
-/** The path alone: a query may hold addresses. */
+/** Of a receipt URL, with what comes before its token. */
+const BEFORE_TOKEN = /^(.*\/receipts\/[^/]*\/).+$/is;
+
+/** The path alone, without what stands for a secret: a query may hold addresses. */
 function pathOf(url: string): string {
   const end = url.indexOf('?');
-  return end === -1 ? url : url.slice(0, end);
+  const path = end === -1 ? url : url.slice(0, end);
+  return path.replace(BEFORE_TOKEN, '$1:token');
 }
 
 /** Makes an answer of whatever was thrown. What is not ours to explain becomes `internal_error`, its cause kept for the log. */

@@ -30,47 +30,53 @@ const BYTES_PER_VALUE = 64;
 /** Clients come again when the bodies of now are through. */
 const RETRY_AFTER_S = 2;
 
-/** What is known of a request's body once it has been read. */
-export type ReadBody = { readonly value: unknown; readonly bytes: number };
+/** What is known of a request's JSON body once it has been read. */
+export type JsonBody = { readonly value: unknown; readonly bytes: number };
 
 /**
- * Reads the JSON body of a request that has been admitted. Its memory is reserved before a byte of it is kept, in its
- * caller's name, and stays reserved until the request has ended: what was made of the bytes lives that long.
- * @throws AppError: `payload_too_large`, `dependency_unavailable` without room, `validation_failed` when it is too slow
- * or ends early, and those of `readJson`.
+ * Reads bodies of requests that have been admitted. Their memory is reserved before a byte of them is kept, in the name of
+ * who is to answer for it, and stays reserved until the request has ended: what was made of the bytes lives that long.
  */
-export function createReadBody({ memory, slow, onRefused }: ReadBodyDeps) {
-  const turns = createTurns(TURN_BYTES_MAX);
-  return async (
+export type BodyReader = {
+  /**
+   * @throws AppError: `payload_too_large`, `dependency_unavailable` without room, `validation_failed` when it is too slow
+   * or ends early, and those of `readJson`.
+   */
+  readonly json: (request: FastifyRequest, moments: RequestMoments) => Promise<JsonBody>;
+  /** Byte for byte. @throws AppError: the same, without those of `readJson`. */
+  readonly raw: (
     request: FastifyRequest,
-    raw: IncomingMessage,
+    bounds: { readonly owner: string; readonly bytesMax: number },
+    moments: RequestMoments,
+  ) => Promise<Buffer>;
+};
+
+export function createBodyReader({ memory, slow, onRefused }: ReadBodyDeps): BodyReader {
+  const turns = createTurns(TURN_BYTES_MAX);
+
+  async function read(
+    { raw, headers }: FastifyRequest,
+    { owner, bytesMax, look }: ReadOptions,
     { begin, ended, isOver }: RequestMoments,
-  ): Promise<ReadBody> => {
-    const bytesMax = request.routeOptions.bodyLimit;
-    const length = request.headers['content-length'];
+  ): Promise<{ readonly bytes: Buffer; readonly reservation: Reservation }> {
+    const length = headers['content-length'];
     const announced = length === undefined ? undefined : Number(length);
     if (announced !== undefined && announced > bytesMax) throw new AppError('payload_too_large');
-    const reservation = await roomFor(ownerOf(request), announced ?? 0, ended);
+    const reservation = await roomFor(owner, announced ?? 0, ended);
     ended(reservation.release);
     if (isOver()) throw truncated();
     begin();
-    const scan = createJsonScan();
-    const bytes = await gather(raw, {
-      announced,
-      bytesMax,
-      slow,
-      noRoom,
-      reservation,
-      scan,
-      onSlow: () => onRefused('slow'),
-    });
-    if (scan.marks() > 1_000 && !reservation.grow(scan.marks() * BYTES_PER_VALUE)) throw noRoom();
-    if (bytes.length > LARGE_BYTES) {
-      ended(await turns.take(ownerOf(request), bytes.length));
-      if (isOver()) throw truncated();
-    }
-    return { value: readJson(bytes), bytes: bytes.length };
-  };
+    const onSlow = (): void => onRefused('slow');
+    const bytes = await gather(raw, { announced, bytesMax, slow, noRoom, reservation, look, onSlow });
+    return { bytes, reservation };
+  }
+
+  /** From the first look at the bytes on. */
+  async function takeTurn(owner: string, bytes: Buffer, { ended, isOver }: RequestMoments): Promise<void> {
+    if (bytes.length <= LARGE_BYTES) return;
+    ended(await turns.take(owner, bytes.length));
+    if (isOver()) throw truncated();
+  }
 
   /** Nothing more is read of a body that waits: its client sends no faster than it is served. */
   async function roomFor(owner: string, bytes: number, ended: RequestMoments['ended']): Promise<Reservation> {
@@ -87,7 +93,40 @@ export function createReadBody({ memory, slow, onRefused }: ReadBodyDeps) {
     onRefused('memory');
     return new NoRoomError();
   }
+
+  return {
+    async json(request, moments) {
+      const owner = ownerOf(request);
+      const scan = createJsonScan();
+      const { bytes, reservation } = await read(
+        request,
+        { owner, bytesMax: request.routeOptions.bodyLimit, look: (chunk) => lookFor(scan, chunk) },
+        moments,
+      );
+      if (scan.marks() > 1_000 && !reservation.grow(scan.marks() * BYTES_PER_VALUE)) throw noRoom();
+      await takeTurn(owner, bytes, moments);
+      return { value: readJson(bytes), bytes: bytes.length };
+    },
+    async raw(request, bounds, moments) {
+      const { bytes } = await read(request, bounds, moments);
+      await takeTurn(bounds.owner, bytes, moments);
+      return bytes;
+    },
+  };
 }
+
+/** The fault of a body that has more values than any request needs, as soon as that is seen. */
+function lookFor(scan: JsonScan, chunk: Buffer): AppError | undefined {
+  scan.push(chunk);
+  return scan.marks() > 2 * VALUES_MAX ? tooManyValues() : undefined;
+}
+
+type ReadOptions = {
+  readonly owner: string;
+  readonly bytesMax: number;
+  /** Sees each piece as it comes, and may refuse the rest. */
+  readonly look?: (chunk: Buffer) => AppError | undefined;
+};
 
 /** Too much is under way to take any more. */
 export class NoRoomError extends AppError {
@@ -97,7 +136,7 @@ export class NoRoomError extends AppError {
   }
 }
 
-type RequestMoments = {
+export type RequestMoments = {
   /** Called before the first byte is read. */
   readonly begin: () => void;
   /** Registers what is to be done when the request has ended, however it does; at once where it has. */
@@ -116,13 +155,13 @@ type Gathering = {
   readonly bytesMax: number;
   readonly slow: SlowBodies;
   readonly reservation: Reservation;
-  readonly scan: JsonScan;
+  readonly look: ReadOptions['look'];
   readonly noRoom: () => AppError;
   readonly onSlow: () => void;
 };
 
 function gather(raw: IncomingMessage, options: Gathering): Promise<Buffer> {
-  const { announced, bytesMax, slow, reservation, scan, noRoom, onSlow } = options;
+  const { announced, bytesMax, slow, reservation, look, noRoom, onSlow } = options;
   return new Promise((resolve, reject) => {
     let received = 0;
     let reserved = announced ?? 0;
@@ -155,8 +194,8 @@ function gather(raw: IncomingMessage, options: Gathering): Promise<Buffer> {
         if (!reservation.grow(more)) return settle(() => reject(noRoom()));
         reserved += more;
       }
-      scan.push(chunk);
-      if (scan.marks() > 2 * VALUES_MAX) return settle(() => reject(tooManyValues()));
+      const fault = look?.(chunk);
+      if (fault !== undefined) return settle(() => reject(fault));
       if (chunk.length === announced) whole = chunk;
       else keep(chunk, before);
     }

@@ -35,8 +35,15 @@ declare module 'fastify' {
     docs?: RouteDocs;
     /** How much of a long body's length does not count. */
     exemptBytes?: (body: unknown) => number;
+    /** Its query and body are taken as bytes. */
+    isRaw?: true;
   }
   interface FastifyInstance {
+    /** Reads a body byte for byte, of any type. */
+    readRaw: (
+      request: FastifyRequest,
+      bounds: { readonly owner: string; readonly bytesMax: number },
+    ) => Promise<Buffer>;
     /** Key of idempotency fingerprints. */
     fingerprintKey: Buffer;
   }
@@ -49,6 +56,8 @@ export type RouteDocs = {
   readonly status: number;
   readonly idempotent: boolean;
   readonly hasInput: boolean;
+  /** Takes bytes of any type, and may answer 200 with what its caller expects to read. */
+  readonly isRaw?: true;
   readonly errors: readonly ErrorCode[];
   readonly examples?: Examples;
 };

@@ -3,6 +3,7 @@ export const TAGS = {
   Messages: 'Send messages and read what became of them.',
   Providers:
     "A tenant's accounts with the providers that deliver its messages, and the catalog of providers.",
+  Receipts: 'What providers call to report what became of messages.',
   'API keys': 'Keys with which programs send and read messages.',
   Members: 'People who may act for a tenant, and their roles.',
   Tenants: 'Tenants: whoever has messages, providers, keys and members of their own.',

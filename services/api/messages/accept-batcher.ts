@@ -3,7 +3,8 @@ import { databaseFaultOf, isPlaceRefused } from '#core/domain/database-fault.ts'
 import { PRIORITIES } from '#core/domain/message-options.ts';
 import { encodeWakes, WAKES_PER_MESSAGE_MAX } from '#core/domain/wake.ts';
 import type { Nats, WakePublication } from '#core/platform/nats/broker.ts';
-import { createMicroBatch, QueueFullError } from '#core/platform/process/micro-batch.ts';
+import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
+import { createQueueRoom } from '#core/platform/process/queue-room.ts';
 import type { AcceptRow, Verdict } from '#core/store/acceptance.ts';
 
 export type AcceptBatcher = {
@@ -31,8 +32,6 @@ export type AcceptBatcherOptions = {
 };
 
 type Request = { readonly row: AcceptRow; readonly bytes: number };
-/** Requests inside, waiting or in a batch. */
-type Share = { rows: number; bytes: number };
 type Settled = { readonly verdict: Verdict } | { readonly error: unknown };
 
 /** How long the sweep leaves a message to its wake-up. */
@@ -54,31 +53,7 @@ export function createAcceptBatcher(options: AcceptBatcherOptions): AcceptBatche
     queuedMax = 2_000,
     queuedBytesMax = 64 * 1024 * 1024,
   } = options;
-  const all: Share = { rows: 0, bytes: 0 };
-  const shares = new Map<string, Share>();
-
-  /** One tenant takes half of the room at most. */
-  function enter(tenantId: string, bytes: number): Share {
-    const own = shares.get(tenantId) ?? { rows: 0, bytes: 0 };
-    if (all.bytes + bytes > queuedBytesMax || own.bytes + bytes > queuedBytesMax / 2) {
-      throw new QueueFullError('requests that wait take too much memory');
-    }
-    if (own.rows >= queuedMax / 2) throw new QueueFullError('the tenant has too many requests waiting');
-    shares.set(tenantId, own);
-    for (const share of [all, own]) {
-      share.rows += 1;
-      share.bytes += bytes;
-    }
-    return own;
-  }
-
-  function leave(tenantId: string, own: Share, bytes: number): void {
-    for (const share of [all, own]) {
-      share.rows -= 1;
-      share.bytes -= bytes;
-    }
-    if (own.rows === 0) shares.delete(tenantId);
-  }
+  const room = createQueueRoom({ itemsMax: queuedMax, bytesMax: queuedBytesMax });
 
   /** Stores by halves if the database refuses a row, so that only that one fails. */
   async function settle(rows: readonly AcceptRow[]): Promise<Settled[]> {
@@ -125,14 +100,14 @@ export function createAcceptBatcher(options: AcceptBatcherOptions): AcceptBatche
 
   return {
     async accept(row, bytes) {
-      const own = enter(row.tenant_id, bytes);
+      const leave = room.enter(row.tenant_id, bytes);
       try {
         // Tests break this (mutant: commit-before-202): no 202 goes out before the commit.
         const settled = await batch.add({ row, bytes });
         if ('error' in settled) throw settled.error;
         return settled.verdict;
       } finally {
-        leave(row.tenant_id, own, bytes);
+        leave();
       }
     },
     drain: () => batch.drain(),

@@ -32,9 +32,11 @@ export function completeOperation(operation: Operation, route: DocumentedRoute):
     operation.requestBody.required = true;
     addExamples(operation.requestBody.content, examples.request, docs.examples);
   }
+  if (docs.isRaw === true && route.method !== 'get') operation.requestBody = ANY_BODY;
   const { content } = (operation.responses[docs.status] ?? {}) as Partial<Response>;
   if (content !== undefined) addExamples(content, examples.response);
   operation.responses = {
+    ...(docs.isRaw === true ? { 200: ANY_ANSWER } : {}),
     [docs.status]: {
       description: SUCCESS[docs.status] ?? 'Success',
       headers: headers(
@@ -132,7 +134,8 @@ function errorsOf({ auth, docs, path, method }: DocumentedRoute): Map<number, Se
     'dependency_unavailable',
   ];
   if (docs.hasInput) codes.push('missing_field');
-  if (method !== 'get') codes.push('malformed_json', 'unsupported_media_type');
+  if (method !== 'get') codes.push('unsupported_media_type');
+  if (method !== 'get' && docs.isRaw !== true) codes.push('malformed_json');
   if (isAuthenticated) codes.push('unauthenticated', 'tenant_suspended', 'rate_limited');
   if (usesKey) codes.push('api_key_expired', 'api_key_revoked', 'api_key_rotated', 'insufficient_scope');
   if (auth.kind === 'bearer' || auth.kind === 'either' || auth.kind === 'user')
@@ -190,6 +193,9 @@ const RATE_LIMIT_HEADERS = ['RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit
 function headers(...names: readonly (keyof typeof HEADERS)[]): Json {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
+
+const ANY_BODY = { content: { '*/*': { schema: {} } } };
+const ANY_ANSWER = { description: 'Done; what the caller expects to read', headers: headers('X-Request-Id') };
 
 const SUCCESS: Readonly<Record<number, string>> = {
   200: 'Success',

@@ -32,6 +32,8 @@ export type ProviderAccount = {
   /** Null until the present settings and secret have been checked. */
   readonly lastVerification: Verification | null;
   readonly verifiedAt: Date | null;
+  /** Of the token in its receipt URL. */
+  readonly receiptVersion: number;
   readonly createdAt: Date;
   readonly updatedAt: Date;
 };
@@ -53,6 +55,7 @@ type AccountRow = {
   readonly verification_result: Verification['result'] | null;
   readonly verification_reason: string | null;
   readonly verified_at: Date | null;
+  readonly receipt_version: number;
   readonly created_at: Date;
   readonly updated_at: Date;
 };
@@ -208,6 +211,24 @@ export async function requestVerification(
     where tenant_id = ${tenantId} and id = ${id} and status not in ('disabled', 'deleted')`;
 }
 
+/**
+ * Makes the receipt URL another one. Workers' copies of the account, which know the former, go.
+ * @returns Until when the former one holds too; null where it does not.
+ */
+export async function rotateReceiptUrl(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  id: ProviderAccountId,
+  graceSeconds: number,
+): Promise<{ readonly receiptVersion: number; readonly previousUntil: Date | null } | undefined> {
+  const [row] = await tx<{ receipt_version: number; receipt_grace_until: Date | null }[]>`
+    update provider_accounts set receipt_version = receipt_version + 1, version = version + 1, updated_at = now(),
+      receipt_grace_until = case when ${graceSeconds}::integer > 0 then now() + make_interval(secs => ${graceSeconds}::integer) end
+    where tenant_id = ${tenantId} and id = ${id} and status <> 'deleted'
+    returning receipt_version, receipt_grace_until`;
+  return row && { receiptVersion: row.receipt_version, previousUntil: row.receipt_grace_until };
+}
+
 /** The row stays for the messages that name it; the secret goes at once, the replaced one too. */
 export async function deleteAccount(
   tenantId: TenantId,
@@ -231,7 +252,8 @@ export async function wakeWaiting(
 
 function columns(tx: TransactionSql) {
   return tx`seq, id, provider, channel, label, status, status_reason, health, config_public, rate_limit_per_second,
-    secret_version, version, verification_at, verification_result, verification_reason, verified_at, created_at, updated_at`;
+    secret_version, version, verification_at, verification_result, verification_reason, verified_at,
+    receipt_version, created_at, updated_at`;
 }
 
 function toAccount(row: AccountRow): ProviderAccount {
@@ -249,6 +271,7 @@ function toAccount(row: AccountRow): ProviderAccount {
     version: row.version,
     lastVerification: verificationOf(row),
     verifiedAt: row.verified_at,
+    receiptVersion: row.receipt_version,
     createdAt: row.created_at,
     updatedAt: row.updated_at,
   };

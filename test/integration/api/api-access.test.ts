@@ -35,6 +35,7 @@ const ACCESS = {
   'PATCH /v1/admin/providers/:id': 'admin',
   'DELETE /v1/admin/providers/:id': 'admin',
   'PUT /v1/admin/providers/:id/secret': 'admin',
+  'POST /v1/admin/providers/:id/rotate-receipt-url': 'admin',
   'POST /v1/admin/providers/:id/verify': 'admin',
   'POST /v1/admin/providers/:id/enable': 'admin',
   'POST /v1/admin/providers/:id/disable': 'admin',
@@ -48,8 +49,8 @@ const ACCESS = {
   'GET /v1/admin/audit-log': 'admin',
 } as const satisfies Record<string, Role | 'user' | 'key' | 'either'>;
 
-/** Open to everybody: what describes the service itself. */
-const OPEN = /^GET \/(?:(?:docs|v1\/openapi\.json)(?:\/|$)|$)/;
+/** Open to everybody: what describes the service itself, and what asks for a token in its path. */
+const OPEN = /^GET \/(?:(?:docs|v1\/openapi\.json)(?:\/|$)|$)|^(?:GET|POST) \/v1\/receipts\//;
 
 type RouteName = keyof typeof ACCESS;
 const NAMES = Object.keys(ACCESS) as RouteName[];

@@ -130,6 +130,13 @@ beforeAll(async () => {
   for (const name of ['revoked', 'rotated', 'narrowed', 'kept'])
     ids[name] = (await post('/v1/admin/api-keys', { name }))['id'] ?? '';
   for (const label of ['disabled', 'deleted', 'untouched']) ids[label] = await providerOf(label);
+  const turned = await post('/v1/admin/providers', {
+    provider: 'twilio',
+    label: 'turned',
+    publicConfig: { accountSid: `AC${'0'.repeat(32)}`, from: '+15550000100' },
+    secretConfig: { authToken: 'token0of0the0account' },
+  });
+  ids['turned'] = turned['id'] ?? '';
   const invited = `${randomUUID()}@example.org`;
   await put('/v1/admin/members', { email: invited, role: 'admin' });
   await platform(other.id, 'suspend');
@@ -159,6 +166,8 @@ beforeAll(async () => {
   done(await patch(`/v1/admin/api-keys/${ids['kept']}`, { name: 'another name' }));
   await post(`/v1/admin/providers/${ids['disabled']}/disable`);
   await remove(`/v1/admin/providers/${ids['deleted']}`);
+  const turn = `/v1/admin/providers/${ids['turned']}/rotate-receipt-url`;
+  for (const graceSeconds of [600, 0]) await post(turn, { graceSeconds });
   await remove(`/v1/admin/members/${tenant.members.developer.userId}`);
   await put(`/v1/admin/members/${tenant.members.admin.userId}`, { role: 'viewer' });
   await put(`/v1/admin/members/${tenant.members.viewer.userId}`, { role: 'owner' });
@@ -201,7 +210,7 @@ async function state(): Promise<Record<string, unknown>> {
   const keys = await restored<{ id: string; ended: boolean; scopes: string[] }[]>`
     select id, revoked_at is not null or coalesce(expires_at <= now(), false) as ended, scopes from api_keys where tenant_id = ${tenant.id}`;
   const accounts =
-    await restored`select id, status, ciphertext is null as empty from provider_accounts where tenant_id = ${tenant.id}`;
+    await restored`select id, status, ciphertext is null as empty, receipt_version from provider_accounts where tenant_id = ${tenant.id}`;
   const members = await restored`
     select coalesce(u.subject, 'invited') as who, m.role from members m join users u on u.id = m.user_id where m.tenant_id = ${tenant.id}`;
   const tenants = await restored`select id, status, suspension_reason, owner_uid from tenants`;
@@ -220,6 +229,7 @@ async function state(): Promise<Record<string, unknown>> {
     ]),
     accounts: ['disabled', 'deleted', 'untouched'].map((name) => of(accounts, ids[name])?.['status']),
     secretOfDeleted: of(accounts, ids['deleted'])?.['empty'],
+    receiptVersion: of(accounts, ids['turned'])?.['receipt_version'],
     roles: [owner, admin, developer, viewer, { subject: 'invited' }].map(roleOf),
     tenants: [other.id, ids['suspended'], ids['held'], ids['retained'], ids['purged']].map(facts),
     retainedOwner: of(tenants, ids['retained'])?.['owner_uid'],
@@ -236,6 +246,7 @@ const REVIVED = {
   ],
   accounts: ['unverified', 'unverified', 'unverified'],
   secretOfDeleted: false,
+  receiptVersion: 1,
   roles: ['owner', 'admin', 'developer', 'viewer', 'admin'],
   tenants: ['suspended abuse', 'active', 'active', 'active', 'active'],
   messages: 3,
@@ -250,6 +261,7 @@ const REPLAYED = {
   ],
   accounts: ['disabled', 'deleted', 'unverified'],
   secretOfDeleted: true,
+  receiptVersion: 3,
   // Nobody gets more than they had: the viewer who became an owner since is made one again by people.
   roles: ['owner', 'viewer', undefined, 'viewer', undefined],
   tenants: ['active', 'suspended abuse', 'suspended billing', 'suspended manual', 'absent'],

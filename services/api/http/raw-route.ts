@@ -1,0 +1,120 @@
+import type { FastifyRequest } from 'fastify';
+import type { IncomingHttpHeaders } from 'node:http';
+import type { z } from 'zod';
+import { AppError, type ErrorCode } from '#core/domain/app-error.ts';
+import type { RouteDocs, RouteModule } from './routes-kit.ts';
+import type { Tag } from './tags.ts';
+
+/** A request as it came. */
+export type RawRequest = {
+  readonly method: 'GET' | 'POST';
+  /** What followed the path, with its question mark; empty where nothing did. */
+  readonly query: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+};
+
+export type RawAnswer = {
+  readonly status: number;
+  readonly contentType?: string;
+  readonly body?: string;
+};
+
+/** Who is answerable for a request, and how long it may be. */
+export type Admission = { readonly owner: string; readonly bytesMax: number };
+
+export type RawRoute<P extends z.ZodObject, A extends Admission> = {
+  readonly method: RawRequest['method'];
+  readonly path: `/v1/${string}`;
+  readonly operation: RouteDocs['operation'];
+  readonly summary: string;
+  readonly description: string;
+  readonly tag: Tag;
+  /** All of them text, for the document: `admit` holds them to more. */
+  readonly params: P;
+  readonly errors: readonly ErrorCode[];
+  /** Decides by the path alone, before a byte of the body is read. @throws AppError */
+  readonly admit: (params: z.input<P>) => A | Promise<A>;
+  readonly handler: (admission: A, request: RawRequest) => Promise<RawAnswer>;
+};
+
+/**
+ * Declares a route that others than our clients call, in formats of their own: query and body are taken byte for byte,
+ * whatever type is said of them. It asks for no credentials but what its path holds.
+ */
+export function defineRawRoute<P extends z.ZodObject, A extends Admission>(
+  route: RawRoute<P, A>,
+): RouteModule {
+  return (app) => {
+    const taken = new WeakMap<FastifyRequest, { readonly admission: A; readonly body: Buffer }>();
+
+    async function take(request: FastifyRequest): Promise<void> {
+      const admission = await route.admit(request.params as z.input<P>);
+      const body = route.method === 'GET' ? NOTHING : await read(request, admission);
+      taken.set(request, { admission, body });
+      request.bodyBytes = body.length;
+    }
+
+    async function read(request: FastifyRequest, admission: A): Promise<Buffer> {
+      // Nothing is unpacked that may be a thousand times as large then.
+      if (request.headers['content-encoding'] !== undefined) {
+        throw new AppError('unsupported_media_type', { message: 'Content-Encoding must be absent' });
+      }
+      const body = await app.readRaw(request, admission);
+      // The framework would ask for a parser of the body's type.
+      request.headers = NO_BODY;
+      return body;
+    }
+
+    app.route({
+      method: route.method,
+      url: route.path,
+      exposeHeadRoute: false,
+      config: {
+        auth: { kind: 'none' },
+        docs: {
+          operation: route.operation,
+          status: 204,
+          idempotent: false,
+          hasInput: false,
+          isRaw: true,
+          errors: route.errors,
+        },
+        isRaw: true,
+      },
+      schema: {
+        summary: route.summary,
+        description: route.description,
+        tags: [route.tag],
+        operationId: route.operation,
+        params: route.params,
+      },
+      preParsing: (request, _reply, payload, done) => {
+        take(request).then(() => done(null, payload), done);
+      },
+      handler: async (request, reply) => {
+        const { admission, body } = taken.get(request) as { admission: A; body: Buffer };
+        const { method } = route;
+        const { headers } = request.raw;
+        const answer = await route.handler(admission, { method, query: queryOf(request), headers, body });
+        // What is sent back may repeat what was sent: no browser is to make more of it than its type says.
+        reply.code(answer.status).header('x-content-type-options', 'nosniff');
+        if (answer.contentType !== undefined) reply.header('content-type', answer.contentType);
+        return reply.send(answer.body);
+      },
+    });
+  };
+}
+
+const NOTHING = Buffer.alloc(0);
+/** Laid over what a request came with. */
+const NO_BODY: IncomingHttpHeaders = {
+  'content-type': undefined,
+  'content-length': undefined,
+  'transfer-encoding': undefined,
+};
+
+function queryOf({ raw: { url = '' } }: FastifyRequest): string {
+  const start = url.indexOf('?');
+  return start === -1 ? '' : url.slice(start);
+}

@@ -1,0 +1,19 @@
+import { createFreshCache } from '../auth/fresh-cache.ts';
+
+/** Accounts of which the database has just taken no more: they are told so without a question, and without being read. */
+export type FullAccounts = {
+  readonly has: (accountId: string) => boolean;
+  readonly note: (accountId: string) => void;
+};
+
+const ACCOUNTS_MAX = 10_000;
+/** A worker may have looked into some since. */
+const FULL_MS = 1_000;
+
+export function createFullAccounts(): FullAccounts {
+  const full = createFreshCache<true>(ACCOUNTS_MAX, FULL_MS);
+  return {
+    has: (accountId) => full.peek(accountId) === true,
+    note: (accountId) => void full.get(accountId, () => Promise.resolve(true)),
+  };
+}

@@ -1,0 +1,105 @@
+import { expect, test } from 'vitest';
+import type { ProviderAccountId } from '#core/domain/ids.ts';
+import { QueueFullError } from '#core/platform/process/micro-batch.ts';
+import type { NewReceiptCall, ReceiptCallVerdict } from '#core/store/receipt-calls.ts';
+import { createReceiptBatcher, type ReceiptBatcherOptions } from './receipt-batcher.ts';
+
+const call = (query: string, account = `account of ${query}`, bytes = 10): NewReceiptCall => ({
+  accountId: account as ProviderAccountId,
+  method: 'POST',
+  receiptVersion: 1,
+  query,
+  headers: {},
+  body: Buffer.alloc(bytes),
+});
+
+function setup(options: Partial<ReceiptBatcherOptions> = {}) {
+  const batches: string[][] = [];
+  const batcher = createReceiptBatcher({
+    storeReceiptCalls: (calls) => {
+      batches.push(calls.map(({ query }) => query));
+      return Promise.resolve(calls.map(() => 'stored'));
+    },
+    ...options,
+  });
+  return { batcher, batches };
+}
+
+test('calls of one moment share a commit, and each gets its own verdict', async () => {
+  const verdicts: ReceiptCallVerdict[] = ['stored', 'full', 'gone'];
+  let commits = 0;
+  const { batcher } = setup({
+    storeReceiptCalls: () => {
+      commits += 1;
+      return Promise.resolve(verdicts);
+    },
+  });
+  expect(await Promise.all(['a', 'b', 'c'].map((query) => batcher.store(call(query))))).toEqual(verdicts);
+  expect(commits).toBe(1);
+});
+
+test('no batch has more calls or bytes than its bounds, and one that is larger goes alone', async () => {
+  const byNumber = setup({ callsMax: 2 });
+  await Promise.all(['a', 'b', 'c'].map((query) => byNumber.batcher.store(call(query))));
+  expect(byNumber.batches.map((batch) => batch.length)).toEqual([2, 1]);
+  const byBytes = setup({ bytesMax: 1_000 });
+  const sizes = { a: 600, b: 600, c: 300, d: 5_000 };
+  await Promise.all(
+    Object.entries(sizes).map(([query, bytes]) => byBytes.batcher.store(call(query, query, bytes))),
+  );
+  expect(byBytes.batches.map((batch) => batch.join())).toEqual(expect.arrayContaining(['a,c', 'b', 'd']));
+});
+
+test("a flood to one account does not delay the others' calls beyond the next batch", async () => {
+  const { batcher, batches } = setup({ callsMax: 4 });
+  const flood = Array.from({ length: 20 }, (_, i) => batcher.store(call(`flood ${i}`, 'flooded')));
+  await Promise.all([...flood, batcher.store(call('other'))]);
+  expect(batches[0]).toContain('other');
+});
+
+test('one account takes half of the room, by number and by bytes, and others the rest', async () => {
+  const stuck = Promise.withResolvers<ReceiptCallVerdict[]>();
+  const storeReceiptCalls = () => stuck.promise;
+  const byNumber = setup({ storeReceiptCalls, queuedMax: 4 }).batcher;
+  const byBytes = setup({ storeReceiptCalls, queuedBytesMax: 1_000 }).batcher;
+  const taken = [
+    byNumber.store(call('1', 'a')),
+    byNumber.store(call('2', 'a')),
+    byNumber.store(call('3', 'b')),
+    byBytes.store(call('4', 'a', 500)),
+    byBytes.store(call('5', 'b', 400)),
+  ];
+  await expect(byNumber.store(call('6', 'a'))).rejects.toThrow(QueueFullError);
+  await expect(byBytes.store(call('7', 'a', 1))).rejects.toThrow(QueueFullError);
+  await expect(byBytes.store(call('8', 'c', 101))).rejects.toThrow(QueueFullError);
+  stuck.resolve(['stored', 'stored', 'stored']);
+  await Promise.all(taken);
+  await expect(byBytes.store(call('9', 'a', 500))).resolves.toBe('stored');
+});
+
+test('a call that the database refuses fails alone', async () => {
+  const refusal = Object.assign(new Error('no'), { name: 'PostgresError', code: '22P05' });
+  const { batcher } = setup({
+    storeReceiptCalls: (calls) =>
+      calls.some(({ query }) => query === 'poison')
+        ? Promise.reject(refusal)
+        : Promise.resolve(calls.map(() => 'stored')),
+  });
+  const results = await Promise.allSettled(
+    ['a', 'b', 'poison', 'c', 'd'].map((query) => batcher.store(call(query))),
+  );
+  expect(results.map(({ status }) => status === 'fulfilled')).toEqual([true, true, false, true, true]);
+});
+
+test('without an answer nobody is told of a success, and nothing is tried again', async () => {
+  let commits = 0;
+  const { batcher } = setup({
+    storeReceiptCalls: () => {
+      commits += 1;
+      return Promise.reject(new Error('connection lost'));
+    },
+  });
+  const results = await Promise.allSettled(['a', 'b'].map((query) => batcher.store(call(query))));
+  expect(results.every(({ status }) => status === 'rejected')).toBe(true);
+  expect(commits).toBe(1);
+});

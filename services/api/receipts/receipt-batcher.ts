@@ -1,0 +1,84 @@
+import { databaseFaultOf } from '#core/domain/database-fault.ts';
+import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
+import { createQueueRoom } from '#core/platform/process/queue-room.ts';
+import type { NewReceiptCall, ReceiptCallVerdict } from '#core/store/receipt-calls.ts';
+
+export type ReceiptBatcher = {
+  /**
+   * Resolves after the commit that holds the call.
+   * @throws QueueFullError under overload, or where the account alone takes half of what may wait; the database's error
+   * where the call itself is at fault or no answer came.
+   */
+  readonly store: (call: NewReceiptCall) => Promise<ReceiptCallVerdict>;
+  /** Resolves when everything taken so far is settled. */
+  readonly drain: () => Promise<void>;
+};
+
+export type ReceiptBatcherOptions = {
+  readonly storeReceiptCalls: (calls: readonly NewReceiptCall[]) => Promise<ReceiptCallVerdict[]>;
+  readonly callsMax?: number;
+  /** Bytes of one batch: all that is in it waits for all of it to be stored. Default 1 MiB. */
+  readonly bytesMax?: number;
+  readonly queuedMax?: number;
+  readonly queuedBytesMax?: number;
+};
+
+type Settled = { readonly verdict: ReceiptCallVerdict } | { readonly error: unknown };
+
+/** Longer than a commit takes on a healthy database. */
+const OVERLAP_AFTER_MS = 50;
+/** As for messages: few commits under load, and no wait for a call that comes alone. */
+const GATHER_MS = 3;
+const ENOUGH = 32;
+
+/** Gathers calls of vendors into few commits. */
+export function createReceiptBatcher(options: ReceiptBatcherOptions): ReceiptBatcher {
+  const {
+    storeReceiptCalls,
+    callsMax = 128,
+    bytesMax = 1024 * 1024,
+    queuedMax = 2_000,
+    queuedBytesMax = 64 * 1024 * 1024,
+  } = options;
+  const room = createQueueRoom({ itemsMax: queuedMax, bytesMax: queuedBytesMax });
+
+  /** Stores by halves if the database refuses a call, so that only that one fails. */
+  async function settle(calls: readonly NewReceiptCall[]): Promise<Settled[]> {
+    try {
+      const verdicts = await storeReceiptCalls(calls);
+      return verdicts.map((verdict) => ({ verdict }));
+    } catch (error) {
+      if (databaseFaultOf(error) !== 'row' || calls.length === 1) return calls.map(() => ({ error }));
+      const middle = Math.ceil(calls.length / 2);
+      return [...(await settle(calls.slice(0, middle))), ...(await settle(calls.slice(middle)))];
+    }
+  }
+
+  const batch = createMicroBatch<NewReceiptCall, Settled>({
+    itemsMax: callsMax,
+    weightMax: bytesMax,
+    weightOf: ({ body }) => body.length,
+    flushesMax: 2,
+    overlapAfterMs: OVERLAP_AFTER_MS,
+    gatherMs: GATHER_MS,
+    enough: ENOUGH,
+    queuedMax,
+    // A flood to one account waits for itself: the others' calls are in the next commit.
+    ownerOf: ({ accountId }) => accountId,
+    flush: settle,
+  });
+
+  return {
+    async store(call) {
+      const leave = room.enter(call.accountId, call.body.length);
+      try {
+        const settled = await batch.add(call);
+        if ('error' in settled) throw settled.error;
+        return settled.verdict;
+      } finally {
+        leave();
+      }
+    },
+    drain: () => batch.drain(),
+  };
+}

@@ -1,0 +1,386 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { request as httpRequest, type OutgoingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { ProviderAccountId, TenantId } from '#core/domain/ids.ts';
+import { receiptKey, receiptToken } from '#core/domain/receipt-token.ts';
+import { secret } from '#core/domain/secret.ts';
+import { QueueFullError } from '#core/platform/process/micro-batch.ts';
+import { createLogger } from '#core/platform/telemetry/logger.ts';
+import type { NewReceiptCall, ReceiptAccount, ReceiptCallVerdict } from '#core/store/receipt-calls.ts';
+import { buildApp } from '../app.ts';
+import { DEFAULT_HTTP_LIMITS } from '../http/http-limits.ts';
+import { createFullAccounts } from './full-accounts.ts';
+import { receiptRoutes } from './receipt-routes.ts';
+
+const key = receiptKey(secret('a pepper of the tests that is long enough'));
+const stack = new AsyncDisposableStack();
+const accounts = new Map<string, ReceiptAccount>();
+const lines: string[] = [];
+let looks: string[] = [];
+let stored: NewReceiptCall[] = [];
+let verdict: () => ReceiptCallVerdict = () => 'stored';
+let port = 0;
+
+beforeAll(async () => {
+  const nothing = () => {};
+  const app = await buildApp(
+    {
+      authenticate: () => {
+        throw new Error('nobody signs in here');
+      },
+      log: createLogger({
+        level: 'debug',
+        component: 'api',
+        destination: { write: (line) => void lines.push(line) },
+      }),
+      metrics: {
+        routeKnown: nothing,
+        requestMemory: { from: nothing },
+        bodyRefused: nothing,
+        requestStarted: nothing,
+        requestFinished: (request) => void lines.push(JSON.stringify(request)),
+      },
+      fingerprintKey: Buffer.alloc(32),
+      trustProxy: false,
+      publicBaseUrl: 'http://api.test',
+      limits: { ...DEFAULT_HTTP_LIMITS, loopDelayMaxMs: 0 },
+    },
+    [
+      receiptRoutes({
+        key,
+        publicBaseUrl: 'http://api.test',
+        accounts: {
+          async find(id) {
+            looks.push(id);
+            return accounts.get(id);
+          },
+        },
+        batcher: {
+          async store(call) {
+            const outcome = verdict();
+            if (outcome === 'stored') stored.push(call);
+            return outcome;
+          },
+        },
+        full: createFullAccounts(),
+      }),
+    ],
+  );
+  stack.defer(() => app.close());
+  await app.listen({ port: 0, host: '127.0.0.1' });
+  port = (app.server.address() as AddressInfo).port;
+});
+afterAll(() => stack.disposeAsync());
+beforeEach(() => {
+  looks = [];
+  stored = [];
+  lines.length = 0;
+  verdict = () => 'stored';
+});
+
+function account(provider = 'twilio', facts: Partial<ReceiptAccount> = {}): ReceiptAccount {
+  const id = randomUUID() as ProviderAccountId;
+  const tenantId = randomUUID() as TenantId;
+  const one = { id, tenantId, provider, receiptVersion: 1, receiptGraceUntil: null, ...facts };
+  accounts.set(id, one);
+  return one;
+}
+
+const tokenOf = ({ id, receiptVersion }: ReceiptAccount, version = receiptVersion): string =>
+  receiptToken(key, id, version);
+const pathOf = (one: ReceiptAccount, version?: number): string =>
+  `/v1/receipts/${one.id}/${tokenOf(one, version)}`;
+
+type Answer = {
+  readonly status: number;
+  readonly headers: NodeJS.Dict<string | string[]>;
+  readonly text: string;
+};
+
+/** By hand: what is sent is no more and no other than what stands here. */
+function call(
+  method: string,
+  path: string,
+  { headers = {}, body }: { headers?: OutgoingHttpHeaders; body?: Buffer | readonly Buffer[] } = {},
+): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const request = httpRequest(
+      { host: '127.0.0.1', port, method, path, headers, agent: false },
+      (response) => {
+        const chunks: Buffer[] = [];
+        response.on('data', (chunk: Buffer) => chunks.push(chunk));
+        response.on('end', () =>
+          resolve({
+            status: response.statusCode ?? 0,
+            headers: response.headers,
+            text: Buffer.concat(chunks).toString(),
+          }),
+        );
+      },
+    );
+    request.on('error', reject);
+    if (Buffer.isBuffer(body)) return request.end(body);
+    for (const piece of body ?? []) request.write(piece);
+    request.end();
+  });
+}
+
+const BYTES = Buffer.concat([Buffer.from('{"a":"é"\r\n, broken=%zz&\0'), Buffer.from([0xff, 0xfe, 0x80, 0])]);
+
+describe('a call is stored as it came', () => {
+  test.each([
+    ['application/json'],
+    ['application/json; charset=utf-8'],
+    ['application/x-www-form-urlencoded'],
+    ['text/plain; charset=UTF-8'],
+    ['multipart/form-data; boundary=x'],
+    ['application/octet-stream'],
+    ['application/vnd.vendor+json'],
+    ['garbage'],
+    ['text/'],
+    [''],
+    [undefined],
+  ])('with the content type %j, byte for byte', async (type) => {
+    const one = account();
+    const headers = type === undefined ? {} : { 'content-type': type };
+    const answer = await call('POST', `${pathOf(one)}?mid=a%2Fb&x=%zz&&y=+`, { headers, body: BYTES });
+    expect([answer.status, answer.text]).toEqual([200, '<Response/>']);
+    expect(stored).toHaveLength(1);
+    expect(stored[0]).toMatchObject({
+      accountId: one.id,
+      method: 'POST',
+      receiptVersion: 1,
+      query: '?mid=a%2Fb&x=%zz&&y=+',
+      headers: type === undefined ? {} : { 'content-type': type },
+    });
+    expect(Buffer.from(stored[0]?.body ?? []).equals(BYTES)).toBe(true);
+  });
+
+  test('in pieces, of a length that nobody has told', async () => {
+    const pieces = Array.from({ length: 20 }, () => randomBytes(5_000));
+    const answer = await call('POST', pathOf(account()), { body: pieces });
+    expect(answer.status).toBe(200);
+    expect(Buffer.from(stored[0]?.body ?? []).equals(Buffer.concat(pieces))).toBe(true);
+  });
+
+  test('without a body', async () => {
+    const answer = await call('POST', pathOf(account()), { headers: { 'content-type': 'text/plain' } });
+    expect(answer.status).toBe(200);
+    expect(stored[0]?.body).toHaveLength(0);
+  });
+
+  test('by its query alone', async () => {
+    const answer = await call('GET', `${pathOf(account())}?MessageSid=1&text=%E9&?x`);
+    expect(answer.status).toBe(200);
+    expect(stored[0]).toMatchObject({ method: 'GET', query: '?MessageSid=1&text=%E9&?x', headers: {} });
+    expect(stored[0]?.body).toHaveLength(0);
+  });
+
+  test('with the headers that the provider asks for and no other', async () => {
+    const one = account();
+    const headers = {
+      'X-Twilio-Signature': 'abc=',
+      'Content-Type': 'text/x',
+      Authorization: 'Basic x',
+      Cookie: 'a=b',
+    };
+    await call('POST', pathOf(one), { headers, body: BYTES });
+    expect(stored[0]?.headers).toEqual({ 'content-type': 'text/x', 'x-twilio-signature': 'abc=' });
+  });
+
+  test('twice where it comes twice', async () => {
+    const path = pathOf(account());
+    await call('POST', path, { body: BYTES });
+    await call('POST', path, { body: BYTES });
+    expect(stored).toHaveLength(2);
+  });
+
+  test('also where the id of the account is written in capitals', async () => {
+    const one = account();
+    const answer = await call('POST', `/v1/receipts/${one.id.toUpperCase()}/${tokenOf(one)}`, {
+      body: BYTES,
+    });
+    expect([answer.status, stored[0]?.accountId]).toEqual([200, one.id]);
+  });
+});
+
+describe('the answer', () => {
+  test('is what the provider wants to see, and nothing for a browser to guess about', async () => {
+    const { headers, text } = await call('POST', pathOf(account()), { body: BYTES });
+    expect([headers['content-type'], text]).toEqual(['text/xml', '<Response/>']);
+    expect(headers['x-content-type-options']).toBe('nosniff');
+    expect(headers['cache-control']).toBe('no-store');
+  });
+
+  test('is 204 where it wants nothing', async () => {
+    const answer = await call('POST', pathOf(account('telnyx')), { body: BYTES });
+    expect([answer.status, answer.text, answer.headers['x-content-type-options']]).toEqual([
+      204,
+      '',
+      'nosniff',
+    ]);
+  });
+
+  test('to a handshake is the challenge, and nothing is stored', async () => {
+    const one = account('whatsapp-cloud');
+    const ask = (token: string): Promise<Answer> => {
+      const query = new URLSearchParams({
+        'hub.mode': 'subscribe',
+        'hub.challenge': '1158201444',
+        'hub.verify_token': token,
+      });
+      return call('GET', `${pathOf(one)}?${query.toString()}`);
+    };
+    const answer = await ask(tokenOf(one));
+    expect([answer.status, answer.text]).toEqual([200, '1158201444']);
+    expect(answer.headers['content-type']).toMatch(/^text\/plain/);
+    expect(answer.headers['x-content-type-options']).toBe('nosniff');
+    expect(stored).toEqual([]);
+    await ask(tokenOf(account('whatsapp-cloud')));
+    expect(stored).toHaveLength(1);
+  });
+
+  test('is 503 and a time to come again while too much waits, and the database is asked no more for a moment', async () => {
+    const one = account();
+    let asked = 0;
+    verdict = () => {
+      asked += 1;
+      return 'full';
+    };
+    for (let i = 0; i < 3; i += 1) {
+      const answer = await call('POST', pathOf(one), { body: BYTES });
+      expect([answer.status, Number(answer.headers['retry-after']) > 0]).toEqual([503, true]);
+      expect(JSON.parse(answer.text)).toMatchObject({ code: 'dependency_unavailable' });
+    }
+    expect(asked).toBe(1);
+    verdict = () => 'stored';
+    expect((await call('POST', pathOf(account()), { body: BYTES })).status).toBe(200);
+  });
+
+  test('is 503 and a time to come again under overload', async () => {
+    verdict = () => {
+      throw new QueueFullError('full');
+    };
+    const answer = await call('POST', pathOf(account()), { body: BYTES });
+    expect([answer.status, Number(answer.headers['retry-after']) > 0]).toEqual([503, true]);
+  });
+});
+
+describe('a URL that is none', () => {
+  const refusals: readonly (readonly [string, () => string])[] = [
+    ['a guessed token', () => `/v1/receipts/${account().id}/1.${'A'.repeat(32)}`],
+    ['no form of a token', () => `/v1/receipts/${account().id}/secret`],
+    ["another account's token", () => `/v1/receipts/${account().id}/${tokenOf(account())}`],
+    ['another version in front of the token', () => pathOf(account()).replace('/1.', '/2.')],
+    ['an account that never was', () => `/v1/receipts/${randomUUID()}/${tokenOf(account())}`],
+    ['no id at all', () => `/v1/receipts/nobody/${tokenOf(account())}`],
+    ['a very long token', () => `/v1/receipts/${account().id}/${'1'.repeat(150)}`],
+  ];
+
+  test.each(refusals)('is 404 without a question to the database: %s', async (_name, path) => {
+    for (const method of ['GET', 'POST']) {
+      const answer = await call(method, path(), method === 'GET' ? {} : { body: BYTES });
+      expect([answer.status, JSON.parse(answer.text).code]).toEqual([404, 'not_found']);
+    }
+    expect([looks, stored]).toEqual([[], []]);
+  });
+
+  test.each([
+    ['of an account that is deleted', (one: ReceiptAccount) => accounts.delete(one.id)],
+    [
+      'of a provider that calls no URL',
+      (one: ReceiptAccount) => accounts.set(one.id, { ...one, provider: 'smtp' }),
+    ],
+    ['of a simulator', (one: ReceiptAccount) => accounts.set(one.id, { ...one, provider: 'simulator-sms' })],
+  ])('is 404 %s', async (_name, change) => {
+    const one = account();
+    change(one);
+    const answer = await call('POST', pathOf(one), { body: BYTES });
+    expect([answer.status, JSON.parse(answer.text).code]).toEqual([404, 'not_found']);
+    expect(stored).toEqual([]);
+  });
+
+  test('is 404 where the account is gone by the time that its call is stored', async () => {
+    verdict = () => 'gone';
+    expect((await call('POST', pathOf(account()), { body: BYTES })).status).toBe(404);
+  });
+
+  test.each([
+    ['the present one', 3, 60_000, 200],
+    ['the one before, within its grace', 2, 60_000, 200],
+    ['the one before, after its grace', 2, -1, 404],
+    ['one that is older still', 1, 60_000, 404],
+    ['one that is to come', 4, 60_000, 404],
+  ])('holds or not by its version: %s', async (_name, version, graceMs, status) => {
+    const one = account('twilio', { receiptVersion: 3, receiptGraceUntil: new Date(Date.now() + graceMs) });
+    expect((await call('POST', pathOf(one, version), { body: BYTES })).status).toBe(status);
+    expect(stored.map(({ receiptVersion }) => receiptVersion)).toEqual(status === 200 ? [version] : []);
+  });
+
+  test('has no body read', async () => {
+    const path = `/v1/receipts/${account().id}/1.${'A'.repeat(32)}`;
+    const answer = await call('POST', path, { headers: { expect: '100-continue' }, body: [] });
+    expect([answer.status, answer.headers['connection']]).toEqual([404, 'close']);
+  });
+});
+
+describe('a body', () => {
+  test.each([
+    ['twilio', 256 * 1024],
+    ['sendgrid', 4 * 1024 * 1024],
+  ])('to %s may have %i bytes and no more', async (provider, bytesMax) => {
+    const path = pathOf(account(provider));
+    const body = randomBytes(bytesMax);
+    expect((await call('POST', path, { body })).status).toBeLessThan(300);
+    expect(Buffer.from(stored[0]?.body ?? []).equals(body)).toBe(true);
+    const announced = await call('POST', path, { headers: { 'content-length': bytesMax + 1 }, body: [body] });
+    expect([announced.status, JSON.parse(announced.text).code]).toEqual([413, 'payload_too_large']);
+    expect(stored).toHaveLength(1);
+  });
+
+  test('is measured as it comes where its length is not told', async () => {
+    const pieces = [randomBytes(200 * 1024), randomBytes(56 * 1024 + 1)];
+    const answer = await call('POST', pathOf(account()), { body: pieces });
+    expect([answer.status, JSON.parse(answer.text).code]).toEqual([413, 'payload_too_large']);
+    expect(stored).toEqual([]);
+  });
+
+  test('is never unpacked', async () => {
+    const answer = await call('POST', pathOf(account()), {
+      headers: { 'content-encoding': 'gzip' },
+      body: BYTES,
+    });
+    expect([answer.status, JSON.parse(answer.text).code]).toEqual([415, 'unsupported_media_type']);
+    expect(stored).toEqual([]);
+  });
+});
+
+test.each(['HEAD', 'PUT', 'DELETE', 'PATCH'])('%s is 405', async (method) => {
+  const answer = await call(method, pathOf(account()));
+  expect([answer.status, answer.headers['allow']]).toEqual([405, 'GET, OPTIONS, POST']);
+});
+
+test('the token is told to nobody: neither in an answer nor in a log line nor in a metric', async () => {
+  const one = account();
+  const token = tokenOf(one);
+  const texts: string[] = [];
+  const say = async (answer: Promise<Answer>): Promise<void> =>
+    void texts.push(JSON.stringify(await answer.then(({ headers, text }) => [headers, text])));
+  await say(call('POST', pathOf(one), { body: BYTES }));
+  await say(call('PUT', pathOf(one)));
+  await say(call('POST', `${pathOf(one)}/more`, { body: BYTES }));
+  await say(call('POST', `${pathOf(one)}?a=b`, { headers: { 'content-encoding': 'br' }, body: BYTES }));
+  await say(call('GET', `/V1/Receipts/${one.id}/${token}`));
+  await say(call('GET', `//v1/receipts/${one.id}/${token}`));
+  verdict = () => {
+    throw new Error('an internal fault');
+  };
+  await say(call('POST', pathOf(one), { body: BYTES }));
+  accounts.delete(one.id);
+  await say(call('POST', pathOf(one), { body: BYTES }));
+  expect(texts.at(-1)).toContain(`/v1/receipts/${one.id}/:token`);
+  expect(lines.join('\n')).toContain('an internal fault');
+  const [, proof = ''] = token.split('.');
+  expect([...texts, ...lines].filter((text) => text.includes(proof))).toEqual([]);
+});

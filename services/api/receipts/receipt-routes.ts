@@ -1,0 +1,139 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { z } from 'zod';
+import { AppError, notFound } from '#core/domain/app-error.ts';
+import { isUuid } from '#core/domain/ids.ts';
+import { readReceiptToken, receiptUrl } from '#core/domain/receipt-token.ts';
+import type { ReceiptAccount } from '#core/store/receipt-calls.ts';
+import type { ReceiptAnswer } from '#providers/receipt.ts';
+import { findProvider, receiptsOf, type AnyReceipts } from '#providers/registry.ts';
+import type { RouteModule } from '../http/routes-kit.ts';
+import { defineRawRoute, type RawRequest } from '../http/raw-route.ts';
+import type { FullAccounts } from './full-accounts.ts';
+import type { ReceiptAccounts } from './receipt-accounts.ts';
+import type { ReceiptBatcher } from './receipt-batcher.ts';
+
+export type ReceiptRoutesDeps = {
+  /** Of the tokens in the URLs. */
+  readonly key: Buffer;
+  readonly publicBaseUrl: string;
+  readonly accounts: Pick<ReceiptAccounts, 'find'>;
+  readonly batcher: Pick<ReceiptBatcher, 'store'>;
+  readonly full: FullAccounts;
+};
+
+/** Where a provider does not say otherwise. */
+const BODY_BYTES_MAX = 256 * 1024;
+/** Until the worker may have looked into some of what waits. */
+const RETRY_AFTER_S = 10;
+
+const ReceiptParams = z.object({
+  providerId: z.string().describe('The id of the provider account.'),
+  token: z.string().describe('Vouches for the caller. Part of the `receiptUrl` of the account.'),
+});
+
+const shared = {
+  path: '/v1/receipts/:providerId/:token',
+  tag: 'Receipts',
+  params: ReceiptParams,
+} as const;
+
+type Admitted = {
+  /** Who is answerable for the memory that the call takes. */
+  readonly owner: string;
+  readonly bytesMax: number;
+  readonly account: ReceiptAccount;
+  readonly receipts: AnyReceipts;
+  readonly version: number;
+  readonly token: string;
+};
+
+/** What vendors call. Each call is stored as it came before it is answered, and looked into by a worker later. */
+export function receiptRoutes(deps: ReceiptRoutesDeps): RouteModule {
+  const { key, publicBaseUrl, accounts, batcher, full } = deps;
+
+  /** The same 404 for whatever is wrong with a URL, and no question to the database for a wrong token. */
+  async function admit(params: z.input<typeof ReceiptParams>): Promise<Admitted> {
+    const { token } = params;
+    const id = params.providerId.toLowerCase();
+    const version = readReceiptToken(key, id, token);
+    if (version === undefined || !isUuid(id)) throw notFound();
+    const account = await accounts.find(id);
+    if (account === undefined || !holds(account, version)) throw notFound();
+    const receipts = receiptsOf(findProvider(account.provider));
+    if (receipts === undefined) throw notFound();
+    if (full.has(id)) throw tooMany();
+    const { bytesMax = BODY_BYTES_MAX } = receipts;
+    return { owner: account.tenantId, bytesMax, account, receipts, version, token };
+  }
+
+  async function take(
+    { account, receipts, version, token }: Admitted,
+    { method, query, headers, body }: RawRequest,
+  ): Promise<ReceiptAnswer> {
+    const url = receiptUrl(publicBaseUrl, account.id, token) + query;
+    const handshake = receipts.handshake?.({ method, url }, token);
+    if (handshake !== undefined) return handshake;
+    const verdict = await batcher.store({
+      accountId: account.id,
+      method,
+      receiptVersion: version,
+      query,
+      headers: pick(headers, receipts.headers),
+      body,
+    });
+    if (verdict === 'gone') throw notFound();
+    if (verdict === 'full') {
+      full.note(account.id);
+      throw tooMany();
+    }
+    return receipts.answer ?? { status: 204 };
+  }
+
+  const post = defineRawRoute({
+    ...shared,
+    method: 'POST',
+    operation: 'takeReceipt',
+    summary: 'Take what a provider reports',
+    description:
+      'For providers alone, at the `receiptUrl` of the account. The body may be of any type, and is at most 256 KiB long, or up to 4 MiB where the provider reports on many messages at once. The call is stored as it came before it is answered; whether it is genuine is decided later. Some providers are answered with 200 and what they expect to read.',
+    errors: ['not_found'],
+    admit,
+    handler: take,
+  });
+  const get = defineRawRoute({
+    ...shared,
+    method: 'GET',
+    operation: 'takeReceiptOfQuery',
+    summary: 'Take what a provider reports in a query',
+    description:
+      'For providers alone, at the `receiptUrl` of the account: reports in the query, and calls that only make sure that the URL is ours. Otherwise as with POST.',
+    errors: ['not_found'],
+    admit,
+    handler: take,
+  });
+  return (app) => {
+    post(app);
+    get(app);
+  };
+}
+
+/** Whether a version of the token is the present one, or was the one before until a moment ago. */
+function holds({ receiptVersion, receiptGraceUntil }: ReceiptAccount, version: number): boolean {
+  if (version === receiptVersion) return true;
+  const isInGrace = receiptGraceUntil !== null && receiptGraceUntil.getTime() > Date.now();
+  return isInGrace && version === receiptVersion - 1;
+}
+
+function tooMany(): AppError {
+  const message = 'Too many reports on this account wait to be looked into';
+  return new AppError('dependency_unavailable', { retryAfter: RETRY_AFTER_S, message });
+}
+
+function pick(headers: IncomingHttpHeaders, names: readonly string[]): Record<string, string> {
+  const picked: Record<string, string> = {};
+  for (const name of names) {
+    const value = headers[name];
+    if (value !== undefined) picked[name] = Array.isArray(value) ? value.join(', ') : value;
+  }
+  return picked;
+}

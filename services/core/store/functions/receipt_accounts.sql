@@ -1,0 +1,9 @@
+-- What taking a vendor's call in needs to know of its account, for many at one look. No row where there is none.
+create or replace function receipt_accounts(ids uuid[])
+returns table (id uuid, tenant_id uuid, provider text, receipt_version integer, receipt_grace_until timestamptz)
+language sql stable security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$
+  select p.id, p.tenant_id, p.provider, p.receipt_version, p.receipt_grace_until
+  from provider_accounts p where p.id = any (ids) and p.status <> 'deleted'
+$$;
+
+grant execute on function receipt_accounts(uuid[]) to despatch_api;
