@@ -14,21 +14,18 @@ import { judgeSignature, SIGNED_HEADERS } from '../standard-webhook.ts';
 
 const BYTES_MAX = 1_048_576;
 const REPORTS_MAX = 1_000;
-const Id = z.string().min(1).max(255).optional();
 
 /** One report of a gateway; `services/api/docs/guides/own-gateway.md` is its description for those who write one. */
 const Report = z
   .looseObject({
-    messageId: z.uuid().optional(),
-    providerMessageId: Id,
-    id: Id,
+    messageId: z.uuid(),
+    id: z.string().min(1).max(255).optional(),
     status: z.enum(RECEIPT_KINDS).optional(),
     temporary: z.boolean().optional(),
     failure: Reported.optional().catch(undefined),
     engagement: z.enum(ENGAGEMENTS).optional(),
     at: z.iso.datetime({ offset: true }).optional().catch(undefined),
   })
-  .refine((report) => report.messageId !== undefined || report.providerMessageId !== undefined)
   .refine((report) => report.status !== undefined || report.engagement !== undefined);
 
 export const gatewayReceipts: ReceiptDefinition<unknown, Account['secrets']> = {
@@ -60,10 +57,9 @@ export const gatewayReceipts: ReceiptDefinition<unknown, Account['secrets']> = {
 };
 
 function receiptOf(report: z.output<typeof Report>): ParsedReceipt {
-  const { messageId, providerMessageId, id, status, temporary, failure, engagement, at } = report;
+  const { messageId, id, status, temporary, failure, engagement, at } = report;
   return {
-    ...(messageId === undefined ? {} : { reference: messageId }),
-    ...(providerMessageId === undefined ? {} : { providerMessageId }),
+    reference: messageId,
     ...(id === undefined ? {} : { eventId: id }),
     ...(status === undefined ? {} : { state: status }),
     ...(status === 'undelivered'
