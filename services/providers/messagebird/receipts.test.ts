@@ -1,10 +1,10 @@
-import { createHash, createHmac } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import type { SentAccount } from '#test/suites/provider-conformance.ts';
 import { receiptSuite, RECEIPT_URL, type UnsignedCall } from '#test/suites/receipt-conformance.ts';
 import type { ReceiptCall } from '../receipt.ts';
 import messagebird from './provider.ts';
 import { messagebirdReceipts } from './receipts.ts';
+import { messagebirdClaims, messagebirdToken, signMessagebirdCall } from './stand-in-signature.ts';
 
 const REFERENCE = '7f3b2a34-1111-4222-8333-444455556666';
 const ID = 'e8077d803532c0b5937c639b60216938';
@@ -15,30 +15,6 @@ const account = {
 
 const sha256 = (of: string | Uint8Array) => createHash('sha256').update(of).digest('hex');
 const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
-
-/** A JWT by hand, as https://developers.messagebird.com/api/#verifying-http-requests describes it. */
-function jwt(claims: object, key: string, algorithm: 'HS256' | 'HS384' | 'HS512' = 'HS256'): string {
-  const text = `${part({ alg: algorithm, typ: 'JWT' })}.${part(claims)}`;
-  const hash = `sha${algorithm.slice(2)}`;
-  return `${text}.${createHmac(hash, key).update(text).digest('base64url')}`;
-}
-
-function claimsOf({ url, body }: ReceiptCall, at: number): Record<string, unknown> {
-  const second = Math.floor(at / 1_000);
-  return {
-    iss: 'MessageBird',
-    nbf: second,
-    exp: second + 60,
-    jti: '59a244dc-e9ad-4e23-9778-371faa238f72',
-    url_hash: sha256(url),
-    ...(body.length === 0 ? {} : { payload_hash: sha256(body) }),
-  };
-}
-
-function sign(call: ReceiptCall, { secretConfig }: SentAccount, at: number): ReceiptCall {
-  const token = jwt(claimsOf(call, at), String(secretConfig['signingKey']));
-  return { ...call, headers: { ...call.headers, 'messagebird-signature-jwt': token } };
-}
 
 const report = (status: string, over: Record<string, string> = {}): UnsignedCall => ({
   method: 'GET',
@@ -67,7 +43,7 @@ receiptSuite({
   account,
   otherAccount: { ...account, secretConfig: { accessKey: 'key', signingKey: 'canary-signing-key-2' } },
   reference: REFERENCE,
-  sign,
+  sign: signMessagebirdCall,
   covers: { body: true, url: true, timestamp: true },
   calls: [
     {
@@ -129,7 +105,7 @@ describe('a report of MessageBird', () => {
     headers: { 'messagebird-signature-jwt': token },
   });
   const withClaims = (change: Record<string, unknown>) =>
-    tokened(jwt({ ...claimsOf(call(), NOW), ...change }, key));
+    tokened(messagebirdToken({ ...messagebirdClaims(call(), NOW), ...change }, key));
 
   test('is vouched for by the token in its URL where no key is set, and only there', async () => {
     const verify = messagebirdReceipts.verify;
@@ -140,11 +116,13 @@ describe('a report of MessageBird', () => {
   });
 
   test.each(['HS256', 'HS384', 'HS512'] as const)('may be signed by %s', async (algorithm) => {
-    expect(await judge(tokened(jwt(claimsOf(call(), NOW), key, algorithm)))).toEqual({ kind: 'genuine' });
+    expect(await judge(tokened(messagebirdToken(messagebirdClaims(call(), NOW), key, algorithm)))).toEqual({
+      kind: 'genuine',
+    });
   });
 
   test('is not believed unsigned by the algorithm none', async () => {
-    const token = `${part({ alg: 'none', typ: 'JWT' })}.${part(claimsOf(call(), NOW))}.`;
+    const token = `${part({ alg: 'none', typ: 'JWT' })}.${part(messagebirdClaims(call(), NOW))}.`;
     expect(await judge(tokened(token))).toEqual({ kind: 'forged', reason: 'signature_mismatch' });
   });
 
@@ -161,17 +139,19 @@ describe('a report of MessageBird', () => {
 
   test('with a body has to name it', async () => {
     const body = Buffer.from('x');
-    const { payload_hash, ...rest } = claimsOf(call({ body }), NOW);
-    expect(await judge(tokened(jwt({ ...rest, payload_hash }, key), call({ body })))).toEqual({
+    const { payload_hash, ...rest } = messagebirdClaims(call({ body }), NOW);
+    expect(await judge(tokened(messagebirdToken({ ...rest, payload_hash }, key), call({ body })))).toEqual({
       kind: 'genuine',
     });
-    expect(await judge(tokened(jwt(rest, key), call({ body })))).toMatchObject({ kind: 'forged' });
+    expect(await judge(tokened(messagebirdToken(rest, key), call({ body })))).toMatchObject({
+      kind: 'forged',
+    });
   });
 
   test.each([-3_600_000, 3_600_000, -301_000, 301_000])(
     'signed %i ms from its arrival is out of time',
     async (offset) => {
-      expect(await judge(sign(call(), account, NOW + offset))).toEqual({
+      expect(await judge(signMessagebirdCall(call(), account, NOW + offset))).toEqual({
         kind: 'forged',
         reason: 'timestamp_out_of_tolerance',
       });

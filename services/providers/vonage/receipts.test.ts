@@ -1,10 +1,11 @@
-import { createHash, createHmac } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { SentAccount } from '#test/suites/provider-conformance.ts';
 import { receiptSuite, RECEIPT_URL, type UnsignedCall } from '#test/suites/receipt-conformance.ts';
 import type { ReceiptCall } from '../receipt.ts';
 import definitions from './provider.ts';
 import { vonageSmsReceipts } from './receipts.ts';
+import { DIGESTS, signVonageCall, signVonageParameters } from './stand-in-signature.ts';
 
 const [sms, whatsapp] = definitions;
 const REFERENCE = '7f3b2a34-1111-4222-8333-444455556666';
@@ -16,29 +17,6 @@ const accountWith = (signatureSecret: string | undefined, settings: object = {})
 });
 const account = accountWith('canary-signature-secret-1');
 const otherAccount = accountWith('canary-signature-secret-2');
-
-const base64url = (value: object | Buffer) =>
-  (Buffer.isBuffer(value) ? value : Buffer.from(JSON.stringify(value))).toString('base64url');
-
-/** https://developer.vonage.com/en/getting-started/concepts/webhooks#decoding-signed-webhooks */
-function signToken(
-  call: ReceiptCall,
-  { secretConfig }: SentAccount,
-  at: number,
-  over: { header?: object; claims?: object } = {},
-): ReceiptCall {
-  const claims = {
-    iss: 'Vonage',
-    iat: Math.floor(at / 1_000),
-    jti: '0f4d6a5e-0000-4000-8000-000000000000',
-    api_key: 'abcd1234',
-    payload_hash: createHash('sha256').update(call.body).digest('hex'),
-    ...over.claims,
-  };
-  const signed = `${base64url({ alg: 'HS256', typ: 'JWT', ...over.header })}.${base64url(claims)}`;
-  const signature = createHmac('sha256', String(secretConfig['signatureSecret'])).update(signed).digest();
-  return { ...call, headers: { ...call.headers, authorization: `Bearer ${signed}.${base64url(signature)}` } };
-}
 
 const status = (word: string, over: object = {}): UnsignedCall => ({
   headers: { 'content-type': 'application/json' },
@@ -71,7 +49,7 @@ describe.each([
     account,
     otherAccount,
     reference: REFERENCE,
-    sign: signToken,
+    sign: signVonageCall,
     covers: { body: true, url: false, timestamp: true },
     calls: [
       { name: 'submitted', call: status('submitted'), receipts: [{ ...about, state: 'sent', at: AT }] },
@@ -175,40 +153,6 @@ const query = (word: string, over: Record<string, string> = {}): UnsignedCall =>
   query: `?${new URLSearchParams(dlr(word, over)).toString()}`,
 });
 
-const DIGESTS: Readonly<Record<string, (secret: string, text: string) => string>> = {
-  md5hash: (secret, text) => createHash('md5').update(`${text}${secret}`).digest('hex'),
-  md5: (secret, text) => createHmac('md5', secret).update(text).digest('hex'),
-  sha1: (secret, text) => createHmac('sha1', secret).update(text).digest('hex').toUpperCase(),
-  sha256: (secret, text) => createHmac('sha256', secret).update(text).digest('hex'),
-  sha512: (secret, text) => createHmac('sha512', secret).update(text).digest('hex').toUpperCase(),
-};
-
-/** https://developer.vonage.com/en/getting-started/concepts/signing-messages */
-function signParameters(
-  call: ReceiptCall,
-  { publicConfig, secretConfig }: SentAccount,
-  at: number,
-): ReceiptCall {
-  const text = Buffer.from(call.body).toString();
-  const isJson = text.startsWith('{');
-  const sent = isJson
-    ? Object.entries(JSON.parse(text) as Record<string, string>)
-    : [...new URLSearchParams(call.method === 'GET' ? call.url.split('?')[1] : text)];
-  const parameters: Record<string, string> = {
-    ...Object.fromEntries(sent),
-    nonce: 'aaaaaaaa-bbbb-cccc-dddd-0123456789ab',
-    timestamp: String(Math.floor(at / 1_000)),
-  };
-  let signed = '';
-  for (const name of Object.keys(parameters).toSorted())
-    signed += `&${name}=${(parameters[name] ?? '').split('&').join('_').split('=').join('_')}`;
-  const digest = DIGESTS[publicConfig['signatureMethod'] as string] ?? DIGESTS['md5hash'];
-  const sig = digest?.(String(secretConfig['signatureSecret']), signed) ?? '';
-  const all = { ...parameters, sig };
-  if (call.method === 'GET') return { ...call, url: `${RECEIPT_URL}?${new URLSearchParams(all).toString()}` };
-  return { ...call, body: Buffer.from(isJson ? JSON.stringify(all) : new URLSearchParams(all).toString()) };
-}
-
 const part = { reference: REFERENCE, providerMessageId: PART, segment: PART };
 
 describe.each(Object.keys(DIGESTS))('vonage by the SMS API, signed by %s', (signatureMethod) => {
@@ -218,7 +162,7 @@ describe.each(Object.keys(DIGESTS))('vonage by the SMS API, signed by %s', (sign
     account: accountWith('canary-signature-secret-1', settings),
     otherAccount: accountWith('canary-signature-secret-2', settings),
     reference: REFERENCE,
-    sign: signParameters,
+    sign: signVonageParameters,
     covers: { body: true, url: false, timestamp: true },
     calls: [
       {
@@ -319,12 +263,16 @@ describe('a signature of Vonage', () => {
 
   test('has to be for this very body', async () => {
     for (const payload_hash of [undefined, '', 'x', createHash('sha256').update('').digest('hex')])
-      expect(await judge(signToken(call, account, AT, { claims: { payload_hash } }), account)).toMatchObject({
+      expect(
+        await judge(signVonageCall(call, account, AT, { claims: { payload_hash } }), account),
+      ).toMatchObject({
         kind: 'forged',
         reason: 'signature_mismatch',
       });
     const upper = createHash('sha256').update(call.body).digest('hex').toUpperCase();
-    expect(await judge(signToken(call, account, AT, { claims: { payload_hash: upper } }), account)).toEqual({
+    expect(
+      await judge(signVonageCall(call, account, AT, { claims: { payload_hash: upper } }), account),
+    ).toEqual({
       kind: 'genuine',
     });
   });
@@ -332,7 +280,7 @@ describe('a signature of Vonage', () => {
   test.each([[{ alg: 'none' }], [{ alg: 'HS512' }], [{ alg: 'RS256' }], [{ crit: ['x'], x: 1 }]])(
     'is not taken with the header %j',
     async (header) => {
-      expect(await judge(signToken(call, account, AT, { header }), account)).toMatchObject({
+      expect(await judge(signVonageCall(call, account, AT, { header }), account)).toMatchObject({
         kind: 'forged',
         reason: 'signature_mismatch',
       });
@@ -341,7 +289,9 @@ describe('a signature of Vonage', () => {
 
   test('without the time at which it was made is not taken', async () => {
     const claims = { iat: undefined };
-    expect(await judge(signToken(call, account, AT, { claims }), account)).toMatchObject({ kind: 'forged' });
+    expect(await judge(signVonageCall(call, account, AT, { claims }), account)).toMatchObject({
+      kind: 'forged',
+    });
     const unsigned = arrived(form('delivered', { timestamp: '' }));
     const secret = String(account.secretConfig['signatureSecret']);
     const parameters = [...new URLSearchParams(String(Buffer.from(unsigned.body)))].toSorted(([a], [b]) =>
@@ -359,7 +309,7 @@ describe('a signature of Vonage', () => {
   test.each(['', '0', 'A', 'x'.repeat(100_000), 'é'.repeat(32)])(
     'that is cut or of another kind is not taken among the parameters: %.20s',
     async (sig) => {
-      const signed = signParameters(arrived(query('delivered')), account, AT);
+      const signed = signVonageParameters(arrived(query('delivered')), account, AT);
       const url = signed.url.replace(/sig=[^&]*/, `sig=${encodeURIComponent(sig)}`);
       const sent = { ...account, publicConfig: { ...account.publicConfig, signatureMethod: 'md5hash' } };
       expect(await judge(signed, sent)).toEqual({ kind: 'genuine' });
@@ -369,7 +319,7 @@ describe('a signature of Vonage', () => {
 
   test('covers the query where a receipt comes as one', async () => {
     const sent = { ...account, publicConfig: { ...account.publicConfig, signatureMethod: 'sha256' } };
-    const signed = signParameters(arrived(query('failed')), sent, AT);
+    const signed = signVonageParameters(arrived(query('failed')), sent, AT);
     expect(await judge(signed, sent)).toEqual({ kind: 'genuine' });
     const url = signed.url.replace('status=failed', 'status=delivered');
     expect(await judge({ ...signed, url }, sent)).toMatchObject({ kind: 'forged' });

@@ -59,6 +59,7 @@ export function oracles(cases: readonly Oracle[]): void {
       async (oracle) => {
         const call = await oracle.signedByUs(callOf(oracle));
         const { isTaken, changed = changeBody } = oracle;
+        expect(await verdictOf(oracle, call)).toEqual({ kind: 'genuine' });
         expect(await isTakenBy(isTaken, call)).toEqual({ isTaken: true });
         expect(await isTakenBy(isTaken, changed(call))).toMatchObject({ isTaken: false });
       },
@@ -67,13 +68,13 @@ export function oracles(cases: readonly Oracle[]): void {
 }
 
 /** A call of the vendor as it arrives, before it is signed. */
-function callOf({
+export function callOf({
   call: { method = 'POST', query = '', headers = {}, body = '' },
 }: Pick<Oracle, 'call'>): ReceiptCall {
   return { method, url: RECEIPT_URL + query, headers, body: Buffer.from(body), receivedAt: Date.now() };
 }
 
-async function verdictOf(
+export async function verdictOf(
   { provider: id, account, context }: Pick<Oracle, 'provider' | 'account' | 'context'>,
   call: ReceiptCall,
 ): Promise<ReceiptVerdict | undefined> {

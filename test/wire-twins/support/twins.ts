@@ -105,7 +105,8 @@ export async function sendByUs(
     kind: 'accepted',
     providerMessageId: expect.stringMatching(/\w{6}/),
   });
-  return { request: sentOf(twin, standIn.received.slice(before)).request, origin: origins.at(-1) };
+  const { request, position } = sentOf(twin, standIn.received.slice(before));
+  return { request, origin: origins[position] };
 }
 
 function send(

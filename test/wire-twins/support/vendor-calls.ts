@@ -1,4 +1,5 @@
 import http, { type ClientRequest, type IncomingMessage, type RequestOptions } from 'node:http';
+import http2 from 'node:http2';
 import https from 'node:https';
 import { syncBuiltinESMExports } from 'node:module';
 
@@ -17,7 +18,7 @@ export type VendorCalls = Disposable & {
 export function leadVendorCalls(to: string): VendorCalls {
   const local = new URL(to);
   const origins: string[] = [];
-  const real = { request: https.request, get: https.get, fetch: globalThis.fetch };
+  const real = { request: https.request, get: https.get, connect: http2.connect, fetch: globalThis.fetch };
 
   function request(...given: unknown[]): ClientRequest {
     const callback = given.find((one): one is Callback => typeof one === 'function');
@@ -32,6 +33,11 @@ export function leadVendorCalls(to: string): VendorCalls {
   function get(...given: unknown[]): ClientRequest {
     return request(...given).end();
   }
+  function connect(authority: string | URL): http2.ClientHttp2Session {
+    origins.push(new URL(authority).origin);
+    // What an SDK asks of the connection is about TLS.
+    return real.connect(local);
+  }
   async function fetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
     const url = new URL(input instanceof Request ? input.url : input);
     if (url.protocol !== 'https:') return real.fetch(input, init);
@@ -40,14 +46,15 @@ export function leadVendorCalls(to: string): VendorCalls {
     return real.fetch(input instanceof Request ? new Request(there, input) : there, init);
   }
 
-  replace({ request, get }, fetch);
+  replace({ request, get }, connect, fetch);
   return {
     origins,
-    [Symbol.dispose]: () => replace({ request: real.request, get: real.get }, real.fetch),
+    [Symbol.dispose]: () => replace({ request: real.request, get: real.get }, real.connect, real.fetch),
   };
 }
 
-function replace(calls: object, fetch: typeof globalThis.fetch): void {
+function replace(calls: object, connect: unknown, fetch: typeof globalThis.fetch): void {
+  Object.assign(http2, { connect });
   Object.assign(https, calls);
   globalThis.fetch = fetch;
   syncBuiltinESMExports();

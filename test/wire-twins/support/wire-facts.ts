@@ -29,7 +29,8 @@ export function wireFacts(
   return facts;
 }
 
-function collect(facts: Map<string, unknown>, place: string, value: unknown): void {
+function collect(facts: Map<string, unknown>, place: string, given: unknown): void {
+  const value = typeof given === 'string' ? (tokenOf(given) ?? given) : given;
   const isBranch = typeof value === 'object' && value !== null && Object.keys(value).length > 0;
   if (!isBranch) return void facts.set(place, value);
   for (const [key, inner] of Object.entries(value)) {
@@ -38,25 +39,37 @@ function collect(facts: Map<string, unknown>, place: string, value: unknown): vo
   }
 }
 
-/** A JSON web token is what it says; its signature is another one each time. */
 function headerValue(name: string, value: string): unknown {
   if (name === 'content-type')
     return value
       .toLowerCase()
       .replaceAll(' ', '')
       .replace(/boundary=.*/, 'boundary');
-  const [, scheme, head = '', claims = ''] = /^(\S+) (ey[\w-]+)\.(ey[\w-]+)\.[\w-]+$/.exec(value) ?? [];
-  return scheme === undefined ? value : { scheme, head: jsonOf(head), claims: jsonOf(claims) };
+  const [, scheme, credential = ''] = /^(\S+) (.+)$/s.exec(value) ?? [];
+  if (scheme === 'AWS4-HMAC-SHA256') return { scheme, ...awsCredential(credential) };
+  const token = tokenOf(credential);
+  return token === undefined ? value : { scheme, ...token };
 }
 
-function jsonOf(part: string): unknown {
-  return JSON.parse(Buffer.from(part, 'base64url').toString());
+/** A JSON web token is what it says; its signature is another one each time. */
+function tokenOf(text: string) {
+  const [, head = '', claims = ''] = /^(ey[\w-]+)\.(ey[\w-]+)\.[\w-]+$/.exec(text) ?? [];
+  const json = (part: string): unknown => JSON.parse(Buffer.from(part, 'base64url').toString());
+  return head === '' ? undefined : { head: json(head), claims: json(claims) };
+}
+
+/** Signature Version 4: who signs for which service where, and which headers. */
+function awsCredential(text: string) {
+  const parts = Object.fromEntries(text.split(/, */).map((part) => part.split(/=(.*)/s, 2)));
+  const [key, day, region, service] = String(parts['Credential']).split('/');
+  return { key, day, region, service, headers: parts['SignedHeaders'], signature: parts['Signature'] };
 }
 
 function bodyOf({ headers, body }: Received): unknown {
   const type = headers['content-type'] ?? '';
   if (body === '') return {};
-  if (type.includes('json')) return JSON.parse(body);
+  // Some leave out the type.
+  if (type.includes('json') || type === '') return JSON.parse(body);
   if (type.startsWith('application/x-www-form-urlencoded')) return formOf(body);
   const boundary = /boundary="?([^";]+)/.exec(type)?.[1];
   return boundary === undefined ? body : partsOf(body, boundary);
