@@ -11,6 +11,8 @@ export type Delivery = {
   readonly status: string;
   /** From the acceptance to the arrival at the provider; undefined where it did not arrive. */
   readonly latencyMs: number | undefined;
+  /** From the acceptance to the provider's report of the delivery; undefined where it reports none. */
+  readonly deliveredMs?: number;
   /** Why it is not sent. */
   readonly reason?: string;
 };
@@ -21,6 +23,8 @@ export type Arrivals = { readonly [C in Channel]: () => readonly Arrival[] };
 type Accepted = { readonly id: string; readonly enqueuedAt: string };
 type MessageRecord = {
   readonly status: string;
+  readonly finality: string;
+  readonly deliveredAt: string | null;
   readonly statusReason?: string | null;
   readonly failure?: {
     readonly class: string;
@@ -34,7 +38,7 @@ const POLL_MS = 25;
 
 /**
  * Sends one message per channel, one after the other, and waits until each has arrived at its provider and is known to
- * be sent.
+ * be sent, and to be delivered where the provider reports that.
  */
 export async function sendFirstMessages(
   api: ApiClient,
@@ -58,7 +62,7 @@ async function send(
   for (;;) {
     const record = await api.call<MessageRecord>({ serviceKey }, 'GET', `/v1/messages/${accepted.id}`);
     const arrival = arrivals().find(({ text }) => text.includes(mark));
-    const isOver = record.status === 'sent' ? arrival !== undefined : isEnd(record.status);
+    const isOver = isEnd(record) && (arrival !== undefined || !isTaken(record.status));
     if (isOver || Date.now() > deadline) return toDelivery(channel, accepted, record, arrival);
     await delay(POLL_MS);
   }
@@ -96,25 +100,36 @@ function samples(): Sample[] {
   ];
 }
 
-function isEnd(status: string): boolean {
+function isEnd({ status, finality }: MessageRecord): boolean {
+  // A provider that reports deliveries has more to say.
+  if (status === 'sent') return finality === 'accepted_only';
   return !['queued', 'sending', 'deferred', 'held'].includes(status);
+}
+
+/** The provider has it. */
+function isTaken(status: string): boolean {
+  return status === 'sent' || status === 'delivered';
 }
 
 function toDelivery(
   channel: Channel,
   { id, enqueuedAt }: Accepted,
-  { status, statusReason, failure }: MessageRecord,
+  record: MessageRecord,
   arrival: Arrival | undefined,
 ): Delivery {
-  const latencyMs = arrival === undefined ? undefined : Math.max(0, arrival.at - Date.parse(enqueuedAt));
-  if (status === 'sent' && arrival !== undefined) return { id, channel, status, latencyMs };
+  const { status, statusReason, failure, deliveredAt } = record;
+  const since = (at: number): number => Math.max(0, at - Date.parse(enqueuedAt));
+  const latencyMs = arrival === undefined ? undefined : since(arrival.at);
+  const delivered = deliveredAt === null ? {} : { deliveredMs: since(Date.parse(deliveredAt)) };
+  if (isTaken(status) && arrival !== undefined && isEnd(record))
+    return { id, channel, status, latencyMs, ...delivered };
   const told = [failure?.class, failure?.code, failure?.providerMessage].filter((part) => part !== undefined);
   const reason = told.length > 0 ? told.join(' ') : (statusReason ?? 'it did not get there in time');
   return { id, channel, status, latencyMs, reason };
 }
 
 export function isDelivered({ status, latencyMs }: Delivery): boolean {
-  return status === 'sent' && latencyMs !== undefined;
+  return isTaken(status) && latencyMs !== undefined;
 }
 
 export function deliveryTable(deliveries: readonly Delivery[]): string {
@@ -124,13 +139,15 @@ export function deliveryTable(deliveries: readonly Delivery[]): string {
       { title: 'channel', align: 'left' },
       { title: 'status', align: 'left' },
       { title: 'accept to provider', align: 'right' },
+      { title: 'to delivery', align: 'right' },
       { title: '', align: 'left' },
     ],
-    deliveries.map(({ id, channel, status, latencyMs, reason = '' }) => [
+    deliveries.map(({ id, channel, status, latencyMs, deliveredMs, reason = '' }) => [
       id,
       channel,
       status,
       latencyMs === undefined ? '-' : `${latencyMs} ms`,
+      deliveredMs === undefined ? '-' : `${deliveredMs} ms`,
       reason,
     ]),
   );

@@ -28,7 +28,11 @@ export type ShownStandIn = AsyncDisposable & {
 /** A vendor's stand-in with a page at `/` that shows the messages it took, and all requests as JSON at `/received`. */
 export async function startShownStandIn(id: StandInId, port: number): Promise<ShownStandIn> {
   const { name, start, read } = STAND_INS[id];
-  const standIn = await start({ port, page: (received) => showReceived(name, read, received) });
+  const standIn = await start({
+    port,
+    isReporting: true,
+    page: (received) => showReceived(name, read, received),
+  });
   return {
     origin: standIn.origin,
     arrivals: () => arrivalsOf(read, standIn.received),

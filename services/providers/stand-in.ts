@@ -6,6 +6,7 @@ import {
   type ServerResponse,
 } from 'node:http';
 import type { AddressInfo, Server as NetServer } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { listenAddress } from '../../deploy/servers/ports.ts';
 
 /** One request as a stand-in took it. */
@@ -60,18 +61,46 @@ export type StandInOptions = {
   readonly keep?: number;
   /** The page at `GET /`, for people. */
   readonly page?: (received: readonly Received[]) => Reply;
+  /** Whether it reports on messages as the vendor would. Default false. */
+  readonly isReporting?: boolean;
   /** What takes the requests, for vendors that speak another version. Default: HTTP/1.1. */
   readonly listen?: (listener: RequestListener) => NetServer & Pick<Server, 'closeAllConnections'>;
   /** Says of each request what goes wrong with it, if anything, as soon or as late as it likes. */
   readonly interfere?: (request: Received) => Promise<Fault | undefined>;
 };
 
-/** Starts a stand-in; `answer` gives the vendor's usual reply, undefined is the vendor's 404. */
+/** A call with which the stand-in reports on a message, as the vendor would. */
+export type OutgoingReport = {
+  /** From the answer to the message on, in milliseconds. */
+  readonly afterMs: number;
+  readonly method?: 'GET' | 'POST';
+  readonly url: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+};
+
+/** Until a report that is not taken is tried again, in milliseconds; then it is given up. */
+const REPORT_RETRIES_MS = [200, 1_000, 5_000];
+
+/**
+ * Starts a stand-in; `answer` gives the vendor's usual reply, undefined is the vendor's 404. `report` says what the vendor
+ * would report on what it has answered so.
+ */
 export async function startStandIn(
   answer: (request: Received) => Reply | undefined,
-  { host = '127.0.0.1', port = 0, keep = 1_000, page, listen = createServer, interfere }: StandInOptions = {},
+  {
+    host = '127.0.0.1',
+    port = 0,
+    keep = 1_000,
+    page,
+    isReporting = false,
+    listen = createServer,
+    interfere,
+  }: StandInOptions = {},
+  report: (request: Received, reply: Reply) => readonly OutgoingReport[] = () => [],
 ): Promise<StandIn> {
   const received: Received[] = [];
+  const ended = new AbortController();
   const faults: { readonly fault: Fault; readonly path: RegExp }[] = [];
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -83,9 +112,10 @@ export async function startStandIn(
     const position = faults.findIndex(({ path }) => path.test(taken.path));
     const [queued] = position === -1 ? [] : faults.splice(position, 1);
     const fault = queued?.fault ?? (await interfere?.(taken));
-    if (fault === undefined)
-      return reply(response, answer(taken) ?? { status: 404, body: { message: 'Not found' } });
-    return misbehave(response, fault);
+    if (fault !== undefined) return misbehave(response, fault);
+    const given = answer(taken) ?? { status: 404, body: { message: 'Not found' } };
+    reply(response, given);
+    if (isReporting) for (const one of report(taken, given)) void send(one, ended.signal);
   }
 
   const server = listen((request, response) => {
@@ -99,10 +129,24 @@ export async function startStandIn(
     received,
     fail: (fault, path = /^/) => void faults.push({ fault, path }),
     [Symbol.asyncDispose]: async () => {
+      ended.abort();
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
     },
   };
+}
+
+/** Tries again where it is not taken, as vendors do; what nobody takes is nobody's business here. */
+async function send({ afterMs, url, ...call }: OutgoingReport, signal: AbortSignal): Promise<void> {
+  for (const waitMs of [afterMs, ...REPORT_RETRIES_MS]) {
+    await delay(waitMs, undefined, { signal }).catch(() => undefined);
+    if (signal.aborted) return;
+    const isTaken = await fetch(url, { method: 'POST', ...call, signal, redirect: 'error' }).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+    if (isTaken) return;
+  }
 }
 
 async function take(request: IncomingMessage): Promise<Received> {

@@ -14,7 +14,6 @@ import {
   type Response,
 } from '../classify-error.ts';
 import { headerText, mailAddress } from '../fields.ts';
-import { hiddenInMail } from '../mail-content.ts';
 import { defineProvider, type Verification } from '../provider.ts';
 import { awsSecrets, awsSettings, configurationSet, hiddenOf, topicArn } from './account.ts';
 import { judgeAwsError } from './api-error.ts';
@@ -71,7 +70,8 @@ export const ses = defineProvider({
     } as const;
     const result = await callAws(call, credentials, context);
     if (result.kind !== 'response') return unanswered(result);
-    const hidden = hiddenOf(credentials, ...hiddenInMail(message));
+    const { to, content } = message;
+    const hidden = hiddenOf(credentials, to, content.subject, content.text ?? '', content.html ?? '');
     if (!isSuccess(result)) return refused(result, judgeSend(result), hidden, context.now());
     const accepted = Accepted.safeParse(parseJson(result.text));
     if (!accepted.success) return unreadable(result);

@@ -1,32 +1,5 @@
 import type { SimulatedReceipt, Outcome } from '#core/domain/outcome.ts';
-
-/** The behaviours a simulator can show; the recipient chooses one. */
-export const BEHAVIOURS = [
-  'delivered',
-  'invalid',
-  'transient',
-  'ambiguous',
-  'repeated',
-  'reordered',
-  'silent',
-] as const;
-export type Behaviour = (typeof BEHAVIOURS)[number];
-
-/** `+15550000001` is the first behaviour, `…02` the second, and so on; any other recipient is delivered. */
-export function behaviourOfNumber(to: string): Behaviour {
-  const position = /^\+155500000(0[1-7])$/.exec(to)?.[1];
-  return (position === undefined ? undefined : BEHAVIOURS[Number(position) - 1]) ?? 'delivered';
-}
-
-export function behaviourOfAddress(to: string): Behaviour {
-  const [local, domain] = to.toLowerCase().split('@');
-  return domain === 'simulator.invalid' ? behaviourOfWord(local ?? '') : 'delivered';
-}
-
-export function behaviourOfWord(word: string): Behaviour {
-  const lower = word.toLowerCase();
-  return BEHAVIOURS.find((one) => one === lower) ?? 'delivered';
-}
+import type { Behaviour } from '../behaviour.ts';
 
 const RECEIPTS: Readonly<Record<Behaviour, readonly SimulatedReceipt[]>> = {
   delivered: [{ afterMs: 50, receipt: 'delivered' }],

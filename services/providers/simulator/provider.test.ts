@@ -3,7 +3,7 @@ import { CHANNELS } from '#core/domain/channel.ts';
 import { createProviderContexts } from '#providers/context.ts';
 import type { AnyProvider } from '#providers/provider.ts';
 import { parseAccount, simulatorFor } from '#providers/registry.ts';
-import { BEHAVIOURS, type Behaviour } from './outcomes.ts';
+import { BEHAVIOURS, type Behaviour } from '../behaviour.ts';
 
 /** The recipient that asks for a behaviour, in each channel's own form. */
 const RECIPIENT: Readonly<Record<string, (behaviour: Behaviour) => string>> = {

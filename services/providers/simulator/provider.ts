@@ -1,13 +1,8 @@
 import { z } from 'zod';
 import type { Channel } from '#core/domain/channel.ts';
 import { defineProvider } from '../provider.ts';
-import {
-  behaviourOfAddress,
-  behaviourOfNumber,
-  behaviourOfWord,
-  simulatedOutcome,
-  type Behaviour,
-} from './outcomes.ts';
+import { behaviourOfAddress, behaviourOfNumber, behaviourOfWord, type Behaviour } from '../behaviour.ts';
+import { simulatedOutcome } from './outcomes.ts';
 
 /** One simulator per channel: no network, no credential, and an outcome that the recipient chooses. */
 export default [

@@ -1,9 +1,25 @@
-import { randomBytes } from 'node:crypto';
-import { startStandIn, type Received, type Reply, type StandIn, type StandInOptions } from '../stand-in.ts';
+import { createHmac, randomBytes } from 'node:crypto';
+import { behaviourOfNumber, plannedReports, type Behaviour } from '../behaviour.ts';
+import {
+  startStandIn,
+  type OutgoingReport,
+  type Received,
+  type Reply,
+  type StandIn,
+  type StandInOptions,
+} from '../stand-in.ts';
 
 /** Twilio's Messages and Accounts resources on loopback. */
 export function startTwilioStandIn(options: StandInOptions = {}): Promise<StandIn> {
-  return startStandIn(answer, options);
+  return startStandIn(options.isReporting === true ? answerOrRefuse : answer, options, report);
+}
+
+/** Where the recipient chooses what becomes of a message, one of them is refused. */
+function answerOrRefuse(request: Received): Reply | undefined {
+  const to = new URLSearchParams(request.body).get('To') ?? '';
+  return behaviourOf(to) === 'invalid'
+    ? failure(400, 21211, "The 'To' number is not a valid phone number.")
+    : answer(request);
 }
 
 function answer(request: Received): Reply | undefined {
@@ -50,6 +66,57 @@ function create(accountSid: string, request: Received): Reply {
       to,
     },
   };
+}
+
+/** To the callback address of a message that was taken, signed with the token that the call came with. */
+function report(request: Received, { status, body }: Reply): readonly OutgoingReport[] {
+  const form = new URLSearchParams(request.body);
+  const [url, to] = [form.get('StatusCallback'), form.get('To')];
+  if (status !== 201 || url === null || to === null) return [];
+  const { sid } = body as { readonly sid: string };
+  const fields = { To: to, From: form.get('From') ?? '' };
+  const authToken = tokenOf(request);
+  return plannedReports(behaviourOf(to)).map(({ afterMs, state }) => ({
+    afterMs,
+    ...statusReport({ url, sid, state, authToken, fields }),
+  }));
+}
+
+export type StatusReport = {
+  /** The callback address that the message was sent with. */
+  readonly url: string;
+  readonly sid: string;
+  /** Twilio's word, such as `delivered`. */
+  readonly state: string;
+  readonly authToken: string;
+  /** Others than those of the message's id and state. */
+  readonly fields?: Readonly<Record<string, string>>;
+};
+
+/** The call with which Twilio tells of a message's state. https://www.twilio.com/docs/usage/security#validating-requests */
+export function statusReport({ url, sid, state, authToken, fields = {} }: StatusReport) {
+  const ids = { MessageSid: sid, MessageStatus: state, SmsSid: sid, SmsStatus: state };
+  const form: Record<string, string> = { ...fields, ApiVersion: '2010-04-01', ...ids };
+  const text = Object.keys(form)
+    .toSorted()
+    .reduce((all, name) => all + name + form[name], url);
+  return {
+    url,
+    headers: {
+      'content-type': 'application/x-www-form-urlencoded; charset=utf-8',
+      'x-twilio-signature': createHmac('sha1', authToken).update(text).digest('base64'),
+    },
+    body: new URLSearchParams(form).toString(),
+  };
+}
+
+function behaviourOf(to: string): Behaviour {
+  return behaviourOfNumber(to.replace(/^whatsapp:/, ''));
+}
+
+function tokenOf({ headers }: Received): string {
+  const pair = Buffer.from(headers['authorization']?.slice('Basic '.length) ?? '', 'base64').toString();
+  return pair.slice(pair.indexOf(':') + 1);
 }
 
 function variablesOf(form: URLSearchParams): unknown {

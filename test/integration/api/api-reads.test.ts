@@ -59,6 +59,7 @@ describe('the record', () => {
       nextAttemptAt: null,
       duplicateRisk: false,
       partial: false,
+      lateBounce: false,
       expiresAt: new Date(Date.parse(accepted.enqueuedAt) + 600_000).toISOString(),
       scheduledAt: null,
       enqueuedAt: accepted.enqueuedAt,
