@@ -30,6 +30,9 @@ const HTTP2_IDLE_MS = 10 * 60_000;
 /** Groups of HTTP/2 connections; the one not used for longest is closed for another. */
 const HTTP2_GROUPS_MAX = 1_000;
 
+/** A tenant's server may ask for an idle connection to be kept, and not for long: there may be many of them. */
+const GUARDED_IDLE_MS_MAX = 10_000;
+
 /** Connections by how they are opened and who may share them. */
 export function createAgents(options: AgentsOptions): Agents {
   const { connectTimeoutMs, connectionsPerOrigin, lookup, guard, silenceMs } = options;
@@ -54,7 +57,11 @@ export function createAgents(options: AgentsOptions): Agents {
   };
   const agent = new Agent({ ...pool, connect });
   // Connections of their own: one that was opened past the guard must carry no request that has to pass it.
-  const guardedAgent = new Agent({ ...pool, connect: guardedConnector(guard, connectTimeoutMs) });
+  const guardedAgent = new Agent({
+    ...pool,
+    keepAliveMaxTimeout: GUARDED_IDLE_MS_MAX,
+    connect: guardedConnector(guard, connectTimeoutMs),
+  });
   const http2Agents = new LRUCache<string, Agent>({
     max: HTTP2_GROUPS_MAX,
     // Requests under way end first.
