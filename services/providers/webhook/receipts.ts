@@ -29,11 +29,12 @@ const Report = z
   .refine((report) => report.status !== undefined || report.engagement !== undefined);
 
 export const gatewayReceipts: ReceiptDefinition<unknown, Account['secrets']> = {
+  // Each message carries the address, but whether a gateway reports at all is up to those who write it.
   setup: {
-    mode: 'automatic',
+    mode: 'manual',
     steps: [
-      'Nothing to configure: each message that your gateway is sent carries a receiptUrl.',
-      'The gateway posts its reports there as JSON, signed by Standard Webhooks with the secret in signingSecret.',
+      'Have your gateway post its reports to the receiptUrl that each message carries, as JSON, signed by Standard Webhooks with the secret in signingSecret.',
+      'The guide to own gateways in the API documentation describes the format.',
     ],
   },
   bytesMax: BYTES_MAX,
