@@ -54,6 +54,23 @@ export const Provider = z
         'When the present settings and secret were last seen to work. Null for an `invalid` account.',
       ),
     receiptSetup: ReceiptSetup,
+    lastReceiptAt: z.iso
+      .datetime()
+      .nullable()
+      .describe('When the provider last reported what became of messages, give or take a minute.'),
+    lastRefusedReceipt: z
+      .object({
+        at: z.iso.datetime(),
+        reason: z
+          .string()
+          .describe(
+            '`signature_missing`, `signature_mismatch`, `timestamp_out_of_tolerance`, `unknown_sender` and others.',
+          ),
+      })
+      .nullable()
+      .describe(
+        "The last call to `receiptUrl` that was not the provider's, as far as its signature tells: the secret that it signs with may be another one. Nothing of it was applied.",
+      ),
     receiptUrl: z
       .string()
       .nullable()
@@ -86,6 +103,8 @@ export const Provider = z
           mode: 'automatic',
           steps: ['Nothing to configure: each message carries its own StatusCallback address.'],
         },
+        lastReceiptAt: null,
+        lastRefusedReceipt: null,
         receiptUrl: RECEIPT_URL,
         createdAt: '2026-01-15T09:30:00.000Z',
         updatedAt: '2026-01-15T09:30:00.000Z',
@@ -109,12 +128,18 @@ export function receiptUrlOf(
 
 /** As its tenant sees it, without what admins alone are shown: so it may be stored, too. */
 export function viewAccount(account: ProviderAccount): z.output<typeof Provider> {
-  const { version: _version, receiptVersion: _receiptVersion, lastVerification, ...shown } = account;
+  const { version: _version, receiptVersion: _receiptVersion, ...shown } = account;
+  const { lastVerification, lastRefusedReceipt } = account;
   return {
     ...shown,
     lastVerification: lastVerification && { ...lastVerification, at: lastVerification.at.toISOString() },
     verifiedAt: isoOrNull(account.verifiedAt),
     receiptSetup: receiptSetupOf(findProvider(account.provider)),
+    lastReceiptAt: isoOrNull(account.lastReceiptAt),
+    lastRefusedReceipt: lastRefusedReceipt && {
+      ...lastRefusedReceipt,
+      at: lastRefusedReceipt.at.toISOString(),
+    },
     createdAt: account.createdAt.toISOString(),
     updatedAt: account.updatedAt.toISOString(),
   };

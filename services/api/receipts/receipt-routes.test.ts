@@ -9,7 +9,7 @@ import { QueueFullError } from '#core/platform/process/micro-batch.ts';
 import { createLogger } from '#core/platform/telemetry/logger.ts';
 import type { NewReceiptCall, ReceiptAccount, ReceiptCallVerdict } from '#core/store/receipt-calls.ts';
 import { buildApp } from '../app.ts';
-import { DEFAULT_HTTP_LIMITS } from '../http/http-limits.ts';
+import { DEFAULT_HTTP_LIMITS, type HttpLimits } from '../http/http-limits.ts';
 import { createFullAccounts } from './full-accounts.ts';
 import { receiptRoutes } from './receipt-routes.ts';
 
@@ -17,12 +17,18 @@ const key = receiptKey(secret('a pepper of the tests that is long enough'));
 const stack = new AsyncDisposableStack();
 const accounts = new Map<string, ReceiptAccount>();
 const lines: string[] = [];
+const refusals: string[] = [];
 let looks: string[] = [];
 let stored: NewReceiptCall[] = [];
 let verdict: () => ReceiptCallVerdict = () => 'stored';
 let port = 0;
 
 beforeAll(async () => {
+  port = await open();
+});
+
+/** @returns the port of an api of its own. */
+async function open(limits: Partial<HttpLimits> = {}): Promise<number> {
   const nothing = () => {};
   const app = await buildApp(
     {
@@ -37,14 +43,14 @@ beforeAll(async () => {
       metrics: {
         routeKnown: nothing,
         requestMemory: { from: nothing },
-        bodyRefused: nothing,
+        bodyRefused: (reason) => void refusals.push(reason),
         requestStarted: nothing,
         requestFinished: (request) => void lines.push(JSON.stringify(request)),
       },
       fingerprintKey: Buffer.alloc(32),
       trustProxy: false,
       publicBaseUrl: 'http://api.test',
-      limits: { ...DEFAULT_HTTP_LIMITS, loopDelayMaxMs: 0 },
+      limits: { ...DEFAULT_HTTP_LIMITS, loopDelayMaxMs: 0, ...limits },
     },
     [
       receiptRoutes({
@@ -69,13 +75,14 @@ beforeAll(async () => {
   );
   stack.defer(() => app.close());
   await app.listen({ port: 0, host: '127.0.0.1' });
-  port = (app.server.address() as AddressInfo).port;
-});
+  return (app.server.address() as AddressInfo).port;
+}
 afterAll(() => stack.disposeAsync());
 beforeEach(() => {
   looks = [];
   stored = [];
   lines.length = 0;
+  refusals.length = 0;
   verdict = () => 'stored';
 });
 
@@ -98,15 +105,22 @@ type Answer = {
   readonly text: string;
 };
 
+type CallOptions = {
+  readonly headers?: OutgoingHttpHeaders;
+  readonly body?: Buffer | readonly Buffer[];
+  readonly at?: number;
+  readonly isWhole?: boolean;
+};
+
 /** By hand: what is sent is no more and no other than what stands here. */
 function call(
   method: string,
   path: string,
-  { headers = {}, body }: { headers?: OutgoingHttpHeaders; body?: Buffer | readonly Buffer[] } = {},
+  { headers = {}, body, at = port, isWhole = true }: CallOptions = {},
 ): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const request = httpRequest(
-      { host: '127.0.0.1', port, method, path, headers, agent: false },
+      { host: '127.0.0.1', port: at, method, path, headers, agent: false },
       (response) => {
         const chunks: Buffer[] = [];
         response.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -122,6 +136,7 @@ function call(
     request.on('error', reject);
     if (Buffer.isBuffer(body)) return request.end(body);
     for (const piece of body ?? []) request.write(piece);
+    if (!isWhole) return;
     request.end();
   });
 }
@@ -268,7 +283,7 @@ describe('the answer', () => {
 });
 
 describe('a URL that is none', () => {
-  const refusals: readonly (readonly [string, () => string])[] = [
+  const urls: readonly (readonly [string, () => string])[] = [
     ['a guessed token', () => `/v1/receipts/${account().id}/1.${'A'.repeat(32)}`],
     ['no form of a token', () => `/v1/receipts/${account().id}/secret`],
     ["another account's token", () => `/v1/receipts/${account().id}/${tokenOf(account())}`],
@@ -278,7 +293,7 @@ describe('a URL that is none', () => {
     ['a very long token', () => `/v1/receipts/${account().id}/${'1'.repeat(150)}`],
   ];
 
-  test.each(refusals)('is 404 without a question to the database: %s', async (_name, path) => {
+  test.each(urls)('is 404 without a question to the database: %s', async (_name, path) => {
     for (const method of ['GET', 'POST']) {
       const answer = await call(method, path(), method === 'GET' ? {} : { body: BYTES });
       expect([answer.status, JSON.parse(answer.text).code]).toEqual([404, 'not_found']);
@@ -344,6 +359,33 @@ describe('a body', () => {
     const answer = await call('POST', pathOf(account()), { body: pieces });
     expect([answer.status, JSON.parse(answer.text).code]).toEqual([413, 'payload_too_large']);
     expect(stored).toEqual([]);
+  });
+
+  test('that does not come is given up', async () => {
+    const at = await open({ requestTimeoutMs: 200, headersTimeoutMs: 200 });
+    const headers = { 'content-length': 100 };
+    const answer = await call('POST', pathOf(account()), { at, headers, body: [BYTES], isWhole: false });
+    expect([answer.status, JSON.parse(answer.text).code]).toEqual([400, 'validation_failed']);
+    expect([refusals, stored]).toEqual([['slow'], []]);
+  });
+
+  test('takes its memory in the name of its tenant, who leaves others some', async () => {
+    const at = await open({ memoryBytesMax: 1024 * 1024 });
+    const one = account('sendgrid');
+    const other = account('sendgrid', { tenantId: one.tenantId });
+    const stranger = account('sendgrid');
+    const headers = { 'content-length': 500_000 };
+    const socket = httpRequest({ host: '127.0.0.1', port: at, method: 'POST', path: pathOf(one), headers });
+    socket.on('error', () => {});
+    socket.write(BYTES);
+    await expect.poll(() => looks).toContain(one.id);
+    const body = randomBytes(200_000);
+    const refused = await call('POST', pathOf(other), { at, body });
+    expect([refused.status, refused.headers['retry-after']]).toEqual([503, '2']);
+    expect((await call('POST', pathOf(stranger), { at, body })).status).toBeLessThan(300);
+    expect([refusals, stored.map(({ accountId }) => accountId)]).toEqual([['memory'], [stranger.id]]);
+    socket.destroy();
+    await expect.poll(async () => (await call('POST', pathOf(other), { at, body })).status).toBeLessThan(300);
   });
 
   test('is never unpacked', async () => {

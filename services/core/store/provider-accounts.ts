@@ -14,6 +14,8 @@ export type Verification = {
   readonly reason: string | null;
 };
 
+export type RefusedReceipt = { readonly at: Date; readonly reason: string };
+
 /** What the api may know of an account: everything but its secret. Deleted accounts are not seen at all. */
 export type ProviderAccount = {
   readonly id: ProviderAccountId;
@@ -34,6 +36,10 @@ export type ProviderAccount = {
   readonly verifiedAt: Date | null;
   /** Of the token in its receipt URL. */
   readonly receiptVersion: number;
+  /** When a genuine call came to it last, give or take a minute. */
+  readonly lastReceiptAt: Date | null;
+  /** The last call that was none of the provider's. */
+  readonly lastRefusedReceipt: RefusedReceipt | null;
   readonly createdAt: Date;
   readonly updatedAt: Date;
 };
@@ -56,6 +62,9 @@ type AccountRow = {
   readonly verification_reason: string | null;
   readonly verified_at: Date | null;
   readonly receipt_version: number;
+  readonly reported_at: Date | null;
+  readonly receipt_refused_at: Date | null;
+  readonly receipt_refused_reason: string | null;
   readonly created_at: Date;
   readonly updated_at: Date;
 };
@@ -253,7 +262,7 @@ export async function wakeWaiting(
 function columns(tx: TransactionSql) {
   return tx`seq, id, provider, channel, label, status, status_reason, health, config_public, rate_limit_per_second,
     secret_version, version, verification_at, verification_result, verification_reason, verified_at,
-    receipt_version, created_at, updated_at`;
+    receipt_version, reported_at, receipt_refused_at, receipt_refused_reason, created_at, updated_at`;
 }
 
 function toAccount(row: AccountRow): ProviderAccount {
@@ -272,6 +281,8 @@ function toAccount(row: AccountRow): ProviderAccount {
     lastVerification: verificationOf(row),
     verifiedAt: row.verified_at,
     receiptVersion: row.receipt_version,
+    lastReceiptAt: row.reported_at,
+    lastRefusedReceipt: refusedReceiptOf(row),
     createdAt: row.created_at,
     updatedAt: row.updated_at,
   };
@@ -280,4 +291,9 @@ function toAccount(row: AccountRow): ProviderAccount {
 function verificationOf(row: AccountRow): Verification | null {
   const { verification_at: at, verification_result: result, verification_reason: reason } = row;
   return at === null || result === null ? null : { at, result, reason };
+}
+
+function refusedReceiptOf(row: AccountRow): RefusedReceipt | null {
+  const { receipt_refused_at: at, receipt_refused_reason: reason } = row;
+  return at === null || reason === null ? null : { at, reason };
 }

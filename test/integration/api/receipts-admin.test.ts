@@ -91,6 +91,18 @@ describe('the receipt URL', () => {
   });
 });
 
+test('what came to it last is shown to everybody who may see the account', async () => {
+  const id = await created();
+  const read = async () => (await api.callAs('viewer', tenant, 'GET', `${PATH}/${id}`)).body;
+  expect(await read()).toMatchObject({ lastReceiptAt: null, lastRefusedReceipt: null });
+  await api.admin`update provider_accounts set reported_at = '2026-01-02T03:04:05Z',
+    receipt_refused_at = '2026-01-03T03:04:05Z', receipt_refused_reason = 'signature_mismatch' where id = ${id}`;
+  expect(await read()).toMatchObject({
+    lastReceiptAt: '2026-01-02T03:04:05.000Z',
+    lastRefusedReceipt: { at: '2026-01-03T03:04:05.000Z', reason: 'signature_mismatch' },
+  });
+});
+
 describe('rotating it', () => {
   test('gives a new one, and the former holds for a week', async () => {
     const id = await created();

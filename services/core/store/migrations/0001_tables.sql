@@ -581,5 +581,6 @@ grant select (seq, id, tenant_id, key_id, name, mode, scopes, rate_limit_rpm, gr
   last_used_at, created_at), insert, update on api_keys to despatch_api;
 grant select (seq, id, tenant_id, provider, channel, label, status, status_reason, health, config_public,
   rate_limit_per_second, secret_version, version, verify_requested_at, verification_at, verification_result,
-  verification_reason, verified_at, receipt_version, receipt_grace_until, created_at, updated_at), insert, update on provider_accounts to despatch_api;
+  verification_reason, verified_at, receipt_version, receipt_grace_until, reported_at, receipt_refused_at,
+  receipt_refused_reason, created_at, updated_at), insert, update on provider_accounts to despatch_api;
 grant execute on function current_tenant() to despatch_api, despatch_worker, despatch_controller;
