@@ -147,7 +147,7 @@ const CASES: readonly Twin[] = [
             Headers: [{ Name: 'X-Campaign', Value: 'spring' }],
             Attachments: [
               {
-                FileName: 'a.txt',
+                FileName: content.attachments[0].filename,
                 ContentType: 'text/plain',
                 ContentDisposition: 'ATTACHMENT',
                 ContentTransferEncoding: 'BASE64',

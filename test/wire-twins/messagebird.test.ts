@@ -1,4 +1,5 @@
-import { createSecretKey } from 'node:crypto';
+import { createHash, createSecretKey } from 'node:crypto';
+import type { ReceiptCall } from '../../services/providers/receipt.ts';
 import { startMessagebirdStandIn } from '../../services/providers/messagebird/stand-in.ts';
 import { signMessagebirdCall } from '../../services/providers/messagebird/stand-in-signature.ts';
 import { RECEIPT_URL } from '../suites/receipt-conformance.ts';
@@ -12,8 +13,10 @@ type Messagebird = {
   initClient(key: string): { readonly messages: { create(message: object, callback: Answer): void } };
 };
 type Signature = { verify(url: string, body: Buffer | null, token: string, key: object): Promise<boolean> };
+type JsonWebToken = { sign(claims: object, key: string, options: object): string };
 const { initClient } = await vendorPackage<Messagebird>('messagebird');
 const { verify } = await vendorPackage<Signature>('messagebird/lib/webhook-signature-jwt');
+const { sign } = await vendorPackage<JsonWebToken>('jsonwebtoken');
 
 const signingKey = 'signing-key-1';
 const account = {
@@ -53,7 +56,21 @@ twins([
 ]);
 
 const tokenOf = (headers: Readonly<Record<string, string>>) => headers['messagebird-signature-jwt'] ?? '';
-const changedQuery = (call: Parameters<typeof signMessagebirdCall>[0]) => ({
+const hash = (of: string | Uint8Array) => createHash('sha256').update(of).digest('hex');
+/** Its own package verifies alone: the token is another library's. */
+function signed(call: ReceiptCall): ReceiptCall {
+  const claims = {
+    iss: 'MessageBird',
+    nbf: Math.floor(call.receivedAt / 1_000),
+    exp: Math.floor(call.receivedAt / 1_000) + 60,
+    jti: 'j1',
+    url_hash: hash(call.url),
+    ...(call.body.length === 0 ? {} : { payload_hash: hash(call.body) }),
+  };
+  const token = sign(claims, signingKey, { algorithm: 'HS512' });
+  return { ...call, headers: { ...call.headers, 'messagebird-signature-jwt': token } };
+}
+const changedQuery = (call: ReceiptCall) => ({
   ...call,
   url: call.url.replace('delivered', 'deliverex'),
 });
@@ -68,6 +85,7 @@ oracles([
       method: 'GET',
       query: `?id=e8077d803532c0b5937c639b60216938&reference=${REFERENCE}&status=delivered`,
     },
+    signedByVendor: signed,
     signedByUs: (call) => signMessagebirdCall(call, account, call.receivedAt),
     takenByVendor: ({ url, headers }) =>
       verify(url, null, tokenOf(headers), createSecretKey(Buffer.from(signingKey))),
@@ -78,6 +96,7 @@ oracles([
     provider: 'messagebird',
     account,
     call: { body: '{"id":"1","note":"Grüße"}' },
+    signedByVendor: signed,
     signedByUs: (call) => signMessagebirdCall(call, account, call.receivedAt),
     takenByVendor: ({ url, headers, body }) =>
       verify(url, Buffer.from(body), tokenOf(headers), createSecretKey(Buffer.from(signingKey))),

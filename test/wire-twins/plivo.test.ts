@@ -1,7 +1,8 @@
+import type { ReceiptCall } from '../../services/providers/receipt.ts';
 import { startPlivoStandIn } from '../../services/providers/plivo/stand-in.ts';
 import { signPlivoAddress, signPlivoCall } from '../../services/providers/plivo/stand-in-signature.ts';
 import { RECEIPT_URL } from '../suites/receipt-conformance.ts';
-import { oracles } from './support/oracles.ts';
+import { oracles, type Oracle } from './support/oracles.ts';
 import { AXIOS_ACCEPT } from './support/differences.ts';
 import { ENVELOPE, REFERENCE, twins } from './support/twins.ts';
 import { vendorPackage } from './support/vendor-package.ts';
@@ -61,41 +62,41 @@ twins([
   },
 ]);
 
-const report = {
-  query: `?mid=${REFERENCE}`,
+const form = new URLSearchParams({
+  From: '15005550006',
+  To: '15551230001',
+  MessageUUID: 'db3ce55a-7f1d-11e1-8ea7-1231380bc196',
+  Status: 'delivered',
+  ErrorCode: '000',
+  Note: 'a+b & c=ü',
+});
+const posted = {
   headers: { 'content-type': 'application/x-www-form-urlencoded' },
-  body: new URLSearchParams({
-    From: '15005550006',
-    To: '15551230001',
-    MessageUUID: 'db3ce55a-7f1d-11e1-8ea7-1231380bc196',
-    Status: 'delivered',
-    ErrorCode: '000',
-    Units: '1',
-  }).toString(),
+  body: form.toString(),
 };
+const common = { provider: 'plivo', account };
+const isTaken = ({ method, headers, url, body }: ReceiptCall) =>
+  plivo.validateV3Signature(
+    method,
+    url,
+    headers['x-plivo-signature-v3-nonce'] ?? '',
+    authToken,
+    headers['x-plivo-signature-v3'] ?? '',
+    Object.fromEntries(new URLSearchParams(Buffer.from(body).toString())),
+  );
 
 oracles([
-  {
-    name: 'a report, V3',
-    provider: 'plivo',
-    account,
-    call: report,
+  ...[`?mid=${REFERENCE}`, `?mid=${REFERENCE}&b=2&a=1`, '?note=%C3%BC+x%20y'].map((query): Oracle => ({
+    ...common,
+    name: `a report to ${query}, V3`,
+    call: { ...posted, query },
     signedByUs: (call) => signPlivoCall(call, account),
-    takenByVendor: ({ headers, url, body }) =>
-      plivo.validateV3Signature(
-        'POST',
-        url,
-        headers['x-plivo-signature-v3-nonce'] ?? '',
-        authToken,
-        headers['x-plivo-signature-v3'] ?? '',
-        Object.fromEntries(new URLSearchParams(Buffer.from(body).toString())),
-      ),
-  },
+    takenByVendor: isTaken,
+  })),
   {
+    ...common,
     name: 'a report, V2, which covers the address alone',
-    provider: 'plivo',
-    account,
-    call: report,
+    call: { ...posted, query: `?mid=${REFERENCE}` },
     signedByUs: (call) => signPlivoAddress(call, account),
     takenByVendor: ({ headers, url }) =>
       plivo.validateSignature(

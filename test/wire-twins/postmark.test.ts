@@ -28,7 +28,7 @@ twins([
         TextBody: content.text,
         HtmlBody: content.html,
         Headers: [{ Name: 'X-Campaign', Value: 'spring' }],
-        Attachments: [{ Name: 'a.txt', Content: 'SGk=', ContentType: 'text/plain' }],
+        Attachments: [{ Name: content.attachments[0].filename, Content: 'SGk=', ContentType: 'text/plain' }],
         Metadata: { despatch_message_id: REFERENCE },
         MessageStream: 'outbound',
       });

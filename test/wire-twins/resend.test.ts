@@ -47,7 +47,9 @@ twins([
           text: content.text,
           html: content.html,
           headers: content.headers,
-          attachments: [{ filename: 'a.txt', content: 'SGk=', contentType: 'text/plain' }],
+          attachments: [
+            { filename: content.attachments[0].filename, content: 'SGk=', contentType: 'text/plain' },
+          ],
           tags: [{ name: 'despatch_message_id', value: REFERENCE }],
         },
         { idempotencyKey: REFERENCE },

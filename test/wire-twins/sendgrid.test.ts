@@ -17,8 +17,14 @@ type Webhook = {
     verifySignature(key: unknown, payload: Buffer, signature: string, timestamp: string): boolean;
   };
 };
+type Ecdsa = {
+  Ecdsa: { sign(text: string, key: unknown): { toBase64(): string } };
+  PrivateKey: { fromPem(pem: string): unknown };
+};
 const mail = await vendorPackage<Mail>('@sendgrid/mail');
 const { EventWebhook } = await vendorPackage<Webhook>('@sendgrid/eventwebhook');
+// What the package verifies with.
+const { Ecdsa, PrivateKey } = await vendorPackage<Ecdsa>('starkbank-ecdsa');
 
 const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const webhookPublicKey = publicKey.export({ type: 'spki', format: 'der' }).toString('base64');
@@ -83,6 +89,18 @@ oracles([
     provider: 'sendgrid',
     account,
     call: { headers: { 'content-type': 'application/json' }, body: `${JSON.stringify(events)}\r\n` },
+    signedByVendor: (call) => {
+      const timestamp = String(Math.floor(call.receivedAt / 1_000));
+      const key = PrivateKey.fromPem(privateKey.export({ type: 'sec1', format: 'pem' }) as string);
+      return {
+        ...call,
+        headers: {
+          ...call.headers,
+          'x-twilio-email-event-webhook-signature': Ecdsa.sign(timestamp + String(call.body), key).toBase64(),
+          'x-twilio-email-event-webhook-timestamp': timestamp,
+        },
+      };
+    },
     signedByUs: (call) => signSendgridCall(call, privateKey, call.receivedAt),
     takenByVendor: ({ headers, body }) => {
       const webhook = new EventWebhook();

@@ -1,7 +1,8 @@
+import { expect, test } from 'vitest';
 import { startSinchStandIn } from '../../services/providers/sinch/stand-in.ts';
 import { signSinchCall } from '../../services/providers/sinch/stand-in-signature.ts';
 import { RECEIPT_URL } from '../suites/receipt-conformance.ts';
-import { oracles } from './support/oracles.ts';
+import { callOf, oracles, verdictOf } from './support/oracles.ts';
 import { ENVELOPE, NOW, REFERENCE, twins } from './support/twins.ts';
 import { vendorPackage } from './support/vendor-package.ts';
 
@@ -9,7 +10,7 @@ type Sinch = {
   SmsService: new (credentials: object) => {
     readonly batches: { send(data: { sendSMSRequestBody: object }): Promise<{ readonly id: string }> };
   };
-  validateWebhookSignature(secret: string, headers: object, body: string): boolean;
+  validateWebhookSignature(secret: string, headers: object, body: unknown): boolean;
   computeSignedData(body: string, nonce: string, timestamp: string): string;
   calculateWebhookSignature(signed: string, secret: string): string;
 };
@@ -87,3 +88,17 @@ oracles([
       validateWebhookSignature(webhookSecret, headers, Buffer.from(body).toString()),
   },
 ]);
+
+test('sinch: what is written with spaces is genuine to us, and to the SDK only where it is given the text', async () => {
+  const oracle = {
+    provider: 'sinch',
+    account,
+    call: { ...report, body: '{ "type": "recipient_delivery_report_sms" }' },
+  };
+  const call = signSinchCall(callOf(oracle), account, Date.now());
+  expect(await verdictOf(oracle, call)).toEqual({ kind: 'genuine' });
+  const isTaken = (body: unknown) => validateWebhookSignature(webhookSecret, call.headers, body);
+  expect(isTaken(oracle.call.body)).toBe(true);
+  // It writes an object anew before it verifies, as only the sender of the shortest form would.
+  expect(isTaken(JSON.parse(oracle.call.body))).toBe(false);
+});

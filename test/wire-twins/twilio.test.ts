@@ -5,7 +5,7 @@ import { RECEIPT_URL } from '../suites/receipt-conformance.ts';
 import { ENVELOPE, REFERENCE, twins } from './support/twins.ts';
 import { vendorPackage } from './support/vendor-package.ts';
 
-type Form = Record<string, string>;
+type Form = Record<string, string | string[]>;
 type Twilio = {
   (
     sid: string,
@@ -100,19 +100,25 @@ twins([
   },
 ]);
 
-const formOf = (body: Uint8Array): Form =>
-  Object.fromEntries(new URLSearchParams(Buffer.from(body).toString()));
+/** A parameter that comes several times is a list. */
+function formOf(body: Uint8Array): Form {
+  const form = new URLSearchParams(Buffer.from(body).toString());
+  return Object.fromEntries(
+    [...form].map(([name, value]) => [name, form.getAll(name).length === 1 ? value : form.getAll(name)]),
+  );
+}
 const report = (query: string) => ({
   query,
   headers: { 'content-type': 'application/x-www-form-urlencoded' },
-  body: new URLSearchParams({
-    AccountSid: accountSid,
-    From: '+15005550006',
-    MessageSid: sid,
-    MessageStatus: 'delivered',
-    To: '+15551230001',
-    Body: 'a+b & c=ü',
-  }).toString(),
+  body:
+    new URLSearchParams({
+      AccountSid: accountSid,
+      From: '+15005550006',
+      MessageSid: sid,
+      MessageStatus: 'delivered',
+      To: '+15551230001',
+      Body: 'a+b & c=ü',
+    }).toString() + '&Media=1&Media=2',
 });
 
 // Versions of the SDK refused the second, https://github.com/twilio/twilio-node/issues/1183.

@@ -212,19 +212,26 @@ const receipt = new URLSearchParams({
   'client-ref': REFERENCE,
   note: 'a&b=c Grüße',
 });
-const parameters = (method: string): Oracle => {
+const parameters = (method: string, isJson = false): Oracle => {
   const signing = {
     ...account,
     publicConfig: { ...account.publicConfig, api: 'sms', signatureMethod: method },
   };
   return {
-    name: `a receipt of the SMS API, ${method}`,
+    name: `a receipt of the SMS API, ${method}${isJson ? ', as JSON' : ''}`,
     provider: 'vonage',
     account: signing,
-    call: { headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: receipt.toString() },
+    call: {
+      headers: { 'content-type': isJson ? 'application/json' : 'application/x-www-form-urlencoded' },
+      body: isJson ? JSON.stringify(Object.fromEntries(receipt)) : receipt.toString(),
+    },
     signedByUs: (call) => signVonageParameters(call, signing, call.receivedAt),
     takenByVendor({ body }) {
-      const given = Object.fromEntries(new URLSearchParams(Buffer.from(body).toString()));
+      const text = Buffer.from(body).toString();
+      const given = (isJson ? JSON.parse(text) : Object.fromEntries(new URLSearchParams(text))) as Record<
+        string,
+        string
+      >;
       return new SMS(asKey).verifySignature(
         given['sig'] ?? '',
         given,
@@ -246,7 +253,11 @@ const ALGORITHMS: Readonly<Record<string, string>> = {
   sha512: 'sha512hmac',
 };
 
-oracles([tokens('vonage'), tokens('vonage-whatsapp'), ...Object.keys(ALGORITHMS).map(parameters)]);
+oracles([
+  tokens('vonage'),
+  tokens('vonage-whatsapp'),
+  ...Object.keys(ALGORITHMS).flatMap((method) => [parameters(method), parameters(method, true)]),
+]);
 
 test('vonage: a body that the token does not name is forged to us, and the library never asks for it', async () => {
   const oracle = tokens('vonage');

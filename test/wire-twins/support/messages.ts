@@ -10,7 +10,7 @@ export const MAIL = {
     html: '<p>Hello <b>Ada</b> ✓</p>',
     headers: { 'X-Campaign': 'spring' },
     attachments: [
-      { filename: 'a.txt', contentType: 'text/plain', content: Buffer.from('Hi').toString('base64') },
+      { filename: 'Grüße 1.txt', contentType: 'text/plain', content: Buffer.from('Hi').toString('base64') },
     ],
   },
 } as const;
