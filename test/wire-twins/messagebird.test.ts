@@ -1,12 +1,16 @@
+import { execFile } from 'node:child_process';
 import { createHash, createSecretKey } from 'node:crypto';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
 import type { ReceiptCall } from '../../services/providers/receipt.ts';
 import { startMessagebirdStandIn } from '../../services/providers/messagebird/stand-in.ts';
 import { signMessagebirdCall } from '../../services/providers/messagebird/stand-in-signature.ts';
 import { RECEIPT_URL } from '../suites/receipt-conformance.ts';
 import { NO_ACCEPT } from './support/differences.ts';
-import { oracles } from './support/oracles.ts';
+import { callOf, oracles, verdictOf } from './support/oracles.ts';
 import { ENVELOPE, REFERENCE, twins } from './support/twins.ts';
-import { vendorPackage } from './support/vendor-package.ts';
+import { installVendorPackages, vendorPackage } from './support/vendor-package.ts';
 
 type Answer = (error: Error | null, answer?: { readonly id: string }) => void;
 type Messagebird = {
@@ -77,7 +81,6 @@ const changedQuery = (call: ReceiptCall) => ({
 
 oracles([
   {
-    // The middleware of the SDK awaits no verdict and so takes everything; `verify` is what it should have asked.
     name: 'a report',
     provider: 'messagebird',
     account,
@@ -102,3 +105,20 @@ oracles([
       verify(url, Buffer.from(body), tokenOf(headers), createSecretKey(Buffer.from(signingKey))),
   },
 ]);
+
+const PROGRAM = `
+const { ExpressMiddlewareVerify } = require(process.argv[1]);
+const headers = { 'messagebird-signature-jwt': 'forged' };
+const request = { protocol: 'https', hostname: 'hooks.example', originalUrl: '/', headers };
+ExpressMiddlewareVerify('key')(request, {}, (error) => console.log(error === undefined ? 'taken' : 'refused'));
+`;
+
+test("messagebird: a forged token is forged to us, and the SDK's middleware takes it without awaiting the verdict", async () => {
+  const oracle = { provider: 'messagebird', account, call: { method: 'GET' } } as const;
+  const call = { ...callOf(oracle), headers: { 'messagebird-signature-jwt': 'forged' } };
+  expect(await verdictOf(oracle, call)).toEqual({ kind: 'forged', reason: 'signature_mismatch' });
+  // A process of its own, because the verdict comes when nobody waits for it any more.
+  const module = join(await installVendorPackages(), 'node_modules/messagebird/lib/webhook-signature-jwt.js');
+  const run = promisify(execFile)(process.execPath, ['--unhandled-rejections=none', '-e', PROGRAM, module]);
+  expect((await run).stdout).toBe('taken\n');
+});

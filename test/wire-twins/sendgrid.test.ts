@@ -1,7 +1,8 @@
 import { generateKeyPairSync } from 'node:crypto';
+import { expect, test } from 'vitest';
 import { startSendgridStandIn } from '../../services/providers/sendgrid/stand-in.ts';
 import { signSendgridCall } from '../../services/providers/sendgrid/stand-in-signature.ts';
-import { oracles } from './support/oracles.ts';
+import { callOf, oracles, verdictOf, type Oracle } from './support/oracles.ts';
 import { MAIL } from './support/messages.ts';
 import { ENVELOPE, REFERENCE, twins } from './support/twins.ts';
 import { vendorPackage } from './support/vendor-package.ts';
@@ -83,33 +84,41 @@ const events = [
   { event: 'delivered', email: to, sg_event_id: 'ZXZlbnQ', timestamp: 1_795_348_800, reason: 'Grüße' },
 ];
 
-oracles([
-  {
-    name: 'events',
-    provider: 'sendgrid',
-    account,
-    call: { headers: { 'content-type': 'application/json' }, body: `${JSON.stringify(events)}\r\n` },
-    signedByVendor: (call) => {
-      const timestamp = String(Math.floor(call.receivedAt / 1_000));
-      const key = PrivateKey.fromPem(privateKey.export({ type: 'sec1', format: 'pem' }) as string);
-      return {
-        ...call,
-        headers: {
-          ...call.headers,
-          'x-twilio-email-event-webhook-signature': Ecdsa.sign(timestamp + String(call.body), key).toBase64(),
-          'x-twilio-email-event-webhook-timestamp': timestamp,
-        },
-      };
-    },
-    signedByUs: (call) => signSendgridCall(call, privateKey, call.receivedAt),
-    takenByVendor: ({ headers, body }) => {
-      const webhook = new EventWebhook();
-      return webhook.verifySignature(
-        webhook.convertPublicKeyToECDSA(webhookPublicKey),
-        Buffer.from(body),
-        headers['x-twilio-email-event-webhook-signature'] ?? '',
-        headers['x-twilio-email-event-webhook-timestamp'] ?? '',
-      );
-    },
+const oracle: Oracle = {
+  name: 'events',
+  provider: 'sendgrid',
+  account,
+  call: { headers: { 'content-type': 'application/json' }, body: `${JSON.stringify(events)}\r\n` },
+  signedByVendor: (call) => {
+    const timestamp = String(Math.floor(call.receivedAt / 1_000));
+    const key = PrivateKey.fromPem(privateKey.export({ type: 'sec1', format: 'pem' }) as string);
+    return {
+      ...call,
+      headers: {
+        ...call.headers,
+        'x-twilio-email-event-webhook-signature': Ecdsa.sign(timestamp + String(call.body), key).toBase64(),
+        'x-twilio-email-event-webhook-timestamp': timestamp,
+      },
+    };
   },
-]);
+  signedByUs: (call) => signSendgridCall(call, privateKey, call.receivedAt),
+  takenByVendor: ({ headers, body }) => {
+    const webhook = new EventWebhook();
+    return webhook.verifySignature(
+      webhook.convertPublicKeyToECDSA(webhookPublicKey),
+      Buffer.from(body),
+      headers['x-twilio-email-event-webhook-signature'] ?? '',
+      headers['x-twilio-email-event-webhook-timestamp'] ?? '',
+    );
+  },
+};
+
+oracles([oracle]);
+
+test('sendgrid: events are genuine as they came, and to nobody once they are written anew', async () => {
+  const call = signSendgridCall(callOf(oracle), privateKey, Date.now());
+  const anew = { ...call, body: Buffer.from(JSON.stringify(JSON.parse(String(call.body)))) };
+  expect(await verdictOf(oracle, call)).toEqual({ kind: 'genuine' });
+  expect(await verdictOf(oracle, anew)).toEqual({ kind: 'forged', reason: 'signature_mismatch' });
+  expect([oracle.takenByVendor?.(call), oracle.takenByVendor?.(anew)]).toEqual([true, false]);
+});

@@ -27,6 +27,7 @@ const keyed = {
   publicConfig: { accountSid, from: '+15005550006', apiKeySid, region: 'ie1', edge: 'dublin' },
   secretConfig: { authToken, apiKeySecret: 'api-key-secret' },
 };
+const messagingServiceSid = `MG${'0123456789abcdef'.repeat(2)}`;
 const contentSid = `HX${'0123456789abcdef'.repeat(2)}`;
 const sid = `SM${'0123456789abcdef'.repeat(2)}`;
 const common = {
@@ -57,6 +58,14 @@ twins([
       const message = { to: '+15551230001', from: '+15005550006', body: 'Hello', ...callback };
       return (await client.messages.create(message)).sid;
     },
+  },
+  {
+    ...common,
+    name: 'a text by a messaging service',
+    provider: 'twilio',
+    account: { publicConfig: { accountSid, messagingServiceSid }, secretConfig: { authToken } },
+    message: { ...ENVELOPE, channel: 'sms', to: '+15551230001', content: { body: 'Hello' } },
+    sendBySdk: () => create({ to: '+15551230001', messagingServiceSid, body: 'Hello', ...callback }),
   },
   {
     ...common,
