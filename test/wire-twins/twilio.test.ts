@@ -1,7 +1,9 @@
+import type { ReceiptCall } from '../../services/providers/receipt.ts';
 import { startTwilioStandIn } from '../../services/providers/twilio/stand-in.ts';
 import { signTwilioCall } from '../../services/providers/twilio/stand-in-signature.ts';
 import { oracles } from './support/oracles.ts';
 import { RECEIPT_URL } from '../suites/receipt-conformance.ts';
+import { standInReports } from './support/stand-in-reports.ts';
 import { ENVELOPE, REFERENCE, twins } from './support/twins.ts';
 import { vendorPackage } from './support/vendor-package.ts';
 
@@ -133,6 +135,9 @@ const report = (query: string) => ({
 // Versions of the SDK refused the second, https://github.com/twilio/twilio-node/issues/1183.
 const SPELLINGS = [`?mid=${REFERENCE}&x=%7e~%20+a|b`, "?mid=o'neil"];
 
+const takenByVendor = ({ headers, url, body }: ReceiptCall) =>
+  twilio.validateRequest(authToken, headers['x-twilio-signature'] ?? '', url, formOf(body));
+
 oracles(
   ['twilio', 'twilio-whatsapp'].flatMap((provider) =>
     [`?mid=${REFERENCE}`, ...SPELLINGS].map((query) => ({
@@ -148,8 +153,21 @@ oracles(
         },
       }),
       signedByUs: (call) => signTwilioCall(call, account),
-      takenByVendor: ({ headers, url, body }) =>
-        twilio.validateRequest(authToken, headers['x-twilio-signature'] ?? '', url, formOf(body)),
+      takenByVendor,
     })),
   ),
+);
+
+standInReports(
+  [
+    { provider: 'twilio', channel: 'sms', content: { body: 'Hello' } } as const,
+    { provider: 'twilio-whatsapp', channel: 'whatsapp', content: { kind: 'text', body: 'Hello' } } as const,
+  ].map(({ provider, ...content }) => ({
+    name: 'a text',
+    provider,
+    account,
+    message: { ...ENVELOPE, to: '+15551230001', expiresAt: Date.now() + 3_600_000, ...content },
+    standIn: startTwilioStandIn,
+    takenByVendor,
+  })),
 );

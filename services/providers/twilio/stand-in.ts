@@ -1,5 +1,6 @@
-import { createHmac, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { behaviourOfNumber, plannedReports, type Behaviour } from '../behaviour.ts';
+import type { ReceiptCall } from '../receipt.ts';
 import {
   startStandIn,
   type OutgoingReport,
@@ -8,6 +9,7 @@ import {
   type StandIn,
   type StandInOptions,
 } from '../stand-in.ts';
+import { signTwilioCall } from './stand-in-signature.ts';
 
 /** Twilio's Messages and Accounts resources on loopback. */
 export function startTwilioStandIn(options: StandInOptions = {}): Promise<StandIn> {
@@ -93,21 +95,19 @@ export type StatusReport = {
   readonly fields?: Readonly<Record<string, string>>;
 };
 
-/** The call with which Twilio tells of a message's state. https://www.twilio.com/docs/usage/security#validating-requests */
+/** The call with which Twilio tells of a message's state. */
 export function statusReport({ url, sid, state, authToken, fields = {} }: StatusReport) {
   const ids = { MessageSid: sid, MessageStatus: state, SmsSid: sid, SmsStatus: state };
   const form: Record<string, string> = { ...fields, ApiVersion: '2010-04-01', ...ids };
-  const text = Object.keys(form)
-    .toSorted()
-    .reduce((all, name) => all + name + form[name], url);
-  return {
+  const call: ReceiptCall = {
+    method: 'POST',
     url,
-    headers: {
-      'content-type': 'application/x-www-form-urlencoded; charset=utf-8',
-      'x-twilio-signature': createHmac('sha1', authToken).update(text).digest('base64'),
-    },
-    body: new URLSearchParams(form).toString(),
+    headers: { 'content-type': 'application/x-www-form-urlencoded; charset=utf-8' },
+    body: Buffer.from(new URLSearchParams(form).toString()),
+    receivedAt: Date.now(),
   };
+  const { headers } = signTwilioCall(call, { publicConfig: {}, secretConfig: { authToken } });
+  return { url, headers, body: String(call.body) };
 }
 
 function behaviourOf(to: string): Behaviour {
