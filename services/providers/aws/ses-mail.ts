@@ -1,6 +1,7 @@
 import { domainToASCII } from 'node:url';
 import type { EmailContent, OutboundFor } from '#core/domain/content.ts';
-import { senderOf } from '../mailbox.ts';
+import { attachmentsOf, headersOf, textsOf } from '../mail-content.ts';
+import { mailboxText, senderOf } from '../mailbox.ts';
 
 /** Name of the tag that events repeat. */
 export const REFERENCE = 'despatch_message_id';
@@ -17,7 +18,10 @@ type Settings = {
 
 /** https://docs.aws.amazon.com/ses/latest/APIReference-V2/API_SendEmail.html */
 export function sesMail({ id, to, content }: OutboundFor<'email'>, settings: Settings) {
-  const { replyTo, subject, headers = {}, attachments = [] } = content;
+  const { replyTo, subject } = content;
+  const { text, html } = textsOf(content);
+  const headers = headersOf(content);
+  const attachments = attachmentsOf(content);
   const { configurationSetName } = settings;
   return {
     FromEmailAddress: mailbox(senderOf(content, settings)),
@@ -26,27 +30,18 @@ export function sesMail({ id, to, content }: OutboundFor<'email'>, settings: Set
     Content: {
       Simple: {
         Subject: { Data: subject, Charset: CHARSET },
-        Body: parts(content),
-        ...(Object.keys(headers).length === 0
+        Body: {
+          ...(text === undefined ? {} : { Text: { Data: text, Charset: CHARSET } }),
+          ...(html === undefined ? {} : { Html: { Data: html, Charset: CHARSET } }),
+        },
+        ...(headers.length === 0
           ? {}
-          : {
-              Headers: Object.entries(headers).map(([Name, value]) => ({ Name, Value: headerText(value) })),
-            }),
+          : { Headers: headers.map(([Name, value]) => ({ Name, Value: headerText(value) })) }),
         ...(attachments.length === 0 ? {} : { Attachments: attachments.map(attachment) }),
       },
     },
     EmailTags: [{ Name: REFERENCE, Value: id }],
     ...(configurationSetName === undefined ? {} : { ConfigurationSetName: configurationSetName }),
-  };
-}
-
-/** A mail has to have a part; an empty one may be refused, so a mail without text carries one space. */
-function parts({ text, html }: EmailContent) {
-  const hasHtml = html !== undefined && html !== '';
-  return {
-    ...(text !== undefined && text !== '' ? { Text: { Data: text, Charset: CHARSET } } : {}),
-    ...(hasHtml ? { Html: { Data: html, Charset: CHARSET } } : {}),
-    ...(!text && !hasHtml ? { Text: { Data: ' ', Charset: CHARSET } } : {}),
   };
 }
 
@@ -66,7 +61,7 @@ function mailbox({ name, address }: EmailContent['from']): string {
   const bare = `${address.slice(0, at)}@${domainToASCII(address.slice(at + 1)) || address.slice(at + 1)}`;
   if (name === undefined || name === '') return bare;
   const isPlain = isAscii(name) && !name.includes('=?');
-  return `${isPlain ? `"${name.replace(/["\\]/g, '\\$&')}"` : encodedWords(name)} <${bare}>`;
+  return isPlain ? mailboxText({ name, address: bare }) : `${encodedWords(name)} <${bare}>`;
 }
 
 /** Text that looks encoded is encoded once more: a reader would decode it to what nobody sent. */

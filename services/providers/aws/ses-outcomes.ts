@@ -26,26 +26,24 @@ export const UNVERIFIED_IDENTITY = permanent('sender_rejected', 'sender_unverifi
 export const INVALID_ADDRESS = permanent('invalid_recipient', 'invalid_address');
 
 /**
- * `bounceSubType`, else `bounceType`, of a bounce,
+ * `bounceSubType` of a bounce where it says more than the receiving server's status does,
  * https://docs.aws.amazon.com/ses/latest/dg/event-publishing-retrieving-sns-contents.html#event-publishing-retrieving-sns-contents-bounce-object.
  */
 export const BOUNCES = new Map<string, ErrorMeaning>(
   Object.entries({
-    Permanent: permanent('invalid_recipient', 'unknown_mailbox'),
     NoEmail: permanent('invalid_recipient', 'invalid_address'),
-    Suppressed: permanent('recipient_unavailable', 'recipient_suppressed'),
-    OnAccountSuppressionList: permanent('recipient_unavailable', 'recipient_suppressed'),
+    Suppressed: permanent('invalid_recipient', 'bounced_before'),
+    OnAccountSuppressionList: permanent('invalid_recipient', 'bounced_before'),
     UnsubscribedRecipient: permanent('recipient_unavailable', 'recipient_opted_out'),
-    Transient: transient('recipient_unavailable', 'mailbox_unavailable'),
     MailboxFull: transient('recipient_unavailable', 'mailbox_full'),
-    MessageTooLarge: permanent('content_rejected', 'message_too_large'),
+    MessageTooLarge: permanent('content_rejected', 'payload_too_large'),
     ContentRejected: permanent('content_rejected', 'blocked'),
     AttachmentRejected: permanent('content_rejected', 'invalid_attachment'),
     CustomTimeoutExceeded: permanent('recipient_unavailable', 'validity_expired'),
-    Undetermined: permanent('unknown', 'undetermined_bounce'),
   }),
 );
 
 export const REJECTED = permanent('content_rejected', 'blocked');
 export const NOT_RENDERED = permanent('content_rejected', 'rendering_failed');
-export const SUPPRESSED = permanent('recipient_unavailable', 'recipient_suppressed');
+/** Whoever has complained once is sent nothing by SES. */
+export const COMPLAINED_BEFORE = permanent('recipient_unavailable', 'recipient_opted_out');

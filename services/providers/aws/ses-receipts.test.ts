@@ -42,8 +42,14 @@ const AT = '2026-11-22T12:00:00.123Z';
 const about = { reference: REFERENCE, providerMessageId: MESSAGE_ID };
 const at = Date.parse(AT);
 
-const bounce = (bounceType: string, bounceSubType: string, failureClass: string, code: string) => ({
-  name: `a bounce ${bounceType}, ${bounceSubType}`,
+const bounce = (
+  bounceType: string,
+  bounceSubType: string,
+  failureClass: string,
+  code: string,
+  status: string | undefined = '5.1.1',
+) => ({
+  name: `a bounce ${bounceType}, ${bounceSubType}, ${status}`,
   call: call(
     event('Bounce', {
       bounce: {
@@ -54,8 +60,8 @@ const bounce = (bounceType: string, bounceSubType: string, failureClass: string,
           {
             emailAddress: 'ada@example.com',
             action: 'failed',
-            status: '5.1.1',
-            diagnosticCode: 'smtp; 550 5.1.1 <ada@example.com> unknown',
+            status,
+            diagnosticCode: `smtp; 550 ${status} <ada@example.com> unknown`,
           },
         ],
         timestamp: AT,
@@ -72,8 +78,8 @@ const bounce = (bounceType: string, bounceSubType: string, failureClass: string,
       failure: {
         class: failureClass,
         code,
-        providerCode: '5.1.1',
-        providerMessage: 'smtp; 550 5.1.1 <[redacted]> unknown',
+        providerCode: status,
+        providerMessage: `smtp; 550 ${status} <[redacted]> unknown`,
       },
     } as never,
   ],
@@ -106,14 +112,18 @@ receiptSuite({
       }),
       receipts: [{ providerMessageId: MESSAGE_ID, state: 'delivered', at }],
     },
-    bounce('Permanent', 'General', 'invalid_recipient', 'unknown_mailbox'),
+    bounce('Permanent', 'General', 'invalid_recipient', 'unknown_recipient'),
     bounce('Permanent', 'NoEmail', 'invalid_recipient', 'invalid_address'),
-    bounce('Permanent', 'OnAccountSuppressionList', 'recipient_unavailable', 'recipient_suppressed'),
+    bounce('Permanent', 'OnAccountSuppressionList', 'invalid_recipient', 'bounced_before'),
     bounce('Permanent', 'UnsubscribedRecipient', 'recipient_unavailable', 'recipient_opted_out'),
-    bounce('Transient', 'General', 'recipient_unavailable', 'mailbox_unavailable'),
+    bounce('Transient', 'General', 'invalid_recipient', 'unknown_recipient'),
+    bounce('Transient', 'General', 'recipient_unavailable', 'server_unreachable', '4.4.7'),
+    bounce('Permanent', 'General', 'content_rejected', 'rejected_by_policy', '5.7.1'),
+    bounce('Permanent', 'General', 'invalid_recipient', 'bounced', 'none'),
+    bounce('Transient', 'General', 'recipient_unavailable', 'bounced', 'none'),
     bounce('Transient', 'MailboxFull', 'recipient_unavailable', 'mailbox_full'),
     bounce('Transient', 'ContentRejected', 'content_rejected', 'blocked'),
-    bounce('Undetermined', 'constructor', 'unknown', 'undetermined_bounce'),
+    bounce('Undetermined', 'constructor', 'invalid_recipient', 'unknown_recipient'),
     {
       name: 'a bounce without a word',
       call: call(event('Bounce', { bounce: 7 })),
@@ -121,7 +131,7 @@ receiptSuite({
         {
           ...about,
           state: 'undelivered',
-          failure: { class: 'unknown', code: 'undetermined_bounce', providerCode: 'Undetermined' },
+          failure: { class: 'recipient_unavailable', code: 'bounced', providerCode: 'Undetermined' },
         },
       ],
     },
@@ -146,7 +156,7 @@ receiptSuite({
           state: 'undelivered',
           failure: {
             class: 'recipient_unavailable',
-            code: 'recipient_suppressed',
+            code: 'recipient_opted_out',
             providerCode: 'OnAccountSuppressionList',
           },
         },

@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import type { Failure } from '#core/domain/failure.ts';
+import { bounceFailure } from '../bounce.ts';
 import type { ErrorMeaning } from '../classify-error.ts';
-import { redact } from '../redact.ts';
 import {
   PROVIDER_STATUS_MAX,
   type ParsedCall,
@@ -9,7 +8,7 @@ import {
   type ReceiptDefinition,
 } from '../receipt.ts';
 import { REFERENCE } from './ses-mail.ts';
-import { BOUNCES, NOT_RENDERED, REJECTED, SUPPRESSED } from './ses-outcomes.ts';
+import { BOUNCES, NOT_RENDERED, REJECTED, COMPLAINED_BEFORE } from './ses-outcomes.ts';
 import { judgeEnvelope, parseEnvelope } from './sns-envelope.ts';
 
 const Text = z.string().optional().catch(undefined);
@@ -113,7 +112,7 @@ function meaningOf(event: Event, type: string): Meaning {
     case 'Complaint':
       // SES did not send at all: the complaint is an earlier one.
       return event.complaint?.complaintSubType === 'OnAccountSuppressionList'
-        ? undelivered(SUPPRESSED, 'OnAccountSuppressionList')
+        ? undelivered(COMPLAINED_BEFORE, 'OnAccountSuppressionList')
         : { engagement: 'complained' };
     case 'Reject':
       return undelivered(REJECTED, type, event.reject?.reason);
@@ -132,20 +131,28 @@ function meaningOf(event: Event, type: string): Meaning {
 
 function bounced(bounce: Event['bounce']): Meaning {
   const { bounceType = 'Undetermined', bounceSubType = '', bouncedRecipients = [] } = bounce ?? {};
-  const meaning = BOUNCES.get(bounceSubType) ?? BOUNCES.get(bounceType) ?? BOUNCES.get('Undetermined');
-  const [first] = bouncedRecipients;
-  const code = first?.status ?? `${bounceType} ${bounceSubType}`.trim();
-  return meaning === undefined ? {} : undelivered(meaning, code, first?.diagnosticCode);
+  const { status, diagnosticCode } = bouncedRecipients[0] ?? {};
+  const failure = bounceFailure(
+    {
+      status,
+      text: diagnosticCode,
+      isHard: bounceType === 'Permanent',
+      providerCode: status ?? `${bounceType} ${bounceSubType}`.trim(),
+      meaning: meaningFor(BOUNCES.get(bounceSubType)),
+    },
+    [],
+  );
+  return { state: 'undelivered', failure };
 }
 
 function undelivered(meaning: ErrorMeaning, code: string, text?: string): Meaning {
-  const failure: Failure = {
-    class: meaning.class,
-    code: meaning.code,
-    providerCode: redact(code, []).slice(0, 64),
-    ...(text === undefined ? {} : { providerMessage: redact(text, []) }),
-  };
-  return { state: 'undelivered', failure };
+  const bounce = { isHard: true, meaning: meaningFor(meaning), providerCode: code, text };
+  return { state: 'undelivered', failure: bounceFailure(bounce, []) };
+}
+
+/** A receipt's failure says nothing of another try. */
+function meaningFor(meaning: ErrorMeaning | undefined) {
+  return meaning && { class: meaning.class, code: meaning.code };
 }
 
 function isOptOut(subscription: Event['subscription']): boolean {

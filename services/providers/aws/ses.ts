@@ -14,6 +14,7 @@ import {
   type Response,
 } from '../classify-error.ts';
 import { headerText, mailAddress } from '../fields.ts';
+import { hiddenInMail } from '../mail-content.ts';
 import { defineProvider, type Verification } from '../provider.ts';
 import { awsSecrets, awsSettings, configurationSet, hiddenOf, topicArn } from './account.ts';
 import { judgeAwsError } from './api-error.ts';
@@ -70,8 +71,7 @@ export const ses = defineProvider({
     } as const;
     const result = await callAws(call, credentials, context);
     if (result.kind !== 'response') return unanswered(result);
-    const { to, content } = message;
-    const hidden = hiddenOf(credentials, to, content.subject, content.text ?? '', content.html ?? '');
+    const hidden = hiddenOf(credentials, ...hiddenInMail(message));
     if (!isSuccess(result)) return refused(result, judgeSend(result), hidden, context.now());
     const accepted = Accepted.safeParse(parseJson(result.text));
     if (!accepted.success) return unreadable(result);
