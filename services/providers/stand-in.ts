@@ -63,6 +63,8 @@ export type StandInOptions = {
   readonly page?: (received: readonly Received[]) => Reply;
   /** Whether it reports on messages as the vendor would. Default false. */
   readonly isReporting?: boolean;
+  /** Sends a report; resolves with whether it was taken. Default: over HTTP, as it is. */
+  readonly deliver?: (report: OutgoingReport, request: Received, signal: AbortSignal) => Promise<boolean>;
   /** What takes the requests, for vendors that speak another version. Default: HTTP/1.1. */
   readonly listen?: (listener: RequestListener) => NetServer & Pick<Server, 'closeAllConnections'>;
   /** Says of each request what goes wrong with it, if anything, as soon or as late as it likes. */
@@ -94,6 +96,7 @@ export async function startStandIn(
     keep = 1_000,
     page,
     isReporting = false,
+    deliver = deliverReport,
     listen = createServer,
     interfere,
   }: StandInOptions = {},
@@ -115,7 +118,9 @@ export async function startStandIn(
     if (fault !== undefined) return misbehave(response, fault);
     const given = answer(taken) ?? { status: 404, body: { message: 'Not found' } };
     reply(response, given);
-    if (isReporting) for (const one of report(taken, given)) void send(one, ended.signal);
+    if (isReporting)
+      for (const one of report(taken, given))
+        void send(one, ended.signal, () => deliver(one, taken, ended.signal));
   }
 
   const server = listen((request, response) => {
@@ -137,16 +142,27 @@ export async function startStandIn(
 }
 
 /** Tries again where it is not taken, as vendors do; what nobody takes is nobody's business here. */
-async function send({ afterMs, url, ...call }: OutgoingReport, signal: AbortSignal): Promise<void> {
+async function send(
+  { afterMs }: OutgoingReport,
+  signal: AbortSignal,
+  deliver: () => Promise<boolean>,
+): Promise<void> {
   for (const waitMs of [afterMs, ...REPORT_RETRIES_MS]) {
     await delay(waitMs, undefined, { signal }).catch(() => undefined);
-    if (signal.aborted) return;
-    const isTaken = await fetch(url, { method: 'POST', ...call, signal, redirect: 'error' }).then(
-      ({ ok }) => ok,
-      () => false,
-    );
-    if (isTaken) return;
+    if (signal.aborted || (await deliver())) return;
   }
+}
+
+function deliverReport(
+  { url, method = 'POST', headers = {}, body }: OutgoingReport,
+  _request: Received,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const sent = { method, headers, ...(body === undefined ? {} : { body }), redirect: 'error' } as const;
+  return fetch(url, { ...sent, signal }).then(
+    ({ ok }) => ok,
+    () => false,
+  );
 }
 
 async function take(request: IncomingMessage): Promise<Received> {

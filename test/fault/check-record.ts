@@ -1,5 +1,5 @@
 import { canMove, type MessageState } from '#core/domain/message-state.ts';
-import { REFUSALS, type Acknowledgement, type ProviderCall } from './ledger.ts';
+import { REFUSALS, type Acknowledgement, type ProviderCall, type TakenReceipt } from './ledger.ts';
 import type { MessageRecord } from './records.ts';
 import type { Violation, ViolationName } from './violations.ts';
 
@@ -15,6 +15,8 @@ export type Case = {
   readonly record: MessageRecord;
   readonly promises: readonly Acknowledgement[];
   readonly calls: readonly ProviderCall[];
+  /** Reports of the provider that were taken. */
+  readonly receipts: readonly TakenReceipt[];
   /** Of some messages only. */
   readonly shown: ShownMessage | undefined;
 };
@@ -26,7 +28,7 @@ export type Repeats = {
 };
 
 const ENDS: ReadonlySet<string> = new Set(['sent', 'delivered', 'undelivered', 'unknown']);
-const CHECKS = [checkPromises, checkOutcome, checkCalls, checkHistory, checkShown];
+const CHECKS = [checkPromises, checkOutcome, checkCalls, checkReceipts, checkHistory, checkShown];
 
 /** Everything that must hold of one message, whatever became of the others. */
 export function checkRecord(one: Case): Violation[] {
@@ -88,6 +90,18 @@ function checkCalls(one: Case): Violation[] {
     ...found('ambiguous', outcomes.at(-1) === 'ambiguous' && !isSettled, `message ${id} is ${status}`),
     ...found('answers', status === 'sent' && taken === 0, `message ${id} is sent, and nobody was called`),
   ];
+}
+
+/** Repetitions of a report are one. Where there was one call alone, what was reported of it is what became of it. */
+function checkReceipts({ record: { id, status, attempts, receipts: known }, receipts }: Case): Violation[] {
+  const states = new Set(receipts.map(({ state }) => state));
+  const isWaiting = status === 'sent' || status === 'unknown';
+  const isPassedOver = states.has('delivered') && attempts.length === 1 && isWaiting;
+  return found(
+    'receipts',
+    known < states.size || isPassedOver,
+    `message ${id} is ${status}, with ${known} receipts of ${[...states].join()}`,
+  );
 }
 
 function checkHistory({ record: { id, attempts, outcomes, events, status } }: Case): Violation[] {

@@ -28,6 +28,8 @@ const call = (overrides: Partial<ProviderCall> = {}): ProviderCall => ({
   ...overrides,
 });
 
+const RECEIPTS = ['sent', 'delivered', 'delivered'].map((state) => ({ token: 't1', state, at: START + 200 }));
+
 const record = (overrides: Partial<MessageRecord> = {}): MessageRecord => ({
   id: 'm1',
   tenantId: TENANT,
@@ -41,6 +43,7 @@ const record = (overrides: Partial<MessageRecord> = {}): MessageRecord => ({
   attempts: [1],
   outcomes: ['accepted'],
   events: ['sent'],
+  receipts: 0,
   ...overrides,
 });
 
@@ -50,6 +53,7 @@ function violationsOf({ records = [record()], ...input }: World): ViolationName[
   const checker = createChecker({
     acknowledgements: [promise()],
     calls: [call()],
+    receipts: [],
     limits: {
       daily: { tenantId: 'limited', max: 2 },
       days: 1,
@@ -90,6 +94,21 @@ test.each<[string, World]>([
     {
       calls: [call({ answer: 'hang' })],
       records: [record({ status: 'unknown', outcomes: ['ambiguous'], events: ['unknown'] })],
+    },
+  ],
+  [
+    'one that its provider reported to be delivered',
+    {
+      receipts: RECEIPTS,
+      records: [record({ status: 'delivered', events: ['sent', 'delivered'], receipts: 2 })],
+    },
+  ],
+  [
+    'one whose receipts came while it waited for another call',
+    {
+      calls: twice,
+      receipts: RECEIPTS,
+      records: [record({ ...attempted, duplicateRisk: true, receipts: 2 })],
     },
   ],
   [
@@ -142,6 +161,19 @@ test.each<[string, World, ViolationName[]]>([
     'says another state than its last event',
     { records: [record({ events: ['sent', 'delivered'] })] },
     ['moves'],
+  ],
+  [
+    'has forgotten a receipt',
+    {
+      receipts: RECEIPTS,
+      records: [record({ status: 'delivered', events: ['sent', 'delivered'], receipts: 1 })],
+    },
+    ['receipts'],
+  ],
+  [
+    'is not delivered though it was reported to be',
+    { receipts: RECEIPTS, records: [record({ receipts: 2 })] },
+    ['receipts'],
   ],
   ['has a gap in its attempts', { records: [record({ attempts: [2] })] }, ['attempts']],
   ['has an attempt that nobody closed', { records: [record({ outcomes: ['started'] })] }, ['attempts']],

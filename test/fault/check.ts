@@ -1,11 +1,12 @@
 import { checkRecord, repeatsOf, type Repeats, type ShownMessage } from './check-record.ts';
-import type { Acknowledgement, ProviderCall } from './ledger.ts';
+import type { Acknowledgement, ProviderCall, TakenReceipt } from './ledger.ts';
 import type { MessageRecord } from './records.ts';
 import type { Violation } from './violations.ts';
 
 export type CheckInput = {
   readonly acknowledgements: readonly Acknowledgement[];
   readonly calls: readonly ProviderCall[];
+  readonly receipts: readonly TakenReceipt[];
   readonly limits: {
     readonly daily: { readonly tenantId: string; readonly max: number };
     /** UTC days that the run touched. */
@@ -23,6 +24,8 @@ export type Checked = {
   readonly acknowledged: number;
   readonly stored: number;
   readonly calls: number;
+  /** Reports of providers that were taken. */
+  readonly receipts: number;
   readonly states: Readonly<Record<string, number>>;
   readonly repeats: Repeats;
 };
@@ -43,6 +46,7 @@ export function createChecker(input: CheckInput): Checker {
   const violations: Violation[] = [];
   const promised = Map.groupBy(input.acknowledgements, ({ token }) => token);
   const called = Map.groupBy(input.calls, ({ token }) => token);
+  const reported = Map.groupBy(input.receipts, ({ token }) => token);
   /** Tenants of the messages that are stored, by their texts. */
   const stored = new Map<string, string>();
   const states: Record<string, number> = {};
@@ -55,7 +59,13 @@ export function createChecker(input: CheckInput): Checker {
       stored.set(token, tenantId);
       states[status] = (states[status] ?? 0) + 1;
       const promises = promised.get(token) ?? [];
-      const one = { record, promises, calls: called.get(token) ?? [], shown: input.shown.get(id) };
+      const one = {
+        record,
+        promises,
+        calls: called.get(token) ?? [],
+        receipts: reported.get(token) ?? [],
+        shown: input.shown.get(id),
+      };
       violations.push(...checkRecord(one));
       repeats = sum(repeats, repeatsOf(one));
     },
@@ -68,7 +78,12 @@ export function createChecker(input: CheckInput): Checker {
         ...afterRevocation(input),
         ...whileSuspended(input, stored),
       );
-      const counts = { acknowledged: promised.size, stored: stored.size, calls: input.calls.length };
+      const counts = {
+        acknowledged: promised.size,
+        stored: stored.size,
+        calls: input.calls.length,
+        receipts: input.receipts.length,
+      };
       return { ...counts, violations, states, repeats };
     },
   };

@@ -2,7 +2,7 @@ import type { ApiClient, Caller } from '../../deploy/quickstart/api-client.ts';
 import { createChecker, type Checked, type CheckInput } from './check.ts';
 import type { ShownMessage } from './check-record.ts';
 import type { Notes } from './faults/fault.ts';
-import { readLedger, type Acknowledgement, type ProviderCall } from './ledger.ts';
+import { readLedger, type Acknowledgement, type ProviderCall, type TakenReceipt } from './ledger.ts';
 import { eachRecord } from './records.ts';
 import type { Rig } from './rig.ts';
 import type { Violation } from './violations.ts';
@@ -21,13 +21,14 @@ export async function compareLedgers(
   { ledger, begunAt, notes }: { readonly ledger: string; readonly begunAt: number; readonly notes: Notes },
   end: () => Promise<Violation[]>,
 ): Promise<Comparison> {
-  const { ask, providerLedger, tenants } = rig;
+  const { ask, providerLedger, receiptLedger, tenants } = rig;
   const acknowledgements = await readLedger<Acknowledgement>(ledger);
   const shown = await readSample(rig, acknowledgements);
   const endings = await end();
   const checker = createChecker({
     acknowledgements,
     calls: await readLedger<ProviderCall>(providerLedger),
+    receipts: await readLedger<TakenReceipt>(receiptLedger),
     limits: {
       daily: { tenantId: tenants.limited.id, max: tenants.perDay },
       days: Math.floor(Date.now() / DAY_MS) - Math.floor(begunAt / DAY_MS) + 1,

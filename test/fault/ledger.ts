@@ -28,6 +28,14 @@ export type ProviderCall = {
   readonly answer: 'accepted' | ProviderTrouble;
 };
 
+/** One report of a provider that was answered with a 2xx. */
+export type TakenReceipt = {
+  readonly token: string;
+  /** What was reported, in the provider's word. */
+  readonly state: string;
+  readonly at: number;
+};
+
 export type ProviderTrouble = 'hang' | 'reset' | 'late' | 'unavailable' | 'throttled';
 
 /** Answers after which a provider asks for another call: it has not taken the message. */

@@ -49,7 +49,7 @@ export function newMessage(tenant: LoadTenant, random: Random, place: number, ca
     to: tenant.burst === 1 ? random.whole(0, 1) : place,
     body: JSON.stringify({
       channel,
-      ...FIELDS[channel](`${token} ${canary}`),
+      ...FIELDS[channel](`${token} ${canary}`, random),
       externalId: token,
       deliveryGuarantee: guarantee,
       // A lifetime that a clock an hour off would eat up.
@@ -60,8 +60,11 @@ export function newMessage(tenant: LoadTenant, random: Random, place: number, ca
   };
 }
 
-const FIELDS: Readonly<Record<Channel, (text: string) => object>> = {
-  sms: (text) => ({ to: '+14155550100', body: text }),
+/** Whose deliveries are reported as they come, twice, out of order, and not at all. */
+const NUMBERS = ['+14155550100', '+14155550100', '+15550000005', '+15550000006', '+15550000007'];
+
+const FIELDS: Readonly<Record<Channel, (text: string, random: Random) => object>> = {
+  sms: (text, random) => ({ to: random.pick(NUMBERS), body: text }),
   email: (text) => ({
     to: 'ada@example.com',
     from: 'Acme <hello@acme.example>',

@@ -27,6 +27,29 @@ export const MUTANTS: readonly FaultMutant[] = [
     tree: 1,
   },
   {
+    name: 'a receipt answered before the commit',
+    changes: {
+      'receipt-before-commit': [
+        /await (batch\.add\(.*\));/,
+        `{ verdict: 'stored' as const };
+        void $1.catch(() => {});`,
+      ],
+    },
+    fault: 'kill-api-before-receipt',
+    expected: 'receipts',
+    tree: 1,
+  },
+  {
+    name: 'receipts without a rank',
+    changes: {
+      'receipt-rank': [/!canMove\(message\.status, state\) \|\| /, ''],
+      'receipt-moves': [/ and \(.*\)/, ''],
+    },
+    fault: 'nats-connections-reset',
+    expected: 'moves',
+    tree: 5,
+  },
+  {
     name: 'a worker known by its host name alone',
     changes: { 'process-name': [/newProcessName\((.*)\)/, '$1'] },
     fault: 'restart-worker-claim-lost',

@@ -24,7 +24,14 @@ const STATEMENT_MS = 3_000;
 const TRACED = 0.02;
 const CLOCK = fileURLToPath(new URL('shifted-clock.ts', import.meta.url));
 /** Functions of the schema whose calls are moments. */
-const WATCHED = ['accept', 'claim', 'complete'];
+const WATCHED = [
+  'accept',
+  'claim',
+  'complete',
+  'store_receipt_calls',
+  'settle_receipt_calls',
+  'record_receipts',
+];
 
 /** @param stack owns what is started. */
 export async function openNode(
@@ -55,6 +62,7 @@ export async function openNode(
       natsUrl: `nats://127.0.0.1:${broker.port}`,
       environment: {
         ...(kind === 'worker' ? WORKER_SETTINGS : {}),
+        PUBLIC_BASE_URL,
         // The same for all, as for the processes that follow each other in one pod.
         WORKER_NAME: 'worker',
         LOG_LEVEL: 'debug',
@@ -82,6 +90,9 @@ export async function untilAllReady(nodes: readonly Node[], timeoutMs: number): 
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }
+
+/** Stands for both apis: the providers know where these are. */
+const PUBLIC_BASE_URL = 'http://despatch.invalid';
 
 const WORKER_SETTINGS = {
   PROVIDER_DEADLINE_MS: String(DEADLINE_MS),

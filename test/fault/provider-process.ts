@@ -2,19 +2,21 @@
 // on command. Each worker has stand-ins of its own, so that a call can be told apart by who made it.
 import { startFcmStandIn } from '#providers/fcm/stand-in.ts';
 import { startSendgridStandIn } from '#providers/sendgrid/stand-in.ts';
-import type { Fault, Received } from '#providers/stand-in.ts';
+import type { Fault, OutgoingReport, Received } from '#providers/stand-in.ts';
 import { startTwilioStandIn } from '#providers/twilio/stand-in.ts';
 import { startWhatsappCloudStandIn } from '#providers/whatsapp-cloud/stand-in.ts';
 import { serveHelper } from './helper-process.ts';
 import { openLedger } from './ledger-file.ts';
-import type { ProviderCall, ProviderTrouble } from './ledger.ts';
+import type { ProviderCall, ProviderTrouble, TakenReceipt } from './ledger.ts';
 import { tokenIn } from './token.ts';
 
 export type ProviderCommand =
   | { readonly kind: 'behave'; readonly trouble: ProviderTrouble | 'none'; readonly lateMs: number }
   /** Holds the next call of a worker after it was taken whole. */
   | { readonly kind: 'hold'; readonly worker: string }
-  | { readonly kind: 'release' };
+  | { readonly kind: 'release' }
+  /** Where reports are sent to, one after the other; none: nowhere. */
+  | { readonly kind: 'report'; readonly origins: readonly string[] };
 
 export type ProviderReport =
   | {
@@ -23,25 +25,37 @@ export type ProviderReport =
     }
   | { readonly kind: 'held' };
 
-const [ledgerPath = '', host = '', ...workers] = process.argv.slice(2);
+const [ledgerPath = '', receiptsPath = '', host = '', ...workers] = process.argv.slice(2);
 const ledger = openLedger(ledgerPath);
+const receipts = openLedger(receiptsPath);
+let apis: readonly string[] = [];
+let reported = 0;
 let trouble: ProviderTrouble | 'none' = 'none';
 let lateMs = 0;
 let holding: { readonly worker: string; readonly released: PromiseWithResolvers<void> } | undefined;
 
-const report = serveHelper<ProviderCommand, ProviderReport>((command) => {
-  switch (command.kind) {
-    case 'behave':
-      ({ trouble, lateMs } = command);
-      break;
-    case 'hold':
-      holding = { worker: command.worker, released: Promise.withResolvers() };
-      break;
-    case 'release':
-      holding?.released.resolve();
-      holding = undefined;
-  }
-}, ledger.close);
+const report = serveHelper<ProviderCommand, ProviderReport>(
+  (command) => {
+    switch (command.kind) {
+      case 'behave':
+        ({ trouble, lateMs } = command);
+        break;
+      case 'hold':
+        holding = { worker: command.worker, released: Promise.withResolvers() };
+        break;
+      case 'release':
+        holding?.released.resolve();
+        holding = undefined;
+        break;
+      case 'report':
+        apis = command.origins;
+    }
+  },
+  () => {
+    ledger.close();
+    receipts.close();
+  },
+);
 
 const REPLIES: Readonly<Record<ProviderTrouble, Fault | undefined>> = {
   hang: { kind: 'hang' },
@@ -67,6 +81,27 @@ function interfere(worker: string): (request: Received) => Promise<Fault | undef
   };
 }
 
+/** To one api after the other, as a load balancer would; signed is the address that the worker has given. */
+async function deliver(
+  { url, headers = {}, body = '' }: OutgoingReport,
+  request: Received,
+): Promise<boolean> {
+  const token = tokenIn(request.body);
+  const origin = apis[reported++ % Math.max(1, apis.length)];
+  if (token === undefined || origin === undefined) return false;
+  const { pathname, search } = new URL(url);
+  const signal = AbortSignal.timeout(REPORT_MS_MAX);
+  const isTaken = await fetch(origin + pathname + search, { method: 'POST', headers, body, signal }).then(
+    ({ ok }) => ok,
+    () => false,
+  );
+  const state = new URLSearchParams(body).get('MessageStatus') ?? '';
+  if (isTaken) receipts.append({ token, state, at: Date.now() } satisfies TakenReceipt);
+  return isTaken;
+}
+
+const REPORT_MS_MAX = 5_000;
+
 const STAND_INS = {
   twilio: startTwilioStandIn,
   sendgrid: startSendgridStandIn,
@@ -77,7 +112,13 @@ const STAND_INS = {
 const origins = await Promise.all(
   workers.map(async (worker) => {
     const started = Object.entries(STAND_INS).map(async ([id, start]) => {
-      const { origin } = await start({ host, keep: 1, interfere: interfere(worker) });
+      const { origin } = await start({
+        host,
+        keep: 1,
+        isReporting: true,
+        deliver,
+        interfere: interfere(worker),
+      });
       return [id, origin] as const;
     });
     return [worker, Object.fromEntries(await Promise.all(started))] as const;

@@ -20,6 +20,8 @@ export type MessageRecord = {
   readonly outcomes: readonly string[];
   /** Types of the events that were applied, in order, `message.` left out. */
   readonly events: readonly string[];
+  /** Receipts that are in its history, applied or not. */
+  readonly receipts: number;
 };
 
 const AT_ONCE = 2_000;
@@ -30,7 +32,8 @@ export async function eachRecord(sql: Sql, visit: (record: MessageRecord) => voi
     select m.id, m.tenant_id as "tenantId", m.external_id as token, coalesce(s.status, 'nowhere') as status, s.reason,
       coalesce(s.status = 'deferred' and s.next_attempt_at > now(), false) as "isTimed", s.failure,
       coalesce(s.duplicate_risk, false) as "duplicateRisk", m.delivery_guarantee as guarantee,
-      coalesce(a.numbers, '{}') as attempts, coalesce(a.outcomes, '{}') as outcomes, coalesce(e.types, '{}') as events
+      coalesce(a.numbers, '{}') as attempts, coalesce(a.outcomes, '{}') as outcomes, coalesce(e.types, '{}') as events,
+      coalesce(e.receipts, 0) as receipts
     from messages m
     -- One row: a message that has none is lost, and one that has two is there twice.
     left join message_states s on s.seq = m.seq and s.purge_on = m.purge_on
@@ -38,7 +41,8 @@ export async function eachRecord(sql: Sql, visit: (record: MessageRecord) => voi
       select array_agg(x.number order by x.number) as numbers, array_agg(x.outcome order by x.number) as outcomes
       from attempts x where x.message_seq = m.seq and x.purge_on = m.purge_on) a on true
     left join lateral (
-      select array_agg(substr(x.type, 9) order by x.event_seq) filter (where x.applied) as types
+      select array_agg(substr(x.type, 9) order by x.event_seq) filter (where x.applied) as types,
+        (count(*) filter (where x.source = 'receipt'))::integer as receipts
       from events x where x.message_seq = m.seq and x.purge_on = m.purge_on) e on true
     where m.external_id is not null`.cursor(AT_ONCE);
   for await (const batch of rows) for (const record of batch) visit(record);
@@ -54,14 +58,20 @@ export type Unfinished = {
 
 const OVERDUE = '10 seconds';
 
-/** Messages for which something still has to happen. */
+/** Messages for which something still has to happen, and what providers have reported and nobody has looked into. */
 export async function unfinished(sql: Sql): Promise<Unfinished> {
   const [row] = await sql<Unfinished[]>`
-    select count(*)::int as open,
-      count(*) filter (where status = 'deferred' and next_attempt_at > now())::int as waiting,
-      count(*) filter (where case status when 'sending' then lease_until else due_at end
-        < now() - ${OVERDUE}::interval)::int as overdue
-    from live_messages`;
+    select m.open + r.open as open, m.waiting, m.overdue + r.overdue as overdue
+    from (
+      select count(*)::int as open,
+        count(*) filter (where status = 'deferred' and next_attempt_at > now())::int as waiting,
+        count(*) filter (where case status when 'sending' then lease_until else due_at end
+          < now() - ${OVERDUE}::interval)::int as overdue
+      from live_messages
+    ) m, (
+      select count(*)::int as open, count(*) filter (where due < now() - ${OVERDUE}::interval)::int as overdue
+      from (select due_at as due from receipt_calls union all select apply_at from receipts) x
+    ) r`;
   return row ?? { open: 0, waiting: 0, overdue: 0 };
 }
 

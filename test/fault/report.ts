@@ -15,6 +15,7 @@ export function reportOf(result: RunResult): string {
     '',
     `acknowledged  ${checked.acknowledged} (${load.offered} offered, ${load.shed} never sent because too many waited)`,
     `stored        ${checked.stored} (${entries(states)})`,
+    `receipts      ${checked.receipts} taken`,
     `lost          ${count('lost')}`,
     `failed        ${count('failed')}`,
     `ghosts        ${count('ghost')}`,

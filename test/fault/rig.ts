@@ -42,6 +42,7 @@ export async function openRig(tenantCount: number, log: (line: string) => void):
     );
     throw new Error(`not all processes started: ${missing.flat().join(', ')}`);
   }
+  servers.providers.tell({ kind: 'report', origins: apis.map(({ service }) => service.origin) });
   const platformToken = await servers.mint(PEOPLE.platform.sub);
   const tenants = await makeTenants({
     origin: apis[0]?.service.origin ?? '',

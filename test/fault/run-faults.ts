@@ -62,6 +62,7 @@ export async function runFaults(options: RunOptions, log: Log): Promise<RunResul
   const { load, trials } = await breakUnderLoad(rig, { ...options, notes, ledger, canary: body.secret }, log);
   const loadedAt = Date.now();
   log(`${load.acknowledged} acknowledged in ${Math.round((loadedAt - begunAt) / 1_000)} s; draining`);
+  rig.providers.tell({ kind: 'report', origins: [] });
   const isReady = await untilAllReady([...rig.apis, ...rig.workers], READY_MS_MAX);
   const waiting = await drain(rig.ask);
   const drainedAt = Date.now();

@@ -20,6 +20,8 @@ export type Servers = StackServers & {
   readonly traces: TraceCollector;
   readonly providers: HelperProcess<ProviderCommand, ProviderReport>;
   readonly providerLedger: string;
+  /** Of reports of the stand-ins that were taken. */
+  readonly receiptLedger: string;
   /** The stand-ins of each worker. */
   readonly providerUrls: Readonly<Record<string, EnvironmentInput['providerUrls']>>;
   /** Asks the database as its superuser, over a connection that no earlier fault has touched. */
@@ -70,15 +72,17 @@ export async function openServers(
 async function startProviders(
   folder: string,
   stack: AsyncDisposableStack,
-): Promise<Pick<Servers, 'providers' | 'providerLedger' | 'providerUrls'>> {
+): Promise<Pick<Servers, 'providers' | 'providerLedger' | 'receiptLedger' | 'providerUrls'>> {
   const providerLedger = join(folder, 'provider-calls.ndjson');
+  const receiptLedger = join(folder, 'receipts.ndjson');
   const providers = stack.use(
     startHelper<ProviderCommand, ProviderReport>('provider-process.ts', [
       providerLedger,
+      receiptLedger,
       '127.0.0.1',
       ...WORKERS,
     ]),
   );
   const { origins } = await providers.next('listening');
-  return { providers, providerLedger, providerUrls: origins };
+  return { providers, providerLedger, receiptLedger, providerUrls: origins };
 }

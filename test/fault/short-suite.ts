@@ -16,6 +16,8 @@ const FAULTS = unique([
   'stop-worker-before-call',
   'stop-api-accept-committed',
   'cut-api-accept-committed',
+  'kill-worker-receipt-read',
+  'cut-api-receipt-stored',
   'end-api',
   'end-worker',
   'postgres-crash',

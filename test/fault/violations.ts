@@ -14,6 +14,7 @@ export const VIOLATIONS = {
   rate: 'no more requests a minute than the limit',
   revocation: 'a revoked key is refused within five seconds',
   suspension: 'a suspended tenant is refused and not delivered for',
+  receipts: 'a receipt that was answered with a 2xx is applied, or in the history of its message',
   answers: 'a client is only told what is true',
   canary: 'no secret is anywhere but where it belongs',
   end: 'a process that is told to end does so with exit code 0',

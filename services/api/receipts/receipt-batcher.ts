@@ -72,6 +72,7 @@ export function createReceiptBatcher(options: ReceiptBatcherOptions): ReceiptBat
     async store(call) {
       const leave = room.enter(call.accountId, call.body.length);
       try {
+        // Tests break this (mutant: receipt-before-commit): a call is answered once it is stored.
         const settled = await batch.add(call);
         if ('error' in settled) throw settled.error;
         return settled.verdict;

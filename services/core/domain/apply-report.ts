@@ -1,6 +1,6 @@
 import type { Engagement } from './engagement.ts';
 import type { Failure } from './failure.ts';
-import { assertMove, canMove, type MessageState } from './message-state.ts';
+import { canMove, type MessageState } from './message-state.ts';
 import type { ReceiptKind } from './outcome.ts';
 
 /** What receipts may change of a message for which no provider is called any more. */
@@ -89,8 +89,8 @@ const RANK: Readonly<Record<ReceiptKind, number>> = { sent: 0, delivered: 1, und
 function move(message: ReportedMessage, state: ReceiptKind, report: Report): ReportedMessage {
   if (message.status === 'delivered' && state === 'undelivered')
     return message.lateBounce ? message : { ...message, lateBounce: true };
+  // Tests break this (mutant: receipt-rank): a receipt only raises the rank of its message.
   if (!canMove(message.status, state) || !isReopened(message, report)) return message;
-  assertMove(message.status, state);
   return {
     ...message,
     status: state,

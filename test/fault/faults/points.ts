@@ -22,7 +22,7 @@ const at = (connection: 'database' | 'broker', moment: string) => (_rig: Rig, no
 
 const BYTES_LEFT: Point = { name: 'bytes-left', kind: 'worker', hold: holdCall };
 
-/** The steps of a message, found in the traffic of the real processes: nothing in them knows of it. */
+/** The steps of a message and of its receipts, found in the traffic of the real processes: nothing in them knows of it. */
 const POINTS: readonly Point[] = [
   { name: 'before-accept', kind: 'api', hold: at('database', 'accept.before') },
   { name: 'accept-committed', kind: 'api', hold: at('database', 'accept.after') },
@@ -33,6 +33,11 @@ const POINTS: readonly Point[] = [
   BYTES_LEFT,
   { name: 'before-record', kind: 'worker', hold: at('database', 'complete.before') },
   { name: 'recorded', kind: 'worker', hold: at('database', 'complete.after') },
+  { name: 'before-receipt', kind: 'api', hold: at('database', 'store_receipt_calls.before') },
+  { name: 'receipt-stored', kind: 'api', hold: at('database', 'store_receipt_calls.after') },
+  { name: 'before-receipt-read', kind: 'worker', hold: at('database', 'settle_receipt_calls.before') },
+  { name: 'receipt-read', kind: 'worker', hold: at('database', 'settle_receipt_calls.after') },
+  { name: 'before-receipt-applied', kind: 'worker', hold: at('database', 'record_receipts.before') },
 ];
 
 /** The provider has the whole request and has not answered. */
