@@ -61,7 +61,7 @@ export async function openBackends(
 
   const providerLedger = join(folder, 'provider-calls.ndjson');
   const providers: HelperProcess<ProviderCommand, ProviderReport> = stack.use(
-    startHelper('provider-process.ts', [providerLedger, host, 'workers']),
+    startHelper('provider-process.ts', [providerLedger, join(folder, 'receipts.ndjson'), host, 'workers']),
   );
   const [server, vault, oidc, { origins }] = await Promise.all([
     startPostgres({ durable: false, tls, settings: POSTGRES_SETTINGS, log }).then((one) => stack.use(one)),
