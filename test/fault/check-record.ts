@@ -69,8 +69,9 @@ function checkCalls(one: Case): Violation[] {
   const started = outcomes.filter((outcome) => outcome !== 'not_started').length;
   const taken = takenOf(calls).length;
   const how = calls.map(({ worker, answer, at }) => `${worker} ${answer} ${new Date(at).toISOString()}`);
-  // A late answer is proof of a call that had been given up: it comes as a receipt.
-  const isSettled = duplicateRisk || status === 'unknown' || events.includes('sent') || !ENDS.has(status);
+  // A late answer is proof of a call that had been given up, and comes as a receipt; so is a report of the provider.
+  const isProven = events.includes('sent') || events.includes('delivered');
+  const isSettled = duplicateRisk || status === 'unknown' || isProven || !ENDS.has(status);
   return [
     ...found(
       'unrecorded',

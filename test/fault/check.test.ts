@@ -104,6 +104,21 @@ test.each<[string, World]>([
     },
   ],
   [
+    'one that nobody answered for, and that its provider reported to be delivered',
+    {
+      calls: [call({ answer: 'late' })],
+      receipts: RECEIPTS,
+      records: [
+        record({
+          status: 'delivered',
+          outcomes: ['ambiguous'],
+          events: ['unknown', 'delivered'],
+          receipts: 2,
+        }),
+      ],
+    },
+  ],
+  [
     'one whose receipts came while it waited for another call',
     {
       calls: twice,
