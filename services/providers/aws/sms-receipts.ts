@@ -38,6 +38,8 @@ export const smsReceipts: ReceiptDefinition<{ readonly topicArn?: string | undef
     ],
   },
   bytesMax: 1_048_576,
+  // The documentation shows no event with the context that the message was sent with.
+  mayLackReference: true,
   headers: [],
   verify: (call, { config }, context) => judgeEnvelope(call, config.topicArn, context),
   parse: (call) => parseEnvelope(call, readEvent),

@@ -179,6 +179,22 @@ describe('what is no receipt', () => {
     expect(await statusOf(mine.seq)).toBe('sent');
   });
 
+  test("a report on another tenant's message, signed with one's own secret, changes nothing", async () => {
+    const mine = await sent();
+    const other = await seedTenant(b.admin);
+    await seedAccount(b.admin, other.tenantId, { provider: 'simulator-sms' });
+    const seq = (await b.send(1, { address: '+15550000007' }, { of: other }))[0]?.seq ?? 0;
+    await expect.poll(() => statusOf(seq)).toBe('sent');
+    const [row] = await b.admin`select m.id, r.provider_message_id as sid from despatch.messages m
+      join despatch.message_results r on r.seq = m.seq where m.seq = ${seq}`;
+    const url = mine.callback.replace(mine.id, String(row?.['id']));
+    await report({ url, body: form(String(row?.['sid']), 'delivered') });
+    await expect.poll(callsLeft).toBe(0);
+    await expect.poll(receiptsLeft).toBe(1);
+    expect([await statusOf(seq), await eventsOf(seq)]).toEqual(['sent', []]);
+    await b.admin`delete from despatch.receipts`;
+  });
+
   test('a page is put away', async () => {
     const { callback } = await sent();
     await report({ url: callback, body: '<html></html>' });
