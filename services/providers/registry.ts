@@ -99,8 +99,8 @@ export function reportsDeliveries({ receipts }: Pick<AnyProvider, 'receipts'>): 
 }
 
 /** Whether receipts may come without our id of the message, so that the provider's has to be found again. */
-export function namesItsOwnIdAlone({ receipts }: Pick<AnyProvider, 'receipts'>): boolean {
-  return receipts !== null && receipts !== 'simulated' && receipts.mayLackReference === true;
+export function namesItsOwnIdAlone(provider: Pick<AnyProvider, 'receipts'> | undefined): boolean {
+  return receiptsOf(provider)?.mayLackReference === true;
 }
 
 /** What the catalog endpoint says of a provider. */

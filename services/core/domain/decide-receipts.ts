@@ -51,8 +51,8 @@ export type ReceiptEvent = {
   readonly reportKey: string | null;
 };
 
-export const RECEIPT_RESULTS = ['applied', 'unapplied', 'repeated', 'waiting', 'orphan'] as const;
-export type ReceiptResult = (typeof RECEIPT_RESULTS)[number];
+/** What one look at a receipt came to. */
+type Decision = 'applied' | 'unapplied' | 'repeated' | 'waiting' | 'orphan';
 
 /** What follows from receipts. */
 export type ReceiptDecisions = {
@@ -62,7 +62,7 @@ export type ReceiptDecisions = {
   readonly waiting: readonly { readonly id: string; readonly ms: number }[];
   /** Ids of those that are settled. */
   readonly done: readonly string[];
-  readonly results: readonly { readonly provider: string; readonly result: ReceiptResult }[];
+  readonly results: readonly { readonly provider: string; readonly result: Decision }[];
 };
 
 /** One that names a message of which nothing is known is given up then. Vendors report within hours of a call. */
@@ -77,9 +77,9 @@ export function decideReceipts(due: readonly DueReceipt[]): ReceiptDecisions {
   const events: ReceiptEvent[] = [];
   const waiting: { id: string; ms: number }[] = [];
   const done: string[] = [];
-  const results: { provider: string; result: ReceiptResult }[] = [];
+  const results: { provider: string; result: Decision }[] = [];
 
-  function decide(one: DueReceipt): ReceiptResult {
+  function decide(one: DueReceipt): Decision {
     const { seq, purgeOn } = one;
     if (one.underWay || (seq === null && one.waitedMs < ORPHAN_MS)) {
       waiting.push({ id: one.id, ms: waitMs(one) });

@@ -26,10 +26,7 @@ export function toCompletion(
     failure,
     http_status: httpStatusOf(outcome),
     provider_message_id: outcome.kind === 'accepted' ? storable(outcome.providerMessageId) : undefined,
-    found_by_id:
-      outcome.kind === 'accepted' && provider !== undefined && namesItsOwnIdAlone(provider)
-        ? true
-        : undefined,
+    found_by_id: outcome.kind === 'accepted' && namesItsOwnIdAlone(provider) ? true : undefined,
     sent_from: outcome.kind === 'accepted' && message.sender === null ? storable(outcome.sender) : undefined,
     status: next.status,
     reason: next.reason ?? undefined,

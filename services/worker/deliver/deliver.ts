@@ -10,6 +10,7 @@ import { Deadline } from '#core/platform/process/deadline.ts';
 import { withSpan } from '#core/platform/telemetry/telemetry.ts';
 import type { Account, Accounts } from '../accounts/accounts.ts';
 import type { Breakers } from '../accounts/breakers.ts';
+import { expectsReceipts } from '../receipts/expects-receipts.ts';
 import type { Contents } from './contents.ts';
 
 export type DeliverDeps = {
@@ -76,28 +77,18 @@ async function deliverLoaded(
   const accountId = calledAccount(message, account);
   if (accountId !== null && deps.breakers.enter(accountId, message.provider) === 'blocked')
     return { outcome: BREAKER_OPEN, provider: account.provider };
+  const receiptUrl = deps.receiptUrlOf(account);
   const started = performance.now();
   const outcome = await withSpan(`send ${account.provider.id}`, { kind: 'client' }, () =>
-    call(message, account, deps),
+    call(message, account, receiptUrl, deps),
   );
   if (accountId !== null) noteCall(accountId, outcome, deps.breakers);
   return {
     outcome,
     provider: account.provider,
-    receiptsExpected: expectsReceipts(account, deps),
+    receiptsExpected: expectsReceipts(account, receiptUrl),
     callMs: performance.now() - started,
   };
-}
-
-/**
- * Where the vendor is told with each message where to report, it does. Where a person has to tell it, that has been done
- * if it has ever reported; until then its silence says nothing about a message.
- */
-function expectsReceipts(account: Account, { receiptUrlOf }: Pick<DeliverDeps, 'receiptUrlOf'>): boolean {
-  const { provider, row } = account;
-  if (provider.receipts === 'simulated') return true;
-  if (provider.receipts === null || receiptUrlOf(account) === undefined) return false;
-  return provider.receipts.setup.mode === 'automatic' || row?.hasReported === true;
 }
 
 const BREAKER_OPEN: AttemptOutcome = { kind: 'not_started', reason: 'breaker_open' };
@@ -150,7 +141,12 @@ async function accountOf(
   }
 }
 
-async function call(message: ClaimedMessage, account: Account, deps: DeliverDeps): Promise<Outcome> {
+async function call(
+  message: ClaimedMessage,
+  account: Account,
+  receiptUrl: string | undefined,
+  deps: DeliverDeps,
+): Promise<Outcome> {
   // Disposed of by hand: `using` costs more than the deadline.
   const deadline = new Deadline(deps.deadlineMs);
   try {
@@ -161,7 +157,7 @@ async function call(message: ClaimedMessage, account: Account, deps: DeliverDeps
       signal: deadline.signal,
     });
     return await account.provider.send(
-      toOutbound(message, deps.receiptUrlOf(account)) as never,
+      toOutbound(message, receiptUrl) as never,
       { config: account.config, secrets: account.secrets } as never,
       context,
     );

@@ -12,6 +12,7 @@ import type {
   ReceiptVerdict,
 } from '#providers/receipt.ts';
 import { redact, secretStrings } from '#providers/redact.ts';
+import { receiptsOf } from '#providers/registry.ts';
 import type { Account } from '../accounts/accounts.ts';
 
 /** What a vendor's call came to. */
@@ -41,9 +42,8 @@ export async function readCall(
   deps: ReadCallDeps,
 ): Promise<CallReading> {
   const [account] = accounts;
-  const definition = account?.provider.receipts;
-  if (account === undefined || definition == null || definition === 'simulated')
-    return { kind: 'unreadable' };
+  const definition = receiptsOf(account?.provider);
+  if (definition === undefined) return { kind: 'unreadable' };
   const token = receiptToken(deps.receiptKey, stored.accountId, stored.receiptVersion);
   const call: ReceiptCall = {
     method: stored.method,
@@ -53,8 +53,7 @@ export async function readCall(
     receivedAt: stored.receivedMs,
   };
   const verdict = await judge(call, definition, accounts, context);
-  if (verdict.kind === 'undecided') return verdict;
-  if (verdict.kind === 'forged') return verdict;
+  if (verdict.kind !== 'genuine') return verdict;
   const parsed = definition.parse(call);
   if (parsed.kind !== 'receipts') return parsed;
   const hidden = accounts.flatMap(({ secrets }) => secretStrings(secrets));

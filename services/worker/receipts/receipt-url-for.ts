@@ -1,4 +1,5 @@
 import { receiptToken, receiptUrl } from '#core/domain/receipt-token.ts';
+import { receiptsOf } from '#providers/registry.ts';
 import type { Account } from '../accounts/accounts.ts';
 import type { ReceiptSettings } from '../build-worker.ts';
 
@@ -7,8 +8,7 @@ export function receiptUrlFor(
   { provider, row }: Account,
   settings: ReceiptSettings | undefined,
 ): string | undefined {
-  if (settings === undefined || row === null) return undefined;
-  if (provider.receipts === null || provider.receipts === 'simulated') return undefined;
+  if (settings === undefined || row === null || receiptsOf(provider) === undefined) return undefined;
   const token = receiptToken(settings.receiptKey, row.id, row.receiptVersion);
   return receiptUrl(settings.publicBaseUrl, row.id, token);
 }
