@@ -32,7 +32,8 @@ export const FORGERY_REASONS = [
 export type ForgeryReason = (typeof FORGERY_REASONS)[number];
 
 export type ReceiptVerdict =
-  | { readonly kind: 'genuine' }
+  /** `isUnsigned`: no signature was looked at, so that the token in the URL alone vouches for the call. */
+  | { readonly kind: 'genuine'; readonly isUnsigned?: true }
   /** Not the vendor's. Shown to the tenant, and never applied. */
   | { readonly kind: 'forged'; readonly reason: ForgeryReason }
   /** What is needed to tell, such as a certificate, cannot be had now. Judged again later. */

@@ -25,6 +25,8 @@ export function isTimely(at: number, receivedAt: number, toleranceMs = TIMESTAMP
 }
 
 export const GENUINE: ReceiptVerdict = { kind: 'genuine' };
+/** Of a vendor, or an account, without signatures. */
+export const UNSIGNED: ReceiptVerdict = { kind: 'genuine', isUnsigned: true };
 export const MISSING: ReceiptVerdict = { kind: 'forged', reason: 'signature_missing' };
 export const MISMATCH: ReceiptVerdict = { kind: 'forged', reason: 'signature_mismatch' };
 export const UNTIMELY: ReceiptVerdict = { kind: 'forged', reason: 'timestamp_out_of_tolerance' };

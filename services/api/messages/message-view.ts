@@ -10,6 +10,7 @@ import { ATTEMPT_OUTCOMES } from '#core/domain/outcome.ts';
 import { SMS_ENCODINGS } from '#core/domain/segments.ts';
 import { STATUS_REASONS } from '#core/domain/status-reason.ts';
 import type { AttemptRow, EventRow, MessageKey, MessageRow } from '#core/store/messages.ts';
+import { PROVIDER_STATUS_MAX } from '#providers/receipt.ts';
 import { findProvider, reportsDeliveries } from '#providers/registry.ts';
 
 const INT_MAX = 2_147_483_647;
@@ -193,6 +194,17 @@ export const Event = z
     at: time,
     source: z.enum(EVENT_SOURCES).describe('Who brought it about.'),
     applied: z.boolean().describe('False for a receipt that came too late to change anything.'),
+    verified: z
+      .boolean()
+      .nullable()
+      .describe(
+        "Of a provider's report: whether the provider's signature was verified; false where the secret `receiptUrl` alone vouches for it. Null for other events.",
+      ),
+    providerStatus: z
+      .string()
+      .max(PROVIDER_STATUS_MAX)
+      .nullable()
+      .describe("Of a provider's report: its own word for what happened. Null for other events."),
   })
   .meta({
     id: 'Event',
@@ -200,10 +212,12 @@ export const Event = z
     examples: [
       {
         id: 'e3a2b1c0-9d8e-4f7a-b6c5-d4e3f2a1b0c9',
-        type: 'message.sent',
-        at: '2026-01-15T09:30:00.120Z',
-        source: 'worker',
+        type: 'message.delivered',
+        at: '2026-01-15T09:30:02.480Z',
+        source: 'receipt',
         applied: true,
+        verified: true,
+        providerStatus: 'delivered',
       },
     ],
   });
@@ -297,7 +311,15 @@ export function toAttempt(row: AttemptRow): z.output<typeof Attempt> {
 }
 
 export function toEvent(row: Omit<EventRow, 'event_seq'>): z.output<typeof Event> {
-  return { id: row.id, type: row.type, at: row.at.toISOString(), source: row.source, applied: row.applied };
+  return {
+    id: row.id,
+    type: row.type,
+    at: row.at.toISOString(),
+    source: row.source,
+    applied: row.applied,
+    verified: row.verified,
+    providerStatus: row.provider_status,
+  };
 }
 
 /** The event of the acceptance: not stored, since the message's row says it all. Its id is the same at each reading. */
@@ -309,6 +331,8 @@ export function queuedEvent({ id, enqueued_at }: MessageKey): EventRow {
     at: enqueued_at,
     source: 'api',
     applied: true,
+    verified: null,
+    provider_status: null,
   };
 }
 

@@ -12,6 +12,7 @@ const DUE: DueReceipt = {
   segment: null,
   engagement: null,
   providerStatus: 'delivered',
+  verified: true,
   happenedMs: 1_000,
   reportKey: 'k1',
   waitedMs: 0,
@@ -41,7 +42,7 @@ test('a receipt changes its message, and is an event', () => {
       {
         type: 'message.delivered',
         applied: true,
-        details: { attempt: 1, providerStatus: 'delivered' },
+        details: { attempt: 1, providerStatus: 'delivered', verified: true },
         reportKey: 'k0',
       },
     ],

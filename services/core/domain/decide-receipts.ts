@@ -17,6 +17,8 @@ export type DueReceipt = {
   readonly segment: string | null;
   readonly engagement: Engagement | null;
   readonly providerStatus: string | null;
+  /** Whether a signature of the provider holds; null for a simulator's. */
+  readonly verified: boolean | null;
   readonly happenedMs: number;
   /** The same for each repetition; null where all that come count. */
   readonly reportKey: string | null;
@@ -143,7 +145,7 @@ function reportOf(one: DueReceipt): Report {
   };
 }
 
-function detailsOf({ attempt, failure, providerStatus, engagement, segment }: DueReceipt) {
-  const all = { attempt, failure, providerStatus, engagement, segment };
+function detailsOf({ attempt, failure, providerStatus, verified, engagement, segment }: DueReceipt) {
+  const all = { attempt, failure, providerStatus, verified, engagement, segment };
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== null));
 }

@@ -228,6 +228,9 @@ export type EventRow = {
   readonly at: Date;
   readonly source: EventSource;
   readonly applied: boolean;
+  /** Null where the event is not a provider's report. */
+  readonly verified: boolean | null;
+  readonly provider_status: string | null;
 };
 
 /** Newest first. The acceptance itself is in the message's own row. */
@@ -239,7 +242,9 @@ export async function listEvents(
 ): Promise<EventRow[]> {
   const { before, most } = page;
   return tx<EventRow[]>`
-    select event_seq, id, type, at, source, applied from events
+    select event_seq, id, type, at, source, applied, (details ->> 'verified')::boolean as verified,
+      details ->> 'providerStatus' as provider_status
+    from events
     where tenant_id = ${tenantId} and message_seq = ${message.seq} and purge_on = ${message.purge_on}
       ${before === undefined ? tx`` : tx`and event_seq < ${before}`}
     order by event_seq desc limit ${most}`;

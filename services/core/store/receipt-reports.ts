@@ -34,6 +34,8 @@ export type ReportRow = {
   readonly segment: string | undefined;
   readonly engagement: Engagement | undefined;
   readonly provider_status: string;
+  /** Whether a signature of the vendor holds; else the receipt URL alone vouches for the report. */
+  readonly verified: boolean;
   readonly happened_ms: number;
   readonly report_key: string;
   readonly received_ms: number;

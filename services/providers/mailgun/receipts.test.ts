@@ -240,7 +240,7 @@ describe('a signature of mailgun', () => {
   });
 
   test('is not asked for where the account has no signing key', () => {
-    expect(judge(arrived)).toEqual({ kind: 'genuine' });
+    expect(judge(arrived)).toEqual({ kind: 'genuine', isUnsigned: true });
   });
 });
 

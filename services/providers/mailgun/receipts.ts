@@ -3,7 +3,7 @@ import type { Failure } from '#core/domain/failure.ts';
 import { bounceFailure } from '../bounce.ts';
 import { parseJson } from '../classify-error.ts';
 import { PROVIDER_STATUS_MAX, type ParsedReceipt, type ReceiptDefinition } from '../receipt.ts';
-import { GENUINE, hmac, isSame, isTimely, MISMATCH, MISSING, UNTIMELY } from '../signature.ts';
+import { GENUINE, hmac, isSame, isTimely, MISMATCH, MISSING, UNSIGNED, UNTIMELY } from '../signature.ts';
 import type { Account } from './account.ts';
 import { REASONS, SUPPRESSIONS } from './outcomes.ts';
 import { REFERENCE } from './payload.ts';
@@ -65,7 +65,7 @@ export const mailgunReceipts: ReceiptDefinition<unknown, Account['secrets']> = {
    */
   verify(call, { secrets: { webhookSigningKey } }) {
     // A sending key of a domain comes without the account's signing key: then all rests on the URL.
-    if (webhookSigningKey === undefined) return GENUINE;
+    if (webhookSigningKey === undefined) return UNSIGNED;
     const signed = Signed.safeParse(bodyOf(call.body)).data?.signature;
     if (signed === undefined) return MISSING;
     const expected = hmac('sha256', webhookSigningKey, `${signed.timestamp}${signed.token}`);

@@ -111,6 +111,7 @@ describe('a report of MessageBird', () => {
     const verify = messagebirdReceipts.verify;
     expect(await verify?.(call(), { config: {}, secrets: {} }, undefined as never)).toEqual({
       kind: 'genuine',
+      isUnsigned: true,
     });
     expect(await judge(call())).toEqual({ kind: 'forged', reason: 'signature_missing' });
   });

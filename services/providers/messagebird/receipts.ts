@@ -9,7 +9,7 @@ import {
   type ReceiptDefinition,
   type ReceiptVerdict,
 } from '../receipt.ts';
-import { GENUINE, isSame, isTimely, MISMATCH, MISSING, UNTIMELY } from '../signature.ts';
+import { GENUINE, isSame, isTimely, MISMATCH, MISSING, UNSIGNED, UNTIMELY } from '../signature.ts';
 import { MESSAGEBIRD_CODES, MESSAGEBIRD_REASONS } from './outcomes.ts';
 
 const SIGNATURE = 'messagebird-signature-jwt';
@@ -28,7 +28,7 @@ export const messagebirdReceipts: ReceiptDefinition<unknown, { readonly signingK
 
   async verify(call, { secrets: { signingKey } }) {
     // Not all reports are known to be signed. Without a key it is the token in the URL that vouches for the call.
-    if (signingKey === undefined) return GENUINE;
+    if (signingKey === undefined) return UNSIGNED;
     const token = call.headers[SIGNATURE];
     return token === undefined ? MISSING : judge(call, token, Buffer.from(signingKey));
   },

@@ -219,6 +219,6 @@ describe('a signature of resend', () => {
   });
 
   test('is not asked for where the account has no secret', () => {
-    expect(judge(arrived)).toEqual({ kind: 'genuine' });
+    expect(judge(arrived)).toEqual({ kind: 'genuine', isUnsigned: true });
   });
 });

@@ -3,7 +3,7 @@ import type { Failure } from '#core/domain/failure.ts';
 import { bounceFailure } from '../bounce.ts';
 import { parseJson } from '../classify-error.ts';
 import { PROVIDER_STATUS_MAX, type ParsedReceipt, type ReceiptDefinition } from '../receipt.ts';
-import { GENUINE } from '../signature.ts';
+import { UNSIGNED } from '../signature.ts';
 import { judgeSignature, SIGNED_HEADERS, SVIX_HEADERS } from '../standard-webhook.ts';
 import { signingKey, type Account } from './account.ts';
 import { BOUNCES, ON_SUPPRESSION_LIST } from './outcomes.ts';
@@ -51,7 +51,7 @@ export const resendReceipts: ReceiptDefinition<unknown, Account['secrets']> = {
 
   verify(call, { secrets: { webhookSecret } }) {
     // The secret is known only when the webhook is made, and that needs the URL of this account: until then it vouches.
-    if (webhookSecret === undefined) return GENUINE;
+    if (webhookSecret === undefined) return UNSIGNED;
     const names = call.headers['svix-id'] === undefined ? SIGNED_HEADERS : SVIX_HEADERS;
     return judgeSignature(call, signingKey(webhookSecret), names);
   },

@@ -196,7 +196,7 @@ describe('receipts of sendgrid', () => {
   });
 
   test('rest on the URL where the account has no key', () => {
-    expect(judge({}, undefined)).toEqual({ kind: 'genuine' });
+    expect(judge({}, undefined)).toEqual({ kind: 'genuine', isUnsigned: true });
   });
 
   test('of a whole day in one call are read in the time of a request', () => {

@@ -4,7 +4,7 @@ import type { Failure } from '#core/domain/failure.ts';
 import { bounceFailure } from '../bounce.ts';
 import { parseJson } from '../classify-error.ts';
 import { PROVIDER_STATUS_MAX, type ParsedReceipt, type ReceiptDefinition } from '../receipt.ts';
-import { GENUINE, isTimely, MISMATCH, MISSING, UNTIMELY } from '../signature.ts';
+import { GENUINE, isTimely, MISMATCH, MISSING, UNSIGNED, UNTIMELY } from '../signature.ts';
 import { BOUNCE_CLASSIFICATIONS, DROP_REASONS } from './outcomes.ts';
 import { REFERENCE } from './payload.ts';
 
@@ -62,7 +62,7 @@ export const sendgridReceipts: ReceiptDefinition<
 
   verify(call, { config: { webhookPublicKey } }) {
     // SendGrid signs on demand only. Without a key it is the token in the URL that vouches for the call.
-    if (webhookPublicKey === undefined) return GENUINE;
+    if (webhookPublicKey === undefined) return UNSIGNED;
     const signature = call.headers[SIGNATURE];
     const timestamp = call.headers[TIMESTAMP];
     if (!signature || !timestamp) return MISSING;

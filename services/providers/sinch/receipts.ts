@@ -7,7 +7,7 @@ import {
   type ParsedReceipt,
   type ReceiptDefinition,
 } from '../receipt.ts';
-import { GENUINE, hmac, isSame, isTimely, MISMATCH, MISSING, UNTIMELY } from '../signature.ts';
+import { GENUINE, hmac, isSame, isTimely, MISMATCH, MISSING, UNSIGNED, UNTIMELY } from '../signature.ts';
 import { SINCH_CODES, SINCH_STATUSES } from './outcomes.ts';
 
 const SIGNATURE = 'x-sinch-webhook-signature';
@@ -40,7 +40,7 @@ export const sinchReceipts: ReceiptDefinition<unknown, { readonly webhookSecret?
 
   verify(call, { secrets: { webhookSecret } }) {
     // Sinch signs on demand only. Without a secret it is the token in the URL that vouches for the call.
-    if (webhookSecret === undefined) return GENUINE;
+    if (webhookSecret === undefined) return UNSIGNED;
     const { [SIGNATURE]: signature, [NONCE]: nonce, [TIMESTAMP]: timestamp } = call.headers;
     if (signature === undefined || nonce === undefined || timestamp === undefined) return MISSING;
     const signed = Buffer.concat([call.body, Buffer.from(`.${nonce}.${timestamp}`)]);

@@ -258,7 +258,10 @@ describe('a signature of Vonage', () => {
 
   test('is not asked for where the account has no secret for it', async () => {
     for (const one of [status('delivered'), form('delivered'), query('delivered')])
-      expect(await judge(arrived(one), accountWith(undefined))).toEqual({ kind: 'genuine' });
+      expect(await judge(arrived(one), accountWith(undefined))).toEqual({
+        kind: 'genuine',
+        isUnsigned: true,
+      });
   });
 
   test('has to be for this very body', async () => {

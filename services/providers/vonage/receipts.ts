@@ -7,7 +7,7 @@ import {
   type ParsedReceipt,
   type ReceiptDefinition,
 } from '../receipt.ts';
-import { GENUINE } from '../signature.ts';
+import { UNSIGNED } from '../signature.ts';
 import type { SignatureMethod } from './account.ts';
 import { codeOfType } from './messages-api.ts';
 import { MESSAGES_CODES, SMS_RECEIPT_CODES } from './outcomes.ts';
@@ -35,7 +35,7 @@ const definition: Omit<ReceiptDefinition<Config, Secrets>, 'setup'> = {
   headers: ['authorization', 'content-type'],
 
   async verify(call, { config, secrets }) {
-    if (secrets.signatureSecret === undefined) return GENUINE;
+    if (secrets.signatureSecret === undefined) return UNSIGNED;
     return verifySignature(call, secrets.signatureSecret, config.signatureMethod);
   },
 

@@ -171,5 +171,6 @@ test('receipts of whatsapp-cloud rest on the URL where the account has no app se
   } as const;
   expect(whatsappReceipts.verify?.(call, { config: {}, secrets: {} }, undefined as never)).toEqual({
     kind: 'genuine',
+    isUnsigned: true,
   });
 });

@@ -9,7 +9,7 @@ import {
   type ReceiptDefinition,
 } from '../receipt.ts';
 import { redact } from '../redact.ts';
-import { GENUINE, hmac, isSame, MISMATCH, MISSING } from '../signature.ts';
+import { GENUINE, hmac, isSame, MISMATCH, MISSING, UNSIGNED } from '../signature.ts';
 import { WHATSAPP_CODES } from './outcomes.ts';
 
 const SIGNATURE = 'x-hub-signature-256';
@@ -63,7 +63,7 @@ export const whatsappReceipts: ReceiptDefinition<unknown, { readonly appSecret?:
 
   verify(call, { secrets: { appSecret } }) {
     // Meta always signs, but accounts from before receipts were read may lack the secret: their calls rest on the URL.
-    if (appSecret === undefined) return GENUINE;
+    if (appSecret === undefined) return UNSIGNED;
     const signature = call.headers[SIGNATURE];
     if (!signature) return MISSING;
     return isSame(signature, `sha256=${hmac('sha256', appSecret, call.body)}`) ? GENUINE : MISMATCH;

@@ -13,6 +13,7 @@ import type {
 } from '#providers/receipt.ts';
 import { redact, secretStrings } from '#providers/redact.ts';
 import { receiptsOf } from '#providers/registry.ts';
+import { UNSIGNED } from '#providers/signature.ts';
 import type { Account } from '../accounts/accounts.ts';
 
 /** What a vendor's call came to. */
@@ -57,7 +58,8 @@ export async function readCall(
   const parsed = definition.parse(call);
   if (parsed.kind !== 'receipts') return parsed;
   const hidden = accounts.flatMap(({ secrets }) => secretStrings(secrets));
-  const reports = parsed.receipts.map((one) => toReport(one, stored, hidden, deps.ids));
+  const verified = verdict.isUnsigned !== true;
+  const reports = parsed.receipts.map((one) => ({ ...toReport(one, stored, hidden, deps.ids), verified }));
   return { kind: 'read', reports };
 }
 
@@ -68,7 +70,7 @@ async function judge(
   accounts: readonly Account[],
   context: ProviderContext,
 ): Promise<ReceiptVerdict> {
-  if (definition.verify === undefined) return { kind: 'genuine' };
+  if (definition.verify === undefined) return UNSIGNED;
   const verdicts: ReceiptVerdict[] = [];
   for (const { config, secrets } of accounts) {
     const verdict = await definition.verify(call, { config, secrets } as never, context);
@@ -85,7 +87,7 @@ function toReport(
   call: StoredReceiptCall,
   hidden: readonly string[],
   ids: MessageIds,
-): ReportRow {
+): Omit<ReportRow, 'verified'> {
   const id = one.reference?.toLowerCase();
   const place = id === undefined || !isUuid(id) ? undefined : ids.decode(id);
   return {

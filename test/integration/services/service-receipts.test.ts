@@ -64,11 +64,14 @@ test('a tenant sees that its message was delivered, and when', async () => {
   const { body } = await call(stack.apis[1].origin, 'GET', `/v1/messages/${one.id}/events`, {
     key: tenant.serviceKey,
   });
-  const { items } = body as { items: { type: string; source: string; applied: boolean }[] };
+  const { items } = body as { items: { type: string; source: string }[] };
   expect(items.find(({ source }) => source === 'receipt')).toMatchObject({
     type: 'message.delivered',
     applied: true,
+    verified: true,
+    providerStatus: 'delivered',
   });
+  expect(items.at(-1)).toMatchObject({ type: 'message.queued', verified: null, providerStatus: null });
 });
 
 test('a report with one byte changed is taken in, and not believed', async () => {

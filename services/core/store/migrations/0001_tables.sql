@@ -428,6 +428,8 @@ create table receipts (
   segment text,
   engagement text,
   provider_status text,
+  -- Whether a signature of the provider holds; null for what no provider has called with.
+  verified boolean,
   -- When it happened, as the provider says.
   happened_at timestamptz,
   report_key text,
