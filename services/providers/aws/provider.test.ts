@@ -35,6 +35,8 @@ const otherSettings = {
   messageType: 'PROMOTIONAL',
   configurationSetName: 'other',
   topicArn: 'arn:aws-us-gov:sns:us-gov-west-1:123456789012:other',
+  dltEntityId: '1101',
+  dltTemplateId: '1107',
 };
 
 const refusal = (status: number, type: string, over: object = {}): Reply => ({

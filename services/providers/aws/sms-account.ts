@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { isSmsSender, SMS_SENDER_RULE } from '#core/domain/sms-sender.ts';
+import { dltSettings } from '../india-dlt.ts';
 import type { FieldFault } from '../provider.ts';
 import { awsSettings, configurationSet, topicArn, type awsSecrets } from './account.ts';
 
@@ -31,6 +32,7 @@ export const config = z.object({
     'Configuration set whose event destination reports on the messages. Only with the mode eum.',
   ),
   topicArn: topicArn('the events of the configuration set'),
+  ...dltSettings,
 });
 
 export type SmsAccount = {

@@ -1,4 +1,5 @@
 import type { OutboundFor } from '#core/domain/content.ts';
+import { dltFields } from '../india-dlt.ts';
 import type { HttpResult, ProviderContext } from '../provider.ts';
 import { callAws } from './call.ts';
 import { isPhoneNumber, type SmsAccount } from './sms-account.ts';
@@ -15,6 +16,8 @@ export function sendTextMessage(
   context: ProviderContext,
 ): Promise<HttpResult> {
   const { messageType, configurationSetName } = account.config;
+  const names = { entity: 'IN_ENTITY_ID', template: 'IN_TEMPLATE_ID' } as const;
+  const country = dltFields(to, account.config, names);
   const seconds = Math.max(TTL_S_MIN, Math.floor((expiresAt - context.now()) / 1_000));
   const body = {
     DestinationPhoneNumber: to,
@@ -23,10 +26,14 @@ export function sendTextMessage(
     MessageType: messageType,
     ...(configurationSetName === undefined ? {} : { ConfigurationSetName: configurationSetName }),
     ...(seconds >= TTL_S_MAX ? {} : { TimeToLive: seconds }),
+    ...(Object.keys(country).length === 0 ? {} : { DestinationCountryParameters: country }),
     Context: { [REFERENCE]: id },
   };
   return callEum('SendTextMessage', body, account, context);
 }
+
+/** https://docs.aws.amazon.com/sns/latest/dg/sms_publish-to-phone.html */
+const SNS_DLT = { entity: 'AWS.MM.SMS.EntityId', template: 'AWS.MM.SMS.TemplateId' } as const;
 
 /** By Amazon SNS. */
 export function publish(
@@ -41,6 +48,7 @@ export function publish(
     ...(from === undefined
       ? []
       : [[isPhoneNumber(from) ? 'AWS.MM.SMS.OriginationNumber' : 'AWS.SNS.SMS.SenderID', from]]),
+    ...Object.entries(dltFields(to, account.config, SNS_DLT)),
   ];
   const entries = attributes.flatMap(([name = '', value = ''], i) => {
     const entry = `MessageAttributes.entry.${i + 1}`;

@@ -11,6 +11,7 @@ import {
   type ClassifiedError,
   type Response,
 } from '../classify-error.ts';
+import { checkDlt, dltRoute } from '../india-dlt.ts';
 import { defineProvider, type Verification } from '../provider.ts';
 import { awsSecrets, hiddenOf } from './account.ts';
 import { judgeAwsError, judgeAwsXmlError, xmlText } from './api-error.ts';
@@ -43,8 +44,9 @@ export const awsSms = defineProvider({
     messageType: false,
     configurationSetName: false,
     topicArn: false,
+    ...dltRoute,
   },
-  check: checkAccount,
+  check: (account) => [...checkAccount(account), ...checkDlt(account)],
 
   async send(message, account, context): Promise<Outcome> {
     const isSns = account.config.mode === 'sns';

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { isSmsSender, SMS_SENDER_RULE } from '#core/domain/sms-sender.ts';
 import { token } from '../fields.ts';
+import { dltSettings, type DltConfig } from '../india-dlt.ts';
 import { secretStrings } from '../redact.ts';
 
 const LABEL = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?';
@@ -27,6 +28,7 @@ export const smsConfig = z.object({
     .string()
     .refine(isSmsSender, SMS_SENDER_RULE)
     .describe('Sender: an E.164 number, a short code or an alphanumeric sender id.'),
+  ...dltSettings,
 });
 
 export const whatsappConfig = z.object({
@@ -44,7 +46,7 @@ export const secrets = z.object({
 });
 
 export type Account = {
-  readonly config: { readonly baseUrl: string; readonly from: string };
+  readonly config: DltConfig & { readonly baseUrl: string; readonly from: string };
   readonly secrets: z.output<typeof secrets>;
 };
 

@@ -51,7 +51,12 @@ httpProviderSuite({
   provider: infobip,
   startStandIn: startInfobipStandIn,
   account,
-  otherSettings: { baseUrl: 'other.api.infobip.com', from: 'Acme' },
+  otherSettings: {
+    baseUrl: 'other.api.infobip.com',
+    from: 'Acme',
+    dltEntityId: '1101',
+    dltTemplateId: '1107',
+  },
   message,
   sendPath: /\/sms\/3\/messages$/,
   verifyPath: /\/account\/1\/balance$/,

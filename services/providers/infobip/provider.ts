@@ -1,5 +1,6 @@
 import type { OutboundFor } from '#core/domain/content.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
+import { checkDlt, dltFields, dltRoute } from '../india-dlt.ts';
 import { defineProvider, type SecretRoute } from '../provider.ts';
 import { whatsappTexts } from '../whatsapp-texts.ts';
 import { secrets, smsConfig, whatsappConfig, withoutPlus, type Account } from './account.ts';
@@ -12,7 +13,7 @@ import { infobipContent } from './whatsapp-content.ts';
 const SMS_CHARACTERS_MAX = 25 * 153;
 const VALIDITY_S_MAX = 48 * 3_600;
 
-const secretRoute: SecretRoute<Account['config']> = { baseUrl: true, from: false };
+const secretRoute: SecretRoute<Pick<Account['config'], 'baseUrl' | 'from'>> = { baseUrl: true, from: false };
 
 const sms = defineProvider({
   id: 'infobip',
@@ -23,7 +24,8 @@ const sms = defineProvider({
   bodyCharactersMax: SMS_CHARACTERS_MAX,
   config: smsConfig,
   secrets,
-  secretRoute,
+  secretRoute: { ...secretRoute, ...dltRoute },
+  check: checkDlt,
   verify: checkCredential,
 
   send(message, account, context) {
@@ -42,6 +44,9 @@ function smsMessage(
   const { id, to, from, content, receiptUrl, expiresAt } = message;
   const remaining = Math.max(1, Math.floor((expiresAt - now) / 1_000));
   const amount = Math.min(remaining, VALIDITY_S_MAX);
+  const names = { entity: 'principalEntityId', template: 'contentTemplateId' } as const;
+  const indiaDlt = dltFields(to, config, names);
+  const regional = Object.keys(indiaDlt).length === 0 ? {} : { regional: { indiaDlt } };
   const delivery = receiptUrl === undefined ? {} : { delivery: { url: receiptUrl } };
   return {
     ...message,
@@ -54,7 +59,7 @@ function smsMessage(
           sender: withoutPlus(from ?? config.from),
           destinations: [{ to: withoutPlus(to), messageId }],
           content: { text: content.body },
-          options: { validityPeriod: { amount, timeUnit: 'SECONDS' } },
+          options: { validityPeriod: { amount, timeUnit: 'SECONDS' }, ...regional },
           webhooks: { ...delivery, contentType: 'application/json', callbackData: id },
         },
       ],

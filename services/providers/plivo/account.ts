@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { isSmsSender, SMS_SENDER_RULE } from '#core/domain/sms-sender.ts';
 import { token } from '../fields.ts';
+import { dltSettings } from '../india-dlt.ts';
 import { secretStrings } from '../redact.ts';
 
 export const config = z
@@ -20,6 +21,7 @@ export const config = z
       .uuid('Must be a UUID')
       .optional()
       .describe('UUID of a Powerpack. Chooses the sender where the message names none.'),
+    ...dltSettings,
   })
   .refine((value) => value.from !== undefined || value.powerpackUuid !== undefined, {
     path: ['from'],

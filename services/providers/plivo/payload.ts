@@ -1,6 +1,7 @@
 import type { OutboundFor } from '#core/domain/content.ts';
 import { smsSegments } from '#core/domain/segments.ts';
 import { withReference } from '../callback-reference.ts';
+import { dltFields } from '../india-dlt.ts';
 import { withoutPlus } from '../without-plus.ts';
 import type { Account } from './account.ts';
 
@@ -27,6 +28,7 @@ export function isTooLong(text: string): boolean {
 export function payloadOf(
   { id, to, content, expiresAt, receiptUrl }: OutboundFor<'sms'>,
   sender: Sender,
+  config: Account['config'],
   now: number,
 ) {
   return {
@@ -34,6 +36,7 @@ export function payloadOf(
     dst: withoutPlus(to),
     text: content.body,
     type: 'sms',
+    ...dltFields(to, config, { entity: 'dlt_entity_id', template: 'dlt_template_id' }),
     ...expiry(expiresAt - now),
     ...(receiptUrl === undefined ? {} : { url: withReference(receiptUrl, id), method: 'POST' }),
   };

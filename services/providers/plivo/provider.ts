@@ -15,6 +15,7 @@ import {
   type Response,
   type VendorError,
 } from '../classify-error.ts';
+import { checkDlt, dltRoute } from '../india-dlt.ts';
 import { defineProvider, type Verification } from '../provider.ts';
 import { withoutPlus } from '../without-plus.ts';
 import { config, headersOf, hiddenOf, secrets, type Account } from './account.ts';
@@ -39,7 +40,8 @@ export default defineProvider({
   bodyCharactersMax: BODY_CHARACTERS_MAX,
   config,
   secrets,
-  secretRoute: { authId: true, from: false, powerpackUuid: false },
+  secretRoute: { authId: true, from: false, powerpackUuid: false, ...dltRoute },
+  check: checkDlt,
 
   async send(message, account, context): Promise<Outcome> {
     if (isTooLong(message.content.body)) return refusedFor(BODY_TOO_LONG);
@@ -48,7 +50,7 @@ export default defineProvider({
       method: 'POST',
       url: `${resourceOf(account, context.origin)}Message/`,
       headers: { ...headersOf(account), 'content-type': 'application/json' },
-      body: JSON.stringify(payloadOf(message, sender, context.now())),
+      body: JSON.stringify(payloadOf(message, sender, account.config, context.now())),
     });
     if (result.kind !== 'response') return unanswered(result);
     const hidden = [...hiddenOf(account), message.to, message.content.body, message.receiptUrl ?? ''];

@@ -2,6 +2,7 @@ import { createPrivateKey } from 'node:crypto';
 import { z } from 'zod';
 import { isSmsSender, SMS_SENDER_RULE } from '#core/domain/sms-sender.ts';
 import { optionalToken, token } from '../fields.ts';
+import { dltSettings, type DltConfig } from '../india-dlt.ts';
 import type { FieldFault } from '../provider.ts';
 import { secretStrings } from '../redact.ts';
 
@@ -46,6 +47,7 @@ export const smsConfig = z.object({
     .describe(
       'How the SMS API signs receipts, as the settings of the account have it: md5hash (the default), md5, sha1, sha256 or sha512. The Messages API has one way alone.',
     ),
+  ...dltSettings,
 });
 
 export const whatsappConfig = z.object({
@@ -72,7 +74,7 @@ export const secrets = z.object({
 });
 
 export type Account = {
-  readonly config: {
+  readonly config: DltConfig & {
     readonly apiKey: string;
     readonly from: string;
     readonly applicationId?: string | undefined;

@@ -33,6 +33,8 @@ const otherSettings = {
   applicationId: '00000000-0000-4000-8000-000000000000',
   region: 'eu',
   signatureMethod: 'sha512',
+  dltEntityId: '1101',
+  dltTemplateId: '1107',
 };
 const message = {
   channel: 'sms',

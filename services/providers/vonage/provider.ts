@@ -1,3 +1,4 @@
+import { checkDlt, dltFields, dltRoute, type DltConfig } from '../india-dlt.ts';
 import { defineProvider, type SecretRoute } from '../provider.ts';
 import { whatsappTexts } from '../whatsapp-texts.ts';
 import { checkAccount, secrets, smsConfig, whatsappConfig, type Account } from './account.ts';
@@ -12,7 +13,7 @@ const SMS_CHARACTERS_MAX = 3_200;
 const TTL_S_MIN = 20;
 const TTL_S_MAX = 604_800;
 
-const secretRoute: SecretRoute<Account['config']> = {
+const secretRoute: SecretRoute<Omit<Account['config'], keyof DltConfig>> = {
   apiKey: true,
   applicationId: true,
   region: true,
@@ -28,8 +29,8 @@ const sms = defineProvider({
   bodyCharactersMax: SMS_CHARACTERS_MAX,
   config: smsConfig,
   secrets,
-  secretRoute: { ...secretRoute, api: true, signatureMethod: false },
-  check: checkAccount,
+  secretRoute: { ...secretRoute, api: true, signatureMethod: false, ...dltRoute },
+  check: (account) => [...checkAccount(account), ...checkDlt(account)],
   verify: checkCredential,
 
   send(message, account, context) {
@@ -40,7 +41,10 @@ const sms = defineProvider({
       message_type: 'text',
       text: body,
       ttl: Math.min(Math.max(remaining, TTL_S_MIN), TTL_S_MAX),
-      sms: { encoding_type: 'auto' },
+      sms: {
+        encoding_type: 'auto',
+        ...dltFields(message.to, account.config, { entity: 'entity_id', template: 'content_id' }),
+      },
     };
     return sendByMessages({ ...message, fields, texts: [body] }, account, context);
   },

@@ -11,6 +11,7 @@ import {
   unanswered,
   unreadable,
 } from '../classify-error.ts';
+import { dltFields } from '../india-dlt.ts';
 import type { ProviderContext } from '../provider.ts';
 import { accountSecrets, basicAuthorization, REST_ORIGIN, withoutPlus, type Account } from './account.ts';
 import { SMS_CODES } from './outcomes.ts';
@@ -49,6 +50,7 @@ export async function sendBySms(
       type: smsSegments(content.body).encoding === 'GSM-7' ? 'text' : 'unicode',
       ttl,
       'client-ref': id,
+      ...dltFields(to, account.config, { entity: 'entity-id', template: 'content-id' }),
       ...(receiptUrl === undefined ? {} : { callback: receiptUrl, 'status-report-req': true }),
     }),
   });

@@ -1,0 +1,46 @@
+import { z } from 'zod';
+import type { FieldFault } from './provider.ts';
+
+/** Of an entity or a template in India's register of business messages (DLT). Operators give out digits. */
+const dltId = (description: string) =>
+  z
+    .string()
+    .regex(/^[A-Za-z0-9]{1,50}$/, 'Must be letters and digits, at most 50')
+    .optional()
+    .describe(description);
+
+/** Settings of an account whose vendor hands them to India's operators, which take no message without. */
+export const dltSettings = {
+  dltEntityId: dltId(
+    'India: id of your principal entity in the DLT register. Goes with messages to numbers that begin with +91.',
+  ),
+  dltTemplateId: dltId(
+    'India: id of the DLT template that the messages of this account fit. Needs dltEntityId. One provider account for each template, chosen by providerId.',
+  ),
+};
+
+/** None of the two decides where a secret goes. */
+export const dltRoute = { dltEntityId: false, dltTemplateId: false } as const;
+
+export type DltConfig = {
+  readonly dltEntityId?: string | undefined;
+  readonly dltTemplateId?: string | undefined;
+};
+
+/** A template is one of an entity's. */
+export function checkDlt({ config }: { readonly config: DltConfig }): readonly FieldFault[] {
+  if (config.dltTemplateId === undefined || config.dltEntityId !== undefined) return [];
+  return [{ field: 'publicConfig.dltEntityId', rule: 'required', message: 'Required with dltTemplateId' }];
+}
+
+/** Under the vendor's names, of those that the account has. Empty for numbers outside of India. */
+export function dltFields<Entity extends string, Template extends string>(
+  to: string,
+  { dltEntityId, dltTemplateId }: DltConfig,
+  names: { readonly entity: Entity; readonly template: Template },
+): Partial<Record<Entity | Template, string>> {
+  if (!to.startsWith('+91') || dltEntityId === undefined) return {};
+  const fields: Partial<Record<string, string>> = { [names.entity]: dltEntityId };
+  if (dltTemplateId !== undefined) fields[names.template] = dltTemplateId;
+  return fields;
+}
