@@ -34,6 +34,7 @@ import { createServiceKeys } from './auth/service-keys.ts';
 import { createFullAccounts } from './receipts/full-accounts.ts';
 import { createReceiptAccounts } from './receipts/receipt-accounts.ts';
 import { createReceiptBatcher } from './receipts/receipt-batcher.ts';
+import { createReceiptWakes } from './receipts/receipt-wakes.ts';
 import { createUncountedSends, type UncountedSends } from './auth/uncounted-sends.ts';
 
 export type ApiSettings = {
@@ -120,19 +121,20 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
   );
   const loadIds = createMessageIdLoader(acceptance.loadMessageIdKey);
   const places = createMessagePlaces({ reserve: acceptance.reserveMessageSeqs, loadIds });
+  const wakes: Pick<Nats, 'isConnected' | 'publishWakes'> = {
+    isConnected: nats.isConnected,
+    async publishWakes(publications) {
+      const end = metrics.publishSeconds.startTimer();
+      const result = await nats.publishWakes(publications);
+      end();
+      metrics.publishErrors.inc(result.failed.length);
+      return result;
+    },
+  };
   const batcher = createAcceptBatcher({
     acceptMessages: acceptance.accept,
     onPlaceRefused: places.drop,
-    wakes: {
-      isConnected: nats.isConnected,
-      async publishWakes(wakes) {
-        const end = metrics.publishSeconds.startTimer();
-        const result = await nats.publishWakes(wakes);
-        end();
-        metrics.publishErrors.inc(result.failed.length);
-        return result;
-      },
-    },
+    wakes,
   });
 
   const receiptStore = timedStore(
@@ -147,7 +149,8 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
     publicBaseUrl: settings.publicBaseUrl,
   };
   const receiptAccounts = createReceiptAccounts(receiptStore);
-  const receiptBatcher = createReceiptBatcher(receiptStore);
+  const receiptWakes = createReceiptWakes(wakes);
+  const receiptBatcher = createReceiptBatcher({ ...receiptStore, onStored: receiptWakes.note });
 
   const read = createReads({ ...deps.reads, cancelSql: sql });
   const drop: PublishNotice = (kind, notice) => {
@@ -230,6 +233,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
       await app.close();
       await batcher.drain();
       await receiptBatcher.drain();
+      receiptWakes.stop();
       endNotices();
       await serviceKeys
         .flushUsed()

@@ -3,7 +3,7 @@ import { decideReceipts } from '#core/domain/decide-receipts.ts';
 import { createFairQueue } from '#core/domain/fair-queue.ts';
 import { isUuid, newProcessName } from '#core/domain/ids.ts';
 import { createMessageIdLoader } from '#core/domain/message-id-loader.ts';
-import { decodeWakes, type Wake } from '#core/domain/wake.ts';
+import { decodeWakes, RECEIPT_WAKE, type Wake } from '#core/domain/wake.ts';
 import type { DeliveryStore } from '#core/store/deliveries.ts';
 import type { ProviderCall } from '#providers/context.ts';
 import type { ProviderContext } from '#providers/provider.ts';
@@ -64,8 +64,8 @@ export type WorkerDeps = {
 export type Worker = {
   /** The name in its claims: the process's name and a part that no other start has. */
   readonly identity: string;
-  /** Takes in the wake-ups of one message; anything that is not one is dropped. */
-  wake(payload: string, priority: string): void;
+  /** Takes in the wake-ups of one message; anything that is not one is dropped. @param kind a priority, or `RECEIPT_WAKE`. */
+  wake(payload: string, kind: string): void;
   /** A change notice. It makes this process read the database again and decides nothing by itself. */
   notice(kind: string, payload: { readonly tenantId?: string; readonly id?: string }): void;
   /** The stream was made anew; what it held is found by the sweep. */
@@ -170,7 +170,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
       if (deps.receipts === undefined) return;
       const ids = await loadIds();
       for (;;) {
-        const read = await readReceiptCalls({
+        const { count, isFull } = await readReceiptCalls({
           ...deps.receipts,
           ids,
           store,
@@ -180,8 +180,8 @@ export function buildWorker(deps: WorkerDeps): Worker {
           onRead: events.receiptCallRead,
           onAdapterFault: events.adapterFault,
         });
-        if (read === 0) return;
-        tasks.receipts.wake();
+        if (count > 0) tasks.receipts.wake();
+        if (!isFull) return;
       }
     }),
     lateReceipts: task('late_receipts', LATE_RECEIPTS_MS, async () => {
@@ -247,8 +247,9 @@ export function buildWorker(deps: WorkerDeps): Worker {
     identity,
     inFlight: () => dispatcher.inFlight,
     oldestDueSeconds: () => oldestDueSeconds,
-    wake(payload, priority) {
-      for (const wake of decodeWakes(payload, priority)) dispatcher.offer(wake);
+    wake(payload, kind) {
+      if (kind === RECEIPT_WAKE) tasks.receiptCalls.wake();
+      else for (const wake of decodeWakes(payload, kind)) dispatcher.offer(wake);
     },
     notice(kind, { tenantId, id }) {
       if (kind === 'account') {

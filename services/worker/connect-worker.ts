@@ -21,7 +21,7 @@ export function connectWorker({ worker, nats, metrics, log, inFlightMax }: Conne
     // Enough that the fair queue always has a choice, whatever one tenant sends.
     maxMessages: Math.min(10_000, Math.max(500, inFlightMax * 4)),
     signal: consuming.signal,
-    onWake: (wake) => worker.wake(Buffer.from(wake.payload).toString(), wake.priority),
+    onWake: (wake) => worker.wake(Buffer.from(wake.payload).toString(), wake.kind),
     onRecreated: worker.streamRecreated,
   });
   const unsubscribe = nats.onNotice('*', (kind, payload) => {

@@ -62,7 +62,7 @@ export async function setupDelivery(
     });
     broker.consumeWakes({
       maxMessages: 500,
-      onWake: (wake) => worker.wake(Buffer.from(wake.payload).toString(), wake.priority),
+      onWake: (wake) => worker.wake(Buffer.from(wake.payload).toString(), wake.kind),
       onRecreated: worker.streamRecreated,
       signal: consuming.signal,
     });
@@ -89,7 +89,7 @@ export async function setupDelivery(
     if (options.wake !== false) {
       const { failed } = await broker.publishWakes(
         wakes.map((wake) => ({
-          priority: 'normal' as const,
+          kind: 'normal' as const,
           id: String(wake.seq),
           payload: encodeWakes([wake]),
         })),

@@ -117,7 +117,7 @@ export function createAcceptBatcher(options: AcceptBatcherOptions): AcceptBatche
 function publication(rows: readonly AcceptRow[]): WakePublication {
   const { id, priority, traceparent } = rows[0] as AcceptRow;
   return {
-    priority: PRIORITIES[priority],
+    kind: PRIORITIES[priority],
     // Unique, as each message is accepted once.
     id,
     payload: encodeWakes(

@@ -15,14 +15,18 @@ const call = (query: string, account = `account of ${query}`, bytes = 10): NewRe
 
 function setup(options: Partial<ReceiptBatcherOptions> = {}) {
   const batches: string[][] = [];
+  let told = 0;
   const batcher = createReceiptBatcher({
     storeReceiptCalls: (calls) => {
       batches.push(calls.map(({ query }) => query));
       return Promise.resolve(calls.map(() => 'stored'));
     },
+    onStored: () => {
+      told += 1;
+    },
     ...options,
   });
-  return { batcher, batches };
+  return { batcher, batches, told: () => told };
 }
 
 test('calls of one moment share a commit, and each gets its own verdict', async () => {
@@ -102,4 +106,13 @@ test('without an answer nobody is told of a success, and nothing is tried again'
   const results = await Promise.allSettled(['a', 'b'].map((query) => batcher.store(call(query))));
   expect(results.every(({ status }) => status === 'rejected')).toBe(true);
   expect(commits).toBe(1);
+});
+
+test('who is told of stored calls hears of each commit that holds some', async () => {
+  const { batcher, told } = setup();
+  await Promise.all(['a', 'b'].map((query) => batcher.store(call(query))));
+  expect(told()).toBe(1);
+  const full = setup({ storeReceiptCalls: (calls) => Promise.resolve(calls.map(() => 'full')) });
+  await full.batcher.store(call('a'));
+  expect(full.told()).toBe(0);
 });

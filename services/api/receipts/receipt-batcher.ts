@@ -16,6 +16,8 @@ export type ReceiptBatcher = {
 
 export type ReceiptBatcherOptions = {
   readonly storeReceiptCalls: (calls: readonly NewReceiptCall[]) => Promise<ReceiptCallVerdict[]>;
+  /** Told after each commit that holds calls. */
+  readonly onStored: () => void;
   readonly callsMax?: number;
   /** Bytes of one batch: all that is in it waits for all of it to be stored. Default 1 MiB. */
   readonly bytesMax?: number;
@@ -35,6 +37,7 @@ const ENOUGH = 32;
 export function createReceiptBatcher(options: ReceiptBatcherOptions): ReceiptBatcher {
   const {
     storeReceiptCalls,
+    onStored,
     callsMax = 128,
     bytesMax = 1024 * 1024,
     queuedMax = 2_000,
@@ -65,7 +68,11 @@ export function createReceiptBatcher(options: ReceiptBatcherOptions): ReceiptBat
     queuedMax,
     // A flood to one account waits for itself: the others' calls are in the next commit.
     ownerOf: ({ accountId }) => accountId,
-    flush: settle,
+    async flush(calls) {
+      const settled = await settle(calls);
+      if (settled.some((one) => 'verdict' in one && one.verdict === 'stored')) onStored();
+      return settled;
+    },
   });
 
   return {

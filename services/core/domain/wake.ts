@@ -10,6 +10,12 @@ export type Wake = {
   readonly priority: number;
 };
 
+/**
+ * Stands in the place of a priority where no message is named: calls of vendors have been stored. It makes one worker look
+ * for them, and has no other effect.
+ */
+export const RECEIPT_WAKE = 'receipts';
+
 const SEQ = /^\d{1,16}$/;
 
 /** Wake-ups that one message of the stream carries at most; well below the stream's message size. */

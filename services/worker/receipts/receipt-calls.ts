@@ -18,6 +18,8 @@ export type ReceiptCallsDeps = ReadCallDeps & {
 
 const CALLS_AT_ONCE = 200;
 const BODY_BYTES_AT_ONCE = 8 * 1024 * 1024;
+/** The api takes no larger one. */
+const BODY_BYTES_MAX = 4 * 1024 * 1024;
 /** Longer than the judgement of a batch takes: beyond it another worker looks into the same calls. */
 const LEASE_MS = 60_000;
 const AGAIN_MS_MIN = 1_000;
@@ -29,11 +31,13 @@ type Settled = { readonly call: StoredReceiptCall; readonly provider: string; re
 
 /**
  * Looks into stored calls of vendors: whether they are genuine, and what they say.
- * @returns how many there were.
+ * @returns how many there were, and whether they were as many as are taken at once: then there may be more.
  */
-export async function readReceiptCalls(deps: ReceiptCallsDeps): Promise<number> {
+export async function readReceiptCalls(
+  deps: ReceiptCallsDeps,
+): Promise<{ readonly count: number; readonly isFull: boolean }> {
   const calls = await deps.store.takeReceiptCalls(CALLS_AT_ONCE, BODY_BYTES_AT_ONCE, LEASE_MS);
-  if (calls.length === 0) return 0;
+  if (calls.length === 0) return { count: 0, isFull: false };
   const settled = await Promise.all(calls.map((call) => settleOne(call, deps)));
   const isAgain = ({ reading, call }: Settled) => reading.kind === 'undecided' && call.tries < TRIES_MAX;
   const again = settled.filter(isAgain);
@@ -51,7 +55,10 @@ export async function readReceiptCalls(deps: ReceiptCallsDeps): Promise<number> 
     ),
   });
   for (const { call, provider, reading } of settled) deps.onRead(provider, reading, call);
-  return calls.length;
+  const bytes = calls.reduce((sum, { body }) => sum + body.length, 0);
+  // The next one may not have fitted.
+  const isFull = calls.length >= CALLS_AT_ONCE || bytes > BODY_BYTES_AT_ONCE - BODY_BYTES_MAX;
+  return { count: calls.length, isFull };
 }
 
 function againMs(tries: number): number {

@@ -11,7 +11,7 @@ await using nats = await openBareNats();
 const insert = createMicroBatch<PlainMessage, string>({ rowsMax: 64, flushesMax: 4 }, async (rows) => {
   const ids = await insertPlain(database.sql, rows);
   const wakes = rows.map(({ to, body }, i): BareWake => ({ id: ids[i] as string, to, body }));
-  void nats.publishWakes([{ priority: 'normal', id: ids[0] as string, payload: JSON.stringify(wakes) }]);
+  void nats.publishWakes([{ kind: 'normal', id: ids[0] as string, payload: JSON.stringify(wakes) }]);
   return ids;
 });
 await servePlainApi(insert);

@@ -52,7 +52,7 @@ async function accept(row: AcceptRow): Promise<Verdict> {
   if (verdict.verdict === 'accepted') {
     const { id, seq, tenant_id: tenantId, account_id: accountId } = row;
     const payload = encodeWakes([{ seq, tenantId, accountId }]);
-    void nats.publishWakes([{ priority: PRIORITIES[row.priority], id, payload }]);
+    void nats.publishWakes([{ kind: PRIORITIES[row.priority], id, payload }]);
   }
   return verdict;
 }

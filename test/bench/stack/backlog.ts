@@ -31,7 +31,7 @@ export async function fillBacklog(
     });
     const { failed } = await world.nats.publishWakes(
       chunks(wakes, WAKES_PER_MESSAGE_MAX).map((group) => ({
-        priority: 'normal',
+        kind: 'normal',
         id: (group[0] as { id: string }).id,
         payload: encodeWakes(group),
       })),

@@ -55,10 +55,13 @@ test.each([
   await using worker = await open('worker');
   await using api = await open('api');
   await worker.ensureStream();
-  const wake = { priority: 'normal', id: 'a', payload: 'a' } as const;
+  const wake = { kind: 'normal', id: 'a', payload: 'a' } as const;
   expect(await api.publishWakes([wake])).toEqual({ failed: [] });
   await expect.poll(async () => (await worker.consumerLag())?.pending).toBe(1);
   expect(await worker.publishWakes([{ ...wake, id: 'b' }])).toEqual({ failed: ['b'] });
+  const receipts = { ...wake, kind: 'receipts' } as const;
+  expect(await api.publishWakes([{ ...receipts, id: 'c' }])).toEqual({ failed: [] });
+  expect(await worker.publishWakes([{ ...receipts, id: 'd' }])).toEqual({ failed: ['d'] });
 
   const user = `${prefix}_api`;
   const raw = await connect({ servers: server.url, user, pass: PASSWORD, inboxPrefix: `_INBOX_${user}` });

@@ -45,7 +45,7 @@ function collect(nats: Nats, options: { maxMessages?: number } = {}) {
   };
 }
 
-const wake = (id: string) => ({ priority: 'normal' as const, id, payload: id });
+const wake = (id: string) => ({ kind: 'normal' as const, id, payload: id });
 
 /** Publishes until it is acknowledged, as the sweep does. */
 async function publishAtLast(nats: Nats, id: string): Promise<void> {
@@ -79,16 +79,16 @@ describe('wake-ups', () => {
     await b.nats.ensureStream();
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
     const { failed } = await b.nats.publishWakes([
-      { priority: 'high', id: 'a', payload: 'a', traceparent },
+      { kind: 'high', id: 'a', payload: 'a', traceparent },
       wake('b'),
       wake('b'),
-      { priority: 'bulk', id: 'c', payload: new TextEncoder().encode('c') },
+      { kind: 'bulk', id: 'c', payload: new TextEncoder().encode('c') },
     ]);
     expect(failed).toEqual([]);
     await using consumed = collect(b.nats);
     await expect.poll(consumed.texts).toEqual(['a', 'b', 'c']);
-    expect(consumed.wakes.find((one) => one.priority === 'high')).toMatchObject({ traceparent });
-    expect(consumed.wakes.find((one) => one.priority === 'bulk')?.traceparent).toBeUndefined();
+    expect(consumed.wakes.find((one) => one.kind === 'high')).toMatchObject({ traceparent });
+    expect(consumed.wakes.find((one) => one.kind === 'bulk')?.traceparent).toBeUndefined();
     await expect.poll(b.nats.consumerLag).toEqual({ pending: 0 });
   });
 

@@ -65,7 +65,7 @@ describe('delivery', () => {
   test('something on the stream that is no wake-up harms nothing', async () => {
     await using b = await setup();
     b.startWorker();
-    await b.broker.publishWakes([{ priority: 'high', id: 'x', payload: '{"drop":"table"}' }]);
+    await b.broker.publishWakes([{ kind: 'high', id: 'x', payload: '{"drop":"table"}' }]);
     await b.send(1);
     await expect.poll(b.statuses, POLL).toEqual({ sent: 1 });
     await expect.poll(() => b.broker.consumerLag(), POLL).toEqual({ pending: 0 });

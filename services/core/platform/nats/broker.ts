@@ -1,4 +1,5 @@
 import type { Priority } from '#core/domain/message-options.ts';
+import type { RECEIPT_WAKE } from '#core/domain/wake.ts';
 import type { Secret } from '#core/domain/secret.ts';
 
 export type NatsConfig = {
@@ -16,8 +17,11 @@ export type NatsConfig = {
   readonly replicas: number;
 };
 
+/** The last token of a wake-up's subject. */
+export type WakeKind = Priority | typeof RECEIPT_WAKE;
+
 export type WakePublication = {
-  readonly priority: Priority;
+  readonly kind: WakeKind;
   /** Names this wake-up for two minutes: a second one of the same id in that time is swallowed, even after the first was consumed. */
   readonly id: string;
   /** Ids only, never content. */
@@ -26,7 +30,7 @@ export type WakePublication = {
 };
 
 export type WakeDelivery = {
-  readonly priority: Priority;
+  readonly kind: WakeKind;
   readonly payload: Uint8Array;
   readonly traceparent: string | undefined;
 };

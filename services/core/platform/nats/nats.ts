@@ -26,8 +26,7 @@ import {
   type Subscription,
 } from '@nats-io/transport-node';
 import { DependencyError } from '#core/domain/dependency-error.ts';
-import type { Priority } from '#core/domain/message-options.ts';
-import type { ConsumeOptions, Nats, NatsConfig, NoticeHandler, WakeDelivery } from './broker.ts';
+import type { ConsumeOptions, Nats, NatsConfig, NoticeHandler, WakeDelivery, WakeKind } from './broker.ts';
 import type { Logger } from '../telemetry/logger.ts';
 import { within } from '../process/deadline.ts';
 import { pause, backoffMs } from '../process/pause.ts';
@@ -137,7 +136,7 @@ export async function openNats({ config, log, name, connectWaitMs = 5_000 }: Nat
     await Promise.all(
       wakes.map(async (wake) => {
         try {
-          await client.publish(`${config.prefix}.wake.${wake.priority}`, wake.payload, {
+          await client.publish(`${config.prefix}.wake.${wake.kind}`, wake.payload, {
             msgID: wake.id,
             timeout: PUBLISH_TIMEOUT_MS,
             ...(wake.traceparent === undefined ? {} : { headers: traceHeaders(wake.traceparent) }),
@@ -384,7 +383,7 @@ async function pullWakes(
 
 function toWake(message: JsMsg): WakeDelivery {
   return {
-    priority: message.subject.slice(message.subject.lastIndexOf('.') + 1) as Priority,
+    kind: message.subject.slice(message.subject.lastIndexOf('.') + 1) as WakeKind,
     payload: message.data,
     traceparent: message.headers?.get('traceparent') || undefined,
   };

@@ -1,0 +1,49 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import type { WakePublication } from '#core/platform/nats/broker.ts';
+import { createReceiptWakes } from './receipt-wakes.ts';
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+function setup() {
+  const published: WakePublication[] = [];
+  const wakes = createReceiptWakes({
+    everyMs: 50,
+    publishWakes: async (publications) => {
+      published.push(...publications);
+      return { failed: [] };
+    },
+  });
+  return { wakes, published };
+}
+
+test('a worker is told at once of what comes alone', () => {
+  const { wakes, published } = setup();
+  wakes.note();
+  expect(published).toMatchObject([{ kind: 'receipts', payload: '' }]);
+  vi.advanceTimersByTime(60_000);
+  expect(published).toHaveLength(1);
+});
+
+test('a flood costs one wake-up per interval, and its last call is told of too', () => {
+  const { wakes, published } = setup();
+  for (let ms = 0; ms < 500; ms += 1) {
+    wakes.note();
+    vi.advanceTimersByTime(1);
+  }
+  expect(published).toHaveLength(11);
+  wakes.note();
+  vi.advanceTimersByTime(50);
+  expect(published).toHaveLength(12);
+  // The stream swallows what bears the id of another.
+  expect(new Set(published.map(({ id }) => id)).size).toBe(published.length);
+});
+
+test('nobody is told any more once it was stopped', () => {
+  const { wakes, published } = setup();
+  wakes.note();
+  wakes.note();
+  wakes.stop();
+  vi.advanceTimersByTime(1_000);
+  expect(published).toHaveLength(1);
+});
