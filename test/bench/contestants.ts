@@ -21,6 +21,10 @@ export const CONTESTANTS = {
   drainGraphile: 'graphile-worker, batched, status stored',
   drainGraphileBare: 'graphile-worker, batched, no status',
   drainBoss: 'pg-boss, batched',
+  receiptFloor: 'receipts: bare fastify, raw body read, no work behind it',
+  receiptIntake: 'receipts: taken in, worker stopped',
+  receiptApply: 'receipts: applied from a stored backlog',
+  receiptStorm: 'sends beside a storm of receipts to another tenant',
   fairness: 'quiet tenants beside a noisy one',
   memory: 'memory in flight and per tenant',
 } as const;
@@ -35,3 +39,8 @@ const PACED: readonly ContestantName[] = ['bare', 'runningGraphile', 'runningBos
 export function isPaced(name: ContestantName): boolean {
   return PACED.includes(name);
 }
+
+/** Names that stand for several; `receipts` has the drain that applying is compared with. */
+export const CONTESTANT_GROUPS: Readonly<Record<string, readonly ContestantName[]>> = {
+  receipts: ['receiptFloor', 'receiptIntake', 'receiptApply', 'receiptStorm', 'drain'],
+};

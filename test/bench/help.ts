@@ -1,4 +1,4 @@
-import { CONTESTANT_NAMES, isPaced } from './contestants.ts';
+import { CONTESTANT_GROUPS, CONTESTANT_NAMES, isPaced } from './contestants.ts';
 
 export const HELP = `npm run bench [-- options]
 
@@ -51,5 +51,8 @@ All:
   --help            this text
 
 Contestants: ${CONTESTANT_NAMES.join(' ')}
+${Object.entries(CONTESTANT_GROUPS)
+  .map(([group, names]) => `${group} stands for ${names.join(' ')}`)
+  .join('\n')}
 Those that run at the rates of another need running beside them, or --maximum: ${CONTESTANT_NAMES.filter(isPaced).join(' ')}
 `;

@@ -26,6 +26,12 @@ test.each(['0', '-1', '1.5', 'many', '101'])('--rounds %s is refused with its bo
   expect(() => parseOptions([`--rounds=${value}`])).toThrow('--rounds must be a whole number from 1 to 100');
 });
 
+test('the receipts can be chosen by one word, with what they are compared with', () => {
+  expect(parseOptions(['--only', 'accept,receipts,drain'])).toMatchObject({
+    only: ['accept', 'receiptFloor', 'receiptIntake', 'receiptApply', 'receiptStorm', 'drain'],
+  });
+});
+
 test('an unknown contestant is refused by name', () => {
   expect(() => parseOptions(['--only', 'accept,nobody'])).toThrow(/--only takes .*; not nobody/);
 });

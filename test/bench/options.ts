@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { CONTESTANT_NAMES, isPaced, type ContestantName } from './contestants.ts';
+import { CONTESTANT_GROUPS, CONTESTANT_NAMES, isPaced, type ContestantName } from './contestants.ts';
 
 export type BenchOptions = {
   readonly measures: 'rounds' | 'growth' | 'soak';
@@ -75,9 +75,10 @@ export function parseOptions(args: readonly string[]): BenchOptions | 'help' {
   const measures = values.growth ? 'growth' : values.soak === undefined ? 'rounds' : 'soak';
   refuseStrangers(measures, values);
   const maximum = values.maximum === undefined ? undefined : whole('maximum', values.maximum, 100_000);
-  const only = (values.only?.split(',') ?? CONTESTANT_NAMES).map((name) =>
-    oneOf('only', CONTESTANT_NAMES, name),
+  const chosen = (values.only?.split(',') ?? CONTESTANT_NAMES).flatMap(
+    (name) => CONTESTANT_GROUPS[name] ?? [oneOf('only', CONTESTANT_NAMES, name)],
   );
+  const only = [...new Set(chosen)];
   const paced = only.find(isPaced);
   if (paced !== undefined && !values.resume && maximum === undefined && !only.includes('running')) {
     throw new TypeError(`${paced} needs running beside it, or --maximum`);

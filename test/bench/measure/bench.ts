@@ -19,6 +19,8 @@ export type Bench = {
 
 export type Helpers = {
   readonly load: HelperProcess<LoadCommand, LoadResult, LoadEvent>;
+  /** A second load generator, for what comes beside the load. */
+  readonly storm: HelperProcess<LoadCommand, LoadResult, LoadEvent>;
   readonly provider: HelperProcess<ProviderCommand, ProviderResult>;
   readonly loop: HelperProcess<LoopCommand, number>;
   readonly rows: HelperProcess<RowsCommand, number>;
@@ -40,6 +42,7 @@ export type Measured = {
 export async function startHelpers(resources: AsyncDisposableStack): Promise<Helpers> {
   return {
     load: resources.use(await startHelper('load-process.ts')),
+    storm: resources.use(await startHelper('load-process.ts')),
     provider: resources.use(await startHelper('provider-process.ts')),
     loop: resources.use(await startHelper('loop-process.ts')),
     rows: resources.use(await startHelper('rows-process.ts')),

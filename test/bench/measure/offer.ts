@@ -6,7 +6,7 @@ import type { Cost, Meter } from './meter.ts';
 export type Offered = { readonly result: LoadResult; readonly cost: Cost };
 
 export type Offer = Partial<
-  Pick<LoadCommand, 'weights' | 'reads' | 'connections' | 'rate' | 'warmMs' | 'measureMs'>
+  Pick<LoadCommand, 'weights' | 'reads' | 'textsFile' | 'connections' | 'rate' | 'warmMs' | 'measureMs'>
 > & {
   /** Default: the stack's tenants. */
   readonly keys?: readonly string[];

@@ -6,6 +6,8 @@ import { ceilingPublish, ceilingRows } from './ceilings.ts';
 import { drainLoop, drainPeer, drainUnderSnapshot, drainWorker } from './drain.ts';
 import { fairness } from './fairness.ts';
 import { memory } from './memory.ts';
+import { receiptApply, receiptFloor, receiptIntake } from './receipts.ts';
+import { receiptStorm } from './receipt-storm.ts';
 import { runningBare, runningPeer, runningService } from './running.ts';
 import { shuffled } from './shuffle.ts';
 
@@ -40,6 +42,10 @@ const MEASUREMENTS: { readonly [Name in ContestantName]: Measurement } = {
   drainGraphile: (bench) => drainPeer(bench, graphile),
   drainGraphileBare: (bench) => drainPeer(bench, graphileBare),
   drainBoss: (bench) => drainPeer(bench, boss),
+  receiptFloor,
+  receiptIntake,
+  receiptApply,
+  receiptStorm,
   fairness,
   memory,
 };

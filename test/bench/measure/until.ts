@@ -3,6 +3,7 @@ import { wallMs } from './clock.ts';
 import type { Bench } from './bench.ts';
 
 const POLL_MS = 20;
+const SELDOM_MS = 100;
 /** Without any progress for so long, no more will come. */
 const STALLED_MS = 30_000;
 
@@ -22,6 +23,11 @@ export async function untilQuiet({ helpers }: Bench): Promise<void> {
   await helpers.provider.run('reset');
 }
 
+/** Asks seldom: what counts rows is no small part of the load. Returns the count when it has reached so many, or no more come. */
+export function untilCounted(wanted: number, read: () => Promise<number>): Promise<number> {
+  return follow(wanted, read, STALLED_MS, SELDOM_MS);
+}
+
 /** @throws when it stops short of that. */
 export async function untilReached(what: string, wanted: number, read: () => Promise<number>): Promise<void> {
   const reached = await follow(wanted, read);
@@ -32,12 +38,13 @@ async function follow(
   wanted: number,
   read: () => Promise<number>,
   stalledMs: number = STALLED_MS,
+  pollMs: number = POLL_MS,
 ): Promise<number> {
   let [most, movedAt] = [Number.NEGATIVE_INFINITY, wallMs()];
   for (;;) {
     const now = await read();
     if (now > most) [most, movedAt] = [now, wallMs()];
     if (now >= wanted || wallMs() - movedAt > stalledMs) return now;
-    await delay(POLL_MS);
+    await delay(pollMs);
   }
 }

@@ -1,4 +1,5 @@
 // Process that offers load over HTTP.
+import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { openConnection } from '../load/http-connection.ts';
 import { readText, requestTexts } from '../load/request-text.ts';
@@ -14,6 +15,8 @@ export type LoadCommand = {
   readonly weights?: readonly number[] | 'in turn';
   /** Paths to read, each with the index of its key, in turn. Absent: messages are sent. */
   readonly reads?: readonly (readonly [path: string, key: number])[];
+  /** A file of prepared requests, sent in turn. Absent: messages are sent. */
+  readonly textsFile?: string;
   readonly isIdempotent: boolean;
   readonly connections: number;
   readonly warmMs: number;
@@ -56,6 +59,7 @@ type Tally = {
 };
 
 answerCommands<LoadCommand, LoadResult, LoadEvent>(async (command, emit) => {
+  const requestOf = await requestsOf(command);
   const tally: Tally = { accepted: 0, refused: {}, times: [], samples: [] };
   const connections = Array.from({ length: command.connections }, () => openConnection(command.port));
   const begin = wallMs();
@@ -65,7 +69,7 @@ answerCommands<LoadCommand, LoadResult, LoadEvent>(async (command, emit) => {
     .then(() => emit('measuring'))
     .then(() => delay(command.measureMs))
     .then(() => emit('measured'));
-  const run: Run = { connections, requestOf: requestsOf(command), tally, begin, from, until };
+  const run: Run = { connections, requestOf, tally, begin, from, until };
   await (command.rate === undefined ? offerClosed(run) : offerOpen(run, command.rate));
   await measured;
   for (const connection of connections) connection.close();
@@ -93,7 +97,12 @@ type Run = {
   readonly until: number;
 };
 
-function requestsOf({ keys, weights, reads, isIdempotent }: LoadCommand): (n: number) => Request {
+async function requestsOf(command: LoadCommand): Promise<(n: number) => Request> {
+  const { keys, weights, reads, textsFile, isIdempotent } = command;
+  if (textsFile !== undefined) {
+    const texts = JSON.parse(await readFile(textsFile, 'utf8')) as string[];
+    return (n) => ({ text: texts[n % texts.length] as string, key: 0 });
+  }
   if (reads !== undefined) {
     const texts = reads.map(([path, key]) => ({ text: readText(path, keys[key] as string), key }));
     return (n) => texts[n % texts.length] as Request;

@@ -23,6 +23,7 @@ test('the page names machine, versions, settings, method and every part that was
     '## Latency',
     '## Latency beside others',
     '## Beside an earlier state',
+    '## Receipts',
     '## Fairness',
     '## Memory',
     '## Growth in messages',

@@ -60,6 +60,9 @@ const RATES: Readonly<Record<string, number>> = {
   drain: 6_000,
   drainGraphile: 4_000,
   drainBoss: 3_000,
+  receiptFloor: 20_000,
+  receiptIntake: 9_000,
+  receiptApply: 7_000,
 };
 
 const COST: Cost = {
@@ -84,6 +87,7 @@ function sampleRound(speed: number): Round {
     bare: running(measured('bare'), 2 * speed),
     runningGraphile: running(measured('runningGraphile'), speed / 2),
     runningBoss: busiest(running(measured('runningBoss'), speed / 4)),
+    receiptStorm: STORM,
     fairness: FAIRNESS,
     memory: MEMORY,
   };
@@ -143,6 +147,21 @@ function sampleSoak(options: BenchOptions): Soak {
     })),
   };
 }
+
+const STORM: Measured = {
+  figures: {
+    calmAcceptP50Ms: 4,
+    calmAcceptP99Ms: 10,
+    calmDispatchP50Ms: 5,
+    calmDispatchP99Ms: 20,
+    stormAcceptP50Ms: 5,
+    stormAcceptP99Ms: 14,
+    stormDispatchP50Ms: 6,
+    stormDispatchP99Ms: 31,
+    receiptsTaken: 100_000,
+    receiptsPerSecond: 2_500,
+  },
+};
 
 const FAIRNESS: Measured = {
   figures: {

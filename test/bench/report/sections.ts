@@ -1,10 +1,12 @@
-import { CONTESTANTS, type ContestantName } from '../contestants.ts';
+import type { ContestantName } from '../contestants.ts';
 import { LOADS } from '../measure/running.ts';
 import type { Round } from '../measure/round.ts';
 import { besideLines } from './beside-lines.ts';
 import { growthLines } from './growth-lines.ts';
 import { figureAt, loadCostLines, loadLatencyLines } from './load-lines.ts';
-import { costOf, figureOf, spreadOver, type BenchResult, type FigurePath } from './result.ts';
+import { figureOf, spreadOver, type BenchResult, type FigurePath } from './result.ts';
+import { costLines, measuredOf, rateLines, showRatio } from './rate-lines.ts';
+import { receiptLines } from './receipt-lines.ts';
 import { soakLines } from './soak-lines.ts';
 import { targetsOf } from './targets.ts';
 import { show, showSpread, table } from './text.ts';
@@ -47,11 +49,12 @@ export function sectionsOf(result: BenchResult): Section[] {
     { title: 'What bounds the targets', lines: boundLines(rounds) },
     { title: 'Accepting', lines: rateLines(rounds, ACCEPTING, 'floor') },
     { title: 'Draining a backlog', lines: rateLines(rounds, DRAINING, 'drainLoop') },
-    { title: 'What a message costs', lines: costLines(rounds) },
+    { title: 'What a message costs', lines: costLines(rounds, [...ACCEPTING, ...DRAINING]) },
     { title: 'What a message costs at parts of the load', lines: loadCostLines(rounds) },
     { title: 'Latency', lines: latencyLines(rounds) },
     { title: 'Latency beside others', lines: loadLatencyLines(rounds) },
     { title: 'Beside an earlier state', lines: beside === null ? [] : besideLines(rounds, beside) },
+    { title: 'Receipts', lines: receiptLines(rounds) },
     { title: 'Fairness', lines: fairnessLines(rounds) },
     { title: 'Memory', lines: memoryLines(rounds) },
     ...(growth === null
@@ -103,58 +106,6 @@ function boundLines(rounds: readonly Round[]): string[] {
         ]
       : []),
   ];
-}
-
-function showRatio(rounds: readonly Round[], one: FigurePath, other: FigurePath): string {
-  return showSpread(
-    spreadOver(rounds, (round) => figureOf(round, one) / figureOf(round, other)),
-    'x',
-  );
-}
-
-function measuredOf<Name extends ContestantName>(rounds: readonly Round[], names: readonly Name[]): Name[] {
-  return names.filter((name) => rounds.some((round) => round[name] !== undefined));
-}
-
-function rateLines(
-  rounds: readonly Round[],
-  names: readonly ContestantName[],
-  floor: ContestantName,
-): string[] {
-  const found = measuredOf(rounds, names);
-  if (found.length === 0) return [];
-  const hasLatency = found.some((name) => rounds[0]?.[name]?.figures['p50Ms'] !== undefined);
-  const optional = (name: ContestantName, figure: string): string =>
-    show(spreadOver(rounds, (round) => round[name]?.figures[figure] ?? Number.NaN).median);
-  return table(
-    ['', 'per second', 'to the floor', ...(hasLatency ? ['p50 ms', 'p99 ms', 'p99.9 ms'] : [])],
-    found.map((name) => [
-      CONTESTANTS[name],
-      showSpread(spreadOver(rounds, (round) => figureOf(round, `${name}/ratePerSecond`))),
-      showRatio(rounds, `${name}/ratePerSecond`, `${floor}/ratePerSecond`),
-      ...(hasLatency ? ['p50Ms', 'p99Ms', 'p999Ms'].map((figure) => optional(name, figure)) : []),
-    ]),
-  );
-}
-
-const PROCESSES = ['api', 'worker', 'postgres', 'nats', 'vault', 'provider', 'load'];
-
-function costLines(rounds: readonly Round[]): string[] {
-  const costs = measuredOf(rounds, [...ACCEPTING, ...DRAINING])
-    .map((name) => [name, costOf(rounds, name)] as const)
-    .filter((pair) => pair[1] !== undefined);
-  if (costs.length === 0) return [];
-  const seen = PROCESSES.filter((process) => costs.some(([, cost]) => cost?.cpuUs?.[process] !== undefined));
-  return table(
-    ['', ...seen.map((process) => `${process} µs`), 'WAL bytes', 'statements', 'fsyncs', 'Vault calls'],
-    costs.map(([name, cost]) => [
-      (name.startsWith('drain') ? 'drain: ' : '') + CONTESTANTS[name],
-      ...seen.map((process) => show(cost?.cpuUs?.[process] ?? Number.NaN)),
-      ...[cost?.walBytes, cost?.statements, cost?.fsyncs, cost?.vaultCalls].map((value) =>
-        show(value ?? Number.NaN),
-      ),
-    ]),
-  );
 }
 
 function latencyLines(rounds: readonly Round[]): string[] {

@@ -26,6 +26,7 @@ export function targetsOf({ rounds, growth, soak }: Findings): TargetRow[] {
     ...rateTargets(rounds),
     ...latencyTargets(rounds),
     ...growthTargets(growth),
+    ...receiptTargets(rounds),
     ...targetsOver(rounds, [
       [
         "quiet tenants' p99 beside a noisy one, to the same load spread evenly",
@@ -99,6 +100,31 @@ function rateTargets(rounds: readonly Round[]): TargetRow[] {
     ['drain, to a bare undici loop', { atLeast: 0.5 }, 'x', ratio(`drain/${rate}`, `drainLoop/${rate}`)],
     ['drain, to graphile-worker', { atLeast: 1.2 }, 'x', ratio(`drain/${rate}`, `drainGraphile/${rate}`)],
     ['drain, to pg-boss', { atLeast: 1.1 }, 'x', ratio(`drain/${rate}`, `drainBoss/${rate}`)],
+  ]);
+}
+
+function receiptTargets(rounds: readonly Round[]): TargetRow[] {
+  const rate = 'ratePerSecond';
+  return targetsOver(rounds, [
+    [
+      'receipts taken in/s, to bare fastify',
+      { atLeast: 0.5 },
+      'x',
+      ratio(`receiptIntake/${rate}`, `receiptFloor/${rate}`),
+    ],
+    ['receipts applied/s, to the drain', { atLeast: 1 }, 'x', ratio(`receiptApply/${rate}`, `drain/${rate}`)],
+    [
+      "others' accept p99 beside a storm of receipts, to without it",
+      { atMost: 1.5 },
+      'x',
+      ratio('receiptStorm/stormAcceptP99Ms', 'receiptStorm/calmAcceptP99Ms'),
+    ],
+    [
+      "others' accept to provider p99 beside it, to without it",
+      { atMost: 1.5 },
+      'x',
+      ratio('receiptStorm/stormDispatchP99Ms', 'receiptStorm/calmDispatchP99Ms'),
+    ],
   ]);
 }
 

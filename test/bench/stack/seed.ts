@@ -8,6 +8,9 @@ import { deriveSubkeys } from '#core/domain/subkeys.ts';
 import type { KeyEncrypter } from '#core/platform/vault/keyring.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 
+/** Of every account. */
+export const AUTH_TOKEN = '1'.repeat(32);
+
 export type BenchTenant = {
   readonly tenantId: TenantId;
   readonly apiKeyId: string;
@@ -49,7 +52,7 @@ export function createTenantPool(
     await keyring.ensureKey(tenantId);
     const ciphertext = await keyring.encrypt(
       accountSecretBinding(tenantId, accountId),
-      Buffer.from(JSON.stringify({ authToken: '1'.repeat(32) })),
+      Buffer.from(JSON.stringify({ authToken: AUTH_TOKEN })),
     );
     const key = formatServiceKey({ mode: 'live', keyId, secret: keySecret });
     const secretHash = hashKeySecret(subkeys['key-hash'], keySecret).toString('hex');
