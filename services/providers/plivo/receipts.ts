@@ -8,6 +8,7 @@ import {
   type ReceiptVerdict,
 } from '../receipt.ts';
 import { GENUINE, hmac, isSame, MISMATCH, MISSING } from '../signature.ts';
+import { sortedParameters } from '../sorted-parameters.ts';
 import { PLIVO_CODES } from './outcomes.ts';
 
 /** https://www.plivo.com/docs/messaging/api/message/message-status-callbacks */
@@ -106,11 +107,8 @@ function addressAndForm(call: ReceiptCall): string {
 }
 
 function ordered(parameters: URLSearchParams, between: string): string[] {
-  return [...new Set(parameters.keys())].toSorted().flatMap((name) =>
-    parameters
-      .getAll(name)
-      .toSorted()
-      .map((value) => name + between + value),
+  return sortedParameters(parameters).flatMap(([name, values]) =>
+    values.map((value) => name + between + value),
   );
 }
 

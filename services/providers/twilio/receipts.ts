@@ -6,6 +6,7 @@ import {
   type ReceiptDefinition,
 } from '../receipt.ts';
 import { GENUINE, hmac, isSame, MISMATCH, MISSING } from '../signature.ts';
+import { sortedParameters } from '../sorted-parameters.ts';
 import { TWILIO_CODES } from './outcomes.ts';
 
 /** Where the message's id comes back: a query parameter of the callback URL, which the signature covers. */
@@ -66,9 +67,8 @@ function formOf({ method, url, body }: ReceiptCall): URLSearchParams {
 
 /** Names in order, each value of a repeated one once and in order, without anything between. */
 function signedParameters(form: URLSearchParams): string {
-  return [...new Set(form.keys())]
-    .toSorted()
-    .flatMap((name) => [...new Set(form.getAll(name))].toSorted().map((value) => name + value))
+  return sortedParameters(form)
+    .flatMap(([name, values]) => [...new Set(values)].map((value) => name + value))
     .join('');
 }
 
