@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { isUuid } from '#core/domain/ids.ts';
+import type { Failure } from '#core/domain/failure.ts';
 import type { MessageIds } from '#core/domain/message-id.ts';
 import { receiptToken, receiptUrl } from '#core/domain/receipt-token.ts';
 import type { ReportRow, StoredReceiptCall } from '#core/store/receipt-reports.ts';
@@ -57,6 +58,7 @@ export async function readCall(
   if (verdict.kind !== 'genuine') return verdict;
   const parsed = definition.parse(call);
   if (parsed.kind !== 'receipts') return parsed;
+  if (parsed.receipts.length > REPORTS_MAX) return { kind: 'unreadable' };
   const hidden = accounts.flatMap(({ secrets }) => secretStrings(secrets));
   const verified = verdict.isUnsigned !== true;
   const reports = parsed.receipts.map((one) => ({ ...toReport(one, stored, hidden, deps.ids), verified }));
@@ -81,6 +83,8 @@ async function judge(
 }
 
 const VENDOR_ID_MAX = 512;
+/** Of one call. The largest batches that vendors describe, SendGrid's of 4 MiB, have less than half of it. */
+const REPORTS_MAX = 20_000;
 
 function toReport(
   one: ParsedReceipt,
@@ -97,21 +101,33 @@ function toReport(
     message_seq: place?.seq,
     purge_on: place?.purgeOn,
     message_id: place === undefined ? undefined : id,
-    provider_message_id: one.providerMessageId?.slice(0, VENDOR_ID_MAX),
+    provider_message_id: storable(one.providerMessageId),
     receipt: one.state,
     temporary: one.isTemporary,
-    failure: one.failure && {
-      ...one.failure,
-      ...(one.failure.providerMessage === undefined
-        ? {}
-        : { providerMessage: redact(one.failure.providerMessage, hidden) }),
-    },
-    segment: one.segment?.slice(0, VENDOR_ID_MAX),
+    failure: one.failure && storableFailure(one.failure, hidden),
+    segment: storable(one.segment),
     engagement: one.engagement,
     provider_status: redact(one.providerStatus, hidden),
     happened_ms: plausible(one.at, call.receivedMs),
     report_key: keyOf(one, call.accountId),
     received_ms: call.receivedMs,
+  };
+}
+
+/** Without what the database takes in no text: NUL, and halves of characters. */
+function storable(text: string): string;
+function storable(text: string | undefined): string | undefined;
+function storable(text: string | undefined): string | undefined {
+  return text?.slice(0, VENDOR_ID_MAX).replaceAll('\0', '').toWellFormed();
+}
+
+function storableFailure(failure: Failure, hidden: readonly string[]): Failure {
+  const { code, providerCode, providerMessage } = failure;
+  return {
+    ...failure,
+    code: storable(code),
+    ...(providerCode === undefined ? {} : { providerCode: storable(providerCode) }),
+    ...(providerMessage === undefined ? {} : { providerMessage: redact(providerMessage, hidden) }),
   };
 }
 

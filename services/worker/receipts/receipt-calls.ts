@@ -1,10 +1,11 @@
-import type { ReportRow, StoredReceiptCall } from '#core/store/receipt-reports.ts';
+import type { StoredReceiptCall } from '#core/store/receipt-reports.ts';
 import type { DeliveryStore } from '#core/store/deliveries.ts';
 import type { ProviderCall } from '#providers/context.ts';
 import type { ProviderContext } from '#providers/provider.ts';
 import { Deadline } from '#core/platform/process/deadline.ts';
 import type { Accounts } from '../accounts/accounts.ts';
 import { readCall, type CallReading, type ReadCallDeps } from './read-call.ts';
+import { settleCalls, type ReadCall } from './settle-calls.ts';
 
 export type ReceiptCallsDeps = ReadCallDeps & {
   readonly store: Pick<DeliveryStore, 'takeReceiptCalls' | 'settleReceiptCalls'>;
@@ -27,7 +28,7 @@ const AGAIN_MS_MAX = 600_000;
 /** About two days with growing pauses. A credential that cannot be read for so long is gone. */
 const TRIES_MAX = 300;
 
-type Settled = { readonly call: StoredReceiptCall; readonly provider: string; readonly reading: CallReading };
+type Settled = Omit<ReadCall, 'againMs'>;
 
 /**
  * Looks into stored calls of vendors: whether they are genuine, and what they say.
@@ -38,22 +39,11 @@ export async function readReceiptCalls(
 ): Promise<{ readonly count: number; readonly isFull: boolean }> {
   const calls = await deps.store.takeReceiptCalls(CALLS_AT_ONCE, BODY_BYTES_AT_ONCE, LEASE_MS);
   if (calls.length === 0) return { count: 0, isFull: false };
-  const settled = await Promise.all(calls.map((call) => settleOne(call, deps)));
-  const isAgain = ({ reading, call }: Settled) => reading.kind === 'undecided' && call.tries < TRIES_MAX;
-  const again = settled.filter(isAgain);
-  await deps.store.settleReceiptCalls({
-    reports: settled.flatMap(({ reading }): readonly ReportRow[] =>
-      reading.kind === 'read' ? reading.reports : [],
-    ),
-    done: settled.filter((one) => !isAgain(one)).map(({ call }) => call.id),
-    again: again.map(({ call }) => ({ id: call.id, ms: againMs(call.tries) })),
-    genuine: [
-      ...new Set(settled.filter(({ reading }) => reading.kind === 'read').map(({ call }) => call.accountId)),
-    ],
-    refused: settled.flatMap(({ reading, call }) =>
-      reading.kind === 'forged' ? [{ account_id: call.accountId, reason: reading.reason }] : [],
-    ),
-  });
+  const read = await Promise.all(calls.map((call) => readOne(call, deps)));
+  const settled = await settleCalls(
+    read.map((one) => ({ ...one, againMs: againMs(one) })),
+    { store: deps.store, onUnstorable: deps.onAdapterFault },
+  );
   for (const { call, provider, reading } of settled) deps.onRead(provider, reading, call);
   const bytes = calls.reduce((sum, { body }) => sum + body.length, 0);
   // The next one may not have fitted.
@@ -61,11 +51,13 @@ export async function readReceiptCalls(
   return { count: calls.length, isFull };
 }
 
-function againMs(tries: number): number {
+/** Undefined for a call that is settled. */
+function againMs({ reading, call: { tries } }: Settled): number | undefined {
+  if (reading.kind !== 'undecided' || tries >= TRIES_MAX) return undefined;
   return Math.min(AGAIN_MS_MAX, AGAIN_MS_MIN * 2 ** Math.min(tries, 10));
 }
 
-async function settleOne(call: StoredReceiptCall, deps: ReceiptCallsDeps): Promise<Settled> {
+async function readOne(call: StoredReceiptCall, deps: ReceiptCallsDeps): Promise<Settled> {
   const found =
     call.accountVersion === null
       ? ({ kind: 'unusable' } as const)

@@ -1,0 +1,178 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { decideReceipts } from '#core/domain/decide-receipts.ts';
+import { createMessageIds } from '#core/domain/message-id.ts';
+import { settle } from '#core/domain/settle.ts';
+import { parseAccount } from '#providers/registry.ts';
+import { PROVIDERS, type ProviderKind } from '#providers/registry.gen.ts';
+import type { ProviderContext } from '#providers/provider.ts';
+import { CATALOG_ACCOUNTS } from '#test/support/catalog-accounts.ts';
+import { acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
+import { deliveryReport, REPORTING, type Named } from '#test/support/vendor-reports.ts';
+import { setupStores } from '#test/support/worker.ts';
+import type { Account } from '../../services/worker/accounts/accounts.ts';
+import { toCompletion } from '../../services/worker/deliver/completion.ts';
+import { readReceiptCalls } from '../../services/worker/receipts/receipt-calls.ts';
+
+/** The key that the ids of planted messages are made with. */
+const ID_KEY = Buffer.alloc(16);
+/** Vendors' ids are the vendor's: two accounts of two tenants may well see the same one. */
+const SAME = 'same-id-at-the-vendor';
+
+let stores: Awaited<ReturnType<typeof setupStores>>;
+beforeAll(async () => {
+  stores = await setupStores();
+  await stores.admin`update despatch.message_id_key set key = ${ID_KEY}`;
+});
+afterAll(() => stores?.[Symbol.asyncDispose]());
+
+type Owner = { readonly tenantId: string; readonly accountId: string };
+type Sent = Owner & { readonly seq: number; readonly id: string };
+
+/** A tenant with an account, and a message that the vendor has accepted through it. */
+async function sentThrough(provider: ProviderKind, vendorId: string): Promise<Sent> {
+  const tenant = await seedTenant(stores.admin);
+  const accountId = await seedAccount(stores.admin, tenant.tenantId, { provider });
+  const row = acceptRow(tenant, { pinned_account_id: accountId });
+  await acceptBatch(stores.api, [row]);
+  const [message] = await stores.store.claim([row.seq], { worker: 'w1', leaseMs: 60_000 });
+  if (message === undefined) throw new Error('not claimed');
+  const outcome = { kind: 'accepted', providerMessageId: vendorId } as const;
+  const expiresAt = message.expiresAt.getTime();
+  const terms = { ...message, expiresAt, dedupe: 'none', receiptsExpected: true } as const;
+  const completion = toCompletion(message, outcome, settle(outcome, terms, Date.now(), 0), Date.now());
+  await stores.store.complete([{ ...completion, found_by_id: true }]);
+  return { tenantId: tenant.tenantId, accountId, seq: row.seq, id: row.id };
+}
+
+/** Everything that is stored about a message. */
+async function stored({ seq }: Sent): Promise<unknown> {
+  const { admin } = stores;
+  return [
+    await admin`select * from despatch.message_results where seq = ${seq}`,
+    await admin`select * from despatch.event_log where message_seq = ${seq} order by event_seq`,
+    await admin`select * from despatch.attempt_log where message_seq = ${seq}`,
+    await admin`select * from despatch.awaited_receipts where seq = ${seq}`,
+  ];
+}
+
+/** What the vendor reports to an account's own URL, with a signature of that account that holds, and what follows. */
+async function report(provider: ProviderKind, owner: Owner, named: Named): Promise<void> {
+  await call(owner, deliveryReport(provider, named));
+  expect(await work(provider)).toEqual(['read']);
+}
+
+type Call = { readonly method?: string; readonly query?: string; readonly body: string };
+
+async function call(
+  { tenantId, accountId }: Owner,
+  { method = 'POST', query = '', body }: Call,
+): Promise<void> {
+  await stores.admin`insert into despatch.receipt_calls (tenant_id, account_id, method, receipt_version, query, headers, body,
+      received_at, due_at)
+    values (${tenantId}, ${accountId}, ${method}, 1, ${query}, '{}', ${Buffer.from(body)}, now(), now())`;
+}
+
+/** Looks into what has been called, and applies it. @returns what each call came to. */
+async function work(provider: ProviderKind): Promise<string[]> {
+  const kinds: string[] = [];
+  await readReceiptCalls({
+    publicBaseUrl: 'https://hooks.example',
+    receiptKey: Buffer.alloc(32),
+    ids: createMessageIds(ID_KEY),
+    store: stores.store,
+    accounts: { inForce: async (id) => ({ kind: 'ready', accounts: [believing(provider, id)] }) },
+    contextOf: () => ({}) as ProviderContext,
+    deadlineMs: 10_000,
+    onRead: (_, { kind }) => void kinds.push(kind),
+    onAdapterFault: (_, error) => {
+      throw error;
+    },
+  });
+  await stores.store.applyReceipts(100, decideReceipts);
+  return kinds;
+}
+
+/** The account with its secrets, to which every signature is its own: forgeries have tests of their own. */
+function believing(provider: ProviderKind, id: string): Account {
+  const definition = PROVIDERS.get(provider);
+  const sent = CATALOG_ACCOUNTS[provider];
+  if (definition === undefined) throw new Error(`The catalog lacks ${provider}`);
+  const parsed = parseAccount(definition, sent.publicConfig, sent.secretConfig);
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.details));
+  const { verify: _, ...receipts } = definition.receipts as Record<string, unknown>;
+  const { config, secrets } = parsed;
+  return {
+    id,
+    provider: { ...definition, receipts },
+    version: 1,
+    config,
+    secrets,
+    row: null,
+  } as unknown as Account;
+}
+
+const statusOf = async ({ seq }: Sent): Promise<unknown> =>
+  (await stores.admin`select status from despatch.message_states where seq = ${seq}`)[0]?.['status'];
+
+describe.each(REPORTING)('%s', (provider) => {
+  test('reports to one tenant on none of another one’s messages, whatever names it', async () => {
+    const mine = await sentThrough(provider, SAME);
+    const same = await sentThrough(provider, SAME);
+    const theirs = await sentThrough(provider, 'id-of-theirs-alone');
+    const before = [await stored(same), await stored(theirs)];
+    const foreign: Named[] = [
+      { reference: theirs.id },
+      { vendorId: 'id-of-theirs-alone' },
+      { reference: theirs.id, vendorId: 'id-of-theirs-alone' },
+      { reference: same.id, vendorId: SAME },
+      { reference: theirs.id.toUpperCase(), vendorId: 'id-of-theirs-alone' },
+    ];
+    for (const named of foreign) await report(provider, mine, named);
+    expect([await stored(same), await stored(theirs)]).toEqual(before);
+    // The same calls to the accounts that the messages went through are believed.
+    await report(provider, mine, { reference: mine.id, vendorId: SAME });
+    expect([await statusOf(mine), await statusOf(same)]).toEqual(['delivered', 'sent']);
+    await report(provider, theirs, { reference: theirs.id, vendorId: 'id-of-theirs-alone' });
+    expect(await statusOf(theirs)).toBe('delivered');
+    expect(await stored(same)).toEqual(before[0]);
+  });
+
+  test('names a message by its own id alone to the account that it went through, and to no other', async () => {
+    const [mine, theirs] = [await sentThrough(provider, SAME), await sentThrough(provider, SAME)];
+    const before = await stored(theirs);
+    const namesVendorId = !provider.startsWith('webhook-');
+    await report(provider, mine, { vendorId: SAME });
+    expect(await stored(theirs)).toEqual(before);
+    expect(await statusOf(mine)).toBe(namesVendorId ? 'delivered' : 'sent');
+  });
+});
+
+test('texts that no database takes hold up nobody else', async () => {
+  const [mine, theirs] = [await sentThrough('sinch', 'a'), await sentThrough('sinch', 'b')];
+  const said = { type: 'recipient_delivery_report_sms', status: 'Failed', code: 402 };
+  for (const odd of ['\0', '\ud800', '\udc00', 'a\0b', `${'x'.repeat(511)}😀`]) {
+    await call(mine, { body: JSON.stringify({ ...said, batch_id: odd, client_reference: mine.id }) });
+    await call(mine, {
+      body: JSON.stringify({ ...said, batch_id: 'a', client_reference: odd, status: odd }),
+    });
+  }
+  await call(theirs, deliveryReport('sinch', { reference: theirs.id }));
+  expect(await work('sinch')).toEqual(Array.from({ length: 11 }, () => 'read'));
+  expect([await statusOf(mine), await statusOf(theirs)]).toEqual(['undelivered', 'delivered']);
+});
+
+test('a batch of very many reports is taken as long as a vendor could have sent it, and holds up nobody', async () => {
+  const [mine, theirs] = [await sentThrough('sendgrid', 'a'), await sentThrough('sendgrid', 'b')];
+  const events = (n: number) =>
+    Array.from({ length: n }, (_, i) => ({ event: 'delivered', sg_message_id: `x${i}` }));
+  await call(mine, { body: JSON.stringify(events(20_001)) });
+  await call(mine, { body: JSON.stringify(events(20_000)) });
+  await call(theirs, deliveryReport('sendgrid', { reference: theirs.id }));
+  expect((await work('sendgrid')).toSorted()).toEqual(['read', 'read', 'unreadable']);
+  const [row] = await stores.admin`select count(*)::integer as n from despatch.receipts
+    where account_id = ${mine.accountId}`;
+  expect(row?.['n']).toBe(20_000);
+  await stores.admin`update despatch.receipts set apply_at = now() + interval '1 hour' where account_id = ${mine.accountId}`;
+  await stores.store.applyReceipts(100, decideReceipts);
+  expect(await statusOf(theirs)).toBe('delivered');
+});
