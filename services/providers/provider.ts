@@ -4,6 +4,7 @@ import type { OutboundFor } from '#core/domain/content.ts';
 import type { Failure } from '#core/domain/failure.ts';
 import type { HttpRequest, HttpResult } from '#core/domain/http-exchange.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
+import type { LookupDefinition } from './lookup.ts';
 import type { ReceiptDefinition } from './receipt.ts';
 
 export type { HttpRequest, HttpResult };
@@ -77,7 +78,7 @@ export type ProviderDefinition<
   readonly name: string;
   /**
    * How the provider itself guards against a second copy of one message: `key` (an idempotency key), `lookup` (by our
-   * reference), or `none`. Decides what may be resent after an ambiguous call.
+   * reference: asked before a call is repeated), or `none`. Decides what may be resent after an ambiguous call.
    */
   readonly dedupe: 'key' | 'lookup' | 'none';
   /**
@@ -85,6 +86,11 @@ export type ProviderDefinition<
    * A simulator gives its receipts along with the outcome.
    */
   readonly receipts: ReceiptDefinition<z.output<Config>, z.output<Secrets>> | 'simulated' | null;
+  /**
+   * How the provider is asked what became of a message whose receipt has not come, or whose call had no answer. Absent:
+   * its API tells nobody.
+   */
+  readonly lookup?: LookupDefinition<z.output<Config>, z.output<Secrets>>;
   /**
    * Most characters (Unicode code points) of a message's `body` that the vendor takes; null where it sets no bound. The
    * account refuses a longer one before any call, and whoever sends it is warned.
@@ -122,9 +128,10 @@ export type ProviderDefinition<
 /** Any provider, its message and account types forgotten: what registry and worker handle. */
 export type AnyProvider = Omit<
   ProviderDefinition,
-  'secretRoute' | 'receipts' | 'check' | 'send' | 'verify'
+  'secretRoute' | 'receipts' | 'lookup' | 'check' | 'send' | 'verify'
 > & {
   readonly receipts: ReceiptDefinition<never, never> | 'simulated' | null;
+  readonly lookup?: LookupDefinition<never, never>;
   readonly secretRoute: Readonly<Record<string, boolean | ((config: never) => unknown)>>;
   check?(account: never): readonly FieldFault[];
   send(message: never, account: never, context: ProviderContext): Promise<Outcome>;

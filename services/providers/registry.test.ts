@@ -73,6 +73,7 @@ describe('the catalog', () => {
         capabilities: {
           dedupe: one.dedupe,
           receipts: reportsDeliveries(one),
+          lookup: one.lookup?.by ?? 'none',
           bodyCharactersMax: one.bodyCharactersMax,
         },
         publicConfigSchema: { $schema: 'https://json-schema.org/draft/2020-12/schema', type: 'object' },

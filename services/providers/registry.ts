@@ -74,6 +74,7 @@ export type ProviderDescription = {
   readonly capabilities: {
     readonly dedupe: AnyProvider['dedupe'];
     readonly receipts: boolean;
+    readonly lookup: 'id' | 'reference' | 'none';
     readonly bodyCharactersMax: number | null;
   };
 };
@@ -98,6 +99,11 @@ export function reportsDeliveries({ receipts }: Pick<AnyProvider, 'receipts'>): 
   return receipts !== null;
 }
 
+/** Ids of the providers that can be asked what became of a message. */
+export function askableProviders(): string[] {
+  return [...PROVIDERS.values()].filter(({ lookup }) => lookup !== undefined).map(({ id }) => id);
+}
+
 /** Whether receipts may come without our id of the message, so that the provider's has to be found again. */
 export function namesItsOwnIdAlone(provider: Pick<AnyProvider, 'receipts'> | undefined): boolean {
   return receiptsOf(provider)?.mayLackReference === true;
@@ -116,6 +122,7 @@ export function describeProvider(provider: AnyProvider): ProviderDescription {
     capabilities: {
       dedupe: provider.dedupe,
       receipts: reportsDeliveries(provider),
+      lookup: provider.lookup?.by ?? 'none',
       bodyCharactersMax: provider.bodyCharactersMax,
     },
   };

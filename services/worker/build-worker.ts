@@ -1,11 +1,13 @@
 import type { Breaker } from '#core/domain/breaker.ts';
 import { decideReceipts } from '#core/domain/decide-receipts.ts';
+import { RECEIPT_TIMEOUT_MS } from '#core/domain/settle.ts';
 import { createFairQueue } from '#core/domain/fair-queue.ts';
 import { isUuid, newProcessName } from '#core/domain/ids.ts';
 import { createMessageIdLoader } from '#core/domain/message-id-loader.ts';
 import { decodeWakes, RECEIPT_WAKE, type Wake } from '#core/domain/wake.ts';
 import type { DeliveryStore } from '#core/store/deliveries.ts';
 import type { ProviderCall } from '#providers/context.ts';
+import { askableProviders } from '#providers/registry.ts';
 import type { ProviderContext } from '#providers/provider.ts';
 import { createAccountStatus } from './accounts/account-status.ts';
 import { createAccounts } from './accounts/accounts.ts';
@@ -17,6 +19,7 @@ import { createDispatcher } from './claim/dispatcher.ts';
 import type { WorkerEvents } from './events.ts';
 import { refreshPolicies } from './claim/policies.ts';
 import { createRecorder } from './deliver/recorder.ts';
+import { askProviders } from './receipts/ask-providers.ts';
 import { readReceiptCalls } from './receipts/receipt-calls.ts';
 import { receiptUrlFor } from './receipts/receipt-url-for.ts';
 import { repeat, type Repeating } from './repeat.ts';
@@ -82,7 +85,7 @@ export type Worker = {
 type Health = Breaker['health'];
 
 const RECEIPTS_AT_ONCE = 200;
-/** Between two searches for receipts that have not come within three days. */
+/** Between two searches for receipts that have not come. */
 const LATE_RECEIPTS_MS = 10_000;
 const CONTENTS_AT_ONCE = 100;
 const OUTLIVED_AT_ONCE = 500;
@@ -185,7 +188,30 @@ export function buildWorker(deps: WorkerDeps): Worker {
       }
     }),
     lateReceipts: task('late_receipts', LATE_RECEIPTS_MS, async () => {
-      while ((await store.expireReceipts(RECEIPTS_AT_ONCE)) === RECEIPTS_AT_ONCE);
+      const askable = askableProviders();
+      for (;;) {
+        const seen = await store.expireReceipts(RECEIPTS_AT_ONCE, askable, RECEIPT_TIMEOUT_MS);
+        if (seen > 0) tasks.lookups.wake();
+        if (seen < RECEIPTS_AT_ONCE) return;
+      }
+    }),
+    lookups: task('lookups', settings.sweepMs, async () => {
+      const asking = {
+        store,
+        accounts,
+        contextOf,
+        deadlineMs: settings.deadlineMs,
+        leaseMs: settings.leaseMs,
+        onAnswered: events.lookedUp,
+        onAdapterFault: events.adapterFault,
+        now,
+      };
+      for (;;) {
+        const asked = await askProviders(asking);
+        if (asked === 0) return;
+        tasks.receipts.wake();
+        if (stopping) return;
+      }
     }),
     policies: task('policies', 2_000, () => refreshPolicies(store, queue)),
     verify: task('verify', 5_000, () =>

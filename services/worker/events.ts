@@ -7,7 +7,7 @@ import type { ClaimedMessage, WaitingRow } from '#core/store/deliveries.ts';
 import type { Maintained } from '#core/store/partitions.ts';
 import type { StoredReceiptCall } from '#core/store/receipt-reports.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
-import type { GivenUpReason, WorkerMetrics } from '#core/platform/telemetry/metrics.ts';
+import type { GivenUpReason, LookupOutcome, WorkerMetrics } from '#core/platform/telemetry/metrics.ts';
 import type { Refused } from './claim/named-claims.ts';
 import type { Delivered } from './deliver/deliver.ts';
 import type { CallReading } from './receipts/read-call.ts';
@@ -106,6 +106,9 @@ export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => num
       if (kind !== 'forged' && kind !== 'unreadable') return;
       metrics.receipt(provider, kind);
       log.warn({ tenantId, providerId: accountId, provider, result: kind }, 'Receipt refused');
+    },
+    lookedUp(provider: string, result: LookupOutcome): void {
+      metrics.lookedUp(provider, result);
     },
     maintained({ made, dropped, busy }: Maintained): void {
       log.info({ made, dropped, busy }, 'Partitions maintained');

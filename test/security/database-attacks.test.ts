@@ -60,6 +60,8 @@ const CALLABLE: Readonly<Record<string, readonly RoleName[]>> = {
   settle_receipt_calls: ['worker'],
   oldest_receipt_seconds: ['worker'],
   expire_receipts: ['worker'],
+  take_lookups: ['worker'],
+  settle_lookups: ['worker'],
   hold_tenant: ['worker'],
   release_tenant: ['worker'],
   load_accounts: ['worker'],

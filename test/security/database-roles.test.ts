@@ -15,7 +15,7 @@ import { testDatabase, type TestDatabase } from '#test/support/servers.ts';
 /** Bookkeeping of the schema itself; nothing of a tenant is in it. */
 const NO_TENANT = new Set(['migrations', 'applied_functions', 'function_releases', 'message_id_key']);
 /** Rows that hang on another row's id instead of a tenant's, and that no service may touch directly. */
-const KEYED_OTHERWISE = new Set(['rate_windows', 'account_rates', 'users', 'gone_resources']);
+const KEYED_OTHERWISE = new Set(['rate_windows', 'account_rates', 'lookup_turns', 'users', 'gone_resources']);
 const DENIED = '42501';
 
 type Table = { readonly name: string; readonly isPartition: boolean };
@@ -63,6 +63,8 @@ async function seedEverything(): Promise<SeededTenant & { accountId: string }> {
   await admin`insert into message_results (seq, purge_on, tenant_id, status, attempt, duplicate_risk, final, expires_at, updated_at)
     values (${seq}, ${purge_on}, ${tenantId}, 'sent', 1, false, false, now(), now())`;
   await admin`insert into awaited_receipts values (${seq}, ${purge_on}, ${tenantId}, now())`;
+  await admin`insert into lookups values (${seq}, ${purge_on}, ${tenantId}, ${accountId}, now(), now(), now())`;
+  await admin`insert into lookup_turns values (${accountId}, now(), now())`;
   await admin`insert into attempt_log (id, message_seq, purge_on, number, tenant_id, provider, worker, outcome, started_at, ended_at, message_status)
     values (gen_random_uuid(), ${seq}, ${purge_on}, 1, ${tenantId}, 'simulator-sms', 'w', 'accepted', now(), now(), 'sent')`;
   await admin`insert into event_log (message_seq, purge_on, tenant_id, type, source, at)

@@ -24,6 +24,11 @@ const CatalogEntry = z
         .enum(['key', 'lookup', 'none'])
         .describe('How the provider guards against a second copy of one message.'),
       receipts: z.boolean().describe('Whether it tells of deliveries.'),
+      lookup: z
+        .enum(['id', 'reference', 'none'])
+        .describe(
+          'Whether it is asked about a message whose receipt does not come: by its own id, or by the message id too, so that a call without an answer is cleared up.',
+        ),
       bodyCharactersMax: z
         .int()
         .min(1)

@@ -52,6 +52,27 @@ describe('acceptance by the provider', () => {
   });
 });
 
+describe('a provider that can be asked', () => {
+  const accepted = { kind: 'accepted', providerMessageId: 'p' } as const;
+
+  test.each(['id', 'reference'] as const)('by %s is asked an hour after it accepted a message', (lookup) => {
+    const settled = settle(accepted, message({ receiptsExpected: true, lookup }), NOW, 0);
+    expect(settled.awaitUntil).toBe(NOW + 3_600_000);
+    expect(settle(accepted, message({ lookup }), NOW, 0).awaitUntil).toBeNull();
+  });
+
+  test('by our reference is asked a minute after a call that nothing came back from', () => {
+    const given = { deliveryGuarantee: 'at_most_once' } as const;
+    const awaitUntil = (lookup: AttemptedMessage['lookup']) =>
+      settle(ambiguous, message({ ...given, lookup }), NOW, 0).awaitUntil;
+    expect([awaitUntil('reference'), awaitUntil('id'), awaitUntil(undefined)]).toEqual([
+      NOW + 60_000,
+      null,
+      null,
+    ]);
+  });
+});
+
 describe('transient rejections', () => {
   test.each([...RETRY_DELAYS_MS.entries()])('retry %i waits %i ms', (retries, delay) => {
     const settled = settle(transient(), message({ retries }), NOW, 0);

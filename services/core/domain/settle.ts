@@ -1,3 +1,4 @@
+import { AMBIGUOUS_LOOKUP_MS, FIRST_LOOKUP_MS } from './decide-lookup.ts';
 import type { Failure } from './failure.ts';
 import { assertMove, type MessageState } from './message-state.ts';
 import type { AttemptOutcome, SimulatedReceipt, NotStartedReason } from './outcome.ts';
@@ -20,6 +21,10 @@ export type AttemptedMessage = {
   readonly dedupe: 'key' | 'lookup' | 'none';
   /** Whether the provider reports what became of a message after accepting it. */
   readonly receiptsExpected: boolean;
+  /**
+   * Whether the provider can be asked what became of a message: by its own id, or by our reference too. Default: neither.
+   */
+  readonly lookup?: 'id' | 'reference' | undefined;
 };
 
 /** The failure as the record shows it. */
@@ -37,7 +42,10 @@ export type Settlement = {
   readonly duplicateRisk: boolean;
   /** Nothing more can happen to the message. */
   readonly final: boolean;
-  /** Until when a receipt is awaited; only for `sent`. */
+  /**
+   * Until when a receipt is awaited before the provider is asked, or where it cannot be, before the message is `unknown`;
+   * only for `sent`, and for `unknown` where the provider can be asked by our reference.
+   */
   readonly awaitUntil: number | null;
   readonly receipts: readonly SimulatedReceipt[];
 };
@@ -87,7 +95,7 @@ function decide(outcome: AttemptOutcome, message: AttemptedMessage, now: number,
         ...base,
         status: 'sent',
         final: !message.receiptsExpected,
-        awaitUntil: message.receiptsExpected ? now + RECEIPT_TIMEOUT_MS : null,
+        awaitUntil: message.receiptsExpected ? now + firstLookMs(message) : null,
         receipts: outcome.receipts ?? [],
       };
     case 'rejected_permanent':
@@ -104,6 +112,10 @@ function decide(outcome: AttemptOutcome, message: AttemptedMessage, now: number,
         nextAttemptAt: now + Math.round(NOT_STARTED_DELAY_MS[outcome.reason] * (1 + random)),
       };
   }
+}
+
+function firstLookMs({ lookup }: AttemptedMessage): number {
+  return lookup === undefined ? RECEIPT_TIMEOUT_MS : FIRST_LOOKUP_MS;
 }
 
 type Part = Pick<Settlement, 'status' | 'reason' | 'failure' | 'nextAttemptAt'> & Partial<Settlement>;
@@ -155,7 +167,8 @@ function ambiguity(failure: Failure, message: AttemptedMessage, now: number, ran
     now + Math.max(AMBIGUOUS_RETRY_MS, guarded ? retryDelayMs(message.retries, random) : 0);
   const counted = { ambiguous: message.ambiguous + 1, failure: stored(failure, true) };
   if (!mayRepeat || nextAttemptAt >= message.expiresAt) {
-    return { ...counted, status: 'unknown', reason: 'ambiguous_attempt', nextAttemptAt: null };
+    const awaitUntil = message.lookup === 'reference' ? now + AMBIGUOUS_LOOKUP_MS : null;
+    return { ...counted, status: 'unknown', reason: 'ambiguous_attempt', nextAttemptAt: null, awaitUntil };
   }
   return {
     ...counted,

@@ -12,6 +12,7 @@ import {
 } from '#core/platform/postgres/postgres.ts';
 import { inTransaction } from './after-commit.ts';
 import { camelRows } from './camel-rows.ts';
+import { lookupStore } from './lookups.ts';
 import type { SettledReceiptCalls, StoredReceiptCall } from './receipt-reports.ts';
 import { maintainPartitions } from './partitions.ts';
 
@@ -237,8 +238,7 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
     async messageIdKey(): Promise<Buffer> {
       return (await value<Buffer>(sql`select message_id_key() as n`)) ?? Buffer.alloc(0);
     },
-    /** Ends the wait for receipts that have not come in time. */
-    expireReceipts: (most: number) => count(sql`select expire_receipts(${most}) as n`),
+    ...lookupStore(sql, bounded),
 
     // Tenants ---------------------------------------------------------------------------------------------------------
     dueLanes: () => rowsOf<SweepTask>(sql`select * from due_lanes()`),

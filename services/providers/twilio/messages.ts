@@ -71,7 +71,8 @@ export async function createMessage(
   });
   if (result.kind !== 'response') return unanswered(result);
   const hidden = [...accountSecrets(account), message.to, ...message.texts, message.receiptUrl ?? ''];
-  if (!isSuccess(result)) return refused(result, classify(result, TWILIO_CODES, read), hidden, context.now());
+  if (!isSuccess(result))
+    return refused(result, classify(result, TWILIO_CODES, readError), hidden, context.now());
   const created = Created.safeParse(parseJson(result.text));
   if (!created.success) return unreadable(result);
   return {
@@ -91,7 +92,7 @@ export async function checkCredential(account: Account, context: ProviderContext
   });
   if (result.kind !== 'response') return unverified(result);
   if (result.status === 200) return verdictOfAccount(result);
-  return doubted(result, classify(result, TWILIO_CODES, read), accountSecrets(account));
+  return doubted(result, classify(result, TWILIO_CODES, readError), accountSecrets(account));
 }
 
 function sender({ from, prefix }: TwilioMessage, config: Account['config']): Record<string, string> {
@@ -111,7 +112,8 @@ function validity(remainingMs: number): Record<string, string> {
   return seconds >= VALIDITY_S_MAX ? {} : { ValidityPeriod: String(seconds) };
 }
 
-function read(body: unknown): VendorError {
+/** Of any refusal of Twilio's API. */
+export function readError(body: unknown): VendorError {
   const { code, message, detail, title } = ErrorBody.safeParse(body).data ?? {};
   return {
     providerCode: code === undefined ? undefined : String(code),

@@ -1,6 +1,7 @@
 import { defineProvider } from '../provider.ts';
 import { whatsappTexts } from '../whatsapp-texts.ts';
 import { checkAccount, secretRoute, secrets, smsConfig, whatsappConfig } from './account.ts';
+import { twilioLookup } from './lookup.ts';
 import { checkCredential, createMessage } from './messages.ts';
 import { twilioReceipts } from './receipts.ts';
 import { whatsappForm } from './whatsapp-content.ts';
@@ -14,6 +15,7 @@ const sms = defineProvider({
   name: 'Twilio Programmable Messaging',
   dedupe: 'none',
   receipts: twilioReceipts,
+  lookup: twilioLookup,
   bodyCharactersMax: BODY_CHARACTERS_MAX,
   config: smsConfig,
   secrets,
@@ -37,6 +39,7 @@ const whatsapp = defineProvider({
   name: 'Twilio for WhatsApp',
   dedupe: 'none',
   receipts: twilioReceipts,
+  lookup: twilioLookup,
   bodyCharactersMax: BODY_CHARACTERS_MAX,
   config: whatsappConfig,
   secrets,

@@ -82,7 +82,8 @@ function spellingsOf(url: string): string[] {
   return [`${scheme}://${host}${rest}`, `${scheme}://${host}${usual}${rest}`];
 }
 
-function meaningOf(
+/** What one of Twilio's words for the state of a message means. */
+export function meaningOf(
   status: string,
   errorCode: string | null,
 ): Pick<ParsedReceipt, 'state' | 'isTemporary' | 'failure' | 'engagement'> {

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { behaviourOfNumber, plannedReports, type Behaviour } from '../behaviour.ts';
 import type { ReceiptCall } from '../receipt.ts';
+import { createStandInMemory, type StandInMemory } from '../stand-in-memory.ts';
 import {
   startStandIn,
   type OutgoingReport,
@@ -13,18 +14,24 @@ import { signTwilioCall } from './stand-in-signature.ts';
 
 /** Twilio's Messages and Accounts resources on loopback. */
 export function startTwilioStandIn(options: StandInOptions = {}): Promise<StandIn> {
-  return startStandIn(options.isReporting === true ? answerOrRefuse : answer, options, report);
+  const taken: Taken = createStandInMemory();
+  // Where the recipient chooses what becomes of a message, one of them is refused.
+  const isRefused = ({ body }: Received): boolean =>
+    options.isReporting === true && behaviourOf(new URLSearchParams(body).get('To') ?? '') === 'invalid';
+  return startStandIn(
+    (request) =>
+      isRefused(request)
+        ? failure(400, 21211, "The 'To' number is not a valid phone number.")
+        : answer(request, taken),
+    options,
+    report,
+  );
 }
 
-/** Where the recipient chooses what becomes of a message, one of them is refused. */
-function answerOrRefuse(request: Received): Reply | undefined {
-  const to = new URLSearchParams(request.body).get('To') ?? '';
-  return behaviourOf(to) === 'invalid'
-    ? failure(400, 21211, "The 'To' number is not a valid phone number.")
-    : answer(request);
-}
+/** What it has answered to messages, by their ids. */
+type Taken = StandInMemory<Readonly<Record<string, unknown>>>;
 
-function answer(request: Received): Reply | undefined {
+function answer(request: Received, taken: Taken): Reply | undefined {
   const accountSid = /^\/2010-04-01\/Accounts\/(\w+)[./]/.exec(request.path)?.[1];
   if (accountSid === undefined) return undefined;
   if (!request.headers['authorization']?.startsWith('Basic ')) {
@@ -34,11 +41,20 @@ function answer(request: Received): Reply | undefined {
     return { status: 200, body: { sid: accountSid, status: 'active', friendly_name: 'Stand-in' } };
   }
   if (request.method === 'POST' && request.path.endsWith('/Messages.json'))
-    return create(accountSid, request);
+    return create(accountSid, request, taken);
+  const asked = /\/Messages\/([^/?]+)\.json$/.exec(request.path)?.[1];
+  if (request.method === 'GET' && asked !== undefined) return show(taken.find(asked), request.path);
   return undefined;
 }
 
-function create(accountSid: string, request: Received): Reply {
+/** Whatever was taken has been delivered by the time that somebody asks. */
+function show(message: Readonly<Record<string, unknown>> | undefined, path: string): Reply {
+  if (message === undefined) return failure(404, 20404, `The requested resource ${path} was not found`);
+  const now = new Date().toUTCString();
+  return { status: 200, body: { ...message, status: 'delivered', date_sent: now, date_updated: now } };
+}
+
+function create(accountSid: string, request: Received, taken: Taken): Reply {
   const form = new URLSearchParams(request.body);
   const to = form.get('To');
   const service = form.get('MessagingServiceSid');
@@ -50,24 +66,24 @@ function create(accountSid: string, request: Received): Reply {
     return failure(400, 21602, 'Message body is required.');
   if (form.has('ContentVariables') && typeof variablesOf(form) !== 'object')
     return failure(400, 21656, 'The Content Variables parameter is invalid.');
-  return {
-    status: 201,
-    body: {
-      account_sid: accountSid,
-      api_version: '2010-04-01',
-      body: form.get('Body'),
-      date_created: new Date().toUTCString(),
-      direction: 'outbound-api',
-      error_code: null,
-      error_message: null,
-      from: form.get('From'),
-      messaging_service_sid: service,
-      num_segments: service === null ? '1' : '0',
-      sid: `${media === null ? 'SM' : 'MM'}${randomBytes(16).toString('hex')}`,
-      status: service === null ? 'queued' : 'accepted',
-      to,
-    },
+  const sid = `${media === null ? 'SM' : 'MM'}${randomBytes(16).toString('hex')}`;
+  const message = {
+    account_sid: accountSid,
+    api_version: '2010-04-01',
+    body: form.get('Body'),
+    date_created: new Date().toUTCString(),
+    direction: 'outbound-api',
+    error_code: null,
+    error_message: null,
+    from: form.get('From'),
+    messaging_service_sid: service,
+    num_segments: service === null ? '1' : '0',
+    sid,
+    status: service === null ? 'queued' : 'accepted',
+    to,
   };
+  taken.keep(sid, message);
+  return { status: 201, body: message };
 }
 
 /** To the callback address of a message that was taken, signed with the token that the call came with. */

@@ -97,6 +97,7 @@ export function createRecorder(deps: RecorderDeps): Recorder {
           expiresAt: message.expiresAt.getTime(),
           dedupe: provider?.dedupe ?? 'none',
           receiptsExpected,
+          lookup: provider?.lookup?.by,
         },
         now,
         deps.random(),

@@ -1,21 +1,16 @@
-import { createHash } from 'node:crypto';
-import { isUuid } from '#core/domain/ids.ts';
-import type { Failure } from '#core/domain/failure.ts';
 import type { MessageIds } from '#core/domain/message-id.ts';
 import { receiptToken, receiptUrl } from '#core/domain/receipt-token.ts';
 import type { ReportRow, StoredReceiptCall } from '#core/store/receipt-reports.ts';
 import type { ProviderContext } from '#providers/provider.ts';
-import type {
-  ForgeryReason,
-  ParsedReceipt,
-  ReceiptCall,
-  ReceiptDefinition,
-  ReceiptVerdict,
-} from '#providers/receipt.ts';
-import { redact, secretStrings } from '#providers/redact.ts';
+import type { ForgeryReason, ReceiptCall, ReceiptDefinition, ReceiptVerdict } from '#providers/receipt.ts';
+import { secretStrings } from '#providers/redact.ts';
 import { receiptsOf } from '#providers/registry.ts';
 import { UNSIGNED } from '#providers/signature.ts';
 import type { Account } from '../accounts/accounts.ts';
+import { placeOf, toReport } from './to-report.ts';
+
+/** Of one call. The largest batches that vendors describe, SendGrid's of 4 MiB, have less than half of it. */
+const REPORTS_MAX = 20_000;
 
 /** What a vendor's call came to. */
 export type CallReading =
@@ -61,7 +56,10 @@ export async function readCall(
   if (parsed.receipts.length > REPORTS_MAX) return { kind: 'unreadable' };
   const hidden = accounts.flatMap(({ secrets }) => secretStrings(secrets));
   const verified = verdict.isUnsigned !== true;
-  const reports = parsed.receipts.map((one) => ({ ...toReport(one, stored, hidden, deps.ids), verified }));
+  const reports = parsed.receipts.map((one) => ({
+    call_id: stored.id,
+    ...toReport(one, placeOf(one.reference, deps.ids), { ...stored, hidden, verified }),
+  }));
   return { kind: 'read', reports };
 }
 
@@ -80,67 +78,4 @@ async function judge(
     verdicts.push(verdict);
   }
   return verdicts.find(({ kind }) => kind === 'undecided') ?? verdicts[0] ?? { kind: 'undecided' };
-}
-
-const VENDOR_ID_MAX = 512;
-/** Of one call. The largest batches that vendors describe, SendGrid's of 4 MiB, have less than half of it. */
-const REPORTS_MAX = 20_000;
-
-function toReport(
-  one: ParsedReceipt,
-  call: StoredReceiptCall,
-  hidden: readonly string[],
-  ids: MessageIds,
-): Omit<ReportRow, 'verified'> {
-  const id = one.reference?.toLowerCase();
-  const place = id === undefined || !isUuid(id) ? undefined : ids.decode(id);
-  return {
-    call_id: call.id,
-    tenant_id: call.tenantId,
-    account_id: call.accountId,
-    message_seq: place?.seq,
-    purge_on: place?.purgeOn,
-    message_id: place === undefined ? undefined : id,
-    provider_message_id: storable(one.providerMessageId),
-    receipt: one.state,
-    temporary: one.isTemporary,
-    failure: one.failure && storableFailure(one.failure, hidden),
-    segment: storable(one.segment),
-    engagement: one.engagement,
-    provider_status: redact(one.providerStatus, hidden),
-    happened_ms: plausible(one.at, call.receivedMs),
-    report_key: keyOf(one, call.accountId),
-    received_ms: call.receivedMs,
-  };
-}
-
-/** Without what the database takes in no text: NUL, and halves of characters. */
-function storable(text: string): string;
-function storable(text: string | undefined): string | undefined;
-function storable(text: string | undefined): string | undefined {
-  return text?.slice(0, VENDOR_ID_MAX).replaceAll('\0', '').toWellFormed();
-}
-
-function storableFailure(failure: Failure, hidden: readonly string[]): Failure {
-  const { code, providerCode, providerMessage } = failure;
-  return {
-    ...failure,
-    code: storable(code),
-    ...(providerCode === undefined ? {} : { providerCode: storable(providerCode) }),
-    ...(providerMessage === undefined ? {} : { providerMessage: redact(providerMessage, hidden) }),
-  };
-}
-
-/** What a vendor's clock says of the future, or of a time before there were messages, is not believed. */
-function plausible(at: number | undefined, receivedMs: number): number {
-  const isPlausible = at !== undefined && Number.isFinite(at) && at > 0 && at <= receivedMs + DAY_MS;
-  return isPlausible ? Math.round(at) : receivedMs;
-}
-
-const DAY_MS = 86_400_000;
-
-/** The same for repetitions of a report to one account. */
-function keyOf(one: ParsedReceipt, accountId: string): string {
-  const name = one.eventId ?? JSON.stringify(one);
-  return createHash('sha256').update(`${accountId}\n${name}`).digest('base64url').slice(0, 22);
 }

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { decideReceipts } from '#core/domain/decide-receipts.ts';
 import { NO_ACCOUNT } from '#core/domain/choose-account.ts';
 import type { ClaimedMessage, Completion, ClaimTerms } from '#core/store/deliveries.ts';
-import { settle } from '#core/domain/settle.ts';
+import { RECEIPT_TIMEOUT_MS, settle } from '#core/domain/settle.ts';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import {
   acceptBatch,
@@ -325,9 +325,9 @@ describe('receipts', () => {
     const [due] =
       await b.admin`select round(extract(epoch from due_at - now()) / 3600)::int as hours from despatch.awaited_receipts`;
     expect(due?.['hours']).toBe(72);
-    expect(await b.store.expireReceipts(10)).toBe(0);
+    expect(await b.store.expireReceipts(10, [], RECEIPT_TIMEOUT_MS)).toBe(0);
     await b.admin`update despatch.awaited_receipts set due_at = now()`;
-    expect(await b.store.expireReceipts(10)).toBe(1);
+    expect(await b.store.expireReceipts(10, [], RECEIPT_TIMEOUT_MS)).toBe(1);
     expect(await states(b)).toEqual(['unknown']);
     await receive(b, message, 'delivered');
     expect(await states(b)).toEqual(['delivered']);

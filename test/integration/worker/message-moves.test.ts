@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { decideReceipts } from '#core/domain/decide-receipts.ts';
+import { RECEIPT_TIMEOUT_MS } from '#core/domain/settle.ts';
 import {
   canMove,
   LIVE_STATES,
@@ -178,7 +179,7 @@ const MOVERS: readonly Mover[] = [
         await b.admin`insert into despatch.awaited_receipts (seq, purge_on, tenant_id, due_at)
           values (${seq}, ${day}, ${tenantId}, now())`;
       }
-      await b.store.expireReceipts(100);
+      await b.store.expireReceipts(100, [], RECEIPT_TIMEOUT_MS);
     },
     moves: tabled(['sent'], ['unknown']),
   },

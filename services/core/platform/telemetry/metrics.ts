@@ -43,6 +43,13 @@ export const RECEIPT_RESULTS = [
 ] as const;
 export type ReceiptResult = (typeof RECEIPT_RESULTS)[number];
 
+/**
+ * What asking a provider about a message came to. `final`: what became of it; `pending`: it is still under way, or the
+ * provider does not tell; `not_found`: not known there; `unanswerable`: cannot be asked about; `unanswered`: no answer.
+ */
+export const LOOKUP_RESULTS = ['final', 'pending', 'not_found', 'unanswerable', 'unanswered'] as const;
+export type LookupOutcome = (typeof LOOKUP_RESULTS)[number];
+
 export type TenantMetricsOptions = {
   /** Tenants with series of their own. Default 0: no metric names a tenant. */
   readonly tenantsMax?: number;
@@ -50,7 +57,12 @@ export type TenantMetricsOptions = {
 
 export type WorkerMetricsOptions = TenantMetricsOptions & {
   /** Ids of the catalog with their channel, whose series begin at 0. */
-  readonly providers?: readonly { readonly id: string; readonly channel: Channel }[];
+  readonly providers?: readonly {
+    readonly id: string;
+    readonly channel: Channel;
+    /** How it is asked about messages, if it can be. */
+    readonly lookup?: unknown;
+  }[];
 };
 
 export function createApiMetrics({ tenantsMax = 0 }: TenantMetricsOptions = {}) {
@@ -189,7 +201,14 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
     labelNames: ['provider', 'result'],
     registers: on,
   });
-  for (const { id, channel } of providers) {
+  const lookups = new Counter({
+    name: 'despatch_lookups_total',
+    help: 'Questions to providers about messages whose receipts have not come, by what they came to.',
+    labelNames: ['provider', 'result'],
+    registers: on,
+  });
+  for (const { id, channel, lookup } of providers) {
+    if (lookup !== undefined) for (const result of LOOKUP_RESULTS) lookups.inc({ provider: id, result }, 0);
     for (const result of RECEIPT_RESULTS) receipts.inc({ provider: id, result }, 0);
     for (const outcome of ATTEMPT_OUTCOMES) attempts.inc({ channel, provider: id, outcome }, 0);
     for (const state of ['open', 'probing']) circuitState.set({ provider: id, state }, 0);
@@ -220,6 +239,7 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
     },
     givenUp: (reason: GivenUpReason): void => givenUp.inc({ reason }),
     receipt: (provider: string, result: ReceiptResult): void => receipts.inc({ provider, result }),
+    lookedUp: (provider: string, result: LookupOutcome): void => lookups.inc({ provider, result }),
     providerSeconds,
     endToEndSeconds,
     circuitState,

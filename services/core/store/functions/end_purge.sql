@@ -16,7 +16,9 @@ begin
   end if;
   delete from rate_windows r where r.subject = who or r.subject in (select k.id from api_keys k where k.tenant_id = who);
   delete from account_rates r where r.account_id in (select p.id from provider_accounts p where p.tenant_id = who);
+  delete from lookup_turns t where t.account_id in (select p.id from provider_accounts p where p.tenant_id = who);
   delete from awaited_receipts a where a.tenant_id = who;
+  delete from lookups l where l.tenant_id = who;
   delete from receipts r where r.tenant_id = who;
   delete from receipt_calls c where c.account_id in (select p.id from provider_accounts p where p.tenant_id = who);
   -- Of messages that were never accepted.

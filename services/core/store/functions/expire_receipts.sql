@@ -1,25 +1,52 @@
--- Gives up waiting for receipts that never came. Returns how many.
-create or replace function expire_receipts(most integer) returns integer
+-- Ends the wait for receipts that have not come. Messages of providers that can be asked (`askable`: their ids) go on to
+-- `lookups`, and are given up when they are `timeout_ms` old; the others are given up now. Returns how many it has seen.
+create or replace function expire_receipts(most integer, askable text[], timeout_ms bigint) returns integer
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
   at_now timestamptz := clock_timestamp();
-  quiet awaited_receipts[];
+  due awaited_receipts[];
+  outlived lookups[];
+  asked bigint[];
 begin
-  with given_up as (
+  with taken as (
     delete from awaited_receipts a where a.seq = any (array(
       select x.seq from awaited_receipts x where x.due_at <= at_now order by x.due_at limit most for update skip locked))
     returning a
   )
-  select array_agg(g.a) into quiet from given_up g;
-  with moved as (
+  select array_agg(t.a) into due from taken t;
+  with taken as (
+    delete from lookups l where l.seq = any (array(
+      select x.seq from lookups x where x.until_at <= at_now order by x.until_at limit most for update skip locked))
+    returning l
+  )
+  select array_agg(t.l) into outlived from taken t;
+  with asking as (
+    insert into lookups (seq, purge_on, tenant_id, account_id, since, ask_at, until_at)
+    select d.seq, d.purge_on, d.tenant_id, s.account_id, coalesce(s.sent_at, s.updated_at), at_now,
+      -- One that was found late is asked about all the same.
+      greatest(coalesce(s.sent_at, s.updated_at) + make_interval(secs => timeout_ms / 1000.0), at_now + interval '5 minutes')
+    from unnest(due) d join message_results s on s.seq = d.seq and s.purge_on = d.purge_on
+    where s.account_id is not null and s.provider = any (askable) and s.status in ('sent', 'unknown')
+    on conflict do nothing
+    returning seq, account_id
+  ), turns as (
+    insert into lookup_turns as t (account_id, next_at, open_at)
+    select distinct a.account_id, at_now, at_now from asking a order by a.account_id
+    on conflict (account_id) do update set next_at = greatest(t.open_at, least(t.next_at, excluded.next_at))
+  )
+  select array_agg(a.seq) into asked from asking a;
+  with quiet as (
+    select d.seq, d.purge_on from unnest(due) d where d.seq <> all (coalesce(asked, '{}'))
+    union all select l.seq, l.purge_on from unnest(outlived) l
+  ), moved as (
     update message_results s set status = 'unknown', reason = 'receipt_timeout', updated_at = at_now
-    from unnest(quiet) q where s.seq = q.seq and s.purge_on = q.purge_on and may_move(s.status, 'unknown')
+    from quiet q where s.seq = q.seq and s.purge_on = q.purge_on and may_move(s.status, 'unknown')
     returning s.seq, s.purge_on, s.tenant_id
   )
   insert into event_log (message_seq, purge_on, tenant_id, type, source, details, at)
   select m.seq, m.purge_on, m.tenant_id, 'message.unknown', 'worker', '{"reason": "receipt_timeout"}', at_now from moved m;
-  return coalesce(cardinality(quiet), 0);
+  return coalesce(cardinality(due), 0) + coalesce(cardinality(outlived), 0);
 end $$;
 
-grant execute on function expire_receipts(integer) to despatch_worker;
+grant execute on function expire_receipts(integer, text[], bigint) to despatch_worker;

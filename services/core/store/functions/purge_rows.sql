@@ -7,6 +7,7 @@ begin
   delete from messages_default where has_served('messages', purge_on, today);
   delete from message_results_default where has_served('message_results', purge_on, today);
   delete from awaited_receipts where has_served('messages', purge_on, today);
+  delete from lookups where has_served('messages', purge_on, today);
   delete from receipts where has_served('messages', purge_on, today);
   delete from message_contents_default where has_served('message_contents', purge_on, today);
   delete from attempt_log_default where has_served('attempt_log', purge_on, today);

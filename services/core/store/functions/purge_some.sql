@@ -26,6 +26,7 @@ begin
     seqs := array(select u.seq from unnest(seqs) as u (seq)
       where not exists (select from live_messages l where l.seq = u.seq));
     delete from awaited_receipts a where a.seq = any (seqs);
+    delete from lookups l where l.seq = any (seqs);
     delete from receipts r where r.message_seq = any (seqs);
     delete from attempt_log a where a.message_seq = any (seqs);
     delete from event_log e where e.message_seq = any (seqs);

@@ -313,6 +313,34 @@ create table awaited_receipts (
 );
 create index awaited_receipts_due on awaited_receipts (due_at);
 
+-- Messages whose provider is asked what became of them: silent for an hour, or of a call without an answer.
+create table lookups (
+  seq bigint primary key,
+  purge_on date not null,
+  tenant_id uuid not null,
+  account_id uuid not null,
+  -- When the provider accepted the message, or may have.
+  since timestamptz not null,
+  -- 'infinity': only `until_at` is waited for.
+  ask_at timestamptz not null,
+  -- The wait for a receipt is over.
+  until_at timestamptz not null,
+  asks smallint not null default 0
+) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
+create index lookups_ask on lookups (account_id, ask_at);
+create index lookups_until on lookups (until_at);
+
+-- Accounts with lookups, and when a worker may look into each of them.
+create table lookup_turns (
+  account_id uuid primary key,
+  -- A question is due, and the account may be asked.
+  next_at timestamptz not null,
+  -- Nothing is asked before: the rate cap, and the pause of an account that does not answer.
+  open_at timestamptz not null,
+  failures smallint not null default 0
+) with (fillfactor = 50);
+create index lookup_turns_next on lookup_turns (next_at);
+
 -- Attempts that have ended, each with the state it left its message in. Insert-only.
 create table attempt_log (
   message_seq bigint not null,
@@ -543,7 +571,7 @@ do $$
 declare t text;
 begin
   foreach t in array array['tenant_limits', 'members', 'api_keys', 'provider_accounts', 'audit_log', 'messages',
-    'live_messages', 'message_results', 'awaited_receipts', 'message_contents', 'unsettled_contents', 'attempt_log',
+    'live_messages', 'message_results', 'awaited_receipts', 'lookups', 'message_contents', 'unsettled_contents', 'attempt_log',
     'event_log', 'receipts', 'receipt_calls', 'idempotency_keys', 'tenant_usage', 'tenant_progress', 'messages_default',
     'message_results_default', 'message_contents_default', 'attempt_log_default', 'event_log_default',
     'idempotency_keys_default']
@@ -564,7 +592,7 @@ begin
   create policy own_members on users for select
     using (exists (select from members m where m.user_id = users.id and m.tenant_id = current_tenant()));
   create policy definer on users to despatch_definer using (true) with check (true);
-  foreach t in array array['rate_windows', 'account_rates', 'gone_resources', 'message_id_key'] loop
+  foreach t in array array['rate_windows', 'account_rates', 'lookup_turns', 'gone_resources', 'message_id_key'] loop
     execute format('alter table %I enable row level security', t);
     execute format('alter table %I force row level security', t);
     execute format('create policy definer on %I to despatch_definer using (true) with check (true)', t);

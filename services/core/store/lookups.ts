@@ -1,0 +1,73 @@
+import { asJson, type Sql } from '#core/platform/postgres/postgres.ts';
+import { camelRows } from './camel-rows.ts';
+import type { ReportRow } from './receipt-reports.ts';
+
+/** A message to ask its provider about. */
+export type DueLookup = {
+  readonly seq: number;
+  readonly purgeOn: string;
+  readonly tenantId: string;
+  readonly accountId: string;
+  /** Null where the account is deleted. */
+  readonly accountVersion: number | null;
+  readonly provider: string;
+  readonly messageId: string;
+  readonly providerMessageId: string | null;
+  readonly ageMs: number;
+  /** Which question about the message it is. */
+  readonly asks: number;
+  /** How often in a row the account has not been answered. */
+  readonly failures: number;
+};
+
+export type LookupTerms = {
+  readonly accountsMax: number;
+  /** Of one account at once. */
+  readonly perAccountMax: number;
+  readonly leaseMs: number;
+  /** Of an account's questions, in milliseconds. */
+  readonly spacingMs: number;
+};
+
+/** What became of questions. */
+export type SettledLookups = {
+  readonly reports: readonly Omit<ReportRow, 'call_id'>[];
+  readonly done: readonly { readonly seq: number; readonly asks: number }[];
+  /** `ms` null: not again. */
+  readonly again: readonly { readonly seq: number; readonly asks: number; readonly ms: number | null }[];
+  readonly accounts: readonly {
+    readonly account_id: string;
+    readonly failures: number;
+    readonly pause_ms: number;
+  }[];
+};
+
+/** Messages that have been silent for too long. @param bounded gives a query its deadline. */
+export function lookupStore(sql: Sql, bounded: <T>(work: Promise<T>) => Promise<T>) {
+  return {
+    /**
+     * Ends the wait for receipts that have not come: messages of providers that can be asked are asked about, and
+     * `unknown` when they are `timeoutMs` old; the others are `unknown` now.
+     * @returns how many it has seen.
+     */
+    async expireReceipts(most: number, askable: readonly string[], timeoutMs: number): Promise<number> {
+      const rows = await bounded(
+        sql<{ n: number }[]>`select expire_receipts(${most}, ${[...askable]}::text[], ${timeoutMs}) as n`,
+      );
+      return rows[0]?.n ?? 0;
+    },
+    /** Messages to ask about. They come again after `leaseMs` unless they are settled. */
+    takeLookups: async ({ accountsMax, perAccountMax, leaseMs, spacingMs }: LookupTerms) =>
+      camelRows<DueLookup>(
+        await bounded(
+          sql`select * from take_lookups(${accountsMax}, ${perAccountMax}, ${leaseMs}, ${spacingMs})`,
+        ),
+      ),
+    async settleLookups({ reports, done, again, accounts }: SettledLookups): Promise<void> {
+      await bounded(
+        sql`select settle_lookups(${asJson(sql, reports)}, ${asJson(sql, done)}, ${asJson(sql, again)},
+          ${asJson(sql, accounts)})`,
+      );
+    },
+  };
+}

@@ -1,0 +1,275 @@
+import { randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { decideReceipts } from '#core/domain/decide-receipts.ts';
+import { RECEIPT_TIMEOUT_MS } from '#core/domain/settle.ts';
+import type { Fault } from '#providers/stand-in.ts';
+import { setupDelivery } from '#test/support/delivery.ts';
+import { acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
+import { setupStores } from '#test/support/worker.ts';
+
+/** Asked at a vendor, and none of its business otherwise. */
+const ASKED = /\/Messages\/[^/]+\.json$/;
+const TERMS = { accountsMax: 8, perAccountMax: 5, leaseMs: 60_000, spacingMs: 1_000 } as const;
+
+let b: Awaited<ReturnType<typeof setupDelivery>>;
+
+beforeAll(async () => {
+  const receipts = { publicBaseUrl: 'https://hooks.example', receiptKey: randomBytes(32) };
+  b = await setupDelivery({}, { receipts });
+  b.startWorker();
+});
+afterAll(() => b?.[Symbol.asyncDispose]());
+
+async function recordOf(seq: number) {
+  const [row] = await b.admin`select * from despatch.message_states where seq = ${seq}`;
+  return row ?? {};
+}
+const statusOf = async (seq: number) => (await recordOf(seq))['status'] as string;
+const eventsOf = async (seq: number): Promise<string[]> =>
+  (
+    await b.admin<{ type: string; applied: boolean }[]>`select type, applied from despatch.events
+      where message_seq = ${seq} and type <> 'message.sent' and source <> 'attempt' order by event_seq`
+  ).map(({ type, applied }) => `${type} ${applied}`);
+const lookupOf = async (seq: number) =>
+  (
+    await b.admin`select *, ask_at > now() + interval '61 seconds' as is_later from despatch.lookups where seq = ${seq}`
+  )[0];
+const sidOf = async (seq: number) => (await recordOf(seq))['provider_message_id'] as string;
+const askedAbout = (sid: string): number =>
+  b.twilio.received.filter(({ path }) => path.endsWith(`/Messages/${sid}.json`)).length;
+
+/** A message that the provider has accepted, and that nothing has been heard of for an hour. */
+async function silent(faults: readonly Fault[] = [], meanwhile?: () => Promise<void>): Promise<number> {
+  const seq = (await b.send(1))[0]?.seq ?? 0;
+  await expect.poll(() => statusOf(seq)).toBe('sent');
+  for (const fault of faults) b.twilio.fail(fault, ASKED);
+  await b.admin`update despatch.lookup_turns set next_at = now(), open_at = now(), failures = 0`;
+  await b.admin`update despatch.message_results set sent_at = now() - interval '1 hour' where seq = ${seq}`;
+  await b.admin`update despatch.awaited_receipts set due_at = now() where seq = ${seq}`;
+  await meanwhile?.();
+  // What workers do every ten seconds.
+  await b.store.expireReceipts(100, ['twilio'], RECEIPT_TIMEOUT_MS);
+  return seq;
+}
+const says = (body: unknown): Fault => ({ kind: 'reply', status: 200, body });
+const notFound: Fault = { kind: 'reply', status: 404, body: { code: 20404, message: 'Not found' } };
+
+describe('a message whose receipt does not come', () => {
+  test('is asked about an hour after it was accepted, and not before', async () => {
+    const seq = (await b.send(1))[0]?.seq ?? 0;
+    await expect.poll(() => statusOf(seq)).toBe('sent');
+    const [due] = await b.admin`select round(extract(epoch from due_at - now()) / 60)::int as minutes
+      from despatch.awaited_receipts where seq = ${seq}`;
+    expect(due?.['minutes']).toBe(60);
+    expect(askedAbout(await sidOf(seq))).toBe(0);
+  });
+
+  test('is delivered where its provider says so, and asked about no more', async () => {
+    const seq = await silent();
+    await expect.poll(() => statusOf(seq)).toBe('delivered');
+    expect(await recordOf(seq)).toMatchObject({ final: true, failure: null });
+    expect(await eventsOf(seq)).toEqual(['message.delivered true']);
+    expect(askedAbout(await sidOf(seq))).toBe(1);
+    expect(await lookupOf(seq)).toBeUndefined();
+  });
+
+  test('is undelivered where its provider says so, and why', async () => {
+    const seq = await silent([says({ status: 'undelivered', error_code: 30005 })]);
+    await expect.poll(() => statusOf(seq)).toBe('undelivered');
+    expect(await recordOf(seq)).toMatchObject({
+      final: true,
+      failure: { class: 'invalid_recipient', code: 'unreachable_number', providerCode: '30005' },
+    });
+  });
+
+  test('that is still under way is asked about again, and is no event', async () => {
+    const seq = await silent([says({ status: 'queued' })]);
+    await expect.poll(async () => (await lookupOf(seq))?.['is_later']).toBe(true);
+    await expect.poll(async () => askedAbout(await sidOf(seq))).toBe(1);
+    expect([await statusOf(seq), await eventsOf(seq)]).toEqual(['sent', []]);
+    await b.admin`update despatch.lookups set ask_at = now() where seq = ${seq}`;
+    await b.admin`update despatch.lookup_turns set next_at = now()`;
+    await expect.poll(() => statusOf(seq)).toBe('delivered');
+  });
+
+  test('that its provider does not know stays sent, and is unknown when the wait is over', async () => {
+    const seq = await silent([notFound]);
+    await expect.poll(async () => askedAbout(await sidOf(seq))).toBe(1);
+    expect([await statusOf(seq), await eventsOf(seq)]).toEqual(['sent', []]);
+    const [until] = await b.admin`select round(extract(epoch from until_at - since) / 3600)::int as hours
+      from despatch.lookups where seq = ${seq}`;
+    expect(until?.['hours']).toBe(72);
+    await b.admin`update despatch.lookups set until_at = now() where seq = ${seq}`;
+    await b.store.expireReceipts(100, ['twilio'], RECEIPT_TIMEOUT_MS);
+    await expect.poll(() => statusOf(seq)).toBe('unknown');
+    expect(await recordOf(seq)).toMatchObject({ reason: 'receipt_timeout' });
+    expect(await lookupOf(seq)).toBeUndefined();
+  });
+
+  test('is not asked about any more once a receipt has come', async () => {
+    const seq = await silent([says({ status: 'queued' })]);
+    await expect.poll(async () => (await lookupOf(seq))?.['is_later']).toBe(true);
+    await b.admin`insert into despatch.receipts (tenant_id, message_seq, purge_on, attempt, receipt, apply_at)
+      select tenant_id, seq, purge_on, 1, 'delivered', now() from despatch.message_results where seq = ${seq}`;
+    await expect.poll(() => statusOf(seq)).toBe('delivered');
+    await b.admin`update despatch.lookups set ask_at = now() where seq = ${seq}`;
+    await b.admin`update despatch.lookup_turns set next_at = now()`;
+    await expect.poll(() => lookupOf(seq)).toBeUndefined();
+    expect(askedAbout(await sidOf(seq))).toBe(1);
+  });
+
+  test('is asked about later where its provider does not answer, and so are the others of its account', async () => {
+    const seq = await silent([{ kind: 'reply', status: 503, body: {} }]);
+    await expect.poll(async () => askedAbout(await sidOf(seq))).toBe(1);
+    await expect
+      .poll(
+        async () =>
+          await b.admin`select failures, round(extract(epoch from open_at - now()) / 10)::int as pause
+        from despatch.lookup_turns where account_id = ${b.accountId}`,
+      )
+      .toMatchObject([{ failures: 1, pause: 6 }]);
+    expect(await statusOf(seq)).toBe('sent');
+    await b.admin`update despatch.lookups set ask_at = now() where seq = ${seq}`;
+    await b.admin`update despatch.lookup_turns set next_at = now(), open_at = now()`;
+    await expect.poll(() => statusOf(seq)).toBe('delivered');
+  });
+
+  test('is not asked about with a credential that somebody has switched off', async () => {
+    const seq = await silent([], async () => {
+      await b.admin`update despatch.provider_accounts set status = 'disabled', version = version + 1
+        where id = ${b.accountId}`;
+    });
+    await expect
+      .poll(async () => (await b.admin`select max(failures) as n from despatch.lookup_turns`)[0]?.['n'])
+      .toBeGreaterThan(0);
+    expect(askedAbout(await sidOf(seq))).toBe(0);
+    await b.admin`update despatch.provider_accounts set status = 'active', version = version + 1
+      where id = ${b.accountId}`;
+    await b.admin`update despatch.lookups set ask_at = now() where seq = ${seq}`;
+    await b.admin`update despatch.lookup_turns set next_at = now(), open_at = now()`;
+    await expect.poll(() => statusOf(seq)).toBe('delivered');
+  });
+});
+
+/** Messages to ask about, each of them accepted as `S<n>`, without a worker that asks. */
+async function planted(stores: Awaited<ReturnType<typeof setupStores>>, messages: number, accounts = 1) {
+  const tenant = await seedTenant(stores.admin);
+  const ids: string[] = [];
+  for (let n = 0; n < accounts; n++) {
+    const accountId = await seedAccount(stores.admin, tenant.tenantId, { provider: 'twilio' });
+    ids.push(accountId);
+    await acceptBatch(
+      stores.api,
+      Array.from({ length: messages }, () => acceptRow(tenant, { account_id: accountId })),
+    );
+  }
+  await stores.admin`with l as (delete from despatch.live_messages returning *)
+    insert into despatch.message_results (seq, purge_on, tenant_id, status, attempt, duplicate_risk, account_id,
+      provider, provider_message_id, final, expires_at, sent_at, updated_at)
+    select l.seq, l.purge_on, l.tenant_id, 'sent', 1, false, l.account_id, 'twilio', 'S' || l.seq, false, now(),
+      now() - interval '1 hour', now() from l`;
+  await stores.admin`insert into despatch.awaited_receipts (seq, purge_on, tenant_id, due_at)
+    select seq, purge_on, tenant_id, now() from despatch.message_results`;
+  await stores.store.expireReceipts(100_000, ['twilio'], RECEIPT_TIMEOUT_MS);
+  return { ...tenant, accounts: ids };
+}
+
+describe('questions', () => {
+  test('of an account are as many as its cap, whoever asks, and those of another one are not held up', async () => {
+    await using stores = await setupStores();
+    const { accounts } = await planted(stores, 50, 2);
+    const taken = (await Promise.all([1, 2, 3].map(() => stores.store.takeLookups(TERMS)))).flat();
+    const counts = accounts.map((one) => taken.filter(({ accountId }) => accountId === one).length);
+    expect(counts).toEqual([5, 5]);
+    expect(new Set(taken.map(({ seq }) => seq)).size).toBe(10);
+    expect(await stores.store.takeLookups(TERMS)).toEqual([]);
+    // Five questions, a second for each.
+    const [turn] =
+      await stores.admin`select extract(epoch from next_at - now()) as s from despatch.lookup_turns limit 1`;
+    expect(Number(turn?.['s'])).toBeGreaterThan(3);
+    expect(Number(turn?.['s'])).toBeLessThanOrEqual(5);
+    await stores.admin`update despatch.lookup_turns set next_at = now()`;
+    expect(await stores.store.takeLookups(TERMS)).toHaveLength(10);
+  });
+
+  test('that were asked and not recorded are asked again, and make no second event', async () => {
+    await using stores = await setupStores();
+    const { tenantId, accounts } = await planted(stores, 1);
+    const again = async () => {
+      await stores.admin`update despatch.lookups set ask_at = now()`;
+      await stores.admin`update despatch.lookup_turns set next_at = now()`;
+      const [due] = await stores.store.takeLookups(TERMS);
+      if (due === undefined) throw new Error('nothing to ask about');
+      return due;
+    };
+    // The worker that asks first dies, the second one is slow, and the third one is in time.
+    const first = await again();
+    const second = await again();
+    const third = await again();
+    expect([first.asks, second.asks, third.asks]).toEqual([1, 2, 3]);
+    const settle = ({ seq, purgeOn, messageId, asks }: typeof first) =>
+      stores.store.settleLookups({
+        reports: [
+          {
+            tenant_id: tenantId,
+            account_id: accounts[0] ?? '',
+            message_seq: seq,
+            purge_on: purgeOn,
+            message_id: messageId,
+            provider_message_id: undefined,
+            receipt: 'delivered',
+            temporary: undefined,
+            failure: undefined,
+            segment: undefined,
+            engagement: undefined,
+            provider_status: 'delivered',
+            verified: true,
+            happened_ms: Date.now(),
+            report_key: 'same',
+            received_ms: Date.now(),
+          },
+        ],
+        done: [{ seq, asks }],
+        again: [],
+        accounts: [],
+      });
+    await settle(second);
+    expect((await stores.admin`select * from despatch.lookups`).length).toBe(1);
+    await settle(third);
+    expect((await stores.admin`select * from despatch.lookups`).length).toBe(0);
+    await stores.store.applyReceipts(100, decideReceipts);
+    const events = await stores.admin`select type, applied from despatch.event_log`;
+    expect(events).toMatchObject([{ type: 'message.delivered', applied: true }]);
+  });
+
+  test('are answered for the tenant and the message that they were asked for alone', async () => {
+    await using stores = await setupStores();
+    await planted(stores, 1);
+    const other = await seedTenant(stores.admin);
+    const [due] = await stores.store.takeLookups(TERMS);
+    const report = {
+      tenant_id: other.tenantId,
+      account_id: due?.accountId,
+      message_seq: due?.seq,
+      purge_on: due?.purgeOn,
+      receipt: 'delivered',
+      provider_status: 'delivered',
+      happened_ms: Date.now(),
+      report_key: 'x',
+      received_ms: Date.now(),
+    };
+    await stores.store.settleLookups({ reports: [report as never], done: [], again: [], accounts: [] });
+    expect((await stores.admin`select * from despatch.receipts`).length).toBe(0);
+  });
+
+  test('are not asked of providers that cannot be asked: their messages are unknown at once', async () => {
+    await using stores = await setupStores();
+    await planted(stores, 2);
+    await stores.admin`delete from despatch.lookups`;
+    await stores.admin`insert into despatch.awaited_receipts (seq, purge_on, tenant_id, due_at)
+      select seq, purge_on, tenant_id, now() from despatch.message_results`;
+    expect(await stores.store.expireReceipts(100, ['telnyx'], RECEIPT_TIMEOUT_MS)).toBe(2);
+    const states = await stores.admin`select distinct status, reason from despatch.message_results`;
+    expect(states).toMatchObject([{ status: 'unknown', reason: 'receipt_timeout' }]);
+  });
+});

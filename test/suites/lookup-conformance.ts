@@ -1,0 +1,124 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { OutboundMessage } from '#core/domain/content.ts';
+import { createHttpClient, type HttpClient } from '#core/platform/http/http.ts';
+import type { LookupAnswer, LookupReport } from '#providers/lookup.ts';
+import type { AnyProvider } from '#providers/provider.ts';
+import { secretStrings } from '#providers/redact.ts';
+import { parseAccount } from '#providers/registry.ts';
+import type { Received, StandIn } from '#providers/stand-in.ts';
+import { contextAt, type SentAccount } from './provider-conformance.ts';
+
+export type LookupCase = {
+  readonly provider: AnyProvider;
+  readonly startStandIn: () => Promise<StandIn>;
+  /** As a tenant sends it. */
+  readonly account: SentAccount;
+  readonly message: OutboundMessage;
+  /** The path that asks. */
+  readonly path: RegExp;
+  /** What the vendor must have received: everything that goes over the wire. */
+  readonly request: (received: Received, providerMessageId: string) => void;
+  /** An id that the vendor could have given out and has not. */
+  readonly unknownId: string;
+  /** Bodies of successes, and what they say. */
+  readonly answers: readonly { readonly body: unknown; readonly says: readonly LookupReport[] }[];
+  /** Bodies of successes by which the vendor says that it does not know the message. */
+  readonly absences?: readonly unknown[];
+  /** The vendor's usual error body around a text. */
+  readonly errorBody: (text: string) => unknown;
+};
+
+const PAGE = '<html><head><title>404 Not Found</title></head><body>nginx</body></html>';
+
+/** The guarantees that hold for every provider that is asked by HTTP. */
+export function lookupSuite(subject: LookupCase): void {
+  const { provider, path } = subject;
+  const account = parseAccount(provider, subject.account.publicConfig, subject.account.secretConfig);
+  if (!account.ok) throw new Error('The suite was given an account that is not valid');
+  let http: HttpClient;
+  let standIn: StandIn;
+
+  beforeAll(() => void (http = createHttpClient({ connectTimeoutMs: 1_000, totalDeadlineMs: 1_000 })));
+  afterAll(() => http[Symbol.asyncDispose]());
+  beforeEach(async () => void (standIn = await subject.startStandIn()));
+  afterEach(() => standIn[Symbol.asyncDispose]());
+
+  const context = () => contextAt(provider, http, standIn.origin);
+  const ask = (providerMessageId: string): Promise<LookupAnswer> => {
+    const question = { messageId: subject.message.id, providerMessageId };
+    return provider.lookup?.ask(question, account as never, context()) as Promise<LookupAnswer>;
+  };
+
+  describe('asked about a message', () => {
+    test('that it has taken, it says what became of it', async () => {
+      const sent = await provider.send(subject.message as never, account as never, context());
+      const id = sent.kind === 'accepted' ? (sent.providerMessageId ?? '') : '';
+      expect(await ask(id)).toMatchObject({ kind: 'found', reports: [{ state: 'delivered' }] });
+      const [asked] = standIn.received.filter((one) => one.method === 'GET' && path.test(one.path));
+      subject.request(asked as Received, id);
+    });
+
+    test('that it has not taken, it says so', async () => {
+      expect(await ask(subject.unknownId)).toEqual({ kind: 'not_found' });
+    });
+
+    test.each(subject.answers)('it says $says where it answers $body', async ({ body, says }) => {
+      standIn.fail({ kind: 'reply', status: 200, body }, path);
+      expect(await ask(subject.unknownId)).toEqual({ kind: 'found', reports: says });
+    });
+
+    test.each((subject.absences ?? []).map((body) => ({ body })))(
+      'it does not know it where it answers $body',
+      async ({ body }) => {
+        standIn.fail({ kind: 'reply', status: 200, body }, path);
+        expect(await ask(subject.unknownId)).toEqual({ kind: 'not_found' });
+      },
+    );
+
+    test('whose id is hostile, it is asked nothing but that', async () => {
+      await ask('../..//x?y=1#z');
+      await ask('..');
+      const asked = standIn.received.map((one) => one.path);
+      expect(asked.filter((one) => !path.test(one))).toEqual([]);
+    });
+  });
+
+  describe('an answer that says nothing about the message', () => {
+    const secrets = secretStrings(subject.account.secretConfig);
+
+    test.each([
+      [401, 'auth_or_config'],
+      [403, 'auth_or_config'],
+      [429, 'provider_throttled'],
+      [500, 'provider_unavailable'],
+      [503, 'provider_unavailable'],
+    ])('of status %i is none, and shows no secret', async (status, failureClass) => {
+      const body = subject.errorBody(`Refused: ${secrets.join(' ')}`);
+      standIn.fail({ kind: 'reply', status, headers: { 'retry-after': '7' }, body }, path);
+      const answer = await ask(subject.unknownId);
+      expect(answer).toMatchObject({
+        kind: 'unanswered',
+        failure: { class: failureClass, httpStatus: status },
+        retryAfterMs: 7_000,
+      });
+      for (const secret of secrets) expect(JSON.stringify(answer)).not.toContain(secret);
+    });
+
+    test.each([
+      ['a page in its place', { kind: 'reply', status: 200, body: PAGE }],
+      ['a page that says 404', { kind: 'reply', status: 404, body: PAGE }],
+      ['no body', { kind: 'reply', status: 200 }],
+      ['JSON of another shape', { kind: 'reply', status: 200, body: { other: [1] } }],
+      ['null', { kind: 'reply', status: 200, body: 'null' }],
+      ['a broken body', { kind: 'broken-body', status: 200 }],
+      ['a broken connection', { kind: 'reset' }],
+      ['silence', { kind: 'hang' }],
+    ] as const)('%s is none', async (_, fault) => {
+      standIn.fail(fault, path);
+      expect(await ask(subject.unknownId)).toMatchObject({
+        kind: 'unanswered',
+        failure: { class: 'provider_unavailable' },
+      });
+    });
+  });
+}
