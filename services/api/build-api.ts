@@ -31,6 +31,7 @@ import { createReads, type ReadsOptions } from './http/reads.ts';
 import { NOTICE_KINDS, type Notice, type NoticeKind, type PublishNotice } from './auth/notices.ts';
 import { createRateMemory } from './auth/rate-memory.ts';
 import { createServiceKeys } from './auth/service-keys.ts';
+import { createCountedAccounts } from './receipts/counted-accounts.ts';
 import { createFullAccounts } from './receipts/full-accounts.ts';
 import { createReceiptAccounts } from './receipts/receipt-accounts.ts';
 import { createReceiptBatcher } from './receipts/receipt-batcher.ts';
@@ -137,10 +138,12 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
     wakes,
   });
 
+  const counted = createCountedAccounts({ now: () => performance.now() });
   const receiptStore = timedStore(
     {
       loadReceiptAccounts: (ids: readonly string[]) => loadReceiptAccounts(sql, ids),
-      storeReceiptCalls: (calls: readonly NewReceiptCall[]) => storeReceiptCalls(sql, calls),
+      storeReceiptCalls: (calls: readonly NewReceiptCall[]) =>
+        storeReceiptCalls(sql, calls, counted.due(calls)),
     },
     metrics.database,
   );

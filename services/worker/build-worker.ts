@@ -4,6 +4,7 @@ import { RECEIPT_TIMEOUT_MS } from '#core/domain/settle.ts';
 import { createFairQueue } from '#core/domain/fair-queue.ts';
 import { isUuid, newProcessName } from '#core/domain/ids.ts';
 import { createMessageIdLoader } from '#core/domain/message-id-loader.ts';
+import type { ReceiptKey } from '#core/domain/receipt-token.ts';
 import { decodeWakes, RECEIPT_WAKE, type Wake } from '#core/domain/wake.ts';
 import type { DeliveryStore } from '#core/store/deliveries.ts';
 import type { ProviderCall } from '#providers/context.ts';
@@ -49,7 +50,7 @@ export type WorkerSettings = {
 export type ReceiptSettings = {
   readonly publicBaseUrl: string;
   /** Key of the tokens in receipt URLs. */
-  readonly receiptKey: Buffer;
+  readonly receiptKey: ReceiptKey;
 };
 
 export type WorkerDeps = {

@@ -1,3 +1,4 @@
+import { createSecretKey } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { decideReceipts } from '#core/domain/decide-receipts.ts';
 import { createMessageIds } from '#core/domain/message-id.ts';
@@ -77,7 +78,7 @@ async function work(provider: ProviderKind): Promise<string[]> {
   const kinds: string[] = [];
   await readReceiptCalls({
     publicBaseUrl: 'https://hooks.example',
-    receiptKey: Buffer.alloc(32),
+    receiptKey: createSecretKey(Buffer.alloc(32)),
     ids: createMessageIds(ID_KEY),
     store: stores.store,
     accounts: { inForce: async (id) => ({ kind: 'ready', accounts: [believing(provider, id)] }) },

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { CHANNELS } from '#core/domain/channel.ts';
-import { receiptToken, receiptUrl } from '#core/domain/receipt-token.ts';
+import { receiptToken, receiptUrl, type ReceiptKey } from '#core/domain/receipt-token.ts';
 import { includesRole } from '#core/domain/role.ts';
 import {
   ACCOUNT_STATUSES,
@@ -113,7 +113,7 @@ export const Provider = z
   });
 
 /** What receipt URLs are made of. */
-export type ReceiptUrlParts = { readonly key: Buffer; readonly publicBaseUrl: string };
+export type ReceiptUrlParts = { readonly key: ReceiptKey; readonly publicBaseUrl: string };
 
 type UrlFacts = Pick<ProviderAccount, 'id' | 'provider' | 'receiptVersion'>;
 

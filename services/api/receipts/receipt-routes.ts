@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { z } from 'zod';
 import { AppError, notFound } from '#core/domain/app-error.ts';
 import { isUuid } from '#core/domain/ids.ts';
-import { readReceiptToken, receiptUrl } from '#core/domain/receipt-token.ts';
+import { readReceiptToken, receiptUrl, type ReceiptKey } from '#core/domain/receipt-token.ts';
 import type { ReceiptAccount } from '#core/store/receipt-calls.ts';
 import type { ReceiptAnswer } from '#providers/receipt.ts';
 import { findProvider, receiptsOf, type AnyReceipts } from '#providers/registry.ts';
@@ -14,7 +14,7 @@ import type { ReceiptBatcher } from './receipt-batcher.ts';
 
 export type ReceiptRoutesDeps = {
   /** Of the tokens in the URLs. */
-  readonly key: Buffer;
+  readonly key: ReceiptKey;
   readonly publicBaseUrl: string;
   readonly accounts: Pick<ReceiptAccounts, 'find'>;
   readonly batcher: Pick<ReceiptBatcher, 'store'>;

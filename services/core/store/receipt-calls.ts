@@ -65,12 +65,14 @@ export async function loadReceiptAccounts(
 
 /**
  * Stores calls of any accounts in one statement and one commit.
+ * @param counted accounts that may be full: what waits of them is counted, which reads all of it. Default: all.
  * @returns one verdict per call, in order.
  * @throws DependencyError: nobody knows then whether they are stored.
  */
 export async function storeReceiptCalls(
   sql: Sql,
   calls: readonly NewReceiptCall[],
+  counted: readonly string[] = [...new Set(calls.map(({ accountId }) => accountId))],
 ): Promise<ReceiptCallVerdict[]> {
   const batch = calls.map((call, i) => ({
     ord: i + 1,
@@ -83,7 +85,8 @@ export async function storeReceiptCalls(
   }));
   const rows = await withDeadline(
     sql<{ verdict: ReceiptCallVerdict }[]>`
-      select verdict from store_receipt_calls(${asJson(sql, batch)}, ${WAITING_CALLS_MAX}, ${WAITING_BYTES_MAX}) order by ord`,
+      select verdict from store_receipt_calls(${asJson(sql, batch)}, ${[...counted]}::uuid[], ${WAITING_CALLS_MAX},
+        ${WAITING_BYTES_MAX}) order by ord`,
     DATABASE_DEADLINE_MS,
   );
   return rows.map(({ verdict }) => verdict);

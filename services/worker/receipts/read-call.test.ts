@@ -1,3 +1,4 @@
+import { createSecretKey } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { createMessageIds } from '#core/domain/message-id.ts';
 import { receiptToken, receiptUrl } from '#core/domain/receipt-token.ts';
@@ -8,7 +9,7 @@ import { readCall } from './read-call.ts';
 
 const ACCOUNT_ID = '1f0c7b52-1111-4222-8333-444455556666';
 const BASE = 'https://hooks.example';
-const KEY = Buffer.alloc(32, 1);
+const KEY = createSecretKey(Buffer.alloc(32, 1));
 const QUERY = '?id=e8077d803532c0b5937c639b60216938&reference=none&status=delivered';
 
 function read(headers: Readonly<Record<string, string>>, secrets: Record<string, unknown>) {

@@ -1,5 +1,5 @@
 import type { MessageIds } from '#core/domain/message-id.ts';
-import { receiptToken, receiptUrl } from '#core/domain/receipt-token.ts';
+import { receiptToken, receiptUrl, type ReceiptKey } from '#core/domain/receipt-token.ts';
 import type { ReportRow, StoredReceiptCall } from '#core/store/receipt-reports.ts';
 import type { ProviderContext } from '#providers/provider.ts';
 import type { ForgeryReason, ReceiptCall, ReceiptDefinition, ReceiptVerdict } from '#providers/receipt.ts';
@@ -24,7 +24,7 @@ export type CallReading =
 
 export type ReadCallDeps = {
   readonly publicBaseUrl: string;
-  readonly receiptKey: Buffer;
+  readonly receiptKey: ReceiptKey;
   readonly ids: MessageIds;
 };
 

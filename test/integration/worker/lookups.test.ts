@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { createSecretKey, randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { decideReceipts } from '#core/domain/decide-receipts.ts';
 import { RECEIPT_TIMEOUT_MS } from '#core/domain/settle.ts';
@@ -14,7 +14,7 @@ const TERMS = { accountsMax: 8, perAccountMax: 5, leaseMs: 60_000, spacingMs: 1_
 let b: Awaited<ReturnType<typeof setupDelivery>>;
 
 beforeAll(async () => {
-  const receipts = { publicBaseUrl: 'https://hooks.example', receiptKey: randomBytes(32) };
+  const receipts = { publicBaseUrl: 'https://hooks.example', receiptKey: createSecretKey(randomBytes(32)) };
   b = await setupDelivery({}, { receipts });
   b.startWorker();
 });

@@ -1,4 +1,4 @@
-import { createHmac, randomBytes, randomUUID } from 'node:crypto';
+import { createHmac, createSecretKey, randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { decideReceipts } from '#core/domain/decide-receipts.ts';
 import { receiptToken } from '#core/domain/receipt-token.ts';
@@ -10,7 +10,7 @@ import { setupStores } from '#test/support/worker.ts';
 import { toCompletion } from '../../../services/worker/deliver/completion.ts';
 
 const BASE = 'https://hooks.example/despatch';
-const KEY = randomBytes(32);
+const KEY = createSecretKey(randomBytes(32));
 const TOKEN = 'a'.repeat(32);
 const REPLACED = 'b'.repeat(32);
 
@@ -269,4 +269,18 @@ test('a flood of one account does not hold up another one', async () => {
   expect(first).not.toEqual([]);
   const [left] = await stores.admin`select count(*) as n from despatch.receipt_calls where due_at <= now()`;
   expect(left?.['n']).toBe(5_003 - 15);
+});
+
+test('two workers that take calls at the same moment share them', async () => {
+  await using stores = await setupStores();
+  for (let account = 0; account < 3; account++)
+    await stores.admin`insert into despatch.receipt_calls (tenant_id, account_id, method, receipt_version, query, headers,
+        body, received_at, due_at)
+      select ${randomUUID()}, ${randomUUID()}, 'POST', 1, '', '{}', '', now(), now() from generate_series(1, 4)`;
+  const taken = await stores.admin.begin(async (tx) => {
+    const first = await tx<{ id: number }[]>`select id from despatch.take_receipt_calls(6, 1000, 60000)`;
+    const second = await stores.store.takeReceiptCalls(6, 1_000, 60_000);
+    return [...first, ...second].map(({ id }) => id);
+  });
+  expect([taken.length, new Set(taken).size]).toEqual([12, 12]);
 });

@@ -1,7 +1,7 @@
 -- Stores calls of vendors, of any tenants, in one commit, numbered by `ord`. Verdicts: stored, full (so much of the account's
 -- waits for the worker that no more is taken; calls that are stored at the same moment do not see each other), gone (no such
--- account, or no longer with this version of its URL).
-create or replace function store_receipt_calls(batch json, calls_max integer, bytes_max bigint)
+-- account, or no longer with this version of its URL). `counted`: accounts of which what waits is counted; others are not full.
+create or replace function store_receipt_calls(batch json, counted uuid[], calls_max integer, bytes_max bigint)
 returns table (ord integer, verdict text)
 language sql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set jit = off as $$
@@ -16,7 +16,7 @@ language sql security definer set search_path = despatch, pg_temp set plan_cache
   ), waiting as materialized (
     -- No more of an account is looked at than what makes it full.
     select a.account_id, count(w.bytes) as calls, coalesce(sum(w.bytes), 0) as bytes
-    from (select distinct c.account_id from call c where c.tenant_id is not null) a
+    from unnest(counted) as a (account_id)
     left join lateral (
       select octet_length(r.body) as bytes from receipt_calls r where r.account_id = a.account_id limit calls_max
     ) w on true
@@ -35,4 +35,4 @@ language sql security definer set search_path = despatch, pg_temp set plan_cache
   select j.ord, j.verdict from judged j order by j.ord
 $$;
 
-grant execute on function store_receipt_calls(json, integer, bigint) to despatch_api;
+grant execute on function store_receipt_calls(json, uuid[], integer, bigint) to despatch_api;

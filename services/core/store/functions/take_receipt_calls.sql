@@ -8,7 +8,12 @@ language plpgsql security definer set search_path = despatch, pg_temp set plan_c
 #variable_conflict use_column
 declare
   at_now timestamptz := clock_timestamp();
+  senders uuid[];
+  quota integer;
   ids bigint[];
+  found integer;
+  deepest integer;
+  weight bigint;
 begin
   with recursive accounts as (
     -- The next account with a call, and so on: an account with many costs no more than one with few.
@@ -16,20 +21,32 @@ begin
     union all
     select (select c.account_id from receipt_calls c where c.account_id > a.account_id order by c.account_id limit 1)
     from accounts a where a.account_id is not null
-  ), due as (
-    select x.id, x.nth, x.bytes from accounts a, lateral (
-      select c.id, row_number() over (order by c.due_at) as nth, octet_length(c.body) as bytes
-      from (
-        select y.id, y.due_at, y.body from receipt_calls y
-        where y.account_id = a.account_id and y.due_at <= at_now order by y.due_at limit most for update skip locked
-      ) c
-    ) x where a.account_id is not null
-  ), chosen as (
-    select d.id, d.nth, row_number() over (order by d.nth, d.id) as place,
-      sum(d.bytes) over (order by d.nth, d.id) as bytes
-    from due d
   )
-  select array_agg(c.id) into ids from chosen c where c.place <= most and (c.place = 1 or c.bytes <= bytes_max);
+  select array_agg(a.account_id) into senders from accounts a
+  where a.account_id is not null
+    and exists (select from receipt_calls c where c.account_id = a.account_id and c.due_at <= at_now);
+  quota := ceil(most::float8 / greatest(cardinality(senders), 1));
+  -- No more of an account is locked than its share, and more only where the others have less than theirs.
+  loop
+    with due as (
+      select x.id, x.nth, x.bytes from unnest(senders) as a (account_id), lateral (
+        select c.id, row_number() over (order by c.due_at) as nth, octet_length(c.body) as bytes
+        from (
+          select y.id, y.due_at, y.body from receipt_calls y
+          where y.account_id = a.account_id and y.due_at <= at_now order by y.due_at limit quota for update skip locked
+        ) c
+      ) x
+    ), placed as (
+      select d.id, d.nth, d.bytes, row_number() over (order by d.nth, d.id) as place,
+        sum(d.bytes) over (order by d.nth, d.id) as sum_bytes
+      from due d
+    )
+    select array_agg(c.id) filter (where c.place <= most and (c.place = 1 or c.sum_bytes <= bytes_max)),
+      count(*), max(c.nth), sum(c.bytes)
+    into ids, found, deepest, weight from placed c;
+    exit when found >= most or coalesce(deepest, 0) < quota or quota >= most or weight >= bytes_max;
+    quota := least(most, 4 * quota);
+  end loop;
   return query
     update receipt_calls c set due_at = at_now + make_interval(secs => lease_ms / 1000.0), tries = c.tries + 1
     from (select u.id, p.version from unnest(ids) as u (id)
