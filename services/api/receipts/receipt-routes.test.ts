@@ -291,7 +291,41 @@ describe('a URL that is none', () => {
     ['an account that never was', () => `/v1/receipts/${randomUUID()}/${tokenOf(account())}`],
     ['no id at all', () => `/v1/receipts/nobody/${tokenOf(account())}`],
     ['a very long token', () => `/v1/receipts/${account().id}/${'1'.repeat(150)}`],
+    ['a token that is cut', () => pathOf(account()).slice(0, -1)],
+    ['a token and more', () => `${pathOf(account())}A`],
+    ['a token with another spelling of its version', () => pathOf(account()).replace('/1.', '/01.')],
+    ['a token with NUL', () => `${pathOf(account())}%00`],
+    ['a token with a line end', () => `${pathOf(account())}%0d%0a`],
+    ['a token behind an encoded slash', () => `/v1/receipts/${account().id}/x%2f${tokenOf(account())}`],
+    ['letters of other scripts', () => `/v1/receipts/${account().id}/1.${'%D0%90'.repeat(32)}`],
+    ['an id with a letter more', () => pathOf(account()).replace('/1.', 'a/1.')],
+    ['an id with NUL', () => pathOf(account()).replace('/1.', '%00/1.')],
+    ['names that every object has', () => '/v1/receipts/__proto__/constructor'],
   ];
+
+  test('is answered alike, whatever is wrong with it', async () => {
+    const seen = new Set<string>();
+    for (const [, path] of urls) {
+      const { status, headers, text } = await call('POST', path(), { body: BYTES });
+      const { requestId: _, timestamp: __, path: ___, ...body } = JSON.parse(text) as Record<string, unknown>;
+      const names = Object.keys(headers).filter((name) => name !== 'content-length');
+      seen.add(JSON.stringify([status, names.toSorted(), body]));
+    }
+    expect([...seen]).toHaveLength(1);
+  });
+
+  test.each([
+    ['bytes that are no UTF-8', '%ff%fe'],
+    ['half an escape', '%4'],
+    ['no escape', '%zz'],
+  ])('that cannot be decoded leads nowhere, and is not repeated: %s', async (_name, end) => {
+    const one = account();
+    const answer = await call('POST', pathOf(one) + end, { body: BYTES });
+    expect([400, 404]).toContain(answer.status);
+    const [, proof = ''] = tokenOf(one).split('.');
+    expect([answer.text, ...lines].filter((text) => text.includes(proof))).toEqual([]);
+    expect([looks, stored]).toEqual([[], []]);
+  });
 
   test.each(urls)('is 404 without a question to the database: %s', async (_name, path) => {
     for (const method of ['GET', 'POST']) {
