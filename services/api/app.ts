@@ -95,6 +95,7 @@ export async function buildApp(deps: AppDeps, modules: readonly RouteModule[]): 
   app.decorateRequest('span', null);
   app.decorateRequest('errorCode', null);
   app.decorateRequest('messageId', null);
+  app.decorateRequest('reportedTo', null);
   app.decorateRequest('bodyBytes', 0);
   app.decorateRequest('response', null);
   readBodies(app, createBodyReader({ memory, slow, onRefused: deps.metrics.bodyRefused }));
@@ -267,7 +268,7 @@ function observeRequests(app: FastifyInstance, { log, metrics }: AppDeps): void 
         durationMs: Math.round(reply.elapsedTime * 10) / 10,
         ...(request.errorCode === null ? {} : { code: request.errorCode }),
         ...(request.messageId === null ? {} : { messageId: request.messageId }),
-        ...(tenantId === null ? {} : { tenantId }),
+        ...(tenantId === null ? request.reportedTo : { tenantId }),
         ...(request.appName === null ? {} : { appName: request.appName }),
       },
       'Request',

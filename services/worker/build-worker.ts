@@ -23,6 +23,7 @@ import { createRecorder } from './deliver/recorder.ts';
 import { askProviders } from './receipts/ask-providers.ts';
 import { readReceiptCalls } from './receipts/receipt-calls.ts';
 import { receiptUrlFor } from './receipts/receipt-url-for.ts';
+import { traceReceipts } from './receipts/trace-receipts.ts';
 import { repeat, type Repeating } from './repeat.ts';
 import { holdAll, releaseAll, sweep } from './claim/sweep.ts';
 import { verifyRequested } from './accounts/verify.ts';
@@ -167,6 +168,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
       for (;;) {
         const { results } = await store.applyReceipts(RECEIPTS_AT_ONCE, decideReceipts);
         events.receiptsSettled(results);
+        traceReceipts(results);
         if (results.length < RECEIPTS_AT_ONCE) return;
       }
     }),

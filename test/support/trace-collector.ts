@@ -8,6 +8,7 @@ export type CollectedSpan = {
   readonly traceId: string;
   readonly spanId: string;
   readonly parentSpanId: string | undefined;
+  readonly links?: readonly { readonly traceId: string; readonly spanId: string }[];
 };
 
 export type TraceCollector = AsyncDisposable & {

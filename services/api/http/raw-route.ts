@@ -12,6 +12,8 @@ export type RawRequest = {
   readonly query: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: Buffer;
+  /** Of the request's span; undefined while tracing is off. */
+  readonly traceparent: string | undefined;
 };
 
 export type RawAnswer = {
@@ -21,7 +23,13 @@ export type RawAnswer = {
 };
 
 /** Who is answerable for a request, and how long it may be. */
-export type Admission = { readonly owner: string; readonly bytesMax: number };
+export type Admission = {
+  /** A tenant. */
+  readonly owner: string;
+  /** The provider account that is reported to. */
+  readonly providerId: string;
+  readonly bytesMax: number;
+};
 
 export type RawRoute<P extends z.ZodObject, A extends Admission> = {
   readonly method: RawRequest['method'];
@@ -50,6 +58,7 @@ export function defineRawRoute<P extends z.ZodObject, A extends Admission>(
 
     async function take(request: FastifyRequest): Promise<void> {
       const admission = await route.admit(request.params as z.input<P>);
+      request.reportedTo = { tenantId: admission.owner, providerId: admission.providerId };
       const body = route.method === 'GET' ? NOTHING : await read(request, admission);
       taken.set(request, { admission, body });
       request.bodyBytes = body.length;
@@ -96,7 +105,9 @@ export function defineRawRoute<P extends z.ZodObject, A extends Admission>(
         const { admission, body } = taken.get(request) as { admission: A; body: Buffer };
         const { method } = route;
         const { headers } = request.raw;
-        const answer = await route.handler(admission, { method, query: queryOf(request), headers, body });
+        const traceparent = request.span?.traceparent;
+        const query = queryOf(request);
+        const answer = await route.handler(admission, { method, query, headers, body, traceparent });
         // What is sent back may repeat what was sent: no browser is to make more of it than its type says.
         reply.code(answer.status).header('x-content-type-options', 'nosniff');
         if (answer.contentType !== undefined) reply.header('content-type', answer.contentType);

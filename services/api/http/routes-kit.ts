@@ -29,6 +29,8 @@ declare module 'fastify' {
     errorCode: ErrorCode | null;
     /** Of the message that it is about. */
     messageId: string | null;
+    /** The account that a vendor reports to; null for everybody else's requests, and where the URL is none. */
+    reportedTo: { readonly tenantId: string; readonly providerId: string } | null;
   }
   interface FastifyContextConfig {
     auth?: RouteAuth;

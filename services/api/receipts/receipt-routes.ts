@@ -40,6 +40,7 @@ const shared = {
 type Admitted = {
   /** Who is answerable for the memory that the call takes. */
   readonly owner: string;
+  readonly providerId: string;
   readonly bytesMax: number;
   readonly account: ReceiptAccount;
   readonly receipts: AnyReceipts;
@@ -63,12 +64,12 @@ export function receiptRoutes(deps: ReceiptRoutesDeps): RouteModule {
     if (receipts === undefined) throw notFound();
     if (full.has(id)) throw tooMany();
     const { bytesMax = BODY_BYTES_MAX } = receipts;
-    return { owner: account.tenantId, bytesMax, account, receipts, version, token };
+    return { owner: account.tenantId, providerId: id, bytesMax, account, receipts, version, token };
   }
 
   async function take(
     { account, receipts, version, token }: Admitted,
-    { method, query, headers, body }: RawRequest,
+    { method, query, headers, body, traceparent }: RawRequest,
   ): Promise<ReceiptAnswer> {
     const url = receiptUrl(publicBaseUrl, account.id, token) + query;
     const handshake = receipts.handshake?.({ method, url }, token);
@@ -80,6 +81,7 @@ export function receiptRoutes(deps: ReceiptRoutesDeps): RouteModule {
       query,
       headers: pick(headers, receipts.headers),
       body,
+      traceparent,
     });
     if (verdict === 'gone') throw notFound();
     if (verdict === 'full') {

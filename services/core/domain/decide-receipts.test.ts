@@ -15,6 +15,8 @@ const DUE: DueReceipt = {
   verified: true,
   happenedMs: 1_000,
   reportKey: 'k1',
+  calledIn: null,
+  sentIn: null,
   waitedMs: 0,
   seq: 7,
   purgeOn: '2026-12-28',

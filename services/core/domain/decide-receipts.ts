@@ -22,6 +22,9 @@ export type DueReceipt = {
   readonly happenedMs: number;
   /** The same for each repetition; null where all that come count. */
   readonly reportKey: string | null;
+  /** Of the span in which the vendor's call was taken, and of the request that the message came with. */
+  readonly calledIn: string | null;
+  readonly sentIn: string | null;
   /** Since its arrival. */
   readonly waitedMs: number;
   /** Null where no message is found. */
@@ -56,6 +59,10 @@ export type ReceiptEvent = {
 /** What one look at a receipt came to. */
 type Decision = 'applied' | 'unapplied' | 'repeated' | 'waiting' | 'orphan';
 
+export type ReceiptResult = Pick<DueReceipt, 'provider' | 'calledIn' | 'sentIn'> & {
+  readonly result: Decision;
+};
+
 /** What follows from receipts. */
 export type ReceiptDecisions = {
   /** Messages that changed. */
@@ -64,7 +71,7 @@ export type ReceiptDecisions = {
   readonly waiting: readonly { readonly id: string; readonly ms: number }[];
   /** Ids of those that are settled. */
   readonly done: readonly string[];
-  readonly results: readonly { readonly provider: string; readonly result: Decision }[];
+  readonly results: readonly ReceiptResult[];
 };
 
 /** One that names a message of which nothing is known is given up then. Vendors report within hours of a call. */
@@ -79,7 +86,7 @@ export function decideReceipts(due: readonly DueReceipt[]): ReceiptDecisions {
   const events: ReceiptEvent[] = [];
   const waiting: { id: string; ms: number }[] = [];
   const done: string[] = [];
-  const results: { provider: string; result: Decision }[] = [];
+  const results: ReceiptResult[] = [];
 
   function decide(one: DueReceipt): Decision {
     const { seq, purgeOn } = one;
@@ -108,7 +115,10 @@ export function decideReceipts(due: readonly DueReceipt[]): ReceiptDecisions {
     return applied ? 'applied' : 'unapplied';
   }
 
-  for (const one of due) results.push({ provider: one.provider, result: decide(one) });
+  for (const one of due) {
+    const { provider, calledIn, sentIn } = one;
+    results.push({ provider, calledIn, sentIn, result: decide(one) });
+  }
   return { messages: [...messages.values()], events, waiting, done, results };
 }
 

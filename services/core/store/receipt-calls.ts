@@ -23,6 +23,8 @@ export type NewReceiptCall = {
   readonly query: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array;
+  /** Of the span in which it was taken. */
+  readonly traceparent?: string | undefined;
 };
 
 /** `full`: too much of the account's waits already. `gone`: no such account, or no longer with this URL. */
@@ -81,6 +83,7 @@ export async function storeReceiptCalls(
     receipt_version: call.receiptVersion,
     query: call.query,
     headers: call.headers,
+    traceparent: call.traceparent,
     body: Buffer.from(call.body.buffer, call.body.byteOffset, call.body.byteLength).toString('base64'),
   }));
   const rows = await withDeadline(

@@ -17,6 +17,8 @@ export type StoredReceiptCall = {
   readonly body: Uint8Array;
   readonly receivedMs: number;
   readonly tries: number;
+  /** Of the span in which the api took it; null where nothing was traced. */
+  readonly traceparent: string | null;
 };
 
 /** One report, in the names that `settle_receipt_calls` reads. What is undefined does not travel. */
@@ -39,6 +41,8 @@ export type ReportRow = {
   readonly happened_ms: number;
   readonly report_key: string;
   readonly received_ms: number;
+  /** Of the span in which the vendor's call was taken. */
+  readonly traceparent?: string | undefined;
 };
 
 /** What became of calls that were looked into. */

@@ -58,6 +58,7 @@ export async function readCall(
   const verified = verdict.isUnsigned !== true;
   const reports = parsed.receipts.map((one) => ({
     call_id: stored.id,
+    traceparent: stored.traceparent ?? undefined,
     ...toReport(one, placeOf(one.reference, deps.ids), { ...stored, hidden, verified }),
   }));
   return { kind: 'read', reports };

@@ -1,24 +1,47 @@
+import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { statusReport } from '#providers/twilio/stand-in.ts';
 import { call } from '#test/support/http-call.ts';
+import {
+  startTraceCollector,
+  type CollectedSpan,
+  type TraceCollector,
+} from '#test/support/trace-collector.ts';
 import { startServiceStack, type ServiceStack, type StackTenant } from '#test/support/service-stack.ts';
 
 let stack: ServiceStack;
+let traces: TraceCollector;
 let tenant: StackTenant;
 
 beforeAll(async () => {
+  traces = await startTraceCollector();
+  const environment = {
+    OTEL_EXPORTER_OTLP_ENDPOINT: traces.origin,
+    OTEL_TRACES_SAMPLE_RATIO: '1',
+    OTEL_BSP_SCHEDULE_DELAY: '100',
+  };
   // Workers look by themselves once a minute: what is applied within seconds, the api has woken one for.
-  stack = await startServiceStack({ worker: { SWEEP_INTERVAL_MS: '60000' } });
+  stack = await startServiceStack({
+    api: environment,
+    worker: { ...environment, SWEEP_INTERVAL_MS: '60000' },
+  });
   tenant = await stack.tenant(['sms']);
 });
-afterAll(() => stack?.[Symbol.asyncDispose]());
+afterAll(async () => {
+  await stack?.[Symbol.asyncDispose]();
+  await traces?.[Symbol.asyncDispose]();
+});
 
 type Sent = { readonly id: string; readonly sid: string; readonly url: string; readonly authToken: string };
 
 /** A message that Twilio has taken, and where and with which secret it is to report. */
-async function sent(): Promise<Sent> {
+async function sent(headers: Record<string, string> = {}): Promise<Sent> {
   const body = { channel: 'sms', to: '+14155550100', body: 'Hello' };
-  const answer = await call(stack.apis[0].origin, 'POST', '/v1/messages', { key: tenant.serviceKey, body });
+  const answer = await call(stack.apis[0].origin, 'POST', '/v1/messages', {
+    key: tenant.serviceKey,
+    body,
+    headers,
+  });
   const { id } = answer.body as { id: string };
   await expect.poll(() => recordOf(id)).toMatchObject({ status: 'sent', finality: 'pending' });
   const taken = stack.twilio.received.findLast((one) => one.body.includes(id));
@@ -96,4 +119,52 @@ test('a report at another address is nobody’s', async () => {
     expect((await report(one, 'delivered', { url })).status).toBe(404);
   }
   expect(await recordOf(one.id)).toMatchObject({ status: 'sent' });
+});
+
+const tokenOf = ({ url }: Sent): string => /\d\.([\w-]{32})/.exec(url)?.[1] ?? '';
+
+test('one trace runs from the vendor’s call to its application, which points to that of the message', async () => {
+  const traceId = randomBytes(16).toString('hex');
+  const one = await sent({ traceparent: `00-${traceId}-${randomBytes(8).toString('hex')}-01` });
+  await report(one, 'delivered');
+  await expect.poll(() => recordOf(one.id)).toMatchObject({ status: 'delivered' });
+  const applied = (): CollectedSpan | undefined =>
+    traces
+      .spans()
+      .find(
+        ({ name, links }) => name === 'process receipt' && links?.some((link) => link.traceId === traceId),
+      );
+  await expect.poll(applied).toMatchObject({ service: 'despatch-worker', kind: 5 });
+  const called = (): CollectedSpan | undefined =>
+    traces.spans().find(({ spanId }) => spanId === applied()?.parentSpanId);
+  await expect.poll(called).toMatchObject({
+    service: 'despatch-api',
+    kind: 2,
+    name: 'POST /v1/receipts/:providerId/:token',
+    traceId: applied()?.traceId,
+  });
+  expect(applied()?.traceId).not.toBe(traceId);
+  expect(traces.bodies().filter((body) => body.includes('/v1/receipts/'))).not.toEqual([]);
+});
+
+test('lines and spans of a report name the account and its tenant, and never the token', async () => {
+  const one = await sent();
+  await report(one, 'delivered');
+  await report(one, 'delivered', { body: 'forged' });
+  const { id: providerId } = await providerOf();
+  const lines = async (): Promise<string[]> => {
+    const logs = await Promise.all([...stack.apis, ...stack.workers].map(({ log }) => log()));
+    return logs.join('').trimEnd().split('\n');
+  };
+  await expect
+    .poll(async () =>
+      (await lines())
+        .filter((line) => line.includes('/v1/receipts/'))
+        .map((line) => JSON.parse(line) as Record<string, unknown>),
+    )
+    .toContainEqual(
+      expect.objectContaining({ event: 'request', providerId, tenantId: tenant.id, statusCode: 200 }),
+    );
+  await expect.poll(async () => (await lines()).join('')).toContain('Receipt refused');
+  expect([...(await lines()), ...traces.bodies()].filter((text) => text.includes(tokenOf(one)))).toEqual([]);
 });

@@ -3,7 +3,8 @@
 -- `status` where it has no result. `under_way`: the attempt that is reported on is not recorded yet.
 create or replace function lock_receipts(most integer) returns table (
   id uuid, tenant_id uuid, provider text, attempt integer, receipt text, temporary boolean, failure jsonb, segment text,
-  engagement text, provider_status text, verified boolean, happened_ms bigint, report_key text, waited_ms bigint, seq bigint, purge_on date,
+  engagement text, provider_status text, verified boolean, happened_ms bigint, report_key text,
+  called_in text, sent_in text, waited_ms bigint, seq bigint, purge_on date,
   under_way boolean, repeated boolean, status text, final boolean, last_attempt integer, failure_shown jsonb,
   segments smallint, segment_states jsonb, partial boolean, late_bounce boolean, engaged jsonb)
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
@@ -47,7 +48,7 @@ begin
     select r.id, r.tenant_id, coalesce(s.provider, p.provider, 'unknown'), u.number, r.receipt, r.temporary, r.failure,
       r.segment, r.engagement, r.provider_status, r.verified,
       floor(extract(epoch from coalesce(r.happened_at, r.received_at)) * 1000)::bigint, r.report_key,
-      floor(extract(epoch from at_now - r.received_at) * 1000)::bigint, u.seq, u.day,
+      r.traceparent, m.traceparent, floor(extract(epoch from at_now - r.received_at) * 1000)::bigint, u.seq, u.day,
       exists (select from live_messages l where l.seq = u.seq and l.status = 'sending'
         and l.attempt = coalesce(u.number, l.attempt)),
       r.report_key is not null and exists (select from event_log e
@@ -56,7 +57,7 @@ begin
     from unnest(ids, seqs, days, numbers) with ordinality as u (id, seq, day, number, nth)
     join receipts r on r.id = u.id
     left join provider_accounts p on p.id = r.account_id
-    left join lateral (select x.segments from messages x where x.seq = u.seq and x.purge_on = u.day) m on true
+    left join lateral (select x.segments, x.traceparent from messages x where x.seq = u.seq and x.purge_on = u.day) m on true
     left join lateral (select * from message_results x where x.seq = u.seq and x.purge_on = u.day) s on true
     order by u.nth;
 end $$;

@@ -13,14 +13,14 @@ begin
   with gone as (delete from receipt_calls c where c.id = any (done) returning c.id)
   select array_agg(g.id) into mine from gone g;
   insert into receipts (tenant_id, account_id, message_seq, purge_on, message_id, provider_message_id, receipt,
-    temporary, failure, segment, engagement, provider_status, verified, happened_at, report_key, received_at, apply_at)
+    temporary, failure, segment, engagement, provider_status, verified, traceparent, happened_at, report_key, received_at, apply_at)
   select r.tenant_id, r.account_id, r.message_seq, r.purge_on, r.message_id, r.provider_message_id, r.receipt,
     coalesce(r.temporary, false), r.failure, r.segment, r.engagement, r.provider_status,
-    r.verified, to_timestamp(r.happened_ms / 1000.0), r.report_key, to_timestamp(r.received_ms / 1000.0), at_now
+    r.verified, r.traceparent, to_timestamp(r.happened_ms / 1000.0), r.report_key, to_timestamp(r.received_ms / 1000.0), at_now
   from json_to_recordset(reports) as r (
     call_id bigint, tenant_id uuid, account_id uuid, message_seq bigint, purge_on date, message_id uuid,
     provider_message_id text, receipt text, temporary boolean, failure jsonb, segment text, engagement text,
-    provider_status text, verified boolean, happened_ms bigint, report_key text, received_ms bigint)
+    provider_status text, verified boolean, traceparent text, happened_ms bigint, report_key text, received_ms bigint)
   where r.call_id = any (mine);
   update receipt_calls c set due_at = at_now + make_interval(secs => a.ms / 1000.0)
   from json_to_recordset(again) as a (id bigint, ms bigint) where c.id = a.id;

@@ -7,9 +7,9 @@ language sql security definer set search_path = despatch, pg_temp set plan_cache
   set enable_seqscan = off set jit = off as $$
   with call as materialized (
     select c.ord, c.account_id, c.method, c.receipt_version, c.query, c.headers, decode(c.body, 'base64') as body,
-      p.tenant_id, clock_timestamp() as at
+      c.traceparent, p.tenant_id, clock_timestamp() as at
     from json_to_recordset(batch) as c (ord integer, account_id uuid, method text, receipt_version integer, query text,
-      headers jsonb, body text)
+      headers jsonb, body text, traceparent text)
     left join provider_accounts p on p.id = c.account_id and p.status <> 'deleted'
       and (p.receipt_version = c.receipt_version
         or p.receipt_version = c.receipt_version + 1 and p.receipt_grace_until > clock_timestamp())
@@ -28,8 +28,9 @@ language sql security definer set search_path = despatch, pg_temp set plan_cache
     from call c left join waiting w on w.account_id = c.account_id
     window own as (partition by c.account_id order by c.ord)
   ), stored as (
-    insert into receipt_calls (tenant_id, account_id, method, receipt_version, query, headers, body, received_at, due_at)
-    select j.tenant_id, j.account_id, j.method, j.receipt_version, j.query, j.headers, j.body, j.at, j.at
+    insert into receipt_calls (tenant_id, account_id, method, receipt_version, query, headers, body, traceparent,
+      received_at, due_at)
+    select j.tenant_id, j.account_id, j.method, j.receipt_version, j.query, j.headers, j.body, j.traceparent, j.at, j.at
     from judged j where j.verdict = 'stored' order by j.ord
   )
   select j.ord, j.verdict from judged j order by j.ord

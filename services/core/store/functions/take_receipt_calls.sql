@@ -2,7 +2,7 @@
 -- for `lease_ms`, and come again then where they were not settled. `bytes_max`: of their bodies; one is always given.
 create or replace function take_receipt_calls(most integer, bytes_max integer, lease_ms integer) returns table (
   id bigint, tenant_id uuid, account_id uuid, account_version integer, method text, receipt_version integer, query text,
-  headers jsonb, body bytea, received_ms bigint, tries smallint)
+  headers jsonb, body bytea, received_ms bigint, tries smallint, traceparent text)
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 #variable_conflict use_column
@@ -53,7 +53,7 @@ begin
       join receipt_calls k on k.id = u.id left join provider_accounts p on p.id = k.account_id) t
     where c.id = t.id
     returning c.id, c.tenant_id, c.account_id, t.version, c.method, c.receipt_version, c.query, c.headers, c.body,
-      floor(extract(epoch from c.received_at) * 1000)::bigint, c.tries;
+      floor(extract(epoch from c.received_at) * 1000)::bigint, c.tries, c.traceparent;
 end $$;
 
 grant execute on function take_receipt_calls(integer, integer, integer) to despatch_worker;

@@ -458,6 +458,8 @@ create table receipts (
   provider_status text,
   -- Whether a signature of the provider holds; null for what no provider has called with.
   verified boolean,
+  -- Of the span in which the vendor's call was taken.
+  traceparent text,
   -- When it happened, as the provider says.
   happened_at timestamptz,
   report_key text,
@@ -479,6 +481,8 @@ create table receipt_calls (
   -- Those that the provider's definition names, names in lower case.
   headers jsonb not null,
   body bytea not null,
+  -- Of the span in which the api took it.
+  traceparent text,
   received_at timestamptz not null,
   due_at timestamptz not null,
   tries smallint not null default 0
