@@ -5,7 +5,9 @@ import {
   failureOf,
   isSuccess,
   parseJson,
+  type ClassifiedError,
   type CodeTable,
+  type Response,
   type VendorError,
 } from './classify-error.ts';
 import type { ProviderContext } from './provider.ts';
@@ -66,7 +68,7 @@ export async function lookUp(exchange: LookupExchange, context: ProviderContext)
     const unreadable = { ...unreached('unreadable_response'), httpStatus: result.status };
     return exchange.read(parseJson(result.text)) ?? { kind: 'unanswered', failure: unreadable };
   }
-  const classified = classify(result, exchange.codes, exchange.readError);
+  const classified = judge(result, exchange);
   const failure = failureOf(result, classified, exchange.hidden);
   if (result.status === 404 || result.status === 410)
     // A page of a proxy says nothing about the message.
@@ -76,6 +78,12 @@ export async function lookUp(exchange: LookupExchange, context: ProviderContext)
   if (!classified.meaning.retry) return { kind: 'unanswerable' };
   const wait = retryAfterMs(result.headers['retry-after'], context.now());
   return { kind: 'unanswered', failure, ...(wait === undefined ? {} : { retryAfterMs: wait }) };
+}
+
+/** A code that ends a message ends no question: there it is the status that tells whether asking again may help. */
+function judge(response: Response, { codes, readError }: LookupExchange): ClassifiedError {
+  const byCode = classify(response, codes, readError);
+  return byCode.meaning.retry ? byCode : classify(response, {}, readError);
 }
 
 /** A path's part: what a vendor has called a message may hold anything. */

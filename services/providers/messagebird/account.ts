@@ -2,6 +2,8 @@ import { z } from 'zod';
 import { isSmsSender, SMS_SENDER_RULE } from '#core/domain/sms-sender.ts';
 import { optionalToken, token } from '../fields.ts';
 
+export const ORIGIN = 'https://rest.messagebird.com';
+
 export const config = z.object({
   originator: z
     .string()

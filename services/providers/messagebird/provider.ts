@@ -12,29 +12,20 @@ import {
   unverified,
   type ClassifiedError,
   type Response,
-  type VendorError,
 } from '../classify-error.ts';
 import { defineProvider, type Verification } from '../provider.ts';
 import { secretStrings } from '../redact.ts';
 import { withoutPlus } from '../without-plus.ts';
-import { config, headersOf, secrets } from './account.ts';
+import { config, headersOf, ORIGIN, secrets } from './account.ts';
+import { firstError, readError } from './errors.ts';
+import { messagebirdLookup } from './lookup.ts';
 import { MESSAGEBIRD_ERRORS, MESSAGEBIRD_PARAMETERS } from './outcomes.ts';
 import { messagebirdReceipts } from './receipts.ts';
 
-const ORIGIN = 'https://rest.messagebird.com';
 /** The longest that MessageBird tries to deliver, and also how long it does without a validity. */
 const VALIDITY_S_MAX = 2 * 86_400;
 
 const Created = z.looseObject({ id: z.string().min(1) });
-const ErrorBody = z.looseObject({
-  errors: z.array(
-    z.looseObject({
-      code: z.union([z.number(), z.string()]).optional().catch(undefined),
-      description: z.string().optional().catch(undefined),
-      parameter: z.string().optional().catch(undefined),
-    }),
-  ),
-});
 const BalanceBody = z.looseObject({ payment: z.string(), type: z.string() });
 
 export default defineProvider({
@@ -43,6 +34,7 @@ export default defineProvider({
   name: 'MessageBird SMS',
   dedupe: 'none',
   receipts: messagebirdReceipts,
+  lookup: messagebirdLookup,
   bodyCharactersMax: null,
   config,
   secrets,
@@ -74,7 +66,11 @@ export default defineProvider({
     });
     if (result.kind !== 'response') return unverified(result);
     if (!isSuccess(result))
-      return doubted(result, classify(result, MESSAGEBIRD_ERRORS, read), secretStrings(credentials.secrets));
+      return doubted(
+        result,
+        classify(result, MESSAGEBIRD_ERRORS, readError),
+        secretStrings(credentials.secrets),
+      );
     return BalanceBody.safeParse(parseJson(result.text)).success ? { kind: 'valid' } : unverified(result);
   },
 });
@@ -101,20 +97,11 @@ function payload(
 
 /** A code that speaks of a parameter without saying which leaves that to a field of its own. */
 function judgeSend(response: Response): ClassifiedError {
-  const classified = classify(response, MESSAGEBIRD_ERRORS, read);
+  const classified = classify(response, MESSAGEBIRD_ERRORS, readError);
   const parameter = firstError(parseJson(response.text))?.parameter ?? '';
   const isFault = classified.meaning.code === 'invalid_request';
   const meaning = Object.hasOwn(MESSAGEBIRD_PARAMETERS, parameter)
     ? MESSAGEBIRD_PARAMETERS[parameter]
     : undefined;
   return isFault && meaning !== undefined ? { ...classified, meaning } : classified;
-}
-
-function read(body: unknown): VendorError {
-  const { code, description } = firstError(body) ?? {};
-  return { providerCode: code === undefined ? undefined : String(code), providerMessage: description };
-}
-
-function firstError(body: unknown): z.output<typeof ErrorBody>['errors'][number] | undefined {
-  return ErrorBody.safeParse(body).data?.errors[0];
 }

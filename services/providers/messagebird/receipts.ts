@@ -91,11 +91,16 @@ function receipt(query: URLSearchParams, providerMessageId: string, status: stri
     eventId: `${providerMessageId}:${status}`,
     providerStatus: status.slice(0, PROVIDER_STATUS_MAX),
     ...(Number.isNaN(at) ? {} : { at }),
-    ...meaningOf(status, query),
+    ...meaningOf(status, query.get('statusErrorCode'), query.get('statusReason')),
   };
 }
 
-function meaningOf(status: string, query: URLSearchParams): Pick<ParsedReceipt, 'state' | 'failure'> {
+/** What one of MessageBird's words for the state of a message means. */
+export function meaningOf(
+  status: string,
+  errorCode: string | null,
+  reason: string | null,
+): Pick<ParsedReceipt, 'state' | 'failure'> {
   switch (status) {
     case 'sent':
     case 'buffered':
@@ -106,7 +111,7 @@ function meaningOf(status: string, query: URLSearchParams): Pick<ParsedReceipt, 
     case 'delivery_failed':
       return {
         state: 'undelivered',
-        failure: failureOf(query.get('statusErrorCode'), query.get('statusReason') ?? status),
+        failure: failureOf(errorCode, reason ?? status),
       };
     default:
       return {};

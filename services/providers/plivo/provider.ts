@@ -13,12 +13,13 @@ import {
   type CodeTable,
   type ErrorMeaning,
   type Response,
-  type VendorError,
 } from '../classify-error.ts';
 import { checkDlt, dltRoute } from '../india-dlt.ts';
 import { defineProvider, type Verification } from '../provider.ts';
 import { withoutPlus } from '../without-plus.ts';
-import { config, headersOf, hiddenOf, secrets, type Account } from './account.ts';
+import { config, headersOf, hiddenOf, resourceOf, secrets } from './account.ts';
+import { readError } from './errors.ts';
+import { plivoLookup } from './lookup.ts';
 import { BODY_TOO_LONG, INVALID_NUMBER, PLIVO_PARAMETERS, REGION_NOT_PERMITTED } from './outcomes.ts';
 import { BODY_CHARACTERS_MAX, isTooLong, payloadOf, senderOf } from './payload.ts';
 import { plivoReceipts } from './receipts.ts';
@@ -28,7 +29,6 @@ const Accepted = z.looseObject({
   message_uuid: z.array(z.string().min(1)),
   invalid_number: z.array(z.string()).optional().catch(undefined),
 });
-const ErrorBody = z.looseObject({ error: z.string().optional().catch(undefined) });
 const AccountBody = z.looseObject({ auth_id: z.string().min(1) });
 
 export default defineProvider({
@@ -37,6 +37,7 @@ export default defineProvider({
   name: 'Plivo',
   dedupe: 'none',
   receipts: plivoReceipts,
+  lookup: plivoLookup,
   bodyCharactersMax: BODY_CHARACTERS_MAX,
   config,
   secrets,
@@ -81,17 +82,13 @@ export default defineProvider({
   },
 });
 
-function resourceOf({ config }: Account, origin: (vendorOrigin: string) => string): string {
-  return `${origin('https://api.plivo.com')}/v1/Account/${config.authId}/`;
-}
-
 /** A country that the account does not send to is the message's fault; any other 403 is the account's. */
 const NAMES_REGION = /countr|region|geo|destination|\bdst\b|not enabled/i;
 
 /** Plivo refuses a wrong credential with a line of text that it calls HTML; no page is meant. */
 function judge(response: Response, table: CodeTable): ClassifiedError {
   const isLine = response.status === 401 && !/^\s*</.test(response.text);
-  return classify(isLine ? { ...response, headers: {} } : response, table, read);
+  return classify(isLine ? { ...response, headers: {} } : response, table, readError);
 }
 
 function judgeSend(response: Response): ClassifiedError {
@@ -100,13 +97,6 @@ function judgeSend(response: Response): ClassifiedError {
   return classified.meaning.code === 'forbidden' && isRegion
     ? { ...classified, meaning: REGION_NOT_PERMITTED }
     : classified;
-}
-
-/** There is no code; a parameter that the text names stands for one, if it is the only one. */
-function read(body: unknown): VendorError {
-  const text = ErrorBody.safeParse(body).data?.error;
-  const named = new Set(text?.match(/\b(?:dst|src|powerpack_uuid|text)\b/g));
-  return { providerCode: named.size === 1 ? [...named][0] : undefined, providerMessage: text };
 }
 
 function refusedFor(meaning: ErrorMeaning, httpStatus?: number): Outcome {

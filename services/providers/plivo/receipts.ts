@@ -116,7 +116,11 @@ function formOf({ body }: ReceiptCall): URLSearchParams {
   return new URLSearchParams(Buffer.from(body).toString('utf8'));
 }
 
-function meaningOf(status: string, errorCode: string | null): Pick<ParsedReceipt, 'state' | 'failure'> {
+/** What one of Plivo's words for the state of a message means. */
+export function meaningOf(
+  status: string,
+  errorCode: string | null,
+): Pick<ParsedReceipt, 'state' | 'failure'> {
   switch (status) {
     case 'sent':
     case 'delivered':

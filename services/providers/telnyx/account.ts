@@ -1,6 +1,9 @@
 import { z } from 'zod';
 import { isSmsSender, SMS_SENDER_RULE } from '#core/domain/sms-sender.ts';
 import { token } from '../fields.ts';
+import { secretStrings } from '../redact.ts';
+
+export const ORIGIN = 'https://api.telnyx.com';
 
 export const config = z
   .object({
@@ -44,6 +47,10 @@ export type Account = {
 
 export function headersOf({ secrets }: Account): Record<string, string> {
   return { authorization: `Bearer ${secrets.apiKey}`, accept: 'application/json' };
+}
+
+export function hiddenOf({ secrets }: Account): string[] {
+  return secretStrings(secrets);
 }
 
 function isName(sender: string | undefined): boolean {

@@ -11,15 +11,13 @@ import {
   unanswered,
   unreadable,
   unverified,
-  type VendorError,
 } from '../classify-error.ts';
 import { defineProvider, type Verification } from '../provider.ts';
-import { secretStrings } from '../redact.ts';
-import { config, headersOf, secrets, type Account } from './account.ts';
+import { config, headersOf, hiddenOf, ORIGIN, secrets, type Account } from './account.ts';
+import { readError } from './errors.ts';
+import { telnyxLookup } from './lookup.ts';
 import { TELNYX_CODES } from './outcomes.ts';
 import { telnyxReceipts } from './receipts.ts';
-
-const ORIGIN = 'https://api.telnyx.com';
 
 const Created = z.looseObject({
   data: z.looseObject({
@@ -30,15 +28,6 @@ const Created = z.looseObject({
       .catch(undefined),
   }),
 });
-const ErrorBody = z.looseObject({
-  errors: z.array(
-    z.looseObject({
-      code: z.union([z.string(), z.number()]).optional().catch(undefined),
-      title: z.string().optional().catch(undefined),
-      detail: z.string().optional().catch(undefined),
-    }),
-  ),
-});
 const BalanceBody = z.looseObject({ data: z.looseObject({}) });
 
 export default defineProvider({
@@ -47,6 +36,7 @@ export default defineProvider({
   name: 'Telnyx Messaging',
   dedupe: 'none',
   receipts: telnyxReceipts,
+  lookup: telnyxLookup,
   // Ten parts as a rule, but that depends on the way to the recipient and on the profile.
   bodyCharactersMax: null,
   config,
@@ -64,7 +54,7 @@ export default defineProvider({
     if (result.kind !== 'response') return unanswered(result);
     const hidden = [...hiddenOf(account), message.to, message.content.body, message.receiptUrl ?? ''];
     if (!isSuccess(result))
-      return refused(result, classify(result, TELNYX_CODES, read), hidden, context.now());
+      return refused(result, classify(result, TELNYX_CODES, readError), hidden, context.now());
     const created = Created.safeParse(parseJson(result.text)).data?.data;
     if (created === undefined) return unreadable(result);
     // A profile chooses a number of its pool, which the answer names.
@@ -85,7 +75,7 @@ export default defineProvider({
     });
     if (result.kind !== 'response') return unverified(result);
     if (!isSuccess(result))
-      return doubted(result, classify(result, TELNYX_CODES, read), hiddenOf(credentials));
+      return doubted(result, classify(result, TELNYX_CODES, readError), hiddenOf(credentials));
     return BalanceBody.safeParse(parseJson(result.text)).success ? { kind: 'valid' } : unverified(result);
   },
 });
@@ -103,17 +93,5 @@ function payload(
     text: content.body,
     type: 'SMS',
     ...(receiptUrl === undefined ? {} : { webhook_url: withReference(receiptUrl, id) }),
-  };
-}
-
-function hiddenOf({ secrets }: Account): string[] {
-  return secretStrings(secrets);
-}
-
-function read(body: unknown): VendorError {
-  const first = ErrorBody.safeParse(body).data?.errors[0];
-  return {
-    providerCode: first?.code === undefined ? undefined : String(first.code),
-    providerMessage: first?.detail ?? first?.title,
   };
 }

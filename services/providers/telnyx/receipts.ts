@@ -88,7 +88,8 @@ function receipt(url: string, event: z.output<typeof Event>['data']): ParsedRece
   };
 }
 
-function meaningOf(
+/** What one of Telnyx' words for the state of a message means. */
+export function meaningOf(
   status: string,
   errorCode: string | number | undefined,
 ): Pick<ParsedReceipt, 'state' | 'failure'> {

@@ -1,13 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { parseJson } from '../classify-error.ts';
+import { createStandInMemory, type StandInMemory } from '../stand-in-memory.ts';
 import { startStandIn, type Received, type Reply, type StandIn, type StandInOptions } from '../stand-in.ts';
 
 /** Telnyx' messages and balance on loopback. */
 export function startTelnyxStandIn(options: StandInOptions = {}): Promise<StandIn> {
-  return startStandIn(answer, options);
+  const taken: Taken = createStandInMemory();
+  return startStandIn((request) => answer(request, taken), options);
 }
 
-function answer(request: Received): Reply | undefined {
+/** Messages that it has taken, by their ids. */
+type Taken = StandInMemory<Readonly<Record<string, unknown>>>;
+
+function answer(request: Received, taken: Taken): Reply | undefined {
   if (!request.path.startsWith('/v2/')) return undefined;
   if (!request.headers['authorization']?.startsWith('Bearer '))
     return failure(401, '10009', 'Authentication failed', 'Could not understand the provided credentials.');
@@ -15,10 +20,26 @@ function answer(request: Received): Reply | undefined {
     const data = { record_type: 'balance', balance: '10.00', credit_limit: '0.00', currency: 'USD' };
     return { status: 200, body: { data: { ...data, available_credit: '10.00', pending: '0.00' } } };
   }
-  return request.method === 'POST' && request.path === '/v2/messages' ? create(request) : undefined;
+  const asked = /^\/v2\/messages\/([^/?]+)$/.exec(request.path)?.[1];
+  if (request.method === 'GET' && asked !== undefined) return show(taken.find(asked));
+  return request.method === 'POST' && request.path === '/v2/messages' ? create(request, taken) : undefined;
 }
 
-function create(request: Received): Reply {
+/** Whatever was taken has been delivered by the time that somebody asks. */
+function show(message: Readonly<Record<string, unknown>> | undefined): Reply {
+  if (message === undefined)
+    return failure(404, '10005', 'Resource not found', 'The requested resource or URL could not be found.');
+  const now = new Date().toISOString();
+  const [to] = message['to'] as readonly object[];
+  const delivered = {
+    to: [{ ...to, status: 'delivered', updated_at: now }],
+    sent_at: now,
+    completed_at: now,
+  };
+  return { status: 200, body: { data: { ...message, ...delivered } } };
+}
+
+function create(request: Received, taken: Taken): Reply {
   const sent = (parseJson(request.body) ?? {}) as Record<string, unknown>;
   const { from, to, text, messaging_profile_id, webhook_url } = sent;
   if (typeof to !== 'string' || !/^\+\d+$/.test(to))
@@ -27,31 +48,29 @@ function create(request: Received): Reply {
     return failure(400, '40305', "Invalid 'from' address", "The 'from' address is missing.");
   if (typeof text !== 'string' || text === '')
     return failure(400, '40316', 'No content provided', 'The message has neither text nor media.');
-  return {
-    status: 200,
-    body: {
-      data: {
-        record_type: 'message',
-        direction: 'outbound',
-        id: randomUUID(),
-        type: 'SMS',
-        messaging_profile_id: messaging_profile_id ?? randomUUID(),
-        // Without a sender the profile takes a number of its pool.
-        from: { phone_number: from ?? '+15005550000', carrier: 'Telnyx', line_type: 'Wireless' },
-        to: [{ phone_number: to, status: 'queued', carrier: '', line_type: '' }],
-        text,
-        webhook_url: webhook_url ?? null,
-        webhook_failover_url: null,
-        encoding: 'GSM-7',
-        parts: 1,
-        received_at: new Date().toISOString(),
-        sent_at: null,
-        completed_at: null,
-        cost: null,
-        errors: [],
-      },
-    },
+  const id = randomUUID();
+  const data = {
+    record_type: 'message',
+    direction: 'outbound',
+    id,
+    type: 'SMS',
+    messaging_profile_id: messaging_profile_id ?? randomUUID(),
+    // Without a sender the profile takes a number of its pool.
+    from: { phone_number: from ?? '+15005550000', carrier: 'Telnyx', line_type: 'Wireless' },
+    to: [{ phone_number: to, status: 'queued', carrier: '', line_type: '' }],
+    text,
+    webhook_url: webhook_url ?? null,
+    webhook_failover_url: null,
+    encoding: 'GSM-7',
+    parts: 1,
+    received_at: new Date().toISOString(),
+    sent_at: null,
+    completed_at: null,
+    cost: null,
+    errors: [],
   };
+  taken.keep(id, data);
+  return { status: 200, body: { data } };
 }
 
 function failure(status: number, code: string, title: string, detail: string): Reply {
