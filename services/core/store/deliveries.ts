@@ -114,6 +114,13 @@ export type ProviderAccountRow = {
 /** A tenant's queue for one account. */
 export type Lane = { readonly tenantId: string; readonly accountId: string };
 
+/** What to claim out of a lane. */
+export type LaneClaim = Lane & {
+  readonly most: number;
+  /** How long before it is due a message may be claimed, in milliseconds. */
+  readonly aheadMs: number;
+};
+
 export type SweepTask =
   | (Lane & { readonly task: 'due'; readonly oldestDue: Date })
   | { readonly task: 'hold' | 'release'; readonly tenantId: string };
@@ -159,15 +166,13 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
       rowsOf<ClaimedMessage>(
         sql`select * from claim(${[...seqs]}::bigint[], ${worker}, ${leaseMs}, ${beyondLimit}, ${bytesMax})`,
       ),
-    /** Claims out of one lane, the longest due first, and within the account's rate limit. */
-    claimDue: (
-      { tenantId, accountId }: Lane,
-      most: number,
-      aheadMs: number,
-      { worker, leaseMs, bytesMax = CLAIM_BYTES_MAX }: ClaimTerms,
-    ) =>
+    /**
+     * Claims out of lanes of different accounts, of each the longest due first, and within its account's rate limit.
+     * `bytesMax` is for each of the lanes.
+     */
+    claimDue: (lanes: readonly LaneClaim[], { worker, leaseMs, bytesMax = CLAIM_BYTES_MAX }: ClaimTerms) =>
       rowsOf<ClaimedMessage>(
-        sql`select * from claim_due(${tenantId}, ${accountId}, ${most}, ${aheadMs}, ${worker}, ${leaseMs}, ${bytesMax})`,
+        sql`select * from claim_due(${asJson(sql, lanes.map(laneTerms))}, ${worker}, ${leaseMs}, ${bytesMax})`,
       ),
     /** The messages that a claim of the lane would try; only their numbers are read. */
     dueSeqs: ({ tenantId, accountId }: Lane, most: number, aheadMs: number) =>
@@ -324,3 +329,10 @@ async function recordReceipts(tx: TransactionSql, decided: ReceiptDecisions): Pr
 function isEmpty(record: object): boolean {
   return Object.keys(record).length === 0;
 }
+
+const laneTerms = ({ tenantId, accountId, most, aheadMs }: LaneClaim): Json => ({
+  tenant_id: tenantId,
+  account_id: accountId,
+  most,
+  ahead_ms: aheadMs,
+});

@@ -1,17 +1,20 @@
-import { LRUCache } from 'lru-cache';
-import { INLINE_BYTES_MAX } from '#core/domain/content.ts';
-import { databaseFaultOf } from '#core/domain/database-fault.ts';
 import type { FairQueue, Turn } from '#core/domain/fair-queue.ts';
 import type { Wake } from '#core/domain/wake.ts';
-import { CLAIM_BYTES_MAX, type ClaimedMessage, type DeliveryStore } from '#core/store/deliveries.ts';
+import type { ClaimedMessage, DeliveryStore } from '#core/store/deliveries.ts';
 import type { AccountGates } from './account-gates.ts';
-import type { DueLane, Lanes } from './lanes.ts';
-import type { UnansweredClaims } from './unanswered-claims.ts';
+import {
+  createClaimLanes,
+  LANES_AT_ONCE,
+  type LaneAsk,
+  type LaneClaimsDeps,
+  type Refill,
+} from './lane-claims.ts';
+import type { Lanes } from './lanes.ts';
 import { createNamedClaims, type NamedClaimsDeps } from './named-claims.ts';
+import type { UnansweredClaims } from './unanswered-claims.ts';
 
 export type ClaimsDeps = Pick<NamedClaimsDeps, 'terms' | 'begin'> & {
-  readonly store: NamedClaimsDeps['store'] &
-    Pick<DeliveryStore, 'claimDue' | 'claimedBy' | 'dueSeqs' | 'findWaitingDue'>;
+  readonly store: NamedClaimsDeps['store'] & LaneClaimsDeps['store'] & Pick<DeliveryStore, 'claimedBy'>;
   readonly queue: Pick<FairQueue<Wake>, 'release' | 'refilled' | 'markDue'>;
   readonly lanes: Lanes;
   readonly gates: AccountGates;
@@ -29,20 +32,10 @@ export type Claims = {
   run(turn: Turn<Wake>, alone: boolean): Promise<void>;
 };
 
-const REFILLS_AT_ONCE = 4;
-/** Between two reviews of a lane that has more due than can be sent: each finds messages that no claim takes. */
-const REVIEW_MS = 5_000;
-const REVIEWED_MAX = 20_000;
-/** Most messages of a lane that one review decides about. */
-const DECIDED_MAX = 200;
-/** With `ahead`, messages are claimed so long before they are due: their wake-up has come, or should have. */
-const AHEAD_MS = 10_000;
-
 export function createClaims(deps: ClaimsDeps): Claims {
   const { store, terms, queue, lanes, gates, unanswered } = deps;
-  /** Deep lanes that were reviewed not long ago. */
-  const reviewed = new LRUCache<string, true>({ max: REVIEWED_MAX, ttl: REVIEW_MS });
   const named = createNamedClaims({ ...deps, release: queue.release, noteUnanswered, fail });
+  const claimLanes = createClaimLanes({ ...deps, named });
 
   function fail(error: unknown): void {
     deps.pause();
@@ -56,9 +49,8 @@ export function createClaims(deps: ClaimsDeps): Claims {
     queue.markDue(tenantId);
   }
 
-  /** @returns how many of the slots are left. */
-  async function findUnanswered(tenantId: string, slots: number): Promise<number> {
-    let left = slots;
+  async function findUnanswered(refill: Refill): Promise<void> {
+    const { tenantId } = refill;
     let afterSeq: number | undefined = 0;
     while (afterSeq !== undefined) {
       // Read before the query: an attempt in hand may end before the answer is here.
@@ -67,93 +59,63 @@ export function createClaims(deps: ClaimsDeps): Claims {
       for (const message of found) {
         if (inHand.has(message.seq)) continue;
         deps.begin(message, tenantId);
-        left -= 1;
+        // Negative in the end where the claim had taken more messages than there are slots now.
+        refill.left -= 1;
       }
       afterSeq = found.at(-1)?.seq;
     }
     unanswered.found(tenantId);
-    // Negative where the claim had taken more messages than there are slots now.
-    return left;
   }
 
-  /** @returns how many of the slots are left. */
-  async function claimLane(lane: DueLane, slots: number): Promise<number> {
-    const asked = gates.slots(lane.accountId, slots);
-    const aheadMs = lane.ahead ? AHEAD_MS : 0;
-    let claimed: ClaimedMessage[];
-    try {
-      claimed = await store.claimDue(lane, asked, aheadMs, terms);
-    } catch (error) {
-      lanes.mark(lane, lane);
-      if (databaseFaultOf(error) !== 'row') throw error;
-      return claimLaneByName(lane, slots, aheadMs, error);
+  /** Lanes of one tenant take turns, those of many are claimed from together. */
+  async function refillTenants(due: Turn<Wake>['due'], alone: boolean): Promise<void> {
+    const open = new Set(due.map(({ tenantId, slots }): Refill => ({ tenantId, left: slots })));
+
+    function end(refill: Refill): void {
+      open.delete(refill);
+      queue.release(refill.tenantId, refill.left);
+      queue.refilled(refill.tenantId, lanes.isOpen(refill.tenantId) || unanswered.has(refill.tenantId));
     }
-    const [first] = claimed;
-    if (first !== undefined) gates.noteLimit(lane.accountId, first.rateLimitPerSecond);
-    for (const message of claimed) deps.begin(message, lane.tenantId);
-    const segments = claimed.map((message) => message.segments ?? 1);
-    const isDeep = gates.claimed(lane.accountId, asked, segments);
-    if (isDeep || isFull(claimed)) lanes.mark(lane, { ahead: lane.ahead });
-    if (lane.swept && (!isDeep || isReviewDue(lane)))
-      await named.decide(store.findWaitingDue(lane, DECIDED_MAX));
-    return slots - claimed.length;
-  }
 
-  /** A review reads all that is due in the lane. */
-  function isReviewDue({ tenantId, accountId }: DueLane): boolean {
-    const lane = `${tenantId} ${accountId}`;
-    if (reviewed.has(lane)) return false;
-    reviewed.set(lane, true);
-    return true;
-  }
-
-  /** Claims the lane's messages by name, which finds the one that makes the lane's claim fail. */
-  async function claimLaneByName(
-    lane: DueLane,
-    slots: number,
-    aheadMs: number,
-    refusal: unknown,
-  ): Promise<number> {
-    const seqs = await store.dueSeqs(lane, slots, aheadMs);
-    if (seqs.size === 0) throw refusal;
-    await named.claim(
-      [...seqs].map((seq) => ({ ...lane, seq })),
-      true,
-    );
-    return slots - seqs.size;
-  }
-
-  async function refillTenant({ tenantId, slots }: Turn<Wake>['due'][number], alone: boolean): Promise<void> {
-    let left = slots;
-    try {
-      if (alone && unanswered.has(tenantId)) left = await findUnanswered(tenantId, left);
-      for (let lane = next(); lane !== undefined; lane = next()) left = await claimLane(lane, left);
-      queue.release(tenantId, left);
-    } catch (error) {
-      fail(error);
-      noteUnanswered(tenantId, left);
+    /** Where the work fails, these refills end, and may have claimed what nobody told of. */
+    async function endOnFailure(refills: readonly Refill[], work: () => Promise<unknown>): Promise<void> {
+      try {
+        await work();
+      } catch (error) {
+        fail(error);
+        for (const refill of refills) {
+          noteUnanswered(refill.tenantId, refill.left);
+          refill.left = 0;
+          end(refill);
+        }
+      }
     }
-    queue.refilled(tenantId, lanes.isOpen(tenantId) || unanswered.has(tenantId));
 
-    function next(): DueLane | undefined {
-      return left > 0 ? lanes.take(tenantId) : undefined;
+    const lost = alone ? [...open].filter(({ tenantId }) => unanswered.has(tenantId)) : [];
+    await Promise.all(lost.map((refill) => endOnFailure([refill], () => findUnanswered(refill))));
+    while (open.size > 0) {
+      const asks = [...open].flatMap(nextAsk);
+      const asking = new Set(asks.map(({ refill }) => refill));
+      for (const refill of open) if (!asking.has(refill)) end(refill);
+      for (let i = 0; i < asks.length; i += LANES_AT_ONCE) {
+        const some = asks.slice(i, i + LANES_AT_ONCE);
+        await endOnFailure(
+          some.map(({ refill }) => refill),
+          () => claimLanes(some),
+        );
+      }
     }
   }
 
-  /** The next message's content may not have found room. */
-  function isFull(claimed: readonly ClaimedMessage[]): boolean {
-    const bytes = claimed.reduce((sum, { contentBytes }) => sum + (contentBytes ?? 0), 0);
-    return bytes > CLAIM_BYTES_MAX - INLINE_BYTES_MAX;
+  function nextAsk(refill: Refill): LaneAsk[] {
+    const lane = refill.left > 0 ? lanes.take(refill.tenantId) : undefined;
+    return lane === undefined ? [] : [{ refill, lane, most: gates.slots(lane.accountId, refill.left) }];
   }
 
   return {
     async run(turn, alone) {
       if (turn.items.length > 0) await named.claim(turn.items);
-      for (let i = 0; i < turn.due.length; i += REFILLS_AT_ONCE) {
-        await Promise.all(
-          turn.due.slice(i, i + REFILLS_AT_ONCE).map((refill) => refillTenant(refill, alone)),
-        );
-      }
+      await refillTenants(turn.due, alone);
       unanswered.endTurn();
     },
   };

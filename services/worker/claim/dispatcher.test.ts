@@ -15,7 +15,7 @@ const lane = (n: number): Lane => ({ tenantId: `tenant ${n}`, accountId: `accoun
 const claimed = (seq: number, more: Partial<ClaimedMessage> = {}) =>
   ({
     action: 'send',
-    seq,
+    ...wake(seq),
     attempt: 1,
     segments: 1,
     rateLimitPerSecond: null,
@@ -51,8 +51,8 @@ function setup(store: Partial<DispatcherDeps['store']> = {}) {
     queue: createFairQueue<Wake>(1_000, 5_000, 1_000),
     store: {
       claim: (seqs) => new Promise((answer) => claims.push({ seqs: seqs.toSorted((a, b) => a - b), answer })),
-      claimDue: (lane) => {
-        claimedLanes.push({ tenantId: lane.tenantId, accountId: lane.accountId });
+      claimDue: (lanes) => {
+        for (const { tenantId, accountId } of lanes) claimedLanes.push({ tenantId, accountId });
         return Promise.resolve([]);
       },
       findWaiting: () => Promise.resolve([]),
@@ -176,8 +176,8 @@ test('an account that is blocked costs the database nothing until it is fixed', 
 test('messages of an account with a rate limit are claimed out of its lane alone, once a second when tokens are short', async () => {
   const { dispatcher, claims, claimedLanes, offer, begun } = setup({
     findWaiting: () => Promise.resolve([waiting(1, { rateLimitPerSecond: 1 })]),
-    claimDue: (lane) => {
-      claimedLanes.push({ tenantId: lane.tenantId, accountId: lane.accountId });
+    claimDue: (lanes) => {
+      for (const { tenantId, accountId } of lanes) claimedLanes.push({ tenantId, accountId });
       return Promise.resolve(claimedLanes.length === 1 ? [claimed(1, { rateLimitPerSecond: 1 })] : []);
     },
   });
@@ -215,6 +215,45 @@ test('a lane whose claim is refused for one message is claimed by name, and that
   for (const { end } of begun) end();
   await dispatcher.stop();
   expect(dispatcher.inFlight).toBe(0);
+});
+
+test('lanes of several tenants are claimed from in one statement', async () => {
+  const statements: Lane[][] = [];
+  const { dispatcher, begun } = setup({
+    claimDue: (lanes) => {
+      statements.push(lanes.map(({ tenantId, accountId }) => ({ tenantId, accountId })));
+      return Promise.resolve(statements.length === 1 ? [claimed(0), claimed(1), claimed(4)] : []);
+    },
+  });
+  for (const n of [0, 1, 2]) dispatcher.mark(lane(n));
+  await expect.poll(() => begun.map(({ seq }) => seq)).toEqual([0, 1, 4]);
+  expect(statements).toEqual([[lane(0), lane(1), lane(2)]]);
+  expect(dispatcher.inFlight).toBe(3);
+  for (const { end } of begun) end();
+  await dispatcher.stop();
+  expect(dispatcher.inFlight).toBe(0);
+});
+
+test('a message that makes a claim of several lanes fail is ended, and the other lanes are claimed from', async () => {
+  const left = new Set([1, 4]);
+  const { dispatcher, told, begun } = setup({
+    claimDue: (lanes) => {
+      if (lanes.some(({ accountId }) => accountId === 'account 1') && left.has(4)) return refused();
+      return Promise.resolve(lanes.some(({ accountId }) => accountId === 'account 2') ? [claimed(2)] : []);
+    },
+    dueSeqs: () => Promise.resolve(new Set(left)),
+    claim: (seqs) => (seqs.includes(4) ? refused() : Promise.resolve(seqs.map((seq) => claimed(seq)))),
+    moveMessages: (seqs) => {
+      for (const seq of seqs) left.delete(seq);
+      return Promise.resolve(new Set(seqs));
+    },
+  });
+  for (const n of [0, 1, 2]) dispatcher.mark(lane(n));
+  await expect.poll(() => told).toEqual(['4 refused']);
+  await expect.poll(() => begun.map(({ seq }) => seq)).toContain(1);
+  expect(begun.map(({ seq }) => seq)).toContain(2);
+  for (const { end } of begun) end();
+  await dispatcher.stop();
 });
 
 test('what a claim that failed has not taken is claimed out of its lane', async () => {

@@ -512,7 +512,8 @@ describe('deletion with Purge', () => {
       { id: string }[]
     >`select id from provider_accounts where tenant_id = ${id}`;
     const claimed = await s.worker`
-      select seq from claim_due(${id}, ${account?.id ?? ''}, 1, 60000, 'w', 60000, 1000000)`;
+      select seq from claim_due(json_build_array(json_build_object('tenant_id', ${id}::text,
+        'account_id', ${account?.id ?? ''}::text, 'most', 1, 'ahead_ms', 60000)), 'w', 60000, 1000000)`;
     expect(claimed).toHaveLength(1);
     s.remove(key);
     await s.reconcile(key);

@@ -204,7 +204,8 @@ describe('a clock that ran ahead and came back', () => {
     await acceptBatch(b.api, [acceptRow(tenant)], 0);
     const claim = async () =>
       (
-        await b.worker`select seq from claim_due(${tenant.tenantId}, ${accountId}, 10, 0, 'w', 60000, 1000000)`
+        await b.worker`select seq from claim_due(json_build_array(json_build_object('tenant_id', ${tenant.tenantId}::text,
+          'account_id', ${accountId}::text, 'most', 10, 'ahead_ms', 0)), 'w', 60000, 1000000)`
       ).length;
     expect(await claim()).toBe(0);
     await expect.poll(claim, { interval: 100 }).toBe(1);

@@ -36,7 +36,7 @@ test('what a batch reads does not grow with what is stored, on a connection that
       return await rowsRead(connection, async () => {
         const claimed = await store.claim(wakes, TERMS);
         await store.complete(claimed.map(accepted));
-        expect(await store.claimDue(lane, 10, 0, TERMS)).toEqual([]);
+        expect(await store.claimDue([{ ...lane, most: 10, aheadMs: 0 }], TERMS)).toEqual([]);
       });
     };
 

@@ -34,7 +34,7 @@ async function setup() {
   }
   /** Claims out of the tenant's lane for its account. */
   const claimDue = (most: number, aheadMs: number, more: Partial<ClaimTerms> = {}) =>
-    stores.store.claimDue({ tenantId: tenant.tenantId, accountId }, most, aheadMs, terms(more));
+    stores.store.claimDue([{ tenantId: tenant.tenantId, accountId, most, aheadMs }], terms(more));
   return {
     ...stores,
     tenant,
@@ -376,6 +376,39 @@ describe('lanes', () => {
     const claims = [await b.claimDue(2, 10_000), await b.claimDue(2, 10_000), await b.claimDue(2, 10_000)];
     expect(claims.map((claimed) => claimed.length)).toEqual([2, 2, 1]);
     expect(claims.flat().map(({ seq }) => seq)).toEqual(seqs);
+  });
+
+  test('lanes of several tenants share a claim, and each keeps its own bounds', async () => {
+    await using b = await setup();
+    const [plain, limited, suspended, large] = await Promise.all(
+      Array.from({ length: 4 }, () => seedTenant(b.admin)),
+    );
+    if (!plain || !limited || !suspended || !large) throw new Error('no tenants');
+    const laneOf = async (
+      of: SeededTenant,
+      n: number,
+      ratePerSecond?: number,
+      content: Record<string, unknown> = {},
+    ) => {
+      const accountId = await seedAccount(
+        b.admin,
+        of.tenantId,
+        ratePerSecond === undefined ? {} : { ratePerSecond },
+      );
+      await b.accept(n, content, of);
+      return { tenantId: of.tenantId, accountId, most: 3, aheadMs: 10_000 };
+    };
+    const lanes = [
+      await laneOf(plain, 5),
+      await laneOf(limited, 5, 1),
+      await laneOf(suspended, 5),
+      await laneOf(large, 3, undefined, { content: { body: 'x' }, content_bytes: 30_000 }),
+    ];
+    await moveSuspension(b.admin, suspended.tenantId, 'manual');
+    const claimed = await b.store.claimDue(lanes, terms({ bytesMax: 64_000 }));
+    const counts = Map.groupBy(claimed, ({ tenantId }) => tenantId);
+    expect(lanes.map(({ tenantId }) => counts.get(tenantId)?.length ?? 0)).toEqual([3, 1, 0, 2]);
+    expect(await b.store.claimDue(lanes, terms({ bytesMax: 64_000 }))).toHaveLength(2 + 1);
   });
 
   test('what a lane holds that no claim takes is shown, and what is under way only when its lease is over', async () => {

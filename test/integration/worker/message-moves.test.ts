@@ -100,7 +100,7 @@ const MOVERS: readonly Mover[] = [
   },
   {
     name: 'claim_due',
-    run: (lane) => b.store.claimDue(lane, 100, 0, TERMS),
+    run: (lane) => b.store.claimDue([{ ...lane, most: 100, aheadMs: 0 }], TERMS),
     moves: tabled(['queued', 'deferred'], ['sending']),
   },
   ...MESSAGE_STATES.map((status): Mover => ({

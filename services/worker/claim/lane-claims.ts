@@ -1,0 +1,127 @@
+import { LRUCache } from 'lru-cache';
+import { NO_ACCOUNT } from '#core/domain/choose-account.ts';
+import { INLINE_BYTES_MAX } from '#core/domain/content.ts';
+import { databaseFaultOf } from '#core/domain/database-fault.ts';
+import {
+  CLAIM_BYTES_MAX,
+  type ClaimedMessage,
+  type ClaimTerms,
+  type DeliveryStore,
+} from '#core/store/deliveries.ts';
+import type { AccountGates } from './account-gates.ts';
+import type { DueLane, Lanes } from './lanes.ts';
+import type { NamedClaims } from './named-claims.ts';
+
+/** Slots that a tenant was given for messages that wait in the database. */
+export type Refill = { readonly tenantId: string; left: number };
+/** One lane of the tenant, to be claimed from. */
+export type LaneAsk = { readonly refill: Refill; readonly lane: DueLane; readonly most: number };
+
+export type LaneClaimsDeps = {
+  readonly store: Pick<DeliveryStore, 'claimDue' | 'dueSeqs' | 'findWaitingDue'>;
+  readonly terms: ClaimTerms;
+  readonly lanes: Pick<Lanes, 'mark'>;
+  readonly gates: Pick<AccountGates, 'noteLimit' | 'claimed'>;
+  readonly named: NamedClaims;
+  readonly begin: (message: ClaimedMessage, slotOf: string) => void;
+};
+
+/**
+ * Claims out of lanes of different accounts in one statement and one commit, and takes what was claimed off the slots of
+ * the refills. Lanes that may hold more are marked again.
+ * @throws what the store throws; all lanes are marked again then, and the claim may have been committed.
+ */
+export type ClaimLanes = (asks: readonly LaneAsk[]) => Promise<void>;
+
+/** Lanes in one statement: the bytes of an answer have room for two of the largest inline contents of each. */
+export const LANES_AT_ONCE = Math.floor(CLAIM_BYTES_MAX / INLINE_BYTES_MAX / 2);
+/** Between two reviews of a lane that has more due than can be sent: each finds messages that no claim takes. */
+const REVIEW_MS = 5_000;
+const REVIEWED_MAX = 20_000;
+/** Most messages of a lane that one review decides about. */
+const DECIDED_MAX = 200;
+/** With `ahead`, messages are claimed so long before they are due: their wake-up has come, or should have. */
+const AHEAD_MS = 10_000;
+
+export function createClaimLanes(deps: LaneClaimsDeps): ClaimLanes {
+  const { store, terms, lanes, gates, named } = deps;
+  /** Deep lanes that were reviewed not long ago. */
+  const reviewed = new LRUCache<string, true>({ max: REVIEWED_MAX, ttl: REVIEW_MS });
+
+  async function claimLanes(asks: readonly LaneAsk[]): Promise<void> {
+    const bytesMax = Math.floor(CLAIM_BYTES_MAX / asks.length);
+    let claimed: ClaimedMessage[];
+    try {
+      claimed = await store.claimDue(asks.map(termsOf), { ...terms, bytesMax });
+    } catch (error) {
+      for (const { lane } of asks) lanes.mark(lane, lane);
+      if (databaseFaultOf(error) !== 'row') throw error;
+      const [first] = asks;
+      if (asks.length === 1 && first !== undefined) await claimByName(first, error);
+      else for (const ask of asks) await claimLanes([ask]);
+      return;
+    }
+    const byLane = Map.groupBy(claimed, ({ tenantId, accountId }) =>
+      keyOf(tenantId, accountId ?? NO_ACCOUNT),
+    );
+    const toReview = asks.filter((ask) => {
+      const ofLane = byLane.get(keyOf(ask.lane.tenantId, ask.lane.accountId)) ?? [];
+      return take(ask, ofLane, bytesMax);
+    });
+    await Promise.all(toReview.map(({ lane }) => named.decide(store.findWaitingDue(lane, DECIDED_MAX))));
+  }
+
+  /** Begins what was claimed out of a lane. @returns whether to look for what no claim takes. */
+  function take(
+    { refill, lane, most }: LaneAsk,
+    claimed: readonly ClaimedMessage[],
+    bytesMax: number,
+  ): boolean {
+    const [first] = claimed;
+    if (first !== undefined) gates.noteLimit(lane.accountId, first.rateLimitPerSecond);
+    for (const message of claimed) deps.begin(message, lane.tenantId);
+    refill.left -= claimed.length;
+    const segments = claimed.map((message) => message.segments ?? 1);
+    const isDeep = gates.claimed(lane.accountId, most, segments);
+    if (isDeep || isFull(claimed, bytesMax)) lanes.mark(lane, { ahead: lane.ahead });
+    return lane.swept && (!isDeep || isReviewDue(lane));
+  }
+
+  /** A review reads all that is due in the lane. */
+  function isReviewDue({ tenantId, accountId }: DueLane): boolean {
+    const lane = keyOf(tenantId, accountId);
+    if (reviewed.has(lane)) return false;
+    reviewed.set(lane, true);
+    return true;
+  }
+
+  /** Claims the lane's messages by name, which finds the one that makes the lane's claim fail. */
+  async function claimByName({ refill, lane }: LaneAsk, refusal: unknown): Promise<void> {
+    const seqs = await store.dueSeqs(lane, refill.left, aheadMsOf(lane));
+    if (seqs.size === 0) throw refusal;
+    await named.claim(
+      [...seqs].map((seq) => ({ ...lane, seq })),
+      true,
+    );
+    refill.left -= seqs.size;
+  }
+
+  return claimLanes;
+}
+
+const keyOf = (tenantId: string, accountId: string): string => `${tenantId} ${accountId}`;
+
+const aheadMsOf = ({ ahead }: DueLane): number => (ahead ? AHEAD_MS : 0);
+
+const termsOf = ({ lane, most }: LaneAsk) => ({
+  tenantId: lane.tenantId,
+  accountId: lane.accountId,
+  most,
+  aheadMs: aheadMsOf(lane),
+});
+
+/** The next message's content may not have found room. */
+function isFull(claimed: readonly ClaimedMessage[], bytesMax: number): boolean {
+  const bytes = claimed.reduce((sum, { contentBytes }) => sum + (contentBytes ?? 0), 0);
+  return bytes > bytesMax - INLINE_BYTES_MAX;
+}
