@@ -4,6 +4,7 @@ import type { OutboundFor } from '#core/domain/content.ts';
 import type { Failure } from '#core/domain/failure.ts';
 import type { HttpRequest, HttpResult } from '#core/domain/http-exchange.ts';
 import type { Outcome } from '#core/domain/outcome.ts';
+import type { AnyGuide, ProviderGuide } from './guide.ts';
 import type { LookupDefinition } from './lookup.ts';
 import type { ReceiptDefinition } from './receipt.ts';
 
@@ -96,6 +97,8 @@ export type ProviderDefinition<
    * account refuses a longer one before any call, and whoever sends it is warned.
    */
   readonly bodyCharactersMax: number | null;
+  /** What tenants have to know of the vendor: what its page says beside the schemas. */
+  readonly guide: ProviderGuide<C>;
   /** Non-secret settings: `publicConfig` of the contract, keys already in camelCase. */
   readonly config: Config;
   /** Secret settings: `secretConfig` of the contract, keys already in camelCase. */
@@ -128,8 +131,9 @@ export type ProviderDefinition<
 /** Any provider, its message and account types forgotten: what registry and worker handle. */
 export type AnyProvider = Omit<
   ProviderDefinition,
-  'secretRoute' | 'receipts' | 'lookup' | 'check' | 'send' | 'verify'
+  'secretRoute' | 'receipts' | 'lookup' | 'guide' | 'check' | 'send' | 'verify'
 > & {
+  readonly guide: AnyGuide;
   readonly receipts: ReceiptDefinition<never, never> | 'simulated' | null;
   readonly lookup?: LookupDefinition<never, never>;
   readonly secretRoute: Readonly<Record<string, boolean | ((config: never) => unknown)>>;

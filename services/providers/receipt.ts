@@ -86,6 +86,8 @@ export type ReceiptDefinition<Config, Secrets> = {
   readonly headers: readonly string[];
   /** Some receipts name the vendor's id of the message alone. Default false: keeping the ids findable costs each send something. */
   readonly mayLackReference?: boolean;
+  /** What it tells of recipients beside the state. Default: nothing. */
+  readonly engagement?: readonly Engagement[];
   /** Default: 204 without a body. */
   readonly answer?: ReceiptAnswer;
   /**

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { CHANNELS } from '#core/domain/channel.ts';
+import { unsupportedFields } from './guide.ts';
 import { generateRegistry } from './generate.ts';
 import { PROVIDERS } from './registry.gen.ts';
 import { describeProvider, findProvider, parseAccount, reportsDeliveries, simulatorFor } from './registry.ts';
@@ -75,7 +76,9 @@ describe('the catalog', () => {
           receipts: reportsDeliveries(one),
           lookup: one.lookup?.by ?? 'none',
           bodyCharactersMax: one.bodyCharactersMax,
+          unsupportedFields: unsupportedFields(one.guide),
         },
+        page: `/docs/providers/${one.id}`,
         publicConfigSchema: { $schema: 'https://json-schema.org/draft/2020-12/schema', type: 'object' },
         secretConfigSchema: { type: 'object' },
       });

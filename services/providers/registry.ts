@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import type { Channel } from '#core/domain/channel.ts';
+import type { Engagement } from '#core/domain/engagement.ts';
+import { unsupportedFields } from './guide.ts';
 import type { AnyProvider, FieldFault } from './provider.ts';
 import type { ReceiptDefinition, ReceiptSetup } from './receipt.ts';
 import { PROVIDERS, type ProviderKind } from './registry.gen.ts';
@@ -76,7 +78,13 @@ export type ProviderDescription = {
     readonly receipts: boolean;
     readonly lookup: 'id' | 'reference' | 'none';
     readonly bodyCharactersMax: number | null;
+    /** What it tells of recipients beside the state. */
+    readonly engagement: Engagement[];
+    /** Fields of a message that it has no place for. */
+    readonly unsupportedFields: string[];
   };
+  /** Path of its page. */
+  readonly page: string;
 };
 
 /** How a provider reports, its account types forgotten. */
@@ -109,6 +117,11 @@ export function namesItsOwnIdAlone(provider: Pick<AnyProvider, 'receipts'> | und
   return receiptsOf(provider)?.mayLackReference === true;
 }
 
+/** Where the api serves the page of a provider. */
+export function pagePath(id: string): string {
+  return `/docs/providers/${id}`;
+}
+
 /** What the catalog endpoint says of a provider. */
 export function describeProvider(provider: AnyProvider): ProviderDescription {
   return {
@@ -124,7 +137,10 @@ export function describeProvider(provider: AnyProvider): ProviderDescription {
       receipts: reportsDeliveries(provider),
       lookup: provider.lookup?.by ?? 'none',
       bodyCharactersMax: provider.bodyCharactersMax,
+      engagement: [...(receiptsOf(provider)?.engagement ?? [])],
+      unsupportedFields: unsupportedFields(provider.guide),
     },
+    page: pagePath(provider.id),
   };
 }
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import type { Engagement } from '#core/domain/engagement.ts';
 import type { AnyProvider, ProviderContext } from '#providers/provider.ts';
 import {
   TIMESTAMP_TOLERANCE_MS,
@@ -39,6 +40,8 @@ export type ReceiptCase = {
     readonly call: UnsignedCall;
     readonly receipts: readonly Partial<ParsedReceipt>[];
   }[];
+  /** What the calls tell of recipients; default: all that the definition names. */
+  readonly tells?: readonly Engagement[];
   /** For judging calls; default: one that reaches nothing. */
   readonly context?: ProviderContext;
 };
@@ -96,6 +99,13 @@ export function receiptSuite(subject: ReceiptCase): void {
         expect(one.providerStatus).not.toMatch(/\d{5}/);
         if (one.state === 'undelivered') expect(one.failure).toMatchObject({ class: expect.any(String) });
       }
+    });
+
+    test('tell of recipients what the catalog says that they do', () => {
+      const told = calls.flatMap(({ receipts }) => receipts.flatMap(({ engagement }) => engagement ?? []));
+      expect([...new Set(told)].toSorted()).toEqual(
+        [...(subject.tells ?? definition.engagement ?? [])].toSorted(),
+      );
     });
 
     test('of one report that comes twice are the same, and of two are not', () => {

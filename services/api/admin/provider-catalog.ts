@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { CHANNELS } from '#core/domain/channel.ts';
+import { ENGAGEMENTS } from '#core/domain/engagement.ts';
 import type { AnyProvider } from '#providers/provider.ts';
 import { PROVIDERS } from '#providers/registry.gen.ts';
 import { describeProvider } from '#providers/registry.ts';
@@ -37,7 +38,16 @@ const CatalogEntry = z
         .describe(
           'Most characters of `body`; a longer one is refused as `content_rejected`. Null: no limit.',
         ),
+      engagement: z
+        .array(z.enum(ENGAGEMENTS))
+        .describe('What it tells of recipients, beside the status of a message.'),
+      unsupportedFields: z
+        .array(z.string())
+        .describe(
+          'Fields of a message that it has no place for, such as `expiresAt` or `template.header`. No call is made past `expiresAt` in any case.',
+        ),
     }),
+    page: z.string().describe('Path of the page that describes the provider, with examples.'),
   })
   .meta({ id: 'CatalogEntry', description: 'One provider that accounts can be created for.' });
 

@@ -1,5 +1,6 @@
 import fastify, { type FastifyInstance, type FastifyReply } from 'fastify';
 import { pageDocument } from './page-document.ts';
+import { installProviderPages } from './provider-pages.ts';
 import { staticAsset } from './static-asset.ts';
 
 export type DocsPageOptions = {
@@ -114,6 +115,7 @@ export function installDocsPage(app: FastifyInstance, { document, serverUrl }: D
   app.get('/docs/start.js', hidden, start);
   app.get('/docs/openapi.json', hidden, shownDocument);
   app.get('/docs/reference.js', hidden, renderer);
+  installProviderPages(app);
 }
 
 /** The package hands out its program through its plugin alone: a server that never listens asks for it. */

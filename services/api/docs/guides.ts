@@ -1,4 +1,7 @@
 import { readFileSync } from 'node:fs';
+import { CHANNELS } from '#core/domain/channel.ts';
+import { PROVIDERS } from '#providers/registry.gen.ts';
+import { pagePath } from '#providers/registry.ts';
 import { readExamples } from './examples.ts';
 
 /** In the order in which the sidebar shows them; each is `guides/<name>.md` and begins with its title. */
@@ -21,7 +24,19 @@ export function readGuides(serverUrl: string): string {
   return GUIDES.map((name) => readFileSync(new URL(`guides/${name}.md`, import.meta.url), 'utf8'))
     .join('\n')
     .replaceAll('{{server}}', serverUrl)
+    .replaceAll('{{providers}}', providerLinks(serverUrl))
     .replace(/\{\{example ([a-z-]+)\}\}/g, (_, name: string) => asMarkdown(name));
+}
+
+/** One row for each channel, with links to the pages of its providers. */
+function providerLinks(serverUrl: string): string {
+  const rows = CHANNELS.map((channel) => {
+    const links = [...PROVIDERS.values()]
+      .filter((provider) => provider.channel === channel)
+      .map(({ id }) => `[${id}](${serverUrl}${pagePath(id)})`);
+    return `| ${channel} | ${links.join(', ')} |`;
+  });
+  return ['| channel | providers |', '|---|---|', ...rows].join('\n');
 }
 
 /** The first language stands open, the others unfold. */

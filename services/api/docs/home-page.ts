@@ -16,6 +16,7 @@ const PAGE = Buffer.from(`<!doctype html>
 <p>Send sms, email, push and whatsapp messages through your own provider accounts.</p>
 <ul>
 <li><a href="docs">Documentation</a> of every endpoint, with examples</li>
+<li><a href="docs/providers">Providers</a>: credentials, receipts, limits and examples of each</li>
 <li><a href="v1/openapi.json">OpenAPI document</a>, for tools and generated clients</li>
 </ul>
 </html>

@@ -20,6 +20,7 @@ import { config, hiddenOf, secrets, type Account } from './account.ts';
 import { apnsHeaders, apnsPayload } from './notification.ts';
 import { APNS_REASONS } from './outcomes.ts';
 import { providerToken, renew } from './provider-token.ts';
+import { apnsGuide } from './guide.ts';
 
 const ORIGINS = {
   production: 'https://api.push.apple.com',
@@ -39,6 +40,7 @@ export default defineProvider({
   dedupe: 'none',
   receipts: null,
   bodyCharactersMax: null,
+  guide: apnsGuide,
   config,
   secrets,
   secretRoute: { teamId: true, keyId: true, bundleId: false, environment: true },

@@ -78,6 +78,7 @@ export const sesReceipts: ReceiptDefinition<{ readonly topicArn?: string | undef
     ],
   },
   bytesMax: 1_048_576,
+  engagement: ['opened', 'clicked', 'complained', 'unsubscribed'],
   headers: [],
   verify: (call, { config }, context) => judgeEnvelope(call, config.topicArn, context),
   parse: (call) => parseEnvelope(call, readEvent),

@@ -22,6 +22,7 @@ import { callAws } from './call.ts';
 import { sesMail } from './ses-mail.ts';
 import { INVALID_ADDRESS, SES_CODES, UNVERIFIED_IDENTITY } from './ses-outcomes.ts';
 import { sesReceipts } from './ses-receipts.ts';
+import { sesGuide } from './guide.ts';
 
 const config = z.object({
   ...awsSettings,
@@ -50,6 +51,7 @@ export const ses = defineProvider({
   dedupe: 'none',
   receipts: sesReceipts,
   bodyCharactersMax: null,
+  guide: sesGuide,
   config,
   secrets: awsSecrets,
   secretRoute: {

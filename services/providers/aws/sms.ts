@@ -19,6 +19,7 @@ import { checkAccount, config, type SmsAccount } from './sms-account.ts';
 import { callEum, callSns, publish, sendTextMessage } from './sms-calls.ts';
 import { EUM_CODES, INVALID_NUMBER, OPTED_OUT, SNS_CODES } from './sms-outcomes.ts';
 import { smsReceipts } from './sms-receipts.ts';
+import { smsGuide } from './guide.ts';
 
 /** Of `MessageBody`; Publish takes as many. */
 const BODY_CHARACTERS_MAX = 1_600;
@@ -33,6 +34,7 @@ export const awsSms = defineProvider({
   dedupe: 'none',
   receipts: smsReceipts,
   bodyCharactersMax: BODY_CHARACTERS_MAX,
+  guide: smsGuide,
   config,
   secrets: awsSecrets,
   secretRoute: {

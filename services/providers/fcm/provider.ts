@@ -20,6 +20,7 @@ import { fcmToken } from './access-token.ts';
 import { accountSecrets, checkAccount, config, secrets, type Account } from './account.ts';
 import { fcmMessage } from './message.ts';
 import { FCM_CODES, INVALID_TOKEN } from './outcomes.ts';
+import { fcmGuide } from './guide.ts';
 
 const Accepted = z.looseObject({ name: z.string().min(1) });
 const Detail = z.looseObject({
@@ -41,6 +42,7 @@ export default defineProvider({
   dedupe: 'none',
   receipts: null,
   bodyCharactersMax: null,
+  guide: fcmGuide,
   config,
   secrets,
   secretRoute: { projectId: true, clientEmail: true },

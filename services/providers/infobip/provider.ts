@@ -8,6 +8,7 @@ import { checkCredential, type InfobipMessage } from './messages.ts';
 import { sendUnderOwnId } from './own-id.ts';
 import { infobipSmsReceipts, infobipWhatsappReceipts } from './receipts.ts';
 import { infobipContent } from './whatsapp-content.ts';
+import { smsGuide, whatsappGuide } from './guide.ts';
 
 /** Of 25 parts, https://www.infobip.com/docs/essentials/response-status-and-error-codes: REJECTED_MESSAGE_TOO_LONG. */
 const SMS_CHARACTERS_MAX = 25 * 153;
@@ -22,6 +23,7 @@ const sms = defineProvider({
   dedupe: 'key',
   receipts: infobipSmsReceipts,
   bodyCharactersMax: SMS_CHARACTERS_MAX,
+  guide: smsGuide,
   config: smsConfig,
   secrets,
   secretRoute: { ...secretRoute, ...dltRoute },
@@ -74,6 +76,7 @@ const whatsapp = defineProvider({
   dedupe: 'key',
   receipts: infobipWhatsappReceipts,
   bodyCharactersMax: 4_096,
+  guide: whatsappGuide,
   config: whatsappConfig,
   secrets,
   secretRoute,

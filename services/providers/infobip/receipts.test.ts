@@ -58,6 +58,8 @@ describe.each(definitions.map((provider) => [provider.id, provider] as const))('
     account,
     otherAccount: account,
     reference: REFERENCE,
+    // Both channels are read alike.
+    tells: ['read'],
     sign: undefined,
     covers: { body: false, url: false, timestamp: false },
     calls: [

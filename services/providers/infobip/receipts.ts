@@ -1,3 +1,4 @@
+import type { Engagement } from '#core/domain/engagement.ts';
 import { z } from 'zod';
 import type { Failure } from '#core/domain/failure.ts';
 import { parseJson } from '../classify-error.ts';
@@ -26,10 +27,14 @@ const Call = z.looseObject({ results: z.array(z.unknown()) });
  * Reports carry no signature, so that the token in the URL is what vouches for them,
  * https://www.infobip.com/docs/api/channels/sms/logs-and-status-reports.
  */
-function receiptsSetUp(steps: readonly string[]): ReceiptDefinition<unknown, unknown> {
+function receiptsSetUp(
+  steps: readonly string[],
+  engagement: readonly Engagement[] = [],
+): ReceiptDefinition<unknown, unknown> {
   return {
     setup: { mode: 'automatic', steps },
     bytesMax: BYTES_MAX,
+    engagement,
     headers: ['content-type'],
 
     parse(call) {
@@ -44,10 +49,13 @@ export const infobipSmsReceipts = receiptsSetUp([
   'Nothing to configure: each message carries the address of its delivery report.',
 ]);
 
-export const infobipWhatsappReceipts = receiptsSetUp([
-  'Nothing to configure for delivery reports: each message carries their address.',
-  'To learn what was read, add a subscription under Developer Tools > Subscriptions Management of the Infobip portal, for the channel WhatsApp and the event Seen, with the receipt URL of this provider as its notification profile.',
-]);
+export const infobipWhatsappReceipts = receiptsSetUp(
+  [
+    'Nothing to configure for delivery reports: each message carries their address.',
+    'To learn what was read, add a subscription under Developer Tools > Subscriptions Management of the Infobip portal, for the channel WhatsApp and the event Seen, with the receipt URL of this provider as its notification profile.',
+  ],
+  ['read'],
+);
 
 /** Messages of people and clicks have neither a status nor a time at which they were seen. */
 function receiptOf(result: unknown): ParsedReceipt[] {

@@ -21,6 +21,7 @@ import { encodedForm, type FormField } from './form.ts';
 import { DOMAIN_STATES, OTHER_ENDPOINT, REFUSALS, UNKNOWN_DOMAIN } from './outcomes.ts';
 import { mailgunForm } from './payload.ts';
 import { mailgunReceipts, withoutBrackets } from './receipts.ts';
+import { mailgunGuide } from './guide.ts';
 
 const Accepted = z.looseObject({ id: z.string().min(1) });
 const ErrorBody = z.looseObject({ message: z.string() });
@@ -33,6 +34,7 @@ export default defineProvider({
   dedupe: 'none',
   receipts: mailgunReceipts,
   bodyCharactersMax: null,
+  guide: mailgunGuide,
   config,
   secrets,
   secretRoute: { domain: true, region: true, from: false, fromName: false, replyTo: false },

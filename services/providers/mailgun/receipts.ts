@@ -56,6 +56,7 @@ export const mailgunReceipts: ReceiptDefinition<unknown, Account['secrets']> = {
       'Put the HTTP webhook signing key (Account settings > API security) into the secret webhookSigningKey of this provider.',
     ],
   },
+  engagement: ['opened', 'clicked', 'complained', 'unsubscribed'],
   headers: [],
   answer: { status: 200 },
 

@@ -21,6 +21,7 @@ import { firstError, readError } from './errors.ts';
 import { messagebirdLookup } from './lookup.ts';
 import { MESSAGEBIRD_ERRORS, MESSAGEBIRD_PARAMETERS } from './outcomes.ts';
 import { messagebirdReceipts } from './receipts.ts';
+import { messagebirdGuide } from './guide.ts';
 
 /** The longest that MessageBird tries to deliver, and also how long it does without a validity. */
 const VALIDITY_S_MAX = 2 * 86_400;
@@ -36,6 +37,7 @@ export default defineProvider({
   receipts: messagebirdReceipts,
   lookup: messagebirdLookup,
   bodyCharactersMax: null,
+  guide: messagebirdGuide,
   config,
   secrets,
   secretRoute: { originator: false },

@@ -23,6 +23,7 @@ import { plivoLookup } from './lookup.ts';
 import { BODY_TOO_LONG, INVALID_NUMBER, PLIVO_PARAMETERS, REGION_NOT_PERMITTED } from './outcomes.ts';
 import { BODY_CHARACTERS_MAX, isTooLong, payloadOf, senderOf } from './payload.ts';
 import { plivoReceipts } from './receipts.ts';
+import { plivoGuide } from './guide.ts';
 
 /** One id for each recipient, and the recipients that were not taken. */
 const Accepted = z.looseObject({
@@ -39,6 +40,7 @@ export default defineProvider({
   receipts: plivoReceipts,
   lookup: plivoLookup,
   bodyCharactersMax: BODY_CHARACTERS_MAX,
+  guide: plivoGuide,
   config,
   secrets,
   secretRoute: { authId: true, from: false, powerpackUuid: false, ...dltRoute },

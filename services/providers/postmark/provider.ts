@@ -20,6 +20,7 @@ import { config, secrets, type Account } from './account.ts';
 import { FAULTY_FIELDS, POSTMARK_CODES } from './outcomes.ts';
 import { postmarkMail } from './payload.ts';
 import { postmarkReceipts } from './receipts.ts';
+import { postmarkGuide } from './guide.ts';
 
 const ORIGIN = 'https://api.postmarkapp.com';
 
@@ -40,6 +41,7 @@ export default defineProvider({
   dedupe: 'none',
   receipts: postmarkReceipts,
   bodyCharactersMax: null,
+  guide: postmarkGuide,
   config,
   secrets,
   secretRoute: { from: false, fromName: false, replyTo: false, messageStream: false },

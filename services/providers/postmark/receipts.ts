@@ -43,6 +43,7 @@ export const postmarkReceipts: ReceiptDefinition<unknown, unknown> = {
   },
   // A bounce may bring the text of the mail along.
   bytesMax: 1024 * 1024,
+  engagement: ['opened', 'clicked', 'complained', 'unsubscribed'],
   headers: [],
   // Postmark takes any other status for a fault, and tries again.
   answer: { status: 200 },

@@ -22,6 +22,7 @@ import { config, secrets, type Account } from './account.ts';
 import { FAULTY_FIELDS, RESEND_ERRORS, UNVERIFIED_SENDER } from './outcomes.ts';
 import { resendMail } from './payload.ts';
 import { resendReceipts } from './receipts.ts';
+import { resendGuide } from './guide.ts';
 
 const ORIGIN = 'https://api.resend.com';
 
@@ -39,6 +40,7 @@ export default defineProvider({
   dedupe: 'key',
   receipts: resendReceipts,
   bodyCharactersMax: null,
+  guide: resendGuide,
   config,
   secrets,
   secretRoute: { from: false, fromName: false, replyTo: false },

@@ -46,6 +46,7 @@ export const resendReceipts: ReceiptDefinition<unknown, Account['secrets']> = {
       'Put the signing secret that Resend then shows (whsec_...) into the secret webhookSecret of this provider.',
     ],
   },
+  engagement: ['opened', 'clicked', 'complained'],
   headers: [...SVIX_HEADERS, ...SIGNED_HEADERS],
   answer: { status: 200 },
 

@@ -22,6 +22,7 @@ import {
 import { NO_CREDITS, SENDGRID_FIELDS, UNVERIFIED_SENDER } from './outcomes.ts';
 import { sendgridMail } from './payload.ts';
 import { publicKeyOf, sendgridReceipts } from './receipts.ts';
+import { sendgridGuide } from './guide.ts';
 
 const config = z.object({
   from: mailAddress('Own sender address, verified with SendGrid; fromName goes with it.').optional(),
@@ -66,6 +67,7 @@ export default defineProvider({
   dedupe: 'none',
   receipts: sendgridReceipts,
   bodyCharactersMax: null,
+  guide: sendgridGuide,
   config,
   secrets,
   secretRoute: { region: true, from: false, fromName: false, webhookPublicKey: false },

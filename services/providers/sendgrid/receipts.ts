@@ -57,6 +57,7 @@ export const sendgridReceipts: ReceiptDefinition<
   bytesMax: 4 * 1024 * 1024,
   // A bounce that comes late names SendGrid's id alone.
   mayLackReference: true,
+  engagement: ['opened', 'clicked', 'complained', 'unsubscribed'],
   headers: [SIGNATURE, TIMESTAMP],
   answer: { status: 200 },
 

@@ -3,16 +3,23 @@ import type { Channel } from '#core/domain/channel.ts';
 import { defineProvider } from '../provider.ts';
 import { behaviourOfAddress, behaviourOfNumber, behaviourOfWord, type Behaviour } from '../behaviour.ts';
 import { simulatedOutcome } from './outcomes.ts';
+import type { ProviderGuide } from '../guide.ts';
+import { simulatorGuides } from './guide.ts';
 
 /** One simulator per channel: no network, no credential, and an outcome that the recipient chooses. */
 export default [
-  simulator('sms', 'SMS simulator', behaviourOfNumber),
-  simulator('email', 'Email simulator', behaviourOfAddress),
-  simulator('push', 'Push simulator', behaviourOfWord),
-  simulator('whatsapp', 'WhatsApp simulator', behaviourOfNumber),
+  simulator('sms', 'SMS simulator', simulatorGuides.sms, behaviourOfNumber),
+  simulator('email', 'Email simulator', simulatorGuides.email, behaviourOfAddress),
+  simulator('push', 'Push simulator', simulatorGuides.push, behaviourOfWord),
+  simulator('whatsapp', 'WhatsApp simulator', simulatorGuides.whatsapp, behaviourOfNumber),
 ];
 
-function simulator<C extends Channel>(channel: C, name: string, behaviourOf: (to: string) => Behaviour) {
+function simulator<C extends Channel>(
+  channel: C,
+  name: string,
+  guide: ProviderGuide<C>,
+  behaviourOf: (to: string) => Behaviour,
+) {
   return defineProvider({
     id: `simulator-${channel}`,
     channel,
@@ -20,6 +27,7 @@ function simulator<C extends Channel>(channel: C, name: string, behaviourOf: (to
     dedupe: 'none',
     receipts: 'simulated',
     bodyCharactersMax: null,
+    guide,
     config: z.object({}).meta({ description: 'A simulator has no settings.' }),
     secrets: z.object({}).meta({ description: 'A simulator needs no secret.' }),
     secretRoute: {},

@@ -17,6 +17,7 @@ import { batchesOf, config, headersOf, secrets } from './account.ts';
 import { SINCH_ERRORS } from './outcomes.ts';
 import { batch, BODY_CHARACTERS_MAX } from './payload.ts';
 import { sinchReceipts } from './receipts.ts';
+import { sinchGuide } from './guide.ts';
 
 const Created = z.looseObject({
   id: z.string().min(1),
@@ -35,6 +36,7 @@ export default defineProvider({
   dedupe: 'none',
   receipts: sinchReceipts,
   bodyCharactersMax: BODY_CHARACTERS_MAX,
+  guide: sinchGuide,
   config,
   secrets,
   secretRoute: { servicePlanId: true, region: true, from: false },

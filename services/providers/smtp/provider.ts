@@ -29,6 +29,7 @@ import {
   type Stage,
 } from './outcomes.ts';
 import { inSession, step, type SmtpError, type SmtpLogin } from './session.ts';
+import { smtpGuide } from './guide.ts';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 const SILENCE_TIMEOUT_MS = 15_000;
@@ -41,6 +42,7 @@ export default defineProvider({
   dedupe: 'none',
   receipts: null,
   bodyCharactersMax: null,
+  guide: smtpGuide,
   config,
   secrets,
   secretRoute: {

@@ -18,6 +18,7 @@ import { readError } from './errors.ts';
 import { telnyxLookup } from './lookup.ts';
 import { TELNYX_CODES } from './outcomes.ts';
 import { telnyxReceipts } from './receipts.ts';
+import { telnyxGuide } from './guide.ts';
 
 const Created = z.looseObject({
   data: z.looseObject({
@@ -39,6 +40,7 @@ export default defineProvider({
   lookup: telnyxLookup,
   // Ten parts as a rule, but that depends on the way to the recipient and on the profile.
   bodyCharactersMax: null,
+  guide: telnyxGuide,
   config,
   secrets,
   secretRoute: { from: false, messagingProfileId: false, publicKey: false },

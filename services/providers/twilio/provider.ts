@@ -5,6 +5,7 @@ import { twilioLookup } from './lookup.ts';
 import { checkCredential, createMessage } from './messages.ts';
 import { twilioReceipts } from './receipts.ts';
 import { whatsappForm } from './whatsapp-content.ts';
+import { smsGuide, whatsappGuide } from './guide.ts';
 
 /** Of every channel, https://www.twilio.com/docs/api/errors/21617. */
 const BODY_CHARACTERS_MAX = 1_600;
@@ -17,6 +18,7 @@ const sms = defineProvider({
   receipts: twilioReceipts,
   lookup: twilioLookup,
   bodyCharactersMax: BODY_CHARACTERS_MAX,
+  guide: smsGuide,
   config: smsConfig,
   secrets,
   secretRoute,
@@ -41,6 +43,7 @@ const whatsapp = defineProvider({
   receipts: twilioReceipts,
   lookup: twilioLookup,
   bodyCharactersMax: BODY_CHARACTERS_MAX,
+  guide: whatsappGuide,
   config: whatsappConfig,
   secrets,
   secretRoute,

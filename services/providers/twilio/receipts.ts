@@ -18,6 +18,7 @@ export const twilioReceipts: ReceiptDefinition<unknown, { readonly authToken: st
     mode: 'automatic',
     steps: ['Nothing to configure: each message carries its own StatusCallback address.'],
   },
+  engagement: ['read'],
   headers: ['content-type', 'x-twilio-signature'],
   // Twilio takes an answer without TwiML for a fault, and shows it in the customer's debugger.
   answer: { status: 200, contentType: 'text/xml', body: '<Response/>' },

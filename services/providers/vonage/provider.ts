@@ -7,6 +7,7 @@ import { sendByMessages } from './messages-api.ts';
 import { vonageSmsReceipts, vonageWhatsappReceipts } from './receipts.ts';
 import { sendBySms } from './sms-api.ts';
 import { whatsappFields } from './whatsapp-content.ts';
+import { smsGuide, whatsappGuide } from './guide.ts';
 
 /** Of the SMS API, which takes the longer texts. */
 const SMS_CHARACTERS_MAX = 3_200;
@@ -27,6 +28,7 @@ const sms = defineProvider({
   dedupe: 'none',
   receipts: vonageSmsReceipts,
   bodyCharactersMax: SMS_CHARACTERS_MAX,
+  guide: smsGuide,
   config: smsConfig,
   secrets,
   secretRoute: { ...secretRoute, api: true, signatureMethod: false, ...dltRoute },
@@ -57,6 +59,7 @@ const whatsapp = defineProvider({
   dedupe: 'none',
   receipts: vonageWhatsappReceipts,
   bodyCharactersMax: 4_096,
+  guide: whatsappGuide,
   config: whatsappConfig,
   secrets,
   secretRoute,

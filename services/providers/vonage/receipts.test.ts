@@ -49,6 +49,8 @@ describe.each([
     account,
     otherAccount,
     reference: REFERENCE,
+    // Both channels are read alike.
+    tells: ['read'],
     sign: signVonageCall,
     covers: { body: true, url: false, timestamp: true },
     calls: [

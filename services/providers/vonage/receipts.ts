@@ -68,6 +68,7 @@ export const vonageSmsReceipts: ReceiptDefinition<Config, Secrets> = {
 
 export const vonageWhatsappReceipts: ReceiptDefinition<Config, Secrets> = {
   ...definition,
+  engagement: ['read'],
   setup: {
     mode: 'automatic',
     steps: [

@@ -21,6 +21,7 @@ import { judgeRefusal } from './outcomes.ts';
 import { checkPayload, messagePayload, senderUsed } from './payload.ts';
 import { gatewayReceipts } from './receipts.ts';
 import { signedHeaders } from '../standard-webhook.ts';
+import { emailGuide, pushGuide, smsGuide, whatsappGuide } from './guide.ts';
 
 /** Longer texts are not looked for in what a gateway says of a failure. */
 const HIDDEN_CHARACTERS_MAX = 4_096;
@@ -36,6 +37,7 @@ export default [
     id: 'webhook-sms',
     channel: 'sms',
     name: 'Own SMS gateway',
+    guide: smsGuide,
     config: CONFIGS.sms,
     secretRoute: { url: true, from: false },
     send,
@@ -46,6 +48,7 @@ export default [
     id: 'webhook-email',
     channel: 'email',
     name: 'Own email gateway',
+    guide: emailGuide,
     config: CONFIGS.email,
     secretRoute: { url: true, from: false, fromName: false },
     send,
@@ -56,6 +59,7 @@ export default [
     id: 'webhook-push',
     channel: 'push',
     name: 'Own push gateway',
+    guide: pushGuide,
     config: CONFIGS.push,
     secretRoute: { url: true },
     send,
@@ -66,6 +70,7 @@ export default [
     id: 'webhook-whatsapp',
     channel: 'whatsapp',
     name: 'Own WhatsApp gateway',
+    guide: whatsappGuide,
     config: CONFIGS.whatsapp,
     secretRoute: { url: true, from: false },
     send,

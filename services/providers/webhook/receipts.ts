@@ -38,6 +38,7 @@ export const gatewayReceipts: ReceiptDefinition<unknown, Account['secrets']> = {
     ],
   },
   bytesMax: BYTES_MAX,
+  engagement: ENGAGEMENTS,
   headers: SIGNED_HEADERS,
 
   verify: (call, { secrets }) => judgeSignature(call, signingKey(secrets)),

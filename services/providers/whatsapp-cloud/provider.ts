@@ -22,6 +22,7 @@ import { whatsappTexts } from '../whatsapp-texts.ts';
 import { WHATSAPP_CODES } from './outcomes.ts';
 import { whatsappPayload } from './payload.ts';
 import { whatsappReceipts } from './receipts.ts';
+import { whatsappCloudGuide } from './guide.ts';
 
 const config = z.object({
   phoneNumberId: digits('Id of the sending phone number (not the number itself).'),
@@ -65,6 +66,7 @@ export default defineProvider({
   dedupe: 'none',
   receipts: whatsappReceipts,
   bodyCharactersMax: 4_096,
+  guide: whatsappCloudGuide,
   config,
   secrets,
   secretRoute: { phoneNumberId: true, apiVersion: true, businessAccountId: false },

@@ -54,6 +54,7 @@ export const whatsappReceipts: ReceiptDefinition<unknown, { readonly appSecret?:
   },
   // Meta gathers up to a thousand reports, in at most three megabytes.
   bytesMax: 3 * 1024 * 1024,
+  engagement: ['read'],
   headers: [SIGNATURE],
   answer: { status: 200 },
 

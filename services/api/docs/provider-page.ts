@@ -1,0 +1,137 @@
+import type { AnyProvider } from '#providers/provider.ts';
+import { describeProvider, receiptsOf } from '#providers/registry.ts';
+import { code, escaped, list, prose, table, webPage } from './html.ts';
+import { settingRows } from './setting-rows.ts';
+import { describeMessageFields } from './message-fields.ts';
+
+const DEDUPE = {
+  key: 'A message that is sent again carries the same key, and the provider drops the copy.',
+  lookup: 'After a call without an answer the provider is asked whether it has the message.',
+  none: 'The provider has no guard: after a call without an answer one repetition is made, unless the message says `at_most_once`.',
+} as const;
+
+const LOOKUP = {
+  id: 'yes, by its own id: after a call that was answered, where no receipt comes.',
+  reference: 'yes, by the id of the message: after a call without an answer, and where no receipt comes.',
+  none: 'no',
+} as const;
+
+const MODES = {
+  automatic: 'Each message tells the provider where to report.',
+  manual: 'Somebody has to enter the receipt URL at the provider: `receiptUrl` of the provider account.',
+  none: 'None.',
+} as const;
+
+/** The page of one provider: its schemas, and what its guide says. Needs nothing but itself. */
+export function providerPage(provider: AnyProvider): string {
+  const { guide, channel, id, name } = provider;
+  const shown = describeProvider(provider);
+  const { capabilities, receiptSetup } = shown;
+  const documentation =
+    guide.documentation === null
+      ? ''
+      : `<p><a href="${escaped(guide.documentation)}" rel="noreferrer">Documentation of the vendor</a></p>`;
+  return webPage({
+    title: `${name} (${id})`,
+    body: [
+      `<nav><a href="../../docs">Documentation</a> / <a href="../providers">Providers</a></nav>`,
+      `<h1>${escaped(name)}</h1>`,
+      table(
+        ['', ''],
+        [
+          ['Provider', code(id)],
+          ['Channel', code(channel)],
+          ['Repetitions', prose(DEDUPE[capabilities.dedupe])],
+          ['Receipts', prose(receiptsText(provider))],
+          ['Asked about a message', escaped(LOOKUP[capabilities.lookup])],
+          ['Tells of recipients', capabilities.engagement.map(code).join(', ') || 'nothing'],
+          ['Longest body', lengthText(capabilities.bodyCharactersMax)],
+          ['Fields that it has no place for', capabilities.unsupportedFields.map(code).join(', ') || 'none'],
+        ],
+      ),
+      documentation,
+      '<h2 id="credentials">Credentials</h2>',
+      list('ol', guide.credentials),
+      '<h2 id="settings">Settings</h2>',
+      settingsTable('publicConfig', shown.publicConfigSchema, shown.secretRoute),
+      '<h2 id="secrets">Secrets</h2>',
+      settingsTable('secretConfig', shown.secretConfigSchema, []),
+      '<h2 id="create">Create the provider account</h2>',
+      request(
+        ['Authorization: Bearer $DESPATCH_TOKEN', 'X-Tenant-Slug: $DESPATCH_TENANT'],
+        '/v1/admin/providers',
+        {
+          provider: id,
+          label: `${name}, main account`,
+          ...guide.account,
+        },
+      ),
+      '<h2 id="receipts">Receipts</h2>',
+      `<p>${prose(MODES[receiptSetup.mode])}</p>`,
+      receiptSetup.steps.length === 0 ? '' : list('ol', receiptSetup.steps),
+      '<h2 id="messages">Messages</h2>',
+      table(
+        ['Field', 'Form', 'What it is', `At ${escaped(name)}`],
+        describeMessageFields(channel).map(({ field, form, description }) => [
+          code(field),
+          escaped(form),
+          prose(description),
+          prose(meaningOf(guide.fields[field])),
+        ]),
+      ),
+      ...guide.messages.map((message) =>
+        request(['X-Service-Key: $DESPATCH_KEY'], '/v1/messages', { channel, ...message }),
+      ),
+      '<h2 id="limits">Limits</h2>',
+      list('ul', [
+        ...guide.limits,
+        'A message has one recipient. `rateLimitPerSecond` of the provider account holds calls to a rate.',
+      ]),
+      '<h2 id="unsupported">Not supported</h2>',
+      list('ul', guide.unsupported),
+    ].join('\n'),
+  });
+}
+
+/** What takes a field and has no word for it. */
+function meaningOf(meaning: string | null | undefined): string {
+  if (meaning === undefined) return '';
+  return meaning ?? 'Not supported.';
+}
+
+function receiptsText(provider: AnyProvider): string {
+  if (provider.receipts === 'simulated') return 'made by the simulator';
+  const definition = receiptsOf(provider);
+  if (definition === undefined) return 'none: the last state of a message is `sent`';
+  const signed =
+    definition.verify === undefined
+      ? 'not signed: the receipt URL is the secret'
+      : 'verified by their signature, where the account has the key for it';
+  return `${definition.setup.mode}, ${signed}`;
+}
+
+function lengthText(max: number | null): string {
+  return max === null ? 'no bound of its own' : `${max} characters`;
+}
+
+function settingsTable(half: string, schema: Record<string, unknown>, route: readonly string[]): string {
+  const rows = settingRows(schema);
+  if (rows.length === 0) return '<p>None.</p>';
+  const settings = table(
+    ['Name', 'Form', 'What it is'],
+    rows.map(({ name, form, description }) => [code(`${half}.${name}`), escaped(form), prose(description)]),
+  );
+  const guarded = rows.filter(({ name }) => route.includes(name)).map(({ name }) => code(name));
+  if (guarded.length === 0) return settings;
+  return `${settings}\n<p>A change of ${guarded.join(', ')} needs <code>secretConfig</code> in the same call.</p>`;
+}
+
+/** One call as a command. Single quotes of the body end where the shell's do. */
+function request(headers: readonly string[], path: string, body: object): string {
+  const lines = [
+    `curl -sS "$DESPATCH_URL${path}" \\`,
+    ...[...headers, 'Content-Type: application/json'].map((header) => `  -H "${header}" \\`),
+    `  -d '${JSON.stringify(body, null, 2).replaceAll("'", String.raw`'\''`)}'`,
+  ];
+  return `<pre><code>${escaped(lines.join('\n'))}</code></pre>`;
+}

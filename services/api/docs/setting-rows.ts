@@ -1,0 +1,57 @@
+/** A property of a JSON Schema, as far as the schemas of accounts go. */
+type Property = {
+  readonly type?: string;
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly default?: unknown;
+  readonly description?: string;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly pattern?: string;
+  readonly format?: string;
+};
+
+export type SettingRow = {
+  readonly name: string;
+  /** Type, bounds and default in words. */
+  readonly form: string;
+  readonly description: string;
+};
+
+/** What the properties of an object are, by its JSON Schema and in its order. */
+export function settingRows(schema: Readonly<Record<string, unknown>>): SettingRow[] {
+  const properties = (schema['properties'] ?? {}) as Readonly<Record<string, Property>>;
+  const required = new Set((schema['required'] ?? []) as readonly string[]);
+  return Object.entries(properties).map(([name, property]) => ({
+    name,
+    form: formOf(property, required.has(name)),
+    description: property.description ?? '',
+  }));
+}
+
+function formOf(property: Property, isRequired: boolean): string {
+  const { minLength, maxLength, minimum, maximum, pattern, format } = property;
+  const parts = [
+    typeOf(property),
+    isRequired ? 'required' : 'optional',
+    property.default === undefined ? undefined : `default ${JSON.stringify(property.default)}`,
+    bounds(minLength, maxLength, ' characters'),
+    bounds(minimum, maximum, ''),
+    format,
+    // A mail address is said by its format, whose pattern nobody reads.
+    pattern === undefined || format !== undefined ? undefined : pattern,
+  ];
+  return parts.filter((part) => part !== undefined).join(', ');
+}
+
+function typeOf({ type, enum: values }: Property): string {
+  return values === undefined ? (type ?? 'object') : values.map(String).join(' | ');
+}
+
+function bounds(least: number | undefined, most: number | undefined, unit: string): string | undefined {
+  if (least !== undefined && most !== undefined) return `${least} to ${most}${unit}`;
+  if (most !== undefined) return `at most ${most}${unit}`;
+  return least === undefined ? undefined : `at least ${least}${unit}`;
+}

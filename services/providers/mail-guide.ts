@@ -1,0 +1,10 @@
+import type { ProviderGuide } from './guide.ts';
+
+/** A mail with a text and a page, as most are. */
+export const MAIL_EXAMPLE: ProviderGuide<'email'>['messages'][number] = {
+  to: 'ada@example.org',
+  from: 'Acme <hello@example.com>',
+  subject: 'Your order',
+  bodyText: 'Your order is on its way.',
+  bodyHtml: '<p>Your order is on its way.</p>',
+};

@@ -1,0 +1,34 @@
+import type { ProviderGuide } from '../guide.ts';
+import { MAIL_EXAMPLE } from '../mail-guide.ts';
+
+export const mailgunGuide: ProviderGuide<'email'> = {
+  documentation:
+    'https://documentation.mailgun.com/docs/mailgun/api-reference/send/mailgun/messages/post-v3--domain-name--messages',
+  credentials: [
+    'In Mailgun open Send > Sending > Domains. `domain` is the name of the sending domain, and `region` where it was made: us or eu.',
+    'A sending key of the domain (Domain settings > Sending keys) is enough for `apiKey`; an API key of the account (Account settings > API security) does as well.',
+  ],
+  account: {
+    publicConfig: { domain: 'mg.example.com', region: 'eu', from: 'hello@mg.example.com', fromName: 'Acme' },
+    secretConfig: { apiKey: 'your-sending-key', webhookSigningKey: 'your-signing-key' },
+  },
+  fields: {
+    from: '`from`.',
+    subject: '`subject`.',
+    bodyHtml: '`html`.',
+    bodyText: '`text`.',
+    replyTo: '`h:Reply-To`, in the place of that of the account.',
+    headers: 'Fields that begin with `h:`.',
+    attachments: '`attachment`.',
+    expiresAt: '`o:deliver-within`, where less than eight hours are left; at least five minutes.',
+  },
+  messages: [MAIL_EXAMPLE],
+  limits: [
+    'Mailgun tries for eight hours.',
+    'The recipient can find the message’s id in a header of the mail (`X-Mailgun-Variables`).',
+  ],
+  unsupported: [
+    'Templates, tags, cc and bcc, test mode and scheduling at Mailgun.',
+    'The signature of a receipt covers its token and its time, not what it says. The secret in the receipt URL stands for that.',
+  ],
+};

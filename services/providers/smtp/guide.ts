@@ -1,0 +1,39 @@
+import type { ProviderGuide } from '../guide.ts';
+import { MAIL_EXAMPLE } from '../mail-guide.ts';
+
+export const smtpGuide: ProviderGuide<'email'> = {
+  documentation: null,
+  credentials: [
+    'Ask who runs the mail server for its host, its port, a user and a password. Port 587 with STARTTLS is usual.',
+    'A mailbox of Google Workspace or Microsoft 365 signs in with OAuth: set `oauthIssuer`, register an application there (Google Cloud console: APIs & Services > Credentials; Microsoft Entra admin center: App registrations), and have the mailbox consent to it once. `clientId`, `clientSecret` and the `refreshToken` that this gives are the secrets.',
+    'A server with a certificate of its own authority needs that authority in `caCertificate`.',
+  ],
+  account: {
+    publicConfig: {
+      host: 'smtp.example.com',
+      username: 'despatch@example.com',
+      from: 'hello@example.com',
+      fromName: 'Acme',
+    },
+    secretConfig: { password: 'your-password' },
+  },
+  fields: {
+    from: 'The header `From`, and the sender of the envelope.',
+    subject: 'The header `Subject`.',
+    bodyHtml: 'The part `text/html`.',
+    bodyText: 'The part `text/plain`.',
+    replyTo: 'The header `Reply-To`, in the place of that of the account.',
+    headers: 'Headers of the mail.',
+    attachments: 'Parts of the mail.',
+    expiresAt: null,
+  },
+  messages: [MAIL_EXAMPLE],
+  limits: [
+    'The `Message-ID` is made of the message’s own id, so that every attempt carries the same one.',
+    'Ports other than 25, 465, 587 and 2525, and private addresses, need the permission of the operator.',
+  ],
+  unsupported: [
+    'Receipts: the last state of a message is `sent`. Bounces arrive as mails at the sender’s address.',
+    'Cc and bcc, S/MIME and DKIM signatures (the mail server signs).',
+  ],
+};

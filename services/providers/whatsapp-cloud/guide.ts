@@ -1,0 +1,45 @@
+import type { ProviderGuide } from '../guide.ts';
+
+export const whatsappCloudGuide: ProviderGuide<'whatsapp'> = {
+  documentation: 'https://developers.facebook.com/docs/whatsapp/cloud-api/messages',
+  credentials: [
+    'In the App Dashboard of Meta for Developers open WhatsApp > API Setup. It shows the Phone number ID (`phoneNumberId`) and the WhatsApp Business Account ID (`businessAccountId`).',
+    'In the Business settings, under Users > System users, generate a token for the app with the permission `whatsapp_business_messaging`. The token that API Setup shows ends after a day.',
+    'The app secret is under App settings > Basic.',
+  ],
+  account: {
+    publicConfig: { phoneNumberId: '106540352242922', businessAccountId: '102290129340398' },
+    secretConfig: { accessToken: 'your-access-token', appSecret: 'your-app-secret' },
+  },
+  fields: {
+    body: '`text.body`, without a preview of links. Only within 24 hours of the last message of the recipient.',
+    template: '`template`; variables are a list, or an object where the template names them.',
+    'template.header': 'A component of the template.',
+    'template.buttons': 'Components of the template.',
+    media: '`image`, `video`, `audio`, `document` or `sticker`, which Meta fetches from its link.',
+    'media.caption': '`caption`.',
+    'media.filename': '`filename`.',
+    expiresAt: null,
+  },
+  messages: [
+    { to: '+15551230001', body: 'Your parcel is on its way.' },
+    {
+      to: '+15551230001',
+      template: {
+        name: 'order_ready',
+        language: 'en_US',
+        variables: ['Ada', '7'],
+        buttons: [{ type: 'url', text: 'order-1042' }],
+      },
+    },
+    {
+      to: '+15551230001',
+      media: { url: 'https://www.example.com/invoice.pdf', filename: 'invoice.pdf', caption: 'Your invoice' },
+    },
+  ],
+  limits: [
+    'A `body` has at most 4096 characters.',
+    'Meta takes so many messages to one person in a time, and so many new people in a day; what is beyond it is tried again.',
+  ],
+  unsupported: ['Interactive lists, locations, contacts, reactions and uploaded media.'],
+};
