@@ -11,7 +11,13 @@ export type ProviderAccount = {
   readonly secretConfig: () => Promise<Readonly<Record<string, unknown>>>;
 };
 
-/** One account per channel, of the shapes that the vendors give out. Each tenant has identifiers of its own. */
+/** The provider of the quick start's first mail. */
+export const REPORTED_MAIL = 'resend';
+
+/**
+ * One account per channel, of the shapes that the vendors give out, and one more whose mails are reported on, as a mail
+ * server never does. Each tenant has identifiers of its own.
+ */
 export function accountsOf(slug: string, smtpPort: number): readonly ProviderAccount[] {
   const digest = createHash('sha256').update(slug).digest('hex');
   const numberOf = (length: number): string => String(BigInt(`0x${digest}`)).slice(0, length);
@@ -31,6 +37,16 @@ export function accountsOf(slug: string, smtpPort: number): readonly ProviderAcc
       secretConfig: async () => ({ password: randomBytes(16).toString('hex') }),
     },
     {
+      channel: 'email',
+      provider: REPORTED_MAIL,
+      label: 'Resend (stand-in)',
+      publicConfig: { from: `hello@${slug}.example` },
+      secretConfig: async () => ({
+        apiKey: `re_${randomBytes(16).toString('hex')}`,
+        webhookSecret: `whsec_${randomBytes(24).toString('base64')}`,
+      }),
+    },
+    {
       channel: 'push',
       provider: 'fcm',
       label: 'FCM (stand-in)',
@@ -45,7 +61,10 @@ export function accountsOf(slug: string, smtpPort: number): readonly ProviderAcc
       provider: 'whatsapp-cloud',
       label: 'WhatsApp Cloud API (stand-in)',
       publicConfig: { phoneNumberId: numberOf(15) },
-      secretConfig: async () => ({ accessToken: `EAA${randomBytes(48).toString('hex')}` }),
+      secretConfig: async () => ({
+        accessToken: `EAA${randomBytes(48).toString('hex')}`,
+        appSecret: randomBytes(16).toString('hex'),
+      }),
     },
   ];
 }

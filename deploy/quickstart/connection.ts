@@ -1,4 +1,4 @@
-import type { StandInId } from './stand-ins.ts';
+import type { StandInId } from './vendors.ts';
 
 /** What a program needs to use the running quick start: the content of `quickstart.json`. */
 export type Connection = {
@@ -16,5 +16,9 @@ export type Connection = {
   /** With providers of its own; its admin is no member of the first tenant. */
   readonly otherTenant: { readonly slug: string; readonly serviceKey: string; readonly adminToken: string };
   readonly inboxUrl: string;
-  readonly providerUrls: Readonly<Record<StandInId, string>>;
+  /**
+   * By catalog id: the stand-in that takes the messages of every provider of that kind, with all that it was sent at
+   * `/received`. Mail servers have the inbox in its place; simulators call nobody.
+   */
+  readonly providerUrls: Readonly<Record<StandInId | 'smtp', string>>;
 };

@@ -2,7 +2,6 @@ import { loginUrl } from '../servers/login-url.ts';
 import { AUDIENCE, PEOPLE } from './people.ts';
 import type { Ports } from './ports.ts';
 import type { State } from './state.ts';
-import type { StandInId } from './stand-ins.ts';
 
 export type ApiEnvironmentInput = {
   readonly ports: Ports;
@@ -15,7 +14,8 @@ export type ApiEnvironmentInput = {
 };
 
 export type EnvironmentInput = ApiEnvironmentInput & {
-  readonly providerUrls: Readonly<Record<StandInId, string>>;
+  /** By catalog id: where each vendor's stand-in is. */
+  readonly providerUrls: Readonly<Record<string, string>>;
   /** PEM file of the mail stand-in's certificate. */
   readonly mailCertificateFile: string;
 };
@@ -47,7 +47,7 @@ export function workerEnvironment(input: EnvironmentInput): Environment {
     ...serviceEnvironment('worker', input),
     METRICS_PORT: String(ports.workerMetrics),
     PROVIDER_BASE_URLS: overrides.join(','),
-    // The inbox is on this machine.
+    // Mail servers are the tenants' own choice, and the inbox is on this machine.
     EGRESS_ALLOW_CIDRS: '127.0.0.0/8,::1/128',
     NODE_EXTRA_CA_CERTS: mailCertificateFile,
   };

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { once } from 'node:events';
+import { behaviourOfAddress } from '#providers/behaviour.ts';
 import { startSmtpStandIn } from '#providers/smtp/stand-in.ts';
 import { html, PAGE_HEADERS, renderPage, type Html } from './html.ts';
 import { attachmentHeaders, readAttachment, readMail, type Mail, type MailAttachment } from './mail.ts';
@@ -30,6 +31,7 @@ export async function startInbox(ports: { readonly smtp: number; readonly web: n
   const smtp = stack.use(
     await startSmtpStandIn({
       port: ports.smtp,
+      isUnknown: (address) => behaviourOfAddress(address) === 'invalid',
       // They are kept here.
       keep: 0,
       onMail(received) {

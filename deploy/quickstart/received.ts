@@ -1,4 +1,5 @@
 import type { Received } from '#providers/stand-in.ts';
+import { asList, asObject, parseObject, textOf } from './json-text.ts';
 
 /** What a message looked like when it arrived at its provider. */
 export type Arrival = {
@@ -92,24 +93,4 @@ function lines(...texts: readonly string[]): string {
 
 function shown(value: unknown): string {
   return typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
-}
-
-function asList(value: unknown): Record<string, unknown>[] {
-  return Array.isArray(value) ? value.map(asObject) : [];
-}
-
-function parseObject(json: string): Record<string, unknown> {
-  try {
-    return asObject(JSON.parse(json));
-  } catch {
-    return {};
-  }
-}
-
-function asObject(value: unknown): Record<string, unknown> {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
-}
-
-function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : '';
 }

@@ -5,14 +5,17 @@ import { writeFile } from 'node:fs/promises';
 import { migrate } from '../../services/migrate/migrate.ts';
 import { startNats } from '../servers/nats.ts';
 import { startPostgres } from '../servers/postgres.ts';
+import type { Connection } from './connection.ts';
+import { mailDelivery } from './deliver-mail.ts';
 import type { EnvironmentInput } from './environments.ts';
 import { startInbox, type Inbox } from './inbox.ts';
 import { startKeyring, type KeyringKind } from './keyring.ts';
 import type { Ports } from './ports.ts';
 import type { Progress } from './progress.ts';
 import { settleAll } from './settle-all.ts';
-import { STAND_INS, startShownStandIn, type ShownStandIn, type StandInId } from './stand-ins.ts';
+import { startStandIns, type StandIns } from './stand-ins.ts';
 import type { State } from './state.ts';
+import { openVendorAccounts } from './vendor-accounts.ts';
 
 export type ServersOptions = {
   readonly kind: KeyringKind;
@@ -27,7 +30,8 @@ export type Servers = {
   readonly services: EnvironmentInput;
   readonly oidc: OidcIssuer;
   readonly inbox: Inbox;
-  readonly standIns: Readonly<Record<StandInId, ShownStandIn>>;
+  readonly standIns: StandIns;
+  readonly providerUrls: Connection['providerUrls'];
 };
 
 /** Everything that the services need, started at the same time; the stack stops it. */
@@ -53,15 +57,14 @@ export async function startServers(options: ServersOptions, stack: AsyncDisposab
       ({ smtpPort }) => `Mail server on port ${smtpPort}, its inbox on port ${ports.inbox}`,
     ),
     progress.step(
-      () => startStandIns(ports, stack),
-      () =>
-        `Stand-ins for ${Object.values(STAND_INS)
-          .map(({ name }) => name)
-          .join(', ')}`,
+      async () =>
+        stack.use(await startStandIns({ port: ports.standIns, deliverMail: mailDelivery(ports.smtp) })),
+      ({ urls }) => `Stand-ins for ${Object.keys(urls).length} providers on port ${ports.standIns}`,
     ),
   ]);
   const mailCertificateFile = join(folder, 'inbox.pem');
   await writeFile(mailCertificateFile, STAND_IN_CERTIFICATE);
+  const providerUrls = { ...standIns.urls, smtp: inbox.url };
   const services: EnvironmentInput = {
     ports,
     state,
@@ -69,14 +72,11 @@ export async function startServers(options: ServersOptions, stack: AsyncDisposab
     natsUrl: nats.url,
     jwksUrl: oidc.jwksUrl,
     keyring: keyring.environment,
-    providerUrls: {
-      twilio: standIns.twilio.origin,
-      fcm: standIns.fcm.origin,
-      'whatsapp-cloud': standIns['whatsapp-cloud'].origin,
-    },
+    providerUrls,
     mailCertificateFile,
   };
-  return { services, oidc, inbox, standIns };
+  standIns.know(stack.use(await openVendorAccounts(services)).accountOf);
+  return { services, oidc, inbox, standIns, providerUrls };
 }
 
 async function openDatabase(
@@ -109,14 +109,4 @@ function natsOptions({ root, folder, ports, state }: ServersOptions) {
       DESPATCH_NATS_CONTROLLER_PASSWORD: state.natsPasswords.controller,
     },
   };
-}
-
-async function startStandIns(
-  ports: Ports,
-  stack: AsyncDisposableStack,
-): Promise<Readonly<Record<StandInId, ShownStandIn>>> {
-  const start = async (id: StandInId): Promise<ShownStandIn> =>
-    stack.use(await startShownStandIn(id, ports[id]));
-  const [twilio, fcm, whatsapp] = await settleAll([start('twilio'), start('fcm'), start('whatsapp-cloud')]);
-  return { twilio, fcm, 'whatsapp-cloud': whatsapp };
 }

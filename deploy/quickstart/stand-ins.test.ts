@@ -1,17 +1,19 @@
 import { expect, test } from 'vitest';
-import { startShownStandIn } from './stand-ins.ts';
+import { freePort } from '../servers/ports.ts';
+import { startStandIns } from './stand-ins.ts';
 
 test('a page shows the newest message first, its parts by name, and links web addresses alone', async () => {
-  await using standIn = await startShownStandIn('whatsapp-cloud', 0);
+  await using standIns = await startStandIns({ port: await freePort() });
+  const origin = standIns.urls['whatsapp-cloud'];
   const send = async (to: string, content: object) =>
-    fetch(`${standIn.origin}/v23.0/123/messages`, {
+    fetch(`${origin}/v23.0/123/messages`, {
       method: 'POST',
       body: JSON.stringify({ to, ...content }),
     });
   await send('+1', { type: 'text', text: { body: 'First line\n<b>second</b>' } });
   await send('+2', { type: 'image', image: { link: 'https://a.example/x.png?a=1&b=2', caption: 'Look' } });
   await send('+3', { type: 'image', image: { link: 'javascript:alert(1)' } });
-  const response = await fetch(standIn.origin);
+  const response = await fetch(origin);
   expect(response.headers.get('content-security-policy')).toContain("default-src 'none'");
   const page = await response.text();
   expect([...page.matchAll(/To <b>([^<]+)<\/b> from <b>123<\/b>/g)].map(([, to]) => to)).toEqual([
@@ -26,14 +28,15 @@ test('a page shows the newest message first, its parts by name, and links web ad
 });
 
 test('a page says how many older messages it leaves out', async () => {
-  await using standIn = await startShownStandIn('twilio', 0);
+  await using standIns = await startStandIns({ port: await freePort() });
+  const origin = standIns.urls.twilio;
   const send = (body: string) =>
-    fetch(`${standIn.origin}/2010-04-01/Accounts/AC1/Messages.json`, {
+    fetch(`${origin}/2010-04-01/Accounts/AC1/Messages.json`, {
       method: 'POST',
       body: new URLSearchParams({ To: '+1', From: '+2', Body: body }),
     });
   for (let i = 0; i < 203; i++) await send(`message ${i}.`);
-  const page = await (await fetch(standIn.origin)).text();
+  const page = await (await fetch(origin)).text();
   expect(page).toContain('3 older ones are in the JSON.');
   expect(page).toContain('message 3.');
   expect(page).not.toContain('message 2.');

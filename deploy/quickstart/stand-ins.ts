@@ -1,42 +1,79 @@
-import { startFcmStandIn } from '#providers/fcm/stand-in.ts';
-import type { Received, Reply, StandIn, StandInOptions } from '#providers/stand-in.ts';
-import { startTwilioStandIn } from '#providers/twilio/stand-in.ts';
-import { startWhatsappCloudStandIn } from '#providers/whatsapp-cloud/stand-in.ts';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { PROVIDERS } from '#providers/registry.gen.ts';
+import type { AccountOf, Received, Reply } from '#providers/stand-in.ts';
 import { html, PAGE_HEADERS, renderPage, type Html } from './html.ts';
-import { readFcm, readTwilio, readWhatsapp, type Arrival, type ReadArrival } from './received.ts';
+import type { Arrival, ReadArrival } from './received.ts';
+import type { ReadMail, SubmittedMail } from './received-mails.ts';
+import { openStandInFront } from './stand-in-front.ts';
+import { VENDORS, type StandInId } from './vendors.ts';
 
-export const STAND_INS = {
-  twilio: { name: 'Twilio', start: startTwilioStandIn, read: readTwilio },
-  fcm: { name: 'Firebase Cloud Messaging', start: startFcmStandIn, read: readFcm },
-  'whatsapp-cloud': { name: 'WhatsApp Cloud API', start: startWhatsappCloudStandIn, read: readWhatsapp },
-} as const satisfies Record<string, Kind>;
-
-export type StandInId = keyof typeof STAND_INS;
-
-type Kind = {
-  readonly name: string;
-  readonly start: (options: StandInOptions) => Promise<StandIn>;
-  readonly read: ReadArrival;
-};
-
-export type ShownStandIn = AsyncDisposable & {
-  readonly origin: string;
+export type StandIns = AsyncDisposable & {
+  /** By catalog id. */
+  readonly urls: Readonly<Record<StandInId, string>>;
   /** The messages that arrived, oldest first. */
-  readonly arrivals: () => readonly Arrival[];
+  readonly arrivals: (id: StandInId) => readonly Arrival[];
+  /** Says how the vendors know their customers; until then they report only what needs no such knowledge. */
+  readonly know: (accountOf: AccountOf) => void;
 };
 
-/** A vendor's stand-in with a page at `/` that shows the messages it took, and all requests as JSON at `/received`. */
-export async function startShownStandIn(id: StandInId, port: number): Promise<ShownStandIn> {
-  const { name, start, read } = STAND_INS[id];
-  const standIn = await start({
-    port,
-    isReporting: true,
-    page: (received) => showReceived(name, read, received),
+export type StandInsOptions = {
+  readonly port: number;
+  /** Takes each mail that a vendor has taken to its recipient. Default: nowhere. */
+  readonly deliverMail?: (mail: SubmittedMail) => void;
+};
+
+const IDS = Object.keys(VENDORS) as StandInId[];
+
+/**
+ * Every vendor on one port, each with a page at its address that shows the messages it took, and all requests as JSON at
+ * `/received` below it.
+ */
+export async function startStandIns({ port, deliverMail }: StandInsOptions): Promise<StandIns> {
+  let known: AccountOf = async () => undefined;
+  const accountOf: AccountOf = (reference) => known(reference);
+  await using stack = new AsyncDisposableStack();
+  const front = stack.use(await openStandInFront(port, showIndex));
+  const started = IDS.map(async (id) => {
+    const { start, readMail, hint = '' } = VENDORS[id];
+    const read = readerOf(id);
+    const standIn = await start({
+      place: front.placeOf(id),
+      isReporting: true,
+      accountOf,
+      page: (received) => showReceived(id, hint, read, received),
+      ...(readMail === undefined || deliverMail === undefined
+        ? {}
+        : { interfere: relay(readMail, deliverMail) }),
+    });
+    return [id, stack.use(standIn)] as const;
   });
+  const standIns = Object.fromEntries(await Promise.all(started)) as Record<
+    StandInId,
+    Awaited<(typeof started)[number]>[1]
+  >;
+  const resources = stack.move();
   return {
-    origin: standIn.origin,
-    arrivals: () => arrivalsOf(read, standIn.received),
-    [Symbol.asyncDispose]: () => standIn[Symbol.asyncDispose](),
+    urls: Object.fromEntries(IDS.map((id) => [id, standIns[id].origin])) as Record<StandInId, string>,
+    arrivals: (id) => arrivalsOf(readerOf(id), standIns[id].received),
+    know: (accounts) => void (known = accounts),
+    [Symbol.asyncDispose]: () => resources.disposeAsync(),
+  };
+}
+
+function relay(readMail: ReadMail, deliverMail: (mail: SubmittedMail) => void) {
+  return async (request: Received): Promise<undefined> => {
+    const mail = readMail(request);
+    if (mail !== undefined) deliverMail(mail);
+  };
+}
+
+function readerOf(id: StandInId): ReadArrival {
+  const { read, readMail } = VENDORS[id];
+  return (request) => {
+    const mail = readMail?.(request);
+    if (mail === undefined) return read?.(request);
+    const { to, from, subject, text, html: markup } = mail;
+    return { at: request.at, to, from, text: `${subject}\n\n${text || markup}` };
   };
 }
 
@@ -44,25 +81,51 @@ function arrivalsOf(read: ReadArrival, received: readonly Received[]): Arrival[]
   return received.map(read).filter((arrival) => arrival !== undefined);
 }
 
+/** What the port itself is asked: where the stand-ins are. */
+function showIndex({ url }: IncomingMessage, response: ServerResponse): void {
+  const content =
+    url === '/'
+      ? html`<h1>Stand-ins</h1>
+          <p class="quiet">One for each provider of the catalog. They send nothing to anyone.</p>
+          <table class="list">
+            ${IDS.map(
+              (id) =>
+                html`<tr>
+                  <td><a href="/${id}">${nameOf(id)}</a></td>
+                  <td class="quiet">${id}</td>
+                </tr>`,
+            )}
+          </table>`
+      : html`<h1>Not found</h1>
+          <p><a href="/">All stand-ins</a></p>`;
+  const title = url === '/' ? 'Stand-ins' : 'Not found';
+  response.writeHead(url === '/' ? 200 : 404, PAGE_HEADERS).end(renderPage({ title, content }));
+}
+
 /** Newest first; a page of more would not be read. */
 const SHOWN_MAX = 200;
 
-function showReceived(name: string, read: ReadArrival, received: readonly Received[]): Reply {
+function showReceived(id: StandInId, hint: string, read: ReadArrival, received: readonly Received[]): Reply {
   const arrivals = arrivalsOf(read, received);
   const older = arrivals.length - SHOWN_MAX;
-  const content = html`<h1>${name} (stand-in)</h1>
+  const content = html`<h1>${nameOf(id)} (stand-in)</h1>
     <p class="quiet">
       Speaks the vendor's protocol and sends nothing to anyone. It takes any credential and any recipient. All
-      requests as JSON: <a href="/received">/received</a>
+      requests as JSON: <a href="/${id}/received">/${id}/received</a>
     </p>
+    ${hint === '' ? html`` : html`<p class="quiet">${hint}</p>`}
     ${arrivals.length === 0 ? html`<p>No message yet.</p>` : html``}
     ${arrivals.slice(-SHOWN_MAX).toReversed().map(card)}
     ${older > 0 ? html`<p class="quiet">${older} older ones are in the JSON.</p>` : html``}`;
   return {
     status: 200,
     headers: PAGE_HEADERS,
-    body: renderPage({ title: name, content, refreshSeconds: 5 }),
+    body: renderPage({ title: nameOf(id), content, refreshSeconds: 5 }),
   };
+}
+
+function nameOf(id: StandInId): string {
+  return PROVIDERS.get(id)?.name ?? id;
 }
 
 function card({ at, to, from, text, facts = [] }: Arrival): Html {

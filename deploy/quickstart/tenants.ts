@@ -22,8 +22,8 @@ type ProviderView = {
 };
 
 /**
- * Makes the tenant, or fixes what has been changed of it since: an active tenant, a working key of each mode and one enabled account
- * per channel that points where this start's servers are.
+ * Makes the tenant, or fixes what has been changed of it since: an active tenant, a working key of each mode and the enabled
+ * accounts that it is to have, which point where this start's servers are.
  */
 export async function ensureTenant(
   api: ApiClient,
@@ -53,6 +53,16 @@ async function resume(api: ApiClient, id: string, platformToken: string): Promis
   const platform: Caller = { token: platformToken };
   const { status } = await api.call<{ status: string }>(platform, 'GET', `/v1/admin/tenants/${id}`);
   if (status === 'suspended') await api.call(platform, 'POST', `/v1/admin/tenants/${id}/resume`);
+}
+
+/** The id of the tenant's account with the provider; undefined where it has none. */
+export async function accountIdOf(
+  api: ApiClient,
+  owner: Caller,
+  { provider, label }: Pick<ProviderAccount, 'provider' | 'label'>,
+): Promise<string | undefined> {
+  const { items } = await api.call<{ items: ProviderView[] }>(owner, 'GET', '/v1/admin/providers?limit=200');
+  return items.find((item) => item.provider === provider && item.label === label)?.id;
 }
 
 async function ensureAccounts(

@@ -1,13 +1,6 @@
-import {
-  createServer,
-  type IncomingMessage,
-  type RequestListener,
-  type Server,
-  type ServerResponse,
-} from 'node:http';
-import type { AddressInfo, Server as NetServer } from 'node:net';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { listenAddress } from '../../deploy/servers/ports.ts';
+import { openPlace, type Place, type PlaceOptions } from './stand-in-place.ts';
 
 /** One request as a stand-in took it. */
 export type Received = {
@@ -52,104 +45,109 @@ export type SigningAccount = {
   readonly secretConfig: Readonly<Record<string, unknown>>;
 };
 
-export type StandInOptions = {
-  /** Address that clients reach this machine at. Default: loopback. */
-  readonly host?: string;
-  /** Default: a free port. */
-  readonly port?: number;
+/** The account that a message was sent from, and where reports on its messages go. */
+export type ReportedAccount = SigningAccount & { readonly receiptUrl: string };
+
+/** By a message's public id; undefined where it is not known, or not yet. */
+export type AccountOf = (reference: string) => Promise<ReportedAccount | undefined>;
+
+export type StandInOptions = PlaceOptions & {
+  /** Where it is reached instead of a port of its own. */
+  readonly place?: (listener: RequestListener) => Promise<Place>;
   /** How many requests are remembered. Default 1000. */
   readonly keep?: number;
   /** The page at `GET /`, for people. */
   readonly page?: (received: readonly Received[]) => Reply;
   /** Whether it reports on messages as the vendor would. Default false. */
   readonly isReporting?: boolean;
+  /** What the vendor knows of its customers and a message does not say. Default: nothing. */
+  readonly accountOf?: AccountOf;
   /** Sends a report; resolves with whether it was taken. Default: over HTTP, as it is. */
   readonly deliver?: (report: OutgoingReport, request: Received, signal: AbortSignal) => Promise<boolean>;
-  /** What takes the requests, for vendors that speak another version. Default: HTTP/1.1. */
-  readonly listen?: (listener: RequestListener) => NetServer & Pick<Server, 'closeAllConnections'>;
   /** Says of each request what goes wrong with it, if anything, as soon or as late as it likes. */
   readonly interfere?: (request: Received) => Promise<Fault | undefined>;
 };
 
 /** A call with which the stand-in reports on a message, as the vendor would. */
 export type OutgoingReport = {
-  /** From the answer to the message on, in milliseconds. */
-  readonly afterMs: number;
   readonly method?: 'GET' | 'POST';
   readonly url: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
 };
 
+/** A report that is made when it is sent; undefined where it cannot be made now. */
+export type DueReport = {
+  /** From the answer to the message on, in milliseconds. */
+  readonly afterMs: number;
+  readonly make: () => Promise<OutgoingReport | undefined>;
+};
+
+/** What a reporting stand-in makes of a request: another reply than the usual one, and reports that follow. */
+export type Reaction = { readonly reply?: Reply; readonly reports: readonly DueReport[] };
+export type React = (request: Received, usual: Reply, accountOf: AccountOf) => Reaction;
+
 /** Until a report that is not taken is tried again, in milliseconds; then it is given up. */
 const REPORT_RETRIES_MS = [200, 1_000, 5_000];
 
 /**
- * Starts a stand-in; `answer` gives the vendor's usual reply, undefined is the vendor's 404. `report` says what the vendor
- * would report on what it has answered so.
+ * Starts a stand-in; `answer` gives the vendor's usual reply, undefined is the vendor's 404. `react` says what the
+ * recipient's choice makes of it where the stand-in reports.
  */
 export async function startStandIn(
   answer: (request: Received) => Reply | undefined,
-  {
-    host = '127.0.0.1',
-    port = 0,
-    keep = 1_000,
-    page,
-    isReporting = false,
-    deliver = deliverReport,
-    listen = createServer,
-    interfere,
-  }: StandInOptions = {},
-  report: (request: Received, reply: Reply) => readonly OutgoingReport[] = () => [],
+  options: StandInOptions = {},
+  react: React = () => ({ reports: [] }),
 ): Promise<StandIn> {
+  const { keep = 1_000, page, isReporting = false, deliver = deliverReport, interfere } = options;
+  const { accountOf = async () => undefined, place = (listener) => openPlace(options, listener) } = options;
   const received: Received[] = [];
   const ended = new AbortController();
   const faults: { readonly fault: Fault; readonly path: RegExp }[] = [];
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const taken = await take(request);
-    if (taken.path === '/received') return reply(response, { status: 200, body: received });
-    if (taken.path === '/' && page !== undefined) return reply(response, page(received));
+    const isLookedAt = taken.method === 'GET';
+    if (isLookedAt && taken.path === '/received') return reply(response, { status: 200, body: received });
+    if (isLookedAt && taken.path === '/' && page !== undefined) return reply(response, page(received));
     received.push(taken);
     if (received.length > keep) received.shift();
     const position = faults.findIndex(({ path }) => path.test(taken.path));
     const [queued] = position === -1 ? [] : faults.splice(position, 1);
     const fault = queued?.fault ?? (await interfere?.(taken));
     if (fault !== undefined) return misbehave(response, fault);
-    const given = answer(taken) ?? { status: 404, body: { message: 'Not found' } };
-    reply(response, given);
-    if (isReporting)
-      for (const one of report(taken, given))
-        void send(one, ended.signal, () => deliver(one, taken, ended.signal));
+    const usual = answer(taken) ?? { status: 404, body: { message: 'Not found' } };
+    const reaction = isReporting ? react(taken, usual, accountOf) : { reports: [] };
+    reply(response, reaction.reply ?? usual);
+    for (const due of reaction.reports)
+      void send(due, ended.signal, (report) => deliver(report, taken, ended.signal));
   }
 
-  const server = listen((request, response) => {
+  const reached = await place((request, response) => {
     serve(request, response).catch(() => request.destroy());
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject).listen(port, listenAddress(host), resolve);
-  });
   return {
-    origin: `http://${host}:${(server.address() as AddressInfo).port}`,
+    origin: reached.origin,
     received,
     fail: (fault, path = /^/) => void faults.push({ fault, path }),
     [Symbol.asyncDispose]: async () => {
       ended.abort();
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
+      await reached[Symbol.asyncDispose]();
     },
   };
 }
 
 /** Tries again where it is not taken, as vendors do; what nobody takes is nobody's business here. */
 async function send(
-  { afterMs }: OutgoingReport,
+  { afterMs, make }: DueReport,
   signal: AbortSignal,
-  deliver: () => Promise<boolean>,
+  deliver: (report: OutgoingReport) => Promise<boolean>,
 ): Promise<void> {
   for (const waitMs of [afterMs, ...REPORT_RETRIES_MS]) {
     await delay(waitMs, undefined, { signal }).catch(() => undefined);
-    if (signal.aborted || (await deliver())) return;
+    if (signal.aborted) return;
+    const report = await make().catch(() => undefined);
+    if (report !== undefined && (await deliver(report))) return;
   }
 }
 

@@ -57,7 +57,7 @@ export async function openNode(
       name,
       folder,
       ports,
-      providerUrls: servers.providerUrls[name] ?? ({} as Servers['providerUrls'][string]),
+      providerUrls: servers.providerUrls[name] ?? {},
       databaseUrl: url.href,
       natsUrl: `nats://127.0.0.1:${broker.port}`,
       environment: {

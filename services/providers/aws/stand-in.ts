@@ -1,9 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { startStandIn, type Received, type Reply, type StandIn, type StandInOptions } from '../stand-in.ts';
+import { reportsBy } from '../stand-in-reports.ts';
+import { SNS_CERTIFICATE } from './stand-in-certificate.ts';
+import { awsReporter } from './stand-in-reports.ts';
 
-/** End User Messaging, SNS and SES in one place on loopback. */
+/** End User Messaging, SNS with its certificate, and SES in one place on loopback. */
 export function startAwsStandIn(options: StandInOptions = {}): Promise<StandIn> {
-  return startStandIn(answer, options);
+  return startStandIn(answer, options, reportsBy(awsReporter));
 }
 
 function answer(request: Received): Reply | undefined {
@@ -17,6 +20,8 @@ function answer(request: Received): Reply | undefined {
     if (action !== undefined) return isSigned ? eum(action, body) : UNSIGNED;
     return isSigned ? sns(new URLSearchParams(body)) : xmlError(403, 'MissingAuthenticationToken', 'No');
   }
+  if (method === 'GET' && /^\/SimpleNotificationService-\w+\.pem$/.test(path))
+    return { status: 200, headers: { 'content-type': 'application/x-pem-file' }, body: SNS_CERTIFICATE };
   if (!path.startsWith('/v2/email/')) return undefined;
   if (!isSigned) return UNSIGNED;
   if (method === 'GET' && path === '/v2/email/account') {

@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { startStandIn, type Received, type Reply, type StandIn, type StandInOptions } from '../stand-in.ts';
+import { reportsBy } from '../stand-in-reports.ts';
+import { fcmReporter } from './stand-in-reports.ts';
 
 /** Google's token endpoint and FCM's send method on loopback. */
 export function startFcmStandIn(options: StandInOptions = {}): Promise<StandIn> {
-  return startStandIn(answer, options);
+  return startStandIn(answer, options, reportsBy(fcmReporter));
 }
 
 function answer(request: Received): Reply | undefined {

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { startStandIn, type Received, type Reply, type StandIn, type StandInOptions } from '../stand-in.ts';
+import { reportsBy } from '../stand-in-reports.ts';
+import { infobipReporter } from './stand-in-reports.ts';
 
 const ACCEPTED = {
   groupId: 1,
@@ -31,7 +33,7 @@ type Whatsapp = {
 /** Infobip's resources for SMS, WhatsApp and the balance on loopback. It knows the ids that it was given. */
 export function startInfobipStandIn(options: StandInOptions = {}): Promise<StandIn> {
   const taken = new Map<string, Taken>();
-  return startStandIn((request) => answer(request, taken), options);
+  return startStandIn((request) => answer(request, taken), options, reportsBy(infobipReporter));
 }
 
 function answer(request: Received, taken: Map<string, Taken>): Reply | undefined {

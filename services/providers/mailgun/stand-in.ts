@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { startStandIn, type Received, type Reply, type StandIn, type StandInOptions } from '../stand-in.ts';
+import { reportsBy } from '../stand-in-reports.ts';
+import { mailgunReporter } from './stand-in-reports.ts';
 
 /** Mailgun's messages and domains resources on loopback. A key with `sending` in it may do nothing but send. */
 export function startMailgunStandIn(options: StandInOptions = {}): Promise<StandIn> {
-  return startStandIn(answer, options);
+  return startStandIn(answer, options, reportsBy(mailgunReporter));
 }
 
 function answer(request: Received): Reply | undefined {

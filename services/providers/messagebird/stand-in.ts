@@ -2,11 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { parseJson } from '../classify-error.ts';
 import { createStandInMemory, type StandInMemory } from '../stand-in-memory.ts';
 import { startStandIn, type Received, type Reply, type StandIn, type StandInOptions } from '../stand-in.ts';
+import { reportsBy } from '../stand-in-reports.ts';
+import { messagebirdReporter } from './stand-in-reports.ts';
 
 /** MessageBird's messages and balance on loopback. */
 export function startMessagebirdStandIn(options: StandInOptions = {}): Promise<StandIn> {
   const taken: Taken = createStandInMemory();
-  return startStandIn((request) => answer(request, taken), options);
+  return startStandIn((request) => answer(request, taken), options, reportsBy(messagebirdReporter));
 }
 
 /** Messages that it has taken, by their ids. */

@@ -2,11 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { parseJson } from '../classify-error.ts';
 import { createStandInMemory, type StandInMemory } from '../stand-in-memory.ts';
 import { startStandIn, type Received, type Reply, type StandIn, type StandInOptions } from '../stand-in.ts';
+import { reportsBy } from '../stand-in-reports.ts';
+import { plivoReporter } from './stand-in-reports.ts';
 
 /** Plivo's Message and Account resources on loopback. */
 export function startPlivoStandIn(options: StandInOptions = {}): Promise<StandIn> {
   const taken: Taken = createStandInMemory();
-  return startStandIn((request) => answer(request, taken), options);
+  return startStandIn((request) => answer(request, taken), options, reportsBy(plivoReporter));
 }
 
 /** Messages that it has taken, by their ids. */

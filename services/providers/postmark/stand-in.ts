@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { startStandIn, type Received, type Reply, type StandIn, type StandInOptions } from '../stand-in.ts';
+import { reportsBy } from '../stand-in-reports.ts';
+import { postmarkReporter } from './stand-in-reports.ts';
 
 /** Postmark's email and server resources on loopback. */
 export function startPostmarkStandIn(options: StandInOptions = {}): Promise<StandIn> {
-  return startStandIn(answer, options);
+  return startStandIn(answer, options, reportsBy(postmarkReporter));
 }
 
 function answer(request: Received): Reply | undefined {

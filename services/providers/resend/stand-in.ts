@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { startStandIn, type Received, type Reply, type StandIn, type StandInOptions } from '../stand-in.ts';
+import { reportsBy } from '../stand-in-reports.ts';
+import { resendReporter } from './stand-in-reports.ts';
 
 type First = { readonly body: string; readonly id: string };
 
 /** Resend's emails and domains endpoints on loopback. It remembers idempotency keys. */
 export function startResendStandIn(options: StandInOptions = {}): Promise<StandIn> {
   const firsts = new Map<string, First>();
-  return startStandIn((request) => answer(request, firsts), options);
+  return startStandIn((request) => answer(request, firsts), options, reportsBy(resendReporter));
 }
 
 function answer(request: Received, firsts: Map<string, First>): Reply | undefined {

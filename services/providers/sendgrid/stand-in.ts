@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { startStandIn, type Received, type Reply, type StandIn, type StandInOptions } from '../stand-in.ts';
+import { reportsBy } from '../stand-in-reports.ts';
+import { sendgridReporter } from './stand-in-reports.ts';
 
 /** SendGrid's mail send and scopes endpoints on loopback. */
 export function startSendgridStandIn(options: StandInOptions = {}): Promise<StandIn> {
-  return startStandIn(answer, options);
+  return startStandIn(answer, options, reportsBy(sendgridReporter));
 }
 
 function answer(request: Received): Reply | undefined {

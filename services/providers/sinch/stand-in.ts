@@ -1,10 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { parseJson } from '../classify-error.ts';
 import { startStandIn, type Received, type Reply, type StandIn, type StandInOptions } from '../stand-in.ts';
+import { reportsBy } from '../stand-in-reports.ts';
+import { sinchReporter } from './stand-in-reports.ts';
 
 /** Sinch's batches of messages on loopback. */
 export function startSinchStandIn(options: StandInOptions = {}): Promise<StandIn> {
-  return startStandIn(answer, options);
+  return startStandIn(answer, options, reportsBy(sinchReporter));
 }
 
 function answer(request: Received): Reply | undefined {

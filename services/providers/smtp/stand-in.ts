@@ -41,6 +41,8 @@ export type SmtpStandInOptions = {
   readonly keep?: number;
   /** `starttls` (default) offers it, `tls` speaks it from the first byte, `none` has none. */
   readonly encryption?: 'starttls' | 'tls' | 'none';
+  /** Whether a mailbox does not exist. Default: all do. */
+  readonly isUnknown?: (address: string) => boolean;
   /** Called with every mail, for an inbox that shows them. */
   readonly onMail?: (mail: ReceivedMail) => void;
 };
@@ -49,7 +51,7 @@ type Answer = (error?: Error | null) => void;
 
 /** A mail server on loopback. It takes any user and any recipient, and mails without a login. */
 export async function startSmtpStandIn(options: SmtpStandInOptions = {}): Promise<SmtpStandIn> {
-  const { port = 0, keep = 1_000, encryption = 'starttls', onMail } = options;
+  const { port = 0, keep = 1_000, encryption = 'starttls', onMail, isUnknown = () => false } = options;
   const received: ReceivedMail[] = [];
   const passwords: string[] = [];
   const faults: { readonly stage: SmtpStage; readonly fault: SmtpFault }[] = [];
@@ -71,7 +73,10 @@ export async function startSmtpStandIn(options: SmtpStandInOptions = {}): Promis
       pass('auth', (error) => answer(error, { user: auth.username ?? '' }));
     },
     onMailFrom: (_address, _session, answer) => pass('sender', answer),
-    onRcptTo: (_address, _session, answer) => pass('recipient', answer),
+    onRcptTo({ address }, _session, answer) {
+      if (!isUnknown(address)) return pass('recipient', answer);
+      answer(Object.assign(new Error('5.1.1 No such user here'), { responseCode: 550 }));
+    },
     onData(stream, session, answer) {
       const chunks: Buffer[] = [];
       stream.on('data', (chunk: Buffer) => void chunks.push(chunk));

@@ -2,11 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { parseJson } from '../classify-error.ts';
 import { createStandInMemory, type StandInMemory } from '../stand-in-memory.ts';
 import { startStandIn, type Received, type Reply, type StandIn, type StandInOptions } from '../stand-in.ts';
+import { reportsBy } from '../stand-in-reports.ts';
+import { STAND_IN_PUBLIC_KEY } from './stand-in-key.ts';
+import { telnyxReporter } from './stand-in-reports.ts';
 
 /** Telnyx' messages and balance on loopback. */
 export function startTelnyxStandIn(options: StandInOptions = {}): Promise<StandIn> {
   const taken: Taken = createStandInMemory();
-  return startStandIn((request) => answer(request, taken), options);
+  return startStandIn((request) => answer(request, taken), options, reportsBy(telnyxReporter));
 }
 
 /** Messages that it has taken, by their ids. */
@@ -22,6 +25,9 @@ function answer(request: Received, taken: Taken): Reply | undefined {
   }
   const asked = /^\/v2\/messages\/([^/?]+)$/.exec(request.path)?.[1];
   if (request.method === 'GET' && asked !== undefined) return show(taken.find(asked));
+  // https://developers.telnyx.com/api-reference/public-key/retrieve: what its webhooks are verified with.
+  if (request.method === 'GET' && request.path === '/v2/public_key')
+    return { status: 200, body: { data: { public: STAND_IN_PUBLIC_KEY } } };
   return request.method === 'POST' && request.path === '/v2/messages' ? create(request, taken) : undefined;
 }
 

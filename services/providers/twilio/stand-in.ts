@@ -1,31 +1,13 @@
 import { randomBytes } from 'node:crypto';
-import { behaviourOfNumber, plannedReports, type Behaviour } from '../behaviour.ts';
-import type { ReceiptCall } from '../receipt.ts';
 import { createStandInMemory, type StandInMemory } from '../stand-in-memory.ts';
-import {
-  startStandIn,
-  type OutgoingReport,
-  type Received,
-  type Reply,
-  type StandIn,
-  type StandInOptions,
-} from '../stand-in.ts';
-import { signTwilioCall } from './stand-in-signature.ts';
+import { startStandIn, type Received, type Reply, type StandIn, type StandInOptions } from '../stand-in.ts';
+import { reportsBy } from '../stand-in-reports.ts';
+import { twilioReporter } from './stand-in-reports.ts';
 
 /** Twilio's Messages and Accounts resources on loopback. */
 export function startTwilioStandIn(options: StandInOptions = {}): Promise<StandIn> {
   const taken: Taken = createStandInMemory();
-  // Where the recipient chooses what becomes of a message, one of them is refused.
-  const isRefused = ({ body }: Received): boolean =>
-    options.isReporting === true && behaviourOf(new URLSearchParams(body).get('To') ?? '') === 'invalid';
-  return startStandIn(
-    (request) =>
-      isRefused(request)
-        ? failure(400, 21211, "The 'To' number is not a valid phone number.")
-        : answer(request, taken),
-    options,
-    report,
-  );
+  return startStandIn((request) => answer(request, taken), options, reportsBy(twilioReporter));
 }
 
 /** What it has answered to messages, by their ids. */
@@ -84,55 +66,6 @@ function create(accountSid: string, request: Received, taken: Taken): Reply {
   };
   taken.keep(sid, message);
   return { status: 201, body: message };
-}
-
-/** To the callback address of a message that was taken, signed with the token that the call came with. */
-function report(request: Received, { status, body }: Reply): readonly OutgoingReport[] {
-  const form = new URLSearchParams(request.body);
-  const [url, to] = [form.get('StatusCallback'), form.get('To')];
-  if (status !== 201 || url === null || to === null) return [];
-  const { sid } = body as { readonly sid: string };
-  const fields = { To: to, From: form.get('From') ?? '' };
-  const authToken = tokenOf(request);
-  return plannedReports(behaviourOf(to)).map(({ afterMs, state }) => ({
-    afterMs,
-    ...statusReport({ url, sid, state, authToken, fields }),
-  }));
-}
-
-export type StatusReport = {
-  /** The callback address that the message was sent with. */
-  readonly url: string;
-  readonly sid: string;
-  /** Twilio's word, such as `delivered`. */
-  readonly state: string;
-  readonly authToken: string;
-  /** Others than those of the message's id and state. */
-  readonly fields?: Readonly<Record<string, string>>;
-};
-
-/** The call with which Twilio tells of a message's state. */
-export function statusReport({ url, sid, state, authToken, fields = {} }: StatusReport) {
-  const ids = { MessageSid: sid, MessageStatus: state, SmsSid: sid, SmsStatus: state };
-  const form: Record<string, string> = { ...fields, ApiVersion: '2010-04-01', ...ids };
-  const call: ReceiptCall = {
-    method: 'POST',
-    url,
-    headers: { 'content-type': 'application/x-www-form-urlencoded; charset=utf-8' },
-    body: Buffer.from(new URLSearchParams(form).toString()),
-    receivedAt: Date.now(),
-  };
-  const { headers } = signTwilioCall(call, { publicConfig: {}, secretConfig: { authToken } });
-  return { url, headers, body: String(call.body) };
-}
-
-function behaviourOf(to: string): Behaviour {
-  return behaviourOfNumber(to.replace(/^whatsapp:/, ''));
-}
-
-function tokenOf({ headers }: Received): string {
-  const pair = Buffer.from(headers['authorization']?.slice('Basic '.length) ?? '', 'base64').toString();
-  return pair.slice(pair.indexOf(':') + 1);
 }
 
 function variablesOf(form: URLSearchParams): unknown {

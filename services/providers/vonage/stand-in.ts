@@ -1,5 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { startStandIn, type Received, type Reply, type StandIn, type StandInOptions } from '../stand-in.ts';
+import { reportsBy } from '../stand-in-reports.ts';
+import { vonageReporter } from './stand-in-reports.ts';
 
 export type VonageStandInOptions = StandInOptions & {
   /** Of every application, PEM. Default: it is not told. */
@@ -8,7 +10,7 @@ export type VonageStandInOptions = StandInOptions & {
 
 /** Vonage's SMS and Messages APIs, the balance and applications on loopback. */
 export function startVonageStandIn({ publicKey, ...options }: VonageStandInOptions = {}): Promise<StandIn> {
-  return startStandIn((request) => answer(request, publicKey), options);
+  return startStandIn((request) => answer(request, publicKey), options, reportsBy(vonageReporter));
 }
 
 function answer(request: Received, publicKey: string | undefined): Reply | undefined {

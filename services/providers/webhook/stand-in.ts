@@ -1,19 +1,30 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import { startStandIn, type Received, type Reply, type StandIn, type StandInOptions } from '../stand-in.ts';
+import { reportsBy } from '../stand-in-reports.ts';
+import { gatewayReporter } from './stand-in-reports.ts';
 
-/** A tenant's gateway on loopback. It takes a message once, however often it comes. */
-export function startGatewayStandIn(secret: string, options: StandInOptions = {}): Promise<StandIn> {
+/**
+ * A tenant's gateway on loopback. It takes a message once, however often it comes.
+ * @param secret undefined: takes whatever is signed with any.
+ */
+export function startGatewayStandIn(
+  secret: string | undefined,
+  options: StandInOptions = {},
+): Promise<StandIn> {
   const taken = new Map<string, string>();
-  return startStandIn((request) => answer(request, secret, taken), options);
+  return startStandIn((request) => answer(request, secret, taken), options, reportsBy(gatewayReporter));
 }
 
-function answer(request: Received, secret: string, taken: Map<string, string>): Reply | undefined {
+function answer(
+  request: Received,
+  secret: string | undefined,
+  taken: Map<string, string>,
+): Reply | undefined {
   if (request.method !== 'POST') return undefined;
   const { 'webhook-id': id = '', 'webhook-timestamp': timestamp = '' } = request.headers;
-  const signature = createHmac('sha256', Buffer.from(secret.replace('whsec_', ''), 'base64'))
-    .update(`${id}.${timestamp}.${request.body}`)
-    .digest('base64');
-  if (request.headers['webhook-signature'] !== `v1,${signature}`) {
+  const given = request.headers['webhook-signature'];
+  const expected = secret === undefined ? given : signatureOf(secret, `${id}.${timestamp}.${request.body}`);
+  if (given === undefined || given !== expected) {
     return { status: 401, body: { error: { class: 'auth_or_config', code: 'bad_signature' } } };
   }
   const { type } = JSON.parse(request.body) as { type: string };
@@ -21,4 +32,9 @@ function answer(request: Received, secret: string, taken: Map<string, string>): 
   const providerMessageId = taken.get(id) ?? `gw-${randomUUID()}`;
   taken.set(id, providerMessageId);
   return { status: 202, body: { providerMessageId } };
+}
+
+function signatureOf(secret: string, text: string): string {
+  const key = Buffer.from(secret.replace('whsec_', ''), 'base64');
+  return `v1,${createHmac('sha256', key).update(text).digest('base64')}`;
 }

@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { startStandIn, type Received, type Reply, type StandIn, type StandInOptions } from '../stand-in.ts';
+import { reportsBy } from '../stand-in-reports.ts';
+import { whatsappCloudReporter } from './stand-in-reports.ts';
 
 /** The Graph API's phone number node and its messages edge on loopback. */
 export function startWhatsappCloudStandIn(options: StandInOptions = {}): Promise<StandIn> {
-  return startStandIn(answer, options);
+  return startStandIn(answer, options, reportsBy(whatsappCloudReporter));
 }
 
 function answer(request: Received): Reply | undefined {

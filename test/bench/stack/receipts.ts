@@ -7,7 +7,7 @@ import { receiptKey, receiptToken, receiptUrl } from '#core/domain/receipt-token
 import { secret } from '#core/domain/secret.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { storeReceiptCalls } from '#core/store/receipt-calls.ts';
-import { statusReport } from '#providers/twilio/stand-in.ts';
+import { statusReport } from '#providers/twilio/stand-in-reports.ts';
 import { AUTH_TOKEN } from './seed.ts';
 import type { SentMessage } from './sent-messages.ts';
 

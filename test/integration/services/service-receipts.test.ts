@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { statusReport } from '#providers/twilio/stand-in.ts';
+import { statusReport } from '#providers/twilio/stand-in-reports.ts';
 import { call } from '#test/support/http-call.ts';
 import {
   startTraceCollector,
