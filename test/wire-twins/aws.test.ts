@@ -8,7 +8,16 @@ import type { ReceiptCall } from '../../services/providers/receipt.ts';
 import { startStandIn } from '../../services/providers/stand-in.ts';
 import { MAIL } from './support/messages.ts';
 import { callOf, oracles, verdictOf, type Oracle } from './support/oracles.ts';
-import { ENVELOPE, NOW, REFERENCE, sendByUs, twins, type Difference, type Twin } from './support/twins.ts';
+import {
+  ENVELOPE,
+  NOW,
+  INDIA,
+  REFERENCE,
+  sendByUs,
+  twins,
+  type Difference,
+  type Twin,
+} from './support/twins.ts';
 import { leadVendorCalls } from './support/vendor-calls.ts';
 import { vendorPackage } from './support/vendor-package.ts';
 
@@ -93,6 +102,28 @@ const CASES: readonly Twin[] = [
         MessageType: 'TRANSACTIONAL',
         ConfigurationSetName: 'set',
         TimeToLive: 3_600,
+        Context: { despatchMessageId: REFERENCE },
+      };
+      return (await new PinpointSMSVoiceV2Client(options()).send(new SendTextMessageCommand(input)))
+        .MessageId;
+    },
+    differences: DIFFERENCES,
+  },
+  {
+    ...common,
+    name: 'a text to India by End User Messaging',
+    provider: 'aws-sms',
+    account: { publicConfig: { ...settings, senderId: 'ACMEIN', ...INDIA.settings }, secretConfig },
+    message: { ...sms, to: INDIA.to },
+    async sendBySdk() {
+      const { dltEntityId, dltTemplateId } = INDIA.settings;
+      const input = {
+        DestinationPhoneNumber: INDIA.to,
+        OriginationIdentity: 'ACMEIN',
+        MessageBody: sms.content.body,
+        MessageType: 'TRANSACTIONAL',
+        TimeToLive: 3_600,
+        DestinationCountryParameters: { IN_ENTITY_ID: dltEntityId, IN_TEMPLATE_ID: dltTemplateId },
         Context: { despatchMessageId: REFERENCE },
       };
       return (await new PinpointSMSVoiceV2Client(options()).send(new SendTextMessageCommand(input)))

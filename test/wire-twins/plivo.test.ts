@@ -4,7 +4,7 @@ import { signPlivoAddress, signPlivoCall } from '../../services/providers/plivo/
 import { RECEIPT_URL } from '../suites/receipt-conformance.ts';
 import { oracles, type Oracle } from './support/oracles.ts';
 import { AXIOS_ACCEPT } from './support/differences.ts';
-import { ENVELOPE, REFERENCE, twins } from './support/twins.ts';
+import { ENVELOPE, INDIA, REFERENCE, twins } from './support/twins.ts';
 import { vendorPackage } from './support/vendor-package.ts';
 
 type Form = Record<string, string>;
@@ -56,6 +56,26 @@ twins([
         'Grüße & 50% + 你好',
         options,
       );
+      return messageUuid[0];
+    },
+    differences: [AXIOS_ACCEPT],
+  },
+  {
+    name: 'a text to India',
+    provider: 'plivo',
+    account: { ...account, publicConfig: { ...account.publicConfig, ...INDIA.settings } },
+    message: { ...ENVELOPE, channel: 'sms', to: INDIA.to, content: { body: 'Hello' } },
+    standIn: startPlivoStandIn,
+    async sendBySdk() {
+      const client = new plivo.Client('MAXXXXXXXXXXXXXXXXXX', authToken);
+      const { messageUuid } = await client.messages.create('+15005550006', INDIA.digits, 'Hello', {
+        type: 'sms',
+        url: `${RECEIPT_URL}?mid=${REFERENCE}`,
+        method: 'POST',
+        messageExpiry: 3_600,
+        dltEntityId: INDIA.settings.dltEntityId,
+        dltTemplateId: INDIA.settings.dltTemplateId,
+      });
       return messageUuid[0];
     },
     differences: [AXIOS_ACCEPT],

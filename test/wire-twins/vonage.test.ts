@@ -6,7 +6,7 @@ import { signVonageCall, signVonageParameters } from '../../services/providers/v
 import { RECEIPT_URL } from '../suites/receipt-conformance.ts';
 import { FETCH_ACCEPT, ownTime } from './support/differences.ts';
 import { callOf, oracles, verdictOf, type Oracle } from './support/oracles.ts';
-import { ENVELOPE, REFERENCE, twins, type Difference } from './support/twins.ts';
+import { ENVELOPE, INDIA, REFERENCE, twins, type Difference } from './support/twins.ts';
 import { vendorPackage } from './support/vendor-package.ts';
 
 type Messages = {
@@ -79,6 +79,50 @@ twins([
       });
     },
     differences: TOKEN,
+  },
+  {
+    ...common,
+    name: 'a text to India by the Messages API',
+    provider: 'vonage',
+    account: { ...application, publicConfig: { ...application.publicConfig, ...INDIA.settings } },
+    message: { ...ENVELOPE, channel: 'sms', to: INDIA.to, content: { body: 'Hello' } },
+    sendBySdk: () => {
+      const { dltEntityId: entityId, dltTemplateId: contentId } = INDIA.settings;
+      return send({
+        channel: 'sms',
+        messageType: 'text',
+        ...ends,
+        to: INDIA.digits,
+        text: 'Hello',
+        ttl: 3_600,
+        sms: { encodingType: 'auto', entityId, contentId },
+        ...callback,
+      });
+    },
+    differences: TOKEN,
+  },
+  {
+    ...common,
+    name: 'a text to India by the SMS API',
+    provider: 'vonage',
+    account: { ...account, publicConfig: { ...account.publicConfig, api: 'sms', ...INDIA.settings } },
+    message: { ...ENVELOPE, channel: 'sms', to: INDIA.to, content: { body: 'Hello' } },
+    async sendBySdk() {
+      const { messages } = await new SMS(asKey).send({
+        ...ends,
+        to: INDIA.digits,
+        text: 'Hello',
+        type: 'text',
+        ttl: 3_600_000,
+        clientRef: REFERENCE,
+        callback: RECEIPT_URL,
+        statusReportReq: true,
+        entityId: INDIA.settings.dltEntityId,
+        contentId: INDIA.settings.dltTemplateId,
+      });
+      return messages[0]?.messageId;
+    },
+    differences: [FETCH_ACCEPT],
   },
   {
     ...common,

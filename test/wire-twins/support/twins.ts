@@ -43,6 +43,13 @@ export type Twin = {
 export const NOW = Date.UTC(2026, 0, 15, 12);
 export const REFERENCE = '7f3b2a34-1111-4222-8333-444455556666';
 
+/** A number in India, and settings of an account that sends there. */
+export const INDIA = {
+  to: '+919876543210',
+  digits: '919876543210',
+  settings: { dltEntityId: '1101568700000000001', dltTemplateId: '1107160000000000002' },
+} as const;
+
 /** What every message has that a twin sends. */
 export const ENVELOPE = {
   id: REFERENCE,
