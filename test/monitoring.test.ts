@@ -34,7 +34,9 @@ const catalog = withOthers(exposed);
 async function exposedMetrics(): Promise<MetricCatalog> {
   const api = createApiMetrics({ tenantsMax: 1 });
   api.routeKnown({ method: 'POST', route: '/v1/messages', codes: [202, 500, 503] });
-  timedStore({ accept: () => Promise.resolve() }, api.database);
+  api.routeKnown({ method: 'POST', route: '/v1/receipts/:providerId/:token', codes: [204, 404, 503] });
+  const done = () => Promise.resolve();
+  timedStore({ accept: done, storeReceiptCalls: done }, api.database);
   const worker = createWorkerMetrics({ providers: [...PROVIDERS.values()], tenantsMax: 1 });
   const controller = createControllerMetrics({
     controllers: CONTROLLERS,

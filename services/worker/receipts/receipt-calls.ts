@@ -1,3 +1,5 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { chunks } from '#core/domain/chunks.ts';
 import type { StoredReceiptCall } from '#core/store/receipt-reports.ts';
 import type { DeliveryStore } from '#core/store/deliveries.ts';
 import type { ProviderCall } from '#providers/context.ts';
@@ -18,6 +20,8 @@ export type ReceiptCallsDeps = ReadCallDeps & {
 };
 
 const CALLS_AT_ONCE = 200;
+/** Less than a millisecond's work. */
+const CALLS_IN_A_TURN = 20;
 const BODY_BYTES_AT_ONCE = 8 * 1024 * 1024;
 /** The api takes no larger one. */
 const BODY_BYTES_MAX = 4 * 1024 * 1024;
@@ -39,7 +43,7 @@ export async function readReceiptCalls(
 ): Promise<{ readonly count: number; readonly isFull: boolean }> {
   const calls = await deps.store.takeReceiptCalls(CALLS_AT_ONCE, BODY_BYTES_AT_ONCE, LEASE_MS);
   if (calls.length === 0) return { count: 0, isFull: false };
-  const read = await Promise.all(calls.map((call) => readOne(call, deps)));
+  const read = await readInTurns(calls, deps);
   const settled = await settleCalls(
     read.map((one) => ({ ...one, againMs: againMs(one) })),
     { store: deps.store, onUnstorable: deps.onAdapterFault },
@@ -49,6 +53,17 @@ export async function readReceiptCalls(
   // The next one may not have fitted.
   const isFull = calls.length >= CALLS_AT_ONCE || bytes > BODY_BYTES_AT_ONCE - BODY_BYTES_MAX;
   return { count: calls.length, isFull };
+}
+
+/** A turn of the event loop for each part: messages on their way to a provider do not wait for hundreds of signatures. */
+async function readInTurns(calls: readonly StoredReceiptCall[], deps: ReceiptCallsDeps): Promise<Settled[]> {
+  const parts = await Promise.all(
+    chunks(calls, CALLS_IN_A_TURN).map(async (part, turns) => {
+      for (let turn = 0; turn < turns; turn++) await nextTurn();
+      return await Promise.all(part.map((call) => readOne(call, deps)));
+    }),
+  );
+  return parts.flat();
 }
 
 /** Undefined for a call that is settled. */

@@ -4,20 +4,9 @@ import { spreadOf, type Spread } from '../measure/percentile.ts';
 import type { Round } from '../measure/round.ts';
 import { growthRatio } from './growth-figures.ts';
 import { figureAt } from './load-lines.ts';
-import { figureOf, ownUs, spreadOver, type Findings, type FigurePath } from './result.ts';
+import { figureOf, ownUs, type Findings } from './result.ts';
 import { soakFigures } from './soak-figures.ts';
-
-export type Verdict = 'met' | 'missed' | 'not measured';
-
-export type TargetRow = {
-  readonly name: string;
-  readonly wanted: string;
-  readonly figure: Spread;
-  readonly unit: string;
-  readonly verdict: Verdict;
-};
-
-type Bound = { readonly atLeast: number } | { readonly atMost: number };
+import { ratio, row, targetsOver, type TargetRow } from './target-row.ts';
 
 /** What the architecture promises, and what was found. */
 export function targetsOf({ rounds, growth, soak }: Findings): TargetRow[] {
@@ -43,16 +32,6 @@ export function targetsOf({ rounds, growth, soak }: Findings): TargetRow[] {
     ]),
     ...soakTargets(soak),
   ];
-}
-
-type TargetOverRounds = readonly [name: string, bound: Bound, unit: string, pick: (round: Round) => number];
-
-function targetsOver(rounds: readonly Round[], targets: readonly TargetOverRounds[]): TargetRow[] {
-  return targets.map(([name, bound, unit, pick]) => row(name, bound, unit, spreadOver(rounds, pick)));
-}
-
-function ratio(one: FigurePath, other: FigurePath): (round: Round) => number {
-  return (round) => figureOf(round, one) / figureOf(round, other);
 }
 
 const LIGHT_LOAD = 25;
@@ -198,21 +177,4 @@ function soakTargets(soak: Findings['soak']): TargetRow[] {
       one(memory.length === 0 ? undefined : Math.max(...memory)),
     ),
   ];
-}
-
-function row(name: string, bound: Bound, unit: string, figure: Spread): TargetRow {
-  const [sign, value] = 'atLeast' in bound ? ['≥', bound.atLeast] : ['≤', bound.atMost];
-  return {
-    name,
-    wanted: `${sign} ${value} ${unit}`.trim(),
-    figure,
-    unit,
-    verdict: verdictOf(figure.median, bound),
-  };
-}
-
-function verdictOf(value: number, bound: Bound): Verdict {
-  if (Number.isNaN(value)) return 'not measured';
-  const isMet = 'atLeast' in bound ? value >= bound.atLeast : value <= bound.atMost;
-  return isMet ? 'met' : 'missed';
 }
