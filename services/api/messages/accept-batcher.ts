@@ -1,8 +1,9 @@
 import { chunks } from '#core/domain/chunks.ts';
-import { databaseFaultOf, isPlaceRefused } from '#core/domain/database-fault.ts';
+import { isPlaceRefused } from '#core/domain/database-fault.ts';
 import { PRIORITIES } from '#core/domain/message-options.ts';
 import { encodeWakes, WAKES_PER_MESSAGE_MAX } from '#core/domain/wake.ts';
 import type { Nats, WakePublication } from '#core/platform/nats/broker.ts';
+import { storeByHalves } from '#core/platform/process/by-halves.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import { createQueueRoom } from '#core/platform/process/queue-room.ts';
 import type { AcceptRow, Verdict } from '#core/store/acceptance.ts';
@@ -55,18 +56,18 @@ export function createAcceptBatcher(options: AcceptBatcherOptions): AcceptBatche
   } = options;
   const room = createQueueRoom({ itemsMax: queuedMax, bytesMax: queuedBytesMax });
 
-  /** Stores by halves if the database refuses a row, so that only that one fails. */
-  async function settle(rows: readonly AcceptRow[]): Promise<Settled[]> {
-    try {
-      const verdicts = await acceptMessages(rows, wakes.isConnected() ? SWEEP_AFTER_MS : 0);
-      return verdicts.map((verdict) => ({ verdict }));
-    } catch (error) {
-      if (isPlaceRefused(error)) onPlaceRefused();
-      if (databaseFaultOf(error) !== 'row' || rows.length === 1) return rows.map(() => ({ error }));
-      const middle = Math.ceil(rows.length / 2);
-      return [...(await settle(rows.slice(0, middle))), ...(await settle(rows.slice(middle)))];
-    }
-  }
+  const settle = (rows: readonly AcceptRow[]): Promise<readonly Settled[]> =>
+    storeByHalves<AcceptRow, Settled>(
+      rows,
+      async (some) => {
+        const verdicts = await acceptMessages(some, wakes.isConnected() ? SWEEP_AFTER_MS : 0);
+        return verdicts.map((verdict) => ({ verdict }));
+      },
+      (some, error) => {
+        if (isPlaceRefused(error)) onPlaceRefused();
+        return some.map(() => ({ error }));
+      },
+    );
 
   const batch = createMicroBatch<Request, Settled>({
     itemsMax: rowsMax,

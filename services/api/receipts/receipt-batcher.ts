@@ -1,4 +1,4 @@
-import { databaseFaultOf } from '#core/domain/database-fault.ts';
+import { storeByHalves } from '#core/platform/process/by-halves.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import { createQueueRoom } from '#core/platform/process/queue-room.ts';
 import type { NewReceiptCall, ReceiptCallVerdict } from '#core/store/receipt-calls.ts';
@@ -45,17 +45,12 @@ export function createReceiptBatcher(options: ReceiptBatcherOptions): ReceiptBat
   } = options;
   const room = createQueueRoom({ itemsMax: queuedMax, bytesMax: queuedBytesMax });
 
-  /** Stores by halves if the database refuses a call, so that only that one fails. */
-  async function settle(calls: readonly NewReceiptCall[]): Promise<Settled[]> {
-    try {
-      const verdicts = await storeReceiptCalls(calls);
-      return verdicts.map((verdict) => ({ verdict }));
-    } catch (error) {
-      if (databaseFaultOf(error) !== 'row' || calls.length === 1) return calls.map(() => ({ error }));
-      const middle = Math.ceil(calls.length / 2);
-      return [...(await settle(calls.slice(0, middle))), ...(await settle(calls.slice(middle)))];
-    }
-  }
+  const settle = (calls: readonly NewReceiptCall[]): Promise<readonly Settled[]> =>
+    storeByHalves<NewReceiptCall, Settled>(
+      calls,
+      async (some) => (await storeReceiptCalls(some)).map((verdict) => ({ verdict })),
+      (some, error) => some.map(() => ({ error })),
+    );
 
   const batch = createMicroBatch<NewReceiptCall, Settled>({
     itemsMax: callsMax,

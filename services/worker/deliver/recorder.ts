@@ -1,6 +1,7 @@
 import { databaseFaultOf } from '#core/domain/database-fault.ts';
 import { settle, type Settlement } from '#core/domain/settle.ts';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
+import { storeByHalves } from '#core/platform/process/by-halves.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import type { ClaimedMessage, Completion, DeliveryStore } from '#core/store/deliveries.ts';
 import type { AnyProvider } from '#providers/provider.ts';
@@ -43,7 +44,7 @@ const RETRY_MS_MAX = 5_000;
 
 export function createRecorder(deps: RecorderDeps): Recorder {
   const batch = createMicroBatch<Completion, Written>({
-    flush: writeWithRetries,
+    flush: write,
     itemsMax: BATCH_MAX,
     flushesMax: 2,
     // A recorded call only frees its slot, so it can wait; larger batches cost the database much less.
@@ -55,6 +56,11 @@ export function createRecorder(deps: RecorderDeps): Recorder {
   /** Rows that were refused once, without the texts of the provider that may have been the reason. */
   const stripped = new WeakSet<Completion>();
 
+  function write(rows: readonly Completion[]): Promise<readonly Written[]> {
+    return storeByHalves(rows, writeWithRetries, refuse);
+  }
+
+  /** @throws where the database refuses a row, or nobody waits any more. */
   async function writeWithRetries(rows: readonly Completion[]): Promise<Written[]> {
     for (let delayMs = 50; ; delayMs = Math.min(delayMs * 2, RETRY_MS_MAX)) {
       try {
@@ -62,25 +68,20 @@ export function createRecorder(deps: RecorderDeps): Recorder {
         return rows.map((row) => (applied.has(row.seq) ? 'applied' : 'stale'));
       } catch (error) {
         deps.onFailure(error, rows.length);
-        if (deps.signal.aborted) throw error;
-        if (databaseFaultOf(error) === 'row') return writeHalves(rows, error);
+        if (deps.signal.aborted || databaseFaultOf(error) === 'row') throw error;
         await new Promise((resolve) => setTimeout(resolve, delayMs));
       }
     }
   }
 
-  /** Records by halves, so that one row that the database refuses does not keep the others from being recorded. */
-  async function writeHalves(rows: readonly Completion[], error: unknown): Promise<Written[]> {
-    if (rows.length > 1) {
-      const half = rows.length >> 1;
-      const [first, second] = [rows.slice(0, half), rows.slice(half)];
-      return [...(await writeWithRetries(first)), ...(await writeWithRetries(second))];
-    }
+  /** Tries a row once more without the provider's texts. */
+  async function refuse(rows: readonly Completion[], error: unknown): Promise<readonly Written[]> {
+    if (databaseFaultOf(error) !== 'row' || deps.signal.aborted) throw error;
     const [row] = rows;
     if (row === undefined || stripped.has(row)) return [{ error }];
     const rest = withoutVendorWords(row);
     stripped.add(rest);
-    return writeWithRetries([rest]);
+    return await write([rest]);
   }
 
   return {

@@ -1,4 +1,5 @@
 import { databaseFaultOf } from '#core/domain/database-fault.ts';
+import { storeByHalves } from '#core/platform/process/by-halves.ts';
 import type { DeliveryStore } from '#core/store/deliveries.ts';
 import type { ReportRow, StoredReceiptCall } from '#core/store/receipt-reports.ts';
 import type { CallReading } from './read-call.ts';
@@ -44,23 +45,20 @@ function partsOf(calls: readonly ReadCall[]): ReadCall[][] {
   return parts;
 }
 
-async function settlePart(calls: readonly ReadCall[], deps: SettleCallsDeps): Promise<readonly ReadCall[]> {
-  const [first] = calls;
-  if (first === undefined) return [];
-  try {
-    await store(calls, deps);
-    return calls;
-  } catch (error) {
-    if (databaseFaultOf(error) !== 'row') throw error;
-    if (calls.length > 1) {
-      const middle = Math.ceil(calls.length / 2);
-      const before = await settlePart(calls.slice(0, middle), deps);
-      return [...before, ...(await settlePart(calls.slice(middle), deps))];
-    }
-    if (first.reading.kind !== 'read') throw error;
-    deps.onUnstorable(first.provider, error);
-    return settlePart([{ ...first, reading: { kind: 'unreadable' } }], deps);
-  }
+function settlePart(calls: readonly ReadCall[], deps: SettleCallsDeps): Promise<readonly ReadCall[]> {
+  return storeByHalves(
+    calls,
+    async (some) => {
+      await store(some, deps);
+      return some;
+    },
+    (some, error) => {
+      const [first] = some;
+      if (databaseFaultOf(error) !== 'row' || first?.reading.kind !== 'read') throw error;
+      deps.onUnstorable(first.provider, error);
+      return settlePart([{ ...first, reading: { kind: 'unreadable' } }], deps);
+    },
+  );
 }
 
 async function store(calls: readonly ReadCall[], deps: SettleCallsDeps): Promise<void> {

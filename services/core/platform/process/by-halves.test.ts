@@ -1,0 +1,39 @@
+import { expect, test } from 'vitest';
+import { storeByHalves } from './by-halves.ts';
+
+const refusal = Object.assign(new Error('no'), { name: 'PostgresError', code: '22P05' });
+const away = Object.assign(new Error('away'), { name: 'PostgresError', code: '57P01' });
+
+/** A database that refuses some items, and is away after so many calls. */
+function setup(refused: readonly string[], callsMax = Number.POSITIVE_INFINITY) {
+  const batches: string[] = [];
+  const store = (items: readonly string[]): Promise<string[]> => {
+    batches.push(items.join(''));
+    if (batches.length > callsMax) return Promise.reject(away);
+    if (items.some((one) => refused.includes(one))) return Promise.reject(refusal);
+    return Promise.resolve(items.map((one) => `${one} stored`));
+  };
+  const fail = (items: readonly string[], error: unknown): string[] =>
+    items.map((one) => `${one} ${(error as Error).message}`);
+  return { batches, run: (items: string) => storeByHalves(items.split(''), store, fail) };
+}
+
+test('what the database takes costs one call', async () => {
+  const { batches, run } = setup([]);
+  expect(await run('abcd')).toEqual(['a stored', 'b stored', 'c stored', 'd stored']);
+  expect(batches).toEqual(['abcd']);
+});
+
+test('one that is refused fails alone, and the results keep their order', async () => {
+  const { batches, run } = setup(['c']);
+  expect(await run('abcde')).toEqual(['a stored', 'b stored', 'c no', 'd stored', 'e stored']);
+  expect(batches).toEqual(['abcde', 'abc', 'ab', 'c', 'de']);
+});
+
+test('without an answer nothing is tried again, and what was stored before stays told', async () => {
+  const { batches, run } = setup(['b'], 2);
+  expect(await run('abcd')).toEqual(['a away', 'b away', 'c away', 'd away']);
+  expect(batches).toEqual(['abcd', 'ab', 'a', 'b', 'cd']);
+  const later = setup(['d'], 2);
+  expect(await later.run('abcd')).toEqual(['a stored', 'b stored', 'c away', 'd away']);
+});
