@@ -25,7 +25,12 @@ export type LookupQuestion = {
 
 export type LookupAnswer =
   /** What the vendor says, as a receipt would. None, where it knows the message and tells nothing of it. */
-  | { readonly kind: 'found'; readonly reports: readonly LookupReport[] }
+  | {
+      readonly kind: 'found';
+      readonly reports: readonly LookupReport[];
+      /** The vendor's id, where the message was found by ours. */
+      readonly providerMessageId?: string;
+    }
   /** The vendor does not know the message, or not yet. */
   | { readonly kind: 'not_found' }
   /** The vendor cannot be asked about this message. */

@@ -57,6 +57,11 @@ describe('the catalog', () => {
     expect(text).toContain('  ...groupMany,\n  one,');
   });
 
+  test('asks before it repeats a call only where our reference leads to the message', () => {
+    const asking = [...PROVIDERS.values()].filter(({ dedupe }) => dedupe === 'lookup');
+    expect(asking.map(({ id, lookup }) => [id, lookup?.by])).toEqual([['sinch', 'reference']]);
+  });
+
   test('refuses two providers of one id', async () => {
     await using folder = await temporaryFolder();
     await provider(folder.path, 'one', "{ id: 'same' }");

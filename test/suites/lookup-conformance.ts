@@ -44,8 +44,8 @@ export function lookupSuite(subject: LookupCase): void {
   afterEach(() => standIn[Symbol.asyncDispose]());
 
   const context = () => contextAt(provider, http, standIn.origin);
-  const ask = (providerMessageId: string): Promise<LookupAnswer> => {
-    const question = { messageId: subject.message.id, providerMessageId };
+  const ask = (providerMessageId: string | null, messageId = subject.message.id): Promise<LookupAnswer> => {
+    const question = { messageId, providerMessageId };
     return provider.lookup?.ask(question, account as never, context()) as Promise<LookupAnswer>;
   };
 
@@ -57,6 +57,19 @@ export function lookupSuite(subject: LookupCase): void {
       const [asked] = standIn.received.filter((one) => one.method === 'GET' && path.test(one.path));
       subject.request(asked as Received, id);
     });
+
+    test.each(provider.lookup?.by === 'reference' ? [null] : [])(
+      'by our reference alone, it knows what it has taken',
+      async () => {
+        const other = '7f3b2a34-1111-4222-8333-444455557777';
+        expect(await ask(null)).toEqual({ kind: 'not_found' });
+        const sent = await provider.send(subject.message as never, account as never, context());
+        expect(await ask(null)).toMatchObject({ kind: 'found', reports: [{ state: 'delivered' }] });
+        const { providerMessageId } = (await ask(null)) as { providerMessageId?: string };
+        expect(sent).toMatchObject({ providerMessageId });
+        expect(await ask(null, other)).toEqual({ kind: 'not_found' });
+      },
+    );
 
     test('that it has not taken, it says so', async () => {
       expect(await ask(subject.unknownId)).toEqual({ kind: 'not_found' });

@@ -21,7 +21,7 @@ function scriptedCredentials(): Credentials & { down: boolean } {
       Promise.resolve(
         credentials.down
           ? ({ ok: false, reason: 'unavailable' } as const)
-          : ({ ok: true, secrets: { authToken: 'a'.repeat(32) } } as const),
+          : ({ ok: true, secrets: { authToken: 'a'.repeat(32), apiToken: 'sinch' } } as const),
       ),
     invalidate: () => undefined,
     autonomySeconds: () => 0,
@@ -32,7 +32,10 @@ function scriptedCredentials(): Credentials & { down: boolean } {
 /** Workers in this process, on real servers, that deliver to a stand-in of Twilio. */
 export async function setupDelivery(
   settings: Partial<WorkerSettings> = {},
-  parts: Pick<WorkerDeps, 'receipts'> & { readonly replacedCredentials?: Credentials } = {},
+  parts: Pick<WorkerDeps, 'receipts'> & {
+    readonly replacedCredentials?: Credentials;
+    readonly origins?: Readonly<Record<string, string>>;
+  } = {},
 ) {
   const stack = new AsyncDisposableStack();
   const stores = stack.use(await setupStores());

@@ -16,6 +16,8 @@ export type TestWorkerOptions = Pick<WorkerDeps, 'store' | 'credentials' | 'rece
   readonly replacedCredentials?: WorkerDeps['credentials'];
   /** Where Twilio is. */
   readonly twilioOrigin: string;
+  /** Where other providers are, by their ids. Default: where they always are. */
+  readonly origins?: Readonly<Record<string, string>> | undefined;
   /** Default: nothing is told to anybody. */
   readonly events?: WorkerDeps['events'];
   readonly settings?: Partial<WorkerSettings>;
@@ -29,7 +31,8 @@ const NONE: WorkerDeps['credentials'] = {
 
 /** A worker in this process that calls a stand-in. The stack stops it. */
 export function startTestWorker(stack: AsyncDisposableStack, options: TestWorkerOptions): Worker {
-  const { store, credentials, replacedCredentials, receipts, twilioOrigin, events, settings } = options;
+  const { store, credentials, replacedCredentials, receipts, twilioOrigin, origins, events, settings } =
+    options;
   const http = stack.use(createHttpClient());
   const guard = createEgressGuard({ allowCidrs: [], ports: [25], resolveHost: async () => [] });
   const worker = buildWorker({
@@ -40,7 +43,7 @@ export function startTestWorker(stack: AsyncDisposableStack, options: TestWorker
     contextOf: createProviderContexts({
       http,
       resolve: guard.resolve,
-      baseUrls: { twilio: twilioOrigin },
+      baseUrls: { ...origins, twilio: twilioOrigin },
     }),
     events: events ?? createEvents(silentLogger, createWorkerMetrics(), Date.now),
     settings: {

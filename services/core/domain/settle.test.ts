@@ -136,6 +136,16 @@ describe('ambiguous calls', () => {
     expect(settled).toMatchObject({ status: 'unknown', nextAttemptAt: null, duplicateRisk: false });
   });
 
+  test('a provider that is asked before a repetition is given time to know of the call', () => {
+    const settled = settle(
+      ambiguous,
+      message({ dedupe: 'lookup', deliveryGuarantee: 'at_most_once' }),
+      NOW,
+      0,
+    );
+    expect(settled).toMatchObject({ status: 'deferred', duplicateRisk: false, nextAttemptAt: NOW + 60_000 });
+  });
+
   test('a provider that guards against copies is asked again without a risk', () => {
     const settled = settle(ambiguous, message({ dedupe: 'key', ambiguous: 3 }), NOW, 0);
     expect(settled).toMatchObject({ status: 'deferred', duplicateRisk: false });

@@ -17,7 +17,7 @@ export type AttemptedMessage = {
   readonly deliveryGuarantee: 'at_least_once' | 'at_most_once';
   /** Milliseconds since the epoch. */
   readonly expiresAt: number;
-  /** The provider's own guard against a second copy. */
+  /** The provider's own guard against a second copy; with `lookup` it is asked before each repetition. */
   readonly dedupe: 'key' | 'lookup' | 'none';
   /** Whether the provider reports what became of a message after accepting it. */
   readonly receiptsExpected: boolean;
@@ -164,7 +164,11 @@ function ambiguity(failure: Failure, message: AttemptedMessage, now: number, ran
   const guarded = message.dedupe !== 'none';
   const mayRepeat = guarded || (message.deliveryGuarantee === 'at_least_once' && message.ambiguous === 0);
   const nextAttemptAt =
-    now + Math.max(AMBIGUOUS_RETRY_MS, guarded ? retryDelayMs(message.retries, random) : 0);
+    now +
+    Math.max(
+      message.dedupe === 'lookup' ? AMBIGUOUS_LOOKUP_MS : AMBIGUOUS_RETRY_MS,
+      guarded ? retryDelayMs(message.retries, random) : 0,
+    );
   const counted = { ambiguous: message.ambiguous + 1, failure: stored(failure, true) };
   if (!mayRepeat || nextAttemptAt >= message.expiresAt) {
     const awaitUntil = message.lookup === 'reference' ? now + AMBIGUOUS_LOOKUP_MS : null;

@@ -9,11 +9,12 @@ import {
   unanswered,
   unreadable,
   unverified,
-  type VendorError,
 } from '../classify-error.ts';
 import { defineProvider, type Verification } from '../provider.ts';
 import { secretStrings } from '../redact.ts';
 import { batchesOf, config, headersOf, secrets } from './account.ts';
+import { readError } from './errors.ts';
+import { sinchLookup } from './lookup.ts';
 import { SINCH_ERRORS } from './outcomes.ts';
 import { batch, BODY_CHARACTERS_MAX } from './payload.ts';
 import { sinchReceipts } from './receipts.ts';
@@ -23,18 +24,15 @@ const Created = z.looseObject({
   id: z.string().min(1),
   from: z.string().min(1).optional().catch(undefined),
 });
-const ErrorBody = z.looseObject({
-  code: z.union([z.string(), z.number()]).optional().catch(undefined),
-  text: z.string().optional().catch(undefined),
-});
 const BatchesBody = z.looseObject({ batches: z.array(z.unknown()) });
 
 export default defineProvider({
   id: 'sinch',
   channel: 'sms',
   name: 'Sinch SMS',
-  dedupe: 'none',
+  dedupe: 'lookup',
   receipts: sinchReceipts,
+  lookup: sinchLookup,
   bodyCharactersMax: BODY_CHARACTERS_MAX,
   guide: sinchGuide,
   config,
@@ -53,7 +51,7 @@ export default defineProvider({
     const secret = secretStrings(account.secrets);
     const hidden = [...secret, message.to, message.content.body, message.receiptUrl ?? ''];
     if (!isSuccess(result))
-      return refused(result, classify(result, SINCH_ERRORS, read), hidden, context.now());
+      return refused(result, classify(result, SINCH_ERRORS, readError), hidden, context.now());
     const created = Created.safeParse(parseJson(result.text)).data;
     if (created === undefined) return unreadable(result);
     const used = sender ?? created.from;
@@ -73,12 +71,7 @@ export default defineProvider({
     });
     if (result.kind !== 'response') return unverified(result);
     if (!isSuccess(result))
-      return doubted(result, classify(result, SINCH_ERRORS, read), secretStrings(credentials.secrets));
+      return doubted(result, classify(result, SINCH_ERRORS, readError), secretStrings(credentials.secrets));
     return BatchesBody.safeParse(parseJson(result.text)).success ? { kind: 'valid' } : unverified(result);
   },
 });
-
-function read(body: unknown): VendorError {
-  const { code, text } = ErrorBody.safeParse(body).data ?? {};
-  return { providerCode: code === undefined ? undefined : String(code), providerMessage: text };
-}

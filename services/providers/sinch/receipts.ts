@@ -83,7 +83,11 @@ function receipt(report: Report, { status, code }: Status): ParsedReceipt {
   };
 }
 
-function meaningOf(status: string, code: number | undefined): Pick<ParsedReceipt, 'state' | 'failure'> {
+/** What one of Sinch's words for the state of a message means. */
+export function meaningOf(
+  status: string,
+  code: number | undefined,
+): Pick<ParsedReceipt, 'state' | 'failure'> {
   switch (status) {
     case 'Dispatched':
     // The operator has it, and nobody will ever say more.

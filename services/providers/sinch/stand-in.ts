@@ -1,24 +1,47 @@
 import { randomBytes } from 'node:crypto';
 import { parseJson } from '../classify-error.ts';
+import { createStandInMemory, type StandInMemory } from '../stand-in-memory.ts';
 import { startStandIn, type Received, type Reply, type StandIn, type StandInOptions } from '../stand-in.ts';
 import { reportsBy } from '../stand-in-reports.ts';
 import { sinchReporter } from './stand-in-reports.ts';
 
 /** Sinch's batches of messages on loopback. */
 export function startSinchStandIn(options: StandInOptions = {}): Promise<StandIn> {
-  return startStandIn(answer, options, reportsBy(sinchReporter));
+  const taken: Taken = createStandInMemory();
+  return startStandIn((request) => answer(request, taken), options, reportsBy(sinchReporter));
 }
 
-function answer(request: Received): Reply | undefined {
-  if (!/^\/xms\/v1\/[\w-]+\/batches(?:\?|$)/.test(request.path)) return undefined;
+/** Batches that it has taken, by their ids and by their references. */
+type Taken = StandInMemory<Readonly<Record<string, unknown>>>;
+
+function answer(request: Received, taken: Taken): Reply | undefined {
+  const path = /^\/xms\/v1\/[\w-]+\/batches(?<below>\/[^?]*)?(?:\?(?<query>.*))?$/.exec(request.path);
+  if (path === null) return undefined;
+  const { below, query } = path.groups ?? {};
   // Sinch says nothing to a wrong token.
   if (!request.headers['authorization']?.startsWith('Bearer ')) return { status: 401, body: '' };
-  if (request.method === 'GET')
-    return { status: 200, body: { count: 0, page: 0, page_size: 1, batches: [] } };
-  return request.method === 'POST' ? create(request) : undefined;
+  if (request.method === 'GET') return below === undefined ? list(query, taken) : show(below, taken);
+  return request.method === 'POST' && below === undefined ? create(request, taken) : undefined;
 }
 
-function create(request: Received): Reply {
+function list(query: string | undefined, taken: Taken): Reply {
+  const reference = new URLSearchParams(query).get('client_reference');
+  const batches = [taken.find(reference ?? '')].filter((one) => one !== undefined);
+  return { status: 200, body: { count: batches.length, page: 0, page_size: batches.length, batches } };
+}
+
+/** Whatever was taken has been delivered by the time that somebody asks. */
+function show(below: string, taken: Taken): Reply {
+  const id = /^\/([^/]+)\/delivery_report$/.exec(below)?.[1] ?? '';
+  if (taken.find(id) === undefined) return { status: 404, body: '' };
+  const statuses = [{ code: 0, status: 'Delivered', count: 1 }];
+  return {
+    status: 200,
+    body: { type: 'delivery_report_sms', batch_id: id, total_message_count: 1, statuses },
+  };
+}
+
+function create(request: Received, taken: Taken): Reply {
   const sent = parseJson(request.body) as Record<string, unknown> | undefined;
   if (sent === undefined) return failure('syntax_invalid_json', 'The request is no JSON');
   const { to, body } = sent;
@@ -29,7 +52,10 @@ function create(request: Received): Reply {
     return failure('syntax_constraint_violation', 'body is required');
   const now = new Date().toISOString();
   const id = `01${randomBytes(12).toString('hex').toUpperCase()}`;
-  return { status: 201, body: { id, ...sent, canceled: false, created_at: now, modified_at: now } };
+  const batch = { id, ...sent, canceled: false, created_at: now, modified_at: now };
+  taken.keep(id, batch);
+  if (typeof sent['client_reference'] === 'string') taken.keep(sent['client_reference'], batch);
+  return { status: 201, body: batch };
 }
 
 function failure(code: string, text: string): Reply {

@@ -11,6 +11,7 @@ import { withSpan } from '#core/platform/telemetry/telemetry.ts';
 import type { Account, Accounts } from '../accounts/accounts.ts';
 import type { Breakers } from '../accounts/breakers.ts';
 import { expectsReceipts } from '../receipts/expects-receipts.ts';
+import { askBeforeRepeat } from './ask-before-repeat.ts';
 import type { Contents } from './contents.ts';
 
 export type DeliverDeps = {
@@ -156,6 +157,8 @@ async function call(
       version: account.version,
       signal: deadline.signal,
     });
+    const known = await askBeforeRepeat(message, account, context);
+    if (known !== undefined) return known;
     return await account.provider.send(
       toOutbound(message, receiptUrl) as never,
       { config: account.config, secrets: account.secrets } as never,

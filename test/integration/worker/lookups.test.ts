@@ -2,7 +2,8 @@ import { createSecretKey, randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { decideReceipts } from '#core/domain/decide-receipts.ts';
 import { RECEIPT_TIMEOUT_MS } from '#core/domain/settle.ts';
-import type { Fault } from '#providers/stand-in.ts';
+import { startSinchStandIn } from '#providers/sinch/stand-in.ts';
+import type { Fault, StandIn } from '#providers/stand-in.ts';
 import { setupDelivery } from '#test/support/delivery.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
 import { setupStores } from '#test/support/worker.ts';
@@ -12,13 +13,18 @@ const ASKED = /\/Messages\/[^/]+\.json$/;
 const TERMS = { accountsMax: 8, perAccountMax: 5, leaseMs: 60_000, spacingMs: 1_000 } as const;
 
 let b: Awaited<ReturnType<typeof setupDelivery>>;
+let sinch: StandIn;
 
 beforeAll(async () => {
   const receipts = { publicBaseUrl: 'https://hooks.example', receiptKey: createSecretKey(randomBytes(32)) };
-  b = await setupDelivery({}, { receipts });
+  sinch = await startSinchStandIn();
+  b = await setupDelivery({}, { receipts, origins: { sinch: sinch.origin } });
   b.startWorker();
 });
-afterAll(() => b?.[Symbol.asyncDispose]());
+afterAll(async () => {
+  await b?.[Symbol.asyncDispose]();
+  await sinch?.[Symbol.asyncDispose]();
+});
 
 async function recordOf(seq: number) {
   const [row] = await b.admin`select * from despatch.message_states where seq = ${seq}`;
@@ -148,6 +154,76 @@ describe('a message whose receipt does not come', () => {
     await b.admin`update despatch.lookups set ask_at = now() where seq = ${seq}`;
     await b.admin`update despatch.lookup_turns set next_at = now(), open_at = now()`;
     await expect.poll(() => statusOf(seq)).toBe('delivered');
+  });
+});
+
+describe('a call without an answer, to a provider that can be asked by our reference', () => {
+  const BATCHES = /\/batches$/;
+  const sends = (id: string) =>
+    sinch.received.filter((one) => one.method === 'POST' && one.body.includes(id));
+
+  /** A message whose first call breaks off, and its id. */
+  async function broken(overrides: Record<string, unknown> = {}): Promise<{ seq: number; id: string }> {
+    const accountId = await seedAccount(b.admin, b.tenant.tenantId, {
+      provider: 'sinch',
+      config: { servicePlanId: 'plan' },
+    });
+    sinch.fail({ kind: 'reset' }, BATCHES);
+    const [sent] = await b.send(1, { account_id: accountId, ...overrides });
+    const seq = sent?.seq ?? 0;
+    const [row] = await b.admin`select id from despatch.messages where seq = ${seq}`;
+    await expect.poll(async () => (await recordOf(seq))['reason']).toBe('ambiguous_attempt');
+    return { seq, id: String(row?.['id']) };
+  }
+
+  /** What the broken call had brought to the provider all the same. */
+  async function taken(id: string): Promise<void> {
+    const [call] = sends(id);
+    await fetch(sinch.origin + (call?.path ?? ''), {
+      method: 'POST',
+      headers: { authorization: 'Bearer x' },
+      body: call?.body ?? '',
+    });
+  }
+  const retryNow = (seq: number) =>
+    b.admin`update despatch.live_messages set next_attempt_at = now(), due_at = now() where seq = ${seq}`;
+
+  test('is not repeated where the provider has taken the message', async () => {
+    const { seq, id } = await broken();
+    await taken(id);
+    await retryNow(seq);
+    await expect.poll(() => statusOf(seq)).toBe('sent');
+    expect(await recordOf(seq)).toMatchObject({ duplicate_risk: false, attempt: 2 });
+    expect(await sidOf(seq)).toMatch(/^01[0-9A-F]{24}$/);
+    // The broken one, and the one that stands for what it had brought.
+    expect(sends(id)).toHaveLength(2);
+  });
+
+  test('is repeated where it has not', async () => {
+    const { seq, id } = await broken();
+    await retryNow(seq);
+    await expect.poll(() => statusOf(seq)).toBe('sent');
+    expect(sends(id)).toHaveLength(2);
+  });
+
+  test('is not repeated where the provider does not tell', async () => {
+    const { seq, id } = await broken();
+    sinch.fail({ kind: 'reply', status: 500, body: {} }, /client_reference/);
+    await retryNow(seq);
+    await expect.poll(async () => (await recordOf(seq))['attempt']).toBe(2);
+    await expect.poll(() => statusOf(seq)).toBe('deferred');
+    expect(sends(id)).toHaveLength(1);
+  });
+
+  test('of a message that may not be sent again is cleared up by asking', async () => {
+    const { seq, id } = await broken({ expires_at: new Date(Date.now() + 30_000) });
+    await expect.poll(() => statusOf(seq)).toBe('unknown');
+    await taken(id);
+    await b.admin`update despatch.awaited_receipts set due_at = now() where seq = ${seq}`;
+    await b.store.expireReceipts(100, ['sinch'], RECEIPT_TIMEOUT_MS);
+    await expect.poll(() => statusOf(seq)).toBe('delivered');
+    expect(await recordOf(seq)).toMatchObject({ reason: null, final: true });
+    expect(sends(id)).toHaveLength(2);
   });
 });
 

@@ -1,0 +1,92 @@
+import { z } from 'zod';
+import { lookUp, pathPart, type LookupAnswer, type LookupDefinition } from '../lookup.ts';
+import type { ProviderContext } from '../provider.ts';
+import { PROVIDER_STATUS_MAX } from '../receipt.ts';
+import { secretStrings } from '../redact.ts';
+import { batchesOf, headersOf, type Account } from './account.ts';
+import { readError } from './errors.ts';
+import { SINCH_ERRORS } from './outcomes.ts';
+import { meaningOf } from './receipts.ts';
+
+/** Longer than anybody asks about a message; without it Sinch looks through the last 24 hours. It keeps batches for 14 days. */
+const LOOKED_THROUGH_MS = 4 * 86_400_000;
+
+const Batches = z.looseObject({
+  batches: z.array(
+    z.looseObject({
+      id: z.string().min(1),
+      client_reference: z.string().optional().catch(undefined),
+    }),
+  ),
+});
+const Report = z.looseObject({
+  statuses: z.array(
+    z.looseObject({ status: z.string().min(1), code: z.number().optional().catch(undefined) }),
+  ),
+});
+
+/**
+ * https://developers.sinch.com/docs/sms/api-reference/sms/batches/listbatches and
+ * https://developers.sinch.com/docs/sms/api-reference/sms/delivery-reports/getdeliveryreportbybatchid: a report is there
+ * whether or not a callback was asked for.
+ */
+export const sinchLookup: LookupDefinition<Account['config'], Account['secrets']> = {
+  by: 'reference',
+  async ask({ messageId, providerMessageId }, account, context) {
+    if (providerMessageId !== null) return reportOf(providerMessageId, account, context);
+    const batch = await findBatch(messageId, account, context);
+    if (batch.kind !== 'found' || batch.providerMessageId === undefined) return batch;
+    const answer = await reportOf(batch.providerMessageId, account, context);
+    // The batch is there, whatever is known of its message.
+    return answer.kind === 'found' ? { ...batch, reports: answer.reports } : batch;
+  },
+};
+
+function reportOf(batchId: string, account: Account, context: ProviderContext): Promise<LookupAnswer> {
+  return get(`/${pathPart(batchId)}/delivery_report?type=summary`, readReport, account, context);
+}
+
+function findBatch(reference: string, account: Account, context: ProviderContext): Promise<LookupAnswer> {
+  const query = new URLSearchParams({
+    client_reference: reference,
+    start_date: new Date(context.now() - LOOKED_THROUGH_MS).toISOString(),
+    page_size: '2',
+  });
+  return get(`?${query.toString()}`, (body) => readBatches(body, reference), account, context);
+}
+
+function get(
+  below: string,
+  read: (body: unknown) => LookupAnswer | undefined,
+  account: Account,
+  context: ProviderContext,
+): Promise<LookupAnswer> {
+  const request = {
+    method: 'GET',
+    url: batchesOf(account, context.origin) + below,
+    headers: headersOf(account),
+  } as const;
+  const hidden = secretStrings(account.secrets);
+  return lookUp({ request, codes: SINCH_ERRORS, readError, read, hidden }, context);
+}
+
+/** Those of the reference alone, should the filter not be one. */
+function readBatches(body: unknown, reference: string): LookupAnswer | undefined {
+  const batches = Batches.safeParse(body).data?.batches;
+  if (batches === undefined) return undefined;
+  const batch = batches.find((one) => one.client_reference === reference);
+  return batch === undefined
+    ? { kind: 'not_found' }
+    : { kind: 'found', reports: [], providerMessageId: batch.id };
+}
+
+/** A batch has one recipient. */
+function readReport(body: unknown): LookupAnswer | undefined {
+  const statuses = Report.safeParse(body).data?.statuses;
+  if (statuses === undefined) return undefined;
+  const reports = statuses.map(({ status, code }) => ({
+    providerStatus: status.slice(0, PROVIDER_STATUS_MAX),
+    ...meaningOf(status, code),
+  }));
+  return { kind: 'found', reports };
+}

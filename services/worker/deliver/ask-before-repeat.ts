@@ -1,0 +1,31 @@
+import type { Outcome } from '#core/domain/outcome.ts';
+import type { ClaimedMessage } from '#core/store/deliveries.ts';
+import type { ProviderContext } from '#providers/provider.ts';
+import { unreached } from '#providers/unreached.ts';
+import type { Account } from '../accounts/accounts.ts';
+
+/**
+ * Asks the provider whether it has taken a message whose last call had no answer, where it can be asked by our reference and
+ * guards against copies in no other way.
+ * @returns undefined where the message is to be sent. What the provider does not tell stays ambiguous: nothing is sent.
+ */
+export async function askBeforeRepeat(
+  message: Pick<ClaimedMessage, 'id' | 'ambiguous'>,
+  { provider, config, secrets }: Account,
+  context: ProviderContext,
+): Promise<Outcome | undefined> {
+  const { dedupe, lookup } = provider;
+  if (dedupe !== 'lookup' || lookup === undefined || message.ambiguous === 0) return undefined;
+  const question = { messageId: message.id, providerMessageId: null };
+  const answer = await lookup.ask(question, { config, secrets } as never, context);
+  switch (answer.kind) {
+    case 'found':
+      return { kind: 'accepted', providerMessageId: answer.providerMessageId ?? null };
+    case 'not_found':
+      return undefined;
+    case 'unanswered':
+      return { kind: 'ambiguous', failure: answer.failure };
+    case 'unanswerable':
+      return { kind: 'ambiguous', failure: unreached('lookup_refused') };
+  }
+}
