@@ -4,6 +4,7 @@ const STYLE = `body { font: 16px/1.6 system-ui, sans-serif; margin: 2rem auto; m
 a { color: #1d4ed8 }
 table { border-collapse: collapse; width: 100% }
 th, td { border-bottom: 1px solid #d5dae3; padding: .3rem .8rem .3rem 0; text-align: left; vertical-align: top }
+td:first-child code { white-space: nowrap }
 pre { background: #f3f5f8; overflow-x: auto; padding: .8rem }
 code { font-size: .9em; overflow-wrap: anywhere }
 @media (prefers-color-scheme: dark) { body { background: #11151c; color: #d9dee7 } a { color: #8ab4ff } pre { background: #1b212b } th, td { border-color: #333c4a } }`;

@@ -52,10 +52,10 @@ export function providerPage(provider: AnyProvider): string {
       documentation,
       '<h2 id="credentials">Credentials</h2>',
       list('ol', guide.credentials),
-      '<h2 id="settings">Settings</h2>',
-      settingsTable('publicConfig', shown.publicConfigSchema, shown.secretRoute),
-      '<h2 id="secrets">Secrets</h2>',
-      settingsTable('secretConfig', shown.secretConfigSchema, []),
+      '<h2 id="settings">Settings: <code>publicConfig</code></h2>',
+      settingsTable(shown.publicConfigSchema, shown.secretRoute),
+      '<h2 id="secrets">Secrets: <code>secretConfig</code></h2>',
+      settingsTable(shown.secretConfigSchema, []),
       '<h2 id="create">Create the provider account</h2>',
       request(
         ['Authorization: Bearer $DESPATCH_TOKEN', 'X-Tenant-Slug: $DESPATCH_TENANT'],
@@ -74,7 +74,7 @@ export function providerPage(provider: AnyProvider): string {
         ['Field', 'Form', 'What it is', `At ${escaped(name)}`],
         describeMessageFields(channel).map(({ field, form, description }) => [
           code(field),
-          escaped(form),
+          prose(form),
           prose(description),
           prose(meaningOf(guide.fields[field])),
         ]),
@@ -114,12 +114,12 @@ function lengthText(max: number | null): string {
   return max === null ? 'no bound of its own' : `${max} characters`;
 }
 
-function settingsTable(half: string, schema: Record<string, unknown>, route: readonly string[]): string {
+function settingsTable(schema: Record<string, unknown>, route: readonly string[]): string {
   const rows = settingRows(schema);
   if (rows.length === 0) return '<p>None.</p>';
   const settings = table(
     ['Name', 'Form', 'What it is'],
-    rows.map(({ name, form, description }) => [code(`${half}.${name}`), escaped(form), prose(description)]),
+    rows.map(({ name, form, description }) => [code(name), prose(form), prose(description)]),
   );
   const guarded = rows.filter(({ name }) => route.includes(name)).map(({ name }) => code(name));
   if (guarded.length === 0) return settings;

@@ -15,7 +15,7 @@ type Property = {
 
 export type SettingRow = {
   readonly name: string;
-  /** Type, bounds and default in words. */
+  /** Type, bounds and default in words; a pattern stands in backquotes. */
   readonly form: string;
   readonly description: string;
 };
@@ -41,7 +41,7 @@ function formOf(property: Property, isRequired: boolean): string {
     bounds(minimum, maximum, ''),
     format,
     // A mail address is said by its format, whose pattern nobody reads.
-    pattern === undefined || format !== undefined ? undefined : pattern,
+    pattern === undefined || format !== undefined ? undefined : `\`${pattern}\``,
   ];
   return parts.filter((part) => part !== undefined).join(', ');
 }
