@@ -29,8 +29,8 @@ type Settled = { readonly verdict: ReceiptCallVerdict } | { readonly error: unkn
 
 /** Longer than a commit takes on a healthy database. */
 const OVERLAP_AFTER_MS = 50;
-/** As for messages: few commits under load, and no wait for a call that comes alone. */
-const GATHER_MS = 3;
+/** Longer than for messages: a vendor can wait, and a flood leaves the commits to them. A call that comes alone goes at once. */
+const GATHER_MS = 15;
 const ENOUGH = 32;
 
 /** Gathers calls of vendors into few commits. */
