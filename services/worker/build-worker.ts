@@ -193,7 +193,8 @@ export function buildWorker(deps: WorkerDeps): Worker {
     lateReceipts: task('late_receipts', LATE_RECEIPTS_MS, async () => {
       const askable = askableProviders();
       for (;;) {
-        const seen = await store.expireReceipts(RECEIPTS_AT_ONCE, askable, RECEIPT_TIMEOUT_MS);
+        const { seen, silent } = await store.expireReceipts(RECEIPTS_AT_ONCE, askable, RECEIPT_TIMEOUT_MS);
+        events.messagesSilent(silent);
         if (seen > 0) tasks.lookups.wake();
         if (seen < RECEIPTS_AT_ONCE) return;
       }

@@ -163,3 +163,28 @@ test.each(['expired', 'no_route'] as const)(
     expect(lines).toContain(ENDED);
   },
 );
+
+test('messages that waited for a report are counted as heard of or silent, and silent accounts are named', async () => {
+  const metrics = createWorkerMetrics();
+  const lines: string[] = [];
+  const log = createLogger({
+    level: 'info',
+    component: 'worker',
+    destination: { write: (line) => void lines.push(line) },
+  });
+  const events = createEvents(log, metrics, () => NOW);
+  const settled = { provider: 'twilio', calledIn: null, sentIn: null } as const;
+  events.receiptsSettled([
+    { ...settled, result: 'applied', isEnd: false },
+    { ...settled, result: 'applied', isEnd: true },
+    { ...settled, result: 'waiting', isEnd: false },
+  ]);
+  events.messagesSilent([{ tenantId: 't1', accountId: 'p1', provider: 'twilio', messages: 3 }]);
+  const text = await metrics.registry.metrics();
+  expect(text).toContain('despatch_receipts_awaited_total{provider="twilio",outcome="heard"} 1');
+  expect(text).toContain('despatch_receipts_awaited_total{provider="twilio",outcome="silent"} 3');
+  expect(text).toContain('despatch_receipts_total{provider="twilio",result="applied"} 2');
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+    { msg: 'Messages never heard of', tenantId: 't1', providerId: 'p1', provider: 'twilio', messages: 3 },
+  ]);
+});

@@ -4,6 +4,7 @@ import type { FailureClass } from '#core/domain/failure.ts';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import type { Settlement } from '#core/domain/settle.ts';
 import type { ClaimedMessage, WaitingRow } from '#core/store/deliveries.ts';
+import type { SilentMessages } from '#core/store/lookups.ts';
 import type { Maintained } from '#core/store/partitions.ts';
 import type { StoredReceiptCall } from '#core/store/receipt-reports.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
@@ -95,7 +96,17 @@ export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => num
     },
     /** Receipts that wait for their message are told of when they are settled. */
     receiptsSettled(settled: ReceiptDecisions['results']): void {
-      for (const { provider, result } of settled) if (result !== 'waiting') metrics.receipt(provider, result);
+      for (const { provider, result, isEnd } of settled) {
+        if (result !== 'waiting') metrics.receipt(provider, result);
+        if (isEnd) metrics.awaited(provider, 'heard');
+      }
+    },
+    /** Nothing came of messages on which their provider was to report. */
+    messagesSilent(silent: readonly SilentMessages[]): void {
+      for (const { tenantId, accountId, provider, messages } of silent) {
+        metrics.awaited(provider ?? 'unknown', 'silent', messages);
+        log.warn({ tenantId, providerId: accountId, provider, messages }, 'Messages never heard of');
+      }
     },
     /** What a readable call says is counted receipt by receipt, when these are settled. */
     receiptCallRead(

@@ -116,3 +116,15 @@ test('what says nothing of the state is an event of its own kind', () => {
     ['message.engagement', true],
   ]);
 });
+
+test('the one receipt that tells how a message ended is known from those before and after it', () => {
+  const endsOf = (...receipts: Partial<DueReceipt>[]) =>
+    decideReceipts(due(...receipts)).results.map(({ isEnd }) => isEnd);
+  expect(
+    endsOf({ status: 'unknown', receipt: 'sent' }, { receipt: 'delivered' }, { receipt: 'undelivered' }),
+  ).toEqual([false, true, false]);
+  expect(endsOf({ receipt: 'undelivered' }, { receipt: 'delivered' })).toEqual([true, false]);
+  expect(endsOf({ status: 'delivered', final: true })).toEqual([false]);
+  expect(endsOf({ seq: null, purgeOn: null, status: null })).toEqual([false]);
+  expect(endsOf({ seq: 7 }, { seq: 8 })).toEqual([true, true]);
+});

@@ -61,6 +61,8 @@ type Decision = 'applied' | 'unapplied' | 'repeated' | 'waiting' | 'orphan';
 
 export type ReceiptResult = Pick<DueReceipt, 'provider' | 'calledIn' | 'sentIn'> & {
   readonly result: Decision;
+  /** The provider has told with it how the message ended. */
+  readonly isEnd: boolean;
 };
 
 /** What follows from receipts. */
@@ -115,11 +117,20 @@ export function decideReceipts(due: readonly DueReceipt[]): ReceiptDecisions {
     return applied ? 'applied' : 'unapplied';
   }
 
+  const statusOf = ({ seq, status }: DueReceipt): MessageState | null =>
+    (seq === null ? undefined : messages.get(seq)?.status) ?? status;
   for (const one of due) {
     const { provider, calledIn, sentIn } = one;
-    results.push({ provider, calledIn, sentIn, result: decide(one) });
+    const before = statusOf(one);
+    const result = decide(one);
+    const isEnd = !isEnded(before) && isEnded(statusOf(one));
+    results.push({ provider, calledIn, sentIn, result, isEnd });
   }
   return { messages: [...messages.values()], events, waiting, done, results };
+}
+
+function isEnded(status: MessageState | null): boolean {
+  return status === 'delivered' || status === 'undelivered';
 }
 
 /** The longer it has waited, the longer until the next look. */

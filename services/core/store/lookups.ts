@@ -42,19 +42,33 @@ export type SettledLookups = {
   }[];
 };
 
+/** Of one account, messages of which nothing was ever heard. */
+export type SilentMessages = {
+  readonly tenantId: string;
+  /** Null where they went through none of the tenant's. */
+  readonly accountId: string | null;
+  readonly provider: string | null;
+  readonly messages: number;
+};
+
 /** Messages that have been silent for too long. @param bounded gives a query its deadline. */
 export function lookupStore(sql: Sql, bounded: <T>(work: Promise<T>) => Promise<T>) {
   return {
     /**
      * Ends the wait for receipts that have not come: messages of providers that can be asked are asked about, and
      * `unknown` when they are `timeoutMs` old; the others are `unknown` now.
-     * @returns how many it has seen.
+     * @returns how many it has seen, and of which accounts messages are `unknown` now.
      */
-    async expireReceipts(most: number, askable: readonly string[], timeoutMs: number): Promise<number> {
+    async expireReceipts(
+      most: number,
+      askable: readonly string[],
+      timeoutMs: number,
+    ): Promise<{ readonly seen: number; readonly silent: readonly SilentMessages[] }> {
       const rows = await bounded(
-        sql<{ n: number }[]>`select expire_receipts(${most}, ${[...askable]}::text[], ${timeoutMs}) as n`,
+        sql<{ seen: number; silent: SilentMessages[] }[]>`
+          select seen, silent from expire_receipts(${most}, ${[...askable]}::text[], ${timeoutMs})`,
       );
-      return rows[0]?.n ?? 0;
+      return rows[0] ?? { seen: 0, silent: [] };
     },
     /** Messages to ask about. They come again after `leaseMs` unless they are settled. */
     takeLookups: async ({ accountsMax, perAccountMax, leaseMs, spacingMs }: LookupTerms) =>

@@ -325,9 +325,14 @@ describe('receipts', () => {
     const [due] =
       await b.admin`select round(extract(epoch from due_at - now()) / 3600)::int as hours from despatch.awaited_receipts`;
     expect(due?.['hours']).toBe(72);
-    expect(await b.store.expireReceipts(10, [], RECEIPT_TIMEOUT_MS)).toBe(0);
+    expect(await b.store.expireReceipts(10, [], RECEIPT_TIMEOUT_MS)).toEqual({ seen: 0, silent: [] });
     await b.admin`update despatch.awaited_receipts set due_at = now()`;
-    expect(await b.store.expireReceipts(10, [], RECEIPT_TIMEOUT_MS)).toBe(1);
+    const [row] = await b.admin`select tenant_id, account_id, provider from despatch.message_results`;
+    const { tenant_id: tenantId, account_id: accountId, provider } = row ?? {};
+    expect(await b.store.expireReceipts(10, [], RECEIPT_TIMEOUT_MS)).toEqual({
+      seen: 1,
+      silent: [{ tenantId, accountId, provider, messages: 1 }],
+    });
     expect(await states(b)).toEqual(['unknown']);
     await receive(b, message, 'delivered');
     expect(await states(b)).toEqual(['delivered']);

@@ -344,7 +344,10 @@ describe('questions', () => {
     await stores.admin`delete from despatch.lookups`;
     await stores.admin`insert into despatch.awaited_receipts (seq, purge_on, tenant_id, due_at)
       select seq, purge_on, tenant_id, now() from despatch.message_results`;
-    expect(await stores.store.expireReceipts(100, ['telnyx'], RECEIPT_TIMEOUT_MS)).toBe(2);
+    expect(await stores.store.expireReceipts(100, ['telnyx'], RECEIPT_TIMEOUT_MS)).toMatchObject({
+      seen: 2,
+      silent: [{ messages: 2 }],
+    });
     const states = await stores.admin`select distinct status, reason from despatch.message_results`;
     expect(states).toMatchObject([{ status: 'unknown', reason: 'receipt_timeout' }]);
   });

@@ -33,6 +33,10 @@ export type GivenUpReason = (typeof GIVEN_UP_REASONS)[number];
  * What receipts came to. `applied`: something new was learned; `unapplied`: nothing that was not known or may be believed
  * any more; `repeated`; `orphan`: of no message; `forged`: not the vendor's; `unreadable`: not in the vendor's format.
  */
+/** Whether the provider has told how a message ended, or nothing was heard of it until nobody waited any more. */
+const AWAITED_OUTCOMES = ['heard', 'silent'] as const;
+export type AwaitedOutcome = (typeof AWAITED_OUTCOMES)[number];
+
 export const RECEIPT_RESULTS = [
   'applied',
   'unapplied',
@@ -201,6 +205,12 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
     labelNames: ['provider', 'result'],
     registers: on,
   });
+  const awaited = new Counter({
+    name: 'despatch_receipts_awaited_total',
+    help: 'Messages that waited for the report of their end, by whether it came. One that comes after all counts as both.',
+    labelNames: ['provider', 'outcome'],
+    registers: on,
+  });
   const lookups = new Counter({
     name: 'despatch_lookups_total',
     help: 'Questions to providers about messages whose receipts have not come, by what they came to.',
@@ -210,6 +220,7 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
   for (const { id, channel, lookup } of providers) {
     if (lookup !== undefined) for (const result of LOOKUP_RESULTS) lookups.inc({ provider: id, result }, 0);
     for (const result of RECEIPT_RESULTS) receipts.inc({ provider: id, result }, 0);
+    for (const outcome of AWAITED_OUTCOMES) awaited.inc({ provider: id, outcome }, 0);
     for (const outcome of ATTEMPT_OUTCOMES) attempts.inc({ channel, provider: id, outcome }, 0);
     for (const state of ['open', 'probing']) circuitState.set({ provider: id, state }, 0);
     providerSeconds.zero({ provider: id });
@@ -239,6 +250,8 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
     },
     givenUp: (reason: GivenUpReason): void => givenUp.inc({ reason }),
     receipt: (provider: string, result: ReceiptResult): void => receipts.inc({ provider, result }),
+    awaited: (provider: string, outcome: AwaitedOutcome, messages = 1): void =>
+      awaited.inc({ provider, outcome }, messages),
     lookedUp: (provider: string, result: LookupOutcome): void => lookups.inc({ provider, result }),
     providerSeconds,
     endToEndSeconds,

@@ -1,6 +1,8 @@
 -- Ends the wait for receipts that have not come. Messages of providers that can be asked (`askable`: their ids) go on to
--- `lookups`, and are given up when they are `timeout_ms` old; the others are given up now. Returns how many it has seen.
-create or replace function expire_receipts(most integer, askable text[], timeout_ms bigint) returns integer
+-- `lookups`, and are given up when they are `timeout_ms` old; the others are given up now. Returns how many it has seen, and
+-- `silent`: of which accounts it has given messages up, as [{tenantId, accountId, provider, messages}].
+create or replace function expire_receipts(most integer, askable text[], timeout_ms bigint)
+returns table (seen integer, silent json)
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
@@ -8,6 +10,7 @@ declare
   due awaited_receipts[];
   outlived lookups[];
   asked bigint[];
+  given_up json;
 begin
   with taken as (
     delete from awaited_receipts a where a.seq = any (array(
@@ -42,11 +45,16 @@ begin
   ), moved as (
     update message_results s set status = 'unknown', reason = 'receipt_timeout', updated_at = at_now
     from quiet q where s.seq = q.seq and s.purge_on = q.purge_on and may_move(s.status, 'unknown')
-    returning s.seq, s.purge_on, s.tenant_id
+    returning s.seq, s.purge_on, s.tenant_id, s.account_id, s.provider
+  ), told as (
+    insert into event_log (message_seq, purge_on, tenant_id, type, source, details, at)
+    select m.seq, m.purge_on, m.tenant_id, 'message.unknown', 'worker', '{"reason": "receipt_timeout"}', at_now from moved m
   )
-  insert into event_log (message_seq, purge_on, tenant_id, type, source, details, at)
-  select m.seq, m.purge_on, m.tenant_id, 'message.unknown', 'worker', '{"reason": "receipt_timeout"}', at_now from moved m;
-  return coalesce(cardinality(due), 0) + coalesce(cardinality(outlived), 0);
+  select json_agg(json_build_object('tenantId', g.tenant_id, 'accountId', g.account_id, 'provider', g.provider, 'messages', g.n))
+    into given_up
+  from (select m.tenant_id, m.account_id, m.provider, count(*) as n from moved m group by 1, 2, 3) g;
+  return query
+    select coalesce(cardinality(due), 0) + coalesce(cardinality(outlived), 0), coalesce(given_up, '[]');
 end $$;
 
 grant execute on function expire_receipts(integer, text[], bigint) to despatch_worker;
