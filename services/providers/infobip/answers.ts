@@ -88,7 +88,7 @@ export function refusedMessage(
 
 /** Judges a response that is no success. */
 export function judge(response: Response): ClassifiedError {
-  const classified = classify(response, REQUEST_CODES, read);
+  const classified = classify(response, REQUEST_CODES, readError);
   if (response.status !== 400 || classified.meaning.class !== 'unknown') return classified;
   const body = ErrorBody.safeParse(parseJson(response.text)).data;
   const paths = [
@@ -98,7 +98,8 @@ export function judge(response: Response): ClassifiedError {
   return { ...classified, meaning: meaningOfFields(paths) ?? classified.meaning };
 }
 
-function read(body: unknown): VendorError {
+/** Of any refusal of Infobip's API. */
+export function readError(body: unknown): VendorError {
   const { errorCode, description, violations, requestError } = ErrorBody.safeParse(body).data ?? {};
   const exception = requestError?.serviceException;
   const violation = violations?.find((one) => one.violation !== '')?.violation;

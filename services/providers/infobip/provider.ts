@@ -4,6 +4,7 @@ import { checkDlt, dltFields, dltRoute } from '../india-dlt.ts';
 import { defineProvider, type SecretRoute } from '../provider.ts';
 import { whatsappTexts } from '../whatsapp-texts.ts';
 import { secrets, smsConfig, whatsappConfig, withoutPlus, type Account } from './account.ts';
+import { lookupInLogs } from './lookup.ts';
 import { checkCredential, type InfobipMessage } from './messages.ts';
 import { sendUnderOwnId } from './own-id.ts';
 import { infobipSmsReceipts, infobipWhatsappReceipts } from './receipts.ts';
@@ -12,6 +13,8 @@ import { smsGuide, whatsappGuide } from './guide.ts';
 
 /** Of 25 parts, https://www.infobip.com/docs/essentials/response-status-and-error-codes: REJECTED_MESSAGE_TOO_LONG. */
 const SMS_CHARACTERS_MAX = 25 * 153;
+const SMS_LOGS = '/sms/3/logs';
+const WHATSAPP_LOGS = '/whatsapp/2/logs';
 const VALIDITY_S_MAX = 48 * 3_600;
 
 const secretRoute: SecretRoute<Pick<Account['config'], 'baseUrl' | 'from'>> = { baseUrl: true, from: false };
@@ -22,6 +25,7 @@ const sms = defineProvider({
   name: 'Infobip SMS',
   dedupe: 'key',
   receipts: infobipSmsReceipts,
+  lookup: lookupInLogs(SMS_LOGS),
   bodyCharactersMax: SMS_CHARACTERS_MAX,
   guide: smsGuide,
   config: smsConfig,
@@ -32,7 +36,7 @@ const sms = defineProvider({
 
   send(message, account, context) {
     const messageOf = (messageId: string) => smsMessage(message, messageId, account, context.now());
-    return sendUnderOwnId(message.id, '/sms/3/logs', messageOf, account, context);
+    return sendUnderOwnId(message.id, SMS_LOGS, messageOf, account, context);
   },
 });
 
@@ -75,6 +79,7 @@ const whatsapp = defineProvider({
   name: 'Infobip for WhatsApp',
   dedupe: 'key',
   receipts: infobipWhatsappReceipts,
+  lookup: lookupInLogs(WHATSAPP_LOGS),
   bodyCharactersMax: 4_096,
   guide: whatsappGuide,
   config: whatsappConfig,
@@ -86,7 +91,7 @@ const whatsapp = defineProvider({
     const parts = infobipContent(message.content);
     if (parts.kind === 'unsupported') return { kind: 'rejected_permanent', failure: parts.failure };
     const messageOf = (messageId: string) => whatsappMessage(message, parts, messageId, account);
-    return sendUnderOwnId(message.id, '/whatsapp/2/logs', messageOf, account, context);
+    return sendUnderOwnId(message.id, WHATSAPP_LOGS, messageOf, account, context);
   },
 });
 

@@ -14,12 +14,14 @@ const About = {
   callbackData: z.string().min(1).max(100).optional().catch(undefined),
 };
 const ReportedError = z.looseObject({ id: z.int(), name: z.string().catch('') });
-const Report = z.looseObject({
+/** Of a report, and of a line of the log. */
+export const DeliveryReport = z.looseObject({
   ...About,
   status: Status,
   error: ReportedError.optional().catch(undefined),
   doneAt: z.string().optional().catch(undefined),
 });
+type DeliveryReport = z.output<typeof DeliveryReport>;
 const Seen = z.looseObject({ ...About, seenAt: z.string() });
 const Call = z.looseObject({ results: z.array(z.unknown()) });
 
@@ -59,7 +61,7 @@ export const infobipWhatsappReceipts = receiptsSetUp(
 
 /** Messages of people and clicks have neither a status nor a time at which they were seen. */
 function receiptOf(result: unknown): ParsedReceipt[] {
-  const report = Report.safeParse(result).data;
+  const report = DeliveryReport.safeParse(result).data;
   if (report !== undefined) return [deliveryReceipt(report)];
   const seen = Seen.safeParse(result).data;
   if (seen === undefined) return [];
@@ -75,10 +77,14 @@ function receiptOf(result: unknown): ParsedReceipt[] {
   ];
 }
 
-function deliveryReceipt(report: z.output<typeof Report>): ParsedReceipt {
+function deliveryReceipt(report: DeliveryReport): ParsedReceipt {
+  return { ...aboutOf(report), ...whatBecameOf(report) };
+}
+
+/** What a report, or the log, says of a message. */
+export function whatBecameOf(report: DeliveryReport): Omit<ParsedReceipt, 'reference' | 'providerMessageId'> {
   const { messageId, status, error, doneAt } = report;
   return {
-    ...aboutOf(report),
     eventId: `${messageId}:${status.id}:${error?.id ?? 0}`,
     ...stateOf(report),
     ...timeOf(doneAt),
@@ -86,7 +92,7 @@ function deliveryReceipt(report: z.output<typeof Report>): ParsedReceipt {
   };
 }
 
-function stateOf({ status, error }: z.output<typeof Report>): Pick<ParsedReceipt, 'state' | 'failure'> {
+function stateOf({ status, error }: DeliveryReport): Pick<ParsedReceipt, 'state' | 'failure'> {
   // Speaks of a copy that was not taken, under the id of the message that was.
   if (status.id === DUPLICATE) return {};
   if (isFailed(status)) return { state: 'undelivered', failure: failureOf(status, error) };

@@ -10,6 +10,13 @@ const ACCEPTED = {
   name: 'PENDING_ACCEPTED',
   description: 'Message sent to next instance',
 };
+const DELIVERED = {
+  groupId: 3,
+  groupName: 'DELIVERED',
+  id: 5,
+  name: 'DELIVERED_TO_HANDSET',
+  description: 'Message delivered to handset',
+};
 const DUPLICATE = {
   groupId: 5,
   groupName: 'REJECTED',
@@ -80,10 +87,14 @@ function take(to: string, messageId: string = randomUUID(), taken: Map<string, T
   return { messageId, status: ACCEPTED };
 }
 
+/** Whatever was taken has been delivered by the time that somebody asks. */
 function logs(query: string | undefined, taken: Map<string, Taken>): Reply {
   const messageId = new URLSearchParams(query).get('messageId') ?? '';
   const known = taken.get(messageId);
-  const results = known === undefined ? [] : [{ messageId, destination: known.to, status: known.status }];
+  const results =
+    known === undefined
+      ? []
+      : [{ messageId, destination: known.to, status: known.status === ACCEPTED ? DELIVERED : known.status }];
   return { status: 200, body: { results } };
 }
 

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { headerText, mailAddress, token } from '../fields.ts';
 
+export const ORIGIN = 'https://api.resend.com';
+
 const PREFIX = 'whsec_';
 
 export const config = z.object({
@@ -26,6 +28,10 @@ export type Account = {
   readonly config: z.output<typeof config>;
   readonly secrets: z.output<typeof secrets>;
 };
+
+export function authorization({ secrets }: Account): Record<string, string> {
+  return { authorization: `Bearer ${secrets.apiKey}`, accept: 'application/json' };
+}
 
 /** The bytes that calls are signed with. */
 export function signingKey(webhookSecret: string): Buffer {

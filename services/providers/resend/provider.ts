@@ -13,24 +13,19 @@ import {
   unverified,
   type ClassifiedError,
   type Response,
-  type VendorError,
 } from '../classify-error.ts';
 import { hiddenInMail } from '../mail-content.ts';
 import { defineProvider, type Verification } from '../provider.ts';
 import { secretStrings } from '../redact.ts';
-import { config, secrets, type Account } from './account.ts';
+import { authorization, config, ORIGIN, secrets } from './account.ts';
+import { readError } from './errors.ts';
+import { resendLookup } from './lookup.ts';
 import { FAULTY_FIELDS, RESEND_ERRORS, UNVERIFIED_SENDER } from './outcomes.ts';
 import { resendMail } from './payload.ts';
 import { resendReceipts } from './receipts.ts';
 import { resendGuide } from './guide.ts';
 
-const ORIGIN = 'https://api.resend.com';
-
 const Accepted = z.looseObject({ id: z.string().min(1) });
-const ErrorBody = z.looseObject({
-  name: z.string().optional().catch(undefined),
-  message: z.string().optional().catch(undefined),
-});
 const DomainsBody = z.looseObject({ data: z.array(z.unknown()) });
 
 export default defineProvider({
@@ -39,6 +34,7 @@ export default defineProvider({
   name: 'Resend',
   dedupe: 'key',
   receipts: resendReceipts,
+  lookup: resendLookup,
   bodyCharactersMax: null,
   guide: resendGuide,
   config,
@@ -86,10 +82,6 @@ export default defineProvider({
   },
 });
 
-function authorization({ secrets }: Account): Record<string, string> {
-  return { authorization: `Bearer ${secrets.apiKey}`, accept: 'application/json' };
-}
-
 /**
  * An earlier attempt has left the key with another mail, which the account's settings made: it may have been accepted, and
  * this one was not. Nobody can tell before its receipt.
@@ -99,7 +91,7 @@ function isOtherPayload({ vendorError }: ClassifiedError): boolean {
 }
 
 function judge(response: Response): ClassifiedError {
-  const classified = classify(response, RESEND_ERRORS, read);
+  const classified = classify(response, RESEND_ERRORS, readError);
   const { providerCode, providerMessage = '' } = classified.vendorError;
   if (isOtherPayload(classified)) {
     return { ...classified, meaning: permanent('unknown', 'idempotency_conflict') };
@@ -109,9 +101,4 @@ function judge(response: Response): ClassifiedError {
   if (response.status !== 400 && response.status !== 422) return classified;
   const meaning = FAULTY_FIELDS.find(({ pattern }) => pattern.test(providerMessage))?.meaning;
   return meaning === undefined ? classified : { ...classified, meaning };
-}
-
-function read(body: unknown): VendorError {
-  const { name, message } = ErrorBody.safeParse(body).data ?? {};
-  return { providerCode: name, providerMessage: message };
 }

@@ -85,7 +85,11 @@ function receiptsOf(event: Event, eventId: string | undefined): ParsedReceipt[] 
   ];
 }
 
-function meaningOf({ type, data }: Event): Pick<ParsedReceipt, 'state' | 'failure' | 'engagement'> {
+/** What an event, such as `email.bounced`, means for its mail. */
+export function meaningOf({
+  type,
+  data,
+}: Pick<Event, 'type' | 'data'>): Pick<ParsedReceipt, 'state' | 'failure' | 'engagement'> {
   switch (type) {
     case 'email.sent':
       return { state: 'sent' };

@@ -18,6 +18,8 @@ function answer(request: Received, firsts: Map<string, First>): Reply | undefine
   if (request.method === 'GET' && request.path === '/domains') {
     return { status: 200, body: { object: 'list', has_more: false, data: [] } };
   }
+  const asked = /^\/emails\/([^/?]+)$/.exec(request.path)?.[1];
+  if (request.method === 'GET' && asked !== undefined) return show(asked, firsts);
   if (request.method !== 'POST' || request.path !== '/emails') return undefined;
   const key = request.headers['idempotency-key'] ?? randomUUID();
   const first = firsts.get(key);
@@ -34,6 +36,17 @@ function answer(request: Received, firsts: Map<string, First>): Reply | undefine
   const id = randomUUID();
   firsts.set(key, { body: request.body, id });
   return { status: 200, body: { id } };
+}
+
+/** Whatever was taken has been delivered by the time that somebody asks. */
+function show(id: string, firsts: ReadonlyMap<string, First>): Reply {
+  const isTaken = [...firsts.values()].some((one) => one.id === id);
+  return isTaken
+    ? {
+        status: 200,
+        body: { object: 'email', id, created_at: new Date().toISOString(), last_event: 'delivered' },
+      }
+    : failure(404, 'not_found', 'Email not found');
 }
 
 function failure(statusCode: number, name: string, message: string): Reply {

@@ -1,0 +1,85 @@
+import { expect, test } from 'vitest';
+import { createHttpClient } from '#core/platform/http/http.ts';
+import { lookupSuite } from '#test/suites/lookup-conformance.ts';
+import { contextAt } from '#test/suites/provider-conformance.ts';
+import { resendLookup } from './lookup.ts';
+import resend from './provider.ts';
+import { startResendStandIn } from './stand-in.ts';
+
+const account = {
+  publicConfig: { from: 'news@acme.example' },
+  secretConfig: { apiKey: 're_canary_1' },
+};
+const UNKNOWN = '37e4414c-5e25-4dbc-a071-43552a4bd53b';
+const answer = (last_event: string) => ({ object: 'email', id: UNKNOWN, last_event });
+
+lookupSuite({
+  provider: resend,
+  startStandIn: startResendStandIn,
+  account,
+  message: {
+    channel: 'email',
+    id: '7f3b2a34-1111-4222-8333-444455556666',
+    to: 'ada@example.com',
+    content: { from: { address: 'news@acme.example' }, subject: 'Hello', text: 'Hello' },
+    expiresAt: Date.now() + 86_400_000,
+    attempt: 1,
+  },
+  path: /^\/emails\/[^/]+$/,
+  request: (received, id) => {
+    expect(received.path).toBe(`/emails/${id}`);
+    expect(received.headers).toMatchObject({
+      authorization: 'Bearer re_canary_1',
+      accept: 'application/json',
+    });
+    expect(received.body).toBe('');
+  },
+  unknownId: UNKNOWN,
+  answers: [
+    ...['queued', 'scheduled', 'delivery_delayed', 'new_word'].map((event) => ({
+      body: answer(event),
+      says: [{ providerStatus: event }],
+    })),
+    { body: answer('sent'), says: [{ providerStatus: 'sent', state: 'sent' }] },
+    { body: answer('delivered'), says: [{ providerStatus: 'delivered', state: 'delivered' }] },
+    ...(['opened', 'clicked', 'complained'] as const).map((event) => ({
+      body: answer(event),
+      says: [{ providerStatus: event, state: 'delivered' as const, engagement: event }],
+    })),
+    ...['failed', 'canceled'].map((event) => ({
+      body: answer(event),
+      says: [
+        {
+          providerStatus: event,
+          state: 'undelivered' as const,
+          failure: { class: 'unknown' as const, code: 'undelivered' },
+        },
+      ],
+    })),
+  ],
+  errorBody: (message) => ({ statusCode: 400, name: 'application_error', message }),
+});
+
+test.each(['bounced', 'suppressed'])('a mail that was %s did not arrive', async (event) => {
+  await using http = createHttpClient();
+  await using standIn = await startResendStandIn();
+  standIn.fail({ kind: 'reply', status: 200, body: answer(event) });
+  const question = { messageId: UNKNOWN, providerMessageId: UNKNOWN };
+  const sender = { config: {}, secrets: { apiKey: 're_1' } };
+  expect(await resendLookup.ask(question, sender, contextAt(resend, http, standIn.origin))).toMatchObject({
+    kind: 'found',
+    reports: [{ providerStatus: event, state: 'undelivered', failure: { class: expect.any(String) } }],
+  });
+});
+
+test('a key for sending alone can never ask', async () => {
+  await using http = createHttpClient();
+  await using standIn = await startResendStandIn();
+  const body = { statusCode: 401, name: 'restricted_api_key', message: 'This API key is restricted' };
+  standIn.fail({ kind: 'reply', status: 401, body });
+  const question = { messageId: UNKNOWN, providerMessageId: UNKNOWN };
+  const sender = { config: {}, secrets: { apiKey: 're_1' } };
+  expect(await resendLookup.ask(question, sender, contextAt(resend, http, standIn.origin))).toEqual({
+    kind: 'unanswerable',
+  });
+});
