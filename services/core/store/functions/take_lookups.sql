@@ -12,6 +12,7 @@ declare
   at_now timestamptz := clock_timestamp();
   turns uuid[];
   taken bigint[];
+  takers uuid[];
 begin
   -- Two workers never have the turn of one account.
   select array_agg(t.account_id) into turns from (
@@ -36,15 +37,15 @@ begin
   ), asked as (
     update lookups l set ask_at = at_now + make_interval(secs => lease_ms / 1000.0), asks = least(l.asks + 1, 32000)
     from due d where l.seq = d.seq and d.status in ('sent', 'unknown')
-    returning l.seq
+    returning l.seq, l.account_id
   )
-  select array_agg(a.seq) into taken from asked a;
+  select array_agg(a.seq), array_agg(a.account_id) into taken, takers from asked a;
   update lookup_turns t set
     open_at = at_now + make_interval(secs => n.asked * spacing_ms / 1000.0),
     next_at = greatest(at_now + make_interval(secs => n.asked * spacing_ms / 1000.0), n.due_at)
   from (
     select u.account_id,
-      (select count(*) from lookups l where l.account_id = u.account_id and l.seq = any (taken)) as asked,
+      (select count(*) from unnest(takers) as x (account_id) where x.account_id = u.account_id) as asked,
       coalesce((select min(l.ask_at) from lookups l where l.account_id = u.account_id), 'infinity') as due_at
     from unnest(turns) as u (account_id)
   ) n
