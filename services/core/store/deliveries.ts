@@ -11,7 +11,7 @@ import {
   type TransactionSql,
 } from '#core/platform/postgres/postgres.ts';
 import { inTransaction } from './after-commit.ts';
-import { camelRows } from './camel-rows.ts';
+import { camelRows, type ValuesQuery } from './camel-rows.ts';
 import { lookupStore } from './lookups.ts';
 import type { SettledReceiptCalls, StoredReceiptCall } from './receipt-reports.ts';
 import { maintainPartitions } from './partitions.ts';
@@ -142,8 +142,8 @@ export type ClaimTerms = {
  */
 export function deliveryStore(sql: Sql, deadlineMs: number) {
   const bounded = <T>(work: Promise<T>): Promise<T> => withDeadline(work, deadlineMs);
-  const rowsOf = async <Row>(query: Promise<Parameters<typeof camelRows>[0]>): Promise<Row[]> =>
-    camelRows<Row>(await bounded(query));
+  const rowsOf = async <Row>(query: ValuesQuery): Promise<Row[]> =>
+    camelRows<Row>(await bounded(query.values()));
   /** Of a query with one row and one column, `n`. */
   const value = async <T>(query: Promise<readonly { n: T }[]>): Promise<T | undefined> =>
     (await bounded(query))[0]?.n;
@@ -223,7 +223,7 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
     applyReceipts: (most: number, decide: (due: readonly DueReceipt[]) => ReceiptDecisions) =>
       bounded(
         inTransaction(sql, async (tx) => {
-          const due = camelRows<DueReceipt>(await tx`select * from lock_receipts(${most})`);
+          const due = camelRows<DueReceipt>(await tx`select * from lock_receipts(${most})`.values());
           const decided = decide(due);
           if (due.length > 0) await recordReceipts(tx, decided);
           return decided;

@@ -74,7 +74,7 @@ export function lookupStore(sql: Sql, bounded: <T>(work: Promise<T>) => Promise<
     takeLookups: async ({ accountsMax, perAccountMax, leaseMs, spacingMs }: LookupTerms) =>
       camelRows<DueLookup>(
         await bounded(
-          sql`select * from take_lookups(${accountsMax}, ${perAccountMax}, ${leaseMs}, ${spacingMs})`,
+          sql`select * from take_lookups(${accountsMax}, ${perAccountMax}, ${leaseMs}, ${spacingMs})`.values(),
         ),
       ),
     async settleLookups({ reports, done, again, accounts }: SettledLookups): Promise<void> {

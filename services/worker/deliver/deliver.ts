@@ -13,6 +13,7 @@ import type { Breakers } from '../accounts/breakers.ts';
 import { expectsReceipts } from '../receipts/expects-receipts.ts';
 import { askBeforeRepeat } from './ask-before-repeat.ts';
 import type { Contents } from './contents.ts';
+import { toOutbound } from './to-outbound.ts';
 
 export type DeliverDeps = {
   readonly accounts: Accounts;
@@ -56,7 +57,7 @@ async function deliver(message: ClaimedMessage, deps: DeliverDeps): Promise<Deli
   if (loaded.kind !== 'ready')
     return { outcome: withoutContent(loaded.kind), provider: found.account.provider };
   try {
-    return await deliverLoaded({ ...message, content: loaded.content }, found.account, deps);
+    return await deliverLoaded(message, loaded.content, found.account, deps);
   } finally {
     loaded.release();
   }
@@ -68,12 +69,14 @@ function withoutContent(kind: 'unavailable' | 'gone'): AttemptOutcome {
     : { kind: 'rejected_permanent', failure: { class: 'unknown', code: 'content_deleted' } };
 }
 
+/** @param content of the message, which itself may say only where it is stored. */
 async function deliverLoaded(
   message: ClaimedMessage,
+  content: unknown,
   account: Account,
   deps: DeliverDeps,
 ): Promise<Delivered> {
-  const refusal = contentRefusal(account.provider, message.content);
+  const refusal = contentRefusal(account.provider, content);
   if (refusal !== undefined) return { outcome: refusal, provider: account.provider };
   const accountId = calledAccount(message, account);
   if (accountId !== null && deps.breakers.enter(accountId, message.provider) === 'blocked')
@@ -81,7 +84,7 @@ async function deliverLoaded(
   const receiptUrl = deps.receiptUrlOf(account);
   const started = performance.now();
   const outcome = await withSpan(`send ${account.provider.id}`, { kind: 'client' }, () =>
-    call(message, account, receiptUrl, deps),
+    call(toOutbound(message, content, receiptUrl), message, account, deps),
   );
   if (accountId !== null) noteCall(accountId, outcome, deps.breakers);
   return {
@@ -143,9 +146,9 @@ async function accountOf(
 }
 
 async function call(
+  outbound: OutboundMessage,
   message: ClaimedMessage,
   account: Account,
-  receiptUrl: string | undefined,
   deps: DeliverDeps,
 ): Promise<Outcome> {
   // Disposed of by hand: `using` costs more than the deadline.
@@ -160,7 +163,7 @@ async function call(
     const known = await askBeforeRepeat(message, account, context);
     if (known !== undefined) return known;
     return await account.provider.send(
-      toOutbound(message, receiptUrl) as never,
+      outbound as never,
       { config: account.config, secrets: account.secrets } as never,
       context,
     );
@@ -179,18 +182,4 @@ function isFault(outcome: Outcome): boolean {
     outcome.kind === 'ambiguous' ||
     (outcome.kind === 'rejected_transient' && isProviderFault(outcome.failure.class))
   );
-}
-
-function toOutbound(message: ClaimedMessage, receiptUrl: string | undefined): OutboundMessage {
-  return {
-    id: message.id,
-    channel: message.channel,
-    to: message.address,
-    ...(message.sender === null ? {} : { from: message.sender }),
-    expiresAt: message.expiresAt.getTime(),
-    ...(receiptUrl === undefined ? {} : { receiptUrl }),
-    attempt: message.attempt,
-    // The api validated the content for this very channel before it was stored.
-    content: message.content,
-  } as OutboundMessage;
 }
