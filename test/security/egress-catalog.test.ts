@@ -1,0 +1,142 @@
+import { describe, expect, test } from 'vitest';
+import type { Channel } from '#core/domain/channel.ts';
+import { createEgressGuard } from '#core/platform/http/egress-guard.ts';
+import { createHttpClient } from '#core/platform/http/http.ts';
+import { createProviderContexts } from '#providers/context.ts';
+import type { AnyProvider, HttpRequest } from '#providers/provider.ts';
+import { parseAccount } from '#providers/registry.ts';
+import { PROVIDERS, type ProviderKind } from '#providers/registry.gen.ts';
+import { CATALOG_ACCOUNTS } from '#test/support/catalog-accounts.ts';
+import { startDnsServer } from './dns-server.ts';
+import { createHostResolver } from '#core/platform/http/host-resolver.ts';
+
+/** What a tenant may try to have called: by a host of its own, or by what a careless adapter puts into a URL. */
+const HOSTILE = [
+  'inside.attack.example',
+  'attack.example/',
+  'attack.example#',
+  'attack.example?',
+  '@attack.example',
+  'a@attack.example',
+  'attack.example:443',
+  '.attack.example',
+  'https://inside.attack.example/hook',
+  'https://inside.attack.example',
+  '../../attack.example',
+  '//attack.example/',
+  '\\\\attack.example\\',
+  'infobip.com.attack.example',
+  '127.0.0.1',
+  'https://127.0.0.1/hook',
+  'https://169.254.169.254/latest/meta-data',
+  'https://[::ffff:127.0.0.1]/hook',
+] as const;
+const OURS = /(?:^|\.)attack\.example\.?$|^127\.|^169\.254\.|^\[/;
+
+const CONTENT: Readonly<Record<Channel, object>> = {
+  sms: { to: '+15551230001', content: { body: 'Hello' } },
+  whatsapp: { to: '+15551230001', content: { kind: 'text', body: 'Hello' } },
+  push: { to: 'ab'.repeat(32), content: { title: 'Hello', body: 'Hello' } },
+  email: {
+    to: 'ada@example.com',
+    content: { from: { address: 'zoe@acme.example' }, subject: 'Hello', text: 'Hello' },
+  },
+};
+const messageTo = (channel: Channel): object => ({
+  channel,
+  id: '7f3b2a34-1111-4222-8333-444455556666',
+  ...CONTENT[channel],
+  expiresAt: Date.now() + 86_400_000,
+  attempt: 1,
+});
+
+type Call = Pick<HttpRequest, 'url' | 'isTenantHost'>;
+
+/** Sends and checks through an account; what would have left, and the hosts that were asked for. */
+async function callsOf(provider: AnyProvider, publicConfig: object): Promise<Call[] | undefined> {
+  const account = parseAccount(
+    provider,
+    publicConfig,
+    CATALOG_ACCOUNTS[provider.id as ProviderKind].secretConfig,
+  );
+  if (!account.ok) return undefined;
+  const calls: Call[] = [];
+  const contexts = createProviderContexts({
+    async http({ url, isTenantHost }) {
+      calls.push({ url, ...(isTenantHost === undefined ? {} : { isTenantHost }) });
+      return { kind: 'not_sent', code: 'connect_refused' };
+    },
+    resolve: async (host) => {
+      calls.push({ url: `tcp://${host.includes(':') ? `[${host}]` : host}`, isTenantHost: true });
+      return { kind: 'refused', code: 'egress_blocked' };
+    },
+  });
+  const signal = AbortSignal.timeout(10_000);
+  const context = contexts({ provider: provider.id, accountId: 'account', version: 1, signal });
+  await provider.send(messageTo(provider.channel) as never, account as never, context);
+  await provider.verify(account as never, context);
+  return calls;
+}
+
+describe.each([...PROVIDERS.values()])('$id', (provider) => {
+  const { publicConfig } = CATALOG_ACCOUNTS[provider.id as ProviderKind];
+
+  test('has an account here with every secret that it can have, or another one in its place', () => {
+    const sent = CATALOG_ACCOUNTS[provider.id as ProviderKind];
+    expect(parseAccount(provider, sent.publicConfig, sent.secretConfig)).toMatchObject({ ok: true });
+    const missing = Object.keys(provider.secrets.shape).filter((field) => !(field in sent.secretConfig));
+    const others: Readonly<Record<string, readonly string[]>> = {
+      fcm: ['serviceAccountJson'],
+      smtp: ['clientId', 'clientSecret', 'refreshToken'],
+    };
+    expect(missing).toEqual(others[provider.id] ?? []);
+  });
+
+  test('calls no place that a setting names, unless the call passes the egress guard', async () => {
+    for (const field of Object.keys(provider.config.shape)) {
+      for (const value of HOSTILE) {
+        const calls = await callsOf(provider, { ...publicConfig, [field]: value });
+        if (calls === undefined) continue;
+        for (const { url, isTenantHost } of calls) {
+          const { hostname, username, protocol } = new URL(url);
+          expect({ field, value, username }).toEqual({ field, value, username: '' });
+          if (isTenantHost === true) continue;
+          expect({ field, value, hostname, protocol }).toMatchObject({ protocol: 'https:' });
+          expect(OURS.test(hostname), `${field}=${value} leads to ${hostname}`).toBe(false);
+        }
+      }
+    }
+    const plain = (await callsOf(provider, publicConfig)) ?? [];
+    expect(plain.length > 0).toBe(!provider.id.startsWith('simulator-'));
+  });
+});
+
+test.each(['webhook-sms', 'webhook-email', 'webhook-push', 'webhook-whatsapp'])(
+  '%s calls no gateway whose name leads inside, however often the name server changes its mind',
+  async (id) => {
+    const inside = ['127.0.0.1', '10.0.0.1', '169.254.169.254', '::1', '::ffff:127.0.0.1', 'fd00:ec2::254'];
+    await using dns = await startDnsServer(({ before }) => [
+      inside[before % inside.length] ?? '',
+      '93.184.215.14',
+    ]);
+    const guard = createEgressGuard({
+      allowCidrs: [],
+      ports: [],
+      resolveHost: createHostResolver({ servers: [dns.address] }),
+    });
+    await using http = createHttpClient({ guard });
+    const contexts = createProviderContexts({ http, resolve: guard.resolve });
+    const provider = PROVIDERS.get(id);
+    const { publicConfig, secretConfig } = CATALOG_ACCOUNTS[id as ProviderKind];
+    if (provider === undefined) throw new Error(`The catalog lacks ${id}`);
+    for (let i = 0; i < inside.length; i += 1) {
+      const url = `https://rebind-${i}.attack.example/hook`;
+      const account = parseAccount(provider, { ...publicConfig, url }, secretConfig);
+      const signal = AbortSignal.timeout(10_000);
+      const context = contexts({ provider: id, accountId: 'account', version: 1, signal });
+      const outcome = await provider.send(messageTo(provider.channel) as never, account as never, context);
+      expect(outcome).toMatchObject({ failure: { code: 'egress_blocked' } });
+    }
+    expect(dns.asked.length).toBeGreaterThanOrEqual(inside.length);
+  },
+);
