@@ -27,5 +27,6 @@ async function report(options: BenchOptions, result: BenchResult): Promise<void>
   }
   process.stdout.write(options.printsJson ? `${JSON.stringify(result, null, 2)}\n` : layoutReport(result));
   const { lost, repeated } = ledgerOfResult(result);
-  if (lost + repeated > 0) throw new TypeError(`${lost} messages were lost, ${repeated} were sent twice`);
+  if (lost + repeated > 0)
+    throw new TypeError(`${lost} messages or receipts were lost, ${repeated} came twice`);
 }
