@@ -53,7 +53,7 @@ describe('the 202', () => {
     expect(await stored(body.id)).toMatchObject({ status: 'queued', recipient: '+15550000001', priority: 0 });
     await expect
       .poll(() => api.first.wakes.find((wake) => wake.id === body.id))
-      .toMatchObject({ priority: 'high', payload: expect.stringContaining(tenant.tenantId) });
+      .toMatchObject({ kind: 'high', payload: expect.stringContaining(tenant.tenantId) });
   });
 
   test('the id leads to where the message is stored', async () => {
