@@ -12,19 +12,19 @@ import {
   unverified,
   type ClassifiedError,
   type Response,
-  type VendorError,
 } from '../classify-error.ts';
 import { hiddenInMail } from '../mail-content.ts';
 import { defineProvider, type HttpResult, type ProviderContext, type Verification } from '../provider.ts';
 import { authorization, config, hiddenOf, secrets, vendorOrigin, type Account } from './account.ts';
+import { readError } from './errors.ts';
 import { encodedForm, type FormField } from './form.ts';
+import { mailgunLookup } from './lookup.ts';
 import { DOMAIN_STATES, OTHER_ENDPOINT, REFUSALS, UNKNOWN_DOMAIN } from './outcomes.ts';
 import { mailgunForm } from './payload.ts';
 import { mailgunReceipts, withoutBrackets } from './receipts.ts';
 import { mailgunGuide } from './guide.ts';
 
 const Accepted = z.looseObject({ id: z.string().min(1) });
-const ErrorBody = z.looseObject({ message: z.string() });
 const DomainBody = z.looseObject({ domain: z.looseObject({ state: z.string() }) });
 
 export default defineProvider({
@@ -33,6 +33,7 @@ export default defineProvider({
   name: 'Mailgun',
   dedupe: 'none',
   receipts: mailgunReceipts,
+  lookup: mailgunLookup,
   bodyCharactersMax: null,
   guide: mailgunGuide,
   config,
@@ -91,7 +92,7 @@ function post(
 async function verifySending(credentials: Account, context: ProviderContext): Promise<Verification> {
   const result = await post([['o:testmode', 'yes']], credentials, context);
   if (result.kind !== 'response') return unverified(result);
-  const isAsked = result.status === 400 && ErrorBody.safeParse(parseJson(result.text)).success;
+  const isAsked = result.status === 400 && readError(parseJson(result.text)).providerMessage !== undefined;
   return isAsked ? { kind: 'valid' } : doubted(result, judge(result), hiddenOf(credentials));
 }
 
@@ -106,15 +107,11 @@ function verdictOfDomain(response: Response, credentials: Account): Verification
 
 /** The text decides where the status alone does not: a 401 is about the key, a 404 about the domain. */
 function judge(response: Response): ClassifiedError {
-  const classified = classify(response, {}, read);
+  const classified = classify(response, {}, readError);
   const text = classified.vendorError.providerMessage;
   if (text === undefined) return classified;
   if (response.status === 404) return { ...classified, meaning: UNKNOWN_DOMAIN };
   if (response.status !== 400 && response.status !== 403) return classified;
   const meaning = REFUSALS.find(({ pattern }) => pattern.test(text))?.meaning;
   return meaning === undefined ? classified : { ...classified, meaning };
-}
-
-function read(body: unknown): VendorError {
-  return { providerMessage: ErrorBody.safeParse(body).data?.message };
 }

@@ -22,7 +22,8 @@ const Signed = z.looseObject({
     'parent-signature': text,
   }),
 });
-const Event = z.looseObject({
+/** As a call brings it, and as the log of events lists it. */
+export const Event = z.looseObject({
   event: z.string().min(1),
   timestamp: z.number().optional().catch(undefined),
   recipient: text,
@@ -97,17 +98,26 @@ function receiptsOf(event: Event, token: string | undefined): ParsedReceipt[] {
   const reference = event['user-variables']?.[REFERENCE];
   const providerMessageId = withoutBrackets(event.message?.headers['message-id'] ?? '');
   if (!reference && !providerMessageId) return [];
-  const word = event.severity === undefined ? event.event : `${event.event}:${event.severity}`;
   return [
     {
       ...(reference ? { reference } : {}),
       ...(providerMessageId ? { providerMessageId } : {}),
       ...(token === undefined ? {} : { eventId: token }),
-      ...(event.timestamp === undefined ? {} : { at: Math.round(event.timestamp * 1_000) }),
-      providerStatus: word.slice(0, PROVIDER_STATUS_MAX),
-      ...meaningOf(event),
+      ...whatBecameOf(event),
     },
   ];
+}
+
+/** What an event says of its mail, wherever it is told. */
+export function whatBecameOf(
+  event: Event,
+): Pick<ParsedReceipt, 'at' | 'providerStatus' | 'state' | 'failure' | 'engagement'> {
+  const word = event.severity === undefined ? event.event : `${event.event}:${event.severity}`;
+  return {
+    ...(event.timestamp === undefined ? {} : { at: Math.round(event.timestamp * 1_000) }),
+    providerStatus: word.slice(0, PROVIDER_STATUS_MAX),
+    ...meaningOf(event),
+  };
 }
 
 function meaningOf(event: Event): Pick<ParsedReceipt, 'state' | 'failure' | 'engagement'> {

@@ -1,0 +1,9 @@
+import { z } from 'zod';
+import type { VendorError } from '../classify-error.ts';
+
+const ErrorBody = z.looseObject({ message: z.string() });
+
+/** Mailgun has texts and no codes. */
+export function readError(body: unknown): VendorError {
+  return { providerMessage: ErrorBody.safeParse(body).data?.message };
+}

@@ -1,0 +1,49 @@
+import { z } from 'zod';
+import { lookUp, type LookupAnswer, type LookupDefinition } from '../lookup.ts';
+import { authorization, hiddenOf, vendorOrigin, type Account } from './account.ts';
+import { readError } from './errors.ts';
+import { Event, whatBecameOf, withoutBrackets } from './receipts.ts';
+
+/** Most that Mailgun gives; a mail to one recipient has few. */
+const EVENTS_MAX = 300;
+
+const Events = z.looseObject({ items: z.array(z.unknown()) });
+
+/**
+ * https://documentation.mailgun.com/docs/mailgun/api-reference/send/mailgun/events/get-v3-domain_name-events: the events of at
+ * least three days, by Mailgun's id of a mail. A sending key may not ask.
+ */
+export const mailgunLookup: LookupDefinition<Account['config'], Account['secrets']> = {
+  by: 'id',
+  ask({ providerMessageId }, account, context) {
+    const id = providerMessageId ?? '';
+    const query = new URLSearchParams({
+      'message-id': id,
+      ascending: 'no',
+      limit: String(EVENTS_MAX),
+    });
+    return lookUp(
+      {
+        request: {
+          method: 'GET',
+          url: `${context.origin(vendorOrigin(account))}/v3/${account.config.domain}/events?${query.toString()}`,
+          headers: authorization(account),
+        },
+        codes: {},
+        readError,
+        read: (body) => readEvents(body, id),
+        hidden: hiddenOf(account),
+      },
+      context,
+    );
+  },
+};
+
+/** Those of the id alone, should the filter not be one. */
+function readEvents(body: unknown, id: string): LookupAnswer | undefined {
+  const items = Events.safeParse(body).data?.items;
+  if (items === undefined) return undefined;
+  const events = items.flatMap((one) => Event.safeParse(one).data ?? []);
+  const found = events.filter(({ message }) => withoutBrackets(message?.headers['message-id'] ?? '') === id);
+  return found.length === 0 ? { kind: 'not_found' } : { kind: 'found', reports: found.map(whatBecameOf) };
+}
