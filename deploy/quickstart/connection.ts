@@ -18,7 +18,8 @@ export type Connection = {
   readonly inboxUrl: string;
   /**
    * By catalog id: the stand-in that takes the messages of every provider of that kind, with all that it was sent at
-   * `/received`. Mail servers have the inbox in its place; simulators call nobody.
+   * `/received`. Mail servers have the inbox in its place; simulators call nobody, so theirs
+   * stays empty.
    */
   readonly providerUrls: Readonly<Record<StandInId | 'smtp', string>>;
 };

@@ -20,7 +20,7 @@ test('each stand-in is asked by paths of its own, without its name', async () =>
   await using two = await start('two-b');
   const read = async (url: string) => (await fetch(url)).text();
   expect(await read(`${one.origin}/messages?a=/two-b`)).toBe('one at /messages?a=/two-b');
-  expect(await read(`${two.origin}?a=1`)).toBe('two-b at /');
+  expect(await read(`${two.origin}?a=1`)).toBe('two-b at /?a=1');
   expect(await read(`${front.origin}/three/messages`)).toBe('nobody at /three/messages');
   expect(await read(`${one.origin}/received`)).toContain('"path":"/messages?a=/two-b"');
 });

@@ -21,10 +21,10 @@ export async function openStandInFront(port: number, index: RequestListener): Pr
   const sessions = new Set<ServerHttp2Session>();
 
   const route: RequestListener = (request, response) => {
-    const [, name = '', rest = ''] = /^\/([a-z0-9-]+)(?:(?=\?)|(\/.*)?$)/s.exec(request.url ?? '') ?? [];
+    const [, name = '', rest = ''] = /^\/([a-z0-9-]+)((?:[/?].*)?)$/s.exec(request.url ?? '') ?? [];
     const listener = listeners.get(name);
     if (listener === undefined) return index(request, response);
-    request.url = rest === '' ? '/' : rest;
+    request.url = rest.startsWith('/') ? rest : `/${rest}`;
     listener(request, response);
   };
   const http = createServer(route);

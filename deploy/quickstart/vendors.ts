@@ -11,7 +11,7 @@ import { startResendStandIn } from '#providers/resend/stand-in.ts';
 import { startSendgridStandIn } from '#providers/sendgrid/stand-in.ts';
 import { STAND_IN_PUBLIC_KEY as SENDGRID_KEY } from '#providers/sendgrid/stand-in-key.ts';
 import { startSinchStandIn } from '#providers/sinch/stand-in.ts';
-import type { StandIn, StandInOptions } from '#providers/stand-in.ts';
+import { startStandIn, type StandIn, type StandInOptions } from '#providers/stand-in.ts';
 import { startTelnyxStandIn } from '#providers/telnyx/stand-in.ts';
 import { STAND_IN_PUBLIC_KEY as TELNYX_KEY } from '#providers/telnyx/stand-in-key.ts';
 import { startTwilioStandIn } from '#providers/twilio/stand-in.ts';
@@ -39,11 +39,8 @@ export type Vendor = {
   readonly hint?: string;
 };
 
-/** Every id of the catalog that calls somebody by HTTP: mail servers have the inbox, simulators call nobody. */
-export type StandInId = Exclude<
-  ProviderKind,
-  'smtp' | 'simulator-sms' | 'simulator-email' | 'simulator-push' | 'simulator-whatsapp'
->;
+/** Every id of the catalog but one: mail servers have the inbox. */
+export type StandInId = Exclude<ProviderKind, 'smtp'>;
 
 const startGateway = (options: StandInOptions): Promise<StandIn> => startGatewayStandIn(undefined, options);
 const GATEWAY_HINT =
@@ -51,6 +48,11 @@ const GATEWAY_HINT =
 const TOPIC_HINT =
   'Reports on messages of a provider that names a topicArn, as Amazon SNS would publish them to that topic.';
 const gateway: Vendor = { start: startGateway, read: readAny(/^/), hint: GATEWAY_HINT };
+/** Outcomes of simulators are made up in the worker: there is a place to look, and never anything to see. */
+const simulator: Vendor = {
+  start: (options) => startStandIn(() => undefined, options),
+  hint: 'A simulator calls nobody, so nothing ever arrives here.',
+};
 const infobip: Vendor = { start: startInfobipStandIn, read: readAny(/^\/(?:sms|whatsapp)\//) };
 const vonage: Vendor = { start: startVonageStandIn, read: readAny(/^\/(?:sms\/json|v1\/messages)$/) };
 const twilio: Vendor = { start: startTwilioStandIn, read: readTwilio };
@@ -72,6 +74,10 @@ export const VENDORS: Readonly<Record<StandInId, Vendor>> = {
     hint: `Signs its reports where a provider has the setting webhookPublicKey, which has to be ${SENDGRID_KEY}`,
   },
   ses: { start: startAwsStandIn, readMail: readSesMail, hint: TOPIC_HINT },
+  'simulator-email': simulator,
+  'simulator-push': simulator,
+  'simulator-sms': simulator,
+  'simulator-whatsapp': simulator,
   sinch: { start: startSinchStandIn, read: readAny(/\/batches$/) },
   telnyx: {
     start: startTelnyxStandIn,

@@ -68,9 +68,6 @@ async function expectNothingLeft(state: string): Promise<void> {
   expect(processes.split('\n').filter((line) => line.includes(state))).toEqual([]);
 }
 
-/** Of the catalog; simulators call nobody. */
-const CALLING = [...PROVIDERS.keys()].filter((id) => !id.startsWith('simulator-'));
-
 /** FCM reports no deliveries. */
 const CHANNEL_LINES = [
   ['sms', 'delivered +\\d+ ms +\\d+ ms'],
@@ -103,7 +100,9 @@ test(
         adminToken: expect.stringMatching(/^ey/),
       },
       inboxUrl: expect.any(String),
-      providerUrls: Object.fromEntries(CALLING.map((id) => [id, expect.stringMatching(/^http:/)])),
+      providerUrls: Object.fromEntries(
+        [...PROVIDERS.keys()].map((id) => [id, expect.stringMatching(/^http:/)]),
+      ),
     } satisfies Record<keyof Connection, unknown>);
     expect((await stat(join(state.path, 'quickstart.json'))).mode & 0o777).toBe(0o600);
     expect((await stat(join(state.path, 'local/state.json'))).mode & 0o777).toBe(0o600);
@@ -235,6 +234,8 @@ async function expectPages({ inboxUrl, providerUrls, baseUrl }: Connection): Pro
   expect(await read(providerUrls.fcm)).toContain('Order shipped');
   expect(await read(providerUrls['whatsapp-cloud'])).toContain('has arrived');
   expect(await read(`${providerUrls.twilio}/received`)).toContain('Messages.json');
+  for (const url of Object.values(providerUrls))
+    expect(JSON.parse(await read(`${url}/received`))).toEqual(expect.any(Array));
   await read(`${baseUrl}/v1/openapi.json`);
   await read(`${baseUrl}/docs`);
 }
