@@ -282,7 +282,7 @@ test('the root is a small page that leads to the documentation and runs nothing'
   const digest = createHash('sha256').update(style).digest('base64');
   expect(page.headers['content-security-policy']).toContain(`'sha256-${digest}'`);
   const links = [...page.payload.matchAll(/href="([^"]+)"/g)].map(([, link]) => link);
-  expect(links).toEqual(['docs', 'v1/openapi.json']);
+  expect(links).toEqual(['docs', 'docs/providers', 'v1/openapi.json']);
   for (const link of links) {
     expect((await app.inject({ method: 'GET', url: `/${link}` })).statusCode).toBeLessThan(400);
   }

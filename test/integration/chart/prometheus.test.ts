@@ -19,6 +19,7 @@ import {
   variableQuery,
   type Dashboard,
 } from '#test/suites/monitoring-files.ts';
+import { reportAsTwilio, takenByTwilio } from '#test/support/twilio-receipts.ts';
 import { withoutMacros } from '#test/suites/promql.ts';
 import { findProgram } from '../../../deploy/servers/program.ts';
 
@@ -94,8 +95,8 @@ describe.skipIf(programs === undefined)('a Prometheus that scrapes the running s
     const tenant = await stack.tenant(CHANNELS);
     await vi.waitFor(async () => {
       await drive(tenant);
-      for (const counter of ['messages_accepted', 'attempts']) {
-        expect(sum(await prometheus.query(`rate(despatch_tenant_${counter}_total[5m])`))).toBeGreaterThan(0);
+      for (const counter of ['tenant_messages_accepted', 'tenant_attempts', 'receipts_awaited']) {
+        expect(sum(await prometheus.query(`rate(despatch_${counter}_total[5m])`))).toBeGreaterThan(0);
       }
     }, SOON);
   }, 240_000);
@@ -135,6 +136,9 @@ describe.skipIf(programs === undefined)('a Prometheus that scrapes the running s
     await send(MESSAGE.sms, once);
     expect((await send(MESSAGE.sms, once)).headers.get('idempotent-replayed')).toBe('true');
     expect((await send({ channel: 'sms' })).status).toBe(400);
+    const { body } = await send(MESSAGE.sms);
+    const taken = await takenByTwilio(stack, key, (body as { id: string }).id);
+    expect((await reportAsTwilio(taken, 'delivered')).status).toBe(200);
     stack.twilio.fail({ kind: 'reply', status: 400, body: { code: 21211, message: 'No such number' } });
     await send(MESSAGE.sms);
   }

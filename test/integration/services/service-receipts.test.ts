@@ -8,6 +8,12 @@ import {
   type TraceCollector,
 } from '#test/support/trace-collector.ts';
 import { startServiceStack, type ServiceStack, type StackTenant } from '#test/support/service-stack.ts';
+import {
+  messageRecord,
+  reportAsTwilio,
+  takenByTwilio,
+  type TakenByTwilio,
+} from '#test/support/twilio-receipts.ts';
 
 let stack: ServiceStack;
 let traces: TraceCollector;
@@ -32,35 +38,15 @@ afterAll(async () => {
   await traces?.[Symbol.asyncDispose]();
 });
 
-type Sent = { readonly id: string; readonly sid: string; readonly url: string; readonly authToken: string };
-
-/** A message that Twilio has taken, and where and with which secret it is to report. */
-async function sent(headers: Record<string, string> = {}): Promise<Sent> {
+async function sent(headers: Record<string, string> = {}): Promise<TakenByTwilio> {
   const body = { channel: 'sms', to: '+14155550100', body: 'Hello' };
-  const answer = await call(stack.apis[0].origin, 'POST', '/v1/messages', {
-    key: tenant.serviceKey,
-    body,
-    headers,
-  });
-  const { id } = answer.body as { id: string };
-  await expect.poll(() => recordOf(id)).toMatchObject({ status: 'sent', finality: 'pending' });
-  const taken = stack.twilio.received.findLast((one) => one.body.includes(id));
-  const url = new URLSearchParams(taken?.body).get('StatusCallback') ?? '';
-  const pair = Buffer.from(taken?.headers['authorization']?.slice(6) ?? '', 'base64').toString();
-  const { providerMessageId } = await recordOf(id);
-  return { id, sid: String(providerMessageId), url, authToken: pair.slice(pair.indexOf(':') + 1) };
+  const key = tenant.serviceKey;
+  const answer = await call(stack.apis[0].origin, 'POST', '/v1/messages', { key, body, headers });
+  return takenByTwilio(stack, key, (answer.body as { id: string }).id);
 }
 
-async function recordOf(id: string): Promise<Record<string, unknown>> {
-  const { body } = await call(stack.apis[1].origin, 'GET', `/v1/messages/${id}`, { key: tenant.serviceKey });
-  return body as Record<string, unknown>;
-}
-
-async function report(one: Sent, state: string, over: { url?: string; body?: string } = {}) {
-  const { url, headers, body } = statusReport({ ...one, state });
-  const answer = await fetch(over.url ?? url, { method: 'POST', headers, body: over.body ?? body });
-  return { status: answer.status, text: await answer.text() };
-}
+const recordOf = (id: string) => messageRecord(stack, tenant.serviceKey, id);
+const report = reportAsTwilio;
 
 async function providerOf(): Promise<Record<string, unknown>> {
   const { token, slug } = tenant;
@@ -121,7 +107,7 @@ test('a report at another address is nobody’s', async () => {
   expect(await recordOf(one.id)).toMatchObject({ status: 'sent' });
 });
 
-const tokenOf = ({ url }: Sent): string => /\d\.([\w-]{32})/.exec(url)?.[1] ?? '';
+const tokenOf = ({ url }: TakenByTwilio): string => /\d\.([\w-]{32})/.exec(url)?.[1] ?? '';
 
 test('one trace runs from the vendor’s call to its application, which points to that of the message', async () => {
   const traceId = randomBytes(16).toString('hex');
