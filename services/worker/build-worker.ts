@@ -302,8 +302,9 @@ export function buildWorker(deps: WorkerDeps): Worker {
     },
     async stop() {
       stopping = true;
-      await Promise.all(Object.values(tasks).map((repeating) => repeating.stop()));
-      await dispatcher.stop();
+      // Nothing is claimed any more, however long a task takes to end: no call would be begun.
+      const ended = dispatcher.stop();
+      await Promise.all([ended, ...Object.values(tasks).map((repeating) => repeating.stop())]);
     },
     abandon: () => aborted.abort(),
   };

@@ -3,7 +3,7 @@ import type { Failure } from '#core/domain/failure.ts';
 import { isUuid } from '#core/domain/ids.ts';
 import type { MessageIds } from '#core/domain/message-id.ts';
 import type { ReportRow } from '#core/store/receipt-reports.ts';
-import type { ParsedReceipt } from '#providers/receipt.ts';
+import { PROVIDER_STATUS_MAX, type ParsedReceipt } from '#providers/receipt.ts';
 import { redact } from '#providers/redact.ts';
 
 export type ReportedPlace = { readonly id: string; readonly seq: number; readonly purgeOn: string };
@@ -46,7 +46,8 @@ export function toReport(
     failure: one.failure && storableFailure(one.failure, hidden),
     segment: storable(one.segment),
     engagement: one.engagement,
-    provider_status: redact(one.providerStatus, hidden),
+    // What stands in a secret's place may be longer than the secret.
+    provider_status: storable(redact(one.providerStatus, hidden).slice(0, PROVIDER_STATUS_MAX)),
     verified,
     happened_ms: plausible(one.at, receivedMs),
     report_key: keyOf(one, accountId),
