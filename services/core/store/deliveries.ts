@@ -167,7 +167,7 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
         sql`select * from claim(${[...seqs]}::bigint[], ${worker}, ${leaseMs}, ${beyondLimit}, ${bytesMax})`,
       ),
     /**
-     * Claims out of lanes of different accounts, of each the longest due first, and within its account's rate limit.
+     * Claims out of lanes, each named once, of each the longest due first, and within its account's rate limit.
      * `bytesMax` is for each of the lanes.
      */
     claimDue: (lanes: readonly LaneClaim[], { worker, leaseMs, bytesMax = CLAIM_BYTES_MAX }: ClaimTerms) =>

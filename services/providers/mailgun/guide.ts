@@ -6,7 +6,7 @@ export const mailgunGuide: ProviderGuide<'email'> = {
     'https://documentation.mailgun.com/docs/mailgun/api-reference/send/mailgun/messages/post-v3--domain-name--messages',
   credentials: [
     'In Mailgun open Send > Sending > Domains. `domain` is the name of the sending domain, and `region` where it was made: us or eu.',
-    'A sending key of the domain (Domain settings > Sending keys) is enough for `apiKey`; an API key of the account (Account settings > API security) does as well.',
+    'A sending key of the domain (Domain settings > Sending keys) is enough for `apiKey`; with an API key of the account (Account settings > API security) Despatch can also ask about messages that Mailgun has not reported on.',
   ],
   account: {
     publicConfig: { domain: 'mg.example.com', region: 'eu', from: 'hello@mg.example.com', fromName: 'Acme' },

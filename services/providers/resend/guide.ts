@@ -4,7 +4,7 @@ import { MAIL_EXAMPLE } from '../mail-guide.ts';
 export const resendGuide: ProviderGuide<'email'> = {
   documentation: 'https://resend.com/docs/api-reference/emails/send-email',
   credentials: [
-    'In Resend open API Keys and create a key with the permission Sending access.',
+    'In Resend open API Keys and create a key with the permission Sending access, or Full access, with which Despatch can also ask about messages that Resend has not reported on.',
     'Add and verify the domain that mails come from under Domains.',
   ],
   account: {

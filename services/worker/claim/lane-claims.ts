@@ -27,7 +27,7 @@ export type LaneClaimsDeps = {
 };
 
 /**
- * Claims out of lanes of different accounts in one statement and one commit, and takes what was claimed off the slots of
+ * Claims out of lanes of different tenants in one statement and one commit, and takes what was claimed off the slots of
  * the refills. Lanes that may hold more are marked again.
  * @throws what the store throws; all lanes are marked again then, and the claim may have been committed.
  */

@@ -29,14 +29,14 @@ export const ATTEMPT_OUTCOMES = [
 export const GIVEN_UP_REASONS = [...FAILURE_CLASSES, 'no_answer', 'worker_lost', 'adapter_fault'] as const;
 export type GivenUpReason = (typeof GIVEN_UP_REASONS)[number];
 
-/**
- * What receipts came to. `applied`: something new was learned; `unapplied`: nothing that was not known or may be believed
- * any more; `repeated`; `orphan`: of no message; `forged`: not the vendor's; `unreadable`: not in the vendor's format.
- */
 /** Whether the provider has told how a message ended, or nothing was heard of it until nobody waited any more. */
 const AWAITED_OUTCOMES = ['heard', 'silent'] as const;
 export type AwaitedOutcome = (typeof AWAITED_OUTCOMES)[number];
 
+/**
+ * What receipts came to. `applied`: something new was learned; `unapplied`: nothing that was not known or may be believed
+ * any more; `repeated`; `orphan`: of no message; `forged`: not the vendor's; `unreadable`: not in the vendor's format.
+ */
 export const RECEIPT_RESULTS = [
   'applied',
   'unapplied',

@@ -1,5 +1,5 @@
--- Claims from lanes; a lane is a tenant's queue for one account. `lanes`: {tenant_id, account_id, most, ahead_ms}, of
--- different accounts each. Of each lane messages that are due, or will be within `ahead_ms` where no timer holds them back;
+-- Claims from lanes; a lane is a tenant's queue for one account. `lanes`: {tenant_id, account_id, most, ahead_ms}, each
+-- lane once. Of each lane messages that are due, or will be within `ahead_ms` where no timer holds them back;
 -- the more urgent first, and of these the longest due. The way back from lost wake-ups, retry timers and a queue that
 -- outgrew a worker's memory, and the only way for an account with a rate limit: no more are claimed than it has tokens
 -- for, nor than `bytes_max` of their contents (`within_bytes`).
