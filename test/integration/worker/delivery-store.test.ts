@@ -413,7 +413,9 @@ describe('lanes', () => {
     const claimed = await b.store.claimDue(lanes, terms({ bytesMax: 64_000 }));
     const counts = Map.groupBy(claimed, ({ tenantId }) => tenantId);
     expect(lanes.map(({ tenantId }) => counts.get(tenantId)?.length ?? 0)).toEqual([3, 1, 0, 2]);
-    expect(await b.store.claimDue(lanes, terms({ bytesMax: 64_000 }))).toHaveLength(2 + 1);
+    // A new second may have begun for the account with a limit.
+    const others = lanes.filter(({ tenantId }) => tenantId !== limited.tenantId);
+    expect(await b.store.claimDue(others, terms({ bytesMax: 64_000 }))).toHaveLength(2 + 1);
   });
 
   test('what a lane holds that no claim takes is shown, and what is under way only when its lease is over', async () => {
