@@ -1,3 +1,4 @@
+import { chunks } from '#core/domain/chunks.ts';
 import type { FairQueue, Turn } from '#core/domain/fair-queue.ts';
 import type { Wake } from '#core/domain/wake.ts';
 import type { ClaimedMessage, DeliveryStore } from '#core/store/deliveries.ts';
@@ -97,8 +98,7 @@ export function createClaims(deps: ClaimsDeps): Claims {
       const asks = [...open].flatMap(nextAsk);
       const asking = new Set(asks.map(({ refill }) => refill));
       for (const refill of open) if (!asking.has(refill)) end(refill);
-      for (let i = 0; i < asks.length; i += LANES_AT_ONCE) {
-        const some = asks.slice(i, i + LANES_AT_ONCE);
+      for (const some of chunks(asks, LANES_AT_ONCE)) {
         await endOnFailure(
           some.map(({ refill }) => refill),
           () => claimLanes(some),
