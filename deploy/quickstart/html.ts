@@ -1,3 +1,5 @@
+import { escapeHtml } from '#core/domain/escape-html.ts';
+
 /** Markup that may go into a page as it is. Made by `html` alone. */
 export type Html = { readonly markup: string };
 
@@ -13,20 +15,8 @@ export function html(parts: TemplateStringsArray, ...values: readonly Value[]): 
 }
 
 function markupOf(value: Value): string {
-  if (typeof value === 'string' || typeof value === 'number') return escapeText(String(value));
+  if (typeof value === 'string' || typeof value === 'number') return escapeHtml(String(value));
   return 'markup' in value ? value.markup : value.map(({ markup }) => markup).join('');
-}
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
-
-function escapeText(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
 }
 
 export type Page = {

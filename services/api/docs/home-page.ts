@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
+import { textPageHeaders } from './html.ts';
 
 const STYLE = `body { font: 16px/1.6 system-ui, sans-serif; margin: 4rem auto; max-width: 34rem; padding: 0 1rem; color: #1c2330 }
 a { color: #1d4ed8 }
@@ -24,15 +24,8 @@ const PAGE = Buffer.from(`<!doctype html>
 
 const HEADERS = {
   'content-type': 'text/html; charset=utf-8',
-  'content-security-policy': [
-    "default-src 'none'",
-    `style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`,
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-  ].join('; '),
+  ...textPageHeaders(STYLE),
   'x-content-type-options': 'nosniff',
-  'referrer-policy': 'no-referrer',
 };
 
 /** Serves `/`: where somebody lands who knows the address alone. No part of the documented API. */

@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { code, escaped, list, prose, table, TEXT_PAGE_HEADERS, webPage } from './html.ts';
+import { escapeHtml } from '#core/domain/escape-html.ts';
+import { code, list, prose, table, TEXT_PAGE_HEADERS, webPage } from './html.ts';
 
 const EVIL = `<script>alert("1")</script>&'`;
 
 test('text stays text, wherever it stands', () => {
   const inert = '&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt;&amp;&#39;';
-  expect(escaped(EVIL)).toBe(inert);
+  expect(escapeHtml(EVIL)).toBe(inert);
   expect(code(EVIL)).toBe(`<code>${inert}</code>`);
   expect(prose(`a \`${EVIL}\` b`)).toBe(`a <code>${inert}</code> b`);
   expect(list('ol', [EVIL])).toBe(`<ol>\n<li>${inert}</li>\n</ol>`);

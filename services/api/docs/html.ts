@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { escapeHtml } from '#core/domain/escape-html.ts';
 
 const STYLE = `body { font: 16px/1.6 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; color: #1c2330 }
 a { color: #1d4ed8 }
@@ -9,38 +10,30 @@ pre { background: #f3f5f8; overflow-x: auto; padding: .8rem }
 code { font-size: .9em; overflow-wrap: anywhere }
 @media (prefers-color-scheme: dark) { body { background: #11151c; color: #d9dee7 } a { color: #8ab4ff } pre { background: #1b212b } th, td { border-color: #333c4a } }`;
 
-/** Of pages that are text alone: no script, no picture, nothing from elsewhere. */
-export const TEXT_PAGE_HEADERS = {
-  'content-security-policy': [
-    "default-src 'none'",
-    `style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'`,
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-  ].join('; '),
-  'referrer-policy': 'no-referrer',
-};
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
-
-/** For the text of an element and for the value of an attribute in quotes. */
-export function escaped(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
+/** Of pages that are text alone, with this style: no script, no picture, nothing from elsewhere. */
+export function textPageHeaders(style: string) {
+  return {
+    'content-security-policy': [
+      "default-src 'none'",
+      `style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`,
+      "base-uri 'none'",
+      "form-action 'none'",
+      "frame-ancestors 'none'",
+    ].join('; '),
+    'referrer-policy': 'no-referrer',
+  };
 }
 
+/** Of a `webPage`. */
+export const TEXT_PAGE_HEADERS = textPageHeaders(STYLE);
+
 export function code(text: string): string {
-  return `<code>${escaped(text)}</code>`;
+  return `<code>${escapeHtml(text)}</code>`;
 }
 
 /** Sentences whose names stand in backquotes. */
 export function prose(text: string): string {
-  return escaped(text).replace(/`([^`]+)`/g, '<code>$1</code>');
+  return escapeHtml(text).replace(/`([^`]+)`/g, '<code>$1</code>');
 }
 
 export function list(kind: 'ol' | 'ul', sentences: readonly string[]): string {
@@ -62,7 +55,7 @@ export function webPage({ title, body }: { readonly title: string; readonly body
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escaped(title)} - Despatch</title>
+<title>${escapeHtml(title)} - Despatch</title>
 <link rel="icon" href="data:,">
 <style>${STYLE}</style>
 ${body}

@@ -1,6 +1,7 @@
 import type { AnyProvider } from '#providers/provider.ts';
 import { describeProvider, receiptsOf } from '#providers/registry.ts';
-import { code, escaped, list, prose, table, webPage } from './html.ts';
+import { escapeHtml } from '#core/domain/escape-html.ts';
+import { code, list, prose, table, webPage } from './html.ts';
 import { settingRows } from './setting-rows.ts';
 import { describeMessageFields } from './message-fields.ts';
 
@@ -30,12 +31,12 @@ export function providerPage(provider: AnyProvider): string {
   const documentation =
     guide.documentation === null
       ? ''
-      : `<p><a href="${escaped(guide.documentation)}" rel="noreferrer">Documentation of the vendor</a></p>`;
+      : `<p><a href="${escapeHtml(guide.documentation)}" rel="noreferrer">Documentation of the vendor</a></p>`;
   return webPage({
     title: `${name} (${id})`,
     body: [
       `<nav><a href="../../docs">Documentation</a> / <a href="../providers">Providers</a></nav>`,
-      `<h1>${escaped(name)}</h1>`,
+      `<h1>${escapeHtml(name)}</h1>`,
       table(
         ['', ''],
         [
@@ -43,7 +44,7 @@ export function providerPage(provider: AnyProvider): string {
           ['Channel', code(channel)],
           ['Repetitions', prose(DEDUPE[capabilities.dedupe])],
           ['Receipts', prose(receiptsText(provider))],
-          ['Asked about a message', escaped(LOOKUP[capabilities.lookup])],
+          ['Asked about a message', escapeHtml(LOOKUP[capabilities.lookup])],
           ['Tells of recipients', capabilities.engagement.map(code).join(', ') || 'nothing'],
           ['Longest body', lengthText(capabilities.bodyCharactersMax)],
           ['Fields that it has no place for', capabilities.unsupportedFields.map(code).join(', ') || 'none'],
@@ -71,7 +72,7 @@ export function providerPage(provider: AnyProvider): string {
       receiptSetup.steps.length === 0 ? '' : list('ol', receiptSetup.steps),
       '<h2 id="messages">Messages</h2>',
       table(
-        ['Field', 'Form', 'What it is', `At ${escaped(name)}`],
+        ['Field', 'Form', 'What it is', `At ${escapeHtml(name)}`],
         describeMessageFields(channel).map(({ field, form, description }) => [
           code(field),
           prose(form),
@@ -133,5 +134,5 @@ function request(headers: readonly string[], path: string, body: object): string
     ...[...headers, 'Content-Type: application/json'].map((header) => `  -H "${header}" \\`),
     `  -d '${JSON.stringify(body, null, 2).replaceAll("'", String.raw`'\''`)}'`,
   ];
-  return `<pre><code>${escaped(lines.join('\n'))}</code></pre>`;
+  return `<pre><code>${escapeHtml(lines.join('\n'))}</code></pre>`;
 }

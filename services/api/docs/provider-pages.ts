@@ -3,7 +3,8 @@ import { z } from 'zod';
 import { notFound } from '#core/domain/app-error.ts';
 import { CHANNELS } from '#core/domain/channel.ts';
 import { PROVIDERS } from '#providers/registry.gen.ts';
-import { code, escaped, TEXT_PAGE_HEADERS, webPage } from './html.ts';
+import { escapeHtml } from '#core/domain/escape-html.ts';
+import { code, TEXT_PAGE_HEADERS, webPage } from './html.ts';
 import { providerPage } from './provider-page.ts';
 import { staticAsset, type SendAsset } from './static-asset.ts';
 
@@ -38,8 +39,11 @@ function providerIndex(): string {
   const sections = CHANNELS.map((channel) => {
     const items = [...PROVIDERS.values()]
       .filter((provider) => provider.channel === channel)
-      .map(({ id, name }) => `<li><a href="providers/${escaped(id)}">${escaped(name)}</a> ${code(id)}</li>`);
-    return `<h2>${escaped(channel)}</h2>\n<ul>\n${items.join('\n')}\n</ul>`;
+      .map(
+        ({ id, name }) =>
+          `<li><a href="providers/${escapeHtml(id)}">${escapeHtml(name)}</a> ${code(id)}</li>`,
+      );
+    return `<h2>${escapeHtml(channel)}</h2>\n<ul>\n${items.join('\n')}\n</ul>`;
   });
   const head = '<nav><a href="../docs">Documentation</a></nav>\n<h1>Providers</h1>';
   return webPage({ title: 'Providers', body: [head, ...sections].join('\n') });
