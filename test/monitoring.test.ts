@@ -15,8 +15,10 @@ import {
   alertsOf,
   readAlertCases,
   readDashboards,
+  readLiterals,
   readRules,
   readRunbooks,
+  readTasks,
   runbookQueries,
   variableQuery,
   type Panel,
@@ -27,8 +29,14 @@ const rules = readRules();
 const alerts = alertsOf(rules);
 const dashboards = readDashboards();
 const runbooks = readRunbooks();
+const logLines = [...readLiterals()];
 const exposed = await exposedMetrics();
 const catalog = withOthers(exposed);
+
+/** Patterns of whole log messages that a runbook searches for, such as `grep '"Claim failed"'`. */
+function searchedLines(runbook: string): RegExp[] {
+  return [...runbook.matchAll(/grep (?:-E )?'"([A-Z][^"']*)"'/g)].map(([, line]) => new RegExp(`^${line}$`));
+}
 
 /** What the three services expose before anything has happened. */
 async function exposedMetrics(): Promise<MetricCatalog> {
@@ -45,7 +53,7 @@ async function exposedMetrics(): Promise<MetricCatalog> {
   });
   // The stores are only asked for the names of their operations.
   timedStore(directoryStore(undefined as never), api.database);
-  timedStore(deliveryStore(undefined as never, 0), worker.database);
+  timedStore(deliveryStore(undefined as never, 0, undefined as never), worker.database);
   collectProcessMetrics(api, { component: 'api', version: '1' });
   collectProcessMetrics(worker, { component: 'worker', version: '1' });
   collectProcessMetrics(controller, { component: 'controller', version: '1' });
@@ -169,8 +177,20 @@ describe('every alert', () => {
     ]) {
       expect(text).toContain(part);
     }
+    // With a selector kubectl shows ten lines of each pod unless it is told otherwise.
+    expect(text.split('\n').filter((line) => / logs -l /.test(line) && !line.includes('--tail='))).toEqual(
+      [],
+    );
+    expect(searchedLines(text).filter((line) => !logLines.some((known) => line.test(known)))).toEqual([]);
     const linked = [...text.matchAll(/\]\(([A-Za-z]+)\.md\)/g)].map(([, name]) => name);
     expect(linked.filter((name) => !runbooks.has(name ?? ''))).toEqual([]);
+  });
+
+  test('on tasks has a runbook that names each of them', () => {
+    const text = runbooks.get('DespatchTasksOverdue') ?? '';
+    const [, ...rows] = text.matchAll(/^\| (`[a-z_]+`(?:, `[a-z_]+`)*) \| .+ \|$/gm);
+    const told = rows.flatMap(([, names = '']) => [...names.matchAll(/[a-z_]+/g)].flat());
+    expect(told.toSorted()).toEqual([...readTasks()].toSorted());
   });
 
   test('on a budget burns over the same windows as those of the other objectives', () => {

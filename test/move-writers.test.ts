@@ -11,20 +11,43 @@ const WRITERS: Readonly<Record<string, readonly string[]>> = {
   move_messages: ['delete live_messages', 'insert message_results', 'update live_messages'],
   record_receipts: ['update message_results'],
   expire_receipts: ['update message_results'],
-  purge_rows: ['delete message_results'],
   purge_some: ['delete live_messages', 'delete message_results'],
 };
+/** Whose moves change what is counted of a tenant. A purge takes the counts away too. */
+const NOTERS = Object.keys(WRITERS).filter(
+  (name) =>
+    name !== 'purge_some' && WRITERS[name]?.some((how) => !/^(?:update|delete) live_messages$/.test(how)),
+);
 const MOVERS = Object.keys(WRITERS).filter((name) => WRITERS[name]?.some((how) => how.startsWith('update ')));
 
-const services = join(projectRoot, 'services');
-const sources = readdirSync(services, { recursive: true, encoding: 'utf8' })
-  .filter((path) => /\.(?:sql|ts)$/.test(path) && !path.endsWith('.test.ts'))
-  .map((path) => ({ path, text: readFileSync(join(services, path), 'utf8') }));
+/** Who enters endpoints and takes them away, and who sets what of their states, by which moves of the table. */
+const ENDPOINT_WRITERS: Readonly<Record<string, readonly string[]>> = {
+  claim_deliveries: ['update call_at'],
+  complete_deliveries: ['update call_at'],
+  store_endpoint_health: ['update call_at failing_since failures status status_reason'],
+  purge_endpoints: ['delete'],
+  'core/store/webhook-endpoints.ts': [
+    'insert',
+    'update call_at',
+    'update call_at failing_since failures status status_reason',
+    'update deleted_at status status_reason',
+  ],
+  'restore/replay.ts': [
+    'update call_at failing_since failures status status_reason',
+    'update deleted_at status status_reason',
+  ],
+};
+
+const sources = ['services', 'deploy'].flatMap((folder) =>
+  readdirSync(join(projectRoot, folder), { recursive: true, encoding: 'utf8' })
+    .filter((path) => /\.(?:sql|ts)$/.test(path) && !path.endsWith('.test.ts'))
+    .map((path) => ({ path, text: readFileSync(join(projectRoot, folder, path), 'utf8') })),
+);
 
 test('no SQL but that of the functions named here sets the state of a message', () => {
   const found = sources.flatMap(({ path, text }) => {
     const writes = stateWrites(text);
-    return writes.length === 0 ? [] : [[/functions\/(\w+)\.sql$/.exec(path)?.[1] ?? path, writes]];
+    return writes.length === 0 ? [] : [[nameOf(path), writes]];
   });
   expect(Object.fromEntries(found)).toEqual(WRITERS);
 });
@@ -32,6 +55,11 @@ test('no SQL but that of the functions named here sets the state of a message', 
 test.each(MOVERS)('%s asks the table of moves', (name) => {
   const source = sources.find(({ path }) => path.endsWith(`functions/${name}.sql`));
   expect(withoutComments(source?.text ?? '')).toMatch(/\bmay_move\(/);
+});
+
+test.each(NOTERS)('%s names its moves for the usage', (name) => {
+  const source = sources.find(({ path }) => path.endsWith(`functions/${name}.sql`));
+  expect(withoutComments(source?.text ?? '')).toMatch(/\binsert into usage_moves\b/);
 });
 
 test.each([
@@ -45,6 +73,66 @@ test.each([
 ])('%j writes %j', (sql, writes) => {
   expect(stateWrites(sql)).toEqual(writes);
 });
+
+test('no SQL but that of the functions and files named here sets the state of a webhook endpoint', () => {
+  const found = sources.flatMap(({ path, text }) => {
+    const writes = endpointWrites(text).map(({ write }) => write);
+    return writes.length === 0 ? [] : [[nameOf(path), [...new Set(writes)].toSorted()]];
+  });
+  expect(Object.fromEntries(found)).toEqual(ENDPOINT_WRITERS);
+});
+
+test('whoever moves a webhook endpoint to another state asks the table of moves', () => {
+  const moves = sources
+    .flatMap(({ text }) => endpointWrites(text))
+    .filter(({ write }) => write.includes(' status'));
+  // What is deleted has no state any more: that is asked instead.
+  const unasked = moves.filter(({ write, where }) =>
+    write.includes('deleted_at') ? !/\bdeleted_at is null/.test(where) : !/\bmay_move_endpoint\(/.test(where),
+  );
+  expect(moves.length).toBeGreaterThan(4);
+  expect(unasked).toEqual([]);
+});
+
+test.each([
+  ["update webhook_endpoints w set status = 'active' where may_move_endpoint(1)", ['update status']],
+  ['update despatch.webhook_endpoints set call_at = now(),\n  failures = 0', ['update call_at failures']],
+  [
+    "update webhook_endpoints set version = version + 1 ${x ? tx`, call_at = '-infinity'` : tx``} where true",
+    ['update call_at'],
+  ],
+  ['update webhook_endpoints w set look_on = now()', []],
+  ['delete from webhook_endpoints w', ['delete']],
+  ['insert into webhook_endpoints (id)', ['insert']],
+  ['-- update webhook_endpoints set status = 1', []],
+  ['select status from webhook_endpoints; update x set status = 1', []],
+])('%j writes %j of endpoints', (sql, writes) => {
+  expect(endpointWrites(sql).map(({ write }) => write)).toEqual(writes);
+});
+
+function nameOf(path: string): string {
+  return /functions\/(\w+)\.sql$/.exec(path)?.[1] ?? path;
+}
+
+/** What a text does to webhook endpoints, where it enters or takes away rows or sets what the table of moves is about. */
+function endpointWrites(text: string): { write: string; where: string }[] {
+  const sql = withoutComments(text);
+  const found = sql.matchAll(/\b(insert into|delete from|update)\s+(?:despatch\.)?webhook_endpoints\b/gi);
+  return [...found].flatMap(({ 0: all, 1: verb = '', index }) => {
+    const kind = verb.toLowerCase().split(' ')[0] ?? '';
+    const [statement = ''] = sql.slice(index + all.length).split(/;|\b(?:insert into|delete from|update)\b/i);
+    if (kind !== 'update') return [{ write: kind, where: '' }];
+    const [set = '', ...where] = statement.split(/\b(?:where|from|returning)\b/i);
+    const columns = ['call_at', 'deleted_at', 'failing_since', 'failures', 'status', 'status_reason'];
+    const written = columns.filter((column) => new RegExp(`\\b${column}\\s*=`).test(withoutCases(set)));
+    return written.length === 0 ? [] : [{ write: `update ${written.join(' ')}`, where: where.join(' ') }];
+  });
+}
+
+/** What is compared in a `case` is not set. */
+function withoutCases(set: string): string {
+  return set.replaceAll(/\bcase\b.*?\bend\b/gis, '');
+}
 
 /** What a text does to the tables that hold states, where it enters or takes away rows or sets `status`. */
 function stateWrites(text: string): string[] {

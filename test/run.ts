@@ -2,12 +2,12 @@
 // generated clients, `--twins` the comparison with the vendors' SDKs.
 import { join } from 'node:path';
 import { runClients } from './clients/run-clients.ts';
-import { runClusterItems } from './e2e/cluster-items.ts';
+import { repeatFailedItems, runClusterItems } from './e2e/cluster-items.ts';
 import { runShortSuite } from './fault/short-suite.ts';
 import { projectRoot } from './support/command.ts';
 import { runPart, secondsSince, timesOf, type FileTime, type Part } from './support/parts.ts';
 import { runStaticChecks } from './support/static-checks.ts';
-import { runVitest } from './support/run-vitest.ts';
+import { runVitestAgain } from './support/run-vitest-again.ts';
 import { conclude } from './support/tally.ts';
 import { runTwins } from './wire-twins/run-twins.ts';
 
@@ -23,7 +23,7 @@ const started = performance.now();
 
 function runTests(project: 'unit' | 'integration'): Promise<Part> {
   return runPart(`${project} tests`, async () => {
-    const run = await runVitest(project, { filters });
+    const run = await runVitestAgain(project, { filters });
     files.push(...run.files);
     return run.tally;
   });
@@ -31,8 +31,9 @@ function runTests(project: 'unit' | 'integration'): Promise<Part> {
 
 /** One after the other: these use the processor to the full. In the cluster most of the time is waited for something. */
 async function runAll(): Promise<Part[]> {
+  const inCluster = runClusterItems(process.env);
   const [cluster, parts] = await Promise.all([
-    runPart('end to end, in a cluster', () => runClusterItems(process.env)),
+    runPart('end to end, in a cluster', async () => (await inCluster).tally),
     (async () => [
       await runPart('static checks and unit tests', runStaticChecks),
       await runTests('integration'),
@@ -40,9 +41,10 @@ async function runAll(): Promise<Part[]> {
     ])(),
   ]);
   const twins = withTwins ? [await runPart('wire twins', runTwins)] : [];
+  const tally = await repeatFailedItems(await inCluster, (items) => runClusterItems(process.env, items));
   // Last and alone: compilers take all the processor time that there is.
   const clients = withClients ? [await runPart('generated clients', runClients)] : [];
-  return [...parts, cluster, ...twins, ...clients];
+  return [...parts, { ...cluster, tally }, ...twins, ...clients];
 }
 
 const parts = filters.length === 0 ? await runAll() : [await runTests('unit'), await runTests('integration')];

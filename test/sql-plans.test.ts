@@ -8,7 +8,7 @@ import { projectRoot } from './support/command.ts';
  * it: until autovacuum looks, a minute later, that may be a hundred thousand rows a call.
  */
 const GROWING =
-  /\b(?:from|join|update|into|using)\s+(?:messages|live_messages|message_(?:results|contents|states)|unsettled_contents|awaited_receipts|lookups|lookup_turns|attempt_log|event_log|receipts|receipt_calls|idempotency_keys|claimed_message|waiting_message)\b/;
+  /\b(?:from|join|update|into|using)\s+(?:messages|live_messages|message_(?:results|contents|states)|unsettled_contents|awaited_receipts|lookups|lookup_turns|attempt_log|event_log|tenant_events|changes|feed_passes|usage_(?:moves|counts|times)|feed|endpoint_feed|endpoint_positions|due_deliveries|delivery_attempts|receipts|receipt_calls|idempotency_keys|suppressions|suppressions_now|claimed_message|waiting_message)\b/;
 
 const EXEMPT: Readonly<Record<string, string>> = {
   begin_attempts: 'called by claims, under their settings',
@@ -17,8 +17,10 @@ const EXEMPT: Readonly<Record<string, string>> = {
   discard_contents: 'called by those that end messages, under their settings',
   idempotent_followers: 'called by accept, under its settings',
   end_outlived: 'reads all live messages, once an hour',
-  purge_rows: 'reads all of the default partitions, which are empty',
   store_content: 'inserts alone',
+  note_changes: 'inserts alone',
+  note_tenant_event: 'inserts alone',
+  note_suppression_events: 'inserts alone',
 };
 
 const folder = join(projectRoot, 'services/core/store/functions');

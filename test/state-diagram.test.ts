@@ -1,20 +1,55 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { ENDPOINT_MOVE_NAMES, ENDPOINT_MOVES, ENDPOINT_STATUSES } from '#core/domain/endpoint-state.ts';
 import { MESSAGE_MOVES } from '#core/domain/message-state.ts';
 import { projectRoot } from './support/command.ts';
 
+const architecture = readFileSync(join(projectRoot, 'services/ARCHITECTURE.md'), 'utf8');
+const webhooksGuide = readFileSync(join(projectRoot, 'services/api/docs/guides/webhooks.md'), 'utf8');
+
 test('the drawn states of a message and the table of its moves are the same', () => {
-  const drawn = drawnMoves(readFileSync(join(projectRoot, 'services/ARCHITECTURE.md'), 'utf8'));
+  const drawn = drawnMoves(architecture, 'States of a message');
   const tabled = Object.entries(MESSAGE_MOVES).flatMap(([from, moves]) =>
     moves.map((to) => `${from} --> ${to}`),
   );
   expect(drawn.toSorted()).toEqual(tabled.toSorted());
 });
 
+test('the drawn states of a webhook endpoint and the table of its moves are the same, each with the names of its moves', () => {
+  const tabled = ENDPOINT_MOVE_NAMES.flatMap((name) => {
+    const { from, to } = ENDPOINT_MOVES[name];
+    return from.map((one) => ({ move: `${one} --> ${to === 'same' ? one : to}`, name }));
+  });
+  const named = Map.groupBy(tabled, ({ move }) => move);
+  expect(drawnMoves(architecture, 'States of a webhook endpoint', 'with names').toSorted()).toEqual(
+    [...named].map(([move, of]) => `${move} : ${of.map(({ name }) => name).join(', ')}`).toSorted(),
+  );
+});
+
+test('the table of moves of a webhook endpoint that people read says what the one in code does', () => {
+  const told = [
+    ...architecture.matchAll(/^\| `([a-z_]+)` \| (tenant|worker) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$/gm),
+  ];
+  const rows = told.map(([, name, by, failures, calls, tells]) => [name, by, failures, calls, tells]);
+  const words = { at_once: 'at once', put_off: 'put off', asked: 'as asked', kept: 'kept' };
+  expect(rows).toEqual(
+    ENDPOINT_MOVE_NAMES.map((name) => {
+      const { by, failures, calls, tells } = ENDPOINT_MOVES[name];
+      return [name, by, failures, words[calls], tells === null ? '–' : `\`${tells}\``];
+    }),
+  );
+});
+
+test('tenants are told of each state of an endpoint', () => {
+  const told =
+    /\| `status` of an endpoint \| means \|\n\|---\|---\|\n((?:\|.*\n)+)/.exec(webhooksGuide)?.[1] ?? '';
+  expect([...told.matchAll(/^\| `([a-z]+)`/gm)].map(([, status]) => status)).toEqual([...ENDPOINT_STATUSES]);
+});
+
 test('a drawing that lacks, adds or repeats a move is seen', () => {
   const document = [
-    'text',
+    '## A title',
     '```mermaid',
     'stateDiagram-v2',
     '  [*] --> a',
@@ -22,14 +57,22 @@ test('a drawing that lacks, adds or repeats a move is seen', () => {
     '  a-->c : why',
     '```',
     'x --> y',
-  ];
-  expect(drawnMoves(document.join('\n'))).toEqual(['a --> b', 'a --> c']);
-  expect(() => drawnMoves('no drawing')).toThrow('no state diagram');
+    '## Another one',
+    'no drawing',
+  ].join('\n');
+  expect(drawnMoves(document, 'A title')).toEqual(['a --> b', 'a --> c']);
+  expect(drawnMoves(document, 'A title', 'with names')).toEqual(['a --> b', 'a --> c : why']);
+  expect(() => drawnMoves(document, 'Another one')).toThrow('no state diagram');
+  expect(() => drawnMoves(document, 'None')).toThrow('no state diagram');
 });
 
-/** The moves of the first mermaid state diagram; those from and to `[*]` only mark begin and end. */
-function drawnMoves(markdown: string): string[] {
-  const diagram = /```mermaid\s+stateDiagram-v2\n(.*?)```/s.exec(markdown)?.[1];
-  if (diagram === undefined) throw new Error('there is no state diagram');
-  return [...diagram.matchAll(/^\s*([a-z]+)\s*-->\s*([a-z]+)/gm)].map(([, from, to]) => `${from} --> ${to}`);
+/** The moves of the mermaid state diagram below a title; those from and to `[*]` only mark begin and end. */
+function drawnMoves(markdown: string, title: string, names?: 'with names'): string[] {
+  const section = markdown.split(/^## /m).find((text) => text.startsWith(`${title}\n`)) ?? '';
+  const diagram = /```mermaid\s+stateDiagram-v2\n(.*?)```/s.exec(section)?.[1];
+  if (diagram === undefined) throw new Error(`there is no state diagram of '${title}'`);
+  return [...diagram.matchAll(/^\s*([a-z]+)\s*-->\s*([a-z]+)(?:\s*:\s*(.*\S))?/gm)].map(
+    ([, from, to, name]) =>
+      names === undefined || name === undefined ? `${from} --> ${to}` : `${from} --> ${to} : ${name}`,
+  );
 }

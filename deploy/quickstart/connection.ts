@@ -22,4 +22,9 @@ export type Connection = {
    * stays empty.
    */
   readonly providerUrls: Readonly<Record<StandInId | 'smtp', string>>;
+  /**
+   * Takes events at whatever path an endpoint names, and shows them with what their signatures are worth; as JSON at
+   * `/received`. Each tenant has an endpoint at the path of its slug.
+   */
+  readonly webhookReceiverUrl: string;
 };

@@ -47,8 +47,6 @@ export function workerEnvironment(input: EnvironmentInput): Environment {
     ...serviceEnvironment('worker', input),
     METRICS_PORT: String(ports.workerMetrics),
     PROVIDER_BASE_URLS: overrides.join(','),
-    // Mail servers are the tenants' own choice, and the inbox is on this machine.
-    EGRESS_ALLOW_CIDRS: '127.0.0.0/8,::1/128',
     NODE_EXTRA_CA_CERTS: mailCertificateFile,
   };
 }
@@ -64,6 +62,9 @@ function serviceEnvironment(service: 'api' | 'worker', input: ApiEnvironmentInpu
     NATS_USER: `despatch_${service}`,
     NATS_PASSWORD: state.natsPasswords[service],
     METRICS_HOST: '127.0.0.1',
+    // Mail servers and receivers of events are the tenants' own choice, and those of the quick start on this machine.
+    EGRESS_ALLOW_CIDRS: '127.0.0.0/8,::1/128',
+    WEBHOOK_ALLOW_HTTP: 'true',
     ...keyring[service],
   };
 }

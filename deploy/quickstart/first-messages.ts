@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Channel } from '#core/domain/channel.ts';
 import type { ApiClient } from './api-client.ts';
+import type { EventArrivals } from './first-events.ts';
 import type { Arrival } from './received.ts';
 import { table } from './table.ts';
 
@@ -144,7 +145,11 @@ export function isDelivered({ channel, status, latencyMs }: Delivery): boolean {
   return isOver && latencyMs !== undefined;
 }
 
-export function deliveryTable(deliveries: readonly Delivery[]): string {
+/** @param events of each message, by its id. */
+export function deliveryTable(
+  deliveries: readonly Delivery[],
+  events: ReadonlyMap<string, EventArrivals>,
+): string {
   return table(
     [
       { title: 'id', align: 'left' },
@@ -152,6 +157,7 @@ export function deliveryTable(deliveries: readonly Delivery[]): string {
       { title: 'status', align: 'left' },
       { title: 'accept to provider', align: 'right' },
       { title: 'accept to delivery', align: 'right' },
+      { title: 'events received', align: 'left' },
       { title: '', align: 'left' },
     ],
     deliveries.map(({ id, channel, status, latencyMs, deliveredMs, reason = '' }) => [
@@ -160,7 +166,13 @@ export function deliveryTable(deliveries: readonly Delivery[]): string {
       status,
       latencyMs === undefined ? '-' : `${latencyMs} ms`,
       deliveredMs === undefined ? '-' : `${deliveredMs} ms`,
+      arrivalsText(events.get(id)),
       reason,
     ]),
   );
+}
+
+function arrivalsText(arrivals: EventArrivals | undefined): string {
+  const { arrived, happened } = arrivals ?? { arrived: 0, happened: 0 };
+  return `${arrived} of ${happened}${arrived === 0 ? '' : ', verified'}`;
 }

@@ -24,7 +24,8 @@ export type GuideInput = {
 
 /** What to do with the running service, for a person who sees it for the first time. */
 export function guide({ connection, connectionFile, logFolder, formatter }: GuideInput): string {
-  const { baseUrl, metricsUrls, inboxUrl, providerUrls, tenantSlug, otherTenant } = connection;
+  const { baseUrl, metricsUrls, inboxUrl, providerUrls, webhookReceiverUrl, tenantSlug, otherTenant } =
+    connection;
   return [
     'Despatch is running. Ctrl-C stops it; its data stays.',
     '',
@@ -37,6 +38,7 @@ export function guide({ connection, connectionFile, logFolder, formatter }: Guid
       ['FCM (push)', `${providerUrls.fcm}  (stand-in)`],
       ['WhatsApp', `${providerUrls['whatsapp-cloud']}  (stand-in)`],
       ['All providers', `${new URL(providerUrls.twilio).origin}  (a stand-in for each of the catalog)`],
+      ['Events', `${webhookReceiverUrl}  (what endpoints were sent, and whether the signatures hold)`],
       ['Metrics', `${metricsUrls.api}  ${metricsUrls.worker}`],
       ['Logs', logFolder],
       ['Tenants', `${tenantSlug}, ${otherTenant.slug}`],
@@ -67,7 +69,10 @@ export function credentialLines(connection: Connection): string[] {
 
 export type CurlLine = { readonly title: string; readonly command: string };
 
-export function curlLines({ baseUrl, tenantSlug }: Connection, formatter: Formatter): CurlLine[] {
+export function curlLines(
+  { baseUrl, tenantSlug, webhookReceiverUrl }: Connection,
+  formatter: Formatter,
+): CurlLine[] {
   const curl = (rest: string): string => `curl -sS ${rest} | ${FORMATTERS[formatter]}`;
   const send = (body: object, key = 'KEY'): string =>
     curl(
@@ -95,6 +100,18 @@ export function curlLines({ baseUrl, tenantSlug }: Connection, formatter: Format
       command: curl(`'${baseUrl}/v1/messages?limit=5' -H "X-Service-Key: $KEY"`),
     },
     { title: "the tenant's providers", command: curl(`${baseUrl}/v1/admin/providers ${asOwner}`) },
+    {
+      title: 'what has happened, from the first event on',
+      command: curl(`'${baseUrl}/v1/admin/events?limit=5' ${asOwner}`),
+    },
+    {
+      title: 'where its events go, and how that went',
+      command: curl(`${baseUrl}/v1/admin/webhook-endpoints ${asOwner}`),
+    },
+    {
+      title: 'an event that nobody has signed: the receiver refuses it',
+      command: curl(`${webhookReceiverUrl}/${tenantSlug} -d '{"type":"message.delivered","data":{"seq":1}}'`),
+    },
     {
       title: 'who you are, as a viewer',
       command: curl(`${baseUrl}/v1/admin/me -H "Authorization: Bearer $VIEWER"`),

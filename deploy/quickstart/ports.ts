@@ -10,6 +10,7 @@ export const USUAL_PORTS = {
   inbox: 8025,
   smtp: 2525,
   standIns: 8071,
+  webhooks: 8072,
   issuer: 8090,
   postgres: 5433,
   nats: 4223,

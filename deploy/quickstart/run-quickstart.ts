@@ -5,6 +5,7 @@ import { createApiClient, type ApiClient } from './api-client.ts';
 import type { Connection } from './connection.ts';
 import { openDataFolder } from './data-folder.ts';
 import { apiEnvironment, workerEnvironment } from './environments.ts';
+import { awaitFirstEvents, isTold } from './first-events.ts';
 import { deliveryTable, isDelivered, sendFirstMessages } from './first-messages.ts';
 import { chooseFormatter, guide } from './guide.ts';
 import { lockFolder } from './instance-lock.ts';
@@ -52,9 +53,9 @@ export async function runQuickstart({ root, options, progress }: QuickstartOptio
   const tokens = await mintTokens(servers.oidc, state.issuer);
   const api = createApiClient(baseUrl, progress.note);
   const tenants = await progress.step(
-    () => ensureTenants(api, tokens, state.tenants, servers.inbox.smtpPort),
+    () => ensureTenants(api, tokens, state.tenants, servers),
     ({ first, other }) =>
-      `Tenants ${first.slug} and ${other.slug}, each with a key and a provider per channel`,
+      `Tenants ${first.slug} and ${other.slug}, each with a key, a provider per channel and an endpoint for events`,
   );
   await writeState(folder, { ...state, tenants });
   const connection = connectionOf({ ports, servers, tokens, tenants });
@@ -62,16 +63,24 @@ export async function runQuickstart({ root, options, progress }: QuickstartOptio
   await writePrivateJson(connectionFile, connection);
 
   const owner = { token: tokens.owner, tenantSlug: tenants.first.slug };
-  const deliveries = await progress.step(
+  // The database has the same clock, but rounds less.
+  const since = new Date(Date.now() - 1_000);
+  const { deliveries, events } = await progress.step(
     async () => {
       // A mail server would have the first word: its account is the older one, and it never reports.
       const email = await accountIdOf(api, owner, { provider: REPORTED_MAIL, label: 'Resend (stand-in)' });
-      return sendFirstMessages(api, tenants.first.serviceKey, arrivalsOf(servers), { email });
+      const { serviceKey } = tenants.first;
+      const sent = await sendFirstMessages(api, serviceKey, arrivalsOf(servers), { email });
+      const { received } = servers.receiver;
+      return {
+        deliveries: sent,
+        events: await awaitFirstEvents(api, owner, sent, since, () => received),
+      };
     },
-    () => 'One message per channel:',
+    () => 'One message per channel, and its events:',
   );
-  process.stdout.write(`\n${deliveryTable(deliveries)}\n\n`);
-  const isAllDelivered = deliveries.every(isDelivered);
+  process.stdout.write(`\n${deliveryTable(deliveries, events)}\n\n`);
+  const isAllDelivered = deliveries.every((one) => isDelivered(one) && isTold(events.get(one.id)));
   if (!isAllDelivered) process.stderr.write(`Not all arrived; the logs are in ${shown(root, logFolder)}\n`);
   if (once) return isAllDelivered ? 0 : 1;
 
@@ -124,13 +133,14 @@ async function ensureTenants(
   api: ApiClient,
   tokens: Tokens,
   saved: Tenants | undefined,
-  smtpPort: number,
+  { inbox: { smtpPort }, receiver }: Servers,
 ): Promise<Tenants> {
   const acme = {
     slug: 'acme',
     name: 'Acme',
     ownerToken: tokens.owner,
     accounts: accountsOf('acme', smtpPort),
+    endpointUrl: `${receiver.url}/acme`,
     viewer: PEOPLE.viewer.sub,
   };
   const globex = {
@@ -138,6 +148,7 @@ async function ensureTenants(
     name: 'Globex',
     ownerToken: tokens.otherOwner,
     accounts: accountsOf('globex', smtpPort),
+    endpointUrl: `${receiver.url}/globex`,
   };
   const [first, other] = await settleAll([
     ensureTenant(api, acme, saved?.first, tokens.platform),
@@ -173,6 +184,7 @@ function connectionOf({ ports, servers, tokens, tenants }: ConnectionInput): Con
     },
     inboxUrl: servers.inbox.url,
     providerUrls: servers.providerUrls,
+    webhookReceiverUrl: servers.receiver.url,
   };
 }
 

@@ -16,6 +16,9 @@ import { settleAll } from './settle-all.ts';
 import { startStandIns, type StandIns } from './stand-ins.ts';
 import type { State } from './state.ts';
 import { openVendorAccounts } from './vendor-accounts.ts';
+import { webhookKeysOf } from './webhook-keys.ts';
+import { startWebhookReceiver, type WebhookReceiver } from './webhook-receiver.ts';
+import { openWorkerView } from './worker-view.ts';
 
 export type ServersOptions = {
   readonly kind: KeyringKind;
@@ -31,6 +34,7 @@ export type Servers = {
   readonly oidc: OidcIssuer;
   readonly inbox: Inbox;
   readonly standIns: StandIns;
+  readonly receiver: WebhookReceiver;
   readonly providerUrls: Connection['providerUrls'];
 };
 
@@ -38,7 +42,7 @@ export type Servers = {
 export async function startServers(options: ServersOptions, stack: AsyncDisposableStack): Promise<Servers> {
   const { kind, folder, ports, state, progress } = options;
   const log = progress.note;
-  const [databaseUrl, nats, keyring, oidc, inbox, standIns] = await settleAll([
+  const [databaseUrl, nats, keyring, oidc, inbox, standIns, receiver] = await settleAll([
     openDatabase(options, stack),
     progress.step(
       async () => stack.use(await startNats({ ...natsOptions(options), log })),
@@ -61,6 +65,10 @@ export async function startServers(options: ServersOptions, stack: AsyncDisposab
         stack.use(await startStandIns({ port: ports.standIns, deliverMail: mailDelivery(ports.smtp) })),
       ({ urls }) => `Stand-ins for ${Object.keys(urls).length} providers on port ${ports.standIns}`,
     ),
+    progress.step(
+      async () => stack.use(await startWebhookReceiver({ port: ports.webhooks })),
+      () => `Receiver of events on port ${ports.webhooks}`,
+    ),
   ]);
   const mailCertificateFile = join(folder, 'inbox.pem');
   await writeFile(mailCertificateFile, STAND_IN_CERTIFICATE);
@@ -75,8 +83,10 @@ export async function startServers(options: ServersOptions, stack: AsyncDisposab
     providerUrls,
     mailCertificateFile,
   };
-  standIns.know(stack.use(await openVendorAccounts(services)).accountOf);
-  return { services, oidc, inbox, standIns, providerUrls };
+  const view = stack.use(await openWorkerView(services));
+  standIns.know(await openVendorAccounts(view));
+  receiver.know(webhookKeysOf(view, receiver.url));
+  return { services, oidc, inbox, standIns, receiver, providerUrls };
 }
 
 async function openDatabase(
@@ -92,8 +102,7 @@ async function openDatabase(
   );
   await progress.step(
     () => migrate({ databaseUrl: server.superuserUrl(), passwords: state.databasePasswords }),
-    ({ applied }) =>
-      applied.length === 0 ? 'Schema is up to date' : `Schema made by ${applied.length} migrations`,
+    ({ applied }) => (applied.length === 0 ? 'Schema is up to date' : 'Schema made'),
   );
   return server.superuserUrl();
 }

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ProviderAccount } from './accounts.ts';
 import { describe, type ApiClient, type Caller } from './api-client.ts';
 import type { SavedTenant } from './state.ts';
+import { ensureEndpoint } from './webhook-endpoint.ts';
 
 export type WantedTenant = {
   readonly slug: string;
@@ -9,6 +10,8 @@ export type WantedTenant = {
   /** Bearer token of its owner. */
   readonly ownerToken: string;
   readonly accounts: readonly ProviderAccount[];
+  /** Where its events go; absent: nowhere. */
+  readonly endpointUrl?: string;
   /** Subject of a member who may only look. */
   readonly viewer?: string;
 };
@@ -23,7 +26,7 @@ type ProviderView = {
 
 /**
  * Makes the tenant, or fixes what has been changed of it since: an active tenant, a working key of each mode and the enabled
- * accounts that it is to have, which point where this start's servers are.
+ * accounts and the endpoint that it is to have, which point where this start's servers are.
  */
 export async function ensureTenant(
   api: ApiClient,
@@ -37,6 +40,7 @@ export async function ensureTenant(
     saved?.id ??
     (await api.call<{ id: string }>({ token: ownerToken }, 'POST', '/v1/admin/tenants', { name, slug })).id;
   if (saved !== undefined) await resume(api, id, platformToken);
+  if (wanted.endpointUrl !== undefined) await ensureEndpoint(api, owner, wanted.endpointUrl);
   await ensureAccounts(api, owner, wanted.accounts);
   if (viewer !== undefined) {
     await api.call(owner, 'PUT', '/v1/admin/members', { subject: viewer, role: 'viewer' });

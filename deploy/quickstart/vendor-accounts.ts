@@ -2,14 +2,9 @@ import { accountSecretBinding } from '#core/domain/binding.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import { createMessageIds } from '#core/domain/message-id.ts';
 import { receiptKey, receiptToken, receiptUrl } from '#core/domain/receipt-token.ts';
-import { createLogger } from '#core/platform/telemetry/logger.ts';
-import { openPostgres } from '#core/platform/postgres/postgres.ts';
-import { openKeyring } from '#core/platform/vault/open-keyring.ts';
 import { loadMessageIdKey } from '#core/store/message-places.ts';
 import type { AccountOf } from '#providers/stand-in.ts';
-import { workerConfig } from '../../services/worker/config.ts';
-import { Secret } from '#core/domain/secret.ts';
-import { workerEnvironment, type EnvironmentInput } from './environments.ts';
+import type { WorkerView } from './worker-view.ts';
 
 type Row = {
   readonly id: string;
@@ -19,41 +14,30 @@ type Row = {
   readonly receipt_version: number;
 };
 
-export type VendorAccounts = AsyncDisposable & { readonly accountOf: AccountOf };
-
 /**
  * What the vendors know of their customers: where to report to, which people enter at a vendor by hand, and the secret
  * to sign with, which vendors hand out and tenants enter in Despatch. Read from where the worker reads it, so that an
  * account which is added later is known too.
  */
-export async function openVendorAccounts(input: EnvironmentInput): Promise<VendorAccounts> {
-  const { postgres, keyring: keyringConfig, receipts } = workerConfig(workerEnvironment(input));
-  await using stack = new AsyncDisposableStack();
-  const url = new Secret(input.databaseUrl);
-  const { sql } = stack.use(openPostgres({ ...postgres, url, poolMax: 2, applicationName: 'stand-ins' }));
-  const log = createLogger({ level: 'error', component: 'stand-ins' });
-  const keyring = stack.use(await openKeyring(keyringConfig, { log }));
+export async function openVendorAccounts({ sql, keyring, config }: WorkerView): Promise<AccountOf> {
+  const { receipts } = config;
   const ids = createMessageIds(await loadMessageIdKey(sql));
   const key = receiptKey(receipts.pepper);
 
-  const resources = stack.move();
-  return {
-    async accountOf(reference) {
-      const place = ids.decode(reference.toLowerCase());
-      if (place === undefined) return undefined;
-      const [row] = await sql<Row[]>`
-        select a.id, a.tenant_id, a.config_public, a.ciphertext, a.receipt_version
-        from message_states s join provider_accounts a on a.id = s.account_id
-        where s.seq = ${place.seq} and s.purge_on = ${place.purgeOn}`;
-      if (row === undefined || row.ciphertext === null) return undefined;
-      const plaintext = await keyring.decrypt(accountSecretBinding(row.tenant_id, row.id), row.ciphertext);
-      const token = receiptToken(key, row.id, row.receipt_version);
-      return {
-        publicConfig: row.config_public,
-        secretConfig: JSON.parse(Buffer.from(plaintext).toString()) as Record<string, unknown>,
-        receiptUrl: receiptUrl(receipts.publicBaseUrl ?? '', row.id, token),
-      };
-    },
-    [Symbol.asyncDispose]: () => resources.disposeAsync(),
+  return async (reference) => {
+    const place = ids.decode(reference.toLowerCase());
+    if (place === undefined) return undefined;
+    const [row] = await sql<Row[]>`
+      select a.id, a.tenant_id, a.config_public, a.ciphertext, a.receipt_version
+      from message_states s join provider_accounts a on a.id = s.account_id
+      where s.seq = ${place.seq} and s.purge_on = ${place.purgeOn}`;
+    if (row === undefined || row.ciphertext === null) return undefined;
+    const plaintext = await keyring.decrypt(accountSecretBinding(row.tenant_id, row.id), row.ciphertext);
+    const token = receiptToken(key, row.id, row.receipt_version);
+    return {
+      publicConfig: row.config_public,
+      secretConfig: JSON.parse(Buffer.from(plaintext).toString()) as Record<string, unknown>,
+      receiptUrl: receiptUrl(receipts.publicBaseUrl ?? '', row.id, token),
+    };
   };
 }

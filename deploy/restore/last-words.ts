@@ -27,12 +27,22 @@ export type LastKey = {
 };
 
 type LastAccount = 'deleted' | 'disabled' | 'enabled';
+type LastEndpoint = 'deleted' | 'paused' | 'resumed';
 
 export type LastReceiptUrl = {
   /** Of its token. */
   readonly version: number;
   /** Until when the one before holds. */
   readonly graceUntil: string | null;
+};
+
+export type LastSuppression = {
+  readonly channel: string;
+  /** Hex. */
+  readonly addressKey: string;
+  readonly reason: string;
+  readonly scope: string;
+  readonly expiresAt: string | null;
 };
 
 /** What became of one tenant after the time that the database was restored to. */
@@ -43,8 +53,12 @@ export type LastWords = {
   readonly members: ReadonlyMap<string, LastMembership>;
   readonly keys: ReadonlyMap<string, LastKey>;
   readonly accounts: ReadonlyMap<string, LastAccount>;
+  /** Of webhooks. */
+  readonly endpoints: ReadonlyMap<string, LastEndpoint>;
   /** By account. */
   readonly receiptUrls: ReadonlyMap<string, LastReceiptUrl>;
+  /** Entries of the suppression list that were added and not removed again, by id. */
+  readonly suppressions: ReadonlyMap<string, LastSuppression>;
   /** Resources that are known to be gone. */
   readonly gone: readonly string[];
   /** What cannot be made again out of the log, by action: secrets and settings are not in it. */
@@ -57,7 +71,9 @@ type Draft = {
   members: Map<string, LastMembership>;
   keys: Map<string, LastKey>;
   accounts: Map<string, LastAccount>;
+  endpoints: Map<string, LastEndpoint>;
   receiptUrls: Map<string, LastReceiptUrl>;
+  suppressions: Map<string, LastSuppression>;
   gone: string[];
   lost: Map<string, number>;
 };
@@ -79,7 +95,9 @@ const newDraft = (): Draft => ({
   members: new Map(),
   keys: new Map(),
   accounts: new Map(),
+  endpoints: new Map(),
   receiptUrls: new Map(),
+  suppressions: new Map(),
   gone: [],
   lost: new Map(),
 });
@@ -146,7 +164,33 @@ function take(draft: Draft, entry: AuditEntry): void {
       draft.receiptUrls.set(target, { version, graceUntil: textOf(facts['graceUntil']) });
       return;
     }
+    case 'webhook_endpoint.deleted':
+      draft.endpoints.set(target, 'deleted');
+      return;
+    case 'webhook_endpoint.paused':
+      draft.endpoints.set(target, 'paused');
+      return;
+    case 'webhook_endpoint.resumed':
+      draft.endpoints.set(target, 'resumed');
+      return;
+    case 'suppression.added': {
+      const [channel, addressKey] = [textOf(facts['channel']), textOf(facts['addressKey'])];
+      const [reason, scope] = [textOf(facts['reason']), textOf(facts['scope'])];
+      if (channel === null || addressKey === null || reason === null || scope === null)
+        return lose(draft, action);
+      const expiresAt = textOf(facts['expiresAt']);
+      draft.suppressions.set(target, { channel, addressKey, reason, scope, expiresAt });
+      return;
+    }
+    case 'suppression.removed':
+      // One that is there again stays, as nobody is to get a right that they had not.
+      draft.suppressions.delete(target);
+      return;
     case 'provider.verify_requested':
+    case 'webhook_endpoint.tested':
+    case 'webhook_endpoint.redelivered':
+    case 'webhook_endpoint.replayed':
+    case 'webhook_endpoint.recovered':
       return;
     default:
       lose(draft, action);

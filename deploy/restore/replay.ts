@@ -6,6 +6,7 @@ import {
   type LastKey,
   type LastMembership,
   type LastReceiptUrl,
+  type LastSuppression,
   type LastWords,
 } from './last-words.ts';
 import { purgeTenant } from './purge-tenant.ts';
@@ -35,7 +36,7 @@ class TakenBack extends Error {
 
 /**
  * Does again, in a database that was restored to an earlier time, what takes rights away: keys revoked, members removed
- * or given a lower role, accounts disabled or deleted, tenants suspended and purged. Nothing gets a right that it had not
+ * or given a lower role, accounts disabled or deleted, webhook endpoints paused or deleted, recipients suppressed, tenants suspended and purged. Nothing gets a right that it had not
  * at that time, but that a suspension ends which ended. What the database knows is left out, and what was done is
  * written into its audit log: a second run finds nothing to do, and undoes nothing that was decided in between.
  *
@@ -116,6 +117,8 @@ async function settleTenant(
     await settleMember(tx, tenantId, { userId, ...membership }, count);
   for (const [id, key] of words.keys) await settleKey(tx, tenantId, { id, ...key }, count);
   for (const [id, url] of words.receiptUrls) await settleReceiptUrl(tx, tenantId, { id, ...url }, count);
+  for (const entry of words.suppressions.values()) await settleSuppression(tx, tenantId, entry, count);
+  for (const [id, state] of words.endpoints) await settleEndpoint(tx, tenantId, { id, state }, count);
   for (const [id, state] of words.accounts) {
     if (state === 'deleted') {
       const { count: rows } = await tx`
@@ -132,6 +135,43 @@ async function settleTenant(
         and (status = 'disabled') is distinct from ${to === 'disabled'}`;
     count(`provider accounts ${state}`, rows);
   }
+}
+
+/** What waits for a deleted one is dropped by the workers. */
+async function settleEndpoint(
+  tx: TransactionSql,
+  tenantId: string,
+  { id, state }: { readonly id: string; readonly state: 'deleted' | 'paused' | 'resumed' },
+  count: Count,
+): Promise<void> {
+  const { count: rows } =
+    state === 'deleted'
+      ? await tx`
+          update webhook_endpoints set deleted_at = now(), secret = '', previous_secret = null, previous_until = null,
+            client_certificate = null, headers = '{}', status = 'disabled', status_reason = null, version = version + 1,
+            updated_at = now()
+          where tenant_id = ${tenantId} and id = ${id} and deleted_at is null`
+      : await tx`
+          update webhook_endpoints set status = ${state === 'paused' ? 'paused' : 'active'}, status_reason = null, failures = 0,
+            failing_since = null, call_at = '-infinity', version = version + 1, updated_at = now()
+          where tenant_id = ${tenantId} and id = ${id} and deleted_at is null
+            and (status = 'paused') is distinct from ${state === 'paused'}
+            and may_move_endpoint('tenant', status, ${state === 'paused' ? 'paused' : 'active'})`;
+  count(`webhook endpoints ${state}`, rows);
+}
+
+/** By its hash alone: the address is in no log. One that is there is left as it is. */
+async function settleSuppression(
+  tx: TransactionSql,
+  tenantId: string,
+  { channel, addressKey, reason, scope, expiresAt }: LastSuppression,
+  count: Count,
+): Promise<void> {
+  const { count: rows } = await tx`
+    insert into suppressions (tenant_id, channel, address_key, reason, scope, source, expires_at)
+    values (${tenantId}, ${channel}, decode(${addressKey}, 'hex'), ${reason}, ${scope}, 'api', ${expiresAt})
+    on conflict (address_key, reason) do nothing`;
+  count('recipients suppressed', rows);
 }
 
 /** The vendor has been given the new URL since, and the former one had its time. */

@@ -15,6 +15,8 @@ export type ChildOptions = {
   gid?: number;
   /** Sent to the program when this process dies without stopping it. Default SIGTERM. */
   orphanSignal?: NodeJS.Signals;
+  /** Deleted after that, once the program has ended. */
+  orphanFolder?: string;
 };
 
 export type Child = {
@@ -53,7 +55,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
   await once(child, 'spawn');
   const pid = child.pid;
   if (pid === undefined) throw new Error(`${options.command} did not start`);
-  const cut = leash(pid, options.orphanSignal ?? 'SIGTERM');
+  const cut = leash(pid, options.orphanSignal ?? 'SIGTERM', options.orphanFolder);
   void exited.then(cut);
 
   return {
@@ -95,14 +97,14 @@ async function logTail(path: string): Promise<string> {
 
 /**
  * A shell that waits on a pipe only we hold: when we die, however we die, the pipe closes and the
- * shell signals the program. Returns the function that takes the leash off.
+ * shell signals the program, and clears away behind it. Returns the function that takes the leash off.
  */
-function leash(pid: number, signal: NodeJS.Signals): () => void {
-  const script = 'read -r _ || kill -s "$1" "$2"';
-  const holder = spawn('/bin/sh', ['-c', script, 'leash', signal.replace('SIG', ''), String(pid)], {
-    stdio: ['pipe', 'ignore', 'ignore'],
-    detached: true,
-  });
+function leash(pid: number, signal: NodeJS.Signals, folder = ''): () => void {
+  const script = `read -r _ && exit; kill -s "$1" "$2"; [ -n "$3" ] || exit
+    # One whose parent reaps nobody seems to run for ever.
+    for i in $(seq 300); do kill -0 "$2" || break; sleep 0.1; done; rm -rf -- "$3"`;
+  const args = ['-c', script, 'leash', signal.replace('SIG', ''), String(pid), folder];
+  const holder = spawn('/bin/sh', args, { stdio: ['pipe', 'ignore', 'ignore'], detached: true });
   // Neither the holder nor its pipe may keep our event loop alive.
   holder.unref();
   holder.stdin.on('error', () => holder.kill('SIGKILL'));

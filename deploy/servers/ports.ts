@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto';
+import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
@@ -10,18 +11,30 @@ const PORT_MAX = 32_000;
 const TRIES_MAX = 200;
 const LOOPBACK = '127.0.0.1';
 
-/** Whoever was given a port may not listen on it yet: nobody else in this process gets it. */
-const given = new Set<number>();
-
-/** A TCP port of `host`, as `listenAddress` takes it, that nothing listens on, from 20000 to 31999. Throws when none is found. */
+/**
+ * A TCP port of `host`, as `listenAddress` takes it, that nothing listens on, from 20000 to 31999. Nobody else is given it
+ * while this process lives. Throws when none is found.
+ */
 export async function freePort(host = LOOPBACK): Promise<number> {
   for (let tries = 0; tries < TRIES_MAX; tries++) {
     const port = randomInt(PORT_MIN, PORT_MAX);
-    if (given.has(port)) continue;
-    given.add(port);
-    if (await isFreePort(port, host)) return port;
+    if ((await reserve(port)) && (await isFreePort(port, host))) return port;
   }
   throw new Error(`no free port between ${PORT_MIN} and ${PORT_MAX} on ${host}`);
+}
+
+/**
+ * Whoever was given a port may not listen on it yet. That it is given is seen by all processes of the machine: its UDP port,
+ * which no server here uses, is bound.
+ */
+async function reserve(port: number): Promise<boolean> {
+  const socket = createSocket('udp4').unref();
+  const isBound = await new Promise<boolean>((resolve) => {
+    socket.once('error', () => resolve(false));
+    socket.bind({ address: LOOPBACK, port, exclusive: true }, () => resolve(true));
+  });
+  if (!isBound) socket.close();
+  return isBound;
 }
 
 /**

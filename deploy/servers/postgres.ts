@@ -6,7 +6,7 @@ import { startChild, untilReady, type Child } from './child.ts';
 import { freePort, listenAddress } from './ports.ts';
 import { postgresBinaries } from './postgres-binaries.ts';
 import { runProgram } from './run-program.ts';
-import { serverFolder, type ServerFolder } from './server-folder.ts';
+import { memoryFolder, serverFolder, type ServerFolder } from './server-folder.ts';
 import { unprivilegedUser, type ServerUser } from './unprivileged-user.ts';
 
 export type PostgresOptions = {
@@ -16,7 +16,10 @@ export type PostgresOptions = {
   port?: number;
   /** Listens for clients that reach this machine at `host` too; from there only with TLS. */
   tls?: { host: string; certFile: string; keyFile: string };
-  /** `false` turns fsync off: a crash of the machine loses data, a crash of the server does not. Default true. */
+  /**
+   * `false` turns fsync off and keeps temporary data in memory: a crash of the machine loses data, a crash of the server
+   * does not. Default true.
+   */
   durable?: boolean;
   /** Further server settings, as `-c name=value`. */
   settings?: Readonly<Record<string, string>>;
@@ -43,7 +46,10 @@ const STOP_SIGNAL = { fast: 'SIGINT', immediate: 'SIGQUIT' } as const;
 export async function startPostgres(options: PostgresOptions = {}): Promise<PostgresServer> {
   const user = await unprivilegedUser();
   const binaries = await postgresBinaries(user);
-  const folder = await serverFolder('postgres', options.dir, user);
+  const isInMemory = options.dir === undefined && options.durable === false;
+  const folder = await (isInMemory
+    ? memoryFolder('postgres', user)
+    : serverFolder('postgres', options.dir, user));
   try {
     return await runServer({ options, user, binaries, folder });
   } catch (error) {
@@ -72,8 +78,9 @@ async function runServer({ options, user, binaries, folder }: Setup): Promise<Po
     unix_socket_directories: '',
     shared_buffers: '128MB',
     max_connections: '300',
-    // Without fsync a torn page can only come from a machine crash, which already voids the data.
-    ...(durable ? {} : { fsync: 'off', full_page_writes: 'off' }),
+    // Without fsync a torn page can only come from a machine crash, which already voids the data. What is in memory is to
+    // be little, and a checkpoint that writes there is cheap.
+    ...(durable ? {} : { fsync: 'off', full_page_writes: 'off', max_wal_size: '256MB' }),
     ...options.settings,
   };
   const args = [
@@ -90,6 +97,7 @@ async function runServer({ options, user, binaries, folder }: Setup): Promise<Po
       cwd: folder.path,
       env: serverEnv(),
       orphanSignal: 'SIGINT',
+      ...(folder.temporary ? { orphanFolder: folder.path } : {}),
       ...user,
     });
     await untilReady(child, {

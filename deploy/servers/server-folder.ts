@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
-import { chmod, chown, lstat, mkdir, mkdtemp, rm, stat } from 'node:fs/promises';
+import { chmod, chown, lstat, mkdir, mkdtemp, rm, stat, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
+import { availableMemory } from 'node:process';
 import type { ServerUser } from './unprivileged-user.ts';
 
 export type ServerFolder = {
@@ -12,6 +13,10 @@ export type ServerFolder = {
   remove(): Promise<void>;
 };
 
+const MEMORY_ROOT = '/dev/shm';
+/** What the data of a server may come to, and as much for everybody else. */
+const MEMORY_BYTES_MIN = 4 * 2 ** 30;
+
 /**
  * The folder of one server, of mode 0700: `dir`, made if absent, or a new temporary one.
  * It belongs to `user` when given; a `dir` that this user cannot reach, such as one under a 0700
@@ -19,9 +24,7 @@ export type ServerFolder = {
  */
 export async function serverFolder(name: string, dir?: string, user?: ServerUser): Promise<ServerFolder> {
   if (dir === undefined) {
-    const path = await mkdtemp(join(await temporaryRoot(user), `despatch-${name}-`));
-    await give(path, user);
-    return { path, temporary: true, remove: () => rm(path, { recursive: true, force: true }) };
+    return newFolder(name, await temporaryRoot(user), user);
   }
   const wanted = resolve(dir);
   const path =
@@ -29,6 +32,14 @@ export async function serverFolder(name: string, dir?: string, user?: ServerUser
   await mkdir(path, { recursive: true, mode: 0o700 });
   await give(path, user);
   return { path, temporary: false, remove: async () => {} };
+}
+
+/**
+ * A new folder in memory, where the system has a place for that with room to spare, else a temporary one like others. A
+ * database of ours is more than a thousand files, and disks are slow at making and deleting so many.
+ */
+export async function memoryFolder(name: string, user?: ServerUser): Promise<ServerFolder> {
+  return newFolder(name, (await hasRoomInMemory()) ? MEMORY_ROOT : await temporaryRoot(user), user);
 }
 
 /** Whether every user can pass through `path` and all folders above it; absent ones will be made passable. */
@@ -43,6 +54,18 @@ export async function isReachable(path: string): Promise<boolean> {
 /** The system's folder for temporary files, or /tmp when `user` cannot reach that. */
 export async function temporaryRoot(user: ServerUser | undefined): Promise<string> {
   return user === undefined || (await isReachable(tmpdir())) ? tmpdir() : '/tmp';
+}
+
+async function newFolder(name: string, root: string, user: ServerUser | undefined): Promise<ServerFolder> {
+  const path = await mkdtemp(join(root, `despatch-${name}-`));
+  await give(path, user);
+  return { path, temporary: true, remove: () => rm(path, { recursive: true, force: true }) };
+}
+
+async function hasRoomInMemory(): Promise<boolean> {
+  if (process.platform !== 'linux' || availableMemory() < MEMORY_BYTES_MIN) return false;
+  const found = await statfs(MEMORY_ROOT).catch(() => undefined);
+  return found !== undefined && found.bavail * found.bsize >= MEMORY_BYTES_MIN;
 }
 
 async function standIn(name: string, wanted: string, user: ServerUser): Promise<string> {

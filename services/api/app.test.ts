@@ -1,3 +1,4 @@
+import { createSecretKey } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { silentLogger } from '#core/platform/telemetry/logger.ts';
@@ -33,9 +34,10 @@ async function setup(
         requestMemory: { from: () => {} },
         bodyRefused: () => {},
         requestStarted: () => {},
+        requestAnswered: () => {},
         requestFinished: () => {},
       },
-      fingerprintKey: Buffer.alloc(32),
+      fingerprintKey: createSecretKey(Buffer.alloc(32)),
       trustProxy: false,
       publicBaseUrl: 'http://api.test',
       ...(limits === undefined ? {} : { limits }),

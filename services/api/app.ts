@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { serializerCompiler } from 'fastify-type-provider-zod';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -23,9 +24,11 @@ import {
   shedOverload,
   type HttpLimits,
 } from './http/http-limits.ts';
+import { isGivenTwice } from './http/given-twice.ts';
 import { installHomePage } from './docs/home-page.ts';
 import type { HttpMetrics } from './http/http-metrics.ts';
 import { createLingering } from './http/lingering.ts';
+import { observeEnd, routeOf, tenantOf } from './http/observe-end.ts';
 import { createMemoryBudget, type MemoryBudget } from './http/memory-budget.ts';
 import { installDocs } from './openapi/openapi.ts';
 import { rateHeaders } from './http/rate-headers.ts';
@@ -52,7 +55,7 @@ export type AppDeps = {
   readonly log: Logger;
   readonly metrics: HttpMetrics;
   /** Key of idempotency fingerprints. */
-  readonly fingerprintKey: Buffer;
+  readonly fingerprintKey: KeyObject;
   /** Which proxies' forwarded headers count: fastify's `trustProxy`. */
   readonly trustProxy: boolean | readonly string[];
   readonly limits?: HttpLimits;
@@ -138,7 +141,11 @@ function readBodies(app: FastifyInstance, reader: BodyReader): void {
   app.decorate('readRaw', (request, bounds) => reader.raw(request, bounds, momentsOf(request)));
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', async (request: FastifyRequest) => {
-    if (request.headers['content-encoding'] !== undefined) throw new AppError('unsupported_media_type');
+    const { 'content-encoding': encoding = 'identity' } = request.headers;
+    if (encoding.toLowerCase() !== 'identity') {
+      const message = 'Content-Encoding must be absent or identity';
+      throw new AppError('unsupported_media_type', { message });
+    }
     const body = await reader.json(request, momentsOf(request));
     request.bodyBytes = body.bytes;
     const exempt = request.routeOptions.config.exemptBytes;
@@ -216,13 +223,15 @@ function knownMethods(app: FastifyInstance): (url: string) => string[] | undefin
   };
 }
 
-function observeRequests(app: FastifyInstance, { log, metrics }: AppDeps): void {
+function observeRequests(app: FastifyInstance, deps: AppDeps): void {
+  const { metrics } = deps;
   app.addHook('onRoute', ({ method, url, config }) => {
     if (config?.docs === undefined || typeof method !== 'string' || method === 'HEAD') return;
     metrics.routeKnown({ method, route: url, codes: [config.docs.status, 500, 503] });
   });
   app.addHook('onRequest', (request, reply, done) => {
     metrics.requestStarted();
+    observeEnd(request, reply, deps);
     request.response = reply.raw;
     reply.headers({ 'x-request-id': request.id, 'cache-control': 'no-store' });
     request.appName = appNameOf(request.headers['x-app-name']);
@@ -242,43 +251,18 @@ function observeRequests(app: FastifyInstance, { log, metrics }: AppDeps): void 
     // A raw query is nobody's to read here.
     done(request.routeOptions.config.isRaw === true || isDecodable(request.url) ? undefined : badUrl());
   });
-  app.addHook('onResponse', (request, reply, done) => {
-    const route = routeOf(request);
-    const tenantId = request.caller !== null && 'tenant' in request.caller ? request.caller.tenant.id : null;
-    request.span?.set({ 'http.response.status_code': reply.statusCode });
-    if (reply.statusCode >= 500) request.span?.fail(`http_${reply.statusCode}`);
-    request.span?.end();
-    metrics.requestFinished({
+  app.addHook('onSend', (request, reply, _payload, done) => {
+    metrics.requestAnswered({
       method: request.method,
-      route,
-      statusCode: reply.statusCode,
-      seconds: reply.elapsedTime / 1000,
-      tenantId,
+      route: routeOf(request),
+      tenantId: tenantOf(request),
       keyId: request.caller?.kind === 'key' ? request.caller.key.id : null,
+      statusCode: reply.statusCode,
       errorCode: request.errorCode,
       isReplay: reply.hasHeader('idempotent-replayed'),
     });
-    log.info(
-      {
-        event: 'request',
-        requestId: request.id,
-        method: request.method,
-        route,
-        statusCode: reply.statusCode,
-        durationMs: Math.round(reply.elapsedTime * 10) / 10,
-        ...(request.errorCode === null ? {} : { code: request.errorCode }),
-        ...(request.messageId === null ? {} : { messageId: request.messageId }),
-        ...(tenantId === null ? request.reportedTo : { tenantId }),
-        ...(request.appName === null ? {} : { appName: request.appName }),
-      },
-      'Request',
-    );
     done();
   });
-}
-
-function routeOf(request: FastifyRequest): string {
-  return request.is404 ? 'unknown' : (request.routeOptions.url ?? 'unknown');
 }
 
 function appNameOf(header: string | string[] | undefined): string | null {
@@ -374,15 +358,6 @@ function soleAuthorization({ headers, raw }: FastifyRequest): string | undefined
   return headers.authorization === undefined || isGivenTwice(raw, 'authorization')
     ? undefined
     : headers.authorization;
-}
-
-function isGivenTwice({ rawHeaders }: IncomingMessage, name: string): boolean {
-  let count = 0;
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const given = rawHeaders[i] as string;
-    if (given.length === name.length && given.toLowerCase() === name) count += 1;
-  }
-  return count > 1;
 }
 
 function refusalOf(

@@ -1,20 +1,27 @@
 import type { FastifyInstance } from 'fastify';
-import type { AuditTrail } from '#core/domain/audit-entry.ts';
+import { addressKeyRoot } from '#core/domain/address-key.ts';
+import type { AuditEntry, AuditTrail } from '#core/domain/audit-entry.ts';
 import type { Secret } from '#core/domain/secret.ts';
 import { receiptKey } from '#core/domain/receipt-token.ts';
+import { unsubscribeKey } from '#core/domain/unsubscribe-token.ts';
 import { deriveSubkeys } from '#core/domain/subkeys.ts';
 import type { Nats } from '#core/platform/nats/broker.ts';
+import { addressBlocker, addressOpener } from '#core/platform/http/egress-guard.ts';
 import type { KeyEncrypter } from '#core/platform/vault/keyring.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
 import type { ApiMetrics } from '#core/platform/telemetry/metrics.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { timedStore } from '#core/platform/postgres/timed-store.ts';
 import { acceptMessages, type AcceptRow } from '#core/store/acceptance.ts';
+import { acceptWholeBatch, type BatchAcceptance } from '#core/store/batch-acceptance.ts';
 import { forgetContent, storeContent } from '#core/store/contents.ts';
 import { directoryStore } from '#core/store/directory.ts';
 import { loadReceiptAccounts, storeReceiptCalls, type NewReceiptCall } from '#core/store/receipt-calls.ts';
 import { loadMessageIdKey, reserveMessageSeqs } from '#core/store/message-places.ts';
+import { DATABASE_DEADLINE_MS } from '#core/store/tenant-scope.ts';
+import type { AdminDeps } from './admin/admin-change.ts';
 import { createAcceptBatcher } from './messages/accept-batcher.ts';
+import { createBatchAccepts } from './messages/batch-accepts.ts';
 import { apiRoutes } from './api-routes.ts';
 import { buildApp } from './app.ts';
 import { createAuthentication } from './auth/authenticate.ts';
@@ -24,10 +31,11 @@ import { createCursors } from './http/cursor.ts';
 import type { HttpLimits } from './http/http-limits.ts';
 import type { HttpMetrics } from './http/http-metrics.ts';
 import { createLargeContents } from './messages/large-contents.ts';
-import { createMessageIdLoader } from '#core/domain/message-id-loader.ts';
+import { createIdLoader } from '#core/domain/id-loader.ts';
 import { createMessagePlaces } from './messages/message-places.ts';
 import { sendRateLimit } from './messages/new-message.ts';
 import { createReads, type ReadsOptions } from './http/reads.ts';
+import { createSharedSlots } from './http/shared-slots.ts';
 import { NOTICE_KINDS, type Notice, type NoticeKind, type PublishNotice } from './auth/notices.ts';
 import { createRateMemory } from './auth/rate-memory.ts';
 import { createServiceKeys } from './auth/service-keys.ts';
@@ -36,12 +44,13 @@ import { createFullAccounts } from './receipts/full-accounts.ts';
 import { createReceiptAccounts } from './receipts/receipt-accounts.ts';
 import { createReceiptBatcher } from './receipts/receipt-batcher.ts';
 import { createReceiptWakes } from './receipts/receipt-wakes.ts';
+import { suppressRecipient } from './unsubscribe/suppress-recipient.ts';
 import { createUncountedSends, type UncountedSends } from './auth/uncounted-sends.ts';
 
 export type ApiSettings = {
   /** Root of all keys that the api derives. */
   readonly pepper: Secret;
-  /** Root of the tokens in receipt URLs. */
+  /** Root of the tokens in receipt URLs, and of the hashes of suppressed addresses. */
   readonly receiptPepper: Secret;
   readonly oidc: OidcConfig;
   /** Subjects of the issuer that act for the platform. */
@@ -49,6 +58,12 @@ export type ApiSettings = {
   readonly selfServeTenants: boolean;
   /** Tenants that a user may own who is no platform admin. */
   readonly tenantsPerUserMax: number;
+  /** Which URLs endpoints may have: ranges that the operator opens, whether http is among them, and on which ports. */
+  readonly webhooks: {
+    readonly allowCidrs: readonly string[];
+    readonly allowHttp: boolean;
+    readonly ports: readonly number[];
+  };
   readonly publicBaseUrl: string;
   readonly trustProxy: boolean | readonly string[];
   readonly httpLimits?: HttpLimits;
@@ -77,14 +92,23 @@ export type Api = {
   readonly stop: () => Promise<void>;
 };
 
-/** How far `lastUsedAt` of a key may lag. */
+/** Between two times that the use of keys is written down; `lastUsedAt` may lag by a minute (SQL `touch_api_keys`). */
 const TOUCH_EVERY_MS = 5_000;
+
+/** Of the connections of a process; what waits for one longer than a transaction may take is answered with 503. */
+const CHANGE_SLOTS = {
+  slots: 4,
+  waitingPerOwnerMax: 200,
+  waitingMax: 1_000,
+  waitMsMax: DATABASE_DEADLINE_MS,
+};
 
 /** Puts the parts together. Opens nothing and listens nowhere. */
 export async function buildApi(deps: ApiDeps): Promise<Api> {
   const { sql, nats, metrics, log, settings } = deps;
   const subkeys = deriveSubkeys(settings.pepper);
   const cursors = createCursors(subkeys.cursor);
+  const addressKeys = addressKeyRoot(settings.receiptPepper);
   const directory = timedStore(directoryStore(sql), metrics.database);
   const serviceKeys = createServiceKeys({
     findCaller: createCallerLookup(directory),
@@ -105,9 +129,16 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
       return { name, limit, passed: false, remaining: 0, retryAfter };
     },
   });
+  const warned = (entry: AuditEntry): void => {
+    metrics.limitWarned(entry.action === 'limit.reached' ? 'reached' : 'approaching');
+    deps.audit(entry);
+  };
   const acceptance = timedStore(
     {
-      accept: (rows: readonly AcceptRow[], sweepAfterMs: number) => acceptMessages(sql, rows, sweepAfterMs),
+      accept: (rows: readonly AcceptRow[], sweepAfterMs: number) =>
+        acceptMessages(sql, rows, sweepAfterMs, { warned }),
+      acceptBatch: (batch: BatchAcceptance, sweepAfterMs: number) =>
+        acceptWholeBatch(sql, batch, sweepAfterMs, { warned }),
       reserveMessageSeqs: () => reserveMessageSeqs(sql),
       loadMessageIdKey: () => loadMessageIdKey(sql),
     },
@@ -120,7 +151,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
     },
     metrics.database,
   );
-  const loadIds = createMessageIdLoader(acceptance.loadMessageIdKey);
+  const loadIds = createIdLoader(acceptance.loadMessageIdKey);
   const places = createMessagePlaces({ reserve: acceptance.reserveMessageSeqs, loadIds });
   const wakes: Pick<Nats, 'isConnected' | 'publishWakes'> = {
     isConnected: nats.isConnected,
@@ -128,12 +159,18 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
       const end = metrics.publishSeconds.startTimer();
       const result = await nats.publishWakes(publications);
       end();
+      metrics.publications.inc(publications.length);
       metrics.publishErrors.inc(result.failed.length);
       return result;
     },
   };
   const batcher = createAcceptBatcher({
     acceptMessages: acceptance.accept,
+    onPlaceRefused: places.drop,
+    wakes,
+  });
+  const batches = createBatchAccepts({
+    acceptBatch: acceptance.acceptBatch,
     onPlaceRefused: places.drop,
     wakes,
   });
@@ -156,9 +193,9 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
   const receiptBatcher = createReceiptBatcher({ ...receiptStore, onStored: receiptWakes.note });
 
   const read = createReads({ ...deps.reads, cancelSql: sql });
-  const drop: PublishNotice = (kind, notice) => {
+  const drop = (kind: NoticeKind, notice: Notice): void => {
     onNotice(kind, notice);
-    if (kind !== 'key') receiptAccounts.drop(notice);
+    if (kind === 'tenant' || kind === 'account') receiptAccounts.drop(notice);
   };
   const notify: PublishNotice = (kind, notice) => {
     drop(kind, notice);
@@ -169,6 +206,20 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
     if (notice !== null && isNoticeKind(kind)) drop(kind, notice);
   });
 
+  const admin: AdminDeps = {
+    sql,
+    read,
+    keyring: deps.keyring,
+    cursors,
+    subkeys,
+    receiptUrls,
+    notify,
+    audit: deps.audit,
+    selfServeTenants: settings.selfServeTenants,
+    tenantsPerUserMax: settings.tenantsPerUserMax,
+  };
+  const sends = { ...metrics, replayed: () => metrics.idempotencyReplays.inc() };
+  const slots = createSharedSlots(CHANGE_SLOTS);
   const app = await buildApp(
     {
       authenticate,
@@ -184,29 +235,42 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
         sql,
         places,
         batcher,
+        batches,
+        addressKeys,
+        fingerprintKey: subkeys.fingerprint,
         contents: createLargeContents(contents),
         rateMemory: createRateMemory(),
         noteUncounted: uncounted.note,
-        metrics: { ...metrics, replayed: () => metrics.idempotencyReplays.inc() },
+        metrics: sends,
       },
+      cancel: { sql, read, loadIds, slots, audit: deps.audit, metrics, notify },
+      retry: { sql, loadIds, places, slots, addressKeys, wakes, audit: deps.audit, warned, metrics: sends },
+      erase: { sql, loadIds, audit: deps.audit },
       read: { read, cursors, loadIds },
+      events: { read, cursors, loadIds },
       receipts: {
         ...receiptUrls,
         accounts: receiptAccounts,
         batcher: receiptBatcher,
         full: createFullAccounts(),
       },
-      admin: {
-        sql,
+      admin,
+      suppressions: { ...admin, addressKeys },
+      unsubscribe: {
+        key: unsubscribeKey(settings.receiptPepper),
+        unsubscribe: (request) => suppressRecipient({ ...admin, addressKeys }, request),
+        now: () => Date.now(),
+      },
+      webhooks: {
+        ...admin,
         read,
-        keyring: deps.keyring,
-        cursors,
-        subkeys,
-        receiptUrls,
-        notify,
-        audit: deps.audit,
-        selfServeTenants: settings.selfServeTenants,
-        tenantsPerUserMax: settings.tenantsPerUserMax,
+        loadIds,
+        urlRules: {
+          allowHttp: settings.webhooks.allowHttp,
+          ports: settings.webhooks.ports,
+          isOpenHost: addressOpener(settings.webhooks.allowCidrs),
+          isBlockedHost: addressBlocker(settings.webhooks.allowCidrs),
+        },
       },
     }),
   );
@@ -235,6 +299,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
       clearInterval(touching);
       await app.close();
       await batcher.drain();
+      await batches.drain();
       await receiptBatcher.drain();
       receiptWakes.stop();
       endNotices();
@@ -245,6 +310,8 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
   };
 }
 
+const SENDS: ReadonlySet<string> = new Set(['/v1/messages', '/v1/messages/batch']);
+
 /** Looks at sends that never reached the accept path, and at those that no limit counts. */
 function withSends(metrics: ApiMetrics, uncounted: UncountedSends): HttpMetrics {
   return {
@@ -252,10 +319,10 @@ function withSends(metrics: ApiMetrics, uncounted: UncountedSends): HttpMetrics 
     requestMemory: metrics.requestMemory,
     bodyRefused: metrics.bodyRefused,
     requestStarted: metrics.requestStarted,
-    requestFinished(request: Parameters<HttpMetrics['requestFinished']>[0]): void {
-      metrics.requestFinished(request);
+    requestFinished: metrics.requestFinished,
+    requestAnswered(request: Parameters<HttpMetrics['requestAnswered']>[0]): void {
       const { method, route, statusCode, keyId, errorCode, isReplay } = request;
-      if (method !== 'POST' || route !== '/v1/messages') return;
+      if (method !== 'POST' || !SENDS.has(route)) return;
       if (statusCode === 400) metrics.rejected('validation', request.tenantId);
       // Who is told to wait costs nothing more.
       const isRefused = statusCode >= 400 && statusCode < 500 && errorCode !== 'rate_limited';

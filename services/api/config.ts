@@ -20,6 +20,7 @@ import {
   receiptsEnv,
   runtimeEnv,
   tenantMetricsEnv,
+  webhooksEnv,
 } from '#core/platform/config/environment.ts';
 import { DEFAULT_HTTP_LIMITS, type HttpLimits } from './http/http-limits.ts';
 
@@ -142,7 +143,7 @@ const accessEnv = defineEnvGroup({
       },
     ),
     PLATFORM_ADMINS: list(
-      'Subjects of the issuer that act for the platform: suspend, resume and see all tenants.',
+      'Subjects of the issuer that act for the platform: suspend, resume, delete and see all tenants.',
     ),
     SELF_SERVE_TENANTS: flag('Whether any signed-in user may create a tenant.', false),
     SELF_SERVE_TENANTS_MAX: whole(
@@ -174,6 +175,7 @@ export const apiEnvironment = {
   http: httpEnv,
   access: accessEnv,
   receipts: receiptsEnv,
+  webhooks: webhooksEnv,
   postgres: postgresEnv,
   reads: readsEnv,
   nats: natsEnv,

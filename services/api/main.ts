@@ -64,6 +64,7 @@ const api = await buildApi({
   settings: {
     ...access,
     receiptPepper: config.receipts.pepper,
+    webhooks: config.webhooks,
     publicBaseUrl: http.publicBaseUrl,
     trustProxy: http.trustProxy,
     httpLimits: http.limits,

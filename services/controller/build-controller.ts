@@ -16,6 +16,8 @@ import { createControllerLoop, type ControllerLoop } from './runtime/controller-
 import type { EventRecorder } from './runtime/event-recorder.ts';
 import { fenceWrites } from './runtime/fence-writes.ts';
 import { createReflector, type Reflector } from './runtime/reflector.ts';
+import { findDeletions } from './tenant/find-deletions.ts';
+import { createDeletionReconciler } from './tenant/purge-deleted.ts';
 import { createTenantReconciler } from './tenant/reconcile-tenant.ts';
 import { TENANT_FINALIZER } from './tenant/tenant-deps.ts';
 import { trackConvergence } from './tenant/track-convergence.ts';
@@ -44,12 +46,12 @@ export type ControllerDeps = {
 export type Controller = {
   readonly reflectors: readonly Reflector[];
   readonly loops: readonly ControllerLoop[];
-  /** What the leader does at its start. */
+  /** What the leader does beside its loops, until the signal is aborted. */
   readonly begin: (signal: AbortSignal) => Promise<void>;
 };
 
 /** Names of the controllers in logs and metrics, and of the condition types by kind. */
-export const CONTROLLERS = ['tenant', 'plan'] as const;
+export const CONTROLLERS = ['tenant', 'plan', 'deletion'] as const;
 export const CONDITION_TYPES = {
   Tenant: ['Ready', 'PlanResolved', 'Applied', 'KeyProvisioned', 'Suspended'],
   Plan: ['Ready', 'InUse'],
@@ -84,6 +86,8 @@ export function buildController(deps: ControllerDeps): Controller {
     `despatch-controller-${controllerName}`,
   );
 
+  const notify = (tenantId: TenantId): void =>
+    deps.nats.publishNotice('tenant', JSON.stringify({ tenantId }));
   const loop = { log, isLeading, metrics: metrics.reconciles, timeoutMs: PASS_MS };
   const tenantLoop = createControllerLoop({
     ...loop,
@@ -101,7 +105,7 @@ export function buildController(deps: ControllerDeps): Controller {
         removeFinalizer: (tenant, signal) => tenantWriter.removeFinalizer(tenant, TENANT_FINALIZER, signal),
         applyStatus: tenantWriter.applyStatus,
       },
-      notify: (tenantId: TenantId) => deps.nats.publishNotice('tenant', JSON.stringify({ tenantId })),
+      notify,
       events: {
         normal: (about, reason, note) => events.record(about, 'Normal', reason, note),
         warning: (about, reason, note) => events.record(about, 'Warning', reason, note),
@@ -135,6 +139,22 @@ export function buildController(deps: ControllerDeps): Controller {
       controllerName,
       now: () => new Date(),
       resyncMs,
+    }),
+  });
+
+  const deletionLoop = createControllerLoop({
+    ...loop,
+    name: 'deletion',
+    // They are in the database alone, and looked for there.
+    keys: () => [],
+    // Nobody waits for them, and they are not to take the database from others.
+    workers: 1,
+    queueMetrics: metrics.workqueue('deletion'),
+    reconcile: createDeletionReconciler({
+      store: deps.store,
+      keys: deps.keys,
+      notify,
+      now: () => new Date(),
     }),
   });
 
@@ -174,10 +194,11 @@ export function buildController(deps: ControllerDeps): Controller {
 
   return {
     reflectors: [tenantReflector, planReflector],
-    loops: [tenantLoop, planLoop],
+    loops: [tenantLoop, planLoop, deletionLoop],
     async begin(signal) {
       const made = await ensureBuiltInPlans(kube, signal);
       if (made.length > 0) log.info({ plans: made }, 'Created built-in plans');
+      await findDeletions({ store: deps.store, found: deletionLoop.enqueue, log }, signal);
     },
   };
 }

@@ -65,7 +65,7 @@ const audit = createAuditTrail(
 const store = boundedStore(
   managedTenantStore(sql, cluster.issuer, audit),
   config.postgres.statementTimeoutMs + 1_000,
-  { purgeSome: PURGE_DEADLINE_MS },
+  { purgeSome: PURGE_DEADLINE_MS, endPurge: PURGE_DEADLINE_MS },
 );
 
 const elector = election.isOn

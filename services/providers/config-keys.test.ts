@@ -36,3 +36,16 @@ test('a secret among the settings is refused in either spelling', () => {
     { field: 'publicConfig.apiKeySecret', rule: 'secret' },
   ]);
 });
+
+test.each(['AuthToken', 'authtoken', 'auth-token', 'AUTH_TOKEN', 'authTokn'])(
+  'a secret among the settings is refused as %s, by its own name',
+  (key) => {
+    const faults = misplacedSecrets(twilio, { accountSid: 'x', [key]: 'hunter2' });
+    expect(faults).toMatchObject([{ field: 'publicConfig.authToken', rule: 'secret' }]);
+    expect(JSON.stringify(faults)).not.toContain('hunter2');
+  },
+);
+
+test('a slip in the name of a setting is no secret', () => {
+  expect(misplacedSecrets(twilio, { acountSid: 'x', account_SID: 'x' })).toEqual([]);
+});

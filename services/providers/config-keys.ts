@@ -29,11 +29,15 @@ export function configWarnings(
     .map(({ warning }) => warning);
 }
 
-/** Settings are stored and shown as they are: a secret among them is refused before it is. */
+/**
+ * Settings are stored and shown as they are: a secret among them is refused before it is, also under a name that is not
+ * quite its own.
+ */
 export function misplacedSecrets(provider: AnyProvider, publicConfig: Sent): readonly FieldFault[] {
+  const settings = Object.keys(provider.config.shape);
+  const strays = Object.keys(publicConfig).filter((key) => nearName(key, settings) === undefined);
   return Object.keys(provider.secrets.shape)
-    .filter((key) => !Object.hasOwn(provider.config.shape, key))
-    .filter((key) => Object.hasOwn(publicConfig, key) || Object.hasOwn(publicConfig, snakeCase(key)))
+    .filter((secret) => strays.some((key) => nearName(key, [secret]) !== undefined))
     .map((key) => ({
       field: `publicConfig.${key}`,
       rule: 'secret',

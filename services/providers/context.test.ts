@@ -13,7 +13,7 @@ function setup(baseUrls: Record<string, string> = {}) {
   });
   const signal = new AbortController().signal;
   const contextOf = (accountId = 'a', version = 1) =>
-    contexts({ provider: 'twilio', accountId, version, signal });
+    contexts({ provider: 'twilio', accountId, version, until: signal });
   return { clock, http, signal, contextOf };
 }
 
@@ -68,6 +68,20 @@ test("every request carries the attempt's own signal", async () => {
   const request = { method: 'GET', url: 'https://api.twilio.com/' } as const;
   await contextOf().http(request);
   expect(http).toHaveBeenCalledWith(request, signal);
+});
+
+test('the signal of a call until an instant is aborted then, and at once after it', async () => {
+  const http = vi.fn<HttpSender>(async () => ({ kind: 'not_sent', code: 'dns' }));
+  const contexts = createProviderContexts({ http, resolve: async () => ({ kind: 'refused', code: 'dns' }) });
+  const contextUntil = (until: number) => contexts({ provider: 'twilio', accountId: 'a', version: 1, until });
+  const until = performance.now() + 30;
+  const context = contextUntil(until);
+  await context.http({ method: 'GET', url: 'https://api.twilio.com/' });
+  expect(http.mock.calls[0]?.[1]).toBe(until);
+  expect(context.signal).toBe(context.signal);
+  await expect.poll(() => context.signal.aborted).toBe(true);
+  const late = contextUntil(performance.now() - 1);
+  await expect.poll(() => late.signal.aborted).toBe(true);
 });
 
 test("a tenant's host stays one, except where the operator's origin stands in for it", async () => {

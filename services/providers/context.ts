@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { EgressResolver, HttpRequest, HttpSender, ProviderContext } from './provider.ts';
+import type { CallEnd, EgressResolver, HttpRequest, HttpSender, ProviderContext } from './provider.ts';
 
 export type ProviderContextsOptions = {
   readonly http: HttpSender;
@@ -15,8 +15,8 @@ export type ProviderCall = {
   readonly accountId: string;
   /** Rises with every change of the account's settings or secret: what was made of one version serves no other. */
   readonly version: number;
-  /** Aborted at the attempt's deadline. */
-  readonly signal: AbortSignal;
+  /** The attempt's deadline. */
+  readonly until: CallEnd;
 };
 
 type Remembered = {
@@ -33,19 +33,52 @@ export function createProviderContexts(
   const { http, resolve, baseUrls = {}, now = Date.now } = options;
   const remembered = new LRUCache<string, Remembered>({ max: REMEMBERED_MAX });
 
-  return ({ provider, accountId, version, signal }) => {
+  return ({ provider, accountId, version, until }) => {
     const override = Object.hasOwn(baseUrls, provider) ? baseUrls[provider]?.replace(/\/+$/, '') : undefined;
     const keyOf = (key: string) => JSON.stringify([accountId, version, key]);
-    return {
-      http: (request) => http(boundTo(accountId, withoutGuard(request, override)), signal),
+    return new CallContext(until, {
+      http: (request) => http(boundTo(accountId, withoutGuard(request, override)), until),
       resolve,
       origin: (vendorOrigin) => override ?? vendorOrigin,
       memo: (key, load) => memo(remembered, keyOf(key), load, now),
       forget: (key) => void remembered.delete(keyOf(key)),
-      signal,
       now,
-    };
+    });
   };
+}
+
+/** A class for its getter: an object with one of its own is kept as a hash table, half a kilobyte for each call under way. */
+class CallContext implements ProviderContext {
+  readonly http: ProviderContext['http'];
+  readonly resolve: ProviderContext['resolve'];
+  readonly origin: ProviderContext['origin'];
+  readonly memo: ProviderContext['memo'];
+  readonly forget: ProviderContext['forget'];
+  readonly now: ProviderContext['now'];
+  readonly #until: CallEnd;
+  #signal: AbortSignal | undefined;
+
+  constructor(until: CallEnd, bound: Omit<ProviderContext, 'signal'>) {
+    this.http = bound.http;
+    this.resolve = bound.resolve;
+    this.origin = bound.origin;
+    this.memo = bound.memo;
+    this.forget = bound.forget;
+    this.now = bound.now;
+    this.#until = until;
+  }
+
+  get signal(): AbortSignal {
+    return (this.#signal ??= signalOf(this.#until));
+  }
+}
+
+function signalOf(until: CallEnd): AbortSignal {
+  if (typeof until !== 'number') return until;
+  const controller = new AbortController();
+  // Nobody says when the call has ended: the timer keeps neither the process nor anything of the call.
+  setTimeout(() => controller.abort(), Math.max(0, until - performance.now())).unref();
+  return controller.signal;
 }
 
 /** The guard is for hosts of tenants: where the operator's origin stands in for one, it is no longer the tenant's. */

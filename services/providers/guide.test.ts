@@ -131,7 +131,7 @@ async function wireOf(provider: AnyProvider, message: Message): Promise<string |
     now: () => NOW,
   });
   const signal = AbortSignal.timeout(20_000);
-  const context = contexts({ provider: provider.id, accountId: 'account', version: 1, signal });
+  const context = contexts({ provider: provider.id, accountId: 'account', version: 1, until: signal });
   await provider.send(outbound as never, account as never, context);
   const sent = requests.find(({ url }) => !url.includes('oauth2.'));
   if (sent === undefined) return undefined;

@@ -109,7 +109,7 @@ async function sentTo(to: string, { provider: id, publicConfig, secretConfig, re
     resolve: async () => ({ kind: 'refused', code: 'egress_blocked' }),
   });
   const signal = AbortSignal.timeout(20_000);
-  const context = contexts({ provider: id, accountId: 'account', version: 1, signal });
+  const context = contexts({ provider: id, accountId: 'account', version: 1, until: signal });
   const message = {
     channel: 'sms',
     id: '7f3b2a34-1111-4222-8333-444455556666',

@@ -35,16 +35,33 @@ export type LookupAnswer =
   | { readonly kind: 'not_found' }
   /** The vendor cannot be asked about this message. */
   | { readonly kind: 'unanswerable' }
-  /** No answer about the message: no credential, no capacity, no service. `retryAfterMs` is the vendor's wish. */
+  /** The account's credential may not ask. That says nothing about whether it may send. */
+  | { readonly kind: 'forbidden'; readonly failure: Failure }
+  /** No answer about the message: no capacity, no service. `retryAfterMs` is the vendor's wish. */
   | { readonly kind: 'unanswered'; readonly failure: Failure; readonly retryAfterMs?: number };
 
 /** Its message is the one that was asked about, whatever the answer names. */
 export type LookupReport = Omit<ParsedReceipt, 'reference' | 'providerMessageId'>;
 
+/**
+ * How fast one account is asked: a small part of what the vendor allows it, as its messages are sent within the same
+ * limit.
+ */
+export type LookupPace = {
+  /** Between two questions in the long run, in milliseconds. */
+  readonly everyMs: number;
+  /** Questions at once. */
+  readonly atOnce: 1 | 2 | 3 | 4;
+};
+
+/** Fit for vendors that allow tens of requests a second, or name no limit and answer 429 when it is reached. */
+export const USUAL_PACE: LookupPace = { everyMs: 1_000, atOnce: 4 };
+
 /** How a provider is asked about one message. */
 export type LookupDefinition<Config, Secrets> = {
   /** `id`: only by the vendor's id. `reference`: by ours too, so that a call without an answer can be cleared up. */
   readonly by: 'id' | 'reference';
+  readonly pace: LookupPace;
   /** Asks once. Never asked without the vendor's id where `by` is `id`. */
   ask(
     question: LookupQuestion,
@@ -67,6 +84,7 @@ export type LookupExchange = {
 
 /** Asks by one HTTP request. 404 and 410 are the vendor's way of not knowing a message. */
 export async function lookUp(exchange: LookupExchange, context: ProviderContext): Promise<LookupAnswer> {
+  if (!isPlain(exchange.request.url)) return { kind: 'unanswerable' };
   const result = await context.http(exchange.request);
   if (result.kind !== 'response') return { kind: 'unanswered', failure: unreached(result.code) };
   if (isSuccess(result)) {
@@ -80,6 +98,7 @@ export async function lookUp(exchange: LookupExchange, context: ProviderContext)
     return parseJson(result.text) === undefined && result.text !== ''
       ? { kind: 'unanswered', failure }
       : { kind: 'not_found' };
+  if (classified.meaning.class === 'auth_or_config') return { kind: 'forbidden', failure };
   if (!classified.meaning.retry) return { kind: 'unanswerable' };
   const wait = retryAfterMs(result.headers['retry-after'], context.now());
   return { kind: 'unanswered', failure, ...(wait === undefined ? {} : { retryAfterMs: wait }) };
@@ -93,5 +112,10 @@ function judge(response: Response, { codes, readError }: LookupExchange): Classi
 
 /** A path's part: what a vendor has called a message may hold anything. */
 export function pathPart(id: string): string {
-  return encodeURIComponent(id).replace(/^\.{1,2}$/, (dots) => dots.replaceAll('.', '%2E'));
+  return encodeURIComponent(id.toWellFormed());
+}
+
+/** A part of dots alone is a step upwards to whoever reads the path, however it is encoded: it names no message. */
+function isPlain(url: string): boolean {
+  return !/\/(?:\.|%2e){1,2}(?:[/?]|$)/i.test(url);
 }

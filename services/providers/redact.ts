@@ -6,22 +6,32 @@ const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g;
 /** Numbers in E.164 form and mail addresses, which providers like to repeat. Bounded, so that no text takes long. */
 const ADDRESS = /\+[1-9]\d{6,14}|[^\s@<>"'(),:;]{1,64}@[^\s@<>"'(),:;]{1,255}/g;
 
+/** Makes a provider's text fit to be stored. */
+export type Redactor = (text: string) => string;
+
 /**
- * Makes a provider's text fit to be stored: secrets in any of their wire spellings, recipients and addresses are taken
- * out, control characters become a space, at most 300 characters remain. `hidden` holds the account's secrets and the
- * recipient.
+ * Takes out of texts secrets in any of their wire spellings, recipients and addresses; control characters become a space, at
+ * most `lengthMax` characters remain, by default 300. The spellings are made once, for all texts of a call.
+ * @param hidden the account's secrets and the recipient.
  */
-export function redact(text: string, hidden: readonly string[]): string {
+export function createRedactor(hidden: readonly string[], lengthMax = TEXT_LENGTH_MAX): Redactor {
   const spellings = [...new Set(hidden.flatMap(spellingsOf))]
     .filter((one) => one !== '')
     .toSorted((a, b) => b.length - a.length);
-  const withoutRaw = replaceAll(text, spellings).replace(CONTROL, ' ');
-  const clean = replaceAll(withoutRaw, spellings).replace(ADDRESS, MARK).trim();
-  // A cut through a surrogate pair leaves half a character, which no database takes.
-  return clean
-    .slice(0, TEXT_LENGTH_MAX)
-    .replace(/[\ud800-\udbff]$/, '')
-    .toWellFormed();
+  return (text) => {
+    const withoutRaw = replaceAll(text, spellings).replace(CONTROL, ' ');
+    const clean = replaceAll(withoutRaw, spellings).replace(ADDRESS, MARK).trim();
+    // A cut through a surrogate pair leaves half a character, which no database takes.
+    return clean
+      .slice(0, lengthMax)
+      .replace(/[\ud800-\udbff]$/, '')
+      .toWellFormed();
+  };
+}
+
+/** Of one text. */
+export function redact(text: string, hidden: readonly string[]): string {
+  return createRedactor(hidden)(text);
 }
 
 /** Every string inside an account's secrets, however deep. */

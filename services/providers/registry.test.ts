@@ -7,7 +7,14 @@ import { CHANNELS } from '#core/domain/channel.ts';
 import { unsupportedFields } from './guide.ts';
 import { generateRegistry } from './generate.ts';
 import { PROVIDERS } from './registry.gen.ts';
-import { describeProvider, findProvider, parseAccount, reportsDeliveries, simulatorFor } from './registry.ts';
+import {
+  describeProvider,
+  findProvider,
+  parseAccount,
+  lookupPaces,
+  reportsDeliveries,
+  simulatorFor,
+} from './registry.ts';
 
 describe('the catalog', () => {
   test('holds exactly the folders beside it, by id', async () => {
@@ -60,6 +67,20 @@ describe('the catalog', () => {
   test('asks before it repeats a call only where our reference leads to the message', () => {
     const asking = [...PROVIDERS.values()].filter(({ dedupe }) => dedupe === 'lookup');
     expect(asking.map(({ id, lookup }) => [id, lookup?.by])).toEqual([['sinch', 'reference']]);
+  });
+
+  test('asks each vendor at a pace of its own, which leaves its limit to what is sent', () => {
+    const paces = [...PROVIDERS.values()].flatMap(({ id, lookup }) =>
+      lookup ? [[id, lookup.pace] as const] : [],
+    );
+    expect(Object.fromEntries(paces)).toMatchObject({
+      // Two requests a second are all that a team may make.
+      resend: { everyMs: 10_000, atOnce: 1 },
+      mailgun: { everyMs: 5_000, atOnce: 1 },
+      twilio: { everyMs: 1_000, atOnce: 4 },
+    });
+    for (const [, { everyMs }] of paces) expect(everyMs).toBeGreaterThanOrEqual(1_000);
+    expect(lookupPaces()).toEqual(paces.map(([provider, { atOnce }]) => ({ provider, most: atOnce })));
   });
 
   test('refuses two providers of one id', async () => {

@@ -112,6 +112,18 @@ export function askableProviders(): string[] {
   return [...PROVIDERS.values()].filter(({ lookup }) => lookup !== undefined).map(({ id }) => id);
 }
 
+/** How many questions at once each of them is asked about the messages of one account. */
+export function lookupPaces(): { readonly provider: string; readonly most: number }[] {
+  return [...PROVIDERS.values()].flatMap(({ id, lookup }) =>
+    lookup === undefined ? [] : [{ provider: id, most: lookup.pace.atOnce }],
+  );
+}
+
+/** Ids of the providers whose calls to receipt URLs can be read. */
+export function reportingProviders(): string[] {
+  return [...PROVIDERS.values()].filter((provider) => receiptsOf(provider) !== undefined).map(({ id }) => id);
+}
+
 /** Whether receipts may come without our id of the message, so that the provider's has to be found again. */
 export function namesItsOwnIdAlone(provider: Pick<AnyProvider, 'receipts'> | undefined): boolean {
   return receiptsOf(provider)?.mayLackReference === true;

@@ -3,14 +3,18 @@ const WAIT_MS_MAX = 15 * 60_000;
 
 /**
  * Reads a Retry-After header: delta-seconds (fractions too, which some providers send) or an HTTP date.
- * Clamped to 1 s .. 15 min; undefined for anything else, so that garbage never moves a retry.
+ * Clamped to 1 s .. `msMax`, by default 15 min; undefined for anything else, so that garbage never moves a retry.
  */
-export function retryAfterMs(header: string | undefined, now: number): number | undefined {
+export function retryAfterMs(
+  header: string | undefined,
+  now: number,
+  msMax = WAIT_MS_MAX,
+): number | undefined {
   const text = header?.trim();
   if (text === undefined || text === '') return undefined;
   const wait = /^\d+(?:\.\d+)?$/.test(text) ? Number(text) * 1_000 : httpDate(text) - now;
   if (Number.isNaN(wait)) return undefined;
-  return Math.min(Math.max(Math.round(wait), WAIT_MS_MIN), WAIT_MS_MAX);
+  return Math.min(Math.max(Math.round(wait), WAIT_MS_MIN), msMax);
 }
 
 /** `Date.parse` alone takes far more than an HTTP date ("-5", "1 apple"), so the weekday is asked for first. */

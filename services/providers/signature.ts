@@ -1,4 +1,4 @@
-import { createHmac, timingSafeEqual, type BinaryLike } from 'node:crypto';
+import { createHmac, createSecretKey, timingSafeEqual, type BinaryLike } from 'node:crypto';
 import { TIMESTAMP_TOLERANCE_MS, type ReceiptVerdict } from './receipt.ts';
 
 /** Compares in a time that says nothing about where the two differ. */
@@ -9,11 +9,21 @@ export function isSame(given: string, expected: string): boolean {
 
 export function hmac(
   algorithm: 'md5' | 'sha1' | 'sha256' | 'sha512',
-  key: BinaryLike,
+  key: string | Uint8Array,
   text: BinaryLike,
   encoding: 'hex' | 'base64' = 'hex',
 ): string {
-  return createHmac(algorithm, key).update(text).digest(encoding);
+  return hmacBytes(algorithm, key, text).toString(encoding);
+}
+
+export function hmacBytes(
+  algorithm: 'md5' | 'sha1' | 'sha256' | 'sha512',
+  key: string | Uint8Array,
+  text: BinaryLike,
+): Buffer {
+  // Bytes are prepared: to find out what they are costs `createHmac` more than this and the HMAC do.
+  const prepared = typeof key === 'string' ? key : createSecretKey(key);
+  return createHmac(algorithm, prepared).update(text).digest();
 }
 
 /**

@@ -1,9 +1,11 @@
 import type { Breaker } from '#core/domain/breaker.ts';
-import { decideReceipts } from '#core/domain/decide-receipts.ts';
+import type { ChangeOfEndpoint } from '#core/domain/endpoint-notice.ts';
+import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import { RECEIPT_TIMEOUT_MS } from '#core/domain/settle.ts';
 import { createFairQueue } from '#core/domain/fair-queue.ts';
 import { isUuid, newProcessName } from '#core/domain/ids.ts';
-import { createMessageIdLoader } from '#core/domain/message-id-loader.ts';
+import { createIdLoader } from '#core/domain/id-loader.ts';
+import { createExpectedWork } from '#core/domain/expected-work.ts';
 import type { ReceiptKey } from '#core/domain/receipt-token.ts';
 import { decodeWakes, RECEIPT_WAKE, type Wake } from '#core/domain/wake.ts';
 import type { DeliveryStore } from '#core/store/deliveries.ts';
@@ -12,21 +14,29 @@ import { askableProviders } from '#providers/registry.ts';
 import type { ProviderContext } from '#providers/provider.ts';
 import { createAccountStatus } from './accounts/account-status.ts';
 import { createAccounts } from './accounts/accounts.ts';
-import { createBreakers } from './accounts/breakers.ts';
+import { createBreakers, type Breakers } from './accounts/breakers.ts';
 import type { Credentials } from './accounts/credentials.ts';
 import { createContents } from './deliver/contents.ts';
 import { createDeliver } from './deliver/deliver.ts';
 import { createDispatcher } from './claim/dispatcher.ts';
+import { createDueLooks } from './claim/due-looks.ts';
 import type { WorkerEvents } from './events.ts';
 import { refreshPolicies } from './claim/policies.ts';
+import { createFailoverFacts } from './deliver/failover-facts.ts';
 import { createRecorder } from './deliver/recorder.ts';
-import { askProviders } from './receipts/ask-providers.ts';
-import { readReceiptCalls } from './receipts/receipt-calls.ts';
+import { createLookups } from './lookups/lookups.ts';
+import { createReceiptApplier } from './receipts/apply-receipts.ts';
+import { createReceiptReader } from './receipts/receipt-calls.ts';
+import { createReceiptPace } from './receipts/receipt-pace.ts';
 import { receiptUrlFor } from './receipts/receipt-url-for.ts';
+import { unsubscribeUrlFor, type UnsubscribeSettings } from './deliver/unsubscribe-url-for.ts';
 import { traceReceipts } from './receipts/trace-receipts.ts';
 import { repeat, type Repeating } from './repeat.ts';
-import { holdAll, releaseAll, sweep } from './claim/sweep.ts';
+import { sweep } from './claim/sweep.ts';
+import { createScheduledMoves } from './claim/scheduled-moves.ts';
+import { createTenantMoves } from './claim/tenant-moves.ts';
 import { verifyRequested } from './accounts/verify.ts';
+import { startWebhooks, type StartWebhooksDeps } from './webhooks/start-webhooks.ts';
 
 export type WorkerSettings = {
   /** Names this process for people; others may have the same name. */
@@ -61,9 +71,22 @@ export type WorkerDeps = {
   readonly replacedCredentials: Credentials;
   /** Absent: no receipts are asked for, and those that come all the same are left for a worker that has them. */
   readonly receipts?: ReceiptSettings | undefined;
+  /** Undefined: no mail says how to unsubscribe. */
+  readonly unsubscribing?: UnsubscribeSettings | undefined;
   readonly contextOf: (call: ProviderCall) => ProviderContext;
+  /** Absent: no webhook endpoint is told of anything. */
+  readonly webhooks?:
+    | Pick<StartWebhooksDeps, 'store' | 'secrets' | 'http' | 'allowHttp' | 'settings'>
+    | undefined;
   readonly events: WorkerEvents;
   readonly settings: WorkerSettings;
+};
+
+/** What a change notice holds; `changed` says what about an endpoint. */
+export type WorkerNotice = {
+  readonly tenantId?: string;
+  readonly id?: string;
+  readonly changed?: ChangeOfEndpoint;
 };
 
 export type Worker = {
@@ -72,7 +95,7 @@ export type Worker = {
   /** Takes in the wake-ups of one message; anything that is not one is dropped. @param kind a priority, or `RECEIPT_WAKE`. */
   wake(payload: string, kind: string): void;
   /** A change notice. It makes this process read the database again and decides nothing by itself. */
-  notice(kind: string, payload: { readonly tenantId?: string; readonly id?: string }): void;
+  notice(kind: string, notice: WorkerNotice): void;
   /** The stream was made anew; what it held is found by the sweep. */
   streamRecreated(): void;
   /** Stops taking and claiming, lets what is in flight end, records it. */
@@ -80,17 +103,30 @@ export type Worker = {
   /** Stops trying to record attempts: their leases run out, and other workers settle them. */
   abandon(): void;
   readonly inFlight: () => number;
+  /** Calls to webhook endpoints that are under way. */
+  readonly webhooksInFlight: () => number;
+  /** Provider accounts whose calls wait, by provider and state. */
+  readonly circuitStates: Breakers['counts'];
   /** How long the longest due message waited that could be sent, as the last sweep saw it. */
   readonly oldestDueSeconds: () => number;
 };
 
 type Health = Breaker['health'];
 
-const RECEIPTS_AT_ONCE = 200;
+const LATE_AT_ONCE = 200;
 /** Between two searches for receipts that have not come. */
 const LATE_RECEIPTS_MS = 10_000;
 const CONTENTS_AT_ONCE = 100;
 const OUTLIVED_AT_ONCE = 500;
+/** Commits that one pass of the numbering takes. */
+const CHANGES_AT_ONCE = 200;
+/** Between two passes, of whichever workers: the more a pass takes at once, the less an event costs. */
+const NUMBERING_GAP_MS = 200;
+const NUMBERING_MS = 1_000;
+/** Commits that one pass of the counting takes. */
+const MOVES_AT_ONCE = 500;
+/** Between two passes, of whichever workers: what a message goes through in between costs little more than one move. */
+const COUNTING_MS = 15_000;
 const TENANT_RECHECK_MS = 400;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
@@ -106,6 +142,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
   let stopping = false;
   let oldestDueSeconds = 0;
   const aborted = new AbortController();
+  const stopped = new AbortController();
 
   const queue = createFairQueue<Wake>(settings.queuedPerTenantMax, settings.queuedMax, settings.inFlightMax);
   const breakers = createBreakers(healthChanged, now);
@@ -117,29 +154,32 @@ export function buildWorker(deps: WorkerDeps): Worker {
     // With it the call still ends well within the lease.
     waitMsMax: settings.leaseMs / 4,
   });
-  const loadIds = createMessageIdLoader(store.messageIdKey);
+  const loadIds = createIdLoader(store.messageIdKey);
   const deliver = createDeliver({
     accounts,
     contents,
     breakers,
     contextOf,
     receiptUrlOf: (account) => receiptUrlFor(account, deps.receipts),
+    unsubscribeUrlOf: (message) => unsubscribeUrlFor(message, deps.unsubscribing),
     deadlineMs: settings.deadlineMs,
     onAdapterFault: events.adapterFault,
-    now,
     isStopping: () => stopping,
   });
   const recorder = createRecorder({
     store,
+    failoverFacts: createFailoverFacts({ store, onFailure: events.recordDelayed, signal: aborted.signal }),
     now,
     random: Math.random,
     onFailure: events.recordDelayed,
     signal: aborted.signal,
     inFlightMax: settings.inFlightMax,
   });
+  const looks = createDueLooks({ store, now: () => performance.now() });
   const dispatcher = createDispatcher({
     queue,
     store,
+    dueFrom: looks.dueFrom,
     breakers,
     deliver,
     recorder,
@@ -150,71 +190,134 @@ export function buildWorker(deps: WorkerDeps): Worker {
       ...events,
       attemptFinished(message, delivered, settlement) {
         events.attemptFinished(message, delivered, settlement);
+        for (const expected of [expectedReceipts, expectedDeliveries])
+          expected.called(message.tenantId, performance.now());
+        if (isThrottled(delivered.outcome) && message.accountId !== null)
+          lookups.yieldToSends(message.accountId);
         noteAccount(message, delivered.outcome).catch((error: unknown) =>
           events.taskFailed('account_status', error),
         );
         for (const receipt of settlement?.receipts ?? []) tasks.receipts.wake(receipt.afterMs + 5);
+        tasks.numbering.wake(NUMBERING_GAP_MS);
       },
     },
   });
 
-  const task = (name: string, everyMs: number, work: () => Promise<void>): Repeating =>
-    repeat(work, { everyMs, onError: (error) => events.taskFailed(name, error) });
+  const lookups = createLookups({
+    store,
+    accounts,
+    contextOf,
+    deadlineMs: settings.deadlineMs,
+    leaseMs: settings.leaseMs,
+    isBlocked: (accountId) => breakers.blockedUntil(accountId) > 0,
+    onAnswered: events.lookedUp,
+    onPaused: events.lookupsPaused,
+    onUnstorable: events.lookupUnstorable,
+    onFailed: (error) => events.taskFailed('lookups', error),
+    onAdapterFault: events.adapterFault,
+    onEnded() {
+      tasks.receipts.wake();
+      tasks.lookups.wake();
+    },
+    now,
+  });
+
+  const expectedReceipts = createExpectedWork();
+  const expectedDeliveries = createExpectedWork();
+  const pace = createReceiptPace({
+    expected: expectedReceipts,
+    isSending: () => dispatcher.isBusy,
+    signal: stopped.signal,
+  });
+  const receiptApplier = createReceiptApplier({
+    store,
+    pace,
+    isSending: () => dispatcher.isBusy,
+    onApplied(results) {
+      events.receiptsSettled(results);
+      traceReceipts(results);
+      if (results.length > 0) tasks.numbering.wake(NUMBERING_GAP_MS);
+    },
+    onFailed: (error) => events.taskFailed('receipts', error),
+    isStopping: () => stopping,
+  });
+  const receiptReader =
+    deps.receipts &&
+    createReceiptReader({
+      ...deps.receipts,
+      loadIds,
+      store,
+      accounts,
+      contextOf,
+      deadlineMs: settings.deadlineMs,
+      onRead: events.receiptCallRead,
+      onAdapterFault: events.adapterFault,
+      pace,
+      onSettled: () => tasks.receipts.wake(),
+      onMore: wakeReading,
+      onFailed: (error) => events.taskFailed('receipt_calls', error),
+      now,
+    });
+  const moves = createTenantMoves({
+    store,
+    onReleased: () => tasks.sweep.wake(),
+    isStopping: () => stopping,
+  });
+  const scheduled = createScheduledMoves({
+    store,
+    mark: dispatcher.mark,
+    endedUncalled: events.endedUncalled,
+    isStopping: () => stopping,
+  });
+
+  function task(name: string, everyMs: number, work: () => Promise<void | 'unfinished'>): Repeating {
+    events.taskBegun(name);
+    const run = async (): Promise<void> => {
+      if ((await work()) !== 'unfinished') events.taskSucceeded(name);
+    };
+    return repeat(run, { everyMs, onError: (error) => events.taskFailed(name, error) });
+  }
   const tasks = {
     sweep: task('sweep', settings.sweepMs, async () => {
-      oldestDueSeconds = await sweep(store, dispatcher, now());
+      oldestDueSeconds = await sweep(looks, dispatcher, moves, scheduled, now());
+      tasks.moves.wake();
+      tasks.scheduled.wake();
     }),
-    receipts: task('receipts', settings.sweepMs, async () => {
-      for (;;) {
-        const { results } = await store.applyReceipts(RECEIPTS_AT_ONCE, decideReceipts);
-        events.receiptsSettled(results);
-        traceReceipts(results);
-        if (results.length < RECEIPTS_AT_ONCE) return;
-      }
-    }),
+    moves: task('tenant_moves', HOUR_MS, moves.run),
+    scheduled: task('scheduled_moves', HOUR_MS, scheduled.run),
+    receipts: task('receipts', settings.sweepMs, () => receiptApplier.apply()),
     receiptCalls: task('receipt_calls', settings.sweepMs, async () => {
-      if (deps.receipts === undefined) return;
-      const ids = await loadIds();
       for (;;) {
-        const { count, isFull } = await readReceiptCalls({
-          ...deps.receipts,
-          ids,
-          store,
-          accounts,
-          contextOf,
-          deadlineMs: settings.deadlineMs,
-          onRead: events.receiptCallRead,
-          onAdapterFault: events.adapterFault,
-        });
-        if (count > 0) tasks.receipts.wake();
-        if (!isFull) return;
+        const read = await receiptReader?.read();
+        if (read?.isFull !== true || stopping) return;
       }
     }),
     lateReceipts: task('late_receipts', LATE_RECEIPTS_MS, async () => {
       const askable = askableProviders();
       for (;;) {
-        const { seen, silent } = await store.expireReceipts(RECEIPTS_AT_ONCE, askable, RECEIPT_TIMEOUT_MS);
+        const { seen, silent } = await store.expireReceipts(LATE_AT_ONCE, askable, RECEIPT_TIMEOUT_MS);
         events.messagesSilent(silent);
         if (seen > 0) tasks.lookups.wake();
-        if (seen < RECEIPTS_AT_ONCE) return;
+        if (seen < LATE_AT_ONCE) return;
       }
     }),
-    lookups: task('lookups', settings.sweepMs, async () => {
-      const asking = {
-        store,
-        accounts,
-        contextOf,
-        deadlineMs: settings.deadlineMs,
-        leaseMs: settings.leaseMs,
-        onAnswered: events.lookedUp,
-        onAdapterFault: events.adapterFault,
-        now,
-      };
+    lookups: task('lookups', settings.sweepMs, () => lookups.look()),
+    numbering: task('numbering', NUMBERING_MS, async () => {
       for (;;) {
-        const asked = await askProviders(asking);
-        if (asked === 0) return;
-        tasks.receipts.wake();
-        if (stopping) return;
+        const { outcome, numbered, endpointTenants } = await store.numberChanges(
+          CHANGES_AT_ONCE,
+          NUMBERING_GAP_MS,
+        );
+        events.numbered(numbered);
+        webhooks?.matchSoon(endpointTenants);
+        if (outcome === 'early') tasks.numbering.wake(NUMBERING_GAP_MS);
+        if (outcome !== 'more' || stopping) return;
+      }
+    }),
+    usage: task('usage', COUNTING_MS, async () => {
+      for (;;) {
+        const outcome = await store.countUsage(MOVES_AT_ONCE, COUNTING_MS / 2);
+        if (outcome !== 'more' || stopping) return;
       }
     }),
     policies: task('policies', 2_000, () => refreshPolicies(store, queue)),
@@ -229,25 +332,48 @@ export function buildWorker(deps: WorkerDeps): Worker {
         onAdapterFault: events.adapterFault,
       }),
     ),
-    forget: task('forget', MINUTE_MS, () => store.forgetReplacedSecrets()),
+    forget: task('forget', MINUTE_MS, () => {
+      deps.credentials.forgetStale();
+      deps.replacedCredentials.forgetStale();
+      webhooks?.forgetStale();
+      for (const expected of [expectedReceipts, expectedDeliveries]) expected.forgetIdle(performance.now());
+      return store.forgetReplacedSecrets();
+    }),
     contents: task('contents', MINUTE_MS, async () => {
       while ((await store.settleContents(CONTENTS_AT_ONCE)) === CONTENTS_AT_ONCE);
     }),
     maintain: task('maintain', HOUR_MS, async () => {
       while ((await store.endOutlived(OUTLIVED_AT_ONCE)) === OUTLIVED_AT_ONCE);
       const result = await store.maintain();
-      if (result === 'elsewhere') return;
+      // Whoever does it tells of it.
+      if (result === 'elsewhere') return 'unfinished';
       events.maintained(result);
-      if (result.busy.length > 0) tasks.maintain.wake(BUSY_RETRY_MS);
+      if (result.busy.length === 0) return undefined;
+      tasks.maintain.wake(BUSY_RETRY_MS);
+      return 'unfinished';
     }),
   };
 
-  function healthChanged(accountId: string, provider: string, before: Health, after: Health): void {
-    events.accountHealth(accountId, provider, before, after);
+  const webhooks =
+    deps.webhooks &&
+    startWebhooks({
+      ...deps.webhooks,
+      isSending: () => dispatcher.isBusy,
+      expected: expectedDeliveries,
+      events,
+      task,
+    });
+
+  function wakeReading(): void {
+    tasks.receiptCalls.wake(receiptReader?.gapMs(dispatcher.isBusy));
+  }
+
+  function healthChanged(accountId: string, provider: string, health: Health): void {
+    events.accountHealth(accountId, provider, health);
     store
-      .noteAccountHealth(accountId, after)
+      .noteAccountHealth(accountId, health)
       .catch((error: unknown) => events.taskFailed('account_health', error));
-    if (after === 'healthy') recovered(accountId);
+    if (health === 'healthy') recovered(accountId);
   }
 
   /** What waits for the account goes on at once, and the sweep brings what was put off for its sake. */
@@ -256,17 +382,12 @@ export function buildWorker(deps: WorkerDeps): Worker {
     tasks.sweep.wake();
   }
 
-  async function tenantChanged(tenantId: string): Promise<void> {
-    // Both do nothing unless the tenant's own row says so.
-    await holdAll(store, tenantId);
-    await releaseAll(store, tenantId);
-    tasks.sweep.wake();
-    tasks.policies.wake();
-  }
-
   function noteTenantChange(tenantId: string): void {
     const run = (): void => {
-      tenantChanged(tenantId).catch((error: unknown) => events.taskFailed('tenant_change', error));
+      moves.add(tenantId);
+      tasks.moves.wake();
+      tasks.sweep.wake();
+      tasks.policies.wake();
     };
     run();
     // Once more for what was being accepted at that very moment.
@@ -276,22 +397,29 @@ export function buildWorker(deps: WorkerDeps): Worker {
   return {
     identity,
     inFlight: () => dispatcher.inFlight,
+    webhooksInFlight: () => webhooks?.inFlight() ?? 0,
+    circuitStates: breakers.counts,
     oldestDueSeconds: () => oldestDueSeconds,
     wake(payload, kind) {
-      if (kind === RECEIPT_WAKE) tasks.receiptCalls.wake();
+      if (kind === RECEIPT_WAKE) wakeReading();
       else for (const wake of decodeWakes(payload, kind)) dispatcher.offer(wake);
     },
-    notice(kind, { tenantId, id }) {
+    notice(kind, { tenantId, id, changed = 'secrets' }) {
       if (kind === 'account') {
         if (id !== undefined) {
           breakers.reset(id);
           deps.credentials.invalidate(id);
           deps.replacedCredentials.invalidate(id);
           dispatcher.accountChanged(id);
+          store
+            .resumeLookups(id)
+            .then(() => tasks.lookups.wake())
+            .catch((error: unknown) => events.taskFailed('lookups', error));
         }
         tasks.verify.wake();
         tasks.sweep.wake();
       }
+      if (kind === 'endpoint' && id !== undefined && isUuid(id)) webhooks?.endpointChanged(id, changed);
       if (kind === 'tenant' && tenantId !== undefined && isUuid(tenantId)) {
         noteTenantChange(tenantId);
       }
@@ -302,10 +430,22 @@ export function buildWorker(deps: WorkerDeps): Worker {
     },
     async stop() {
       stopping = true;
+      stopped.abort();
       // Nothing is claimed any more, however long a task takes to end: no call would be begun.
       const ended = dispatcher.stop();
-      await Promise.all([ended, ...Object.values(tasks).map((repeating) => repeating.stop())]);
+      const hungUp = lookups.stop();
+      const told = webhooks?.stop();
+      await Promise.all([ended, hungUp, told, ...Object.values(tasks).map((repeating) => repeating.stop())]);
+      // What was taken at that very moment.
+      await Promise.all([lookups.stop(), receiptReader?.drain(), receiptApplier.drain()]);
     },
-    abandon: () => aborted.abort(),
+    abandon() {
+      aborted.abort();
+      webhooks?.abandon();
+    },
   };
+}
+
+function isThrottled(outcome: AttemptOutcome): boolean {
+  return 'failure' in outcome && outcome.failure.class === 'provider_throttled';
 }

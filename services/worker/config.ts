@@ -9,6 +9,7 @@ import {
   type ConfigOf,
 } from '#core/platform/config/config.ts';
 import {
+  egressAllowCidrs,
   keyringEnv,
   natsEnv,
   observabilityEnv,
@@ -16,8 +17,8 @@ import {
   receiptsEnv,
   runtimeEnv,
   tenantMetricsEnv,
+  webhooksEnv,
 } from '#core/platform/config/environment.ts';
-import { isCidr } from '#core/platform/http/egress-guard.ts';
 import { isNameServer } from '#core/platform/http/host-resolver.ts';
 import type { WorkerSettings } from './build-worker.ts';
 
@@ -99,13 +100,35 @@ const deliveryEnv = defineEnvGroup({
   },
 });
 
+/** A worker begins no call that could not be recorded within the lease: however short calls are, a lease has time for that. */
+const RECORDS_MS = 5_000;
+
+const webhookDeliveriesEnv = defineEnvGroup({
+  title: 'Webhook deliveries',
+  shape: {
+    WEBHOOKS_IN_FLIGHT_MAX: whole('Calls to webhook endpoints at once in one process.', {
+      min: 1,
+      max: 10_000,
+      default: 256,
+    }),
+    WEBHOOK_DEADLINE_MS: whole('Total time of one call to a webhook endpoint in milliseconds.', {
+      min: 100,
+      max: 30_000,
+      default: 15_000,
+    }),
+  },
+  build: (e) => ({
+    inFlightMax: e.WEBHOOKS_IN_FLIGHT_MAX,
+    deadlineMs: e.WEBHOOK_DEADLINE_MS,
+    // Long enough for a few calls one after the other that each take all of their time, and for their records.
+    leaseMs: 4 * e.WEBHOOK_DEADLINE_MS + RECORDS_MS,
+  }),
+});
+
 const egressEnv = defineEnvGroup({
   title: 'Egress',
   shape: {
-    EGRESS_ALLOW_CIDRS: list(
-      'Address ranges that tenant-supplied hosts may resolve to although they are private or local. Empty: none.',
-      { item: isCidr, rule: 'must be a list of CIDR ranges, for example 10.20.0.0/16' },
-    ),
+    EGRESS_ALLOW_CIDRS: egressAllowCidrs,
     EGRESS_DNS_SERVERS: list(
       'Name servers that tenant-supplied hosts are asked of, for example `10.96.0.10` or `[fd00::53]:5353`. Empty: those of the machine.',
       { item: isNameServer, rule: 'must be a list of IP addresses, each with or without a port' },
@@ -130,6 +153,8 @@ export const workerEnvironment = {
   delivery: deliveryEnv,
   egress: egressEnv,
   receipts: receiptsEnv,
+  webhooks: webhooksEnv,
+  webhookDeliveries: webhookDeliveriesEnv,
   observability: observabilityEnv,
   tenantMetrics: tenantMetricsEnv,
 };

@@ -1,7 +1,8 @@
+import { changeOfEndpoint } from '#core/domain/endpoint-notice.ts';
 import type { Nats } from '#core/platform/nats/broker.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
 import type { WorkerMetrics } from '#core/platform/telemetry/metrics.ts';
-import type { Worker } from './build-worker.ts';
+import type { Worker, WorkerNotice } from './build-worker.ts';
 
 export type ConnectWorkerDeps = {
   readonly worker: Worker;
@@ -39,12 +40,13 @@ export function connectWorker({ worker, nats, metrics, log, inFlightMax }: Conne
   };
 }
 
-function parseNotice(payload: string): { tenantId?: string; id?: string } | null {
+function parseNotice(payload: string): WorkerNotice | null {
   try {
     const value: unknown = JSON.parse(payload);
     if (typeof value !== 'object' || value === null) return null;
-    const { tenantId, id } = value as Record<string, unknown>;
+    const { tenantId, id, changed } = value as Record<string, unknown>;
     return {
+      changed: changeOfEndpoint(changed),
       ...(typeof tenantId === 'string' ? { tenantId } : {}),
       ...(typeof id === 'string' ? { id } : {}),
     };

@@ -28,7 +28,7 @@ const MESSAGE = {
   test: false,
   segments: 1,
   deliveryGuarantee: 'at_most_once',
-  enqueuedAt: new Date(NOW - 2_000),
+  waitsSince: new Date(NOW - 2_000),
   expiresAt: new Date(NOW + HOUR_MS),
   traceparent: null,
   requestId: 'r1',
@@ -38,6 +38,8 @@ const MESSAGE = {
   accountVersion: 1,
   rateLimitPerSecond: null,
   discard: false,
+  marketing: false,
+  leaseEndsAt: Infinity,
 } satisfies ClaimedMessage;
 
 const WAITING: WaitingRow = {
@@ -57,7 +59,8 @@ const WAITING: WaitingRow = {
   isDue: true,
   isExpired: true,
   isLeaseOver: false,
-  enqueuedAt: MESSAGE.enqueuedAt,
+  suppression: null,
+  waitsSince: MESSAGE.waitsSince,
   requestId: 'r1',
 };
 
@@ -164,6 +167,15 @@ test.each(['expired', 'no_route'] as const)(
   },
 );
 
+test('a message whose recipient is suppressed has ended, and nobody has to look into it', async () => {
+  const metrics = createWorkerMetrics({ providers: [{ id: 'twilio', channel: 'sms' }] });
+  const before = (await metrics.expose()).text.split('\n').filter((line) => line.includes('dead_letters'));
+  createEvents(silentLogger, metrics, () => NOW).endedUncalled(WAITING, 'suppressed');
+  const lines = (await metrics.expose()).text.split('\n');
+  expect(lines.filter((line) => line.includes('dead_letters'))).toEqual(before);
+  expect(lines).toContain(ENDED);
+});
+
 test('messages that waited for a report are counted as heard of or silent, and silent accounts are named', async () => {
   const metrics = createWorkerMetrics();
   const lines: string[] = [];
@@ -173,16 +185,21 @@ test('messages that waited for a report are counted as heard of or silent, and s
     destination: { write: (line) => void lines.push(line) },
   });
   const events = createEvents(log, metrics, () => NOW);
-  const settled = { provider: 'twilio', calledIn: null, sentIn: null } as const;
+  const settled = { tenantId: 't1', provider: 'twilio', asked: false, calledIn: null, sentIn: null } as const;
   events.receiptsSettled([
     { ...settled, result: 'applied', isEnd: false },
     { ...settled, result: 'applied', isEnd: true },
     { ...settled, result: 'waiting', isEnd: false },
+    // What a provider says because it was asked does not count as a report.
+    { ...settled, asked: true, result: 'applied', isEnd: true },
+    { ...settled, asked: true, result: 'repeated', isEnd: false },
   ]);
   events.messagesSilent([{ tenantId: 't1', accountId: 'p1', provider: 'twilio', messages: 3 }]);
   const text = await metrics.registry.metrics();
   expect(text).toContain('despatch_receipts_awaited_total{provider="twilio",outcome="heard"} 1');
+  expect(text).toContain('despatch_receipts_awaited_total{provider="twilio",outcome="asked"} 1');
   expect(text).toContain('despatch_receipts_awaited_total{provider="twilio",outcome="silent"} 3');
+  expect(text).toContain('despatch_receipts_total{provider="twilio",result="asked"} 2');
   expect(text).toContain('despatch_receipts_total{provider="twilio",result="applied"} 2');
   expect(lines.map((line) => JSON.parse(line))).toMatchObject([
     { msg: 'Messages never heard of', tenantId: 't1', providerId: 'p1', provider: 'twilio', messages: 3 },

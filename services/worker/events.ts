@@ -1,16 +1,20 @@
 import type { Breaker } from '#core/domain/breaker.ts';
 import type { ReceiptDecisions } from '#core/domain/decide-receipts.ts';
+import type { LookupPause } from '#core/domain/decide-lookup.ts';
+import type { EndpointHealth } from '#core/domain/endpoint-state.ts';
 import type { FailureClass } from '#core/domain/failure.ts';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import type { Settlement } from '#core/domain/settle.ts';
 import type { ClaimedMessage, WaitingRow } from '#core/store/deliveries.ts';
-import type { SilentMessages } from '#core/store/lookups.ts';
+import type { DueLookup, SilentMessages } from '#core/store/lookups.ts';
 import type { Maintained } from '#core/store/partitions.ts';
 import type { StoredReceiptCall } from '#core/store/receipt-reports.ts';
+import type { WebhookEndpoint } from '#core/store/webhook-deliveries.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
 import type { GivenUpReason, LookupOutcome, WorkerMetrics } from '#core/platform/telemetry/metrics.ts';
 import type { Refused } from './claim/named-claims.ts';
 import type { Delivered } from './deliver/deliver.ts';
+import type { Called } from './webhooks/delivery-lane.ts';
 import type { CallReading } from './receipts/read-call.ts';
 
 type Health = Breaker['health'];
@@ -25,7 +29,7 @@ export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => num
       const { outcome } = delivered;
       const labels = { channel: message.channel, provider: message.provider };
       metrics.attempted({ ...labels, outcome: outcome.kind, tenantId: message.tenantId });
-      const ageSeconds = (now() - message.enqueuedAt.getTime()) / 1_000;
+      const ageSeconds = (now() - message.waitsSince.getTime()) / 1_000;
       if (delivered.callMs !== undefined) {
         const callSeconds = delivered.callMs / 1_000;
         metrics.providerSeconds.observe({ provider: message.provider }, callSeconds);
@@ -49,12 +53,16 @@ export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => num
       };
       log.info(line, 'Attempt finished');
     },
-    /** A message ended before another call: its time was over, or its channel has lost its last provider. */
-    endedUncalled(message: WaitingRow, reason: FailureClass): void {
+    /** A message ended before another call: its time was over, its recipient is suppressed, or its channel has lost its last provider. */
+    endedUncalled(message: WaitingRow, reason: FailureClass | 'suppressed'): void {
       const { channel, attempt } = message;
-      metrics.givenUp(reason);
-      metrics.endToEndSeconds.observe({ channel }, (now() - message.enqueuedAt.getTime()) / 1_000);
-      log.info({ ...namesOf(message), channel, attempt, reason }, 'Message given up');
+      // Nothing has gone wrong where a recipient wants nothing.
+      if (reason !== 'suppressed') metrics.givenUp(reason);
+      metrics.endToEndSeconds.observe({ channel }, (now() - message.waitsSince.getTime()) / 1_000);
+      log.info(
+        { ...namesOf(message), channel, attempt, reason },
+        reason === 'suppressed' ? 'Message suppressed' : 'Message given up',
+      );
     },
     claimFailed(error: unknown): void {
       log.error({ err: error }, 'Claim failed');
@@ -80,25 +88,30 @@ export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => num
         'Provider adapter threw',
       );
     },
+    /** So that one that never succeeds is seen too. */
+    taskBegun(task: string): void {
+      metrics.taskSuccess.set({ task }, now() / 1_000);
+    },
+    taskSucceeded(task: string): void {
+      metrics.taskSuccess.set({ task }, now() / 1_000);
+    },
     taskFailed(task: string, error: unknown): void {
       log.error({ task, err: error }, 'Task failed');
     },
     accountMoved(accountId: string, tenantId: string, status: string): void {
       log.warn({ providerId: accountId, tenantId, status }, 'Provider account status changed');
     },
-    accountHealth(accountId: string, provider: string, before: Health, after: Health): void {
-      if (before !== 'healthy') metrics.circuitState.dec({ provider, state: before });
-      if (after !== 'healthy') metrics.circuitState.inc({ provider, state: after });
-      log.warn({ providerId: accountId, provider, health: after }, 'Provider account health changed');
+    accountHealth(accountId: string, provider: string, health: Health): void {
+      log.warn({ providerId: accountId, provider, health }, 'Provider account health changed');
     },
     accountVerified(accountId: string, result: string): void {
       log.info({ providerId: accountId, result }, 'Provider credential checked');
     },
     /** Receipts that wait for their message are told of when they are settled. */
     receiptsSettled(settled: ReceiptDecisions['results']): void {
-      for (const { provider, result, isEnd } of settled) {
-        if (result !== 'waiting') metrics.receipt(provider, result);
-        if (isEnd) metrics.awaited(provider, 'heard');
+      for (const { provider, asked, result, isEnd } of settled) {
+        if (result !== 'waiting') metrics.receipt(provider, asked ? 'asked' : result);
+        if (isEnd) metrics.awaited(provider, asked ? 'asked' : 'heard');
       }
     },
     /** Nothing came of messages on which their provider was to report. */
@@ -118,8 +131,63 @@ export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => num
       metrics.receipt(provider, kind);
       log.warn({ tenantId, providerId: accountId, provider, result: kind }, 'Receipt refused');
     },
-    lookedUp(provider: string, result: LookupOutcome): void {
+    /** An account is asked nothing about messages for a while. */
+    lookupsPaused(
+      { tenantId, accountId, provider }: DueLookup,
+      { reason, failures, pauseMs }: LookupPause,
+    ): void {
+      const pauseSeconds = Math.round(pauseMs / 1_000);
+      log.warn(
+        { tenantId, providerId: accountId, provider, reason, failures, pauseSeconds },
+        reason === 'forbidden' ? 'Provider account may not ask about messages' : 'Provider is not asked',
+      );
+    },
+    /** A message is asked about no more, since the database refuses what its provider says of it. */
+    lookupUnstorable({ tenantId, accountId, provider, messageId }: DueLookup, error: unknown): void {
+      log.error(
+        { tenantId, messageId, providerId: accountId, provider, err: error },
+        'Answer about a message given up: it is refused',
+      );
+    },
+    lookedUp({ tenantId, messageId, accountId, provider }: DueLookup, result: LookupOutcome): void {
       metrics.lookedUp(provider, result);
+      log.info({ tenantId, messageId, providerId: accountId, provider, result }, 'Message asked about');
+    },
+    /** Events of tenants' feeds have their numbers. */
+    numbered(count: number): void {
+      metrics.eventsNumbered.inc(count);
+    },
+    /** An endpoint was called for an event. Only what went wrong is a line: there may be thousands a second. */
+    webhookCalled({ endpoint, told, attempt, delivered, isExhausted }: Called): void {
+      const result = delivered.succeeded ? 'succeeded' : isExhausted ? 'exhausted' : 'failed';
+      const ageSeconds = Math.max(0, (now() - told.event.at.getTime()) / 1_000);
+      metrics.webhookCalled(result, delivered.succeeded && attempt === 1 ? ageSeconds : null);
+      if (delivered.succeeded) return;
+      const { response, error, durationMs: callMs } = delivered;
+      log.info(
+        {
+          ...endpointNames(endpoint),
+          eventId: told.event.id,
+          seq: told.seq,
+          attempt,
+          status: response?.status,
+          reason: error ?? undefined,
+          callMs,
+        },
+        isExhausted ? 'Webhook delivery exhausted' : 'Webhook call failed',
+      );
+    },
+    endpointMoved(endpoint: WebhookEndpoint, { status, statusReason, failures }: EndpointHealth): void {
+      const line = { ...endpointNames(endpoint), status, reason: statusReason ?? undefined, failures };
+      if (status === 'active') log.info(line, 'Webhook endpoint works again');
+      else log.warn(line, `Webhook endpoint ${status}`);
+    },
+    /** An event that is stored is none of its type: a bug of ours. */
+    eventUnreadable(endpoint: WebhookEndpoint, eventId: string, error: unknown): void {
+      log.error({ ...endpointNames(endpoint), eventId, err: error }, 'Event cannot be told of');
+    },
+    deliveriesDelayed(error: unknown, claims: number): void {
+      log.error({ claims, err: error }, 'Recording of webhook calls delayed');
     },
     maintained({ made, dropped, busy }: Maintained): void {
       log.info({ made, dropped, busy }, 'Partitions maintained');
@@ -133,6 +201,10 @@ export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => num
 /** What joins a line with those of the api: the request that was answered with the 202, and its message. */
 function namesOf({ tenantId, id, requestId }: Pick<ClaimedMessage, 'tenantId' | 'id' | 'requestId'>) {
   return { tenantId, messageId: id, ...(requestId === null ? {} : { requestId }) };
+}
+
+function endpointNames({ tenantId, id: endpointId }: WebhookEndpoint) {
+  return { tenantId, endpointId };
 }
 
 export type WorkerEvents = ReturnType<typeof createEvents>;

@@ -7,15 +7,19 @@ import { createLogger, standardOutput } from '#core/platform/telemetry/logger.ts
 import { collectProcessMetrics, createWorkerMetrics } from '#core/platform/telemetry/metrics.ts';
 import { openNats } from '#core/platform/nats/nats.ts';
 import { openKeyring } from '#core/platform/vault/open-keyring.ts';
-import { connectionStates, openPostgres } from '#core/platform/postgres/postgres.ts';
+import { connectionStates, openPostgres, withDeadline } from '#core/platform/postgres/postgres.ts';
 import { drain, watchForEnd } from '#core/platform/process/shutdown.ts';
 import { startTelemetry, traceFields } from '#core/platform/telemetry/telemetry.ts';
 import { timedStore } from '#core/platform/postgres/timed-store.ts';
 import { VERSION } from '#core/platform/process/version.ts';
+import { createIdLoader } from '#core/domain/id-loader.ts';
+import { addressKeyRoot } from '#core/domain/address-key.ts';
 import { receiptKey } from '#core/domain/receipt-token.ts';
+import { unsubscribeKey } from '#core/domain/unsubscribe-token.ts';
 import { deliveryStore } from '#core/store/deliveries.ts';
 import { requiredSchemaVersion } from '#core/store/migration-files.ts';
 import { schemaReadiness } from '#core/store/schema-readiness.ts';
+import { webhookStore } from '#core/store/webhook-deliveries.ts';
 import { createProviderContexts } from '#providers/context.ts';
 import { PROVIDERS } from '#providers/registry.gen.ts';
 import { buildWorker } from './build-worker.ts';
@@ -23,14 +27,20 @@ import { workerConfig } from './config.ts';
 import { connectWorker } from './connect-worker.ts';
 import { createCredentials } from './accounts/credentials.ts';
 import { createEvents } from './events.ts';
+import { createEndpointSecrets } from './webhooks/endpoint-secrets.ts';
 
 /** Ports that mail is submitted on; the operator's own ranges are open on all. */
 const SUBMISSION_PORTS = [25, 465, 587, 2525];
-/** Of tenants' own URLs. */
-const HTTPS_PORTS = [443];
+/** Of tenants' own gateways. */
+const GATEWAY_PORTS = [443];
 
 /** Secrets that were replaced a short time ago, and that vendors may still sign with. */
 const REPLACED_CREDENTIALS_MAX = 1_000;
+/** Of the events' own pool: what they ask of the database never waits for messages, nor do messages for it. */
+const WEBHOOK_CONNECTIONS = 3;
+
+/** As long as a secret holds after it was replaced. */
+const REPLACED_STALE_MS = 15 * 60_000;
 
 const config = workerConfig(process.env);
 const log = createLogger({
@@ -49,7 +59,21 @@ const metrics = createWorkerMetrics({
 });
 collectProcessMetrics(metrics, { component: 'worker', version: VERSION });
 const { sql } = stack.use(openPostgres({ ...config.postgres, applicationName: 'despatch-worker' }));
-const store = timedStore(deliveryStore(sql, config.postgres.statementTimeoutMs + 1_000), metrics.database);
+const store = timedStore(
+  deliveryStore(sql, config.postgres.statementTimeoutMs + 1_000, addressKeyRoot(config.receipts.pepper)),
+  metrics.database,
+);
+const webhooksSql = stack.use(
+  openPostgres({ ...config.postgres, poolMax: WEBHOOK_CONNECTIONS, applicationName: 'despatch-webhooks' }),
+).sql;
+const webhooks = timedStore(
+  webhookStore(
+    webhooksSql,
+    (work) => withDeadline(work, config.postgres.statementTimeoutMs + 1_000),
+    createIdLoader(store.messageIdKey),
+  ),
+  metrics.database,
+);
 const keyring = stack.use(
   await openKeyring(config.keyring, {
     log,
@@ -62,15 +86,20 @@ const replacedCredentials = createCredentials({
   decrypter: keyring,
   ...config.delivery.credentials,
   entriesMax: REPLACED_CREDENTIALS_MAX,
+  staleMsMax: REPLACED_STALE_MS,
 });
 const { publicBaseUrl, pepper } = config.receipts;
 const nats = stack.use(await openNats({ config: config.nats, log, name: 'despatch-worker' }));
 const resolveHost = createHostResolver({ servers: config.egress.dnsServers });
 const { allowCidrs } = config.egress;
 const mailGuard = createEgressGuard({ allowCidrs, ports: SUBMISSION_PORTS, resolveHost });
-const webGuard = createEgressGuard({ allowCidrs, ports: HTTPS_PORTS, resolveHost });
+const gatewayGuard = createEgressGuard({ allowCidrs, ports: GATEWAY_PORTS, resolveHost });
+const webhookGuard = createEgressGuard({ allowCidrs, ports: config.webhooks.ports, resolveHost });
 const http = stack.use(
-  createHttpClient({ totalDeadlineMs: config.delivery.settings.deadlineMs, guard: webGuard }),
+  createHttpClient({ totalDeadlineMs: config.delivery.settings.deadlineMs, guard: gatewayGuard }),
+);
+const webhooksHttp = stack.use(
+  createHttpClient({ totalDeadlineMs: config.webhookDeliveries.deadlineMs, guard: webhookGuard }),
 );
 
 const worker = buildWorker({
@@ -78,7 +107,16 @@ const worker = buildWorker({
   credentials,
   replacedCredentials,
   receipts: publicBaseUrl === undefined ? undefined : { publicBaseUrl, receiptKey: receiptKey(pepper) },
+  unsubscribing:
+    publicBaseUrl === undefined ? undefined : { publicBaseUrl, unsubscribeKey: unsubscribeKey(pepper) },
   contextOf: createProviderContexts({ http, resolve: mailGuard.resolve, baseUrls: config.egress.baseUrls }),
+  webhooks: {
+    store: webhooks,
+    secrets: createEndpointSecrets({ decrypter: keyring, ...config.delivery.credentials }),
+    http: webhooksHttp,
+    allowHttp: config.webhooks.allowHttp,
+    settings: config.webhookDeliveries,
+  },
   events: createEvents(log, metrics, Date.now),
   settings: config.delivery.settings,
 });
@@ -89,12 +127,24 @@ const consumer = connectWorker({
   log,
   inFlightMax: config.delivery.settings.inFlightMax,
 });
-metrics.poolConnections.from(() => connectionStates(sql));
+metrics.poolConnections.from(() => connectionStates(sql, webhooksSql));
+metrics.circuitState.from(worker.circuitStates);
 metrics.inFlight.from(() => worker.inFlight());
 metrics.credentialsAutonomy.from(credentials.autonomySeconds);
 metrics.backlog.from(store.backlogTotal);
+metrics.scheduled.from(store.scheduledTotal);
 metrics.oldestDue.from(worker.oldestDueSeconds);
 metrics.oldestReceipt.from(store.oldestReceiptSeconds);
+metrics.oldestChange.from(store.oldestChangeSeconds);
+metrics.webhooksOldestUnmatched.from(webhooks.oldestUnmatchedSeconds);
+metrics.webhooksOldestDue.from(webhooks.oldestDueSeconds);
+metrics.webhookEndpoints.from(async () =>
+  (await webhooks.endpointCounts()).map(({ status, endpoints }) => ({
+    labels: { status },
+    value: endpoints,
+  })),
+);
+metrics.webhooksInFlight.from(worker.webhooksInFlight);
 
 const schema = schemaReadiness(sql, requiredSchemaVersion());
 stack.use(

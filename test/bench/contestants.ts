@@ -25,6 +25,11 @@ export const CONTESTANTS = {
   receiptIntake: 'receipts: taken in, worker stopped',
   receiptApply: 'receipts: applied from a stored backlog',
   receiptStorm: 'sends beside a storm of receipts to another tenant',
+  eventFloor: 'events: undici loop that posts the same bodies',
+  eventTell: 'events: endpoints are told of a stored backlog',
+  eventSends: 'sends beside endpoints that take all types',
+  eventReceipts: 'from a receipt to the endpoint, at half load',
+  eventDead: '99 endpoints beside a dead one',
   fairness: 'quiet tenants beside a noisy one',
   memory: 'memory in flight and per tenant',
 } as const;
@@ -34,13 +39,23 @@ export type ContestantName = keyof typeof CONTESTANTS;
 export const CONTESTANT_NAMES = Object.keys(CONTESTANTS) as ContestantName[];
 
 /** Measured at parts of what the service keeps up with, beside it. */
-const PACED: readonly ContestantName[] = ['bare', 'runningGraphile', 'runningBoss'];
+const PACED: readonly ContestantName[] = [
+  'bare',
+  'runningGraphile',
+  'runningBoss',
+  'eventSends',
+  'eventReceipts',
+];
 
 export function isPaced(name: ContestantName): boolean {
   return PACED.includes(name);
 }
 
-/** Names that stand for several; `receipts` has the drain that applying is compared with. */
+/**
+ * Names that stand for several; `receipts` has the drain that applying is compared with, `events` what tells how much
+ * half load is.
+ */
 export const CONTESTANT_GROUPS: Readonly<Record<string, readonly ContestantName[]>> = {
   receipts: ['receiptFloor', 'receiptIntake', 'receiptApply', 'receiptStorm', 'drain'],
+  events: ['running', 'eventFloor', 'eventTell', 'eventSends', 'eventReceipts', 'eventDead'],
 };

@@ -5,12 +5,12 @@ export const HELP = `npm run bench [-- options]
 Measures the service on this machine, side by side with its floors and with other queues on the same Postgres, which
 syncs every commit. Each contestant runs in processes of its own, all in turn and in another order each round; ratios
 within one round are what counts, absolute figures are the machine's. Prints every target with its figure, writes the
-result to .despatch/bench.json, and fails when a message was lost or sent twice, or a receipt that was answered with 2xx
-was lost.
+result to .despatch/bench.json, and fails when a message or an event was lost or sent twice, or a receipt that was answered
+with 2xx was lost.
 
 Three commands, each of which keeps in .despatch/bench.json what the others found:
 
-  npm run bench                  rounds: every contestant, about a quarter of an hour a round on two cores
+  npm run bench                  rounds: every contestant, about twenty minutes a round on two cores
   npm run bench -- --growth      from 1 thousand to 10 million messages and from 10 to 10,000 tenants, about an hour
   npm run bench -- --soak 60     an hour at a share of what the service keeps up with: throughput, latency, memory of
                                  each process and dead rows over time. An old snapshot is held open in the middle
@@ -21,7 +21,8 @@ Rounds:
   --resume          keeps the rounds of the last result and measures again only what --only names
   --beside DIR      another checkout of the project: accept, running and drain of it are measured in the same rounds
                     and at the same rates, by its own bench
-  --backlog N       messages of the backlog that is drained, and receipts of the one that is applied (30000)
+  --backlog N       messages of the backlog that is drained, receipts of the one that is applied, and events of the one that
+                    endpoints are told of (30000)
 
 Growth:
   --grow-to N       messages of the largest database (10000000)

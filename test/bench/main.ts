@@ -28,5 +28,5 @@ async function report(options: BenchOptions, result: BenchResult): Promise<void>
   process.stdout.write(options.printsJson ? `${JSON.stringify(result, null, 2)}\n` : layoutReport(result));
   const { lost, repeated } = ledgerOfResult(result);
   if (lost + repeated > 0)
-    throw new TypeError(`${lost} messages or receipts were lost, ${repeated} came twice`);
+    throw new TypeError(`${lost} messages, receipts or events were lost, ${repeated} came twice`);
 }

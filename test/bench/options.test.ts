@@ -32,6 +32,13 @@ test('the receipts can be chosen by one word, with what they are compared with',
   });
 });
 
+test('the events can be chosen by one word, with what tells how much half load is', () => {
+  expect(parseOptions(['--only', 'events'])).toMatchObject({
+    only: ['running', 'eventFloor', 'eventTell', 'eventSends', 'eventReceipts', 'eventDead'],
+  });
+  expect(() => parseOptions(['--only', 'eventSends'])).toThrow('eventSends needs running beside it');
+});
+
 test('an unknown contestant is refused by name', () => {
   expect(() => parseOptions(['--only', 'accept,nobody'])).toThrow(/--only takes .*; not nobody/);
 });

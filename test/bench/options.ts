@@ -12,7 +12,7 @@ export type BenchOptions = {
   readonly maximum: number | undefined;
   readonly connections: number;
   readonly tenants: number;
-  /** Messages of the backlog that is drained. */
+  /** Messages of the backlog that is drained, and receipts and events of those of their kinds. */
   readonly backlog: number;
   /** Every request carries an idempotency key. */
   readonly isIdempotent: boolean;

@@ -2,6 +2,7 @@ import { copyFile, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { projectRoot, runCommand, tool } from '../support/command.ts';
 import { installOwnPackages } from '../support/own-packages.ts';
+import { installPythonPackages } from '../support/python-packages.ts';
 import { obtainGeneratorJar } from './generator-jar.ts';
 
 /** A program that uses a generated client: how to start it, and where. */
@@ -24,21 +25,8 @@ const PROGRAMS = join(projectRoot, 'test/clients/programs');
 export const GENERATED_CLIENTS: Readonly<Record<string, GenerateClient>> = {
   async 'openapi-generator, Python'(document, folder) {
     await runGenerator('python', document, folder, 'packageName=despatch');
-    const packages = join(folder, 'packages');
-    const requirements = join(projectRoot, 'test/clients/requirements.txt');
-    const install = [
-      '--no-deps',
-      '--only-binary',
-      ':all:',
-      '--target',
-      packages,
-      '--requirement',
-      requirements,
-    ];
-    await run(
-      ['python3', '-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', ...install],
-      folder,
-    );
+    const packages = await installPythonPackages('test/clients/requirements.txt');
+    if (packages === null) throw new Error('there is no Python 3 with pip');
     await copyFile(join(PROGRAMS, 'python.py'), join(folder, 'use.py'));
     return { command: ['python3', 'use.py'], folder, environment: { PYTHONPATH: packages } };
   },

@@ -1,4 +1,4 @@
-import { runVitest } from '../support/run-vitest.ts';
+import { runVitestAgain } from '../support/run-vitest-again.ts';
 import { runProgram } from '../../deploy/servers/run-program.ts';
 import type { Tally } from '../support/tally.ts';
 
@@ -26,5 +26,5 @@ export async function runClients(): Promise<Tally> {
     process.stdout.write(`skipped  generated clients: they need ${missing.join(', ')}\n`);
     return { passed: 0, failed: 0, skipped: CLIENTS };
   }
-  return (await runVitest('clients')).tally;
+  return (await runVitestAgain('clients')).tally;
 }

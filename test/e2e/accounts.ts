@@ -2,7 +2,8 @@ import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { createChecker, type Checked } from '../fault/check.ts';
 import { drain } from '../fault/drain.ts';
 import { readLedger, type Acknowledgement, type ProviderCall } from '../fault/ledger.ts';
-import { eachRecord } from '../fault/records.ts';
+import { countRest, eachRecord, feedHoles } from '../fault/records.ts';
+import { miscounts } from '../support/usage-recount.ts';
 
 export type AccountsInput = {
   readonly ask: <T>(work: (sql: Sql) => Promise<T>) => Promise<T>;
@@ -23,16 +24,20 @@ const DAY_MS = 86_400_000;
 export async function compareAccounts(input: AccountsInput): Promise<Checked> {
   const { ask, ledger, providerLedger, aside, daily, perMinute, begunAt } = input;
   await drain(ask);
+  await ask(countRest);
   const checker = createChecker({
     acknowledgements: await readLedger<Acknowledgement>(ledger),
     calls: (await readLedger<ProviderCall>(providerLedger)).filter(({ token }) => !aside.has(token)),
     // No vendor reports in a cluster without a way in for it.
     receipts: [],
+    cancels: [],
     limits: {
       daily,
       perMinute,
       days: Math.floor(Date.now() / DAY_MS) - Math.floor(begunAt / DAY_MS) + 1,
     },
+    feedHoles: await ask(feedHoles),
+    miscounts: await ask(miscounts),
     shown: new Map(),
     revocations: [],
     suspensions: [],

@@ -28,7 +28,7 @@ export function startLoad({ origin, ...options }: LoadOptions): RunningLoad {
   const stopped = load.next('stopped');
   // One that ends early is noticed when it is stopped.
   stopped.catch(() => {});
-  load.tell({ kind: 'start', origins: [origin], canary: 'end to end', ...options });
+  load.tell({ kind: 'start', origins: [origin], canary: 'end to end', cancelLedger: null, ...options });
   return {
     startedAt: Date.now(),
     async stop() {

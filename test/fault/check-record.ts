@@ -1,5 +1,11 @@
 import { canMove, type MessageState } from '#core/domain/message-state.ts';
-import { REFUSALS, type Acknowledgement, type ProviderCall, type TakenReceipt } from './ledger.ts';
+import {
+  REFUSALS,
+  type Acknowledgement,
+  type Cancellation,
+  type ProviderCall,
+  type TakenReceipt,
+} from './ledger.ts';
 import type { MessageRecord } from './records.ts';
 import type { Violation, ViolationName } from './violations.ts';
 
@@ -14,6 +20,8 @@ export type ShownMessage = {
 export type Case = {
   readonly record: MessageRecord;
   readonly promises: readonly Acknowledgement[];
+  /** Wishes to cancel it that were heard, or may have been. */
+  readonly cancels: readonly Cancellation[];
   readonly calls: readonly ProviderCall[];
   /** Reports of the provider that were taken. */
   readonly receipts: readonly TakenReceipt[];
@@ -28,7 +36,17 @@ export type Repeats = {
 };
 
 const ENDS: ReadonlySet<string> = new Set(['sent', 'delivered', 'undelivered', 'unknown']);
-const CHECKS = [checkPromises, checkOutcome, checkCalls, checkReceipts, checkHistory, checkShown];
+const CHECKS = [
+  checkPromises,
+  checkOutcome,
+  checkCancel,
+  checkInstant,
+  checkCalls,
+  checkReceipts,
+  checkHistory,
+  checkFeed,
+  checkShown,
+];
 
 /** Everything that must hold of one message, whatever became of the others. */
 export function checkRecord(one: Case): Violation[] {
@@ -57,10 +75,39 @@ function checkPromises({ record: { id, token }, promises }: Case): Violation[] {
   return found('idempotency', other !== undefined, `${token} is ${id}, answered with ${other?.id}`);
 }
 
-function checkOutcome({ record: { id, status, reason, failure, isTimed } }: Case): Violation[] {
+function checkOutcome({ record, cancels }: Case): Violation[] {
+  const { id, status, reason, failure, isTimed } = record;
+  const isWished = status === 'canceled' && cancels.length > 0;
   const why = failure === null ? (reason ?? 'no reason') : `${failure.class} ${failure.code}`;
   const name = status === 'failed' || status === 'expired' ? 'failed' : 'lost';
-  return found(name, !ENDS.has(status) && !isTimed, `message ${id} is ${status} (${why})`);
+  return found(name, !ENDS.has(status) && !isTimed && !isWished, `message ${id} is ${status} (${why})`);
+}
+
+/** A call whose worker was lost may have been under way for as long as it likes: its attempt is ambiguous. */
+function checkCancel({ record: { id, status, outcomes }, cancels, calls }: Case): Violation[] {
+  const heard = cancels.flatMap(({ at }) => (at === null ? [] : [at])).toSorted((a, b) => a - b)[0];
+  if (heard === undefined) return [];
+  const lost = outcomes.filter((outcome) => outcome === 'ambiguous').length;
+  const late = calls.filter(({ at }) => at > heard);
+  return [
+    ...found('canceled', status !== 'canceled', `message ${id} was canceled, and is ${status}`),
+    ...found(
+      'canceled',
+      late.length > lost,
+      `message ${id} was canceled at ${new Date(heard).toISOString()} and called ${late.length} times after`,
+    ),
+  ];
+}
+
+/** The provider takes the time as the client does: both are processes of the suite, whose clocks nothing moves. */
+function checkInstant({ record: { id }, promises, calls }: Case): Violation[] {
+  const sendAt = promises.find((promise) => promise.sendAt !== null)?.sendAt ?? null;
+  const early = sendAt === null ? undefined : calls.find(({ at }) => at < sendAt);
+  return found(
+    'instant',
+    early !== undefined,
+    `message ${id} was to be sent at ${sendAt}, and was called at ${early?.at}`,
+  );
 }
 
 function checkCalls(one: Case): Violation[] {
@@ -105,16 +152,26 @@ function checkReceipts({ record: { id, status, attempts, receipts: known }, rece
   );
 }
 
-function checkHistory({ record: { id, attempts, outcomes, events, status } }: Case): Violation[] {
+function checkHistory({
+  record: { id, attempts, outcomes, events, status, isScheduled },
+}: Case): Violation[] {
   const isContiguous = attempts.every((number, i) => number === i + 1);
   const isOpen = outcomes.includes('started') && status !== 'sending';
   const last = events.filter((event) => event !== 'released').at(-1);
   const isOther = last !== undefined && last !== status && ENDS.has(status);
   return [
     ...found('attempts', !isContiguous || isOpen, `message ${id}: ${attempts.join()} ${outcomes.join()}`),
-    ...found('moves', !isHistory(events), `message ${id}: ${events.join(' ')}`),
+    ...found('moves', !isHistory(events, isScheduled), `message ${id}: ${events.join(' ')}`),
     ...found('moves', isOther, `message ${id} is ${status}, its last event ${last}`),
   ];
+}
+
+function checkFeed({ record: { id, told, fed } }: Case): Violation[] {
+  return found(
+    'feed',
+    told.join() !== fed.join(),
+    `message ${id}: events ${told.join()}, in the feed ${fed.join()}`,
+  );
 }
 
 function checkShown({ record: { id, status, attempts, duplicateRisk }, shown }: Case): Violation[] {
@@ -127,10 +184,12 @@ function checkShown({ record: { id, status, attempts, duplicateRisk }, shown }: 
 }
 
 /** Whether events follow each other as states may; between two of them a message is `queued` or `sending` unseen. */
-function isHistory(events: readonly string[]): boolean {
-  let state: MessageState = 'queued';
+function isHistory(events: readonly string[], isScheduled: boolean): boolean {
+  let state: MessageState = isScheduled ? 'scheduled' : 'queued';
+  let heldFrom: MessageState = 'queued';
   for (const event of events) {
-    const next = event === 'released' ? 'queued' : (event as MessageState);
+    if (event === 'held') heldFrom = state === 'scheduled' ? 'scheduled' : 'queued';
+    const next: MessageState = event === 'released' ? heldFrom : (event as MessageState);
     const isDirect = event === 'released' || canMove(state, next);
     const isByAttempt = canMove(state, 'sending') && canMove('sending', next);
     if (!isDirect && !isByAttempt) return false;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createChecker, type CheckInput } from './check.ts';
-import type { Acknowledgement, ProviderCall } from './ledger.ts';
+import type { Acknowledgement, Cancellation, ProviderCall } from './ledger.ts';
 import type { MessageRecord } from './records.ts';
 import type { ViolationName } from './violations.ts';
 
@@ -14,6 +14,7 @@ const promise = (overrides: Partial<Acknowledgement> = {}): Acknowledgement => (
   token: 't1',
   credential: 'c1',
   guarantee: 'at_least_once',
+  sendAt: null,
   firstAskedAt: START,
   askedAt: START,
   at: START + 10,
@@ -36,6 +37,7 @@ const record = (overrides: Partial<MessageRecord> = {}): MessageRecord => ({
   token: 't1',
   status: 'sent',
   reason: null,
+  isScheduled: false,
   isTimed: false,
   failure: null,
   duplicateRisk: false,
@@ -44,14 +46,20 @@ const record = (overrides: Partial<MessageRecord> = {}): MessageRecord => ({
   outcomes: ['accepted'],
   events: ['sent'],
   receipts: 0,
+  told: [0, -1],
+  fed: [0, -1],
   ...overrides,
 });
+
+const cancel = (at: number | null = START + 100): Cancellation => ({ token: 't1', askedAt: START + 60, at });
+const canceled = { status: 'canceled', attempts: [], outcomes: [], events: ['canceled'] } as const;
 
 type World = Partial<CheckInput> & { readonly records?: readonly MessageRecord[] };
 
 function violationsOf({ records = [record()], ...input }: World): ViolationName[] {
   const checker = createChecker({
     acknowledgements: [promise()],
+    cancels: [],
     calls: [call()],
     receipts: [],
     limits: {
@@ -59,6 +67,8 @@ function violationsOf({ records = [record()], ...input }: World): ViolationName[
       days: 1,
       perMinute: { tenantId: 'slow', max: 2 },
     },
+    feedHoles: [],
+    miscounts: [],
     shown: new Map(),
     revocations: [],
     suspensions: [],
@@ -135,12 +145,63 @@ test.each<[string, World]>([
       ],
     },
   ],
+  [
+    'one that was scheduled, held and released, and called at its instant',
+    {
+      acknowledgements: [promise({ sendAt: START + 50 })],
+      records: [record({ isScheduled: true, events: ['held', 'released', 'queued', 'sent'] })],
+    },
+  ],
+  ['one that was canceled before any call', { cancels: [cancel()], calls: [], records: [record(canceled)] }],
+  [
+    'one that was canceled, though its client never heard of it',
+    { cancels: [cancel(null)], calls: [], records: [record(canceled)] },
+  ],
+  ['one that was not canceled, as its cancel was never heard of', { cancels: [cancel(null)] }],
+  [
+    'one that was canceled after a call without an answer, which came late',
+    {
+      cancels: [cancel()],
+      calls: [call({ at: START + 150, answer: 'late' })],
+      records: [
+        record({ ...canceled, attempts: [1], outcomes: ['ambiguous'], events: ['deferred', 'canceled'] }),
+      ],
+    },
+  ],
 ])('%s is as it should be', (_case, world) => {
   expect(violationsOf(world)).toEqual([]);
 });
 
 test.each<[string, World, ViolationName[]]>([
   ['was promised and is not stored', { records: [], calls: [] }, ['lost']],
+  ['is canceled, and nobody wished so', { calls: [], records: [record(canceled)] }, ['lost']],
+  ['was canceled and is called', { cancels: [cancel()], calls: [call({ at: START + 150 })] }, ['canceled']],
+  [
+    'was canceled and is called, though its record says nothing of it',
+    {
+      cancels: [cancel()],
+      calls: [call({ at: START + 150 })],
+      records: [record({ ...canceled, attempts: [1], outcomes: ['accepted'] })],
+    },
+    ['canceled'],
+  ],
+  [
+    'was called before its instant',
+    {
+      acknowledgements: [promise({ sendAt: START + 51 })],
+      records: [record({ isScheduled: true, events: ['queued', 'sent'] })],
+    },
+    ['instant'],
+  ],
+  ['was scheduled and sent without being queued', { records: [record({ isScheduled: true })] }, ['moves']],
+  [
+    'is scheduled for ever',
+    {
+      calls: [],
+      records: [record({ isScheduled: true, status: 'scheduled', attempts: [], outcomes: [], events: [] })],
+    },
+    ['lost'],
+  ],
   [
     'waits for ever',
     { calls: [], records: [record({ status: 'queued', attempts: [], outcomes: [], events: [] })] },
@@ -243,4 +304,26 @@ test('a suspended tenant is neither taken from nor sent for', () => {
   expect(violationsOf({ suspensions, acknowledgements: asked(4_000) })).toEqual([]);
   expect(violationsOf({ suspensions, acknowledgements: asked(8_000) })).toEqual(['suspension']);
   expect(violationsOf({ suspensions, calls: [call({ at: START + 9_000 })] })).toEqual(['suspension']);
+});
+
+test("each event of a message is in its tenant's feed once, in order, and no number is left out", () => {
+  const fed = (...numbers: number[]) => violationsOf({ records: [record({ fed: numbers })] });
+  expect(fed(0, -1)).toEqual([]);
+  expect(fed(0)).toEqual(['feed']);
+  expect(fed(0, -1, -1)).toEqual(['feed']);
+  expect(fed(-1, 0)).toEqual(['feed']);
+  expect(violationsOf({ feedHoles: [{ tenantId: TENANT, after: 7 }] })).toEqual(['feed']);
+});
+
+test('usage that is not what the messages say is told', () => {
+  const group = {
+    tenantId: TENANT,
+    dimension: 'day',
+    period: '2026-01-05',
+    channel: 'sms',
+    value: '',
+    status: 'sent',
+  };
+  const miscount = { ...group, counted: [2, 2], stored: [1, 1] } as const;
+  expect(violationsOf({ miscounts: [miscount] })).toEqual(['usage']);
 });

@@ -1,10 +1,12 @@
 import { checkRecord, repeatsOf, type Repeats, type ShownMessage } from './check-record.ts';
-import type { Acknowledgement, ProviderCall, TakenReceipt } from './ledger.ts';
+import type { Acknowledgement, Cancellation, ProviderCall, TakenReceipt } from './ledger.ts';
+import type { Miscount } from '../support/usage-recount.ts';
 import type { MessageRecord } from './records.ts';
 import type { Violation } from './violations.ts';
 
 export type CheckInput = {
   readonly acknowledgements: readonly Acknowledgement[];
+  readonly cancels: readonly Cancellation[];
   readonly calls: readonly ProviderCall[];
   readonly receipts: readonly TakenReceipt[];
   readonly limits: {
@@ -13,6 +15,10 @@ export type CheckInput = {
     readonly days: number;
     readonly perMinute: { readonly tenantId: string; readonly max: number };
   };
+  /** Where tenants' feeds do not go on with the next number. */
+  readonly feedHoles: readonly { readonly tenantId: string; readonly after: number }[];
+  /** Where tenants' usage is not what their messages say. */
+  readonly miscounts: readonly Miscount[];
   /** Some messages as the public api showed them in the end, by their ids. */
   readonly shown: ReadonlyMap<string, ShownMessage>;
   readonly revocations: readonly { readonly credential: string; readonly at: number }[];
@@ -45,6 +51,7 @@ const MINUTE_MS = 60_000;
 export function createChecker(input: CheckInput): Checker {
   const violations: Violation[] = [];
   const promised = Map.groupBy(input.acknowledgements, ({ token }) => token);
+  const canceled = Map.groupBy(input.cancels, ({ token }) => token);
   const called = Map.groupBy(input.calls, ({ token }) => token);
   const reported = Map.groupBy(input.receipts, ({ token }) => token);
   /** Tenants of the messages that are stored, by their texts. */
@@ -62,6 +69,7 @@ export function createChecker(input: CheckInput): Checker {
       const one = {
         record,
         promises,
+        cancels: canceled.get(token) ?? [],
         calls: called.get(token) ?? [],
         receipts: reported.get(token) ?? [],
         shown: input.shown.get(id),
@@ -77,6 +85,14 @@ export function createChecker(input: CheckInput): Checker {
         ...overMinute(input),
         ...afterRevocation(input),
         ...whileSuspended(input, stored),
+        ...input.feedHoles.map(({ tenantId, after }): Violation => ({
+          name: 'feed',
+          detail: `the feed of ${tenantId} does not go on after ${after}`,
+        })),
+        ...input.miscounts.map((miscount): Violation => ({
+          name: 'usage',
+          detail: JSON.stringify(miscount),
+        })),
       );
       const counts = {
         acknowledged: promised.size,

@@ -2,12 +2,25 @@ import type { ApiClient, Caller } from '../../deploy/quickstart/api-client.ts';
 import { createChecker, type Checked, type CheckInput } from './check.ts';
 import type { ShownMessage } from './check-record.ts';
 import type { Notes } from './faults/fault.ts';
-import { readLedger, type Acknowledgement, type ProviderCall, type TakenReceipt } from './ledger.ts';
-import { eachRecord } from './records.ts';
+import {
+  readLedger,
+  type Acknowledgement,
+  type Cancellation,
+  type ProviderCall,
+  type ReceivedEvent,
+  type TakenReceipt,
+} from './ledger.ts';
+import { checkEndpoint } from './check-events.ts';
+import { miscounts } from '../support/usage-recount.ts';
+import { countRest, eachRecord, feedHoles, numberRest, readEndpoints } from './records.ts';
 import type { Rig } from './rig.ts';
 import type { Violation } from './violations.ts';
 
-export type Comparison = { readonly checked: Checked; readonly endings: readonly Violation[] };
+export type Comparison = {
+  readonly checked: Checked;
+  readonly events: number;
+  readonly endings: readonly Violation[];
+};
 
 const DAY_MS = 86_400_000;
 const SAMPLE_MAX = 200;
@@ -18,15 +31,28 @@ const SAMPLE_MAX = 200;
  */
 export async function compareLedgers(
   rig: Rig,
-  { ledger, begunAt, notes }: { readonly ledger: string; readonly begunAt: number; readonly notes: Notes },
+  {
+    ledger,
+    cancelLedger,
+    begunAt,
+    notes,
+  }: {
+    readonly ledger: string;
+    readonly cancelLedger: string;
+    readonly begunAt: number;
+    readonly notes: Notes;
+  },
   end: () => Promise<Violation[]>,
 ): Promise<Comparison> {
   const { ask, providerLedger, receiptLedger, tenants } = rig;
   const acknowledgements = await readLedger<Acknowledgement>(ledger);
   const shown = await readSample(rig, acknowledgements);
   const endings = await end();
+  await ask(numberRest);
+  await ask(countRest);
   const checker = createChecker({
     acknowledgements,
+    cancels: await readLedger<Cancellation>(cancelLedger),
     calls: await readLedger<ProviderCall>(providerLedger),
     receipts: await readLedger<TakenReceipt>(receiptLedger),
     limits: {
@@ -34,11 +60,17 @@ export async function compareLedgers(
       days: Math.floor(Date.now() / DAY_MS) - Math.floor(begunAt / DAY_MS) + 1,
       perMinute: { tenantId: tenants.slow.id, max: tenants.perMinute },
     },
+    feedHoles: await ask(feedHoles),
+    miscounts: await ask(miscounts),
     shown,
     ...notes,
   });
   await ask((sql) => eachRecord(sql, checker.visit));
-  return { checked: checker.conclude(), endings };
+  const received = await readLedger<ReceivedEvent>(rig.eventLedger);
+  const events = Map.groupBy(received, ({ endpointId }) => endpointId);
+  const endpoints = await ask(readEndpoints);
+  const untold = endpoints.flatMap((endpoint) => checkEndpoint(endpoint, events.get(endpoint.id) ?? []));
+  return { checked: checker.conclude(), events: received.length, endings: [...endings, ...untold] };
 }
 
 /** What the public api says of some of the messages that it has promised. */

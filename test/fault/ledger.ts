@@ -11,11 +11,21 @@ export type Acknowledgement = {
   /** The service key that it was sent with, by its name in the load. */
   readonly credential: string;
   readonly guarantee: 'at_least_once' | 'at_most_once';
+  /** The instant that it is not to be sent before; null: at once. */
+  readonly sendAt: number | null;
   /** When the first request with this idempotency key left. */
   readonly firstAskedAt: number;
   /** When the request left that was answered. */
   readonly askedAt: number;
   readonly at: number;
+};
+
+/** One wish to cancel a message that was acknowledged, unless the service has said no. */
+export type Cancellation = {
+  readonly token: string;
+  readonly askedAt: number;
+  /** When it was answered with a 200; null where nobody knows what became of it. */
+  readonly at: number | null;
 };
 
 /** One request with a message, taken whole by a provider. */
@@ -35,6 +45,24 @@ export type TakenReceipt = {
   readonly state: string;
   readonly at: number;
 };
+
+/** One event as a tenant's receiver took it. */
+export type ReceivedEvent = {
+  readonly endpointId: string;
+  readonly id: string;
+  /** Its number in the endpoint's feed. */
+  readonly seq: number;
+  /** Null where it is none of a message. */
+  readonly messageId: string | null;
+  /** Why it is not genuine; null where its signature holds. */
+  readonly fault: string | null;
+  /** It was to be answered with a 2xx. */
+  readonly isTaken: boolean;
+  /** When it came. */
+  readonly at: number;
+};
+
+export type ReceiverTrouble = 'hang' | 'reset' | 'late' | 'unavailable' | 'down' | 'gone';
 
 export type ProviderTrouble = 'hang' | 'reset' | 'late' | 'unavailable' | 'throttled';
 

@@ -38,6 +38,8 @@ export function newMessage(tenant: LoadTenant, random: Random, place: number, ca
   const channel = random.pick(tenant.channels);
   const guarantee = random.next() < 0.3 ? 'at_most_once' : 'at_least_once';
   const token = newToken();
+  const sendAt =
+    random.next() < SCHEDULED ? Date.now() + random.whole(SEND_AFTER_MS.min, SEND_AFTER_MS.max) : null;
   return {
     tenantId: tenant.id,
     tenant,
@@ -45,6 +47,7 @@ export function newMessage(tenant: LoadTenant, random: Random, place: number, ca
     token,
     credential,
     guarantee,
+    sendAt,
     firstAskedAt: Date.now(),
     to: tenant.burst === 1 ? random.whole(0, 1) : place,
     body: JSON.stringify({
@@ -56,9 +59,14 @@ export function newMessage(tenant: LoadTenant, random: Random, place: number, ca
       category: random.next() < 0.2 ? 'otp' : 'transactional',
       priority: random.pick(['high', 'normal', 'normal', 'bulk']),
       metadata: { order: token.slice(0, 8) },
+      ...(sendAt === null ? {} : { sendAt: new Date(sendAt).toISOString() }),
     }),
   };
 }
+
+/** Share of messages that are to be sent some seconds later. */
+const SCHEDULED = 0.15;
+const SEND_AFTER_MS = { min: 500, max: 8_000 };
 
 /** Whose deliveries are reported as they come, twice, out of order, and not at all. */
 const NUMBERS = ['+14155550100', '+14155550100', '+15550000005', '+15550000006', '+15550000007'];

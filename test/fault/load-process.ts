@@ -1,9 +1,10 @@
 // Process that sends messages at a constant rate, whatever becomes of them, as a careful client would: each with an
 // idempotency key, tried again until the service has said yes or no. What it was promised goes to the ledger.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { serveHelper } from './helper-process.ts';
 import { openLedger } from './ledger-file.ts';
-import type { Acknowledgement } from './ledger.ts';
+import type { Acknowledgement, Cancellation } from './ledger.ts';
 import { newMessage, type Credential, type LoadMessage, type LoadTenant } from './load-message.ts';
 import { seededRandom } from './random.ts';
 
@@ -15,6 +16,8 @@ export type LoadCommand =
       readonly ratePerSecond: number;
       readonly seed: number;
       readonly ledger: string;
+      /** Of messages that were canceled; null: none is. */
+      readonly cancelLedger: string | null;
       /** Text that every body holds, to be searched for where it must not be. */
       readonly canary: string;
     }
@@ -29,6 +32,9 @@ export type LoadTotals = {
   readonly replayed: number;
   readonly unavailable: number;
   readonly unanswered: number;
+  /** Messages that were canceled, and those that it was too late for. */
+  readonly canceled: number;
+  readonly notCanceled: number;
   /** Final refusals by status and code. */
   readonly refused: Readonly<Record<string, number>>;
   /** Messages never sent, because too many were waiting already. */
@@ -54,6 +60,9 @@ const PATIENCE_MS = 30_000;
 const UNEXPECTED_MAX = 20;
 /** Enough for each process to have seen it. */
 const USES = 6;
+/** Share of messages that are canceled: half of these as soon as they are acknowledged, the others a little later. */
+const CANCELS = 0.1;
+const CANCEL_AFTER_MS_MAX = 1_500;
 /** Share of requests that are sent twice at once, to both processes. */
 const TWINS = 0.02;
 
@@ -63,6 +72,8 @@ const totals = {
   replayed: 0,
   unavailable: 0,
   unanswered: 0,
+  canceled: 0,
+  notCanceled: 0,
   refused: {} as Record<string, number>,
   shed: 0,
   undecided: 0,
@@ -93,6 +104,8 @@ const report = serveHelper<LoadCommand, LoadReport>((command) => {
 
 async function run(start: Start): Promise<void> {
   const ledger = openLedger(start.ledger);
+  const cancels = start.cancelLedger === null ? null : openLedger(start.cancelLedger);
+  const written: Ledgers = { promised: ledger.append, canceled: cancels?.append ?? (() => {}) };
   const random = seededRandom(start.seed);
   const lots = start.tenants.flatMap((tenant) => Array.from({ length: tenant.weight }, () => tenant));
   const begin = performance.now();
@@ -109,7 +122,12 @@ async function run(start: Start): Promise<void> {
         const tenant = random.pick(lots);
         for (let i = 0; i < tenant.burst; i++) {
           const message = newMessage(withAdded(tenant), random, i, start.canary);
-          void send(start, message, random.next() < TWINS, ledger.append);
+          const isTwin = random.next() < TWINS;
+          const cancelAfterMs =
+            cancels !== null && random.next() < CANCELS
+              ? Math.max(0, random.whole(-CANCEL_AFTER_MS_MAX, CANCEL_AFTER_MS_MAX))
+              : null;
+          void send(start, message, { isTwin, cancelAfterMs }, written);
         }
       }
       if (stoppedAt !== undefined && waiting === 0) resolve();
@@ -118,6 +136,7 @@ async function run(start: Start): Promise<void> {
     pump();
   });
   ledger.close();
+  cancels?.close();
   await agent.destroy();
 }
 
@@ -126,21 +145,67 @@ function withAdded(tenant: LoadTenant): LoadTenant {
   return more === undefined ? tenant : { ...tenant, credentials: [...tenant.credentials, ...more] };
 }
 
-type Append = (entry: Acknowledgement) => void;
+type Append<Entry> = (entry: Entry) => void;
+type Ledgers = { readonly promised: Append<Acknowledgement>; readonly canceled: Append<Cancellation> };
+type How = { readonly isTwin: boolean; readonly cancelAfterMs: number | null };
 
-async function send(start: Start, message: LoadMessage, isTwin: boolean, append: Append): Promise<void> {
+async function send(
+  start: Start,
+  message: LoadMessage,
+  { isTwin, cancelAfterMs }: How,
+  { promised, canceled }: Ledgers,
+): Promise<void> {
   waiting++;
   const apis = isTwin ? [message.to, message.to + 1] : [message.to];
-  await Promise.all(apis.map((first) => sendUntilAnswered(start, message, first, append)));
+  const ids = await Promise.all(apis.map((first) => sendUntilAnswered(start, message, first, promised)));
+  const [id] = ids.filter((one) => one !== null);
+  if (id !== undefined && cancelAfterMs !== null) {
+    await sleep(cancelAfterMs);
+    await cancelUntilAnswered(start, message, id, canceled);
+  }
   waiting--;
 }
 
+/** A cancel is repeated until it is answered: what was canceled by one that was not is canceled still. */
+async function cancelUntilAnswered(
+  start: Start,
+  { token, tenant, credential, to }: LoadMessage,
+  id: string,
+  append: Append<Cancellation>,
+): Promise<void> {
+  for (let turn = to + 1; ; turn++) {
+    const origin = start.origins[turn % start.origins.length] as string;
+    const askedAt = Date.now();
+    const answer = await askFor(`${origin}/v1/messages/${id}/cancel`, credential);
+    if (answer?.status === 200) {
+      totals.canceled++;
+      return append({ token, askedAt, at: Date.now() });
+    }
+    if (answer !== null && answer.status !== 503) {
+      const reason = `${answer.status} ${answer.code}`;
+      if (answer.code === 'not_cancelable') totals.notCanceled++;
+      else if (!tenant.expects.includes(answer.code)) unexpected(`${reason} for the cancel of ${token}`);
+      return;
+    }
+    if (stoppedAt !== undefined && Date.now() - stoppedAt > PATIENCE_MS) {
+      totals.undecided++;
+      return append({ token, askedAt, at: null });
+    }
+    await sleep(delayMs(turn - to - 1));
+  }
+}
+
+function delayMs(failed: number): number {
+  return Math.min(RETRY_MS.first * 2 ** failed, RETRY_MS.max) * (0.5 + Math.random());
+}
+
+/** @returns the promised message's id; null where it was refused, or nobody knows. */
 async function sendUntilAnswered(
   start: Start,
   message: LoadMessage,
   first: number,
-  append: Append,
-): Promise<void> {
+  append: Append<Acknowledgement>,
+): Promise<string | null> {
   for (let turn = first; ; turn++) {
     const origin = start.origins[turn % start.origins.length] as string;
     const askedAt = Date.now();
@@ -148,21 +213,23 @@ async function sendUntilAnswered(
     if (answer.kind === 'promise') {
       totals.acknowledged++;
       if (answer.isReplay) totals.replayed++;
-      const { tenantId, key, token, guarantee, firstAskedAt, credential } = message;
-      const entry = { id: answer.id, tenantId, key, token, guarantee, firstAskedAt };
+      const { tenantId, key, token, guarantee, sendAt, firstAskedAt, credential } = message;
+      const entry = { id: answer.id, tenantId, key, token, guarantee, sendAt, firstAskedAt };
       append({ ...entry, credential: credential.name, askedAt, at: Date.now() });
       countUse(credential.name);
-      return;
+      return answer.id;
     }
     if (answer.kind === 'silence') totals.unanswered++;
     else if (answer.status === 503) totals.unavailable++;
-    else return refuse(message, answer.status, answer.code);
+    else {
+      refuse(message, answer.status, answer.code);
+      return null;
+    }
     if (stoppedAt !== undefined && Date.now() - stoppedAt > PATIENCE_MS) {
       totals.undecided++;
-      return;
+      return null;
     }
-    const delayMs = Math.min(RETRY_MS.first * 2 ** (turn - first), RETRY_MS.max);
-    await new Promise((resolve) => setTimeout(resolve, delayMs * (0.5 + Math.random())));
+    await sleep(delayMs(turn - first));
   }
 }
 
@@ -177,7 +244,11 @@ function refuse(message: LoadMessage, status: number, code: string): void {
   const reason = `${status} ${code}`;
   totals.refused[reason] = (totals.refused[reason] ?? 0) + 1;
   if (message.tenant.expects.includes(code)) return;
-  if (totals.unexpected.length < UNEXPECTED_MAX) totals.unexpected.push(`${reason} for ${message.token}`);
+  unexpected(`${reason} for ${message.token}`);
+}
+
+function unexpected(what: string): void {
+  if (totals.unexpected.length < UNEXPECTED_MAX) totals.unexpected.push(what);
 }
 
 type Answer =
@@ -187,23 +258,33 @@ type Answer =
   | { readonly kind: 'refusal'; readonly status: number; readonly code: string };
 
 async function ask(origin: string, { credential, key, body }: LoadMessage): Promise<Answer> {
+  const answer = await askFor(`${origin}/v1/messages`, credential, {
+    headers: { 'content-type': 'application/json', 'idempotency-key': key },
+    body,
+  });
+  if (answer === null) return { kind: 'silence' };
+  const { status, id, code, isReplay } = answer;
+  return status === 202 ? { kind: 'promise', id, isReplay } : { kind: 'refusal', status, code };
+}
+
+/** @returns null where nobody knows what became of the request. */
+async function askFor(
+  url: string,
+  { key }: Credential,
+  { headers = {}, body }: { readonly headers?: Record<string, string>; readonly body?: string } = {},
+) {
   try {
-    const answer = await request(`${origin}/v1/messages`, {
+    const answer = await request(url, {
       method: 'POST',
       dispatcher: agent,
-      headers: {
-        'x-service-key': credential.key,
-        'content-type': 'application/json',
-        'idempotency-key': key,
-      },
-      body,
+      headers: { 'x-service-key': key, ...headers },
+      ...(body === undefined ? {} : { body }),
       signal: AbortSignal.timeout(ANSWER_MS_MAX),
     });
     const document = (await answer.body.json()) as { id?: string; code?: string };
     const isReplay = answer.headers['idempotent-replayed'] === 'true';
-    if (answer.statusCode === 202) return { kind: 'promise', id: document.id ?? '', isReplay };
-    return { kind: 'refusal', status: answer.statusCode, code: document.code ?? '' };
+    return { status: answer.statusCode, id: document.id ?? '', code: document.code ?? '', isReplay };
   } catch {
-    return { kind: 'silence' };
+    return null;
   }
 }

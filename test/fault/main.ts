@@ -23,11 +23,11 @@ async function main({
   const faults = { trials, seed, only, ratePerSecond: rate, tenants, keepIn };
   const isControlled = trials >= only.length && MUTANT_FAULTS.every((name) => only.includes(name));
   if (withMutants) log('Mutants: the suite in broken copies of the source');
-  // Each has servers of its own, and waits most of the time.
+  const running = trials > 0 ? runFaults(faults, log) : Promise.resolve(undefined);
   const [result, mutants] = await Promise.all([
-    trials > 0 ? runFaults(faults, log) : undefined,
+    running,
     withMutants
-      ? runMutants({ seed, withControl: !isControlled }, (mutant) => log(mutantLine(mutant)))
+      ? runMutants({ seed, withControl: !isControlled, beside: running }, (mutant) => log(mutantLine(mutant)))
       : undefined,
   ]);
   if (result !== undefined) print(printsJson ? JSON.stringify(result) : reportOf(result));

@@ -42,7 +42,7 @@ export const MUTANTS: readonly FaultMutant[] = [
   {
     name: 'receipts without a rank',
     changes: {
-      'receipt-rank': [/!canMove\(message\.status, state\) \|\| /, ''],
+      'receipt-rank': [/nextStatus\(.*\)/, 'state'],
       'receipt-moves': [/ and \(.*\)/, ''],
     },
     fault: 'nats-connections-reset',
@@ -68,8 +68,18 @@ export const MUTANTS: readonly FaultMutant[] = [
     tree: 2,
   },
   {
+    name: 'a cancel that does not fence a claim',
+    changes: {
+      'cancel-claim': [/move_messages\(live, 'canceled', null\)/, 'count(*) from unnest(live)'],
+      'cancel-answer': [/assertCanceled\((\w+)\)/, '$1'],
+    },
+    fault: 'nats-connections-reset',
+    expected: 'canceled',
+    tree: 6,
+  },
+  {
     name: 'no sweep',
-    changes: { sweep: [/await store\.dueLanes\(\)/, '[]'] },
+    changes: { sweep: [/await looks\.dueLanes\(\)/, '[]'] },
     fault: 'nats-store-lost',
     expected: 'lost',
     tree: 3,
@@ -83,7 +93,7 @@ export const MUTANTS: readonly FaultMutant[] = [
   },
   {
     name: 'a quota that is read and then written',
-    changes: { 'quota-lock': [/ for update/, ''] },
+    changes: { 'quota-lock': 'delete' },
     fault: 'key-revoked',
     expected: 'quota',
     tree: 2,
@@ -101,6 +111,39 @@ export const MUTANTS: readonly FaultMutant[] = [
     fault: 'nats-connections-reset',
     expected: 'idempotency',
     tree: 5,
+  },
+  {
+    name: 'a change without its event',
+    changes: { 'feed-change': 'delete' },
+    fault: 'nats-connections-reset',
+    expected: 'feed',
+    tree: 3,
+  },
+  {
+    name: 'what is not committed yet passed over by the numbering',
+    changes: {
+      'feed-snapshot': [
+        /pg_snapshot_xip\(before\.done\) x \(xid\)/,
+        '(select null::xid8 where false) x (xid)',
+      ],
+    },
+    fault: 'nats-connections-reset',
+    expected: 'feed',
+    tree: 4,
+  },
+  {
+    name: 'events matched by whoever comes',
+    changes: { 'matched-once': [/r\.matched_to = m\.expected/, 'true'] },
+    fault: 'receiver-unavailable',
+    expected: 'endpoint_feed',
+    tree: 6,
+  },
+  {
+    name: 'a failed delivery forgotten',
+    changes: { 'called-again': [/json_to_recordset\(o\.again\)/, "json_to_recordset('[]')"] },
+    fault: 'receiver-unavailable',
+    expected: 'told',
+    tree: 1,
   },
   {
     name: 'a text in the log',

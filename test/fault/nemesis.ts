@@ -1,7 +1,7 @@
 import { FAULTS } from './faults/all.ts';
 import type { FaultContext, Injection } from './faults/fault.ts';
 
-import { untilAllReady } from './node.ts';
+import { untilEachReady } from './node.ts';
 import { seededRandom } from './random.ts';
 
 /** One fault as it happened. Times are milliseconds since the epoch. */
@@ -16,8 +16,10 @@ export type Trial = {
   readonly notRun?: string;
   readonly injectedAt: number;
   readonly healedAt: number;
-  /** From the end of the fault until every process was ready again; null where that took too long. */
+  /** From the end of the fault until every process had been ready again; null where that took too long. */
   readonly readyMs: number | null;
+  /** Processes that were not ready in time, and their condition then. */
+  readonly unready: readonly string[];
 };
 
 export type NemesisOptions = {
@@ -28,8 +30,9 @@ export type NemesisOptions = {
 
 const OFFSET_MS_MAX = 600;
 /** A slow machine does not make a long run: the next fault comes although a process is still starting. */
-const PATIENCE_MS = 3_000;
-const READY_MS_MAX = 60_000;
+const PATIENCE_MS = 5_000;
+/** What is guarded against is a process that never comes back. On a busy machine a start alone takes 20 s. */
+const READY_MS_MAX = 150_000;
 
 /** Breaks one thing after the other and fixes it again. */
 export async function runNemesis(
@@ -55,15 +58,17 @@ export async function runNemesis(
     const known = { number, name: fault.name, seed: trialSeed, offsetMs, injectedAt };
     if ('notRun' in injection) {
       const { notRun } = injection;
-      done.push(Promise.resolve({ ...known, target: '', notRun, healedAt: injectedAt, readyMs: 0 }));
+      done.push(
+        Promise.resolve({ ...known, target: '', notRun, healedAt: injectedAt, readyMs: 0, unready: [] }),
+      );
     } else {
       const { target } = injection;
       await sleep(injection.holdMs);
       await injection.heal();
       const healedAt = Date.now();
-      const ready = untilAllReady([...rig.apis, ...rig.workers], READY_MS_MAX).then((isReady) => {
-        const readyMs = isReady ? Date.now() - healedAt : null;
-        return { ...known, target, healedAt, readyMs };
+      const ready = untilEachReady([...rig.apis, ...rig.workers], READY_MS_MAX).then((unready) => {
+        const readyMs = unready.length === 0 ? Date.now() - healedAt : null;
+        return { ...known, target, healedAt, readyMs, unready };
       });
       done.push(ready);
       await Promise.race([ready, sleep(PATIENCE_MS)]);

@@ -18,8 +18,10 @@ export type Node = {
 };
 
 export const LEASE_MS = 3_000;
-
 const DEADLINE_MS = 1_500;
+/** Of deliveries: four deadlines, and what a worker adds for their records. */
+export const DELIVERY_LEASE_MS = 4 * DEADLINE_MS + 5_000;
+
 const STATEMENT_MS = 3_000;
 const TRACED = 0.02;
 const CLOCK = fileURLToPath(new URL('shifted-clock.ts', import.meta.url));
@@ -31,6 +33,9 @@ const WATCHED = [
   'store_receipt_calls',
   'settle_receipt_calls',
   'record_receipts',
+  'append_matches',
+  'claim_deliveries',
+  'complete_deliveries',
 ];
 
 /** @param stack owns what is started. */
@@ -80,15 +85,22 @@ export async function openNode(
   return { service, database, broker, setClock: (offsetMs) => writeFile(clock, String(offsetMs)) };
 }
 
-/** @returns whether all were ready in time. */
-export async function untilAllReady(nodes: readonly Node[], timeoutMs: number): Promise<boolean> {
+/**
+ * Waits until each has been ready once, not all at one moment: the next fault may take another away meanwhile.
+ * @returns those that were not ready in time, each with its condition.
+ */
+export async function untilEachReady(nodes: readonly Node[], timeoutMs: number): Promise<readonly string[]> {
   const deadline = Date.now() + timeoutMs;
-  for (;;) {
-    const ready = await Promise.all(nodes.map(({ service }) => service.isReady()));
-    if (ready.every(Boolean)) return true;
-    if (Date.now() > deadline) return false;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
+  const conditions = await Promise.all(
+    nodes.map(async ({ service }) => {
+      while (!(await service.isReady())) {
+        if (Date.now() > deadline) return [`${service.name}: ${await service.condition()}`];
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      }
+      return [];
+    }),
+  );
+  return conditions.flat();
 }
 
 /** Stands for both apis: the providers know where these are. */
@@ -97,6 +109,7 @@ const PUBLIC_BASE_URL = 'http://despatch.invalid';
 const WORKER_SETTINGS = {
   PROVIDER_DEADLINE_MS: String(DEADLINE_MS),
   LEASE_MS: String(LEASE_MS),
+  WEBHOOK_DEADLINE_MS: String(DEADLINE_MS),
   SWEEP_INTERVAL_MS: '500',
   SHUTDOWN_GRACE_MS: '10000',
 };

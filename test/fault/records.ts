@@ -9,6 +9,8 @@ export type MessageRecord = {
   readonly token: string;
   readonly status: string;
   readonly reason: string | null;
+  /** It was accepted as one that waits for the instant that its sender named. */
+  readonly isScheduled: boolean;
   /** It waits for a time that has not come. */
   readonly isTimed: boolean;
   readonly failure: { readonly class: string; readonly code: string } | null;
@@ -18,10 +20,13 @@ export type MessageRecord = {
   readonly attempts: readonly number[];
   /** How each attempt ended, in the same order; `started` where nobody has said. */
   readonly outcomes: readonly string[];
-  /** Types of the events that were applied, in order, `message.` left out. */
+  /** The moves that its events tell of, in order: their types with `message.` left out. */
   readonly events: readonly string[];
   /** Receipts that are in its history, applied or not. */
   readonly receipts: number;
+  /** Keys of the events that its tenant's feed should have, in order, and of those that it has. */
+  readonly told: readonly number[];
+  readonly fed: readonly number[];
 };
 
 const AT_ONCE = 2_000;
@@ -29,11 +34,17 @@ const AT_ONCE = 2_000;
 /** All messages that the load sent, a few thousand at a time. */
 export async function eachRecord(sql: Sql, visit: (record: MessageRecord) => void): Promise<void> {
   const rows = sql<MessageRecord[]>`
+    with fed as materialized (
+      select u.message_seq, array_agg(u.number order by f.first_seq + u.nth) as numbers
+      from feed f, unnest(f.seqs, f.numbers) with ordinality as u (message_seq, number, nth) group by u.message_seq
+    )
     select m.id, m.tenant_id as "tenantId", m.external_id as token, coalesce(s.status, 'nowhere') as status, s.reason,
+      m.scheduled_at is not null as "isScheduled",
       coalesce(s.status = 'deferred' and s.next_attempt_at > now(), false) as "isTimed", s.failure,
       coalesce(s.duplicate_risk, false) as "duplicateRisk", m.delivery_guarantee as guarantee,
       coalesce(a.numbers, '{}') as attempts, coalesce(a.outcomes, '{}') as outcomes, coalesce(e.types, '{}') as events,
-      coalesce(e.receipts, 0) as receipts
+      coalesce(e.receipts, 0) as receipts, array[0::bigint] || coalesce(e.numbers, '{}') as told,
+      coalesce(f.numbers, '{}') as fed
     from messages m
     -- One row: a message that has none is lost, and one that has two is there twice.
     left join message_states s on s.seq = m.seq and s.purge_on = m.purge_on
@@ -41,11 +52,105 @@ export async function eachRecord(sql: Sql, visit: (record: MessageRecord) => voi
       select array_agg(x.number order by x.number) as numbers, array_agg(x.outcome order by x.number) as outcomes
       from attempts x where x.message_seq = m.seq and x.purge_on = m.purge_on) a on true
     left join lateral (
-      select array_agg(substr(x.type, 9) order by x.event_seq) filter (where x.applied) as types,
-        (count(*) filter (where x.source = 'receipt'))::integer as receipts
+      select array_agg(substr(x.type, 9) order by x.event_seq)
+          filter (where x.applied and x.type not in ('message.receipt', 'message.engagement')) as types,
+        (count(*) filter (where x.source = 'receipt'))::integer as receipts,
+        -- An event of an attempt is known by that one's number.
+        array_agg(coalesce(-(case when x.source = 'worker' then x.details ->> 'attempt' end)::bigint, x.event_seq)
+          order by x.event_seq)
+          filter (where x.applied and x.type not in ('message.receipt', 'message.held', 'message.released', 'message.rescheduled')) as numbers
       from events x where x.message_seq = m.seq and x.purge_on = m.purge_on) e on true
+    left join fed f on f.message_seq = m.seq
     where m.external_id is not null`.cursor(AT_ONCE);
   for await (const batch of rows) for (const record of batch) visit(record);
+}
+
+/** Numbers what was committed as the last worker ended, as the next one would. */
+export async function numberRest(sql: Sql): Promise<void> {
+  for (;;) {
+    const [pass] = await sql<{ outcome: string }[]>`select outcome from number_changes(1000, 0)`;
+    if (pass?.outcome !== 'more') return;
+  }
+}
+
+/** Counts what was committed as the last worker ended, as the next one would. */
+export async function countRest(sql: Sql): Promise<void> {
+  for (;;) {
+    const [pass] = await sql<{ outcome: string }[]>`select count_usage(1000, 0) as outcome`;
+    // A worker may be at it.
+    if (pass?.outcome !== 'more' && pass?.outcome !== 'elsewhere') return;
+  }
+}
+
+/** Where tenants' feeds do not go on with the next number. */
+export async function feedHoles(sql: Sql): Promise<{ readonly tenantId: string; readonly after: number }[]> {
+  return sql<{ tenantId: string; after: number }[]>`
+    select tenant_id as "tenantId", before as after from (
+      select tenant_id, first_seq, coalesce(lag(last_seq) over (partition by tenant_id order by first_seq, last_seq), 0) as before
+      from feed
+    ) f where first_seq <> before + 1`;
+}
+
+/** What the database says of an endpoint in the end. */
+export type EndpointRecord = {
+  readonly id: string;
+  readonly ordered: boolean;
+  /** The highest number of its feed. */
+  readonly lastSeq: number;
+  /** Where its feed does not go on with the next number. */
+  readonly holes: number;
+  /** Numbers that came into its feed as the last worker ended. */
+  readonly due: readonly number[];
+  /** Events of its tenant's messages that its feed passed over. */
+  readonly missing: number;
+  /** Events that its feed has more than once, or that the tenant's does not have. */
+  readonly surplus: number;
+};
+
+/** All endpoints; each is to be told of all events. */
+export async function readEndpoints(sql: Sql): Promise<EndpointRecord[]> {
+  return sql<EndpointRecord[]>`
+    with own as materialized (
+      select f.endpoint_id, u.seq, u.number, count(*) as times
+      from endpoint_feed f, unnest(f.seqs, f.numbers) as u (seq, number) group by 1, 2, 3
+    ), tenants as materialized (
+      select f.tenant_id, u.seq, u.number, f.first_seq + u.nth - 1 as feed_seq
+      from feed f, unnest(f.seqs, f.numbers) with ordinality as u (seq, number, nth)
+    )
+    select e.id, e.ordered,
+      array(select generate_series(d.first_seq, d.last_seq) from due_deliveries d where d.endpoint_id = e.id) as due,
+      (select coalesce(max(f.last_seq), 0) from endpoint_feed f where f.endpoint_id = e.id) as "lastSeq",
+      (select count(*)::int from (
+        select first_seq, coalesce(lag(last_seq) over (order by first_seq, last_seq), 0) as before
+        from endpoint_feed f where f.endpoint_id = e.id) f where first_seq <> before + 1) as holes,
+      (select count(*)::int from tenants t where t.tenant_id = e.tenant_id and t.seq <> 0 and t.feed_seq > e.matched_to
+        and t.feed_seq <= r.matched_to
+        and not exists (select from own o where o.endpoint_id = e.id and (o.seq, o.number) = (t.seq, t.number))) as missing,
+      (select count(*)::int from own o where o.endpoint_id = e.id and (o.times > 1 or not exists (
+        select from tenants t where t.tenant_id = e.tenant_id and (t.seq, t.number) = (o.seq, o.number)))) as surplus
+    from webhook_endpoints e join endpoint_reach r on r.id = e.id`;
+}
+
+/** Puts off no delivery any longer: those that failed twice would be due again in minutes, or hours. */
+export async function hurryDeliveries(sql: Sql): Promise<void> {
+  await sql`update due_deliveries set due_at = now() where claim is null and due_at > now() and due_at <> 'infinity'`;
+  await sql`update webhook_endpoints set call_at = now() where call_at > now()`;
+}
+
+/** Deliveries that are still to be made, and endpoints that have not been asked about all events. */
+export async function undelivered(sql: Sql): Promise<number> {
+  const [row] = await sql<{ open: number }[]>`
+    select (select count(*)::int from due_deliveries) + (select count(*)::int from webhook_endpoints e
+      join endpoint_reach r on r.id = e.id where r.matched_to
+        < (select coalesce(max(f.last_seq), 0) from feed f where f.tenant_id = e.tenant_id)) as open`;
+  return row?.open ?? 0;
+}
+
+/** Messages that the load has sent, counted to `most`. */
+export async function storedMessages(sql: Sql, most: number): Promise<number> {
+  const [row] = await sql<{ stored: number }[]>`
+    select count(*)::int as stored from (select from messages where external_id is not null limit ${most}) m`;
+  return row?.stored ?? 0;
 }
 
 export type Unfinished = {
@@ -58,11 +163,12 @@ export type Unfinished = {
 
 const OVERDUE = '10 seconds';
 
-/** Messages for which something still has to happen, and what providers have reported and nobody has looked into. */
+/** Messages for which something still has to happen, what providers have reported and nobody has looked into, and events without a number. */
 export async function unfinished(sql: Sql): Promise<Unfinished> {
   const [row] = await sql<Unfinished[]>`
-    select m.open + r.open as open, m.waiting, m.overdue + r.overdue as overdue
-    from (
+    select m.open + r.open + (n.seconds > 0)::int as open, m.waiting,
+      m.overdue + r.overdue + (n.seconds > extract(epoch from ${OVERDUE}::interval))::int as overdue
+    from oldest_change_seconds() as n (seconds), (
       select count(*)::int as open,
         count(*) filter (where status = 'deferred' and next_attempt_at > now())::int as waiting,
         count(*) filter (where case status when 'sending' then lease_until else due_at end
@@ -70,7 +176,7 @@ export async function unfinished(sql: Sql): Promise<Unfinished> {
       from live_messages
     ) m, (
       select count(*)::int as open, count(*) filter (where due < now() - ${OVERDUE}::interval)::int as overdue
-      from (select due_at as due from receipt_calls union all select apply_at from receipts) x
+      from (select greatest(due_at, leased_until) as due from receipt_calls union all select apply_at from receipts) x
     ) r`;
   return row ?? { open: 0, waiting: 0, overdue: 0 };
 }

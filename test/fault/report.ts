@@ -5,7 +5,7 @@ const SHOWN_MAX = 5;
 
 /** The result for people. */
 export function reportOf(result: RunResult): string {
-  const { load, checked, violations, trials, crashes } = result;
+  const { load, checked, events, violations, trials, crashes } = result;
   const { repeats, states } = checked;
   const count = (...names: ViolationName[]): number =>
     violations.filter(({ name }) => names.includes(name)).length;
@@ -16,10 +16,12 @@ export function reportOf(result: RunResult): string {
     `acknowledged  ${checked.acknowledged} (${load.offered} offered, ${load.shed} never sent because too many waited)`,
     `stored        ${checked.stored} (${entries(states)})`,
     `receipts      ${checked.receipts} taken`,
+    `events        ${events} came to endpoints`,
     `lost          ${count('lost')}`,
     `failed        ${count('failed')}`,
     `ghosts        ${count('ghost')}`,
     `second calls  ${repeats.duplicateRisk} with duplicateRisk, ${repeats.askedFor} asked for by the provider, ${repeats.unexplained} unexplained`,
+    `canceled      ${load.canceled}, too late for ${load.notCanceled}`,
     `503           ${load.unavailable}, no answer ${load.unanswered}, replayed ${load.replayed}`,
     `refused       ${entries(load.refused) || 'none'}`,
     `crashes       ${crashes.length === 0 ? 'none' : crashes.length}`,

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createApiClient, type ApiClient } from '../../deploy/quickstart/api-client.ts';
 import { PEOPLE } from '../../deploy/quickstart/people.ts';
-import { openNode, untilAllReady, type Node } from './node.ts';
+import { openNode, untilEachReady, type Node } from './node.ts';
 import { openServers, WORKERS, type Servers } from './servers.ts';
 import { makeTenants, type TenantSet } from './tenants.ts';
 
@@ -32,16 +32,8 @@ export async function openRig(tenantCount: number, log: (line: string) => void):
   const open = (kind: 'api' | 'worker', names: readonly string[]): Promise<Node[]> =>
     Promise.all(names.map((name) => openNode(kind, name, servers, folder, stack)));
   const [apis, workers] = await Promise.all([open('api', ['api-1', 'api-2']), open('worker', WORKERS)]);
-  if (!(await untilAllReady([...apis, ...workers], START_MS_MAX))) {
-    const missing = await Promise.all(
-      [...apis, ...workers].map(async ({ service }) =>
-        (await service.isReady())
-          ? []
-          : [`${service.name} (${service.crashes.at(-1) ?? 'it runs and is not ready'})`],
-      ),
-    );
-    throw new Error(`not all processes started: ${missing.flat().join(', ')}`);
-  }
+  const unready = await untilEachReady([...apis, ...workers], START_MS_MAX);
+  if (unready.length > 0) throw new Error(`not all processes started: ${unready.join('; ')}`);
   servers.providers.tell({ kind: 'report', origins: apis.map(({ service }) => service.origin) });
   const platformToken = await servers.mint(PEOPLE.platform.sub);
   const tenants = await makeTenants({
@@ -50,7 +42,9 @@ export async function openRig(tenantCount: number, log: (line: string) => void):
     platformToken,
     mint: servers.mint,
     count: tenantCount,
+    receiverOrigin: servers.receiverOrigin,
   });
+  for (const { path, keys } of tenants.endpoints) servers.receiver.tell({ kind: 'know', path, keys });
   const owned = stack.move();
   return {
     ...servers,

@@ -4,13 +4,14 @@ import { join } from 'node:path';
 import { searchForCanaries, type Canary, type CanarySearch } from '../support/canaries.ts';
 import type { Checked } from './check.ts';
 import { compareLedgers } from './compare-ledgers.ts';
-import { drain } from './drain.ts';
+import { drain, drainDeliveries } from './drain.ts';
 import type { Notes } from './faults/fault.ts';
 import { startHelper, type HelperProcess } from './helper-process.ts';
 import type { LoadCommand, LoadReport, LoadTotals } from './load-process.ts';
 import { runNemesis, type NemesisOptions, type Trial } from './nemesis.ts';
-import { untilAllReady } from './node.ts';
+import { untilEachReady } from './node.ts';
 import { openRig, type Rig } from './rig.ts';
+import { untilUnderLoad } from './until-under-load.ts';
 import type { Violation } from './violations.ts';
 import { watchOutputs } from './watch-outputs.ts';
 
@@ -26,6 +27,8 @@ export type RunResult = {
   readonly trials: readonly Trial[];
   readonly load: LoadTotals;
   readonly checked: Checked;
+  /** Calls of endpoints, repeated ones too. */
+  readonly events: number;
   readonly violations: readonly Violation[];
   /** Messages that the provider asked to have later than this run would wait. */
   readonly waiting: number;
@@ -40,8 +43,8 @@ export type RunResult = {
 
 type Log = (line: string) => void;
 
-const WARM_MS = 1_000;
-const READY_MS_MAX = 30_000;
+const LAST_MS = 1_000;
+const READY_MS_MAX = 60_000;
 
 /** One continuous load, faults one after the other, a drain, and the comparison of all ledgers. */
 export async function runFaults(options: RunOptions, log: Log): Promise<RunResult> {
@@ -55,18 +58,26 @@ export async function runFaults(options: RunOptions, log: Log): Promise<RunResul
   const services = rig.secrets.map((secret) => ({ name: 'a credential of the services', secret }));
   const canaries = [body, ...rig.tenants.canaries, ...services];
   const passing = searchForCanaries(canaries);
-  const ledger = join(rig.folder, 'acknowledged.ndjson');
+  const ledgers = {
+    ledger: join(rig.folder, 'acknowledged.ndjson'),
+    cancelLedger: join(rig.folder, 'canceled.ndjson'),
+  };
 
   const begunAt = Date.now();
   const watch = await watchOutputs(rig, passing);
-  const { load, trials } = await breakUnderLoad(rig, { ...options, notes, ledger, canary: body.secret }, log);
+  const { load, trials } = await breakUnderLoad(
+    rig,
+    { ...options, ...ledgers, notes, canary: body.secret },
+    log,
+  );
   const loadedAt = Date.now();
   log(`${load.acknowledged} acknowledged in ${Math.round((loadedAt - begunAt) / 1_000)} s; draining`);
   rig.providers.tell({ kind: 'report', origins: [] });
-  const isReady = await untilAllReady([...rig.apis, ...rig.workers], READY_MS_MAX);
+  const unready = await untilEachReady([...rig.apis, ...rig.workers], READY_MS_MAX);
   const waiting = await drain(rig.ask);
+  const undelivered = await drainDeliveries(rig.ask);
   const drainedAt = Date.now();
-  const { checked, endings } = await compareLedgers(rig, { ledger, begunAt, notes }, async () => {
+  const { checked, events, endings } = await compareLedgers(rig, { ...ledgers, begunAt, notes }, async () => {
     await watch[Symbol.asyncDispose]();
     return endAll(rig);
   });
@@ -77,7 +88,8 @@ export async function runFaults(options: RunOptions, log: Log): Promise<RunResul
     ...checked.violations,
     ...endings,
     ...unanswered(load),
-    ...unready(trials, isReady),
+    ...unrecovered(trials, unready),
+    ...untold(undelivered),
     ...[...passing.hits(), ...written.hits()].map(({ canary, place, form }): Violation => ({
       name: 'canary',
       detail: `${canary} in ${place} (${form})`,
@@ -88,6 +100,7 @@ export async function runFaults(options: RunOptions, log: Log): Promise<RunResul
     trials,
     load,
     checked,
+    events,
     violations,
     waiting,
     loadSeconds: (loadedAt - begunAt) / 1_000,
@@ -100,14 +113,19 @@ export async function runFaults(options: RunOptions, log: Log): Promise<RunResul
   };
 }
 
-type UnderLoad = RunOptions & { readonly notes: Notes; readonly ledger: string; readonly canary: string };
+type UnderLoad = RunOptions & {
+  readonly notes: Notes;
+  readonly ledger: string;
+  readonly cancelLedger: string;
+  readonly canary: string;
+};
 
 async function breakUnderLoad(
   rig: Rig,
   options: UnderLoad,
   log: Log,
 ): Promise<{ load: LoadTotals; trials: Trial[] }> {
-  const { seed, notes, ledger, canary, ratePerSecond } = options;
+  const { seed, notes, ledger, cancelLedger, canary, ratePerSecond } = options;
   await using load: HelperProcess<LoadCommand, LoadReport> = startHelper('load-process.ts');
   const stopped = load.next('stopped');
   load.tell({
@@ -117,11 +135,12 @@ async function breakUnderLoad(
     ratePerSecond,
     seed,
     ledger,
+    cancelLedger,
     canary,
   });
-  await sleep(WARM_MS);
+  await untilUnderLoad(rig.ask);
   const trials = await runNemesis({ rig, load, notes }, options, (trial) => log(lineOf(trial)));
-  await sleep(WARM_MS);
+  await sleep(LAST_MS);
   load.tell({ kind: 'stop' });
   const { totals } = await stopped;
   return { load: totals, trials };
@@ -142,11 +161,18 @@ function unanswered({ unexpected, undecided }: LoadTotals): Violation[] {
   return undecided === 0 ? wrong : [...wrong, late];
 }
 
-function unready(trials: readonly Trial[], isReady: boolean): Violation[] {
-  const never = trials.filter(({ readyMs }) => readyMs === null);
-  const details = never.map(({ number, name }) => `not all were ready after fault ${number} (${name})`);
-  if (!isReady) details.push('not all were ready in the end');
-  return details.map((detail) => ({ name: 'recovery', detail }));
+function unrecovered(trials: readonly Trial[], inTheEnd: readonly string[]): Violation[] {
+  const after = trials.flatMap(({ number, name, unready }) =>
+    unready.map((condition) => `not ready after fault ${number} (${name}): ${condition}`),
+  );
+  return [...after, ...inTheEnd.map((condition) => `not ready in the end: ${condition}`)].map((detail) => ({
+    name: 'recovery',
+    detail,
+  }));
+}
+
+function untold(deliveries: number): Violation[] {
+  return deliveries === 0 ? [] : [{ name: 'told', detail: `${deliveries} deliveries were left undone` }];
 }
 
 async function searchOutputs(rig: Rig, search: CanarySearch): Promise<void> {

@@ -9,6 +9,7 @@ import { openStackServers, prepareBackends, type StackServers } from '../support
 import { startTraceCollector, type TraceCollector } from '../support/trace-collector.ts';
 import { startHelper, type HelperProcess } from './helper-process.ts';
 import type { ProviderCommand, ProviderReport } from './provider-process.ts';
+import type { ReceiverCommand, ReceiverReport } from './receiver-process.ts';
 import { openWalDisk, type WalDisk } from './wal-disk.ts';
 
 /** Everything that the service stands on, all of it real but for the providers. */
@@ -22,6 +23,10 @@ export type Servers = StackServers & {
   readonly providerLedger: string;
   /** Of reports of the stand-ins that were taken. */
   readonly receiptLedger: string;
+  readonly receiver: HelperProcess<ReceiverCommand, ReceiverReport>;
+  readonly receiverOrigin: string;
+  /** Of events that came to tenants' endpoints. */
+  readonly eventLedger: string;
   /** The stand-ins of each worker. */
   readonly providerUrls: Readonly<Record<string, EnvironmentInput['providerUrls']>>;
   /** Asks the database as its superuser, over a connection that no earlier fault has touched. */
@@ -30,7 +35,14 @@ export type Servers = StackServers & {
 
 export const WORKERS = ['worker-1', 'worker-2'] as const;
 
-const POSTGRES_SETTINGS = { max_wal_size: '256MB', min_wal_size: '32MB', shared_buffers: '256MB' };
+const POSTGRES_SETTINGS = {
+  max_wal_size: '256MB',
+  min_wal_size: '32MB',
+  shared_buffers: '256MB',
+  // Nobody but a commit itself syncs it soon: one that does not wait for that is lost with the power, however few there are.
+  wal_writer_delay: '10s',
+  wal_writer_flush_after: '64MB',
+};
 const ADMIN_OPTIONS = {
   max: 1,
   onnotice: () => {},
@@ -54,6 +66,7 @@ export async function openServers(
   return {
     ...(await openStackServers(() => prepareBackends(database, vault), folder, stack)),
     ...(await startProviders(folder, stack)),
+    ...(await startReceiver(folder, stack)),
     postgres: database,
     walDisk,
     vault,
@@ -85,4 +98,16 @@ async function startProviders(
   );
   const { origins } = await providers.next('listening');
   return { providers, providerLedger, receiptLedger, providerUrls: origins };
+}
+
+async function startReceiver(
+  folder: string,
+  stack: AsyncDisposableStack,
+): Promise<Pick<Servers, 'receiver' | 'receiverOrigin' | 'eventLedger'>> {
+  const eventLedger = join(folder, 'events.ndjson');
+  const receiver = stack.use(
+    startHelper<ReceiverCommand, ReceiverReport>('receiver-process.ts', [eventLedger, '127.0.0.1']),
+  );
+  const { origin } = await receiver.next('listening');
+  return { receiver, receiverOrigin: origin, eventLedger };
 }

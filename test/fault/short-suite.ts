@@ -29,10 +29,16 @@ const FAULTS = unique([
   'vault-tokens-revoked',
   'provider-reset',
   'provider-unavailable',
+  'receiver-unavailable',
+  'receiver-down',
+  'receiver-gone',
+  'kill-worker-matched',
+  'kill-worker-before-delivered',
   'clock-api-back',
   'clock-worker-ahead',
 ]);
 const SEED = '1';
+const EXAMPLES_MAX = 3;
 
 /** The part of the fault suite that belongs to every test run: each guarantee and each mutant counts as one test. */
 export async function runShortSuite(): Promise<Tally> {
@@ -49,8 +55,9 @@ export async function runShortSuite(): Promise<Tally> {
   const passed = results.filter(({ isPassed }) => isPassed).length;
   const skipped = (mutants ?? []).filter(({ notRun }) => notRun !== undefined);
   for (const { name, notRun } of skipped) process.stdout.write(`skipped mutant "${name}": ${notRun}\n`);
-  const failed = results.length - passed + (mutants === undefined ? 1 : 0);
-  return { passed, failed, skipped: skipped.length };
+  const failures = results.filter(({ isPassed }) => !isPassed).map(({ line }) => line);
+  if (mutants === undefined) failures.push('mutants: the suite ended without a result');
+  return { passed, failed: failures.length, skipped: skipped.length, failures };
 }
 
 function unique(names: readonly string[]): string[] {
@@ -63,7 +70,9 @@ function guaranteesOf(run: RunResult | undefined): Result[] {
   if (run === undefined) return [{ isPassed: false, line: 'faults: the suite ended without a result' }];
   return Object.entries(VIOLATIONS).map(([name, guarantee]) => {
     const violated = run.violations.filter((violation) => violation.name === (name as ViolationName));
-    const why = violated.length === 0 ? '' : `: ${violated[0]?.detail} (${violated.length}; ${run.evidence})`;
+    const examples = violated.slice(0, EXAMPLES_MAX).map(({ detail }) => detail);
+    const why =
+      violated.length === 0 ? '' : `: ${violated.length} (${examples.join(' | ')}; ${run.evidence})`;
     return { isPassed: violated.length === 0, line: `under faults ${guarantee}${why}` };
   });
 }

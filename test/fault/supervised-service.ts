@@ -13,6 +13,8 @@ export type SupervisedService = AsyncDisposable & {
   readonly signal: (signal: NodeJS.Signals) => void;
   /** Whether it says that it is ready. */
   readonly isReady: () => Promise<boolean>;
+  /** Why it is not ready, for a person: what it answers, how often it crashed, and the last line of its log. */
+  readonly condition: () => Promise<string>;
   readonly metrics: () => Promise<string>;
   /** How it ended each time that nobody had told it to. */
   readonly crashes: readonly string[];
@@ -61,6 +63,14 @@ export async function superviseService(
         ([{ ok }]) => ok,
         () => false,
       ),
+    async condition() {
+      const answer = await fetchSoon(`${metricsOrigin}/readyz`).then(
+        async (response) => `readyz ${response.status} ${await response.text()}`,
+        (error: unknown) => `no answer (${error instanceof Error ? error.message : String(error)})`,
+      );
+      const ended = child.endedWith() ?? 'runs';
+      return `${ended}, ${answer}, ${crashes.length} crashes; ${await lastLine(logFile)}`;
+    },
     metrics: async () => (await fetchSoon(`${metricsOrigin}/metrics`)).text(),
     async end() {
       isEnding = true;

@@ -2,7 +2,8 @@ import { generateKeyPair, randomBytes, randomUUID } from 'node:crypto';
 import { promisify } from 'node:util';
 import type { Channel } from '#core/domain/channel.ts';
 import type { ProviderAccount } from '../../deploy/quickstart/accounts.ts';
-import { createApiClient, type ApiClient } from '../../deploy/quickstart/api-client.ts';
+import { createApiClient, type ApiClient, type Caller } from '../../deploy/quickstart/api-client.ts';
+import type { WebhookKeys } from '../../deploy/quickstart/verify-webhook.ts';
 import { ensureTenant } from '../../deploy/quickstart/tenants.ts';
 import type { Canary } from '../support/canaries.ts';
 import type { LoadTenant } from './load-message.ts';
@@ -10,6 +11,14 @@ import { setLimits } from './records.ts';
 import type { Rig } from './rig.ts';
 
 export type RigTenant = LoadTenant & { readonly slug: string; readonly ownerToken: string };
+
+/** Where a tenant's events go. */
+export type RigEndpoint = {
+  readonly id: string;
+  readonly path: string;
+  readonly keys: WebhookKeys;
+  readonly caller: Caller;
+};
 
 export type TenantSet = {
   readonly all: readonly RigTenant[];
@@ -23,6 +32,8 @@ export type TenantSet = {
   readonly rotating: RigTenant;
   /** That is suspended in the course of a run. */
   readonly suspended: RigTenant;
+  /** Of some tenants, the last one ordered. */
+  readonly endpoints: readonly RigEndpoint[];
   readonly canaries: readonly Canary[];
 };
 
@@ -32,6 +43,7 @@ export type TenantInput = {
   readonly platformToken: string;
   readonly mint: (subject: string) => Promise<string>;
   readonly count: number;
+  readonly receiverOrigin: string;
 };
 
 const CHANNELS: readonly Channel[] = ['sms', 'sms', 'email', 'push', 'whatsapp'];
@@ -98,7 +110,43 @@ export async function makeTenants(input: TenantInput): Promise<TenantSet> {
     make({ weight: 1, expects: ['tenant_suspended'] }),
   ]);
   const all = [...(await Promise.all(ordinary)), limited, slow, rotating, suspended];
-  return { all, limited, perDay: PER_DAY, slow, perMinute: PER_MINUTE, rotating, suspended, canaries };
+  const endpoints = await Promise.all([
+    makeEndpoint(client, input.receiverOrigin, suspended, canaries, false),
+    makeEndpoint(client, input.receiverOrigin, limited, canaries, false),
+    makeEndpoint(client, input.receiverOrigin, rotating, canaries, true),
+  ]);
+  return {
+    endpoints,
+    all,
+    limited,
+    perDay: PER_DAY,
+    slow,
+    perMinute: PER_MINUTE,
+    rotating,
+    suspended,
+    canaries,
+  };
+}
+
+/** All events of the tenant; every call carries a secret of its own beside its signature. */
+async function makeEndpoint(
+  client: ApiClient,
+  origin: string,
+  { slug, ownerToken }: RigTenant,
+  canaries: Canary[],
+  ordered: boolean,
+): Promise<RigEndpoint> {
+  const caller = { token: ownerToken, tenantSlug: slug };
+  const path = `/${slug}`;
+  const token = randomBytes(16).toString('hex');
+  const body = { url: origin + path, eventTypes: ['*'], ordered, headers: { 'x-token': token } };
+  type Created = { readonly id: string; readonly secret: string };
+  const { id, secret } = await client.call<Created>(caller, 'POST', '/v1/admin/webhook-endpoints', body);
+  canaries.push(
+    { name: 'the secret of an endpoint', secret: secret.replace('whsec_', '') },
+    { name: 'a header of an endpoint', secret: token, legal: ['table webhook_endpoints.headers'] },
+  );
+  return { id, path, keys: { endpointId: id, secrets: [secret], publicKeys: [] }, caller };
 }
 
 export async function makeKey(

@@ -11,11 +11,24 @@ import { lockTenant, readLimits } from '#core/store/tenants.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant, type SeededTenant } from '#test/support/seed.ts';
 import { testDatabase, type TestDatabase } from '#test/support/servers.ts';
+import { plantSuppression } from '#test/support/suppress.ts';
 
 /** Bookkeeping of the schema itself; nothing of a tenant is in it. */
 const NO_TENANT = new Set(['migrations', 'applied_functions', 'function_releases', 'message_id_key']);
 /** Rows that hang on another row's id instead of a tenant's, and that no service may touch directly. */
-const KEYED_OTHERWISE = new Set(['rate_windows', 'account_rates', 'lookup_turns', 'users', 'gone_resources']);
+const KEYED_OTHERWISE = new Set([
+  'counter_locks',
+  'rate_windows',
+  'account_rates',
+  'lookup_turns',
+  'users',
+  'gone_resources',
+  'workers',
+  'changes',
+  'feed_passes',
+  'usage_moves',
+  'usage_passes',
+]);
 const DENIED = '42501';
 
 type Table = { readonly name: string; readonly isPartition: boolean };
@@ -56,6 +69,7 @@ async function seedEverything(): Promise<SeededTenant & { accountId: string }> {
   await admin`insert into members (tenant_id, user_id, role) values (${tenantId}, ${user?.id ?? ''}, 'owner')`;
   await admin`insert into audit_log (tenant_id, actor, action, target) values (${tenantId}, 'x', 'provider.created', ${accountId})`;
   const scope = randomUUID().replaceAll('-', '').repeat(2);
+  await admin`insert into api_key_uses values (${tenant.apiKeyId}, ${tenantId}, now())`;
   const row = acceptRow(tenant, { scope, fingerprint: scope });
   const [verdict] = await acceptBatch(api, [row]);
   expect(verdict?.verdict).toBe('accepted');
@@ -64,9 +78,9 @@ async function seedEverything(): Promise<SeededTenant & { accountId: string }> {
     values (${seq}, ${purge_on}, ${tenantId}, 'sent', 1, false, false, now(), now())`;
   await admin`insert into awaited_receipts values (${seq}, ${purge_on}, ${tenantId}, now())`;
   await admin`insert into lookups values (${seq}, ${purge_on}, ${tenantId}, ${accountId}, now(), now(), now())`;
-  await admin`insert into lookup_turns values (${accountId}, now(), now())`;
-  await admin`insert into attempt_log (id, message_seq, purge_on, number, tenant_id, provider, worker, outcome, started_at, ended_at, message_status)
-    values (gen_random_uuid(), ${seq}, ${purge_on}, 1, ${tenantId}, 'simulator-sms', 'w', 'accepted', now(), now(), 'sent')`;
+  await admin`insert into lookup_turns values (${accountId}, 'twilio', now(), now())`;
+  await admin`insert into attempt_log (message_seq, purge_on, number, tenant_id, provider, worker, outcome, started_at, ended_at, message_status)
+    values (${seq}, ${purge_on}, 1, ${tenantId}, 'simulator-sms', 0, 'accepted', now(), now(), 'sent')`;
   await admin`insert into event_log (message_seq, purge_on, tenant_id, type, source, at)
     values (${seq}, ${purge_on}, ${tenantId}, 'message.sent', 'worker', now())`;
   await admin`insert into receipts (tenant_id, message_seq, purge_on, attempt, receipt, apply_at)
@@ -75,9 +89,32 @@ async function seedEverything(): Promise<SeededTenant & { accountId: string }> {
     values (${tenantId}, ${accountId}, 'GET', 1, '', '{}', '', now(), now())`;
   await admin`insert into message_contents values (${seq}, ${purge_on}, ${tenantId}, '{}')`;
   await admin`insert into unsettled_contents values (${seq}, ${purge_on}, ${tenantId})`;
-  await admin`insert into tenant_progress (tenant_id) values (${tenantId}) on conflict do nothing`;
   await admin`insert into account_rates values (${accountId}, 0, 0)`;
+  await admin`insert into routes (tenant_id, channel, version, strategy, steps, failover_on)
+    values (${tenantId}, 'sms', 1, 'priority', '[]', '{}')`;
+  await plantSuppression(admin, tenantId);
   await admin`insert into gone_resources (uid) values (${tenantId})`;
+  await admin`insert into workers (name) values (${tenantId})`;
+  await admin`select note_tenant_event(${tenantId}, 'tenant.resumed', '{}')`;
+  await admin`select number_changes(100, 0)`;
+  await admin`select count_usage(100, 0)`;
+  // Those of the tenant before are counted by now.
+  await admin`insert into usage_moves (at, purge_on, became, seqs)
+    select now(), ${purge_on}, 'sent', ${[seq]} from generate_series(1, 2)`;
+  await admin`insert into usage_times values (${tenantId}, 'day', now(), 'sms', '', 'provider', '{1}')`;
+  await admin`insert into feed_floors values (${tenantId}, 0)`;
+  const [endpoint] = await admin<{ id: string }[]>`
+    insert into webhook_endpoints (tenant_id, url, event_types, secret, matched_to)
+    values (${tenantId}, 'https://hooks.test/', '{*}', 'vault:v1:x', 0) returning id`;
+  const endpointId = endpoint?.id ?? '';
+  await admin`insert into webhook_keys (tenant_id, public_key, ciphertext) values (${tenantId}, 'x', 'vault:v1:x')`;
+  await admin`insert into endpoint_feed values (1, 1, 1, now(), ${endpointId}, ${tenantId}, ${purge_on}, ${[seq]}, '{0}')`;
+  await admin`insert into endpoint_positions values (${endpointId}, 2, ${tenantId})`;
+  await admin`insert into due_deliveries (endpoint_id, tenant_id, first_seq, last_seq, purge_on, due_at)
+    values (${endpointId}, ${tenantId}, 1, 1, ${purge_on}, now())`;
+  await admin`insert into delivery_attempts (endpoint_id, seq, attempt, purge_on, tenant_id, at, duration_ms, succeeded)
+    values (${endpointId}, 1, 1, ${purge_on}, ${tenantId}, now(), 1, true)`;
+  await admin`insert into endpoint_tests (endpoint_id, tenant_id) values (${endpointId}, ${tenantId})`;
   return { ...tenant, accountId };
 }
 
@@ -185,6 +222,7 @@ describe('the database keeps tenants apart', () => {
     ['provider_accounts', 'previous_ciphertext'],
     ['api_keys', 'secret_hash'],
     ['api_keys', 'previous_secret_hash'],
+    ['api_keys', 'former_secret_hashes'],
   ])('the api cannot read %s.%s, not even of its tenant', async (table, column) => {
     const read = api.begin(async (tx) => {
       await tx`select set_config('app.tenant', ${a.tenantId}, true)`;

@@ -10,6 +10,7 @@ import { PROVIDERS } from '#providers/registry.gen.ts';
 import { idempotencyKeyOf } from '../../services/api/http/idempotency.ts';
 import { inputCompiler, readJson } from '../../services/api/http/read-input.ts';
 import { SendMessage } from '../../services/api/messages/send-message-schema.ts';
+import { leastCpuMs, slowGrowth } from '#test/support/slow-growth.ts';
 
 /** Texts that make a pattern with two ways to read them try all of them. */
 const TEXTS: Readonly<Record<string, (length: number) => string>> = {
@@ -80,12 +81,18 @@ const READERS: Readonly<Record<string, (text: string) => unknown>> = {
 };
 
 describe.each(Object.entries(READERS))('%s', (_, read) => {
-  test('takes time in proportion to its length, whatever the text', () => {
-    const slow = Object.entries(TEXTS).flatMap(([kind, make]) => {
-      const [short, long] = [cpuMs(read, make(8_000)), cpuMs(read, make(80_000))];
+  test('takes time in proportion to its length, whatever the text', async () => {
+    const slow: string[] = [];
+    for (const [kind, make] of Object.entries(TEXTS)) {
+      const [short, long] = [make(8_000), make(80_000)];
       // Ten times for ten times the length, and as much again for a busy machine; quadratic is a hundred times.
-      return long > 20 * Math.max(short, FLOOR_MS) ? [`${kind}: ${short} ms, ${long} ms`] : [];
-    });
+      const took = await slowGrowth(
+        () => read(short),
+        () => read(long),
+        20,
+      );
+      if (took !== undefined) slow.push(`${kind}: ${took}`);
+    }
     expect(slow).toEqual([]);
   });
 });
@@ -94,19 +101,9 @@ test.each([
   ['a mailbox', (text: string) => parseMailbox(text)],
   ['an address', (text: string) => normalAddress(text)],
   ['a phone number', (text: string) => normalNumber(text)],
-])('%s as long as the api lets it be is read at once, whatever the text', (_, read) => {
-  for (const make of Object.values(TEXTS)) expect(cpuMs(read, make(320))).toBeLessThan(100);
+])('%s as long as the api lets it be is read at once, whatever the text', async (_, read) => {
+  for (const make of Object.values(TEXTS)) {
+    const text = make(320);
+    expect(await leastCpuMs(() => read(text))).toBeLessThan(100);
+  }
 });
-
-const FLOOR_MS = 2;
-
-/** The least of three measurements. */
-function cpuMs(read: (text: string) => unknown, text: string): number {
-  const once = (): number => {
-    const before = process.cpuUsage();
-    read(text);
-    const { user, system } = process.cpuUsage(before);
-    return (user + system) / 1_000;
-  };
-  return Math.min(once(), once(), once());
-}

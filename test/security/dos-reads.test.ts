@@ -12,7 +12,6 @@ const NOTHING = '/v1/messages/00000000-0000-4000-8000-000000000000/events';
 let target: DosTarget;
 beforeAll(async () => {
   target = await startDosTarget({
-    EVENT_LOOP_DELAY_MAX_MS: '0',
     DATABASE_READ_POOL_MAX: '4',
     DATABASE_READ_TIMEOUT_MS: '20000',
   });
@@ -80,7 +79,8 @@ describe('lists that hang in the database', () => {
         raw.socket.write(`GET /v1/messages HTTP/1.1\r\nHost: api.example\r\nX-Service-Key: ${key}\r\n\r\n`);
         await expect.poll(stuck).toBe(1);
         raw.socket.destroy();
-        await expect.poll(stuck, { timeout: 5_000 }).toBe(0);
+        // Sooner than the database gives up by itself.
+        await expect.poll(stuck, { timeout: 15_000 }).toBe(0);
       }
     });
     // The connections are as good as before.

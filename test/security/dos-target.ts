@@ -58,6 +58,8 @@ export async function startDosTarget(environment: Environment = {}): Promise<Dos
         keyring: { api: keys, worker: keys },
       }),
       NATS_PREFIX: nats.prefix,
+      // A process that is behind with its work refuses everybody, and a busy machine is no attack.
+      EVENT_LOOP_DELAY_MAX_MS: '0',
       ...environment,
     },
   });

@@ -110,7 +110,7 @@ describe('a connection that is read on after its answer', () => {
     expect((await raw.closed).match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 401']);
   });
 
-  test('holds no memory, and others are served', { timeout: 60_000 }, async () => {
+  test('holds no memory, and others are served', async () => {
     const before = await target.memoryMib();
     const sockets = await Promise.all(
       Array.from({ length: 600 }, () => openRaw(target.port, { isStubborn: true })),
@@ -136,7 +136,8 @@ describe('a connection that is read on after its answer', () => {
     const started = performance.now();
     await other.api.end();
     clearInterval(dripping);
-    expect(performance.now() - started).toBeLessThan(4_000);
+    // Sooner than requests under way are given up.
+    expect(performance.now() - started).toBeLessThan(10_000);
   });
 });
 

@@ -191,7 +191,7 @@ async function mailerOver(reply: (question: DnsQuestion) => DnsReply, allowCidrs
       provider: 'smtp',
       accountId: 'account',
       version: 1,
-      signal: AbortSignal.timeout(10_000),
+      until: AbortSignal.timeout(10_000),
     });
     const outcome = await (smtp?.send(MAIL as never, account as never, context) as Promise<Outcome>);
     if (!('failure' in outcome)) return outcome.kind;

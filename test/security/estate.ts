@@ -1,7 +1,7 @@
 import { randomBytes, randomInt, randomUUID } from 'node:crypto';
 import type { Limits } from '#core/domain/plan.ts';
 import type { AdminApi, TestTenant } from '#test/support/admin-api.ts';
-import { plantHistory } from './tenant-rows.ts';
+import { plantDeliveries, plantHistory } from './tenant-rows.ts';
 
 /** By what a tenant and its things can be named in a request. */
 export type Names = {
@@ -9,6 +9,10 @@ export type Names = {
   readonly slug: string;
   readonly accountId: string;
   readonly keyId: string;
+  readonly endpointId: string;
+  readonly deliveryId: string;
+  readonly eventId: string;
+  readonly suppressionId: string;
   readonly messageId: string;
   readonly userId: string;
   readonly externalId: string;
@@ -26,11 +30,18 @@ export type Estate = TestTenant & {
 };
 
 const ROOM = 1_000;
-const LIMITS: Partial<Limits> = { providersPerChannelMax: ROOM, apiKeysMax: ROOM, membersMax: ROOM };
+const LIMITS: Partial<Limits> = {
+  providersPerChannelMax: ROOM,
+  apiKeysMax: ROOM,
+  membersMax: ROOM,
+  webhookEndpointsMax: ROOM,
+};
 const LISTS = [
   '/v1/admin/providers',
   '/v1/admin/api-keys',
+  '/v1/admin/webhook-endpoints',
   '/v1/admin/members',
+  '/v1/admin/suppressions',
   '/v1/admin/messages',
   '/v1/messages',
   '/v1/admin/audit-log',
@@ -60,10 +71,22 @@ export async function settle(api: AdminApi): Promise<Estate> {
   };
   const provider = await made('/v1/admin/providers', account);
   await made('/v1/admin/providers', account);
+  const route = { strategy: 'priority', steps: [{ providerId: provider.id }] };
+  await api.call('PUT', '/v1/admin/routes/sms', { ...owner, headers, body: route });
   const keys = {
     live: await made('/v1/admin/api-keys', { name: `${mark}-key` }),
     test: await made('/v1/admin/api-keys', { name: `${mark}-test-key`, mode: 'test' }),
   };
+  const endpoint = {
+    url: `https://example.com/${mark}`,
+    eventTypes: ['*'],
+    headers: { Authorization: `Bearer ${secret}`, [mark]: mark },
+    signatures: ['v1', 'v1a'],
+  };
+  const { id: endpointId, secret: signing } = await made('/v1/admin/webhook-endpoints', endpoint);
+  await made('/v1/admin/webhook-endpoints', endpoint);
+  const suppressed = await made('/v1/admin/suppressions', { channel: 'sms', address: to });
+  await made('/v1/admin/suppressions', { channel: 'email', address: `${mark}@example.org` });
   const externalId = `${mark}-external`;
   const messages: string[] = [];
   for (const content of ['first', 'second']) {
@@ -83,9 +106,18 @@ export async function settle(api: AdminApi): Promise<Estate> {
   }
   const messageId = messages[0] ?? '';
   await plantHistory(api.admin, { id: messageId, mark, accountId: provider.id });
+  await plantDeliveries(api.admin, { endpointId, messages, mark });
+  const deliveries = `/v1/admin/webhook-endpoints/${endpointId}/deliveries`;
+  const { body: delivered } = await api.call('GET', deliveries, owner);
+  const eventIds: string[] = delivered.items.map((one: { eventId: string }) => one.eventId);
+  const deliveryIds: string[] = delivered.items.map(({ id }: { id: string }) => id);
 
   const cursors: string[] = [];
-  for (const path of [...LISTS, ...['attempts', 'events'].map((of) => `/v1/messages/${messageId}/${of}`)]) {
+  for (const path of [
+    ...LISTS,
+    deliveries,
+    ...['attempts', 'events'].map((of) => `/v1/messages/${messageId}/${of}`),
+  ]) {
     const { body } = await api.call('GET', `${path}?limit=1`, owner);
     if (typeof body.nextCursor !== 'string') throw new Error(`${path} has no second page`);
     cursors.push(body.nextCursor);
@@ -104,6 +136,10 @@ export async function settle(api: AdminApi): Promise<Estate> {
       slug: tenant.slug,
       accountId: provider.id,
       keyId: keys.live.id,
+      endpointId,
+      deliveryId: deliveryIds[0] ?? '',
+      eventId: eventIds[0] ?? '',
+      suppressionId: suppressed.id,
       messageId,
       userId: tenant.members.developer.userId,
       externalId,
@@ -119,6 +155,11 @@ export async function settle(api: AdminApi): Promise<Estate> {
       tenant.id,
       tenant.slug,
       provider.id,
+      endpointId,
+      suppressed.id,
+      ...deliveryIds,
+      ...eventIds,
+      signing,
       keys.live.id,
       keys.live.prefix,
       keys.test.id,
@@ -137,6 +178,10 @@ export function strangerNames(): Names {
     slug: `t-${tenantId.slice(0, 8)}`,
     accountId: randomUUID(),
     keyId: randomUUID(),
+    endpointId: randomUUID(),
+    deliveryId: randomUUID(),
+    eventId: randomUUID(),
+    suppressionId: randomUUID(),
     messageId: randomUUID(),
     userId: randomUUID(),
     externalId: `mark${randomBytes(8).toString('hex')}-external`,

@@ -80,7 +80,7 @@ async function requestOf(provider: AnyProvider, message: object): Promise<HttpRe
     resolve: async () => ({ kind: 'refused', code: 'egress_blocked' }),
   });
   const signal = AbortSignal.timeout(10_000);
-  const context = contexts({ provider: provider.id, accountId: 'account', version: 1, signal });
+  const context = contexts({ provider: provider.id, accountId: 'account', version: 1, until: signal });
   const { channel } = provider;
   const id = '7f3b2a34-1111-4222-8333-444455556666';
   const expiresAt = Date.now() + 86_400_000;

@@ -1,10 +1,13 @@
 import { generateKeyPairSync } from 'node:crypto';
 import PostalMime, { decodeWords } from 'postal-mime';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { addressKeyRoot } from '#core/domain/address-key.ts';
 import type { Channel } from '#core/domain/channel.ts';
 import { NO_ACCOUNT } from '#core/domain/choose-account.ts';
 import { newId, type ApiKeyId, type MessageId, type TenantId } from '#core/domain/ids.ts';
 import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
+import { secret } from '#core/domain/secret.ts';
+import { createWarnings } from '#core/domain/warning.ts';
 import { createHttpClient, type HttpClient } from '#core/platform/http/http.ts';
 import { createProviderContexts } from '#providers/context.ts';
 import { startFcmStandIn } from '#providers/fcm/stand-in.ts';
@@ -158,7 +161,7 @@ async function send(
     provider,
     accountId: provider,
     version: 1,
-    signal: AbortSignal.timeout(10_000),
+    until: AbortSignal.timeout(10_000),
   });
   const parsed = parseAccount(definition, account.publicConfig, account.secretConfig);
   const { id, channel, address, sender, content } = row;
@@ -179,8 +182,11 @@ async function send(
 
 const GIVEN = {
   place: { seq: 1, purgeOn: '2099-01-05', id: newId<MessageId>() },
-  accountId: NO_ACCOUNT,
+  routed: { accountId: NO_ACCOUNT, routeVersion: null, skipped: [] },
   now: Date.now(),
+  aheadMs: 0,
+  warnings: createWarnings(),
+  addressKeys: addressKeyRoot(secret('p'.repeat(32))),
 };
 
 function rowOf(body: object) {

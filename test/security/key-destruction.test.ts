@@ -10,7 +10,14 @@ import { openVaultKeyring } from '#core/platform/vault/vault-keyring.ts';
 import { deliveryStore } from '#core/store/deliveries.ts';
 import type { StandIn } from '#providers/stand-in.ts';
 import { startTwilioStandIn } from '#providers/twilio/stand-in.ts';
-import { acceptBatch, acceptRow, seedAccount, seedTenant, type SeededTenant } from '#test/support/seed.ts';
+import {
+  ADDRESS_KEYS,
+  acceptBatch,
+  acceptRow,
+  seedAccount,
+  seedTenant,
+  type SeededTenant,
+} from '#test/support/seed.ts';
 import { testDatabase, type TestVault } from '#test/support/servers.ts';
 import { openVaultLogins, vaultConfigAs, type VaultLogins } from '#test/support/shared-vault.ts';
 import { startTestWorker } from '#test/support/test-worker.ts';
@@ -64,11 +71,10 @@ function keyringOf(service: VaultService): Keyring {
 
 function startWorker(sql: Sql): void {
   startTestWorker(stack, {
-    store: deliveryStore(sql, 10_000),
+    store: deliveryStore(sql, 10_000, ADDRESS_KEYS),
     credentials: createCredentials({ decrypter: worker, entriesMax: 100, ttlMs: SECRET_TTL_MS }),
     twilioOrigin: twilio.origin,
     events: createEvents(log, metrics, Date.now),
-    settings: { deadlineMs: 2_000 },
   });
 }
 
@@ -169,7 +175,7 @@ beforeEach(() => {
   logLines.length = 0;
 });
 
-describe("when a tenant's key is destroyed", { timeout: 60_000 }, () => {
+describe("when a tenant's key is destroyed", () => {
   test('nothing of it decrypts any more, its messages wait without using a retry, and others go on', async () => {
     const [erased, other] = [await account(), await account()];
     await expectFate(await send(erased), { status: 'sent' });
@@ -201,7 +207,7 @@ describe("when a tenant's key is destroyed", { timeout: 60_000 }, () => {
   });
 });
 
-describe('while a key is rotated', { timeout: 60_000 }, () => {
+describe('while a key is rotated', () => {
   test('old and rewrapped secrets go on; what was not rewrapped ends with the old version', async () => {
     const [moved, left] = await account().then(async (first) => [first, await account(first)] as const);
     const old = await ciphertextOf(moved);
@@ -229,7 +235,7 @@ describe('while a key is rotated', { timeout: 60_000 }, () => {
   });
 });
 
-describe('a ciphertext in the wrong row', { timeout: 60_000 }, () => {
+describe('a ciphertext in the wrong row', () => {
   test.each([
     ["another tenant's", false],
     ['another account of the same tenant', true],

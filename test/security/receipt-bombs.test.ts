@@ -5,6 +5,7 @@ import type { ProviderContext } from '#providers/provider.ts';
 import type { ReceiptCall, ReceiptVerdict } from '#providers/receipt.ts';
 import { CATALOG_ACCOUNTS } from '#test/support/catalog-accounts.ts';
 import { deliveryReport, REPORTING } from '#test/support/vendor-reports.ts';
+import { slowGrowth } from '#test/support/slow-growth.ts';
 
 const URL_CALLED = `https://hooks.example/v1/receipts/7f3b2a34-1111-4222-8333-444455556666/1.${'A'.repeat(32)}`;
 const numbered = (n: number, of: (i: number) => string): string[] =>
@@ -85,10 +86,14 @@ describe.each(REPORTING)('%s', (provider) => {
     const slow: string[] = [];
     const bodies = { ...BOMBS, 'its own form': (n: number) => inside(provider, 'a@b '.repeat(n / 8)) };
     for (const [name, make] of Object.entries(bodies)) {
-      const short = await cpuMs(read, callOf(make(20_000)));
-      const long = await cpuMs(read, callOf(make(200_000)));
+      const [short, long] = [callOf(make(20_000)), callOf(make(200_000))];
       // Ten times for ten times the length, and five times that for a busy machine; quadratic is a hundred times.
-      if (long > 50 * Math.max(short, FLOOR_MS)) slow.push(`${name}: ${short} ms, ${long} ms`);
+      const took = await slowGrowth(
+        () => read(short),
+        () => read(long),
+        50,
+      );
+      if (took !== undefined) slow.push(`${name}: ${took}`);
     }
     expect(slow).toEqual([]);
   });
@@ -120,17 +125,3 @@ describe.each(REPORTING)('%s', (provider) => {
     }
   });
 });
-
-const FLOOR_MS = 2;
-
-/** The least of three measurements. */
-async function cpuMs(read: (call: ReceiptCall) => unknown, call: ReceiptCall): Promise<number> {
-  let least = Infinity;
-  for (let i = 0; i < 3; i += 1) {
-    const before = process.cpuUsage();
-    await read(call);
-    const { user, system } = process.cpuUsage(before);
-    least = Math.min(least, (user + system) / 1_000);
-  }
-  return least;
-}

@@ -1,18 +1,18 @@
 import { createSecretKey } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { decideReceipts } from '#core/domain/decide-receipts.ts';
-import { createMessageIds } from '#core/domain/message-id.ts';
-import { settle } from '#core/domain/settle.ts';
+import { createIdLoader } from '#core/domain/id-loader.ts';
+import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import { parseAccount } from '#providers/registry.ts';
 import { PROVIDERS, type ProviderKind } from '#providers/registry.gen.ts';
 import type { ProviderContext } from '#providers/provider.ts';
+import { completionOf } from '#test/support/completion-of.ts';
 import { CATALOG_ACCOUNTS } from '#test/support/catalog-accounts.ts';
-import { acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
+import { acceptBatch, acceptRow, seedAccount, seedTenant, type SeededTenant } from '#test/support/seed.ts';
 import { deliveryReport, REPORTING, type Named } from '#test/support/vendor-reports.ts';
 import { setupStores } from '#test/support/worker.ts';
 import type { Account } from '../../services/worker/accounts/accounts.ts';
-import { toCompletion } from '../../services/worker/deliver/completion.ts';
-import { readReceiptCalls } from '../../services/worker/receipts/receipt-calls.ts';
+import { createReceiptReader } from '../../services/worker/receipts/receipt-calls.ts';
 
 /** The key that the ids of planted messages are made with. */
 const ID_KEY = Buffer.alloc(16);
@@ -30,19 +30,30 @@ type Owner = { readonly tenantId: string; readonly accountId: string };
 type Sent = Owner & { readonly seq: number; readonly id: string };
 
 /** A tenant with an account, and a message that the vendor has accepted through it. */
-async function sentThrough(provider: ProviderKind, vendorId: string): Promise<Sent> {
-  const tenant = await seedTenant(stores.admin);
+async function sentThrough(provider: ProviderKind, vendorId: string, tenant?: SeededTenant): Promise<Sent> {
+  const sent = await acceptedFor(provider, tenant);
+  await attempt(sent, { kind: 'accepted', providerMessageId: vendorId });
+  return sent;
+}
+
+/** A tenant with an account, and a message that is to go out through it, or a test message. */
+async function acceptedFor(
+  provider: ProviderKind,
+  given?: SeededTenant,
+  overrides: Record<string, unknown> = {},
+): Promise<Sent> {
+  const tenant = given ?? (await seedTenant(stores.admin));
   const accountId = await seedAccount(stores.admin, tenant.tenantId, { provider });
-  const row = acceptRow(tenant, { pinned_account_id: accountId });
+  const row = acceptRow(tenant, { pinned_account_id: accountId, ...overrides });
   await acceptBatch(stores.api, [row]);
-  const [message] = await stores.store.claim([row.seq], { worker: 'w1', leaseMs: 60_000 });
-  if (message === undefined) throw new Error('not claimed');
-  const outcome = { kind: 'accepted', providerMessageId: vendorId } as const;
-  const expiresAt = message.expiresAt.getTime();
-  const terms = { ...message, expiresAt, dedupe: 'none', receiptsExpected: true } as const;
-  const completion = toCompletion(message, outcome, settle(outcome, terms, Date.now(), 0), Date.now());
-  await stores.store.complete([{ ...completion, found_by_id: true }]);
   return { tenantId: tenant.tenantId, accountId, seq: row.seq, id: row.id };
+}
+
+async function attempt({ seq }: Sent, outcome: AttemptOutcome): Promise<void> {
+  const [message] = await stores.store.claim([seq], { worker: 'w1', leaseMs: 60_000 });
+  if (message === undefined) throw new Error('not claimed');
+  const completion = completionOf(message, outcome, { receiptsExpected: true });
+  await stores.store.complete([{ ...completion, found_by_id: true }]);
 }
 
 /** Everything that is stored about a message. */
@@ -53,6 +64,7 @@ async function stored({ seq }: Sent): Promise<unknown> {
     await admin`select * from despatch.event_log where message_seq = ${seq} order by event_seq`,
     await admin`select * from despatch.attempt_log where message_seq = ${seq}`,
     await admin`select * from despatch.awaited_receipts where seq = ${seq}`,
+    await admin`select * from despatch.live_messages where seq = ${seq}`,
   ];
 }
 
@@ -76,10 +88,10 @@ async function call(
 /** Looks into what has been called, and applies it. @returns what each call came to. */
 async function work(provider: ProviderKind): Promise<string[]> {
   const kinds: string[] = [];
-  await readReceiptCalls({
+  const reader = createReceiptReader({
     publicBaseUrl: 'https://hooks.example',
     receiptKey: createSecretKey(Buffer.alloc(32)),
-    ids: createMessageIds(ID_KEY),
+    loadIds: createIdLoader(async () => ID_KEY),
     store: stores.store,
     accounts: { inForce: async (id) => ({ kind: 'ready', accounts: [believing(provider, id)] }) },
     contextOf: () => ({}) as ProviderContext,
@@ -88,7 +100,16 @@ async function work(provider: ProviderKind): Promise<string[]> {
     onAdapterFault: (_, error) => {
       throw error;
     },
+    pace: { run: (commit) => commit(), runBehind: (commit) => commit(), behind: () => new Set() },
+    onSettled: () => undefined,
+    onMore: () => undefined,
+    onFailed(error) {
+      throw error;
+    },
+    now: Date.now,
   });
+  await reader.read();
+  await reader.drain();
   await stores.store.applyReceipts(100, decideReceipts);
   return kinds;
 }
@@ -145,6 +166,78 @@ describe.each(REPORTING)('%s', (provider) => {
     await report(provider, mine, { vendorId: SAME });
     expect(await stored(theirs)).toEqual(before);
     expect(await statusOf(mine)).toBe(namesVendorId ? 'delivered' : 'sent');
+  });
+});
+
+describe('among the accounts of one tenant', () => {
+  test.each(REPORTING)('%s reports on no message that went out through another one', async (provider) => {
+    const tenant = await seedTenant(stores.admin);
+    const mine = await sentThrough(provider, 'mine', tenant);
+    const theirs = await sentThrough(provider, 'theirs', tenant);
+    const before = await stored(theirs);
+    const foreign: Named[] = [
+      { reference: theirs.id },
+      { vendorId: 'theirs' },
+      { reference: theirs.id, vendorId: 'theirs' },
+      { reference: theirs.id, vendorId: 'mine' },
+    ];
+    for (const named of foreign) {
+      await report(provider, mine, named);
+      expect(await stored(theirs)).toEqual(before);
+    }
+    await report(provider, theirs, { reference: theirs.id, vendorId: 'theirs' });
+    expect(await statusOf(theirs)).toBe('delivered');
+  });
+
+  test('one reports on no message of another channel, and on no test message', async () => {
+    const tenant = await seedTenant(stores.admin);
+    const mine = await sentThrough('webhook-sms', 'a', tenant);
+    const mail = await sentThrough('postmark', 'b', tenant);
+    const tried = await acceptedFor('webhook-sms', tenant, { pinned_account_id: null, test: true });
+    await attempt(tried, { kind: 'accepted', providerMessageId: 'c', receipts: [] });
+    const waiting = await acceptedFor('webhook-sms', tenant, { pinned_account_id: null, test: true });
+    for (const one of [mail, tried, waiting]) {
+      const before = await stored(one);
+      await report('webhook-sms', mine, { reference: one.id });
+      expect(await stored(one)).toEqual(before);
+    }
+  });
+
+  test('one reports on a message as soon as it has been called for it, and goes on when another one was', async () => {
+    const tenant = await seedTenant(stores.admin);
+    const first = await acceptedFor('webhook-sms', tenant);
+    const second = await seedAccount(stores.admin, tenant.tenantId, { provider: 'webhook-sms' });
+    const third = await seedAccount(stores.admin, tenant.tenantId, { provider: 'webhook-sms' });
+    const failure = { class: 'unknown', code: 'timeout' } as const;
+    await stores.store.assignAccounts([first.seq], [second]);
+    // It waits for an account that nobody has called yet: no report can be about it.
+    await report('webhook-sms', { ...first, accountId: second }, { reference: first.id });
+    expect(await stored(first)).toMatchObject([[], [], [], [], [{ status: 'queued' }]]);
+    await stores.store.assignAccounts([first.seq], [first.accountId]);
+    await attempt(first, { kind: 'rejected_transient', failure });
+    await stores.admin`update despatch.live_messages set next_attempt_at = now(), account_id = ${second} where seq = ${first.seq}`;
+    await attempt(first, { kind: 'accepted', providerMessageId: 'x' });
+    await report('webhook-sms', { ...first, accountId: third }, { reference: first.id });
+    expect(await statusOf(first)).toBe('sent');
+    await report('webhook-sms', first, { reference: first.id });
+    expect(await statusOf(first)).toBe('delivered');
+  });
+
+  test('a report on a message of another one is given up as one that leads nowhere', async () => {
+    const tenant = await seedTenant(stores.admin);
+    const [mine, theirs] = [
+      await sentThrough('webhook-sms', 'a', tenant),
+      await sentThrough('webhook-sms', 'b', tenant),
+    ];
+    await report('webhook-sms', mine, { reference: theirs.id });
+    await stores.admin`update despatch.receipts set apply_at = now(), received_at = now() - interval '25 hours'
+      where account_id = ${mine.accountId}`;
+    const { results } = await stores.store.applyReceipts(100, decideReceipts);
+    expect(results.filter(({ result }) => result === 'orphan')).toHaveLength(1);
+    expect(
+      await stores.admin`select from despatch.receipts where account_id = ${mine.accountId}`,
+    ).toHaveLength(0);
+    expect(await statusOf(theirs)).toBe('sent');
   });
 });
 

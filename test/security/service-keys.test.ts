@@ -1,3 +1,4 @@
+import { createSecretKey } from 'node:crypto';
 import crypto, { randomUUID } from 'node:crypto';
 import { syncBuiltinESMExports } from 'node:module';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
@@ -145,7 +146,7 @@ describe('what a guess can measure', () => {
 
   /** The check of keys over a directory of one key, with every comparison and question counted. */
   function setup(facts: Partial<ApiKeyFacts> = {}) {
-    const subkey = Buffer.alloc(32, 7);
+    const subkey = createSecretKey(Buffer.alloc(32, 7));
     const keyId = newKeyId();
     const key: ApiKeyFacts = {
       id: randomUUID() as ApiKeyId,
@@ -154,13 +155,14 @@ describe('what a guess can measure', () => {
       rateLimitRpm: null,
       secretHash: hashKeySecret(subkey, SECRET),
       previousSecretHash: null,
+      formerSecretHashes: [],
       graceUntil: null,
       expiresAt: null,
       revokedAt: null,
       ...facts,
     };
     const tenant = { id: randomUUID() as TenantId } as TenantFacts;
-    const known: CallerFacts = { key, tenant, senders: [] };
+    const known: CallerFacts = { key, tenant, senders: [], routes: [] };
     const asked: string[] = [];
     const deps = {
       findCaller: async (id: string) => {

@@ -33,15 +33,30 @@ export async function plantHistory(
   await plantResult(admin, id, { status: 'sent', accountId, provider, providerMessageId: mark, failure });
 }
 
-/** Every row of a tenant, in every table that has such rows. What a key was last used at is its own to move. */
+/** What only workers write: what an endpoint was told of these messages. */
+export async function plantDeliveries(
+  admin: Sql,
+  told: { readonly endpointId: string; readonly messages: readonly string[]; readonly mark: string },
+): Promise<void> {
+  const { endpointId, messages, mark } = told;
+  for (const [index, id] of messages.entries()) {
+    await admin`insert into endpoint_feed (first_seq, last_seq, feed_seq, matched_at, endpoint_id, tenant_id, purge_on, seqs, numbers)
+      select ${index + 1}, ${index + 1}, 0, now(), ${endpointId}, tenant_id, purge_on, array[seq], '{0}' from messages where id = ${id}`;
+    await admin`insert into delivery_attempts (endpoint_id, seq, attempt, purge_on, tenant_id, at, duration_ms, status, answer, succeeded)
+      select ${endpointId}, ${index + 1}, 1, purge_on, tenant_id, now(), 1, 500, ${mark}, false from messages where id = ${id}`;
+  }
+}
+
+/** Every row of a tenant, in every table that has such rows. When a key was last used is its own to move. */
 export async function rowsOf(admin: Sql, tenantId: string): Promise<Record<string, unknown[]>> {
   const tables = await admin<{ name: string }[]>`
     select c.relname as name from pg_class c join pg_attribute t on t.attrelid = c.oid and t.attname = 'tenant_id'
-    where c.relnamespace = 'despatch'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition order by 1`;
+    where c.relnamespace = 'despatch'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+      and c.relname <> 'api_key_uses' order by 1`;
   const rows: Record<string, unknown[]> = {};
   for (const { name } of tables) {
     const found = await admin<{ row: unknown }[]>`
-      select to_jsonb(t) - 'last_used_at' as row from ${admin(name)} t where tenant_id = ${tenantId} order by to_jsonb(t)::text`;
+      select to_jsonb(t) as row from ${admin(name)} t where tenant_id = ${tenantId} order by to_jsonb(t)::text`;
     rows[name] = found.map(({ row }) => row);
   }
   rows['tenants'] = [...(await admin`select * from tenants where id = ${tenantId}`)];
@@ -65,7 +80,7 @@ export type MessageFate = {
 export async function fateOf(admin: Sql, messageId: string): Promise<MessageFate> {
   const [row] = await admin<MessageFate[]>`
     select s.status, s.reason, l.retries::integer as retries, array(
-      select a.failure ->> 'code' from attempt_log a where a.message_seq = m.seq order by a.number) as codes
+      select a.failure ->> 'code' from attempts a where a.message_seq = m.seq and a.ended_at is not null order by a.number) as codes
     from messages m join message_states s on s.seq = m.seq left join live_messages l on l.seq = m.seq
     where m.id = ${messageId}`;
   if (row === undefined) throw new Error('no such message');

@@ -100,19 +100,19 @@ export function lookupSuite(subject: LookupCase): void {
     const secrets = secretStrings(subject.account.secretConfig);
 
     test.each([
-      [401, 'auth_or_config'],
-      [403, 'auth_or_config'],
-      [429, 'provider_throttled'],
-      [500, 'provider_unavailable'],
-      [503, 'provider_unavailable'],
-    ])('of status %i is none, and shows no secret', async (status, failureClass) => {
+      [401, 'forbidden', 'auth_or_config'],
+      [403, 'forbidden', 'auth_or_config'],
+      [429, 'unanswered', 'provider_throttled'],
+      [500, 'unanswered', 'provider_unavailable'],
+      [503, 'unanswered', 'provider_unavailable'],
+    ])('of status %i is none, but %s, and shows no secret', async (status, kind, failureClass) => {
       const body = subject.errorBody(`Refused: ${secrets.join(' ')}`);
       standIn.fail({ kind: 'reply', status, headers: { 'retry-after': '7' }, body }, path);
       const answer = await ask(subject.unknownId);
       expect(answer).toMatchObject({
-        kind: 'unanswered',
+        kind,
         failure: { class: failureClass, httpStatus: status },
-        retryAfterMs: 7_000,
+        ...(kind === 'unanswered' ? { retryAfterMs: 7_000 } : {}),
       });
       for (const secret of secrets) expect(JSON.stringify(answer)).not.toContain(secret);
     });

@@ -92,3 +92,24 @@ export function variableQuery({ query }: Variable): { selector: string; label: s
   const found = /^label_values\((.+), *([a-z_]+)\)$/.exec(typeof query === 'string' ? query : query.query);
   return found === null ? undefined : { selector: found[1] ?? '', label: found[2] ?? '' };
 }
+
+/** The string literals of the services' code, what a log line may say among them. */
+export function readLiterals(): Set<string> {
+  return foundIn('services', /['`]([A-Z][^'`\n]*)['`]/g);
+}
+
+/** The tasks that a worker repeats. */
+export function readTasks(): Set<string> {
+  return foundIn('services/worker', /\btask\('([a-z_]+)',/g);
+}
+
+/** What the pattern's group is in the code of a folder. */
+function foundIn(folder: string, pattern: RegExp): Set<string> {
+  const found = new Set<string>();
+  for (const file of readdirSync(join(projectRoot, folder), { recursive: true, encoding: 'utf8' })) {
+    if (!file.endsWith('.ts') || file.endsWith('.test.ts')) continue;
+    const code = readFileSync(join(projectRoot, folder, file), 'utf8');
+    for (const [, part = ''] of code.matchAll(pattern)) found.add(part);
+  }
+  return found;
+}

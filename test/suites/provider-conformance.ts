@@ -328,7 +328,7 @@ async function routesOf(subject: HttpProviderCase, publicConfig: unknown): Promi
     resolve: async () => ({ kind: 'refused', code: 'dns' }),
   });
   const signal = AbortSignal.timeout(DEADLINE_MS);
-  const context = contexts({ provider: provider.id, accountId: 'account', version: 1, signal });
+  const context = contexts({ provider: provider.id, accountId: 'account', version: 1, until: signal });
   await provider.send(message as never, credentials, context);
   await provider.verify(credentials, context);
   return JSON.stringify(calls);
@@ -421,7 +421,7 @@ export function contextAt(provider: AnyProvider, http: HttpClient, origin: strin
     provider: provider.id,
     accountId: 'account',
     version: 1,
-    signal: AbortSignal.timeout(20_000),
+    until: AbortSignal.timeout(20_000),
   });
 }
 

@@ -95,7 +95,8 @@ export async function startAdminApi({
       name: 'Someone',
     });
     const [user] = await admin<{ id: string }[]>`
-      insert into users (issuer, subject, email, name) values (${issuer.issuer}, ${subject}, ${email}, 'Someone')
+      insert into users (issuer, subject, email, name, has_signed_in)
+      values (${issuer.issuer}, ${subject}, ${email}, 'Someone', true)
       on conflict (issuer, subject) do update set email = excluded.email returning id`;
     return { userId: user?.id ?? '', subject, email, token };
   };

@@ -132,6 +132,7 @@ export async function startTestApi({
         platformAdmins: [PLATFORM_SUBJECT],
         selfServeTenants: true,
         tenantsPerUserMax: 1_000,
+        webhooks: { allowCidrs: [], allowHttp: false, ports: [443] },
         publicBaseUrl: 'http://localhost:8080',
         trustProxy: false,
         // A machine that is busy with other tests is no overload of this process.

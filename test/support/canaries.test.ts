@@ -20,6 +20,15 @@ test.each([
   expect(search.hits()).toEqual([{ canary: 'the secret', place: 'log', form }]);
 });
 
+test.each([
+  ['an address', `https://x.example/?a=${encodeURIComponent('+/secret with = signs+/')}`],
+  ['a form', new URLSearchParams({ a: '+/secret with = signs+/' }).toString()],
+])('a secret is found in %s', (_place, text) => {
+  const search = searchForCanaries([{ name: 'the secret', secret: '+/secret with = signs+/' }]);
+  search.inText('log', text);
+  expect(search.hits()).toEqual([{ canary: 'the secret', place: 'log', form: 'url' }]);
+});
+
 function basic(user: string): string {
   return `Basic ${Buffer.from(`${user}:${secret}`).toString('base64')}`;
 }

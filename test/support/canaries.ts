@@ -34,8 +34,8 @@ export type CanarySearch = {
   readonly bytesSeen: () => number;
 };
 
-/** Secrets travel in other forms too: in a Basic header, in a bytea column. */
-type Form = 'plain' | 'base64' | 'hex';
+/** Secrets travel in other forms too: in a Basic header, in a bytea column, in an address or a form. */
+type Form = 'plain' | 'base64' | 'hex' | 'url';
 type Needle = { readonly canary: Canary; readonly form: Form; readonly bytes: Buffer };
 
 const SECRET_LENGTH_MIN = 16;
@@ -120,6 +120,9 @@ function needlesOf(canary: Canary): Needle[] {
     ['plain', canary.secret],
     ['hex', hex],
     ['hex', hex.toUpperCase()],
+    ...[encodeURIComponent(canary.secret), new URLSearchParams([['', canary.secret]]).toString().slice(1)]
+      .filter((text, n, all) => text !== canary.secret && all.indexOf(text) === n)
+      .map((text): [Form, string] => ['url', text]),
     // What precedes a secret shifts its base64 by a third of a group; the ends depend on the neighbours and are left out.
     ...[0, 1, 2].map((shift): [Form, string] => {
       const text = Buffer.concat([Buffer.alloc(shift), secret])

@@ -11,6 +11,8 @@ import { testNats } from './servers.ts';
 import { startTestWorker } from './test-worker.ts';
 import { setupStores } from './worker.ts';
 
+type Stores = Awaited<ReturnType<typeof setupStores>>;
+
 const TWILIO = { accountSid: `AC${'0'.repeat(32)}`, from: '+15005550006' };
 
 /** Secrets that need no keyring, and can be taken away. */
@@ -24,6 +26,7 @@ function scriptedCredentials(): Credentials & { down: boolean } {
           : ({ ok: true, secrets: { authToken: 'a'.repeat(32), apiToken: 'sinch' } } as const),
       ),
     invalidate: () => undefined,
+    forgetStale: () => undefined,
     autonomySeconds: () => 0,
   };
   return credentials;
@@ -33,6 +36,8 @@ function scriptedCredentials(): Credentials & { down: boolean } {
 export async function setupDelivery(
   settings: Partial<WorkerSettings> = {},
   parts: Pick<WorkerDeps, 'receipts'> & {
+    /** Made on the worker's own connections. */
+    readonly webhooksOn?: (stores: Stores) => WorkerDeps['webhooks'];
     readonly replacedCredentials?: Credentials;
     readonly origins?: Readonly<Record<string, string>>;
   } = {},
@@ -53,6 +58,7 @@ export async function setupDelivery(
   const broker = await openBroker('test');
   await broker.ensureStream();
   let workers = 0;
+  const { webhooksOn, ...workerParts } = parts;
 
   function startWorker(overrides: Partial<WorkerSettings> = {}, store = stores.store): Worker {
     const consuming = new AbortController();
@@ -60,7 +66,8 @@ export async function setupDelivery(
       store,
       credentials,
       twilioOrigin: twilio.origin,
-      ...parts,
+      ...workerParts,
+      webhooks: webhooksOn?.(stores),
       settings: { name: `w${++workers}`, ...settings, ...overrides },
     });
     broker.consumeWakes({

@@ -26,7 +26,7 @@ export async function plantResult(admin: Sql, id: string, result: PlantedResult)
   if (planted.count !== 1) throw new Error('no such message waits');
 }
 
-/** An attempt that has ended and what it left the message in. */
+/** An attempt that has ended unaccepted, and what it left the message in. */
 export async function plantAttempt(
   admin: Sql,
   id: string,
@@ -44,9 +44,9 @@ export async function plantAttempt(
   const { number, outcome, status, accountId, provider, mark = null } = attempt;
   const failure = admin.json(attempt.failure as never);
   await admin`
-    insert into attempt_log (id, message_seq, purge_on, number, tenant_id, account_id, provider, worker, outcome,
-      http_status, provider_message_id, failure, started_at, ended_at, message_status, message_reason, message_failure)
-    select gen_random_uuid(), seq, purge_on, ${number}, tenant_id, ${accountId}, ${provider}, ${mark ?? 'w'}, ${outcome},
-      400, ${mark}, ${failure}, now(), now(), ${status}, ${mark}, ${failure}
+    insert into attempt_log (message_seq, purge_on, number, tenant_id, account_id, provider, worker, outcome,
+      http_status, failure, started_at, ended_at, message_status, message_reason, message_failure)
+    select seq, purge_on, ${number}, tenant_id, ${accountId}, ${provider}, 0, ${outcome},
+      400, ${failure}, now(), now(), ${status}, ${mark}, ${failure}
     from messages where id = ${id}`;
 }

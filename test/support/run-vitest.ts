@@ -8,14 +8,19 @@ import type { Tally } from './tally.ts';
 
 export type VitestReport = {
   readonly numPassedTests: number;
-  readonly numFailedTests: number;
   readonly testResults: readonly {
     readonly name?: string;
     /** Milliseconds since the epoch. */
     readonly startTime?: number;
     readonly endTime?: number;
     readonly status: string;
-    readonly assertionResults: readonly { readonly status: string; readonly fullName?: string }[];
+    /** Why a file could not be run. */
+    readonly message?: string;
+    readonly assertionResults: readonly {
+      readonly status: string;
+      readonly fullName?: string;
+      readonly failureMessages?: readonly string[];
+    }[];
   }[];
 };
 
@@ -30,17 +35,29 @@ export type VitestOptions = {
   readonly root?: string;
 };
 
+export type VitestProject = 'unit' | 'integration' | 'clients' | 'twins';
+
+export type FailedFile = {
+  /** From the root of the project. */
+  readonly path: string;
+  /** Its tests that passed. */
+  readonly passed: number;
+  /** What failed in it, a line each; at least one. */
+  readonly failures: readonly string[];
+};
+
 export type VitestRun = {
   readonly tally: Tally;
   readonly output: string;
   /** Full names of the tests that failed by themselves, not with their file. */
   readonly failed: readonly string[];
+  readonly failedFiles: readonly FailedFile[];
   readonly files: readonly FileTime[];
 };
 
 /** Runs one project of the tests and counts its tests. */
 export async function runVitest(
-  project: 'unit' | 'integration' | 'clients' | 'twins',
+  project: VitestProject,
   { filters = [], show = true, names, root }: VitestOptions = {},
 ): Promise<VitestRun> {
   const folder = await mkdtemp(join(tmpdir(), 'despatch-vitest-'));
@@ -64,14 +81,22 @@ export async function runVitest(
     );
     const text = await readFile(report, 'utf8').catch(() => undefined);
     if (text === undefined) {
-      return { tally: { passed: 0, failed: code === 0 ? 0 : 1 }, output, failed: [], files: [] };
+      const failures = code === 0 ? [] : [`${project} tests ended with ${code} and without a report`];
+      const tally = { passed: 0, failed: failures.length, failures };
+      return { tally, output, failed: [], failedFiles: [], files: [] };
     }
     const parsed = JSON.parse(text) as VitestReport;
     const failed = parsed.testResults
       .flatMap(({ assertionResults }) => assertionResults)
       .filter(({ status }) => status === 'failed')
       .map(({ fullName = '' }) => fullName);
-    return { tally: countTests(parsed, code), output, failed, files: timesOfFiles(parsed) };
+    return {
+      tally: countTests(parsed, code),
+      output,
+      failed,
+      failedFiles: failedFilesOf(parsed),
+      files: timesOfFiles(parsed),
+    };
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
@@ -100,17 +125,31 @@ function endSoonAfter(report: string): Disposable & { readonly signal: AbortSign
 
 function timesOfFiles({ testResults }: VitestReport): FileTime[] {
   return testResults.map(({ name = '', startTime = 0, endTime = 0 }) => ({
-    path: relative(projectRoot, name),
+    path: pathOf(name),
     seconds: Math.max(0, endTime - startTime) / 1_000,
   }));
 }
 
 /** Counts what a report's totals leave out: files that never ran a test, and faults outside of any test. */
 export function countTests(report: VitestReport, exitCode: number): Tally {
-  const brokenFiles = report.testResults.filter(
-    ({ status, assertionResults }) =>
-      status === 'failed' && !assertionResults.some((assertion) => assertion.status === 'failed'),
-  ).length;
-  const failed = report.numFailedTests + brokenFiles;
-  return { passed: report.numPassedTests, failed: failed === 0 && exitCode !== 0 ? 1 : failed };
+  const failures = failedFilesOf(report).flatMap((file) => file.failures);
+  if (failures.length === 0 && exitCode !== 0) failures.push('an error outside of any test');
+  return { passed: report.numPassedTests, failed: failures.length, failures };
+}
+
+function failedFilesOf({ testResults }: VitestReport): FailedFile[] {
+  return testResults
+    .filter(({ status }) => status === 'failed')
+    .map(({ name = '', message = '', assertionResults }) => {
+      const path = pathOf(name);
+      const tests = assertionResults
+        .filter(({ status }) => status === 'failed')
+        .map(({ fullName = '', failureMessages: [first = ''] = [] }) => `${path}: ${fullName}: ${first}`);
+      const passed = assertionResults.filter(({ status }) => status === 'passed').length;
+      return { path, passed, failures: tests.length > 0 ? tests : [`${path}: ${message}`] };
+    });
+}
+
+function pathOf(name: string): string {
+  return relative(projectRoot, name);
 }

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
+import { addressKey, addressKeyRoot } from '#core/domain/address-key.ts';
 import type { Channel } from '#core/domain/channel.ts';
 import { NO_ACCOUNT } from '#core/domain/choose-account.ts';
 import { createMessageIds } from '#core/domain/message-id.ts';
 import { BUILT_IN_PLANS, type Limits } from '#core/domain/plan.ts';
 import { purgeDay } from '#core/domain/purge-day.ts';
+import { secret } from '#core/domain/secret.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { acceptMessages, type AcceptRow, type Verdict as Accepted } from '#core/store/acceptance.ts';
 
@@ -47,6 +49,9 @@ export async function seedAccount(
   return id;
 }
 
+/** With these tests find the recipients of `acceptRow`. */
+export const ADDRESS_KEYS = addressKeyRoot(secret('address keys of seeded messages'));
+
 /** Ids of rows that no api is asked for by their ids. */
 const ids = createMessageIds(Buffer.alloc(16));
 /** Far beyond what an api reserves in the same database. */
@@ -67,11 +72,14 @@ export function acceptRow(tenant: SeededTenant, overrides: Record<string, unknow
   const {
     test = false,
     channel = 'sms',
+    address = '+15550000001',
     retention_days: retentionDays = 30,
     pinned_account_id: pinned,
+    send_at: sendAt,
   } = overrides;
   const enqueuedAt = new Date();
-  const place = { seq: nextSeq++, purgeOn: purgeDay(enqueuedAt.getTime(), Number(retentionDays)) };
+  const keptFrom = Math.max(enqueuedAt.getTime(), typeof sendAt === 'string' ? Date.parse(sendAt) : 0);
+  const place = { seq: nextSeq++, purgeOn: purgeDay(keptFrom, Number(retentionDays)) };
   const id = ids.encode(place);
   const account = pinned ?? oldestAccounts.get(`${tenant.tenantId} ${String(channel)}`) ?? randomUUID();
   return {
@@ -84,6 +92,7 @@ export function acceptRow(tenant: SeededTenant, overrides: Record<string, unknow
     channel: 'sms',
     recipient: '+15550000001',
     address: '+15550000001',
+    address_key: `\\x${addressKey(ADDRESS_KEYS, tenant.tenantId, channel as Channel, address as string).toString('hex')}`,
     content: { body: 'Hello' },
     category: 'transactional',
     priority: 1,
@@ -115,5 +124,5 @@ export async function acceptBatch(
   sweepAfterMs = 5_000,
 ): Promise<Verdict[]> {
   const batch = rows as unknown as readonly AcceptRow[];
-  return (await acceptMessages(sql, batch, sweepAfterMs, ACCEPT_DEADLINE_MS)) as Verdict[];
+  return (await acceptMessages(sql, batch, sweepAfterMs, { deadlineMs: ACCEPT_DEADLINE_MS })) as Verdict[];
 }

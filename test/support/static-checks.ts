@@ -1,5 +1,5 @@
 import { runCommand, tool } from './command.ts';
-import { runVitest } from './run-vitest.ts';
+import { runVitestAgain } from './run-vitest-again.ts';
 import { sum, type Tally } from './tally.ts';
 
 type StaticCheck = { readonly name: string; readonly command: readonly string[] };
@@ -23,14 +23,14 @@ async function runInTurn(checks: readonly StaticCheck[]): Promise<Tally> {
     const started = Date.now();
     const { code, output } = await runCommand(command, 'gather');
     report({ name, started, output, isPassed: code === 0 });
-    tallies.push({ passed: code === 0 ? 1 : 0, failed: code === 0 ? 0 : 1 });
+    tallies.push(code === 0 ? { passed: 1, failed: 0 } : { passed: 0, failed: 1, failures: [name] });
   }
   return sum(tallies);
 }
 
 async function runUnitTests(): Promise<Tally> {
   const started = Date.now();
-  const { tally, output } = await runVitest('unit', { show: false });
+  const { tally, output } = await runVitestAgain('unit', { show: false });
   report({ name: `${tally.passed} unit tests`, started, output, isPassed: tally.failed === 0 });
   return tally;
 }

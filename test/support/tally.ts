@@ -3,6 +3,10 @@ export type Tally = {
   readonly failed: number;
   /** What could not be run here. Default 0. */
   readonly skipped?: number;
+  /** What failed, a line each, for the end of a long output. */
+  readonly failures?: readonly string[];
+  /** What failed first and passed when it was run again, a line each. */
+  readonly unsteady?: readonly string[];
 };
 
 export function sum(tallies: readonly Tally[]): Required<Tally> {
@@ -10,13 +14,25 @@ export function sum(tallies: readonly Tally[]): Required<Tally> {
     passed: tallies.reduce((total, { passed }) => total + passed, 0),
     failed: tallies.reduce((total, { failed }) => total + failed, 0),
     skipped: tallies.reduce((total, { skipped = 0 }) => total + skipped, 0),
+    failures: tallies.flatMap(({ failures = [] }) => failures),
+    unsteady: tallies.flatMap(({ unsteady = [] }) => unsteady),
   };
 }
 
-/** Prints the closing line and sets the exit code: 0 only if something ran and nothing failed. */
+/** Prints what failed and the closing line, and sets the exit code: 0 only if something ran and nothing failed. */
 export function conclude(tallies: readonly Tally[]): void {
-  const { passed, failed, skipped } = sum(tallies);
+  const { passed, failed, skipped, failures, unsteady } = sum(tallies);
+  if (unsteady.length > 0) {
+    process.stdout.write(`\nfailed at first and passed when run again:\n${unsteady.map(lineOf).join('')}`);
+  }
+  if (failures.length > 0) process.stdout.write(`\nfailed:\n${failures.map(lineOf).join('')}`);
   if (skipped > 0) process.stdout.write(`\n${skipped} skipped\n`);
   process.stdout.write(`\n${passed} passed, ${failed} failed\n`);
   process.exitCode = failed === 0 && passed > 0 ? 0 : 1;
+}
+
+const LINE_MAX = 1_000;
+
+function lineOf(failure: string): string {
+  return `  ${failure.replaceAll(/\s+/g, ' ').slice(0, LINE_MAX)}\n`;
 }

@@ -11,7 +11,7 @@ import {
 } from '../../services/worker/build-worker.ts';
 import { createEvents } from '../../services/worker/events.ts';
 
-export type TestWorkerOptions = Pick<WorkerDeps, 'store' | 'credentials' | 'receipts'> & {
+export type TestWorkerOptions = Pick<WorkerDeps, 'store' | 'credentials' | 'receipts' | 'webhooks'> & {
   /** Default: no secret was replaced. */
   readonly replacedCredentials?: WorkerDeps['credentials'];
   /** Where Twilio is. */
@@ -26,13 +26,23 @@ export type TestWorkerOptions = Pick<WorkerDeps, 'store' | 'credentials' | 'rece
 const NONE: WorkerDeps['credentials'] = {
   get: async () => ({ ok: false, reason: 'missing' }),
   invalidate: () => undefined,
+  forgetStale: () => undefined,
   autonomySeconds: () => null,
 };
 
 /** A worker in this process that calls a stand-in. The stack stops it. */
 export function startTestWorker(stack: AsyncDisposableStack, options: TestWorkerOptions): Worker {
-  const { store, credentials, replacedCredentials, receipts, twilioOrigin, origins, events, settings } =
-    options;
+  const {
+    store,
+    credentials,
+    replacedCredentials,
+    receipts,
+    webhooks,
+    twilioOrigin,
+    origins,
+    events,
+    settings,
+  } = options;
   const http = stack.use(createHttpClient());
   const guard = createEgressGuard({ allowCidrs: [], ports: [25], resolveHost: async () => [] });
   const worker = buildWorker({
@@ -40,6 +50,7 @@ export function startTestWorker(stack: AsyncDisposableStack, options: TestWorker
     credentials,
     replacedCredentials: replacedCredentials ?? NONE,
     receipts,
+    webhooks,
     contextOf: createProviderContexts({
       http,
       resolve: guard.resolve,
@@ -51,7 +62,8 @@ export function startTestWorker(stack: AsyncDisposableStack, options: TestWorker
       inFlightMax: 64,
       queuedPerTenantMax: 100,
       queuedMax: 1_000,
-      deadlineMs: 1_000,
+      // However busy the machine, whoever answers does so in time: a call without an answer is made again.
+      deadlineMs: 10_000,
       leaseMs: 60_000,
       largeContentBytesMax: 16_777_216,
       sweepMs: 100,

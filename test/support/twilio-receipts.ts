@@ -24,7 +24,10 @@ export async function messageRecord(
 /** Waits until Twilio has the message. */
 export async function takenByTwilio(stack: Stack, key: string, id: string): Promise<TakenByTwilio> {
   const isTaken = { status: 'sent', finality: 'pending' };
-  await vi.waitFor(async () => expect(await messageRecord(stack, key, id)).toMatchObject(isTaken), 10_000);
+  await vi.waitFor(async () => expect(await messageRecord(stack, key, id)).toMatchObject(isTaken), {
+    timeout: 45_000,
+    interval: 50,
+  });
   const taken = stack.twilio.received.findLast((one) => one.body.includes(id));
   const url = new URLSearchParams(taken?.body).get('StatusCallback') ?? '';
   const pair = Buffer.from(taken?.headers['authorization']?.slice(6) ?? '', 'base64').toString();

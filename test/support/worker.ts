@@ -1,3 +1,4 @@
+import { ADDRESS_KEYS } from './seed.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { deliveryStore, type DeliveryStore } from '#core/store/deliveries.ts';
 import { testDatabase } from './servers.ts';
@@ -20,7 +21,7 @@ export async function setupStores(): Promise<
     admin: database.open('admin', CONNECTIONS_MAX),
     api: database.open('api', CONNECTIONS_MAX),
     worker,
-    store: deliveryStore(worker, 10_000),
+    store: deliveryStore(worker, 10_000, ADDRESS_KEYS),
     urls: { api: database.apiUrl, worker: database.workerUrl, admin: database.superuserUrl },
     [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
   };

@@ -1,4 +1,4 @@
-import { runVitest } from '../support/run-vitest.ts';
+import { runVitestAgain } from '../support/run-vitest-again.ts';
 import type { Tally } from '../support/tally.ts';
 import { installVendorPackages } from './support/vendor-package.ts';
 
@@ -7,8 +7,7 @@ export async function runTwins(): Promise<Tally> {
   try {
     await installVendorPackages();
   } catch (error) {
-    process.stdout.write(`FAILED  wire twins: ${(error as Error).message}\n`);
-    return { passed: 0, failed: 1 };
+    return { passed: 0, failed: 1, failures: [`wire twins: ${(error as Error).message}`] };
   }
-  return (await runVitest('twins')).tally;
+  return (await runVitestAgain('twins')).tally;
 }

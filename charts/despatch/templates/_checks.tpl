@@ -112,8 +112,7 @@ worker.leaseMs: must be at least twice worker.providerDeadlineMs
 {{- if $v.networkPolicy.enabled -}}
 {{- range $server := $v.worker.egress.dnsServers -}}
 {{- $port := include "despatch.dnsPortOf" $server -}}
-{{- $others := list "80" "443" -}}
-{{- range $v.worker.egress.ports }}{{ $others = append $others (. | int64 | toString) }}{{ end -}}
+{{- $others := concat (list "80" "443") (splitList "," (include "despatch.egress.worker.ports" $v)) -}}
 {{- if has $port $others }}
 worker.egress.dnsServers: {{ $server }} would open port {{ $port }} to every address, as name servers may be behind any
 {{- end -}}

@@ -82,6 +82,12 @@ PUBLIC_BASE_URL: {{ .root.Values.api.publicBaseUrl | quote }}
 RECEIPT_PEPPER_FILE: {{ include "despatch.credentialsFolder" . }}/receipt-pepper
 {{- end -}}
 
+{{- define "despatch.env.webhooks" -}}
+EGRESS_ALLOW_CIDRS: {{ join "," .root.Values.worker.egress.allowCidrs | quote }}
+WEBHOOK_ALLOW_HTTP: {{ .root.Values.webhooks.allowHttp | quote }}
+WEBHOOK_PORTS: {{ join "," .root.Values.webhooks.ports | quote }}
+{{- end -}}
+
 {{- define "despatch.env.api" -}}
 {{- $api := .root.Values.api -}}
 {{ include "despatch.env.common" . }}
@@ -90,6 +96,7 @@ RECEIPT_PEPPER_FILE: {{ include "despatch.credentialsFolder" . }}/receipt-pepper
 {{ include "despatch.env.nats" . }}
 {{ include "despatch.env.vault" . }}
 {{ include "despatch.env.receipts" . }}
+{{ include "despatch.env.webhooks" . }}
 DATABASE_READ_POOL_MAX: {{ $api.reads.poolMax | int64 | quote }}
 DATABASE_READ_TIMEOUT_MS: {{ $api.reads.timeoutMs | int64 | quote }}
 PORT: "8080"
@@ -122,17 +129,19 @@ SELF_SERVE_TENANTS_MAX: {{ $api.selfServeTenants.maxPerUser | int64 | quote }}
 {{ include "despatch.env.nats" . }}
 {{ include "despatch.env.vault" . }}
 {{ include "despatch.env.receipts" . }}
+{{ include "despatch.env.webhooks" . }}
 IN_FLIGHT_MAX: {{ $worker.inFlightMax | int64 | quote }}
 QUEUED_PER_TENANT_MAX: {{ $worker.queuedPerTenantMax | int64 | quote }}
 QUEUED_MAX: {{ $worker.queuedMax | int64 | quote }}
 PROVIDER_DEADLINE_MS: {{ $worker.providerDeadlineMs | int64 | quote }}
 LEASE_MS: {{ $worker.leaseMs | int64 | quote }}
+WEBHOOKS_IN_FLIGHT_MAX: {{ $worker.webhooksInFlightMax | int64 | quote }}
+WEBHOOK_DEADLINE_MS: {{ $worker.webhookDeadlineMs | int64 | quote }}
 SWEEP_INTERVAL_MS: {{ $worker.sweepIntervalMs | int64 | quote }}
 LARGE_CONTENT_BYTES_MAX: {{ $worker.largeContentBytesMax | int64 | quote }}
 CREDENTIALS_CACHE_MAX: {{ $worker.credentials.cacheMax | int64 | quote }}
 CREDENTIALS_TTL_SECONDS: {{ $worker.credentials.ttlSeconds | int64 | quote }}
 SHUTDOWN_GRACE_MS: {{ $worker.shutdownGraceMs | int64 | quote }}
-EGRESS_ALLOW_CIDRS: {{ join "," $worker.egress.allowCidrs | quote }}
 EGRESS_DNS_SERVERS: {{ join "," $worker.egress.dnsServers | quote }}
 PROVIDER_BASE_URLS: {{ join "," $baseUrls | quote }}
 {{- end -}}

@@ -70,6 +70,16 @@
 {{- end }}
 {{- end -}}
 
+{{/* Ports of the internet that the worker calls: those of providers, and of webhook endpoints. */}}
+{{- define "despatch.egress.worker.ports" -}}
+{{- $webhooks := .webhooks -}}
+{{- $ports := list -}}
+{{- range concat .worker.egress.ports (list 443) (ternary (list 80) (list) $webhooks.allowHttp) $webhooks.ports -}}
+{{- $ports = append $ports (. | int64 | toString) -}}
+{{- end -}}
+{{- uniq $ports | join "," -}}
+{{- end -}}
+
 {{- define "despatch.egress.worker" -}}
 {{- $egress := .root.Values.worker.egress -}}
 {{ include "despatch.egress.common" . }}
@@ -80,8 +90,8 @@
 {{- end }}
 # Providers: the internet, and nothing that an address of it could hide.
 - ports:
-    {{- range $egress.ports }}
-    - {protocol: TCP, port: {{ . | int64 }}}
+    {{- range splitList "," (include "despatch.egress.worker.ports" .root.Values) }}
+    - {protocol: TCP, port: {{ . }}}
     {{- end }}
   to:
     - ipBlock:

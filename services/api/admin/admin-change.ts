@@ -115,6 +115,7 @@ export async function earlierAnswer<Body>(
   sql: Sql,
   tenantId: TenantId | null,
   claim: IdempotencyClaim | null,
+  restore?: (stored: Body, nonce: Uint8Array) => Body,
 ): Promise<CreateResult<Body> | null> {
   if (claim === null) return null;
   try {
@@ -122,6 +123,7 @@ export async function earlierAnswer<Body>(
       tenantId,
       claim,
       create: () => Promise.reject(new NothingStored()),
+      ...(restore === undefined ? {} : { restore }),
     });
   } catch (error) {
     if (error instanceof NothingStored) return null;
@@ -129,9 +131,9 @@ export async function earlierAnswer<Body>(
   }
 }
 
-/** @throws AppError `tenant_suspended`: the caller's copy of the tenant may be older than the suspension. */
-export function assertNotSuspended(tenant: LockedTenant): void {
-  if (tenant.status === 'suspended') throw new AppError('tenant_suspended');
+/** @throws AppError `tenant_suspended`: the caller's copy of the tenant may be older than its suspension or deletion. */
+export function assertActive(tenant: LockedTenant): void {
+  if (tenant.status !== 'active') throw new AppError('tenant_suspended');
 }
 
 export function insufficientRole(needed: Role | 'platform admin'): AppError {

@@ -4,9 +4,12 @@ import { auditLogRoute } from './audit-log.ts';
 import { limitsRoute } from './limits.ts';
 import { meRoute } from './me.ts';
 import { memberRoutes } from './members.ts';
+import { messageRoutes } from './message-routes.ts';
+import { platformUsageRoute } from './platform-usage.ts';
 import { providerCatalogRoute } from './provider-catalog.ts';
 import { providerAccountRoutes } from './provider-accounts.ts';
 import { tenantRoutes } from './tenants.ts';
+import { usageRoute } from './usage.ts';
 import type { RouteModule } from '../http/routes-kit.ts';
 
 /** What people do with a bearer token, besides reading messages. */
@@ -17,8 +20,11 @@ export function adminRoutes(deps: AdminDeps): RouteModule[] {
     ...memberRoutes(deps),
     providerCatalogRoute(),
     ...providerAccountRoutes(deps),
+    ...messageRoutes(deps),
     ...apiKeyRoutes(deps),
     limitsRoute(deps),
+    usageRoute(deps),
+    platformUsageRoute(deps),
     auditLogRoute(deps),
   ];
 }

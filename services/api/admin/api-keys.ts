@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { auditChanges } from '#core/domain/audit-change.ts';
 import { AppError, notFound, validationFailed } from '#core/domain/app-error.ts';
 import { newId, type ApiKeyId } from '#core/domain/ids.ts';
-import { NAMED_SCOPES, SCOPES, type Scope } from '#core/domain/role.ts';
+import { SCOPES, type Scope } from '#core/domain/role.ts';
 import {
   deriveKeySecret,
   formatServiceKey,
@@ -50,7 +50,7 @@ import { timeField } from '../http/time-field.ts';
 const tag = 'API keys';
 const auth = { kind: 'bearer', role: 'admin' } as const;
 const NONCE_BYTES = 16;
-const DEFAULT_SCOPES: readonly Scope[] = SCOPES;
+const DEFAULT_SCOPES: readonly Scope[] = ['messages:send', 'messages:read'];
 
 const fields = {
   name: text(2, 80),
@@ -103,6 +103,7 @@ const RotateApiKey = z
       .max(604_800)
       .default(86_400)
       .describe('How many seconds longer the former key is good.'),
+    idempotencyKey: idempotencyKeyField,
   })
   .meta({
     id: 'RotateApiKey',
@@ -130,7 +131,7 @@ const ApiKey = z
     name: z.string(),
     prefix: z.string().describe('The part of the key that may be shown.'),
     mode: z.enum(KEY_MODES),
-    scopes: z.array(z.enum(NAMED_SCOPES)),
+    scopes: z.array(z.enum(SCOPES)),
     rateLimitRpm: z.int().min(1).max(60_000).nullable(),
     expiresAt: z.iso.datetime().nullable(),
     createdAt: z.iso.datetime(),
@@ -267,7 +268,7 @@ function update(deps: AdminDeps): RouteModule {
     operation: 'updateApiKey',
     summary: 'Change a key',
     description:
-      'What is left out stays; null takes a limit or an expiry away. A key in hand goes on working.',
+      'What is left out stays; null takes a limit or an expiry away. A key in hand goes on working. One that is expired or revoked stays what it is: 409 `invalid_state`.',
     tag,
     auth,
     params: IdParams,
@@ -281,8 +282,7 @@ function update(deps: AdminDeps): RouteModule {
       const key = await changeTenant(deps, scopeOf(caller, request), async (change) => {
         const before = await requireApiKey(caller, change, id);
         if (Object.values(body).every((value) => value === undefined)) return before;
-        if (before.status === 'revoked')
-          throw new AppError('invalid_state', { message: 'API key is revoked' });
+        assertInUse(before);
         const expiry = expiresAt === undefined ? undefined : futureTime(expiresAt);
         await updateApiKey(caller.tenant.id, change.tx, id, {
           name,
@@ -329,41 +329,46 @@ function revoke(deps: AdminDeps): RouteModule {
 }
 
 function rotate(deps: AdminDeps): RouteModule {
+  const { subkeys } = deps;
   return defineRoute({
     method: 'POST',
     path: '/v1/admin/api-keys/:id/rotate',
     operation: 'rotateApiKey',
     summary: 'Give a key a new secret',
     description:
-      'Answers with the new key. The former one is good for `graceSeconds` more: 24 hours, unless said otherwise; with 0 it is refused at once.',
+      'Answers with the new key. The former one is good for `graceSeconds` more: 24 hours, unless said otherwise; with 0 it is refused at once. While it is, 409 `invalid_state`: no more than two are good at a time. With 0 all former ones end at once.',
     tag,
     auth,
     params: IdParams,
+    idempotent: true,
     body: RotateApiKey,
     response: ApiKeyWithSecret,
-    errors: ['invalid_state'],
-    handler: async ({ caller, params, body: { graceSeconds }, request }) => {
+    errors: ['invalid_state', 'idempotency_mismatch'],
+    handler: async ({ caller, params, body: { graceSeconds }, idempotency, request }) => {
       const id = params.id as ApiKeyId;
-      const secret = deriveKeySecret(deps.subkeys['key-secret'], id, randomBytes(NONCE_BYTES));
-      const key = await changeTenant(deps, scopeOf(caller, request), async (change) => {
-        const { name, status } = await requireApiKey(caller, change, id);
-        if (status === 'revoked' || status === 'expired') {
-          throw new AppError('invalid_state', { message: `API key is ${status}` });
-        }
-        const graceUntil = graceSeconds === 0 ? null : new Date(Date.now() + graceSeconds * 1_000);
-        await replaceApiKeySecret(
-          caller.tenant.id,
-          change.tx,
-          id,
-          hashKeySecret(deps.subkeys['key-hash'], secret),
-          graceUntil,
-        );
-        const facts = { graceUntil: isoOrNull(graceUntil) };
-        await change.audit('api_key.rotated', id, facts, { name, changes: [{ field: 'key' }] });
-        return requireApiKey(caller, change, id);
-      });
-      deps.notify('key', { tenantId: caller.tenant.id, id });
-      return { body: shown(viewApiKey(key), secret) };
+      const result = await createInTenant<ApiKeyWithSecret>(
+        deps,
+        scopeOf(caller, request),
+        idempotency,
+        async (change) => {
+          const before = await requireApiKey(caller, change, id);
+          assertInUse(before);
+          if (graceSeconds > 0) assertSettled(before);
+          const nonce = randomBytes(NONCE_BYTES);
+          const secret = deriveKeySecret(subkeys['key-secret'], id, nonce);
+          const hash = hashKeySecret(subkeys['key-hash'], secret);
+          const graceUntil = graceSeconds === 0 ? null : new Date(Date.now() + graceSeconds * 1_000);
+          await replaceApiKeySecret(caller.tenant.id, change.tx, id, hash, graceUntil);
+          const facts = { graceUntil: isoOrNull(graceUntil) };
+          const details = { name: before.name, changes: [{ field: 'key' }] };
+          await change.audit('api_key.rotated', id, facts, details);
+          const stored = viewApiKey(await requireApiKey(caller, change, id));
+          return { status: 200, body: shown(stored, secret), stored, nonce };
+        },
+        (stored, nonce) => shown(stored, deriveKeySecret(subkeys['key-secret'], stored.id, nonce)),
+      );
+      if (!result.replayed) deps.notify('key', { tenantId: caller.tenant.id, id });
+      return result;
     },
   });
 }
@@ -384,6 +389,19 @@ async function requireApiKey(caller: MemberCaller, { tx }: Change, id: ApiKeyId)
   const key = await findApiKey(caller.tenant.id, tx, id);
   if (key === undefined) throw notFound();
   return key;
+}
+
+/** @throws AppError `invalid_state` for a key that is refused for good. */
+function assertInUse({ status }: ApiKeyRecord): void {
+  if (status !== 'revoked' && status !== 'expired') return;
+  throw new AppError('invalid_state', { message: `API key is ${status}` });
+}
+
+/** What was promised to the former secret is kept. @throws AppError `invalid_state` */
+function assertSettled({ graceUntil }: ApiKeyRecord): void {
+  if (graceUntil === null) return;
+  const message = `API key is being rotated: its former secret is good until ${graceUntil.toISOString()}. Wait until then, or rotate with graceSeconds 0, which ends all former secrets at once`;
+  throw new AppError('invalid_state', { message });
 }
 
 /** What a change can change. */

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { AppError, notFound, validationFailed } from '#core/domain/app-error.ts';
 import type { UserId } from '#core/domain/ids.ts';
+import { normalAddress } from '#core/domain/mailbox.ts';
 import { ROLES, type Role } from '#core/domain/role.ts';
 import {
   countMembers,
@@ -27,7 +28,7 @@ import type { MemberCaller } from '../auth/auth.ts';
 import { pageFrom } from '../http/cursor.ts';
 import { warningsField } from '../http/request-warnings.ts';
 import { defineRoute, pageOf, pageQuery, type RouteModule } from '../http/routes-kit.ts';
-import { text } from '../http/fields.ts';
+import { isLine, text } from '../http/fields.ts';
 
 const tag = 'Members';
 const auth = { kind: 'bearer', role: 'admin' } as const;
@@ -70,8 +71,12 @@ const Member = z
 const AddMember = z
   .object({
     email: z
-      .email('Must be an e-mail address')
+      .string()
       .max(254, 'Must have at most 254 characters')
+      .refine((email) => isLine(email) && normalAddress(email) !== undefined, {
+        message: 'Must be an e-mail address',
+        params: { rule: 'email' },
+      })
       .optional()
       .describe('Either this or `subject`.'),
     subject: text(1, 255).optional().describe('The name that the issuer gives the user.'),
@@ -183,7 +188,7 @@ function changeRole(deps: AdminDeps): RouteModule {
     path: '/v1/admin/members/:userId',
     operation: 'changeMemberRole',
     summary: 'Give a member another role',
-    description: 'Only owners make or unmake an owner, and the last one stays.',
+    description: 'Only owners make or unmake an owner, and the last one who has signed in stays.',
     tag,
     auth,
     params: UserParams,
@@ -206,7 +211,7 @@ function remove(deps: AdminDeps): RouteModule {
     path: '/v1/admin/members/:userId',
     operation: 'removeMember',
     summary: 'Remove a member or an invitation',
-    description: 'Takes effect at once. The last owner cannot be removed.',
+    description: 'Takes effect at once. The last owner who has signed in cannot be removed.',
     tag,
     auth,
     params: UserParams,
@@ -248,7 +253,7 @@ async function moveRole(
   return { ...member, role };
 }
 
-/** An owner is made and unmade by owners, and somebody who can sign in stays owner. */
+/** An owner is made and unmade by owners, and somebody who has signed in stays owner. */
 async function assertMayChange(
   caller: MemberCaller,
   { tx }: Change,
@@ -257,7 +262,7 @@ async function assertMayChange(
 ): Promise<void> {
   if (member.role !== 'owner' && to !== 'owner') return;
   assertRole(caller.role, 'owner');
-  if (member.role !== 'owner' || member.subject === null) return;
+  if (member.role !== 'owner' || !member.hasSignedIn) return;
   const { owners } = await countMembers(caller.tenant.id, tx);
   if (owners <= 1) throw new AppError('last_owner');
 }
@@ -273,6 +278,6 @@ function nameOf({ email, subject }: MemberRecord): string | null {
   return email ?? subject;
 }
 
-function viewMember(member: MemberRecord): z.output<typeof Member> {
-  return { ...member, createdAt: member.createdAt.toISOString() };
+function viewMember({ userId, subject, email, role, createdAt }: MemberRecord): z.output<typeof Member> {
+  return { userId, subject, email, role, createdAt: createdAt.toISOString() };
 }

@@ -64,12 +64,12 @@ export const Provider = z
         reason: z
           .string()
           .describe(
-            '`signature_missing`, `signature_mismatch`, `timestamp_out_of_tolerance`, `unknown_sender` and others.',
+            '`signature_missing`, `signature_mismatch`, `timestamp_out_of_tolerance`, `unknown_sender`, `unreadable`, `too_many_waiting` and others.',
           ),
       })
       .nullable()
       .describe(
-        "The last call to `receiptUrl` that was not the provider's, as far as its signature tells: the secret that it signs with may be another one. Nothing of it was applied.",
+        "The last call to `receiptUrl` that was not the provider's, as far as its signature tells: the secret that it signs with may be another one. Nothing of it was applied. `unreadable`: it was the provider's, and not in its format. `too_many_waiting`: reports on messages that were never sent from here are more than 10,000, so that no more are kept for a day; the account may be shared with another system.",
       ),
     receiptUrl: z
       .string()

@@ -8,6 +8,7 @@ import { SLUG } from '#core/domain/slug.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { directoryStore, type TenantFacts } from '#core/store/directory.ts';
 import {
+  beginDeletion,
   countOwnedTenants,
   createTenant,
   findTenant,
@@ -21,8 +22,8 @@ import {
   type TenantPosition,
 } from '#core/store/tenants.ts';
 import {
+  assertActive,
   assertBelow,
-  assertNotSuspended,
   assertRole,
   auditTo,
   changeTenant,
@@ -77,8 +78,12 @@ const SuspendTenant = z.object({ reason: z.enum(SUSPENSION_REASONS).default('man
   examples: [{ reason: 'billing' }],
 });
 
+const DELETION = `For platform admins, and for good. Calls with its keys and writes of its members are refused from now on, and messages that wait are not sent any more. A controller then deletes every row of it, destroys its encryption key and ends with the tenant itself; calls to providers that are under way end first. Until then the tenant is shown with the status \`deleting\` and its slug stays taken; afterwards the answer is 404. Repeating it changes nothing.
+
+Where no controller runs, as in the quick start, the tenant stays \`deleting\`, with its data and key.`;
+
 export function tenantRoutes(deps: AdminDeps): RouteModule[] {
-  return [create(deps), list(deps), read(deps), update(deps), suspend(deps), resume(deps)];
+  return [create(deps), list(deps), read(deps), update(deps), suspend(deps), resume(deps), remove(deps)];
 }
 
 function create(deps: AdminDeps): RouteModule {
@@ -198,7 +203,7 @@ function update(deps: AdminDeps): RouteModule {
         deps,
         { tenantId: id, origin: originOf(caller, request) },
         async (change) => {
-          if (!caller.isPlatformAdmin) assertNotSuspended(change.tenant);
+          if (!caller.isPlatformAdmin) assertActive(change.tenant);
           if (plan !== undefined) assertUnmanaged(change);
           const before = await requireTenant(change.tx, id);
           if (plan !== undefined) await movePlan(id, change.tx, plan, change.tenant.overrides);
@@ -254,6 +259,41 @@ function resume(deps: AdminDeps): RouteModule {
     handler: async ({ caller, params, request }) => ({
       body: await moveSuspension(deps, caller, params.id as TenantId, null, request),
     }),
+  });
+}
+
+function remove(deps: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'DELETE',
+    path: '/v1/admin/tenants/:id',
+    operation: 'deleteTenant',
+    summary: 'Delete a tenant',
+    description: DELETION,
+    tag,
+    auth,
+    params: IdParams,
+    status: 202,
+    response: Tenant,
+    errors: ['insufficient_role', 'managed_by_cluster'],
+    handler: async ({ caller, params, request }) => {
+      const id = params.id as TenantId;
+      const { tenant: before } = await reach(deps.sql, caller, id);
+      if (!caller.isPlatformAdmin) throw insufficientRole('platform admin');
+      const tenant = await changeTenant(
+        deps,
+        { tenantId: id, origin: originOf(caller, request) },
+        async (change) => {
+          assertUnmanaged(change);
+          if (change.tenant.status !== 'deleting') {
+            await beginDeletion(id, change.tx);
+            await change.audit('tenant.purge_begun', id, {}, { name: before.name });
+          }
+          return requireTenant(change.tx, id);
+        },
+      );
+      deps.notify('tenant', { tenantId: id });
+      return { body: viewTenant(tenant) };
+    },
   });
 }
 

@@ -1,5 +1,6 @@
 import type { ApiKeyId, UserId } from '#core/domain/ids.ts';
 import type { Role, Scope } from '#core/domain/role.ts';
+import type { Route } from '#core/domain/route.ts';
 import type { KeyMode } from '#core/domain/service-key.ts';
 import type { RateVerdict, TenantFacts } from '#core/store/directory.ts';
 import type { Sender } from '#core/store/messages.ts';
@@ -24,6 +25,8 @@ export type KeyCaller = {
   readonly tenant: TenantFacts;
   /** The accounts that the tenant's messages could go out through, the oldest first. */
   readonly senders: readonly Sender[];
+  /** The routes that it has set. */
+  readonly routes: readonly Route[];
   readonly key: {
     readonly id: ApiKeyId;
     readonly mode: KeyMode;

@@ -1,6 +1,6 @@
 import { AppError, unauthenticated } from '#core/domain/app-error.ts';
 import type { UserId } from '#core/domain/ids.ts';
-import { includesRole, type Role, type Scope } from '#core/domain/role.ts';
+import { includesRole, type Role } from '#core/domain/role.ts';
 import { SLUG } from '#core/domain/slug.ts';
 import type {
   CallerFacts,
@@ -31,12 +31,17 @@ export type Authentication = {
   readonly onNotice: (kind: NoticeKind, notice: Notice) => void;
 };
 
-/** Calls without a tenant, per user and minute. */
-const USER_REQUESTS_PER_MINUTE = 60;
+/** Calls without a tenant, per user and minute; the same for everybody. */
+export const USER_LIMIT = { name: 'userRequestsPerMinute', value: 60 } as const;
 const ENTRIES_MAX = 20_000;
 
+type KeyAuth = Extract<RouteAuth, { kind: 'key' | 'either' }>;
+
+const CHALLENGE = { 'www-authenticate': 'Bearer' };
 const NO_KEY = 'header X-Service-Key is required';
 const NOT_BY_TOKEN = 'header X-Service-Key with an API key is required; this endpoint takes no bearer token';
+const NEITHER =
+  'header X-Service-Key with an API key, or header Authorization with a bearer token, is required';
 const NO_TOKEN = 'header Authorization with a bearer token is required';
 const NOT_BY_KEY = `${NO_TOKEN}; this endpoint takes no API key`;
 const BAD_TOKEN = 'the bearer token is not valid, or no longer';
@@ -49,29 +54,30 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
   const signedIn = createFreshCache<{ readonly id: UserId }>(ENTRIES_MAX);
   const members = createFreshCache<{ readonly found: Membership | null }>(ENTRIES_MAX);
 
-  function byKey(text: string, scope: Scope): Admitted | Promise<Admitted> {
+  function byKey(text: string, auth: KeyAuth): Admitted | Promise<Admitted> {
     const facts = serviceKeys.verify(text);
-    return facts instanceof Promise ? facts.then((known) => admitKey(known, scope)) : admitKey(facts, scope);
+    return facts instanceof Promise ? facts.then((known) => admitKey(known, auth)) : admitKey(facts, auth);
   }
 
-  function admitKey({ key, tenant, senders }: CallerFacts, scope: Scope): Admitted {
+  function admitKey({ key, tenant, senders, routes }: CallerFacts, { kind, scope }: KeyAuth): Admitted {
     if (tenant.status !== 'active') throw new AppError('tenant_suspended');
     if (!key.scopes.includes(scope)) {
       throw new AppError('insufficient_scope', { message: `Scope '${scope}' is required` });
     }
     const { id, mode, scopes, rateLimitRpm } = key;
-    const caller: KeyCaller = { kind: 'key', tenant, senders, key: { id, mode, scopes, rateLimitRpm } };
-    const rate = scope === 'messages:send' ? holdSender(caller) : undefined;
+    const ofKey = { id, mode, scopes, rateLimitRpm };
+    const caller: KeyCaller = { kind: 'key', tenant, senders, routes, key: ofKey };
+    // The limit is about sends, not about what people may do with what was sent.
+    const rate = kind === 'key' && scope === 'messages:send' ? holdSender(caller) : undefined;
     return rate === undefined ? { caller } : { caller, rate };
   }
 
   async function userOf({ authorization, serviceKey }: Credentials): Promise<UserCaller> {
-    const challenge = { 'www-authenticate': 'Bearer' };
     if (authorization === undefined)
-      throw unauthenticated(serviceKey === undefined ? NO_TOKEN : NOT_BY_KEY, challenge);
+      throw unauthenticated(serviceKey === undefined ? NO_TOKEN : NOT_BY_KEY, CHALLENGE);
     const token = /^Bearer +([A-Za-z0-9._~+/-]+=*) *$/i.exec(authorization)?.[1];
     const identity = token === undefined ? null : await verifyToken(token);
-    if (identity === null) throw unauthenticated(BAD_TOKEN, challenge);
+    if (identity === null) throw unauthenticated(BAD_TOKEN, CHALLENGE);
     const { id } = await signedIn.get(JSON.stringify(identity), async () => ({
       id: await directory.signIn(identity),
     }));
@@ -87,7 +93,7 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
   }
 
   function takeOwn({ user }: UserCaller): ReturnType<typeof take> {
-    return take(user.id, 'userRequestsPerMinute', USER_REQUESTS_PER_MINUTE);
+    return take(user.id, USER_LIMIT.name, USER_LIMIT.value);
   }
 
   async function byUser(credentials: Credentials): Promise<Admitted> {
@@ -133,16 +139,19 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
           if (serviceKey === undefined) {
             throw unauthenticated(credentials.authorization === undefined ? NO_KEY : NOT_BY_TOKEN);
           }
-          return byKey(serviceKey, auth.scope);
+          return byKey(serviceKey, auth);
         case 'user':
           return byUser(credentials);
         case 'bearer':
           return byMember(credentials, auth.role);
         case 'either':
-          return serviceKey === undefined ? byMember(credentials, auth.role) : byKey(serviceKey, auth.scope);
+          if (serviceKey !== undefined) return byKey(serviceKey, auth);
+          if (credentials.authorization === undefined) throw unauthenticated(NEITHER, CHALLENGE);
+          return byMember(credentials, auth.role);
       }
     },
     onNotice(kind, { tenantId, id }) {
+      if (kind === 'endpoint') return;
       serviceKeys.drop(tenantId, kind === 'key' ? id : undefined);
       if (kind !== 'tenant') return;
       members.clear();

@@ -1,4 +1,4 @@
-import { hash, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual, type KeyObject } from 'node:crypto';
 import { AppError, unauthenticated } from '#core/domain/app-error.ts';
 import type { ApiKeyId } from '#core/domain/ids.ts';
 import { hashKeySecret, keyIdOf, parseServiceKey } from '#core/domain/service-key.ts';
@@ -29,7 +29,7 @@ type Proof = { readonly digest: Buffer; readonly isCurrent: boolean };
 export type ServiceKeysDeps = {
   readonly findCaller: FindCaller;
   readonly touchApiKeys: DirectoryStore['touchApiKeys'];
-  readonly hashSubkey: Buffer;
+  readonly hashSubkey: KeyObject;
   readonly now?: () => number;
 };
 
@@ -72,9 +72,12 @@ export function createServiceKeys(deps: ServiceKeysDeps): ServiceKeys {
     const secretHash = hashKeySecret(hashSubkey, parsed.secret);
     const isCurrent = timingSafeEqual(secretHash, facts?.key.secretHash ?? NO_HASH);
     const isPrevious = timingSafeEqual(secretHash, facts?.key.previousSecretHash ?? NO_HASH);
-    if (facts === null || facts.key.mode !== parsed.mode || !(isCurrent || isPrevious)) {
+    const isFormer = facts?.key.formerSecretHashes.some((former) => timingSafeEqual(secretHash, former));
+    if (facts === null || facts.key.mode !== parsed.mode || !(isCurrent || isPrevious || isFormer === true)) {
       throw unauthenticated(NOT_A_KEY);
     }
+    if (isFormer === true)
+      throw new AppError(facts.key.revokedAt === null ? 'api_key_rotated' : 'api_key_revoked');
     proofs.set(facts, { digest: digestOf(text), isCurrent });
     return use(facts, isCurrent);
   }

@@ -5,6 +5,7 @@ import { ERROR_CODES } from '#core/domain/app-error.ts';
 import { FAILURE_CLASSES } from '#core/domain/failure.ts';
 import { LIMIT_NAMES } from '#core/domain/plan.ts';
 import { MESSAGE_STATES } from '#core/domain/message-state.ts';
+import { USER_LIMIT } from '../auth/authenticate.ts';
 import openApiDocument from '../openapi.json' with { type: 'json' };
 import { EXAMPLE_LANGUAGES, OPERATION_EXAMPLES } from './examples.ts';
 import { GUIDES, readGuides } from './guides.ts';
@@ -40,13 +41,13 @@ test.each([
   ['channel', CHANNELS],
   ['failure class', FAILURE_CLASSES],
   // Nothing moves a message there yet.
-  ['state', MESSAGE_STATES.filter((state) => !['scheduled', 'canceled', 'suppressed'].includes(state))],
+  ['state', MESSAGE_STATES],
 ])('every %s is explained', (_kind, names) => {
   for (const name of names) expect(text).toContain(`\`${name}\``);
 });
 
 test('no guide names an error code or a limit that does not exist', () => {
-  const known = new Set<string>([...ERROR_CODES, ...LIMIT_NAMES]);
+  const known = new Set<string>([...ERROR_CODES, ...LIMIT_NAMES, USER_LIMIT.name]);
   const codes = [...text.matchAll(/(?:4\d\d|503)\*{0,2} `([a-z_]+)`/g)].map(([, code = '']) => code);
   const limits = [...text.matchAll(/`(\w+(?:PerDay|PerMinute|Max))`/g)].map(([, name = '']) => name);
   expect(codes.length).toBeGreaterThan(2);

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { CHANNELS } from '#core/domain/channel.ts';
+import { FEED_EVENTS } from '#core/domain/feed-event.ts';
 import { PROVIDERS } from '#providers/registry.gen.ts';
 import { pagePath } from '#providers/registry.ts';
 import { readExamples } from './examples.ts';
@@ -8,9 +9,15 @@ import { readExamples } from './examples.ts';
 export const GUIDES = [
   'first-message',
   'idempotency',
+  'batches',
+  'scheduling',
   'retries-and-states',
+  'suppressions',
+  'events',
+  'webhooks',
   'errors',
   'limits',
+  'usage',
   'test-mode',
   'providers',
   'own-gateway',
@@ -25,6 +32,7 @@ export function readGuides(serverUrl: string): string {
     .join('\n')
     .replaceAll('{{server}}', serverUrl)
     .replaceAll('{{providers}}', providerLinks(serverUrl))
+    .replaceAll('{{events}}', eventRows())
     .replace(/\{\{example ([a-z-]+)\}\}/g, (_, name: string) => asMarkdown(name));
 }
 
@@ -37,6 +45,12 @@ function providerLinks(serverUrl: string): string {
     return `| ${channel} | ${links.join(', ')} |`;
   });
   return ['| channel | providers |', '|---|---|', ...rows].join('\n');
+}
+
+function eventRows(): string {
+  return Object.entries(FEED_EVENTS)
+    .map(([type, when]) => `| \`${type}\` | ${when} |`)
+    .join('\n');
 }
 
 /** The first language stands open, the others unfold. */

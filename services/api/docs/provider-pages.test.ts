@@ -1,4 +1,4 @@
-import { generateKeyPairSync } from 'node:crypto';
+import { generateKeyPairSync, createSecretKey } from 'node:crypto';
 import fastify from 'fastify';
 import { afterAll, describe, expect, test } from 'vitest';
 import { silentLogger } from '#core/platform/telemetry/logger.ts';
@@ -156,9 +156,10 @@ test.each(['nothing', '__proto__', '..%2f..%2fetc', '%3Cscript%3E'])(
           requestMemory: { from: () => {} },
           bodyRefused: () => {},
           requestStarted: () => {},
+          requestAnswered: () => {},
           requestFinished: () => {},
         },
-        fingerprintKey: Buffer.alloc(32),
+        fingerprintKey: createSecretKey(Buffer.alloc(32)),
         trustProxy: false,
         publicBaseUrl: 'http://api.test',
       },

@@ -1,8 +1,9 @@
+import { createSecretKey } from 'node:crypto';
 import { assert, property, string } from 'fast-check';
 import { expect, test } from 'vitest';
 import { createCursors, pageFrom } from './cursor.ts';
 
-const cursors = createCursors(Buffer.alloc(32, 1));
+const cursors = createCursors(createSecretKey(Buffer.alloc(32, 1)));
 
 test('a cursor gives its position back for the list it was made for, whatever the order of the filter', () => {
   assert(
@@ -17,7 +18,9 @@ test('a cursor gives its position back for the list it was made for, whatever th
 test('a cursor of another list, another key or with any character changed is refused', () => {
   const cursor = cursors.seal(['messages', 't1'], '12345');
   expect(() => cursors.open(['messages', 't2'], cursor)).toThrow('Cursor');
-  expect(() => createCursors(Buffer.alloc(32, 2)).open(['messages', 't1'], cursor)).toThrow('Cursor');
+  expect(() => createCursors(createSecretKey(Buffer.alloc(32, 2))).open(['messages', 't1'], cursor)).toThrow(
+    'Cursor',
+  );
   for (let i = 0; i < cursor.length; i++) {
     const changed = cursor.slice(0, i) + (cursor[i] === 'A' ? 'B' : 'A') + cursor.slice(i + 1);
     expect(() => cursors.open(['messages', 't1'], changed)).toThrow('Cursor');

@@ -1,4 +1,4 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac, timingSafeEqual, type KeyObject } from 'node:crypto';
 import { AppError } from '#core/domain/app-error.ts';
 import { canonicalJson } from './idempotency.ts';
 
@@ -12,7 +12,7 @@ export type Cursors = {
 
 const MAC_BYTES = 16;
 
-export function createCursors(subkey: Buffer): Cursors {
+export function createCursors(subkey: KeyObject): Cursors {
   const sign = (list: unknown, position: string): Buffer =>
     createHmac('sha256', subkey)
       .update(`${canonicalJson(list)}\n${position}`)

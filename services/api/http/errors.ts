@@ -43,6 +43,7 @@ export const STATUS: Readonly<Record<ErrorCode, number>> = {
   invalid_state: 409,
   last_owner: 409,
   managed_by_cluster: 409,
+  version_mismatch: 412,
   rate_limited: 429,
   daily_limit_reached: 429,
   backlog_full: 429,
@@ -50,13 +51,18 @@ export const STATUS: Readonly<Record<ErrorCode, number>> = {
   dependency_unavailable: 503,
 };
 
-const ErrorDetail = z
+export const ErrorDetail = z
   .object({
     field: z.string().describe('Where it lies: names and places, joined by dots.'),
     rule: z.string().describe('Which rule is broken, for programs.'),
     message: z.string().describe('The rule, for people.'),
   })
   .meta({ id: 'ErrorDetail', description: 'One broken rule.' });
+
+export const ReachedLimit = z.object({ name: z.string(), value: z.int().min(0).max(2_147_483_647) }).meta({
+  id: 'ReachedLimit',
+  description: 'The limit that was reached, by its name in plans and keys. Beside each 429.',
+});
 
 const ErrorBody = z
   .object({
@@ -70,13 +76,7 @@ const ErrorBody = z
       .array(ErrorDetail)
       .optional()
       .describe('What is wrong with which field. Never repeats a value.'),
-    limit: z
-      .object({ name: z.string(), value: z.int().min(0).max(2_147_483_647) })
-      .meta({
-        id: 'ReachedLimit',
-        description: 'The limit that was reached, by its name in plans and keys. Beside each 429.',
-      })
-      .optional(),
+    limit: ReachedLimit.optional(),
   })
   .meta({ id: 'Error', description: 'Every error has this body.' });
 type ErrorBody = z.infer<typeof ErrorBody>;

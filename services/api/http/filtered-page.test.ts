@@ -53,7 +53,11 @@ test.each([
 
 test('a page that has read its share is short, even empty, and goes on after what was read', async () => {
   const { scan } = list(20_000, 30_000);
-  expect(await page(50, undefined, scan, () => 0)).toEqual({ rows: [], next: 20_001 - PAGE_ROWS_MAX });
+  expect(await page(50, undefined, scan, () => 0)).toEqual({
+    rows: [],
+    next: 20_001 - PAGE_ROWS_MAX,
+    end: 20_001 - PAGE_ROWS_MAX,
+  });
 });
 
 test('a page that takes too long ends after the scan under way', async () => {

@@ -10,11 +10,13 @@ export type FilteredPage<Row, Position> = {
   readonly rows: Row[];
   /** Where the next page goes on; undefined on the last one. */
   readonly next: Position | undefined;
+  /** How far was looked; undefined where there was nothing. */
+  readonly end: Position | undefined;
 };
 
 /**
  * One page of a list, of at most `limit` rows, and fewer or none where its share of reading is used up before.
- * @param isFiltered False where every row that is read passes.
+ * @param isFiltered False where nearly every row that is read passes.
  * @param now Milliseconds of a clock that never goes back.
  */
 export async function filteredPage<Row, Position>(
@@ -38,11 +40,14 @@ export async function filteredPage<Row, Position>(
     const { found, scanned, end } = await scan({ before, rows: asked, most: limit + 1 - rows.length });
     rows.push(...found);
     // One more than the page holds shows that it is not the last.
-    if (rows.length > limit) return { rows: rows.slice(0, limit), next: positionOf(rows[limit - 1] as Row) };
-    if (scanned < asked) return { rows, next: undefined };
-    before = end;
+    if (rows.length > limit) {
+      const last = positionOf(rows[limit - 1] as Row);
+      return { rows: rows.slice(0, limit), next: last, end: last };
+    }
+    if (end !== undefined) before = end;
+    if (scanned < asked) return { rows, next: undefined, end: before };
     left -= scanned;
     next *= GROWTH;
-    if (left <= 0 || now() >= until) return { rows, next: before };
+    if (left <= 0 || now() >= until) return { rows, next: before, end: before };
   }
 }

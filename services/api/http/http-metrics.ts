@@ -13,11 +13,11 @@ export type HttpMetrics = {
   /** A body, or an answer, that there was no memory for; or a body that came too slowly. */
   readonly bodyRefused: (reason: 'memory' | 'slow' | 'answer') => void;
   readonly requestStarted: () => void;
-  readonly requestFinished: (request: {
+  /** An answer is there. Whether anybody still waits for it is another matter. */
+  readonly requestAnswered: (request: {
     readonly method: string;
     readonly route: string;
     readonly statusCode: number;
-    readonly seconds: number;
     /** Who asked, where that is known. */
     readonly tenantId: string | null;
     /** With which key; null without one. */
@@ -25,5 +25,13 @@ export type HttpMetrics = {
     readonly errorCode: ErrorCode | null;
     /** Answered with what was stored for an earlier request. */
     readonly isReplay: boolean;
+  }) => void;
+  /** Once for each request: the last byte of its answer has been handed over, or its client has gone (499). */
+  readonly requestFinished: (request: {
+    readonly method: string;
+    readonly route: string;
+    readonly statusCode: number;
+    /** Null where the client itself was what it waited for. */
+    readonly seconds: number | null;
   }) => void;
 };

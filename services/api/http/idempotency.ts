@@ -1,10 +1,9 @@
-import { createHash, createHmac } from 'node:crypto';
+import { createHmac, hash, type KeyObject } from 'node:crypto';
 import { AppError, validationFailed } from '#core/domain/app-error.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import type { Warnings } from '#core/domain/warning.ts';
-import { withDeadline, type Json, type Sql, type TransactionSql } from '#core/platform/postgres/postgres.ts';
-import { inTransaction } from '#core/store/after-commit.ts';
-import { DATABASE_DEADLINE_MS } from '#core/store/tenant-scope.ts';
+import { type Json, type Sql, type TransactionSql } from '#core/platform/postgres/postgres.ts';
+import { DATABASE_DEADLINE_MS, transactionWithin } from '#core/store/tenant-scope.ts';
 import { withWarnings } from './request-warnings.ts';
 
 /** A request's idempotency key, made comparable. */
@@ -48,21 +47,25 @@ function unquote(text: string): string {
 
 /** @param owner The tenant's id, or the user's where there is no tenant. */
 export function idempotencyClaim(
-  subkey: Buffer,
+  subkey: KeyObject,
   request: {
     readonly owner: string;
     readonly method: string;
     readonly route: string;
     readonly key: string;
+    /** What the path names: the same key for another thing is a mismatch. */
+    readonly params: unknown;
     readonly body: unknown;
     readonly warnings: Warnings;
   },
 ): IdempotencyClaim {
-  const { owner, method, route, key, body, warnings } = request;
+  const { owner, method, route, key, params, body, warnings } = request;
   return {
     warnings,
-    scope: createHash('sha256').update(`${owner}|${method}|${route}|${key}`).digest(),
-    fingerprint: createHmac('sha256', subkey).update(canonicalJson(body)).digest(),
+    scope: hash('sha256', `${owner}|${method}|${route}|${key}`, 'buffer'),
+    fingerprint: createHmac('sha256', subkey)
+      .update(canonicalJson([params, body]))
+      .digest(),
   };
 }
 
@@ -107,9 +110,13 @@ export function createOnce<Body>(
   },
 ): Promise<CreateResult<Body>> {
   const { tenantId, claim, create, restore } = options;
-  return withDeadline(
-    inTransaction(sql, async (tx): Promise<CreateResult<Body>> => {
-      if (tenantId !== null) await tx`select set_config('app.tenant', ${tenantId}, true)`;
+  return transactionWithin(
+    sql,
+    async (tx): Promise<CreateResult<Body>> => {
+      if (tenantId !== null) {
+        // Without sequential scans, as `withTenant` plans.
+        await tx`select set_config('app.tenant', ${tenantId}, true), set_config('enable_seqscan', 'off', true)`;
+      }
       const earlier = claim === null ? undefined : await claimed(tx, tenantId, claim);
       if (earlier !== undefined) {
         const { response, nonce } = earlier;
@@ -119,7 +126,7 @@ export function createOnce<Body>(
       const created = await create(tx);
       if (claim !== null) await store(tx, claim, created);
       return { status: created.status, body: created.body, replayed: false };
-    }),
+    },
     DATABASE_DEADLINE_MS,
   );
 }

@@ -14,11 +14,16 @@ export type RawRequest = {
   readonly body: Buffer;
   /** Of the request's span; undefined while tracing is off. */
   readonly traceparent: string | undefined;
+  /** The request's own id. */
+  readonly id: string;
+  /** Of whoever calls. */
+  readonly ip: string;
 };
 
 export type RawAnswer = {
   readonly status: number;
   readonly contentType?: string;
+  readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
 };
 
@@ -26,8 +31,8 @@ export type RawAnswer = {
 export type Admission = {
   /** A tenant. */
   readonly owner: string;
-  /** The provider account that is reported to. */
-  readonly providerId: string;
+  /** The provider account that is reported to; absent where the call is about something else. */
+  readonly providerId?: string;
   readonly bytesMax: number;
 };
 
@@ -40,6 +45,8 @@ export type RawRoute<P extends z.ZodObject, A extends Admission> = {
   readonly tag: Tag;
   /** All of them text, for the document: `admit` holds them to more. */
   readonly params: P;
+  /** Of most answers. Default 204. */
+  readonly status?: 200 | 204;
   readonly errors: readonly ErrorCode[];
   /** Decides by the path alone, before a byte of the body is read. @throws AppError */
   readonly admit: (params: z.input<P>) => A | Promise<A>;
@@ -58,7 +65,8 @@ export function defineRawRoute<P extends z.ZodObject, A extends Admission>(
 
     async function take(request: FastifyRequest): Promise<void> {
       const admission = await route.admit(request.params as z.input<P>);
-      request.reportedTo = { tenantId: admission.owner, providerId: admission.providerId };
+      const { owner, providerId } = admission;
+      request.reportedTo = { tenantId: owner, ...(providerId === undefined ? {} : { providerId }) };
       const body = route.method === 'GET' ? NOTHING : await read(request, admission);
       taken.set(request, { admission, body });
       request.bodyBytes = body.length;
@@ -83,7 +91,7 @@ export function defineRawRoute<P extends z.ZodObject, A extends Admission>(
         auth: { kind: 'none' },
         docs: {
           operation: route.operation,
-          status: 204,
+          status: route.status ?? 204,
           idempotent: false,
           hasInput: false,
           isRaw: true,
@@ -107,9 +115,18 @@ export function defineRawRoute<P extends z.ZodObject, A extends Admission>(
         const { headers } = request.raw;
         const traceparent = request.span?.traceparent;
         const query = queryOf(request);
-        const answer = await route.handler(admission, { method, query, headers, body, traceparent });
+        const answer = await route.handler(admission, {
+          method,
+          query,
+          headers,
+          body,
+          traceparent,
+          id: request.id,
+          ip: request.ip,
+        });
         // What is sent back may repeat what was sent: no browser is to make more of it than its type says.
         reply.code(answer.status).header('x-content-type-options', 'nosniff');
+        if (answer.headers !== undefined) reply.headers(answer.headers);
         if (answer.contentType !== undefined) reply.header('content-type', answer.contentType);
         return reply.send(answer.body);
       },

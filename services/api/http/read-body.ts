@@ -27,6 +27,8 @@ const LARGE_BYTES = 64 * 1024;
 const TURN_BYTES_MAX = 1024 * 1024;
 /** What a parsed value takes at least, and each of its copies on the way to the database. */
 const BYTES_PER_VALUE = 64;
+/** A body of fewer values takes little more than its bytes. */
+const MANY_MARKS = 1_000;
 /** Clients come again when the bodies of now are through. */
 const RETRY_AFTER_S = 2;
 
@@ -97,13 +99,12 @@ export function createBodyReader({ memory, slow, onRefused }: ReadBodyDeps): Bod
   return {
     async json(request, moments) {
       const owner = ownerOf(request);
-      const scan = createJsonScan();
-      const { bytes, reservation } = await read(
-        request,
-        { owner, bytesMax: request.routeOptions.bodyLimit, look: (chunk) => lookFor(scan, chunk) },
-        moments,
-      );
-      if (scan.marks() > 1_000 && !reservation.grow(scan.marks() * BYTES_PER_VALUE)) throw noRoom();
+      const { bodyLimit: bytesMax } = request.routeOptions;
+      const scan = isShort(request) ? undefined : createJsonScan();
+      const look = scan && ((chunk: Buffer) => lookFor(scan, chunk));
+      const { bytes, reservation } = await read(request, { owner, bytesMax, look }, moments);
+      const marks = scan?.marks() ?? 0;
+      if (marks > MANY_MARKS && !reservation.grow(marks * BYTES_PER_VALUE)) throw noRoom();
       await takeTurn(owner, bytes, moments);
       return { value: readJson(bytes), bytes: bytes.length };
     },
@@ -113,6 +114,11 @@ export function createBodyReader({ memory, slow, onRefused }: ReadBodyDeps): Bod
       return bytes;
     },
   };
+}
+
+/** A body that cannot hold many values, whatever is in it. */
+function isShort({ headers }: FastifyRequest): boolean {
+  return Number(headers['content-length'] ?? Number.POSITIVE_INFINITY) < MANY_MARKS;
 }
 
 /** The fault of a body that has more values than any request needs, as soon as that is seen. */
@@ -125,7 +131,7 @@ type ReadOptions = {
   readonly owner: string;
   readonly bytesMax: number;
   /** Sees each piece as it comes, and may refuse the rest. */
-  readonly look?: (chunk: Buffer) => AppError | undefined;
+  readonly look?: ((chunk: Buffer) => AppError | undefined) | undefined;
 };
 
 /** Too much is under way to take any more. */

@@ -62,3 +62,14 @@ test('a body with countless faults is answered with the first hundred', () => {
   expect(error).toMatchObject({ code: 'missing_field', message: "Field 'name' is required" });
   expect(error.details).toHaveLength(100);
 });
+
+test('a change that clears what cannot be cleared is told so', () => {
+  const validate = inputCompiler({
+    schema: z.object({ plan: z.string().optional() }),
+    method: 'PATCH',
+    url: '/',
+    httpPart: 'body',
+  });
+  const { error } = validate({ plan: null }) as { error: AppError };
+  expect(error).toMatchObject({ code: 'missing_field', message: "Field 'plan' cannot be null" });
+});

@@ -199,7 +199,10 @@ function rejection(issues: readonly z.core.$ZodIssue[], sent: unknown): AppError
     const field = issue.path.length === 0 ? 'body' : issue.path.map(String).join('.');
     const rule = ruleOf(issue, sent);
     if (rule !== 'required') return { field, rule, message: issue.message };
-    const message = issue.code === 'custom' ? issue.message : `Field '${field}' is required`;
+    const message =
+      issue.code === 'custom'
+        ? issue.message
+        : `Field '${field}' ${isCleared(issue, sent) ? 'cannot be null' : 'is required'}`;
     missing ??= message;
     return { field, rule, message };
   });
@@ -212,12 +215,15 @@ function rejection(issues: readonly z.core.$ZodIssue[], sent: unknown): AppError
 function ruleOf(issue: z.core.$ZodIssue, sent: unknown): string {
   if (issue.code === 'custom') return (issue.params?.['rule'] as string | undefined) ?? 'invalid';
   if (issue.code === 'invalid_type' && issue.expected === 'never') return 'unsupported';
-  const value = valueAt(sent, issue.path);
-  // A null that comes here would clear what there has to be.
-  const isCleared = value === null && issue.path.length === 1;
-  if (isCleared || (issue.path.length > 0 && value === undefined)) return 'required';
+  if (isCleared(issue, sent)) return 'required';
+  if (issue.path.length > 0 && valueAt(sent, issue.path) === undefined) return 'required';
   if (issue.code === 'invalid_union' && issue.path.at(-1) === 'channel') return 'enum';
   return RULES[issue.code] ?? 'invalid';
+}
+
+/** A null that comes to the rules would clear what there has to be. */
+function isCleared({ path }: z.core.$ZodIssue, sent: unknown): boolean {
+  return path.length === 1 && valueAt(sent, path) === null;
 }
 
 function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {

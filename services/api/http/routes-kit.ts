@@ -1,7 +1,8 @@
+import type { KeyObject } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ServerResponse } from 'node:http';
 import { z } from 'zod';
-import type { ErrorCode } from '#core/domain/app-error.ts';
+import { validationFailed, type ErrorCode } from '#core/domain/app-error.ts';
 import type { Warnings } from '#core/domain/warning.ts';
 import type { Span } from '#core/platform/telemetry/telemetry.ts';
 import type { CallerOf, Caller, RouteAuth } from '../auth/auth.ts';
@@ -12,6 +13,7 @@ import {
   idempotencyKeyOf,
   type IdempotencyClaim,
 } from './idempotency.ts';
+import { isGivenTwice } from './given-twice.ts';
 import type { Tag } from './tags.ts';
 import { warningsField, warningsOf, withWarnings } from './request-warnings.ts';
 
@@ -30,7 +32,7 @@ declare module 'fastify' {
     /** Of the message that it is about. */
     messageId: string | null;
     /** The account that a vendor reports to; null for everybody else's requests, and where the URL is none. */
-    reportedTo: { readonly tenantId: string; readonly providerId: string } | null;
+    reportedTo: { readonly tenantId: string; readonly providerId?: string } | null;
   }
   interface FastifyContextConfig {
     auth?: RouteAuth;
@@ -47,7 +49,7 @@ declare module 'fastify' {
       bounds: { readonly owner: string; readonly bytesMax: number },
     ) => Promise<Buffer>;
     /** Key of idempotency fingerprints. */
-    fingerprintKey: Buffer;
+    fingerprintKey: KeyObject;
   }
 }
 
@@ -60,7 +62,11 @@ export type RouteDocs = {
   readonly hasInput: boolean;
   /** Takes bytes of any type, and may answer 200 with what its caller expects to read. */
   readonly isRaw?: true;
+  /** Answers with `text/csv` too. */
+  readonly csv?: true;
   readonly errors: readonly ErrorCode[];
+  /** Answers with `ETag`; a change takes `If-Match`. */
+  readonly versioned?: true;
   readonly examples?: Examples;
 };
 
@@ -93,6 +99,8 @@ export type RequestFacts = {
   readonly bodyBytes: number;
   /** Of the request's span; null while tracing is off. */
   readonly traceparent: string | null;
+  /** The header `If-Match`; null without one. */
+  readonly ifMatch: string | null;
 };
 
 export type Answer<Body> = {
@@ -102,6 +110,8 @@ export type Answer<Body> = {
   /** The body of an earlier request with the same idempotency key. */
   readonly replayed?: boolean;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Goes out instead of the body, as `text/csv`. */
+  readonly csv?: string;
   /** The message that the answer is about, for the request's log line. */
   readonly messageId?: string;
 };
@@ -130,10 +140,14 @@ export type Route<
   readonly large?: { readonly bytesMax: number; readonly exempt: (body: unknown) => number };
   /** Reads an idempotency key from the header or from `idempotencyKey` in the body, which handlers see without it. */
   readonly idempotent?: boolean;
+  /** Answers with `ETag`; a change takes `If-Match`. */
+  readonly versioned?: true;
   /** Status of success. Default 200; 204 without `response`. */
   readonly status?: number;
   /** Named by its meta `id`, with an example. */
   readonly response?: R;
+  /** Whether the answer may be `text/csv` instead. */
+  readonly csv?: true;
   /** Codes that only this route answers, for the document. */
   readonly errors?: readonly ErrorCode[];
   readonly examples?: Examples;
@@ -150,7 +164,7 @@ export const IdParams = z.object({
     .describe('The id of what the path names.'),
 });
 
-const PAGE_SIZE_MAX = 200;
+export const PAGE_SIZE_MAX = 200;
 
 /** Query of every list. */
 export const pageQuery = {
@@ -218,6 +232,8 @@ export function defineRoute<
       idempotent,
       hasInput: body !== undefined || query !== undefined,
       errors: route.errors ?? [],
+      ...(route.versioned === undefined ? {} : { versioned: route.versioned }),
+      ...(route.csv === undefined ? {} : { csv: route.csv }),
       ...(route.examples === undefined ? {} : { examples: route.examples }),
     };
     assertWarns(route.path, docs, response);
@@ -242,22 +258,48 @@ export function defineRoute<
           warnings.add({ field: 'body', message: 'Ignored: this request takes no body' });
         }
         const claim = idempotent ? claimOf(app, request, route.path, warnings) : null;
-        const answer = await route.handler({
-          caller: request.caller as CallerOf<A>,
-          params: request.params as z.output<P>,
-          query: request.query as z.output<Q>,
-          body: (idempotent ? withoutKey(request.body) : request.body) as z.output<B>,
-          idempotency: claim,
-          warnings,
-          request: factsOf(request),
-          get gone() {
-            return goneSignal(request.response);
-          },
-        });
+        const answer = await route.handler(
+          new Context(request.response, {
+            caller: request.caller as CallerOf<A>,
+            params: request.params as z.output<P>,
+            query: request.query as z.output<Q>,
+            body: (idempotent ? withoutKey(request.body) : request.body) as z.output<B>,
+            idempotency: claim,
+            warnings,
+            request: factsOf(request),
+          }),
+        );
         return send(reply, status, answer, warnings);
       },
     });
   };
+}
+
+/** A class for its getter: to give each request's object one of its own takes a call into the runtime. */
+class Context<A extends RouteAuth, P, Q, B> implements RouteContext<A, P, Q, B> {
+  readonly caller: CallerOf<A>;
+  readonly params: P;
+  readonly query: Q;
+  readonly body: B;
+  readonly idempotency: IdempotencyClaim | null;
+  readonly warnings: Warnings;
+  readonly request: RequestFacts;
+  readonly #response: ServerResponse | null;
+
+  constructor(response: ServerResponse | null, known: Omit<RouteContext<A, P, Q, B>, 'gone'>) {
+    this.caller = known.caller;
+    this.params = known.params;
+    this.query = known.query;
+    this.body = known.body;
+    this.idempotency = known.idempotency;
+    this.warnings = known.warnings;
+    this.request = known.request;
+    this.#response = response;
+  }
+
+  get gone(): AbortSignal {
+    return goneSignal(this.#response);
+  }
 }
 
 function goneSignal(response: ServerResponse | null): AbortSignal {
@@ -278,6 +320,7 @@ function factsOf(request: FastifyRequest): RequestFacts {
     appName,
     bodyBytes,
     traceparent: span?.traceparent ?? null,
+    ifMatch: request.headers['if-match'] ?? null,
   };
 }
 
@@ -302,6 +345,7 @@ function send(
   if (answer.messageId !== undefined) reply.request.messageId = answer.messageId;
   if (answer.replayed === true) reply.header('idempotent-replayed', 'true');
   for (const [name, value] of Object.entries(answer.headers ?? {})) reply.header(name, value);
+  if (answer.csv !== undefined) return reply.type('text/csv; charset=utf-8').send(answer.csv);
   // A replay has what was stored: the first answer's.
   return reply.send(answer.replayed === true ? answer.body : withWarnings(answer.body, warnings));
 }
@@ -313,21 +357,27 @@ function claimOf(
   warnings: Warnings,
 ): IdempotencyClaim | null {
   const field = (request.body as { idempotencyKey?: unknown } | null | undefined)?.idempotencyKey;
+  // Node would make one key of them.
+  if (isGivenTwice(request.raw, 'idempotency-key')) {
+    const message = 'Must be given once';
+    throw validationFailed({ field: 'Idempotency-Key', rule: 'single', message });
+  }
   const key = idempotencyKeyOf(request.headers['idempotency-key'], field);
   if (key === null) return null;
   const body = withoutKey(request.body);
   return idempotencyClaim(app.fingerprintKey, {
-    owner: ownerOf(request.caller),
+    owner: keyOwnerOf(request.caller),
     method: request.method,
     route,
     key,
+    params: request.params,
     body,
     warnings,
   });
 }
 
-/** A test call must never answer for a live one: nothing would leave. */
-function ownerOf(caller: Caller | null): string {
+/** Whose idempotency keys a caller's are. A test call must never answer for a live one: nothing would leave. */
+export function keyOwnerOf(caller: Caller | null): string {
   if (caller === null) return '';
   if (caller.kind === 'key' && caller.key.mode === 'test') return `${caller.tenant.id} test`;
   // Tests break this (mutant: idempotency-owner): a stored response is replayed to its own tenant only.
@@ -335,7 +385,7 @@ function ownerOf(caller: Caller | null): string {
 }
 
 function withoutKey(body: unknown): unknown {
-  if (typeof body !== 'object' || body === null) return body;
+  if (typeof body !== 'object' || body === null || !Object.hasOwn(body, 'idempotencyKey')) return body;
   const { idempotencyKey: _, ...rest } = body as Record<string, unknown>;
   return rest;
 }

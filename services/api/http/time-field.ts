@@ -15,3 +15,6 @@ export function timeField(): z.ZodISODateTime {
       context.issues.push({ code: 'custom', input: context.value, params: { rule: 'range' }, message });
     });
 }
+
+/** The same, read as UTC: the database does not know all the time zones that ISO 8601 does. */
+export const utcTimeField = () => timeField().transform((time) => new Date(time).toISOString());

@@ -1,12 +1,10 @@
-import { chunks } from '#core/domain/chunks.ts';
 import { isPlaceRefused } from '#core/domain/database-fault.ts';
-import { PRIORITIES } from '#core/domain/message-options.ts';
-import { encodeWakes, WAKES_PER_MESSAGE_MAX } from '#core/domain/wake.ts';
-import type { Nats, WakePublication } from '#core/platform/nats/broker.ts';
+import type { Nats } from '#core/platform/nats/broker.ts';
 import { storeByHalves } from '#core/platform/process/by-halves.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import { createQueueRoom } from '#core/platform/process/queue-room.ts';
 import type { AcceptRow, Verdict } from '#core/store/acceptance.ts';
+import { acceptWakes } from './accept-wakes.ts';
 
 export type AcceptBatcher = {
   /**
@@ -36,7 +34,7 @@ type Request = { readonly row: AcceptRow; readonly bytes: number };
 type Settled = { readonly verdict: Verdict } | { readonly error: unknown };
 
 /** How long the sweep leaves a message to its wake-up. */
-const SWEEP_AFTER_MS = 5_000;
+export const SWEEP_AFTER_MS = 5_000;
 
 /** Longer than a commit takes on a healthy database. */
 const OVERLAP_AFTER_MS = 50;
@@ -91,11 +89,7 @@ export function createAcceptBatcher(options: AcceptBatcherOptions): AcceptBatche
   /** Not awaited: the sweep finds messages whose wake-up is lost. */
   function wake(rows: readonly AcceptRow[], settled: readonly Settled[]): void {
     const accepted = rows.filter((_, i) => isAccepted(settled[i]));
-    // Messages of one commit share a publication; a traced one has its own, which carries its trace.
-    const groups = Map.groupBy(accepted, (row) => row.traceparent ?? `priority ${row.priority}`);
-    const publications = [...groups.values()].flatMap((group) =>
-      chunks(group, WAKES_PER_MESSAGE_MAX).map(publication),
-    );
+    const publications = acceptWakes(accepted);
     if (publications.length > 0) void wakes.publishWakes(publications);
   }
 
@@ -112,19 +106,6 @@ export function createAcceptBatcher(options: AcceptBatcherOptions): AcceptBatche
       }
     },
     drain: () => batch.drain(),
-  };
-}
-
-function publication(rows: readonly AcceptRow[]): WakePublication {
-  const { id, priority, traceparent } = rows[0] as AcceptRow;
-  return {
-    kind: PRIORITIES[priority],
-    // Unique, as each message is accepted once.
-    id,
-    payload: encodeWakes(
-      rows.map(({ seq, tenant_id, account_id }) => ({ seq, tenantId: tenant_id, accountId: account_id })),
-    ),
-    traceparent: traceparent ?? undefined,
   };
 }
 

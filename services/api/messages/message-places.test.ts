@@ -1,12 +1,13 @@
 import { expect, test } from 'vitest';
 import { AppError } from '#core/domain/app-error.ts';
+import { createIdLoader } from '#core/domain/id-loader.ts';
 import { createMessageIds } from '#core/domain/message-id.ts';
 import type { SeqBlock } from '#core/store/message-places.ts';
-import { createMessageIdLoader } from '#core/domain/message-id-loader.ts';
 import { createMessagePlaces } from './message-places.ts';
 
 const SUNDAY_NIGHT = Date.parse('2026-02-01T23:59:50Z');
-const ids = createMessageIds(Buffer.alloc(16));
+const KEY = Buffer.alloc(16);
+const ids = createMessageIds(KEY);
 
 function setup() {
   const clock = { now: 0, database: SUNDAY_NIGHT };
@@ -23,7 +24,7 @@ function setup() {
       else if (database.isQuick) answer(asked.length - 1);
       return question.promise;
     },
-    loadIds: () => Promise.resolve(ids),
+    loadIds: createIdLoader(() => Promise.resolve(KEY)),
     now: () => clock.now,
   });
   const take = (days = 7) => places.take(days);
@@ -128,7 +129,7 @@ test('after a drop the clock is asked for anew', async () => {
 
 test('the key of the ids is loaded once, and again only after a failure', async () => {
   let calls = 0;
-  const load = createMessageIdLoader(() => {
+  const load = createIdLoader(() => {
     calls += 1;
     return calls === 1 ? Promise.reject(new Error('no answer')) : Promise.resolve(Buffer.alloc(16));
   });

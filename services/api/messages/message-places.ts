@@ -3,7 +3,7 @@ import type { MessageId } from '#core/domain/ids.ts';
 import type { MessagePlace } from '#core/domain/message-id.ts';
 import { purgeDay } from '#core/domain/purge-day.ts';
 import { SEQS_PER_BLOCK, type SeqBlock } from '#core/store/message-places.ts';
-import type { LoadMessageIds } from '#core/domain/message-id-loader.ts';
+import type { LoadIds } from '#core/domain/id-loader.ts';
 
 export type NewPlace = MessagePlace & { readonly id: MessageId };
 
@@ -11,16 +11,17 @@ export type NewPlace = MessagePlace & { readonly id: MessageId };
 export type MessagePlaces = {
   /**
    * For a message that is accepted now.
+   * @param from milliseconds since the epoch: its record is kept from then on, where that is later.
    * @throws AppError `dependency_unavailable` where numbers have to be reserved and cannot be.
    */
-  readonly take: (retentionDays: number) => Promise<NewPlace>;
+  readonly take: (retentionDays: number, from?: number) => Promise<NewPlace>;
   /** Drops the reserved blocks: the database refused the day that their clock gave. */
   readonly drop: () => void;
 };
 
 export type MessagePlacesDeps = {
   readonly reserve: () => Promise<SeqBlock>;
-  readonly loadIds: LoadMessageIds;
+  readonly loadIds: LoadIds;
   /** Milliseconds of a clock that never goes back. */
   readonly now?: () => number;
 };
@@ -82,16 +83,19 @@ export function createMessagePlaces(deps: MessagePlacesDeps): MessagePlaces {
   }
 
   return {
-    async take(retentionDays) {
+    async take(retentionDays, from = Number.NEGATIVE_INFINITY) {
       try {
-        const ids = await loadIds();
+        const { messages: ids } = await loadIds();
         let block = usableBlock();
         while (block === undefined) {
           await refill();
           block = usableBlock();
         }
         const seq = block.nextSeq++;
-        const place = { seq, purgeOn: purgeDay(block.databaseTime + ageOf(block), retentionDays) };
+        const place = {
+          seq,
+          purgeOn: purgeDay(Math.max(block.databaseTime + ageOf(block), from), retentionDays),
+        };
         return { ...place, id: ids.encode(place) };
       } catch (error) {
         throw unavailable(error);

@@ -1,15 +1,15 @@
-import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { CHANNELS } from '#core/domain/channel.ts';
+import { CHOSEN_REASONS, explainRoute, ROUTE_VERDICTS, SKIPPED_REASONS } from '#core/domain/explain-route.ts';
 import { FAILURE_CLASSES } from '#core/domain/failure.ts';
-import { uuidOf } from '#core/domain/ids.ts';
 import { EVENT_SOURCES, MESSAGE_EVENT_TYPES } from '#core/domain/message-event.ts';
 import { CATEGORIES, PRIORITIES } from '#core/domain/message-options.ts';
-import { MESSAGE_STATES } from '#core/domain/message-state.ts';
+import { isWaiting, MESSAGE_STATES } from '#core/domain/message-state.ts';
 import { ATTEMPT_OUTCOMES } from '#core/domain/outcome.ts';
 import { SMS_ENCODINGS } from '#core/domain/segments.ts';
 import { STATUS_REASONS } from '#core/domain/status-reason.ts';
 import type { AttemptRow, EventRow, MessageKey, MessageRow } from '#core/store/messages.ts';
+import { warningsField } from '../http/request-warnings.ts';
 import { PROVIDER_STATUS_MAX } from '#providers/receipt.ts';
 import { findProvider, reportsDeliveries } from '#providers/registry.ts';
 
@@ -46,8 +46,31 @@ const Engagement = z
   .meta({ id: 'Engagement', description: 'What the recipient did, where a provider reports it.' });
 
 const RouteStep = z
-  .object({ providerId: z.uuid(), reason: z.enum(['pinned', 'oldest_available']) })
-  .meta({ id: 'RouteStep', description: 'A provider account that was tried, and why this one.' });
+  .object({
+    providerId: z.uuid(),
+    label: z.string().nullable().describe("The tenant's own name for the account, as it is now."),
+    verdict: z
+      .enum(ROUTE_VERDICTS)
+      .describe(
+        '`chosen`: it has sent the message, or was to send it. `failed`: it was called and did not take it. `skipped`: it could not be used.',
+      ),
+    reason: z
+      .enum([...CHOSEN_REASONS, ...SKIPPED_REASONS, ...FAILURE_CLASSES])
+      .describe(
+        'Of a chosen account `pinned`, where the sender named it, `oldest_available`, where no route is set, `in_route` or, after another one, `next_in_route`; of a failed one the class of its failure; of a skipped one `disabled`, which it was, or deleted.',
+      ),
+    attempt: z
+      .int()
+      .min(1)
+      .max(INT_MAX)
+      .optional()
+      .describe('The last call through it; absent where there was none.'),
+    at: time.describe('When that was decided.'),
+  })
+  .meta({
+    id: 'RouteStep',
+    description: 'A provider account that was considered for a message, and what came of it.',
+  });
 
 const MESSAGE_ID = 'b7e23ec2-9f0a-4b1c-8d2e-3f4a5b6c7d8e';
 const ACCOUNT_ID = '3f0a1c52-8a4e-4d0b-9f57-2c6f5f1f7a10';
@@ -56,6 +79,10 @@ export const Message = z
   .object({
     id: z.uuid(),
     externalId: z.string().nullable().describe("Caller's own reference."),
+    batchId: z
+      .uuid()
+      .nullable()
+      .describe('Of the batch that it was sent with; null for a message sent by itself.'),
     channel: z.enum(CHANNELS),
     to: z.string().describe('As sent.'),
     from: z
@@ -85,17 +112,29 @@ export const Message = z
     partial: z.boolean().describe('Undelivered, though some of its segments may have arrived.'),
     lateBounce: z.boolean().describe('A bounce was reported after the delivery.'),
     expiresAt: time,
-    scheduledAt: timeOrNull,
+    scheduledAt: timeOrNull.describe('The `sendAt` of a message that was scheduled, as last set.'),
     enqueuedAt: time,
     sentAt: timeOrNull,
     deliveredAt: timeOrNull,
     completedAt: timeOrNull,
     updatedAt: time,
     engagement: Engagement,
-    route: z.array(RouteStep).describe('Accounts tried, in order.'),
-    parentMessageId: z.uuid().nullable(),
+    route: z.array(RouteStep).describe('Every provider account that was considered, in order.'),
+    routeVersion: z
+      .int()
+      .min(0)
+      .max(INT_MAX)
+      .nullable()
+      .describe(
+        'Of the route that decided last. 0: none was set. Null where the sender named the account, and for a test message.',
+      ),
+    parentMessageId: z
+      .uuid()
+      .nullable()
+      .describe('The message that this one sends again, after `POST /v1/admin/messages/{id}/retry`.'),
     metadata: z.record(z.string(), z.unknown()).nullable(),
     tags: z.array(z.string()),
+    ...warningsField,
   })
   .meta({
     id: 'Message',
@@ -104,6 +143,7 @@ export const Message = z
       {
         id: MESSAGE_ID,
         externalId: 'order-1042',
+        batchId: null,
         channel: 'sms',
         to: '+15550000001',
         from: null,
@@ -132,7 +172,17 @@ export const Message = z
         completedAt: '2026-01-15T09:30:02.480Z',
         updatedAt: '2026-01-15T09:30:02.480Z',
         engagement: NO_ENGAGEMENT,
-        route: [{ providerId: ACCOUNT_ID, reason: 'oldest_available' }],
+        route: [
+          {
+            providerId: ACCOUNT_ID,
+            label: 'Twilio, main account',
+            verdict: 'chosen',
+            reason: 'in_route',
+            attempt: 1,
+            at: '2026-01-15T09:30:00.000Z',
+          },
+        ],
+        routeVersion: 3,
         parentMessageId: null,
         metadata: { orderId: 1042 },
         tags: ['order'],
@@ -198,13 +248,15 @@ export const Event = z
       .boolean()
       .nullable()
       .describe(
-        "Of a provider's report: whether the provider's signature was verified; false where the secret `receiptUrl` alone vouches for it. Null for other events.",
+        "Of a provider's report: whether it is the provider's for certain: its signature was verified, or it was asked about the message; false where the secret `receiptUrl` alone vouches for it. Null for other events.",
       ),
     providerStatus: z
       .string()
       .max(PROVIDER_STATUS_MAX)
       .nullable()
-      .describe("Of a provider's report: its own word for what happened. Null for other events."),
+      .describe(
+        "Of a provider's report: its own word for what happened, or `found` where it knows the message and has no word for it. Null for other events.",
+      ),
   })
   .meta({
     id: 'Event',
@@ -228,6 +280,7 @@ export function toMessage(row: MessageRow): z.output<typeof Message> {
   return {
     id: row.id,
     externalId: row.external_id,
+    batchId: row.batch_id,
     channel: row.channel,
     to: row.recipient,
     from: row.sender,
@@ -250,26 +303,55 @@ export function toMessage(row: MessageRow): z.output<typeof Message> {
     provider: row.provider,
     providerMessageId: row.provider_message_id,
     attemptCount: row.attempt,
-    nextAttemptAt: iso(row.next_attempt_at),
+    nextAttemptAt: iso(byOwnClock(row, row.next_attempt_at)),
     duplicateRisk: row.duplicate_risk,
     partial: row.partial,
     lateBounce: row.late_bounce,
-    expiresAt: row.expires_at.toISOString(),
-    scheduledAt: null,
+    expiresAt: byOwnClock(row, row.expires_at).toISOString(),
+    scheduledAt: iso(row.scheduled_at),
     enqueuedAt: row.enqueued_at.toISOString(),
     sentAt: iso(row.sent_at),
     deliveredAt: iso(row.delivered_at),
     completedAt: iso(row.completed_at),
     updatedAt: row.updated_at.toISOString(),
     engagement: engagementOf(row),
-    route: row.tried.map((accountId) => ({
-      providerId: accountId,
-      reason: accountId === row.pinned_account_id ? 'pinned' : 'oldest_available',
-    })),
-    parentMessageId: null,
+    route: routeOf(row),
+    routeVersion: routeVersionOf(row),
+    parentMessageId: row.parent_id,
     metadata: row.metadata,
     tags: row.tags ?? [],
   };
+}
+
+function routeOf(row: MessageRow): z.output<typeof RouteStep>[] {
+  const considered = explainRoute({
+    enqueuedAt: row.enqueued_at.toISOString(),
+    isPinned: row.pinned_account_id !== null,
+    routeVersion: row.route_version,
+    skipped: row.route_skipped ?? [],
+    left: (row.left_accounts ?? []).map((one) => ({ ...one, at: new Date(one.at).toISOString() })),
+    accountId: row.account_id,
+    attempts: row.attempt,
+    endedBy: row.status === 'failed' ? (row.failure?.class ?? null) : null,
+    endedAt: iso(row.completed_at),
+  });
+  return considered.map(({ accountId, ...one }) => ({
+    providerId: accountId,
+    label: row.labels[accountId] ?? null,
+    ...one,
+  }));
+}
+
+function routeVersionOf(row: MessageRow): number | null {
+  if (row.test || row.pinned_account_id !== null) return null;
+  const later = row.left_accounts?.findLast(({ version }) => version !== null)?.version;
+  return later ?? row.route_version ?? 0;
+}
+
+/** What a test message still waits for is told by the tenant's test clock; what has happened, by ours. */
+function byOwnClock<T extends Date | null>({ ahead_ms: aheadMs, status }: MessageRow, instant: T): Date | T {
+  if (instant === null || aheadMs === null || aheadMs === 0) return instant;
+  return isWaiting(status) ? new Date(instant.getTime() + aheadMs) : instant;
 }
 
 function engagementOf({ engagement }: MessageRow): z.output<typeof Engagement> {
@@ -289,9 +371,9 @@ function engagementOf({ engagement }: MessageRow): z.output<typeof Engagement> {
 function finalityOf({ status, final, provider }: MessageRow): 'final' | 'accepted_only' | 'pending' {
   const known = provider === null ? undefined : findProvider(provider);
   // Nobody waits for a receipt where it is final; and of some providers none ever comes.
-  if (status === 'sent')
-    return final || (known !== undefined && !reportsDeliveries(known)) ? 'accepted_only' : 'pending';
-  return final ? 'final' : 'pending';
+  const isSilent = known !== undefined && !reportsDeliveries(known);
+  if (status === 'sent') return final || isSilent ? 'accepted_only' : 'pending';
+  return final || (status === 'unknown' && isSilent) ? 'final' : 'pending';
 }
 
 export function toAttempt(row: AttemptRow): z.output<typeof Attempt> {
@@ -310,7 +392,7 @@ export function toAttempt(row: AttemptRow): z.output<typeof Attempt> {
   };
 }
 
-export function toEvent(row: Omit<EventRow, 'event_seq'>): z.output<typeof Event> {
+export function toEvent(row: EventRow & { readonly id: string }): z.output<typeof Event> {
   return {
     id: row.id,
     type: row.type,
@@ -322,25 +404,17 @@ export function toEvent(row: Omit<EventRow, 'event_seq'>): z.output<typeof Event
   };
 }
 
-/** The event of the acceptance: not stored, since the message's row says it all. Its id is the same at each reading. */
-export function queuedEvent({ id, enqueued_at }: MessageKey): EventRow {
+/** The event of the acceptance: not stored, since the message's row says it all. */
+export function acceptedEvent({ enqueued_at, scheduled_at }: MessageKey): EventRow {
   return {
     event_seq: 0,
-    id: uuidFrom(`message.queued ${id}`),
-    type: 'message.queued',
+    type: scheduled_at === null ? 'message.queued' : 'message.scheduled',
     at: enqueued_at,
     source: 'api',
     applied: true,
     verified: null,
     provider_status: null,
   };
-}
-
-function uuidFrom(name: string): string {
-  const bytes = createHash('sha256').update(name).digest().subarray(0, 16);
-  bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x40, 6);
-  bytes.writeUInt8((bytes.readUInt8(8) & 0x3f) | 0x80, 8);
-  return uuidOf(bytes);
 }
 
 function iso(time: Date | null): string | null {

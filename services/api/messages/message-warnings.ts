@@ -1,25 +1,17 @@
 import type { Channel } from '#core/domain/channel.ts';
-import { servesRoute, type Route } from '#core/domain/choose-account.ts';
+import { accountsFor } from '#core/domain/choose-account.ts';
 import type { Warning } from '#core/domain/warning.ts';
-import type { Sender } from '#core/store/messages.ts';
 import { contentWarnings } from '#providers/content-limits.ts';
 import { findProvider } from '#providers/registry.ts';
+import type { Routing } from './account-for.ts';
 import type { SendMessage } from './send-message-schema.ts';
-
-export function routeOf({
-  channel,
-  providerId: accountId,
-}: Pick<SendMessage, 'channel' | 'providerId'>): Route {
-  return { channel, pinned: accountId ?? null };
-}
 
 /**
  * What a sender should know of a message that is taken all the same.
- * @param senders The tenant's accounts that are not disabled.
  */
-export function messageWarnings(message: SendMessage, senders: readonly Sender[]): Warning[] {
-  const route = routeOf(message);
-  const able = senders.filter((sender) => servesRoute(sender, route));
+export function messageWarnings(message: SendMessage, { senders, routes }: Routing): Warning[] {
+  const { channel, providerId } = message;
+  const able = accountsFor(senders, { channel, pinned: providerId ?? null }, routes);
   return [
     ...textWarnings(message),
     // Only a test key comes this far without one.

@@ -1,51 +1,74 @@
-import { AppError, validationFailed, type NamedLimit } from '#core/domain/app-error.ts';
+import { type AppError, validationFailed, type NamedLimit } from '#core/domain/app-error.ts';
 import type { Channel } from '#core/domain/channel.ts';
-import type { EmailContent, PushContent, SmsContent, WhatsappContent } from '#core/domain/content.ts';
 import type { MessageId } from '#core/domain/ids.ts';
-import { normalAddress, parseMailbox, type Mailbox } from '#core/domain/mailbox.ts';
-import { normalNumber } from '#core/domain/phone-number.ts';
-import { mediaTypeOf } from '#core/domain/whatsapp-media.ts';
+import { addressKey, type AddressKeyRoot } from '#core/domain/address-key.ts';
+import { DAY_MS, lifetimeOf } from '#core/domain/lifetime.ts';
+import { normalRecipient } from '#core/domain/normal-recipient.ts';
+import { keptFrom, scheduleOf } from '#core/domain/schedule.ts';
 import { smsSegments, type SmsEncoding } from '#core/domain/segments.ts';
+import type { Warnings } from '#core/domain/warning.ts';
 import type { AcceptRow } from '#core/store/acceptance.ts';
 import type { KeyCaller } from '../auth/auth.ts';
+import { withWarnings } from '../http/request-warnings.ts';
 import type { IdempotencyClaim } from '../http/idempotency.ts';
 import type { RequestFacts } from '../http/routes-kit.ts';
+import { routeColumns, type Routed } from './account-for.ts';
+import { contentOf } from './message-content.ts';
 import type { NewPlace } from './message-places.ts';
 import type { SendMessage } from './send-message-schema.ts';
 
 /** The body of a 202. */
 export type Accepted = {
   readonly id: MessageId;
-  readonly status: 'queued';
+  readonly status: 'queued' | 'scheduled';
   readonly channel: Channel;
   readonly to: string;
   readonly enqueuedAt: string;
+  readonly scheduledAt?: string;
   readonly segments?: number;
   readonly encoding?: SmsEncoding;
   readonly test?: true;
 };
 
-const DAY_MS = 86_400_000;
-const LIFETIME_MS = { transactional: DAY_MS, marketing: DAY_MS, otp: 600_000 } as const;
 const PRIORITY = { high: 0, normal: 1, bulk: 2 } as const;
 
 /** What the api determines before the message is stored. */
 export type Given = {
   readonly place: NewPlace;
-  /** The account that is to send it. */
-  readonly accountId: string;
+  readonly routed: Routed;
   /** Milliseconds since the epoch. */
   readonly now: number;
+  /** By how much the clock is ahead by which the sender names instants, in milliseconds: of test messages the tenant's own. */
+  readonly aheadMs: number;
+  /** What its 202 warns of. */
+  readonly warnings: Warnings;
+  /** Makes the key by which its recipient is found in the tenant's suppressions. */
+  readonly addressKeys: AddressKeyRoot;
 };
+
+/** From when on the record is kept, for `MessagePlaces`. @param now milliseconds since the epoch. */
+export function recordKeptFrom(
+  message: SendMessage,
+  { tenant }: KeyCaller,
+  { now, aheadMs }: Pick<Given, 'now' | 'aheadMs'>,
+): number | undefined {
+  const sendAt = sendAtOf(message);
+  const at = sendAt === undefined ? undefined : sendAt - aheadMs;
+  return keptFrom(at, now, tenant.limits.scheduleHorizonDays);
+}
+
+function sendAtOf({ sendAt }: SendMessage): number | undefined {
+  return sendAt === undefined ? undefined : Date.parse(sendAt);
+}
 
 /**
  * Makes the row that stores a message, its 202 included.
- * @throws AppError where its expiry does not lie between now and the end of the record.
+ * @throws AppError where its instant is too far ahead, or its expiry does not lie between that and the end of the record.
  */
 export function newMessageRow(
   message: SendMessage,
   caller: KeyCaller,
-  { place, accountId, now }: Given,
+  { place, routed, now, aheadMs, warnings, addressKeys }: Given,
   claim: IdempotencyClaim | null,
   { id: requestId, traceparent }: Pick<RequestFacts, 'id' | 'traceparent'>,
 ): AcceptRow & { readonly response: Accepted } {
@@ -54,15 +77,23 @@ export function newMessageRow(
   const enqueuedAt = new Date(now).toISOString();
   const sms = message.channel === 'sms' ? smsSegments(message.body) : null;
   const test = key.mode === 'test';
-  const expiresAt = expiryOf(message, limits.retentionDays, now);
+  const address = normalRecipient(message.channel, message.to) ?? message.to;
+  const sendAt = sendAtOf(message);
+  const sendersNow = now + aheadMs;
+  const schedule = scheduleOf(sendAt, sendersNow, limits.scheduleHorizonDays);
+  if (schedule.kind === 'too_far') throw tooFar(limits.scheduleHorizonDays);
+  const isScheduled = schedule.kind === 'scheduled';
+  if (!isScheduled && schedule.isPast) warnings.add(PAST_INSTANT);
+  const expiresAt = expiryOf(
+    message,
+    limits.retentionDays,
+    isScheduled ? schedule.at : sendersNow,
+    isScheduled,
+  );
+  const { channel, to } = message;
   const response: Accepted = {
-    id: place.id,
-    status: 'queued',
-    channel: message.channel,
-    to: message.to,
-    enqueuedAt,
-    ...sms,
-    ...(test ? { test } : {}),
+    ...acceptedBody({ id: place.id, channel, to, test }, enqueuedAt, sms),
+    ...(isScheduled ? { status: 'scheduled', scheduledAt: new Date(schedule.at).toISOString() } : {}),
   };
   return {
     seq: place.seq,
@@ -72,14 +103,15 @@ export function newMessageRow(
     api_key_id: key.id,
     channel: message.channel,
     recipient: message.to,
-    address: normalRecipient(message),
+    address,
+    address_key: addressKeyColumn(addressKeys, tenant.id, channel, address),
     sender: message.channel === 'sms' || message.channel === 'email' ? (message.from ?? null) : null,
     content: contentOf(message),
     external_id: message.externalId ?? null,
     category: message.category,
     priority: PRIORITY[message.priority],
     test,
-    account_id: accountId,
+    ...routeColumns(routed),
     pinned_account_id: test ? null : (message.providerId ?? null),
     segments: sms?.segments ?? null,
     encoding: sms?.encoding ?? null,
@@ -90,8 +122,12 @@ export function newMessageRow(
     traceparent,
     request_id: requestId,
     enqueued_at: enqueuedAt,
-    expires_at: new Date(expiresAt).toISOString(),
-    lifetime_ms: message.expiresAt === undefined ? expiresAt - now : null,
+    expires_at: new Date(expiresAt - aheadMs).toISOString(),
+    lifetime_ms: message.expiresAt === undefined && !isScheduled ? expiresAt - sendersNow : null,
+    ...(isScheduled ? ({ status: 'scheduled' } as const) : {}),
+    // Also where it seems to have passed: this process's clock may be ahead.
+    ...(sendAt === undefined ? {} : { send_at: new Date(sendAt - aheadMs).toISOString() }),
+    ...(sendAt === undefined || aheadMs === 0 ? {} : { scheduled_at: new Date(sendAt).toISOString() }),
     retention_days: limits.retentionDays,
     rate_per_minute: sendsPerMinute(caller),
     messages_per_day: limits.messagesPerDay,
@@ -99,8 +135,22 @@ export function newMessageRow(
     // Tests break this (mutant: idempotency-scope): one idempotency key makes one message.
     scope: claim?.scope.toString('hex') ?? null,
     fingerprint: claim?.fingerprint.toString('hex') ?? null,
-    response,
+    response: withWarnings(response, warnings),
   };
+}
+
+/** In the database's way to write bytes. */
+export function addressKeyColumn(...of: Parameters<typeof addressKey>): string {
+  return `\\x${addressKey(...of).toString('hex')}`;
+}
+
+/** @param sms Null for other channels. */
+export function acceptedBody(
+  { id, channel, to, test }: Pick<Accepted, 'id' | 'channel' | 'to'> & { readonly test: boolean },
+  enqueuedAt: string,
+  sms: Pick<Required<Accepted>, 'segments' | 'encoding'> | null,
+): Accepted {
+  return { id, status: 'queued', channel, to, enqueuedAt, ...sms, ...(test ? { test } : {}) };
 }
 
 export function sendsPerMinute({ tenant, key }: KeyCaller): number {
@@ -113,83 +163,32 @@ export function sendRateLimit(caller: KeyCaller): NamedLimit {
   return { name, value: sendsPerMinute(caller) };
 }
 
-function expiryOf(message: SendMessage, retentionDays: number, now: number): number {
+const PAST_INSTANT = { field: 'sendAt', message: 'Lies in the past: the message is sent at once' };
+
+/** @param horizonDays limit of the tenant. */
+export function tooFar(horizonDays: number): AppError {
+  const message = `Must lie within ${horizonDays} days from now: limit 'scheduleHorizonDays'`;
+  return validationFailed({ field: 'sendAt', rule: 'max', message });
+}
+
+/** @param from its lifetime begins, in milliseconds since the epoch. */
+function expiryOf(message: SendMessage, retentionDays: number, from: number, isScheduled: boolean): number {
   const { expiresAt, ttlSeconds, category } = message;
   const field = expiresAt === undefined ? 'ttlSeconds' : 'expiresAt';
-  const latest = now + retentionDays * DAY_MS;
+  const latest = from + retentionDays * DAY_MS;
   const expiry =
     expiresAt !== undefined
       ? Date.parse(expiresAt)
       : ttlSeconds !== undefined
-        ? now + ttlSeconds * 1000
-        : Math.min(now + LIFETIME_MS[category], latest);
-  if (expiry <= now) throw validationFailed({ field, rule: 'min', message: 'Must lie in the future' });
+        ? from + ttlSeconds * 1000
+        : from + lifetimeOf(category, retentionDays);
+  if (expiry <= from) {
+    const message = isScheduled ? 'Must lie after sendAt' : 'Must lie in the future';
+    throw validationFailed({ field, rule: 'min', message });
+  }
   if (expiry > latest) {
     const message = `Must lie within the ${retentionDays} days that records are kept`;
     throw validationFailed({ field, rule: 'max', message });
   }
   return expiry;
-}
-
-function normalRecipient(message: SendMessage): string {
-  switch (message.channel) {
-    case 'sms':
-    case 'whatsapp':
-      return normalNumber(message.to) ?? message.to;
-    case 'email':
-      return normalAddress(message.to) ?? message.to;
-    case 'push':
-      return message.to.trim();
-  }
-}
-
-function contentOf(message: SendMessage): SmsContent | EmailContent | PushContent | WhatsappContent {
-  switch (message.channel) {
-    case 'sms':
-      return { body: message.body };
-    case 'email':
-      return emailContent(message);
-    case 'push': {
-      const { title, body, data, badge, sound, collapseKey } = message;
-      return definedFields({ title, body, data, badge, sound, collapseKey });
-    }
-    case 'whatsapp': {
-      const { body, template, media } = message;
-      if (template !== undefined) return { kind: 'template', ...template };
-      if (media !== undefined) return { kind: 'media', ...media, type: mediaTypeOf(media) };
-      return { kind: 'text', body: body as string };
-    }
-  }
-}
-
-function emailContent(message: Extract<SendMessage, { channel: 'email' }>): EmailContent {
-  const { bodyHtml, bodyText, body, headers, attachments } = message;
-  // With none of the three the text is empty.
-  const text = bodyText ?? (bodyHtml === undefined ? (body ?? '') : undefined);
-  return {
-    from: mailboxOf(message.from),
-    subject: message.subject,
-    ...definedFields({ text, html: bodyHtml, headers: headersOf(headers), attachments }),
-    ...(message.replyTo === undefined ? {} : { replyTo: mailboxOf(message.replyTo) }),
-  };
-}
-
-/** A header of no value is one that was not sent. */
-function headersOf(headers: Readonly<Record<string, string | null>> | undefined): EmailContent['headers'] {
-  if (headers === undefined) return undefined;
-  const given = Object.entries(headers).filter((pair): pair is [string, string] => pair[1] !== null);
-  return Object.fromEntries(given);
-}
-
-function mailboxOf(text: string): Mailbox {
-  const mailbox = parseMailbox(text);
-  if (mailbox === undefined) throw new AppError('internal_error');
-  return mailbox;
-}
-
-type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> };
-
-/** Leaves out what is undefined. */
-function definedFields<T extends object>(fields: T): Defined<T> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Defined<T>;
 }

@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { notFound } from '#core/domain/app-error.ts';
 import { CHANNELS } from '#core/domain/channel.ts';
 import type { TenantId } from '#core/domain/ids.ts';
-import type { MessagePlace } from '#core/domain/message-id.ts';
 import { MESSAGE_STATES } from '#core/domain/message-state.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import {
@@ -16,38 +15,38 @@ import {
   type MessageKey,
   type MessageRow,
 } from '#core/store/messages.ts';
-import type { KeyCaller, MemberCaller } from '../auth/auth.ts';
 import { pageFrom, type Cursors } from '../http/cursor.ts';
 import { filteredPage } from '../http/filtered-page.ts';
-import type { LoadMessageIds } from '#core/domain/message-id-loader.ts';
+import type { LoadIds } from '#core/domain/id-loader.ts';
 import type { ReadTenant } from '../http/reads.ts';
-import { Attempt, Event, Message, queuedEvent, toAttempt, toEvent, toMessage } from './message-view.ts';
+import { leavesOut } from './leaves-out.ts';
+import { addressOf, modeFor } from './message-address.ts';
+import { acceptedEvent, Attempt, Event, Message, toAttempt, toEvent, toMessage } from './message-view.ts';
 import { defineRoute, IdParams, pageOf, pageQuery, type RouteModule } from '../http/routes-kit.ts';
 import { text } from '../http/fields.ts';
-import { timeField } from '../http/time-field.ts';
+import { utcTimeField } from '../http/time-field.ts';
 
 export type ReadMessagesDeps = {
   readonly read: ReadTenant;
   readonly cursors: Cursors;
-  readonly loadIds: LoadMessageIds;
+  readonly loadIds: LoadIds;
 };
 
 const auth = { kind: 'either', scope: 'messages:read', role: 'viewer' } as const;
 const tag = 'Messages';
 
-/** In UTC: the database does not know all the time zones that ISO 8601 does. */
-const utcTime = () => timeField().transform((time) => new Date(time).toISOString());
-
 const METADATA_FILTERS_MAX = 5;
-
-/** Where no message is. */
-const NOWHERE: MessagePlace = { seq: 0, purgeOn: '2024-01-01' };
 
 const filter = {
   status: z.enum(MESSAGE_STATES).optional().describe('Only messages in this state.'),
   channel: z.enum(CHANNELS).optional().describe('Only messages of this channel.'),
   to: text(1, 200).optional().describe('As sent, or in its normal form.'),
   externalId: text(1, 255).optional().describe('As given with the message.'),
+  batchId: z
+    .uuid()
+    .transform((id) => id.toLowerCase())
+    .optional()
+    .describe('Only messages that one batch has sent.'),
   providerId: z
     .uuid()
     .transform((id) => id.toLowerCase())
@@ -66,8 +65,8 @@ const filter = {
     .boolean()
     .optional()
     .describe('Messages of test keys, or of live ones. A key sees those of its own mode alone.'),
-  since: utcTime().optional().describe('Enqueued at or after.'),
-  until: utcTime().optional().describe('Enqueued before.'),
+  since: utcTimeField().optional().describe('Enqueued at or after.'),
+  until: utcTimeField().optional().describe('Enqueued before.'),
 };
 
 /** The reads of messages, once for keys and once below `/v1/admin`; both take both credentials. */
@@ -99,12 +98,6 @@ function readsBelow(
 ): RouteModule[] {
   const operations = OPERATIONS[base];
 
-  /** One look, whether the id leads somewhere or not: an answer takes as long. */
-  async function addressOf(caller: KeyCaller | MemberCaller, id: string): Promise<MessageAddress> {
-    const place = (await loadIds()).decode(id) ?? NOWHERE;
-    return { ...place, id, ...kindFor(caller) };
-  }
-
   const list = defineRoute({
     method: 'GET',
     path: base,
@@ -119,7 +112,7 @@ function readsBelow(
     errors: ['invalid_cursor'],
     async handler({ caller, query: { limit, cursor, providerId: accountId, ...where }, gone }) {
       const { id: tenantId } = caller.tenant;
-      const filter = { ...where, accountId, ...kindFor(caller, where.test) };
+      const filter = { ...where, accountId, ...modeFor(caller, where.test) };
       // Tests break this (mutant: cursor-tenant): a cursor is valid for its own tenant only.
       const scope = ['messages', tenantId, filter];
       const before =
@@ -131,7 +124,7 @@ function readsBelow(
         filteredPage({
           limit,
           before,
-          isFiltered: Object.values(filter).some((value) => value !== undefined),
+          isFiltered: leavesOut(filter),
           positionOf: ({ enqueued_at, seq }: MessageRow) => ({ enqueuedAt: enqueued_at.toISOString(), seq }),
           scan: (range) => scanMessages(tenantId, tx, filter, range),
         }),
@@ -153,7 +146,7 @@ function readsBelow(
     response: Message,
     async handler({ caller, params, gone }) {
       const { id: tenantId } = caller.tenant;
-      const address = await addressOf(caller, params.id);
+      const address = await addressOf(loadIds, caller, params.id);
       const row = await read(tenantId, gone, (tx) => findMessage(tenantId, tx, address));
       if (row === undefined) throw notFound();
       return { body: toMessage(row) };
@@ -176,7 +169,7 @@ function readsBelow(
       const { id: tenantId } = caller.tenant;
       const scope = ['attempts', tenantId, params.id];
       const before = cursor === undefined ? undefined : Number(cursors.open(scope, cursor));
-      const address = await addressOf(caller, params.id);
+      const address = await addressOf(loadIds, caller, params.id);
       const rows = await read(tenantId, gone, async (tx) =>
         listAttempts(tenantId, tx, await keyAt(tenantId, tx, address), { before, most: limit + 1 }),
       );
@@ -200,11 +193,15 @@ function readsBelow(
       const { id: tenantId } = caller.tenant;
       const scope = ['events', tenantId, params.id];
       const before = cursor === undefined ? undefined : Number(cursors.open(scope, cursor));
-      const address = await addressOf(caller, params.id);
+      const address = await addressOf(loadIds, caller, params.id);
+      const { events: ids } = await loadIds();
       const rows = await read(tenantId, gone, async (tx) => {
         const key = await keyAt(tenantId, tx, address);
         const stored = await listEvents(tenantId, tx, key, { before, most: limit + 1 });
-        return [...stored, queuedEvent(key)];
+        const all = [...stored, acceptedEvent(key)];
+        const { seq, purge_on: purgeOn } = key;
+        const idsOfAll = ids.encode(all.map(({ event_seq: number }) => ({ seq, purgeOn, number })));
+        return all.map((row, n) => ({ ...row, id: idsOfAll[n] ?? '' }));
       });
       return {
         body: pageFrom(rows, limit, toEvent, ({ event_seq }) => cursors.seal(scope, String(event_seq))),
@@ -213,14 +210,6 @@ function readsBelow(
   });
 
   return [list, one, attempts, events];
-}
-
-/** A key sees the messages of its own mode; a person sees both, and may choose. */
-function kindFor(
-  caller: KeyCaller | MemberCaller,
-  wanted?: boolean,
-): { readonly test?: boolean | undefined } {
-  return { test: caller.kind === 'key' ? caller.key.mode === 'test' : wanted };
 }
 
 async function keyAt(tenantId: TenantId, tx: TransactionSql, address: MessageAddress): Promise<MessageKey> {

@@ -5,6 +5,7 @@ import { normalAddress, parseMailbox } from '#core/domain/mailbox.ts';
 import { normalNumber } from '#core/domain/phone-number.ts';
 import { pushDataFault } from '#core/domain/push-data.ts';
 import { isSmsSender, SMS_SENDER_RULE } from '#core/domain/sms-sender.ts';
+import { exactNumbers } from '../http/exact-numbers.ts';
 import { isLine, lineIssue, lineText, text } from '../http/fields.ts';
 import { idempotencyKeyField } from '../http/routes-kit.ts';
 import { timeField } from '../http/time-field.ts';
@@ -39,6 +40,7 @@ const metadata = z
     message: `Must have at most ${METADATA_PAIRS_MAX} pairs`,
     params: { rule: 'max' },
   })
+  .check(exactNumbers)
   .meta({ maxProperties: METADATA_PAIRS_MAX });
 
 const every = {
@@ -67,8 +69,11 @@ const every = {
     .enum(['retain', 'discard'])
     .default('retain')
     .describe('`discard` empties the content as soon as no provider needs it.'),
-  // Sending at once what was meant for later would be worse than a refusal.
-  sendAt: z.never('Scheduled sending is not supported').optional(),
+  sendAt: timeField()
+    .optional()
+    .describe(
+      'When to send it, up to `scheduleHorizonDays` ahead: until then it is `scheduled`. Its lifetime counts from then. A time that has passed: at once.',
+    ),
   idempotencyKey: idempotencyKeyField,
 };
 
@@ -151,7 +156,7 @@ const Email = z.object({
   ...every,
 });
 
-const pushData = z.record(z.string(), z.unknown()).check((context) => {
+const pushData = z.record(z.string(), z.unknown()).check(exactNumbers, (context) => {
   const fault = pushDataFault(context.value);
   if (fault === undefined) return;
   const { rule, message } = fault;
@@ -227,8 +232,9 @@ export const SEND_BYTES_MAX = 15 * 1024 * 1024;
 
 /** The length of attachments in a body that nobody has looked at yet: what is left of it has a megabyte, as all bodies. */
 export function attachedLength(body: unknown): number {
-  const { attachments } = (body ?? {}) as { attachments?: unknown };
-  if (!Array.isArray(attachments)) return 0;
+  const { channel, attachments } = (body ?? {}) as { channel?: unknown; attachments?: unknown };
+  // On another channel they are fields that nobody reads.
+  if (channel !== 'email' || !Array.isArray(attachments)) return 0;
   return attachments.reduce<number>((sum, attachment) => {
     const { content } = (attachment ?? {}) as { content?: unknown };
     return typeof content === 'string' ? sum + content.length : sum;

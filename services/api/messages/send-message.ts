@@ -1,37 +1,40 @@
 import { z } from 'zod';
-import {
-  AppError,
-  limitReached,
-  unavailable,
-  validationFailed,
-  type NamedLimit,
-} from '#core/domain/app-error.ts';
+import type { AddressKeyRoot } from '#core/domain/address-key.ts';
+import { AppError, limitReached, unavailable, type NamedLimit } from '#core/domain/app-error.ts';
 import { CHANNELS, type Channel } from '#core/domain/channel.ts';
-import { chooseAccount, NO_ACCOUNT } from '#core/domain/choose-account.ts';
 import { COUNTED_BYTES_MIN, INLINE_BYTES_MAX } from '#core/domain/content.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import type { LimitName } from '#core/domain/plan.ts';
 import { SMS_ENCODINGS } from '#core/domain/segments.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import type { AcceptRow, Verdict } from '#core/store/acceptance.ts';
-import { listSenders, type Sender } from '#core/store/messages.ts';
-import { withTenant } from '#core/store/tenant-scope.ts';
 import type { AcceptBatcher } from './accept-batcher.ts';
+import { accountFor, loadRouting } from './account-for.ts';
 import { earlierAnswer } from '../admin/admin-change.ts';
 import type { KeyCaller } from '../auth/auth.ts';
 import type { LargeContents } from './large-contents.ts';
 import { rateHeaders } from '../http/rate-headers.ts';
 import type { RateMemory } from '../auth/rate-memory.ts';
 import type { MessagePlaces, NewPlace } from './message-places.ts';
-import { messageWarnings, routeOf } from './message-warnings.ts';
-import { warningsField, withWarnings } from '../http/request-warnings.ts';
-import { newMessageRow, sendRateLimit, sendsPerMinute, type Accepted } from './new-message.ts';
+import { messageWarnings } from './message-warnings.ts';
+import { warningsField } from '../http/request-warnings.ts';
+import {
+  newMessageRow,
+  recordKeptFrom,
+  sendRateLimit,
+  sendsPerMinute,
+  type Accepted,
+} from './new-message.ts';
 import { defineRoute, type Answer, type RouteContext, type RouteModule } from '../http/routes-kit.ts';
+import { sendersClock } from './senders-clock.ts';
 import { attachedLength, SEND_BYTES_MAX, SendMessage } from './send-message-schema.ts';
 
 export type AcceptMetrics = {
   readonly accepted: (channel: Channel, tenantId: TenantId) => void;
-  readonly rejected: (reason: 'quota' | 'rate' | 'suspended' | 'dependency', tenantId: TenantId) => void;
+  readonly rejected: (
+    reason: 'quota' | 'rate' | 'suspended' | 'dependency' | 'validation',
+    tenantId: TenantId,
+  ) => void;
   readonly replayed: () => void;
 };
 
@@ -39,6 +42,7 @@ export type SendMessageDeps = {
   readonly sql: Sql;
   readonly places: MessagePlaces;
   readonly batcher: AcceptBatcher;
+  readonly addressKeys: AddressKeyRoot;
   readonly contents: LargeContents;
   readonly rateMemory: RateMemory;
   /** Called for a send that the database had to refuse, as it might have been a replay. */
@@ -46,15 +50,14 @@ export type SendMessageDeps = {
   readonly metrics: AcceptMetrics;
 };
 
-const AcceptedMessage = z
+export const AcceptedMessage = z
   .object({
     id: z.uuid(),
-    status: z
-      .enum(['queued', 'scheduled'])
-      .describe('`scheduled` is reserved for messages with a time of their own.'),
+    status: z.enum(['queued', 'scheduled']).describe('`scheduled` with a `sendAt` that is still to come.'),
     channel: z.enum(CHANNELS),
     to: z.string().describe('Echo of the recipient.'),
     enqueuedAt: z.iso.datetime(),
+    scheduledAt: z.iso.datetime().optional().describe('Only of a `scheduled` message: when it will be sent.'),
     segments: z.int().min(1).max(255).optional().describe('Only for `sms`.'),
     encoding: z.enum(SMS_ENCODINGS).optional().describe('Only for `sms`.'),
     test: z.boolean().optional().describe('True with a test key: no provider is called. Else absent.'),
@@ -80,43 +83,19 @@ type Context = RouteContext<{ kind: 'key'; scope: 'messages:send' }, object, obj
 
 /** `POST /v1/messages`. For a warm key, one commit shared with other requests is the only call to the database. */
 export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
-  const { sql, places, batcher, contents, rateMemory, noteUncounted, metrics } = deps;
+  const { sql, places, batcher, addressKeys, contents, rateMemory, noteUncounted, metrics } = deps;
 
   /** Checks that a request may pass now and fail later, as time and settings change: its replay is answered all the same. */
-  async function prepare({ body, caller, idempotency, warnings, request }: Context, place: NewPlace) {
-    const { senders, accountId } = await accountFor(caller, body);
-    for (const warning of messageWarnings(body, senders)) warnings.add(warning);
-    const row = newMessageRow(body, caller, { place, accountId, now: Date.now() }, idempotency, request);
-    return { ...row, response: withWarnings(row.response, warnings) };
-  }
-
-  /** The tenant's accounts, and the one that is to send the message. */
-  async function accountFor(
-    caller: KeyCaller,
-    message: SendMessage,
-  ): Promise<{ readonly senders: readonly Sender[]; readonly accountId: string }> {
-    const { channel, providerId } = message;
-    const isTest = caller.key.mode === 'test';
-    const choose = (senders: readonly Sender[]) => {
-      const account = chooseAccount(senders, routeOf(message));
-      return account && { senders, accountId: isTest ? NO_ACCOUNT : account.id };
-    };
-    const known = choose(caller.senders);
-    if (known !== undefined) return known;
-    // A test key needs no account, but one that it names must exist, as with a live key.
-    if (isTest && providerId === undefined) return { senders: caller.senders, accountId: NO_ACCOUNT };
-    // Never refused because of a cached copy: the account may be new.
-    const tenantId = caller.tenant.id;
-    const senders = await withTenant(sql, tenantId, (tx) => listSenders(tenantId, tx));
-    const found = choose(senders);
-    if (found !== undefined) return found;
-    if (providerId !== undefined && (isTest || senders.some((sender) => sender.channel === channel))) {
-      const message = 'Must be a provider account of this tenant that serves the channel and is not disabled';
-      throw validationFailed({ field: 'providerId', rule: 'provider', message });
-    }
-    throw new AppError('provider_not_configured', {
-      message: `No provider is configured for channel '${channel}'`,
-    });
+  async function prepare(
+    { body, caller, idempotency, warnings, request }: Context,
+    place: NewPlace,
+    clock: { readonly now: number; readonly aheadMs: number },
+  ) {
+    const load = () => loadRouting(sql, caller.tenant.id);
+    const { routing, routed } = await accountFor(caller, body, place.id, load);
+    for (const warning of messageWarnings(body, routing)) warnings.add(warning);
+    const given = { place, routed, ...clock, warnings, addressKeys };
+    return newMessageRow(body, caller, given, idempotency, request);
   }
 
   function refuseAgain(caller: KeyCaller): void {
@@ -136,10 +115,13 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
       metrics.rejected('dependency', caller.tenant.id);
       throw error;
     };
-    const place = await places.take(caller.tenant.limits.retentionDays).catch(countFault);
+    const aheadMs = await sendersClock(sql, caller, context.body).catch(countFault);
+    const clock = { now: Date.now(), aheadMs };
+    const keptFrom = recordKeptFrom(context.body, caller, clock);
+    const place = await places.take(caller.tenant.limits.retentionDays, keptFrom).catch(countFault);
     let row: Awaited<ReturnType<typeof prepare>>;
     try {
-      row = await prepare(context, place);
+      row = await prepare(context, place, clock);
     } catch (error) {
       const earlier = await earlierAnswer<Accepted>(sql, caller.tenant.id, idempotency);
       if (earlier === null) throw error;
@@ -229,11 +211,11 @@ export function sendMessageRoute(deps: SendMessageDeps): RouteModule {
   });
 }
 
-function limitOf({ tenant }: KeyCaller, name: LimitName): NamedLimit {
+export function limitOf({ tenant }: KeyCaller, name: LimitName): NamedLimit {
   return { name, value: tenant.limits[name] };
 }
 
-const EXAMPLES = {
+export const EXAMPLES = {
   sms: { summary: 'sms', value: { channel: 'sms', to: '+15550000001', body: 'Your code is 1234' } },
   email: {
     summary: 'email',
@@ -244,6 +226,15 @@ const EXAMPLES = {
       subject: 'Welcome',
       bodyHtml: '<p>Welcome!</p>',
       bodyText: 'Welcome!',
+    },
+  },
+  scheduled: {
+    summary: 'sms, later',
+    value: {
+      channel: 'sms',
+      to: '+15550000001',
+      body: 'Your appointment is today',
+      sendAt: '2026-01-15T09:30:00.000Z',
     },
   },
   push: {
@@ -271,4 +262,4 @@ function replayOf(body: Accepted): Answer<Accepted> {
 }
 
 /** Memory that a waiting request takes besides its body, in bytes. */
-const ROW_BYTES = 1_024;
+export const ROW_BYTES = 1_024;

@@ -12,6 +12,7 @@ import {
   type Operation,
 } from './generate-operation.ts';
 import { plainSchema, type Json } from './generate-schemas.ts';
+import { describeWebhooks } from './generate-webhooks.ts';
 import { exampleOf, type RouteModule } from '../http/routes-kit.ts';
 import { TAGS } from '../http/tags.ts';
 
@@ -98,14 +99,16 @@ function complete(document: Json, routes: ReadonlyMap<string, DocumentedRoute>):
       shareErrors(operation, responses);
     }
   }
+  const { webhooks, pathItems } = describeWebhooks();
   const components = {
     ...(document['components'] as Json),
+    pathItems,
     headers: HEADERS,
     responses,
     parameters: PARAMETERS,
     examples: errorExamples(responses),
   };
-  return withMappings(plainSchemas(withPlainNames(withoutUnused({ ...document, components }))));
+  return withMappings(plainSchemas(withPlainNames(withoutUnused({ ...document, components, webhooks }))));
 }
 
 /** Many operations answer the same errors: each set of codes stands in the document once. */
@@ -132,7 +135,7 @@ function withoutUnused(document: Json): Json {
       visit(all[name]);
     }
   };
-  visit([document['paths'], components['responses']]);
+  visit([document['paths'], components['responses'], components['pathItems']]);
   const schemas = Object.fromEntries(
     Object.entries(all)
       .filter(([name]) => used.has(name))

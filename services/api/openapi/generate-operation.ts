@@ -2,6 +2,7 @@ import type { ErrorCode } from '#core/domain/app-error.ts';
 import type { RouteAuth } from '../auth/auth.ts';
 import { STATUS } from '../http/errors.ts';
 import { IDEMPOTENCY_KEY } from '../http/idempotency.ts';
+import { IF_MATCH } from '../http/if-match.ts';
 import type { Json } from './generate-schemas.ts';
 import type { Examples, RouteDocs } from '../http/routes-kit.ts';
 
@@ -27,7 +28,7 @@ export type DocumentedRoute = {
 export function completeOperation(operation: Operation, route: DocumentedRoute): void {
   const { auth, docs, examples } = route;
   operation.security = securityOf(auth);
-  operation.parameters = [...(operation.parameters ?? []).map(withMapStyle), ...headerParameters(auth, docs)];
+  operation.parameters = [...(operation.parameters ?? []).map(withMapStyle), ...headerParameters(route)];
   if (operation.requestBody !== undefined) {
     operation.requestBody.required = true;
     addExamples(operation.requestBody.content, examples.request, docs.examples);
@@ -35,6 +36,7 @@ export function completeOperation(operation: Operation, route: DocumentedRoute):
   if (docs.isRaw === true && route.method !== 'get') operation.requestBody = ANY_BODY;
   const { content } = (operation.responses[docs.status] ?? {}) as Partial<Response>;
   if (content !== undefined) addExamples(content, examples.response);
+  if (content !== undefined && docs.csv === true) content['text/csv'] = { schema: { type: 'string' } };
   operation.responses = {
     ...(docs.isRaw === true ? { 200: ANY_ANSWER } : {}),
     [docs.status]: {
@@ -43,6 +45,7 @@ export function completeOperation(operation: Operation, route: DocumentedRoute):
         'X-Request-Id',
         ...(isCounted(auth) ? RATE_LIMIT_HEADERS : []),
         ...(docs.idempotent ? (['Idempotent-Replayed'] as const) : []),
+        ...(docs.versioned === true ? (['ETag'] as const) : []),
       ),
       ...(content === undefined ? {} : { content }),
     },
@@ -106,14 +109,20 @@ export const PARAMETERS = {
     'Makes the call repeatable: the same key and body get the first answer again. 1 to 255 printable ASCII characters, bare or in double quotes.',
     { type: 'string', pattern: IDEMPOTENCY_KEY.source },
   ),
+  IfMatch: header(
+    'If-Match',
+    'The version that the change is meant for, as the header `ETag` has it; `*` is any. Another one is refused.',
+    { type: 'string', pattern: IF_MATCH.source },
+  ),
 };
 
-function headerParameters(auth: RouteAuth, { idempotent }: RouteDocs): Json[] {
+function headerParameters({ auth, method, docs }: DocumentedRoute): Json[] {
   const names: (keyof typeof PARAMETERS)[] = [];
   if (auth.kind === 'bearer') names.push('TenantSlug');
   if (auth.kind === 'either') names.push('TenantSlugOfBearer');
   if (auth.kind !== 'key' && auth.kind !== 'none') names.push('AppName');
-  if (idempotent) names.push('IdempotencyKey');
+  if (docs.idempotent) names.push('IdempotencyKey');
+  if (docs.versioned === true && method !== 'get') names.push('IfMatch');
   return names.map((name) => ({ $ref: `#/components/parameters/${name}` }));
 }
 
@@ -184,6 +193,7 @@ export const HEADERS = {
     description: 'Present when this is the answer of an earlier call with the same key.',
     schema: { type: 'string', enum: ['true'] },
   },
+  ETag: { description: 'Its version.', required: true, schema: { type: 'string' } },
   'Retry-After': { description: 'Seconds.', required: true, schema: whole(1, 86_400) },
   Allow: { description: 'Methods of this path.', required: true, schema: { type: 'string' } },
 };
@@ -210,9 +220,10 @@ const FAILURES: Readonly<Record<number, string>> = {
   404: 'Not found, or not yours',
   405: 'Method not allowed',
   409: 'Conflict',
+  412: 'Changed meanwhile',
   413: 'Too large',
   415: 'Not JSON',
   429: 'Limit reached',
-  500: 'Fault of the service; retry with backoff',
-  503: 'Temporarily unavailable; retry with backoff',
+  500: 'Fault of the service. What was asked for may have been done: repeat with the same idempotency key, with backoff',
+  503: 'Temporarily unavailable. What was asked for may have been done: repeat with the same idempotency key, with backoff',
 };

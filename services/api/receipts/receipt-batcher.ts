@@ -19,7 +19,10 @@ export type ReceiptBatcherOptions = {
   /** Told after each commit that holds calls. */
   readonly onStored: () => void;
   readonly callsMax?: number;
-  /** Bytes of one batch: all that is in it waits for all of it to be stored. Default 1 MiB. */
+  /**
+   * Bytes of one batch: all that is in it waits for all of it to be stored, and so do messages while it is written down for
+   * the database. Default 256 KiB, as for messages.
+   */
   readonly bytesMax?: number;
   readonly queuedMax?: number;
   readonly queuedBytesMax?: number;
@@ -39,7 +42,7 @@ export function createReceiptBatcher(options: ReceiptBatcherOptions): ReceiptBat
     storeReceiptCalls,
     onStored,
     callsMax = 128,
-    bytesMax = 1024 * 1024,
+    bytesMax = 256 * 1024,
     queuedMax = 2_000,
     queuedBytesMax = 64 * 1024 * 1024,
   } = options;

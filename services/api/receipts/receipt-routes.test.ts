@@ -1,4 +1,4 @@
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomBytes, randomUUID, createSecretKey } from 'node:crypto';
 import { request as httpRequest, type OutgoingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -45,9 +45,10 @@ async function open(limits: Partial<HttpLimits> = {}): Promise<number> {
         requestMemory: { from: nothing },
         bodyRefused: (reason) => void refusals.push(reason),
         requestStarted: nothing,
+        requestAnswered: (request) => void lines.push(JSON.stringify(request)),
         requestFinished: (request) => void lines.push(JSON.stringify(request)),
       },
-      fingerprintKey: Buffer.alloc(32),
+      fingerprintKey: createSecretKey(Buffer.alloc(32)),
       trustProxy: false,
       publicBaseUrl: 'http://api.test',
       limits: { ...DEFAULT_HTTP_LIMITS, loopDelayMaxMs: 0, ...limits },

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { z } from 'zod';
 import { AppError, notFound } from '#core/domain/app-error.ts';
 import { isUuid } from '#core/domain/ids.ts';
-import { readReceiptToken, receiptUrl, type ReceiptKey } from '#core/domain/receipt-token.ts';
+import { receiptUrl, type ReceiptKey } from '#core/domain/receipt-token.ts';
 import type { ReceiptAccount } from '#core/store/receipt-calls.ts';
 import type { ReceiptAnswer } from '#providers/receipt.ts';
 import { findProvider, receiptsOf, type AnyReceipts } from '#providers/registry.ts';
@@ -11,6 +11,7 @@ import { defineRawRoute, type RawRequest } from '../http/raw-route.ts';
 import type { FullAccounts } from './full-accounts.ts';
 import type { ReceiptAccounts } from './receipt-accounts.ts';
 import type { ReceiptBatcher } from './receipt-batcher.ts';
+import { createReadToken } from './receipt-tokens.ts';
 
 export type ReceiptRoutesDeps = {
   /** Of the tokens in the URLs. */
@@ -51,12 +52,13 @@ type Admitted = {
 /** What vendors call. Each call is stored as it came before it is answered, and looked into by a worker later. */
 export function receiptRoutes(deps: ReceiptRoutesDeps): RouteModule {
   const { key, publicBaseUrl, accounts, batcher, full } = deps;
+  const readToken = createReadToken(key);
 
   /** The same 404 for whatever is wrong with a URL, and no question to the database for a wrong token. */
   async function admit(params: z.input<typeof ReceiptParams>): Promise<Admitted> {
     const { token } = params;
     const id = params.providerId.toLowerCase();
-    const version = readReceiptToken(key, id, token);
+    const version = readToken(id, token);
     if (version === undefined || !isUuid(id)) throw notFound();
     const account = await accounts.find(id);
     if (account === undefined || !holds(account, version)) throw notFound();

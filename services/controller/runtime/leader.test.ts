@@ -317,7 +317,7 @@ test('whatever becomes of their requests, two processes never lead at once', asy
   );
   // Were nothing ever to change hands, nothing would have been shown.
   expect(handovers).toBeGreaterThanOrEqual(2 * runs);
-}, 60_000);
+});
 
 /** A client some of whose calls are lost on the way there, on the way back, or arrive late. */
 function faulty({ client }: MemoryKube, faults: readonly Fault[]): MemoryKube['client'] {

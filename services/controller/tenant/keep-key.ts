@@ -1,4 +1,3 @@
-import { accountSecretBinding } from '#core/domain/binding.ts';
 import { isAway } from '#core/domain/dependency-error.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import { KeyringError } from '#core/platform/vault/keyring.ts';
@@ -76,10 +75,10 @@ async function rewrapAll(
   for (;;) {
     const outdated = await store.outdatedCiphertexts(tenantId, latestVersion, REWRAPPED_AT_ONCE);
     const moved = await Promise.all(
-      outdated.map(async ({ accountId, ciphertext }) => {
+      outdated.map(async ({ binding, ciphertext }) => {
         try {
-          const rewrapped = await keys.rewrap(accountSecretBinding(tenantId, accountId), ciphertext);
-          await store.replaceCiphertext(tenantId, accountId, { old: ciphertext, new: rewrapped });
+          const rewrapped = await keys.rewrap(binding, ciphertext);
+          await store.replaceCiphertext(binding, { old: ciphertext, new: rewrapped });
           return true;
         } catch (error) {
           if (error instanceof KeyringError && error.code === 'corrupt') return false;

@@ -1,7 +1,18 @@
-import { assert, boolean, constant, constantFrom, nat, property, record, shuffledSubarray } from 'fast-check';
+import {
+  array,
+  assert,
+  boolean,
+  constant,
+  constantFrom,
+  nat,
+  property,
+  record,
+  shuffledSubarray,
+} from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { applyReport, type Report, type ReportedMessage } from './apply-report.ts';
-import { canMove, MESSAGE_STATES } from './message-state.ts';
+import { areImplied, impliedCopies } from './reported-copies.ts';
+import { canMove, isWaiting, MESSAGE_STATES } from './message-state.ts';
 
 const SENT: ReportedMessage = {
   status: 'sent',
@@ -9,7 +20,7 @@ const SENT: ReportedMessage = {
   attempt: 1,
   failure: null,
   segmentCount: 1,
-  segments: {},
+  copies: {},
   partial: false,
   lateBounce: false,
   engagement: {},
@@ -21,29 +32,43 @@ const after = (reports: readonly Report[], message = SENT): ReportedMessage =>
 describe('a report', () => {
   test('moves a message that was sent', () => {
     const failure = { class: 'recipient_unavailable', code: 'handset_unreachable' } as const;
-    expect(after([report({ state: 'delivered' })])).toEqual({ ...SENT, status: 'delivered', final: true });
+    expect(after([report({ state: 'delivered' })])).toEqual({
+      ...SENT,
+      status: 'delivered',
+      final: true,
+      copies: { 1: { '': 'delivered' } },
+    });
     expect(after([report({ state: 'undelivered', failure })])).toEqual({
       ...SENT,
       status: 'undelivered',
       final: true,
       failure,
+      copies: { 1: { '': 'undelivered' } },
     });
   });
 
   test('that says nothing new leaves the message as it was, and says so', () => {
-    const message = { ...SENT, status: 'delivered', final: true } as const;
+    const message = after([report({ state: 'delivered' })]);
     for (const one of [report({ state: 'sent' }), report({ state: 'delivered' }), report({})])
       expect(applyReport(message, one)).toEqual({ applied: false, message });
   });
 
-  test('of a delivery takes back a failure that was temporary, where it is of the same attempt', () => {
+  test('of a delivery takes back a failure that was temporary, and no other one of the same copy', () => {
     const temporary = after([report({ state: 'undelivered', isTemporary: true })]);
     expect(temporary).toMatchObject({ status: 'undelivered', final: false });
     expect(after([report({ state: 'delivered' })], temporary).status).toBe('delivered');
     expect(after([report({ state: 'delivered', attempt: null })], temporary).status).toBe('delivered');
-    expect(after([report({ state: 'delivered', attempt: 2 })], temporary).status).toBe('undelivered');
-    const final = after([report({ state: 'undelivered' })]);
+    const failure = { class: 'invalid_recipient', code: 'unknown_recipient' } as const;
+    const final = after([report({ state: 'undelivered', failure })], temporary);
+    expect(final).toMatchObject({ status: 'undelivered', final: true, failure });
     expect(after([report({ state: 'delivered' })], final).status).toBe('undelivered');
+  });
+
+  test('on a message that no provider has says nothing', () => {
+    for (const status of ['expired', 'canceled', 'failed'] as const) {
+      const message = { ...SENT, status, final: true };
+      expect(applyReport(message, report({ state: 'delivered' }))).toEqual({ applied: false, message });
+    }
   });
 
   test('of a bounce after the delivery is a fact of the record and no state', () => {
@@ -77,7 +102,8 @@ describe('a report', () => {
         boolean(),
         (status, state, final, isTemporary) => {
           const { message } = applyReport({ ...SENT, status, final }, report({ state, isTemporary }));
-          expect(message.status === status || canMove(status, message.status)).toBe(true);
+          const from = isWaiting(status) && canMove(status, 'sent') ? 'sent' : status;
+          expect([status, from].includes(message.status) || canMove(from, message.status)).toBe(true);
         },
       ),
     );
@@ -106,34 +132,107 @@ describe('segments', () => {
     });
   });
 
+  test('that bounce after all were delivered are a fact of the record, as those of a single one', () => {
+    const all = ['a', 'b', 'c'].map((name) => segment(name, 'delivered'));
+    const bounced = after([...all, segment('b', 'undelivered')], THREE);
+    expect(bounced).toMatchObject({ status: 'delivered', lateBounce: true, partial: false });
+    expect(after([all[1] as Report, segment('b', 'undelivered'), ...all], THREE)).toEqual(bounced);
+    expect(applyReport(bounced, segment('b', 'undelivered')).applied).toBe(false);
+  });
+
   test('of a message that has but one are the message', () => {
     expect(after([segment('a', 'delivered')]).status).toBe('delivered');
   });
 });
 
-test('the end is the same for every order and repetition of what a provider reports', () => {
-  const reportsOf = (end: 'delivered' | 'undelivered', segments: number): Report[] => [
-    ...Array.from({ length: segments }, (_, n) => report({ segment: `s${n}`, state: 'sent' })),
+describe('of a message that was sent twice', () => {
+  const TWICE = { ...SENT, attempt: 2 };
+  const of = (attempt: number | null, state: Report['state'], over: Partial<Report> = {}) =>
+    report({ attempt, state, ...over });
+
+  test('the failure of the first copy decides nothing while the second one is out', () => {
+    const failed = after([of(1, 'undelivered')], TWICE);
+    expect(failed).toMatchObject({ status: 'sent', final: false, failure: null });
+    expect(after([of(2, 'delivered')], failed)).toMatchObject({ status: 'delivered', lateBounce: false });
+    expect(after([of(2, 'undelivered')], failed)).toMatchObject({ status: 'undelivered', final: true });
+  });
+
+  test('the delivery of any copy counts, and the failure of another one is no bounce of it', () => {
+    for (const reports of [
+      [of(2, 'delivered'), of(1, 'undelivered')],
+      [of(1, 'delivered'), of(2, 'undelivered')],
+      [of(2, 'undelivered'), of(1, 'delivered')],
+      [of(null, 'undelivered', { vendorId: 'a' }), of(null, 'delivered', { vendorId: 'b' })],
+    ])
+      expect(after(reports, TWICE)).toMatchObject({ status: 'delivered', final: true, lateBounce: false });
+    const bounced = after([of(1, 'delivered'), of(1, 'undelivered')], TWICE);
+    expect(bounced).toMatchObject({ status: 'delivered', lateBounce: true });
+    expect(after([of(2, 'delivered')], bounced)).toMatchObject({ lateBounce: false });
+  });
+
+  test('segments of two copies do not add up to one', () => {
+    const LONG = { ...TWICE, segmentCount: 2 };
+    const segment = (attempt: number | null, name: string) => of(attempt, 'delivered', { segment: name });
+    expect(after([segment(1, 'a'), segment(2, 'b')], LONG).status).toBe('sent');
+    expect(after([segment(1, 'a'), segment(2, 'b'), segment(2, 'c')], LONG).status).toBe('delivered');
+    // Whichever copies these are of: of three, two are of the same one.
+    const unplaced = ['a', 'b', 'c'].map((name) => segment(null, name));
+    expect(after(unplaced.slice(1), LONG).status).toBe('sent');
+    expect(after(unplaced, LONG).status).toBe('delivered');
+    expect(after([segment(2, 'd'), ...unplaced.slice(1)], LONG).status).toBe('delivered');
+  });
+
+  test('what nobody can place decides as the last copy does', () => {
+    const unknown = { ...TWICE, status: 'unknown' } as const;
+    expect(after([of(null, 'undelivered')], unknown)).toMatchObject({ status: 'undelivered', final: true });
+    expect(after([of(1, 'undelivered')], unknown).status).toBe('unknown');
+  });
+});
+
+test('what the record says of a message that was reported on as a whole need not be stored', () => {
+  const states = ['sent', 'delivered', 'undelivered', 'undelivered'] as const;
+  const temporary = (n: number) => ({ isTemporary: n % 2 === 1 });
+  for (const [n, state] of states.entries()) {
+    for (const more of [[], [report({ state: 'undelivered' })], [report({ state: 'delivered' })]]) {
+      const message = after([report({ state, ...temporary(n) }), ...more]);
+      expect(areImplied(message.copies, 1)).toBe(true);
+      expect(impliedCopies(1, message.status, message)).toEqual(message.copies);
+    }
+  }
+  const twice = after([report({ state: 'delivered' })], { ...SENT, attempt: 2 });
+  expect(areImplied(twice.copies, 2)).toBe(false);
+});
+
+test('the end is the same for every order, repetition and interleaving of what a provider reports of each copy', () => {
+  type End = 'delivered' | 'undelivered' | 'silent';
+  const reportsOf = (attempt: number, end: End, segments: number): Report[] => [
     ...Array.from({ length: segments }, (_, n) =>
-      report({ segment: `s${n}`, state: n === 0 ? end : 'delivered', at: 2_000 }),
+      report({ attempt, segment: `${attempt}.${n}`, state: 'sent' }),
     ),
-    report({ engagement: 'opened', at: 3_000 }),
-    report({ engagement: 'opened', at: 4_000 }),
+    ...(end === 'silent'
+      ? []
+      : Array.from({ length: segments }, (_, n) =>
+          report({ attempt, segment: `${attempt}.${n}`, state: n === 0 ? end : 'delivered', at: 2_000 }),
+        )),
+    report({ attempt, engagement: 'opened', at: 3_000 + attempt }),
   ];
   const cases = record({
-    end: constantFrom('delivered' as const, 'undelivered' as const),
+    ends: array(constantFrom<End>('delivered', 'undelivered', 'silent'), { minLength: 1, maxLength: 3 }),
     segments: nat({ max: 3 }),
-  }).chain(({ end, segments }) => {
-    const reports = reportsOf(end, segments + 1);
+    status: constantFrom('sent' as const, 'unknown' as const),
+  }).chain(({ ends, segments, status }) => {
+    const reports = ends.flatMap((end, n) => reportsOf(n + 1, end, segments + 1));
+    const message = { ...SENT, status, attempt: ends.length, segmentCount: segments + 1 };
     const orders = shuffledSubarray([...reports, ...reports], { minLength: 2 * reports.length });
-    return record({ orders, reports: constant(reports), segmentCount: constant(segments + 1) });
+    return record({ orders, reports: constant(reports), message: constant(message), ends: constant(ends) });
   });
   assert(
-    property(cases, ({ orders, reports, segmentCount }) => {
-      const message = { ...SENT, segmentCount };
+    property(cases, ({ orders, reports, message, ends }) => {
       const [one, other] = [after(orders, message), after(reports, message)];
-      // Which segments were heard of after one had failed does not matter any more.
-      expect({ ...one, segments: {} }).toEqual({ ...other, segments: {} });
+      expect(one).toEqual(other);
+      const last = ends.at(-1) === 'silent' ? 'sent' : ends.at(-1);
+      expect(one.status).toBe(ends.includes('delivered') ? 'delivered' : last);
+      expect(one.lateBounce).toBe(false);
     }),
   );
 });

@@ -1,20 +1,20 @@
 import type { Engagement } from './engagement.ts';
 import type { Failure } from './failure.ts';
-import { canMove, type MessageState } from './message-state.ts';
+import { canMove, isWaiting, type MessageState } from './message-state.ts';
 import type { ReceiptKind } from './outcome.ts';
+import { endOfCopies, nextPartState, partOf, WHOLE, type Copies } from './reported-copies.ts';
 
-/** What receipts may change of a message for which no provider is called any more. */
+/** What receipts may change of a message for which no call is under way. */
 export type ReportedMessage = {
   readonly status: MessageState;
-  /** Nothing that a receipt of the same attempt says will change the status. */
+  /** Nothing that a receipt of the same copy says will change the status. */
   readonly final: boolean;
   /** The last attempt's number. */
   readonly attempt: number;
   readonly failure: Failure | null;
   /** Of how many segments the message consists, at least 1. */
   readonly segmentCount: number;
-  /** What is known of segments that the provider reports on each by itself, by the provider's name of the segment. */
-  readonly segments: Readonly<Record<string, ReceiptKind>>;
+  readonly copies: Copies;
   /** Undelivered, and some of its segments may have arrived. */
   readonly partial: boolean;
   /** A bounce was reported after the delivery. */
@@ -32,6 +32,8 @@ export type Report = {
   readonly failure?: Failure | undefined;
   readonly engagement?: Engagement | undefined;
   readonly segment?: string | undefined;
+  /** The provider's own id of the message. */
+  readonly vendorId?: string | undefined;
   /** When it happened, or where the provider does not tell, when the receipt arrived; milliseconds since the epoch. */
   readonly at: number;
 };
@@ -42,11 +44,19 @@ export type AppliedReport = {
   readonly message: ReportedMessage;
 };
 
-/** Follows a receipt. The status only ever rises in rank; a receipt that says nothing new leaves all as it was. */
+/**
+ * Follows a receipt. The status only ever rises in rank; a receipt that says nothing new leaves all as it was. One of a message
+ * that waits for another call shows that it was sent (`showsAcceptance`): from there it moves on.
+ */
 export function applyReport(message: ReportedMessage, report: Report): AppliedReport {
-  const engaged = engage(message, report);
+  const engaged = engage(sentAfterAll(message, report), report);
   const reported = report.state === undefined ? engaged : applyState(engaged, report.state, report);
   return { applied: reported !== message, message: reported };
+}
+
+function sentAfterAll(message: ReportedMessage, { state }: Report): ReportedMessage {
+  const isFound = state !== undefined && isWaiting(message.status) && canMove(message.status, 'sent');
+  return isFound ? { ...message, status: 'sent', final: false, failure: null } : message;
 }
 
 /** The first time counts, in whatever order the reports come. */
@@ -58,49 +68,37 @@ function engage(message: ReportedMessage, { engagement, at }: Report): ReportedM
 }
 
 function applyState(message: ReportedMessage, state: ReceiptKind, report: Report): ReportedMessage {
-  if (message.segmentCount > 1 && report.segment !== undefined)
-    return applySegment(message, report.segment, state, report);
-  return move(message, state, report);
-}
-
-/** Delivered when all of them are; undelivered as soon as one is. */
-function applySegment(
-  message: ReportedMessage,
-  segment: string,
-  state: ReceiptKind,
-  report: Report,
-): ReportedMessage {
-  const known = message.segments[segment];
-  if (known !== undefined && RANK[known] >= RANK[state]) return message;
-  const segments = { ...message.segments, [segment]: state };
-  const noted = { ...message, segments };
-  const states = Object.values(segments);
-  if (states.includes('undelivered')) {
-    const moved = move(noted, 'undelivered', report);
-    return moved.status === 'undelivered' ? { ...moved, partial: true } : moved;
-  }
-  const isComplete = states.filter((one) => one === 'delivered').length >= message.segmentCount;
-  return move(noted, isComplete ? 'delivered' : 'sent', report);
-}
-
-/** Of what a segment was reported to be: a later report of a lower rank changes nothing. */
-const RANK: Readonly<Record<ReceiptKind, number>> = { sent: 0, delivered: 1, undelivered: 1 };
-
-function move(message: ReportedMessage, state: ReceiptKind, report: Report): ReportedMessage {
-  if (message.status === 'delivered' && state === 'undelivered')
-    return message.lateBounce ? message : { ...message, lateBounce: true };
+  // It never was with a provider, as far as its record says, and that has been told.
+  if (message.status !== 'delivered' && !canMove(message.status, 'delivered')) return message;
+  const noted = note(message, state, report);
   // Tests break this (mutant: receipt-rank): a receipt only raises the rank of its message.
-  if (!canMove(message.status, state) || !isReopened(message, report)) return message;
+  const status = nextStatus(noted, state);
+  const isMoved = status !== message.status;
+  if (noted === message && !isMoved) return message;
+  const end = endOfCopies(noted);
+  const isFinal =
+    status === 'undelivered' ? end?.status === status && !end.isTemporary : status === 'delivered';
+  const isFailure = status === 'undelivered' && (isMoved || (isFinal && !message.final));
   return {
-    ...message,
-    status: state,
-    final: state === 'delivered' || (state === 'undelivered' && report.isTemporary !== true),
-    failure: state === 'undelivered' ? (report.failure ?? null) : null,
-    partial: state === 'undelivered' && message.partial,
+    ...noted,
+    status,
+    final: isFinal || (message.final && !isMoved),
+    failure: isFailure ? (report.failure ?? null) : isMoved ? null : message.failure,
+    partial: status === 'undelivered' && (message.partial || partOf(report, message).part !== WHOLE),
+    lateBounce: end?.status === 'delivered' ? end.lateBounce : message.lateBounce,
   };
 }
 
-/** An undelivered message is delivered after all only where the failure was temporary, and by the same attempt. */
-function isReopened({ status, final, attempt }: ReportedMessage, report: Report): boolean {
-  return status !== 'undelivered' || (!final && (report.attempt === null || report.attempt === attempt));
+/** The same message where the report says nothing new of its copy. */
+function note(message: ReportedMessage, state: ReceiptKind, report: Report): ReportedMessage {
+  const { copy, part } = partOf(report, message);
+  const known = message.copies[copy]?.[part];
+  const next = nextPartState(known, state, report.isTemporary === true);
+  if (next === known || next === undefined) return message;
+  return { ...message, copies: { ...message.copies, [copy]: { ...message.copies[copy], [part]: next } } };
+}
+
+function nextStatus(message: ReportedMessage, state: ReceiptKind): MessageState {
+  const known = endOfCopies(message)?.status ?? (state === 'undelivered' ? message.status : 'sent');
+  return canMove(message.status, known) ? known : message.status;
 }

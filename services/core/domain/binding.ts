@@ -14,6 +14,21 @@ export function accountSecretBinding(tenantId: TenantId, accountId: ProviderAcco
   return { tenantId, subject: accountId, purpose: 'provider-secret' };
 }
 
+/** The secrets that sign what a webhook endpoint is sent, the present and the former one: their text, `whsec_` and all. */
+export function webhookSecretBinding(tenantId: TenantId, endpointId: string): Binding {
+  return { tenantId, subject: endpointId, purpose: 'webhook-secret' };
+}
+
+/** What a webhook endpoint is shown of the caller: `{"certificate": …, "key": …}`, both PEM. */
+export function webhookCertificateBinding(tenantId: TenantId, endpointId: string): Binding {
+  return { tenantId, subject: endpointId, purpose: 'webhook-client-certificate' };
+}
+
+/** A tenant's private key for `v1a`, as PKCS #8 in DER. */
+export function webhookKeyBinding(tenantId: TenantId, keyId: string): Binding {
+  return { tenantId, subject: keyId, purpose: 'webhook-signing-key' };
+}
+
 /** The text that keyrings bind to. @throws RangeError when a part holds the separator, which ids and our own words never do. */
 export function bindingText({ tenantId, subject, purpose }: Binding): string {
   const parts = [tenantId, subject, purpose];

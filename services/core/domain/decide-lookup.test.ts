@@ -10,16 +10,24 @@ import {
 import { RECEIPT_TIMEOUT_MS } from './settle.ts';
 
 const HOUR = 3_600_000;
-const results: fc.Arbitrary<LookupResult> = fc.oneof(
-  fc.record({ kind: fc.constant('answered' as const), isFinal: fc.boolean() }),
-  fc.constant({ kind: 'not_found' } as const),
-  fc.constant({ kind: 'unanswerable' } as const),
-  fc.constant({ kind: 'unanswered' } as const),
-  fc.record({ kind: fc.constant('unanswered' as const), retryAfterMs: fc.integer({ min: 0, max: HOUR }) }),
-);
 const FINAL: LookupResult = { kind: 'answered', isFinal: true };
 const NOT_FOUND: LookupResult = { kind: 'not_found' };
 const UNANSWERED: LookupResult = { kind: 'unanswered' };
+const UNANSWERABLE: LookupResult = { kind: 'unanswerable' };
+const FORBIDDEN: LookupResult = { kind: 'forbidden' };
+const GOES_ON = { failures: 0, pauseMs: 0, reason: null };
+const results: fc.Arbitrary<LookupResult> = fc.oneof(
+  fc.record({ kind: fc.constant('answered' as const), isFinal: fc.boolean() }),
+  fc.constant({ kind: 'not_found' } as const),
+  fc.constant(UNANSWERABLE),
+  fc.constant(FORBIDDEN),
+  fc.constant({ kind: 'unanswered' } as const),
+  fc.record({
+    kind: fc.constant('unanswered' as const),
+    retryAfterMs: fc.integer({ min: 0, max: HOUR }),
+    isThrottled: fc.boolean(),
+  }),
+);
 
 /** At which ages a message is asked about, in milliseconds, if each question ends with the next result. */
 function agesAsked(next: () => LookupResult, fromMs: number): number[] {
@@ -60,6 +68,13 @@ describe('a question', () => {
     expect(decideLookup(wish, { ageMs: HOUR, asks: 1 })).toEqual({ kind: 'again', ms: 600_000 });
   });
 
+  test('that may not be asked is asked again after hours', () => {
+    const waits = [1, 2, 3, 4, 5, 32_000].map((asks) => decideLookup(FORBIDDEN, { ageMs: HOUR, asks }));
+    expect(waits.map((one) => (one.kind === 'again' ? one.ms / HOUR : one.kind))).toEqual([
+      1, 2, 4, 8, 12, 12,
+    ]);
+  });
+
   test('is asked a bounded number of times and once a minute at most, whatever is answered', () => {
     fc.assert(
       fc.property(fc.infiniteStream(results), fc.integer({ min: 0, max: 100 * HOUR }), (stream, from) => {
@@ -77,27 +92,82 @@ describe('an account', () => {
     const pauses = [0, 1, 2, 5, 6, 15].map((failures) => decidePause([UNANSWERED, UNANSWERED], failures));
     expect(pauses.map(({ pauseMs }) => pauseMs / 60_000)).toEqual([1, 2, 4, 32, 60, 60]);
     expect(pauses.map(({ failures }) => failures)).toEqual([1, 2, 3, 6, 7, 15]);
+    expect(new Set(pauses.map(({ reason }) => reason))).toEqual(new Set(['unanswered']));
   });
 
-  test('that answers anything is asked on, unless it wishes otherwise', () => {
-    expect(decidePause([UNANSWERED, NOT_FOUND], 4)).toEqual({ failures: 0, pauseMs: 0 });
+  test('that may not ask pauses for hours', () => {
+    const pauses = [0, 1, 2, 3, 4, 15].map((failures) => decidePause([FORBIDDEN, FORBIDDEN], failures));
+    expect(pauses.map(({ pauseMs }) => pauseMs / HOUR)).toEqual([1, 2, 4, 8, 12, 12]);
+    expect(new Set(pauses.map(({ reason }) => reason))).toEqual(new Set(['forbidden']));
+  });
+
+  test('is judged by most of its answers, and goes on as it was where they are as many', () => {
+    expect(decidePause([UNANSWERED, NOT_FOUND, FINAL], 0)).toEqual(GOES_ON);
+    expect(decidePause([UNANSWERED, NOT_FOUND], 4)).toEqual(GOES_ON);
+    expect(decidePause([UNANSWERED, UNANSWERED, NOT_FOUND], 0)).toMatchObject({ failures: 1 });
+    expect(decidePause([UNANSWERED, FORBIDDEN, NOT_FOUND], 0)).toMatchObject({ failures: 1 });
     const wish = { kind: 'unanswered', retryAfterMs: 5_000 } as const;
-    expect(decidePause([FINAL, wish], 4)).toEqual({ failures: 0, pauseMs: 5_000 });
+    expect(decidePause([FINAL, wish], 4)).toEqual({
+      failures: 0,
+      pauseMs: 5_000,
+      reason: 'unanswered',
+    });
+  });
+
+  test('that is asked too often pauses for a minute at least, whatever else it answers', () => {
+    const throttled = { kind: 'unanswered', isThrottled: true } as const;
+    expect(decidePause([FINAL, FINAL, FINAL, throttled], 0)).toMatchObject({
+      failures: 0,
+      pauseMs: 60_000,
+      reason: 'throttled',
+    });
   });
 
   test('is not judged by what it cannot be asked about', () => {
-    expect(decidePause([{ kind: 'unanswerable' }], 2)).toEqual({ failures: 2, pauseMs: 0 });
-    expect(decidePause([], 2)).toEqual({ failures: 2, pauseMs: 0 });
+    expect(decidePause([UNANSWERABLE], 2)).toEqual({ failures: 2, pauseMs: 0, reason: null });
+    expect(decidePause([], 2)).toEqual({ failures: 2, pauseMs: 0, reason: null });
+    const all = [UNANSWERABLE, UNANSWERABLE, UNANSWERED];
+    expect(decidePause(all, 0)).toMatchObject({ failures: 1, pauseMs: 60_000 });
   });
 
-  test('never pauses for less than it wishes, and for an hour at most without a wish', () => {
+  const before = fc.integer({ min: 0, max: 15 });
+  const isFault = ({ kind }: LookupResult): boolean => kind === 'unanswered' || kind === 'forbidden';
+  const isAnswer = ({ kind }: LookupResult): boolean => kind === 'answered' || kind === 'not_found';
+
+  test('never pauses for less than it wishes, and for twelve hours at most without a wish', () => {
     fc.assert(
-      fc.property(fc.array(results, { maxLength: 5 }), fc.integer({ min: 0, max: 15 }), (all, before) => {
-        const { failures, pauseMs } = decidePause(all, before);
+      fc.property(fc.array(results, { maxLength: 5 }), before, (all, failed) => {
+        const { failures, pauseMs, reason } = decidePause(all, failed);
         const wishes = all.map((one) => (one.kind === 'unanswered' ? (one.retryAfterMs ?? 0) : 0));
         expect(pauseMs).toBeGreaterThanOrEqual(Math.max(0, ...wishes));
-        expect(pauseMs).toBeLessThanOrEqual(HOUR);
+        expect(pauseMs).toBeLessThanOrEqual(all.includes(FORBIDDEN) ? 12 * HOUR : HOUR);
         expect(failures).toBeLessThanOrEqual(15);
+        expect(reason === null).toBe(pauseMs === 0);
+      }),
+    );
+  });
+
+  test('has failed where most of its answers are faults, in whatever order they come', () => {
+    fc.assert(
+      fc.property(fc.array(results, { maxLength: 9 }), before, (all, failed) => {
+        const faults = all.filter(isFault).length;
+        const answers = all.filter(isAnswer).length;
+        const { failures } = decidePause(all, failed);
+        if (faults > answers) expect(failures).toBe(Math.min(failed + 1, 15));
+        else expect(failures).toBe(answers > 0 ? 0 : failed);
+        expect(decidePause(all.toReversed(), failed)).toEqual(decidePause(all, failed));
+      }),
+    );
+  });
+
+  test('pauses no shorter for one more fault, and no longer for one more answer', () => {
+    fc.assert(
+      fc.property(fc.array(results, { maxLength: 9 }), before, (all, failed) => {
+        const { pauseMs } = decidePause(all, failed);
+        expect(decidePause([...all, UNANSWERED, UNANSWERED], failed).failures).toBeGreaterThanOrEqual(
+          Math.min(decidePause(all, failed).failures, failed),
+        );
+        expect(decidePause([...all, FINAL], failed).pauseMs).toBeLessThanOrEqual(pauseMs);
       }),
     );
   });

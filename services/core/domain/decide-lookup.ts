@@ -6,8 +6,10 @@ export type LookupResult =
   | { readonly kind: 'not_found' }
   /** It cannot be asked about this message, now or later. */
   | { readonly kind: 'unanswerable' }
+  /** The account's credential may not ask, whatever else it may. */
+  | { readonly kind: 'forbidden' }
   /** It did not answer, or not about the message. `retryAfterMs` is its own wish. */
-  | { readonly kind: 'unanswered'; readonly retryAfterMs?: number };
+  | { readonly kind: 'unanswered'; readonly isThrottled?: boolean; readonly retryAfterMs?: number };
 
 export type AskedMessage = {
   /** Since its provider has accepted it, or may have, in milliseconds. */
@@ -23,8 +25,12 @@ export type LookupDecision =
   /** Only its timeout is waited for. */
   | { readonly kind: 'wait' };
 
-/** For so long an account is asked nothing, and how often in a row it has not answered. */
-export type LookupPause = { readonly failures: number; readonly pauseMs: number };
+/** For so long an account is asked nothing, and why; and how often in a row it has not answered. */
+export type LookupPause = {
+  readonly failures: number;
+  readonly pauseMs: number;
+  readonly reason: 'unanswered' | 'forbidden' | 'throttled' | null;
+};
 
 /** Receipts come within minutes, most of them. What is silent for so long is asked about. */
 export const FIRST_LOOKUP_MS = 3_600_000;
@@ -40,6 +46,9 @@ const AGE_FACTOR = 3;
 const UNANSWERED_MS_MAX = 6 * 3_600_000;
 const PAUSE_MS_MIN = 60_000;
 const PAUSE_MS_MAX = 3_600_000;
+/** Somebody has to give the account another key. */
+const FORBIDDEN_MS_MIN = 3_600_000;
+const FORBIDDEN_MS_MAX = 12 * 3_600_000;
 const FAILURES_MAX = 15;
 
 /** Decides whether and when a message is asked about again. */
@@ -51,6 +60,8 @@ export function decideLookup(result: LookupResult, { ageMs, asks }: AskedMessage
       return againByAge(ageMs);
     case 'unanswerable':
       return { kind: 'wait' };
+    case 'forbidden':
+      return { kind: 'again', ms: doubled(FORBIDDEN_MS_MIN, asks - 1, FORBIDDEN_MS_MAX) };
     case 'unanswered': {
       const ms = doubled(AGAIN_MS_MIN, asks - 1, UNANSWERED_MS_MAX);
       return { kind: 'again', ms: Math.max(ms, result.retryAfterMs ?? 0) };
@@ -59,19 +70,41 @@ export function decideLookup(result: LookupResult, { ageMs, asks }: AskedMessage
 }
 
 /**
- * Decides about the account that these questions were asked of at once. One whose questions all stay without an answer
- * pauses, longer each time; its own wish is respected in any case.
+ * Decides about the account that these questions were asked of at once. One that leaves most of them without an answer
+ * pauses, longer each time. Its own wish is respected in any case, and one answer tells that it is asked too often.
  * @param failures how often in a row it has not answered before.
  */
 export function decidePause(results: readonly LookupResult[], failures: number): LookupPause {
-  const unanswered = results.filter((one) => one.kind === 'unanswered');
-  const wishMs = Math.max(0, ...unanswered.map(({ retryAfterMs = 0 }) => retryAfterMs));
-  if (results.some(({ kind }) => kind === 'answered' || kind === 'not_found'))
-    return { failures: 0, pauseMs: wishMs };
-  if (unanswered.length === 0) return { failures, pauseMs: 0 };
+  const counted = (...kinds: LookupResult['kind'][]): number =>
+    results.filter(({ kind }) => kinds.includes(kind)).length;
+  const answers = counted('answered', 'not_found');
+  const forbidden = counted('forbidden');
+  const unanswered = counted('unanswered');
+  const { wishMs, isThrottled } = wishOf(results);
+  if (forbidden + unanswered <= answers) {
+    const pauseMs = Math.max(wishMs, isThrottled ? PAUSE_MS_MIN : 0);
+    const reason = pauseMs === 0 ? null : isThrottled ? 'throttled' : 'unanswered';
+    return { failures: answers > 0 ? 0 : failures, pauseMs, reason };
+  }
+  const isForbidden = forbidden > unanswered;
+  const pauseMs = isForbidden
+    ? doubled(FORBIDDEN_MS_MIN, failures, FORBIDDEN_MS_MAX)
+    : doubled(PAUSE_MS_MIN, failures, PAUSE_MS_MAX);
   return {
     failures: Math.min(failures + 1, FAILURES_MAX),
-    pauseMs: Math.max(doubled(PAUSE_MS_MIN, failures, PAUSE_MS_MAX), wishMs),
+    pauseMs: Math.max(pauseMs, wishMs),
+    reason: isForbidden ? 'forbidden' : isThrottled ? 'throttled' : 'unanswered',
+  };
+}
+
+function wishOf(results: readonly LookupResult[]): {
+  readonly wishMs: number;
+  readonly isThrottled: boolean;
+} {
+  const unanswered = results.filter((one) => one.kind === 'unanswered');
+  return {
+    wishMs: Math.max(0, ...unanswered.map(({ retryAfterMs = 0 }) => retryAfterMs)),
+    isThrottled: unanswered.some((one) => one.isThrottled === true),
   };
 }
 

@@ -4,6 +4,7 @@ import { decideReceipts, type DueReceipt } from './decide-receipts.ts';
 const DUE: DueReceipt = {
   id: 'r1',
   tenantId: 't1',
+  accountId: 'a1',
   provider: 'twilio',
   attempt: 1,
   receipt: 'delivered',
@@ -12,15 +13,21 @@ const DUE: DueReceipt = {
   segment: null,
   engagement: null,
   providerStatus: 'delivered',
+  providerMessageId: 'SM1',
+  awaitMs: null,
   verified: true,
+  asked: false,
   happenedMs: 1_000,
   reportKey: 'k1',
   calledIn: null,
   sentIn: null,
   waitedMs: 0,
+  waiting: false,
+  waitingOfAccount: null,
   seq: 7,
   purgeOn: '2026-12-28',
   underWay: false,
+  doubtful: false,
   repeated: false,
   status: 'sent',
   final: false,
@@ -60,9 +67,9 @@ test('receipts of one message are applied one after the other, and the message i
   );
   expect(decided.messages).toMatchObject([{ status: 'delivered', lateBounce: true }]);
   expect(decided.events.map(({ type, applied }) => [type, applied])).toEqual([
-    ['message.sent', false],
+    ['message.receipt', false],
     ['message.delivered', true],
-    ['message.undelivered', true],
+    ['message.receipt', true],
   ]);
 });
 
@@ -101,12 +108,109 @@ describe('a receipt waits', () => {
   });
 });
 
-test('a receipt of a message that waits for another call is an event and changes nothing', () => {
+test('a receipt of a message that is gone is an event and changes nothing', () => {
   expect(decideReceipts(due({ status: null }))).toMatchObject({
     messages: [],
-    events: [{ type: 'message.delivered', applied: false }],
+    events: [{ type: 'message.receipt', applied: false }],
     results: [{ result: 'unapplied' }],
   });
+});
+
+describe('of a message that waits for another call', () => {
+  const WAITS = { status: 'deferred', final: null, doubtful: true, lastAttempt: 2, attempt: 2 } as const;
+  const VIA = { accountId: 'a1', provider: 'twilio', providerMessageId: 'SM1' };
+
+  test.each(['queued', 'deferred', 'held'] as const)('and is %s, a delivery ends it at once', (status) => {
+    expect(decideReceipts(due({ ...WAITS, status }))).toMatchObject({
+      messages: [{ status: 'delivered', final: true, wasWaiting: true, via: VIA, awaitMs: null }],
+      events: [
+        { type: 'message.sent', applied: true, reportKey: 'k0' },
+        { type: 'message.delivered', applied: true, reportKey: null },
+      ],
+      waiting: [],
+      done: ['r0'],
+      results: [{ result: 'applied', isEnd: true }],
+    });
+  });
+
+  test.each([
+    ['a delivery by an earlier call', { attempt: 1 }, 'delivered'],
+    ['a delivery that names no call', { attempt: null }, 'delivered'],
+    ['a failure for good', { receipt: 'undelivered' }, 'undelivered'],
+    ['an acceptance, where a call had no answer', { receipt: 'sent' }, 'sent'],
+    ['a delivery by a call that was refused', { doubtful: false }, 'delivered'],
+  ] as const)('%s counts', (_, over, status) => {
+    expect(decideReceipts(due({ ...WAITS, ...over }))).toMatchObject({
+      messages: [{ status, wasWaiting: true }],
+    });
+  });
+
+  test.each([
+    ['a failure that may pass', { receipt: 'undelivered', temporary: true }],
+    ['a failure of an earlier call', { receipt: 'undelivered', attempt: 1 }],
+    ['an acceptance, where every call was answered', { receipt: 'sent', doubtful: false }],
+    ['what the recipient did', { receipt: null, engagement: 'opened' }],
+    ['what comes while a call is under way', { status: 'sending', underWay: true, attempt: 1 }],
+    ['a delivery before the first call', { status: 'scheduled' }],
+  ] as const)('%s waits with it', (_, over) => {
+    expect(decideReceipts(due({ ...WAITS, ...over }))).toMatchObject({
+      messages: [],
+      events: [],
+      done: [],
+      waiting: [{ id: 'r0' }],
+    });
+  });
+
+  test('what says nothing of it does not wait', () => {
+    expect(resultsOf(due({ ...WAITS, receipt: null }))).toEqual(['unapplied']);
+  });
+
+  test('all that comes together is applied, and its next receipt is awaited where one is to come', () => {
+    const sent = { ...WAITS, receipt: 'sent' } as const;
+    const [once] = decideReceipts(due(sent, { ...WAITS, receipt: null, engagement: 'opened' })).messages;
+    expect(once).toMatchObject({
+      status: 'sent',
+      wasWaiting: true,
+      awaitMs: 72 * 3_600_000,
+      engagement: { opened: 1_000 },
+    });
+    const [both] = decideReceipts(due(sent, { ...WAITS, providerMessageId: null })).messages;
+    expect(both).toMatchObject({ status: 'delivered', wasWaiting: true, via: VIA, awaitMs: null });
+  });
+});
+
+describe('a message that is known again', () => {
+  const UNKNOWN = { status: 'unknown', receipt: 'sent' } as const;
+
+  test('waits for its next receipt, however often that it was sent is said', () => {
+    const [message] = decideReceipts(due(UNKNOWN, UNKNOWN)).messages;
+    expect(message).toMatchObject({
+      status: 'sent',
+      final: false,
+      wasWaiting: false,
+      awaitMs: 72 * 3_600_000,
+    });
+  });
+
+  test('by an answer that came late waits as long as that says', () => {
+    const late = { ...UNKNOWN, accountId: null, providerMessageId: null };
+    const messageOf = (awaitMs: number | null) => decideReceipts(due({ ...late, awaitMs })).messages[0];
+    expect(messageOf(3_600_000)).toMatchObject({
+      status: 'sent',
+      final: false,
+      via: null,
+      awaitMs: 3_600_000,
+    });
+    expect(messageOf(null)).toMatchObject({ status: 'sent', final: true, awaitMs: null });
+  });
+});
+
+test('a receipt that is two events is known by one of them', () => {
+  const decided = decideReceipts(due({ engagement: 'read' }));
+  expect(decided.events.map(({ type, reportKey }) => [type, reportKey])).toEqual([
+    ['message.delivered', 'k0'],
+    ['message.engagement', null],
+  ]);
 });
 
 test('what says nothing of the state is an event of its own kind', () => {
@@ -127,4 +231,52 @@ test('the one receipt that tells how a message ended is known from those before 
   expect(endsOf({ status: 'delivered', final: true })).toEqual([false]);
   expect(endsOf({ seq: null, purgeOn: null, status: null })).toEqual([false]);
   expect(endsOf({ seq: 7 }, { seq: 8 })).toEqual([true, true]);
+});
+
+describe('the room for receipts that wait', () => {
+  const waits = { seq: null, purgeOn: null, status: null } as const;
+  const minute = 60_000;
+
+  test.each<[string, Partial<DueReceipt>, string]>([
+    ['with room for one more', { waitingOfAccount: 9_999 }, 'waiting'],
+    ['without room', { waitingOfAccount: 10_000 }, 'full'],
+    ['that has room already', { waitingOfAccount: 10_000, waiting: true, waitedMs: minute }, 'waiting'],
+    ['of a simulator', { waitingOfAccount: null, accountId: null }, 'waiting'],
+    [
+      'in the half of those that have waited long',
+      { waitingOfAccount: 5_000, waiting: true, waitedMs: 11 * minute },
+      'waiting',
+    ],
+    [
+      'that has waited long, beyond that half',
+      { waitingOfAccount: 5_001, waiting: true, waitedMs: 11 * minute },
+      'full',
+    ],
+  ])('one %s', (_, over, result) => {
+    for (const kind of [waits, { underWay: true }]) {
+      const decided = decideReceipts(due({ ...over, ...kind }));
+      expect(decided.results.map((one) => one.result)).toEqual([result]);
+      expect(decided.done).toEqual(result === 'full' ? ['r0'] : []);
+      expect(decided.refused).toEqual(
+        result === 'full' ? [{ accountId: 'a1', reason: 'too_many_waiting' }] : [],
+      );
+    }
+  });
+
+  test('is taken by those that come together, each account for itself', () => {
+    const one = { ...waits, waitingOfAccount: 9_999 };
+    const other = { ...one, accountId: 'a2' };
+    expect(resultsOf(due(one, one, other, one))).toEqual(['waiting', 'full', 'waiting', 'full']);
+  });
+
+  test('is no matter to one that has its message', () => {
+    expect(resultsOf(due({ waitingOfAccount: 20_000 }))).toEqual(['applied']);
+  });
+});
+
+test('how late receipts are is told by those that were never put off', () => {
+  expect(
+    decideReceipts(due({ waitedMs: 20 }, { waitedMs: 70 }, { waitedMs: 900, waiting: true })).waitedMs,
+  ).toBe(70);
+  expect(decideReceipts([]).waitedMs).toBe(0);
 });

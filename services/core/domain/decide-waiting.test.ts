@@ -2,7 +2,9 @@ import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { NO_ACCOUNT } from './choose-account.ts';
 import { decideWaiting, type WaitingDecision, type WaitingMessage } from './decide-waiting.ts';
+import { SUPPRESSION_REASONS } from './suppression.ts';
 import { canMove, MESSAGE_STATES, type MessageState } from './message-state.ts';
+import { FAILOVER_DEFAULT, type Route } from './route.ts';
 
 const ACCOUNTS = ['a', 'b', 'c'] as const;
 const CHANNELS = ['sms', 'email'] as const;
@@ -12,6 +14,7 @@ const accounts = fc.uniqueArray(
   { selector: ({ id }) => id },
 );
 const message: fc.Arbitrary<WaitingMessage> = fc.record({
+  id: fc.uuid(),
   status: fc.constantFrom(...MESSAGE_STATES),
   tenantStatus: fc.constantFrom('active', 'suspended', 'deleting'),
   channel: fc.constantFrom(...CHANNELS),
@@ -23,16 +26,19 @@ const message: fc.Arbitrary<WaitingMessage> = fc.record({
   isDue: fc.boolean(),
   isExpired: fc.boolean(),
   isLeaseOver: fc.boolean(),
+  suppression: fc.option(fc.constantFrom(...SUPPRESSION_REASONS), { freq: 1 }),
 });
 const waiting = message.map((m) => ({ ...m, status: m.ambiguous > 0 ? 'deferred' : 'queued' }) as const);
+const scheduled = message.map((m) => ({ ...m, status: 'scheduled', ambiguous: 0 }) as const);
 
 const always = <M extends WaitingMessage>(
   messages: fc.Arbitrary<M>,
   holds: (m: M, decision: WaitingDecision, usable: { id: string; channel: string }[]) => void,
+  routes: readonly Route[] = [],
 ): void =>
   fc.assert(
     fc.property(messages, accounts, (m, usable) => {
-      holds(m, decideWaiting(m, usable), usable);
+      holds(m, decideWaiting(m, usable, routes), usable);
     }),
     { numRuns: 2_000 },
   );
@@ -47,7 +53,7 @@ test('every decision is a legal move, and nothing moves that does not wait', () 
   };
   always(message, ({ status }, decision) => {
     const next = NEXT[decision.kind](decision);
-    const isWaiting = status === 'queued' || status === 'deferred';
+    const isWaiting = ['scheduled', 'queued', 'deferred'].includes(status);
     expect(next === undefined || canMove(status, next)).toBe(true);
     expect(isWaiting || ['lost', 'wait'].includes(decision.kind)).toBe(true);
   });
@@ -73,6 +79,14 @@ test('a message whose time has not come is left alone, though it has no route no
   );
 });
 
+test('what is due for a suppressed recipient ends with the reason of the entry, whether or not there is a route', () => {
+  const due = waiting.map((m) => ({ ...m, tenantStatus: 'active', isExpired: false, isDue: true }));
+  always(due, ({ suppression }, decision) => {
+    expect(decision.kind === 'move' && decision.status === 'suppressed').toBe(suppression !== null);
+    if (suppression !== null) expect(decision).toMatchObject({ failure: null, reason: suppression });
+  });
+});
+
 test('what is pinned, or was perhaps sent already, never changes its account', () => {
   always(
     waiting.filter((m) => m.pinned || m.ambiguous > 0),
@@ -85,7 +99,7 @@ test('a test message needs no account, and one whose account is usable keeps it'
     m.test || (m.accountStatus !== null && m.accountStatus !== 'disabled');
   always(waiting.filter(isUsable), (_, decision) => {
     expect(decision.kind).not.toBe('assign');
-    if (decision.kind === 'move') expect(['expired', 'held']).toContain(decision.status);
+    if (decision.kind === 'move') expect(['expired', 'held', 'suppressed']).toContain(decision.status);
   });
 });
 
@@ -101,6 +115,7 @@ test('what is free to go another way takes the oldest account of its channel, or
     test: false,
     isDue: true,
     isExpired: false,
+    suppression: null,
   }));
   always(stranded, ({ channel }, decision, usable) => {
     const oldest = usable.find((account) => account.channel === channel);
@@ -110,11 +125,39 @@ test('what is free to go another way takes the oldest account of its channel, or
   });
 });
 
+test('a message whose account is gone goes to the first of its route that can be used, and to none outside', () => {
+  const route = { channel: 'sms', version: 1, strategy: 'priority', failoverOn: FAILOVER_DEFAULT } as const;
+  const steps = ['c', 'a'].map((accountId) => ({ accountId, weight: 1 }));
+  const stranded = waiting.map((m) => ({
+    ...m,
+    channel: 'sms',
+    tenantStatus: 'active',
+    accountId: 'd',
+    accountStatus: 'disabled',
+    pinned: false,
+    ambiguous: 0,
+    test: false,
+    isDue: true,
+    isExpired: false,
+  }));
+  always(
+    stranded,
+    (_, decision, usable) => {
+      const isUsable = (id: string) => usable.some((one) => one.id === id && one.channel === 'sms');
+      const next = ['c', 'a'].find(isUsable);
+      if (next === undefined) expect(decision).toMatchObject({ kind: 'move', status: 'failed' });
+      else expect(decision).toEqual({ kind: 'assign', accountId: next });
+    },
+    [{ ...route, steps }],
+  );
+});
+
 test('what is decided alike is the same decision, and what ends says why', () => {
   always(waiting, (m, decision) => {
     if (decision.kind !== 'move') return;
-    expect(decideWaiting({ ...m, accountId: 'd' }, [])).toBe(decision);
-    expect(decision.failure === null).toBe(decision.status === 'held');
+    expect(decideWaiting({ ...m, accountId: 'd' }, [], [])).toBe(decision);
+    expect(decision.failure === null).toBe(decision.status === 'held' || decision.status === 'suppressed');
+    expect(decision.reason !== undefined).toBe(decision.status === 'suppressed');
   });
 });
 
@@ -123,4 +166,20 @@ test('an attempt is lost when its lease is over, and not before', () => {
     message.map((m) => ({ ...m, status: 'sending' as const })),
     ({ isLeaseOver }, { kind }) => expect(kind).toBe(isLeaseOver ? 'lost' : 'wait'),
   );
+});
+
+test('a scheduled message is queued when its instant has come, whatever its route, and not before', () => {
+  always(
+    scheduled.map((m) => ({ ...m, tenantStatus: 'active', isExpired: false })),
+    ({ isDue }, decision) =>
+      expect(decision).toEqual(isDue ? { kind: 'move', status: 'queued', failure: null } : { kind: 'wait' }),
+  );
+});
+
+test('a scheduled message is held while its tenant is not active, and else expires as any that waits', () => {
+  always(scheduled, ({ tenantStatus, isExpired }, decision) => {
+    const status = decision.kind === 'move' ? decision.status : undefined;
+    expect(status === 'held').toBe(tenantStatus !== 'active');
+    expect(status === 'expired').toBe(tenantStatus === 'active' && isExpired);
+  });
 });

@@ -12,6 +12,13 @@ export type HttpRequest = {
    * customer's requests on a connection and no other's.
    */
   readonly http2?: string;
+  /** Shown to a host of a tenant, on connections that only requests with the same `group` share. */
+  readonly clientCertificate?: {
+    readonly group: string;
+    /** Both PEM. */
+    readonly certificate: string;
+    readonly key: string;
+  };
 };
 
 /** How one exchange ended, split by what the other side may have seen. */
@@ -28,3 +35,9 @@ export type HttpResult =
   | { readonly kind: 'not_sent'; readonly code: string }
   /** Reset or timeout after bytes may have left: the provider may have acted. */
   | { readonly kind: 'ambiguous'; readonly code: string };
+
+/**
+ * When a call is over: an instant on the clock of `performance.now`, or a signal where something else may end it sooner. A
+ * signal and its timer take a kilobyte, and thousands of calls are under way at once.
+ */
+export type CallEnd = number | AbortSignal;

@@ -4,6 +4,7 @@ import { MESSAGE_STATES, type MessageState } from './message-state.ts';
 export const MESSAGE_EVENT_TYPES = [
   ...MESSAGE_STATES.map((state): `message.${MessageState}` => `message.${state}`),
   'message.released',
+  'message.rescheduled',
   'message.failed_over',
   'message.receipt',
   'message.engagement',

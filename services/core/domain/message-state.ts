@@ -5,10 +5,11 @@
  */
 export const MESSAGE_MOVES = {
   scheduled: ['queued', 'held', 'canceled', 'expired'],
-  queued: ['sending', 'held', 'suppressed', 'failed', 'canceled', 'expired'],
-  held: ['queued', 'scheduled', 'deferred', 'canceled'],
+  /** Also `sent`, and so `deferred` and `held`: a report on an earlier call shows that the provider has the message. */
+  queued: ['sending', 'sent', 'held', 'suppressed', 'failed', 'canceled', 'expired'],
+  held: ['queued', 'scheduled', 'deferred', 'sent', 'canceled'],
   sending: ['sent', 'deferred', 'failed', 'unknown', 'queued'],
-  deferred: ['sending', 'held', 'suppressed', 'failed', 'canceled', 'expired'],
+  deferred: ['sending', 'sent', 'held', 'suppressed', 'failed', 'canceled', 'expired'],
   sent: ['delivered', 'undelivered', 'unknown'],
   unknown: ['sent', 'delivered', 'undelivered'],
   /** Only for a temporary failure, when the same attempt reports again. */
@@ -31,6 +32,11 @@ export const LIVE_STATES = [
   'sending',
   'deferred',
 ] as const satisfies readonly MessageState[];
+
+/** A provider may still be called, and none is being called. */
+export function isWaiting(state: MessageState): boolean {
+  return state !== 'sending' && (LIVE_STATES as readonly MessageState[]).includes(state);
+}
 
 export function canMove(from: MessageState, to: MessageState): boolean {
   return (MESSAGE_MOVES[from] as readonly MessageState[]).includes(to);

@@ -6,6 +6,7 @@ const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = {
   attachment: ['attachments'],
   base64: ['content'],
   before: ['until'],
+  callbackurl: ['url'],
   channels: ['channel'],
   clientreference: ['externalId'],
   components: ['variables'],
@@ -14,13 +15,17 @@ const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = {
   correlationid: ['externalId'],
   credentials: ['secretConfig'],
   customdata: ['metadata'],
+  customheaders: ['headers'],
   customid: ['externalId'],
   data: ['content', 'metadata'],
   deliverat: ['sendAt'],
   deliverytime: ['sendAt'],
   displayname: ['name'],
+  enabledevents: ['eventTypes'],
   end: ['until'],
+  endpointurl: ['url'],
   environment: ['mode'],
+  events: ['eventTypes'],
   expires: ['expiresAt'],
   expiresin: ['ttlSeconds', 'expiresAt'],
   expiry: ['expiresAt'],
@@ -84,6 +89,7 @@ const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = {
   useremail: ['email'],
   validityperiod: ['ttlSeconds'],
   vars: ['variables'],
+  webhookurl: ['url'],
 };
 
 /** What has no counterpart here, although others have it. */

@@ -29,6 +29,7 @@ export const NOT_STARTED_REASONS = [
   'shutdown',
   'credentials_unavailable',
   'content_unavailable',
+  'lease_over',
 ] as const;
 export type NotStartedReason = (typeof NOT_STARTED_REASONS)[number];
 export type NotStarted = { readonly kind: 'not_started'; readonly reason: NotStartedReason };

@@ -14,10 +14,18 @@ export function purgeDay(acceptedAt: number, retentionDays: number): string {
 
 /** The Monday that many weeks after 2024-01-01. */
 export function mondayOf(week: number): string {
-  return new Date(FIRST_MONDAY + week * WEEK_MS).toISOString().slice(0, 10);
+  return MONDAYS[week] ?? monday(week);
 }
 
 /** Weeks from 2024-01-01 to a day; a whole number for a Monday. */
 export function weekOf(day: string): number {
-  return (Date.parse(day) - FIRST_MONDAY) / WEEK_MS;
+  return WEEKS.get(day) ?? (Date.parse(day) - FIRST_MONDAY) / WEEK_MS;
 }
+
+function monday(week: number): string {
+  return new Date(FIRST_MONDAY + week * WEEK_MS).toISOString().slice(0, 10);
+}
+
+/** As many as ids can name: each message asks for one, and to write and to read a date costs more than all else of its id. */
+const MONDAYS: readonly string[] = Array.from({ length: 2 ** 12 }, (_, week) => monday(week));
+const WEEKS: ReadonlyMap<string, number> = new Map(MONDAYS.map((day, week) => [day, week]));

@@ -7,7 +7,5 @@ export function includesRole(held: Role, needed: Role): boolean {
 }
 
 /** What a service key may do. */
-export const SCOPES = ['messages:send', 'messages:read'] as const;
-/** With those to come: answers may name them one day. */
-export const NAMED_SCOPES = [...SCOPES, 'events:read'] as const;
+export const SCOPES = ['messages:send', 'messages:read', 'events:read'] as const;
 export type Scope = (typeof SCOPES)[number];

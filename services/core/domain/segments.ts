@@ -1,9 +1,12 @@
 /** The default alphabet of GSM 03.38, one septet each. */
-const BASIC = new Set(
-  '@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !"#¤%&\'()*+,-./0123456789:;<=>?¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà',
-);
+const BASIC =
+  '@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !"#¤%&\'()*+,-./0123456789:;<=>?¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà';
 /** Its extension table: an escape and the character, two septets. */
-const EXTENSION = new Set('\f^{}\\[~]|€');
+const EXTENSION = '\f^{}\\[~]|€';
+/** By UTF-16 code unit; 0 for those of no character of the two. */
+const SEPTETS = new Uint8Array(0x1_0000);
+for (const character of BASIC) SEPTETS[character.charCodeAt(0)] = 1;
+for (const character of EXTENSION) SEPTETS[character.charCodeAt(0)] = 2;
 
 export const SMS_ENCODINGS = ['GSM-7', 'UCS-2'] as const;
 export type SmsEncoding = (typeof SMS_ENCODINGS)[number];
@@ -20,35 +23,33 @@ const ROOM: Readonly<Record<SmsEncoding, { readonly single: number; readonly par
  * Greedy packing: neither an escaped character nor a surrogate pair is split over two parts. An empty text is one part.
  */
 export function smsSegments(text: string): SmsSegments {
-  const gsm = gsmSizes(text);
-  return gsm === undefined
-    ? {
-        encoding: 'UCS-2',
-        segments: pack(
-          Array.from(text, (character) => character.length),
-          ROOM['UCS-2'],
-        ),
-      }
-    : { encoding: 'GSM-7', segments: pack(gsm, ROOM['GSM-7']) };
+  const septets = septetsOf(text);
+  const encoding = septets === undefined ? 'UCS-2' : 'GSM-7';
+  const { single, part } = ROOM[encoding];
+  // Most texts need no more than their length.
+  if ((septets ?? text.length) <= single) return { encoding, segments: 1 };
+  return { encoding, segments: pack(sizesOf(text, encoding), part) };
 }
 
-/** Septets of each character, undefined when one is outside the alphabet. */
-function gsmSizes(text: string): number[] | undefined {
-  const sizes: number[] = [];
-  for (const character of text) {
-    if (BASIC.has(character)) sizes.push(1);
-    else if (EXTENSION.has(character)) sizes.push(2);
-    else return undefined;
+/** Undefined where a character is outside the alphabet. */
+function septetsOf(text: string): number | undefined {
+  let total = 0;
+  for (let i = 0; i < text.length; i += 1) {
+    const septets = SEPTETS[text.charCodeAt(i)] as number;
+    if (septets === 0) return undefined;
+    total += septets;
   }
-  return sizes;
+  return total;
 }
 
-function pack(
-  sizes: readonly number[],
-  { single, part }: { readonly single: number; readonly part: number },
-): number {
-  const total = sizes.reduce((sum, size) => sum + size, 0);
-  if (total <= single) return 1;
+/** Of each character. */
+function sizesOf(text: string, encoding: SmsEncoding): number[] {
+  return encoding === 'UCS-2'
+    ? Array.from(text, (character) => character.length)
+    : Array.from(text, (character) => SEPTETS[character.charCodeAt(0)] as number);
+}
+
+function pack(sizes: readonly number[], part: number): number {
   let segments = 1;
   let used = 0;
   for (const size of sizes) {

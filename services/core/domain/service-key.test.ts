@@ -1,3 +1,4 @@
+import { createSecretKey } from 'node:crypto';
 import { assert, constantFrom, property, string } from 'fast-check';
 import { expect, test } from 'vitest';
 import {
@@ -10,7 +11,7 @@ import {
   parseServiceKey,
 } from './service-key.ts';
 
-const subkey = Buffer.alloc(32, 7);
+const subkey = createSecretKey(Buffer.alloc(32, 7));
 const secretOf = (nonce: string) => deriveKeySecret(subkey, 'key', Buffer.from(nonce));
 
 test('what is formatted is parsed again', () => {
@@ -41,9 +42,11 @@ test('a secret is derived again from its nonce, and from no other', () => {
   expect(secretOf('a')).toBe(secretOf('a'));
   expect(secretOf('a')).not.toBe(secretOf('b'));
   expect(deriveKeySecret(subkey, 'other', Buffer.from('a'))).not.toBe(secretOf('a'));
-  expect(deriveKeySecret(Buffer.alloc(32, 8), 'key', Buffer.from('a'))).not.toBe(secretOf('a'));
+  expect(deriveKeySecret(createSecretKey(Buffer.alloc(32, 8)), 'key', Buffer.from('a'))).not.toBe(
+    secretOf('a'),
+  );
 });
 
 test('a hash depends on the pepper', () => {
-  expect(hashKeySecret(subkey, 's')).not.toEqual(hashKeySecret(Buffer.alloc(32, 8), 's'));
+  expect(hashKeySecret(subkey, 's')).not.toEqual(hashKeySecret(createSecretKey(Buffer.alloc(32, 8)), 's'));
 });

@@ -1,4 +1,4 @@
-import { createHmac, randomBytes } from 'node:crypto';
+import { createHmac, randomBytes, type KeyObject } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
 export const KEY_MODES = ['live', 'test'] as const;
@@ -49,13 +49,13 @@ export function newKeyId(): string {
 }
 
 /** The secret belongs to the key's row and a nonce, so that whoever has the nonce can show it again. */
-export function deriveKeySecret(subkey: Buffer, apiKeyId: string, nonce: Uint8Array): string {
+export function deriveKeySecret(subkey: KeyObject, apiKeyId: string, nonce: Uint8Array): string {
   const digest = createHmac('sha256', subkey).update(`${apiKeyId}|`).update(nonce).digest();
   return base62(digest, SECRET_LENGTH);
 }
 
 /** What is stored of a secret. */
-export function hashKeySecret(subkey: Buffer, secret: string): Buffer {
+export function hashKeySecret(subkey: KeyObject, secret: string): Buffer {
   return createHmac('sha256', subkey).update(secret).digest();
 }
 

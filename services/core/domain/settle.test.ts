@@ -5,6 +5,7 @@ import { FAILURE_CLASSES } from './failure.ts';
 import { canMove } from './message-state.ts';
 import { NOT_STARTED_REASONS, type AttemptOutcome } from './outcome.ts';
 import { AMBIGUOUS_RETRY_MS, RETRY_DELAYS_MS } from './retry.ts';
+import { FAILOVER_DEFAULT, type Route } from './route.ts';
 import { RECEIPT_TIMEOUT_MS, settle, type AttemptedMessage } from './settle.ts';
 
 const NOW = 1_800_000_000_000;
@@ -136,6 +137,15 @@ describe('ambiguous calls', () => {
     expect(settled).toMatchObject({ status: 'unknown', nextAttemptAt: null, duplicateRisk: false });
   });
 
+  test.each([
+    ['nothing can come any more', {}, true],
+    ['the provider reports', { receiptsExpected: true }, false],
+    ['the provider is asked', { lookup: 'reference' }, false],
+  ] as const)('one that ends as unknown, %s: whether that is final', (_, over, final) => {
+    const settled = settle(ambiguous, message({ deliveryGuarantee: 'at_most_once', ...over }), NOW, 0);
+    expect(settled).toMatchObject({ status: 'unknown', final });
+  });
+
   test('a provider that is asked before a repetition is given time to know of the call', () => {
     const settled = settle(
       ambiguous,
@@ -202,4 +212,92 @@ test('whatever happens, the next state is one the table allows, and only unfinis
       },
     ),
   );
+});
+
+describe('with other accounts in the route', () => {
+  const route: Route = {
+    channel: 'sms',
+    version: 7,
+    strategy: 'priority',
+    steps: ['a', 'b'].map((accountId) => ({ accountId, weight: 1 })),
+    failoverOn: FAILOVER_DEFAULT,
+  };
+  const failover = { messageId: 'm', accountId: 'a', route, usable: ['a', 'b'], tried: [] } as const;
+  const refused: AttemptOutcome = { kind: 'rejected_permanent', failure: failure('sender_rejected') };
+  const last = {
+    ...failover,
+    accountId: 'b',
+    tried: [{ accountId: 'a', ...({ isPermanent: false, class: 'provider_unavailable' } as const) }],
+  };
+
+  test.each([
+    ['a refusal for good', refused],
+    ['one for now', transient()],
+    ['a refused credential', transient('auth_or_config')],
+  ])('%s sends a message on at once, and uses no retry', (_name, outcome) => {
+    expect(settle(outcome, message({ retries: 2, failover }), NOW, 0.5)).toMatchObject({
+      status: 'deferred',
+      reason: 'failed_over',
+      nextAttemptAt: NOW,
+      retries: 2,
+      providerWaits: 0,
+      rerouted: { accountId: 'b', version: 7, skipped: [] },
+    });
+  });
+
+  test('a call without an answer, now or before, does not', () => {
+    const now = settle(ambiguous, message({ failover }), NOW, 0);
+    expect([now.reason, now.rerouted]).toEqual(['ambiguous_attempt', null]);
+    for (const outcome of [refused, transient(), transient('auth_or_config')]) {
+      const after = settle(outcome, message({ ambiguous: 1, failover }), NOW, 0);
+      expect(after).toEqual(settle(outcome, message({ ambiguous: 1 }), NOW, 0));
+    }
+  });
+
+  test('what is wrong with the message is wrong with any account', () => {
+    for (const of of ['invalid_recipient', 'content_rejected'] as const) {
+      const settled = settle(
+        { kind: 'rejected_permanent', failure: failure(of) },
+        message({ failover }),
+        NOW,
+        0,
+      );
+      expect(settled).toMatchObject({ status: 'failed', rerouted: null, final: true });
+    }
+  });
+
+  test('after all of them the retry schedule begins again with the first', () => {
+    expect(settle(transient(), message({ retries: 1, failover: last }), NOW, 0)).toMatchObject({
+      status: 'deferred',
+      reason: 'retry',
+      retries: 2,
+      nextAttemptAt: NOW + 15_000,
+      rerouted: { accountId: 'a' },
+    });
+  });
+
+  test('one that refused for good leaves the message to those that may take it later', () => {
+    const settled = settle(refused, message({ failover: last }), NOW, 0);
+    expect(settled).toMatchObject({ status: 'deferred', reason: 'retry', rerouted: { accountId: 'a' } });
+    expect(settled.failure).toMatchObject({ class: 'sender_rejected' });
+  });
+
+  test('once none is left it fails with the last failure', () => {
+    const none = {
+      ...last,
+      tried: [{ accountId: 'a', isPermanent: true, class: 'sender_rejected' } as const],
+    };
+    expect(settle(refused, message({ failover: none }), NOW, 0)).toMatchObject({
+      status: 'failed',
+      failure: { class: 'sender_rejected', retryable: false },
+      rerouted: null,
+      final: true,
+    });
+  });
+
+  test('the accounts by age are named, as no version leads back to them', () => {
+    const byAge = { ...failover, route: { ...route, version: 0 } };
+    const { rerouted } = settle(transient(), message({ failover: byAge }), NOW, 0);
+    expect(rerouted).toEqual({ accountId: 'b', version: 0, skipped: [], steps: ['a', 'b'] });
+  });
 });

@@ -1,9 +1,11 @@
 import { AMBIGUOUS_LOOKUP_MS, FIRST_LOOKUP_MS } from './decide-lookup.ts';
+import { failOver, reroutedTo, type FailoverFacts, type Rerouted } from './failover.ts';
 import type { Failure } from './failure.ts';
 import { assertMove, type MessageState } from './message-state.ts';
 import type { AttemptOutcome, SimulatedReceipt, NotStartedReason } from './outcome.ts';
+import { deferral, failed, stored, type SettlementPart } from './settlement-part.ts';
 import type { StatusReason } from './status-reason.ts';
-import { AMBIGUOUS_RETRY_MS, providerWaitMs, retryDelayMs, throttleWaitMs } from './retry.ts';
+import { AMBIGUOUS_RETRY_MS, retryDelayMs } from './retry.ts';
 
 /** What decides a message's future after an attempt, besides the attempt's outcome. */
 export type AttemptedMessage = {
@@ -25,6 +27,8 @@ export type AttemptedMessage = {
    * Whether the provider can be asked what became of a message: by its own id, or by our reference too. Default: neither.
    */
   readonly lookup?: 'id' | 'reference' | undefined;
+  /** Through which accounts it may go; absent where it has to stay with its own. */
+  readonly failover?: FailoverFacts | undefined;
 };
 
 /** The failure as the record shows it. */
@@ -48,6 +52,8 @@ export type Settlement = {
    */
   readonly awaitUntil: number | null;
   readonly receipts: readonly SimulatedReceipt[];
+  /** Another account is to send it. */
+  readonly rerouted: Rerouted | null;
 };
 
 /** A provider that reports at all has done so after three days; then the message is `unknown`. */
@@ -55,6 +61,7 @@ export const RECEIPT_TIMEOUT_MS = 72 * 3_600_000;
 
 const NOT_STARTED_DELAY_MS: Readonly<Record<NotStartedReason, number>> = {
   shutdown: 0,
+  lease_over: 0,
   provider_rate: 1_000,
   credentials_unavailable: 2_000,
   content_unavailable: 2_000,
@@ -88,6 +95,7 @@ function decide(outcome: AttemptOutcome, message: AttemptedMessage, now: number,
     final: false,
     awaitUntil: null,
     receipts: [],
+    rerouted: null,
   } as const;
   switch (outcome.kind) {
     case 'accepted':
@@ -99,9 +107,13 @@ function decide(outcome: AttemptOutcome, message: AttemptedMessage, now: number,
         receipts: outcome.receipts ?? [],
       };
     case 'rejected_permanent':
-      return { ...base, status: 'failed', failure: stored(outcome.failure, false), final: true };
+      return { ...base, ...(elsewhere(outcome, message, now, random) ?? failed(outcome.failure)) };
     case 'rejected_transient':
-      return { ...base, ...deferral(outcome.failure, outcome.retryAfterMs, message, now, random) };
+      return {
+        ...base,
+        ...(elsewhere(outcome, message, now, random) ??
+          deferral(outcome.failure, outcome.retryAfterMs, message, now, random)),
+      };
     case 'ambiguous':
       return { ...base, ...ambiguity(outcome.failure, message, now, random) };
     case 'not_started':
@@ -118,49 +130,37 @@ function firstLookMs({ lookup }: AttemptedMessage): number {
   return lookup === undefined ? RECEIPT_TIMEOUT_MS : FIRST_LOOKUP_MS;
 }
 
-type Part = Pick<Settlement, 'status' | 'reason' | 'failure' | 'nextAttemptAt'> & Partial<Settlement>;
-
-/** A credential that is refused and a provider that throttles say nothing about the message: no retry is used. */
-function deferral(
-  failure: Failure,
-  retryAfterMs: number | undefined,
+/** What another account of the route makes of a refusal; undefined where it counts as if there were none. */
+function elsewhere(
+  outcome: Extract<AttemptOutcome, { kind: 'rejected_permanent' | 'rejected_transient' }>,
   message: AttemptedMessage,
   now: number,
   random: number,
-): Part {
-  const waits = { providerWaits: message.providerWaits + 1 };
-  if (failure.class === 'auth_or_config') {
-    return waiting('provider_not_ready', providerWaitMs(message.providerWaits, random), waits);
-  }
-  if (failure.class === 'provider_throttled') {
-    return waiting('provider_throttled', throttleWaitMs(message.providerWaits, random, retryAfterMs), waits);
-  }
-  const nextAttemptAt = now + retryDelayMs(message.retries, random, retryAfterMs);
-  if (nextAttemptAt >= message.expiresAt) {
+): SettlementPart | undefined {
+  const { failover } = message;
+  const { failure } = outcome;
+  // A copy that may have gone out is never sent through another account too.
+  if (failover === undefined || message.ambiguous > 0) return undefined;
+  const isPermanent = outcome.kind === 'rejected_permanent';
+  const decision = failOver({ isPermanent, class: failure.class }, failover);
+  if (decision === undefined || decision.kind === 'none') return undefined;
+  const rerouted = reroutedTo(decision, failover);
+  if (decision.kind === 'next') {
     return {
-      status: 'failed',
-      reason: 'no_retry_left',
+      status: 'deferred',
+      reason: 'failed_over',
       failure: stored(failure, true),
-      nextAttemptAt: null,
-      final: true,
+      nextAttemptAt: now,
+      rerouted,
     };
   }
-  return {
-    status: 'deferred',
-    reason: 'retry',
-    failure: stored(failure, true),
-    nextAttemptAt,
-    retries: message.retries + 1,
-  };
-
-  function waiting(reason: StatusReason, delayMs: number, counted: { providerWaits: number }): Part {
-    // At the expiry, not after it: a waiting message expires on time.
-    const at = Math.min(now + delayMs, message.expiresAt);
-    return { status: 'deferred', reason, failure: stored(failure, true), nextAttemptAt: at, ...counted };
-  }
+  const retryAfterMs = outcome.kind === 'rejected_transient' ? outcome.retryAfterMs : undefined;
+  const wait = deferral({ ...failure, class: decision.waitsFor }, retryAfterMs, message, now, random);
+  const shown = { ...wait, failure: stored(failure, true) };
+  return decision.accountId === failover.accountId ? shown : { ...shown, rerouted };
 }
 
-function ambiguity(failure: Failure, message: AttemptedMessage, now: number, random: number): Part {
+function ambiguity(failure: Failure, message: AttemptedMessage, now: number, random: number): SettlementPart {
   const guarded = message.dedupe !== 'none';
   const mayRepeat = guarded || (message.deliveryGuarantee === 'at_least_once' && message.ambiguous === 0);
   const nextAttemptAt =
@@ -172,7 +172,15 @@ function ambiguity(failure: Failure, message: AttemptedMessage, now: number, ran
   const counted = { ambiguous: message.ambiguous + 1, failure: stored(failure, true) };
   if (!mayRepeat || nextAttemptAt >= message.expiresAt) {
     const awaitUntil = message.lookup === 'reference' ? now + AMBIGUOUS_LOOKUP_MS : null;
-    return { ...counted, status: 'unknown', reason: 'ambiguous_attempt', nextAttemptAt: null, awaitUntil };
+    return {
+      ...counted,
+      status: 'unknown',
+      reason: 'ambiguous_attempt',
+      nextAttemptAt: null,
+      awaitUntil,
+      // Nobody is left who could tell.
+      final: !message.receiptsExpected && awaitUntil === null,
+    };
   }
   return {
     ...counted,
@@ -182,9 +190,4 @@ function ambiguity(failure: Failure, message: AttemptedMessage, now: number, ran
     retries: message.retries + 1,
     duplicateRisk: message.duplicateRisk || !guarded,
   };
-}
-
-function stored(failure: Failure, retryable: boolean): StoredFailure {
-  const { httpStatus: _shownOnTheAttempt, ...shown } = failure;
-  return { ...shown, retryable };
 }

@@ -1,4 +1,5 @@
 import { NOT_STARTED_REASONS } from './outcome.ts';
+import { SUPPRESSION_REASONS } from './suppression.ts';
 
 /**
  * Why a message is in its state, where the state alone does not say it. With those to come: a client made from the
@@ -7,11 +8,13 @@ import { NOT_STARTED_REASONS } from './outcome.ts';
 export const STATUS_REASONS = [
   ...NOT_STARTED_REASONS,
   'retry',
+  'failed_over',
   'no_retry_left',
   'provider_not_ready',
   'provider_throttled',
   'ambiguous_attempt',
   'receipt_timeout',
   'abuse_brake',
+  ...SUPPRESSION_REASONS,
 ] as const;
 export type StatusReason = (typeof STATUS_REASONS)[number];

@@ -151,7 +151,7 @@ function statusOf(tx: TransactionSql) {
 
 function columns(tx: TransactionSql) {
   return tx`seq, id, key_id, name, mode, scopes, rate_limit_rpm, ${statusOf(tx)} as status, grace_until, expires_at,
-    created_at, last_used_at`;
+    created_at, (select u.last_used_at from api_key_uses u where u.api_key_id = api_keys.id) as last_used_at`;
 }
 
 function toApiKey(row: ApiKeyRow): ApiKey {

@@ -4,18 +4,31 @@ type Values = readonly (readonly unknown[])[] & { readonly columns: readonly { r
 /** A query that is not asked yet. */
 export type ValuesQuery = { values(): Promise<Values> };
 
-/** The rows as objects with the names that the code uses, so that the shape of a row is spelled once, as `Row`. */
-export function camelRows<Row>(rows: Values): Row[] {
+/**
+ * The rows as objects with the names that the code uses, so that the shape of a row is spelled once, as `Row`.
+ * @param added what each of them has besides its columns.
+ */
+export function camelRows<Row>(rows: Values, added: Readonly<Record<string, unknown>> = {}): Row[] {
   const names = rows.columns.map(({ name }) => camelCase(name));
   // V8 makes a hash table of an object that is filled name by name, six times as large as a copy of one that has them all.
-  const blank: Record<string, unknown> = Object.fromEntries(names.map((name) => [name, null]));
+  const blank: Record<string, unknown> = {
+    ...Object.fromEntries(names.map((name) => [name, null])),
+    ...added,
+  };
   return rows.map((values) => {
     const row = { ...blank };
-    for (const [i, name] of names.entries()) row[name] = values[i];
+    for (let i = 0; i < names.length; i += 1) row[names[i] as string] = values[i];
     return row as Row;
   });
 }
 
+/** The columns of our own queries: they are always the same. */
+const known = new Map<string, string>();
+
 function camelCase(name: string): string {
-  return name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  const before = known.get(name);
+  if (before !== undefined) return before;
+  const camel = name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  known.set(name, camel);
+  return camel;
 }

@@ -21,6 +21,9 @@ export async function storeContent(sql: Sql, row: AcceptRow, content: string): P
 }
 
 /** Deletes what was stored for a message that was then refused. */
-export async function forgetContent(sql: Sql, { seq, tenant_id }: AcceptRow): Promise<void> {
+export async function forgetContent(
+  sql: Sql,
+  { seq, tenant_id }: Pick<AcceptRow, 'seq' | 'tenant_id'>,
+): Promise<void> {
   await withTenant(sql, tenant_id as TenantId, (tx) => tx`select forget_content(${seq})`, STORE_DEADLINE_MS);
 }

@@ -1,8 +1,14 @@
+import type { AddressKeyRoot } from '#core/domain/address-key.ts';
 import type { Channel } from '#core/domain/channel.ts';
-import type { DueReceipt, ReceiptDecisions } from '#core/domain/decide-receipts.ts';
+import { WAITING_REPORTS_MAX, type DueReceipt, type ReceiptDecisions } from '#core/domain/decide-receipts.ts';
 import type { WaitingMessage } from '#core/domain/decide-waiting.ts';
+import type { FailoverFacts } from '#core/domain/failover.ts';
 import type { MessageState } from '#core/domain/message-state.ts';
+import { areImplied } from '#core/domain/reported-copies.ts';
 import type { Limits } from '#core/domain/plan.ts';
+import type { Route } from '#core/domain/route.ts';
+import type { StatusReason } from '#core/domain/status-reason.ts';
+import type { SuppressionCause } from '#core/domain/suppression-cause.ts';
 import {
   asJson,
   withDeadline,
@@ -11,10 +17,13 @@ import {
   type TransactionSql,
 } from '#core/platform/postgres/postgres.ts';
 import { inTransaction } from './after-commit.ts';
+import { suppressCaused } from './caused-suppressions.ts';
 import { camelRows, type ValuesQuery } from './camel-rows.ts';
+import { feedNumberingStore } from './feed-numbering.ts';
 import { lookupStore } from './lookups.ts';
 import type { SettledReceiptCalls, StoredReceiptCall } from './receipt-reports.ts';
 import { maintainPartitions } from './partitions.ts';
+import { usageCountingStore } from './usage-counting.ts';
 
 /** A message that a worker has to act on; see the view `claimed_message`. */
 export type ClaimedMessage = {
@@ -39,7 +48,8 @@ export type ClaimedMessage = {
   readonly test: boolean;
   readonly segments: number | null;
   readonly deliveryGuarantee: 'at_least_once' | 'at_most_once';
-  readonly enqueuedAt: Date;
+  /** Its acceptance; the instant that its sender named where that is later. */
+  readonly waitsSince: Date;
   readonly expiresAt: Date;
   readonly traceparent: string | null;
   /** Of the request that sent it; null where none did. */
@@ -53,6 +63,13 @@ export type ClaimedMessage = {
   readonly rateLimitPerSecond: number | null;
   /** Whether the content is to go as soon as no provider needs it. */
   readonly discard: boolean;
+  /** Of the category `marketing`: its recipient may unsubscribe from it. */
+  readonly marketing: boolean;
+  /**
+   * With `send`: until when the attempt is surely ours, as `performance.now()` tells time. Counted from before the claim was
+   * sent, so that a late answer, or a pause of this process, makes it no longer.
+   */
+  readonly leaseEndsAt: number;
 };
 
 /** A message that waits and was not claimed; see the view `waiting_message`. */
@@ -62,7 +79,7 @@ export type WaitingRow = WaitingMessage & {
   readonly tenantId: string;
   readonly channel: Channel;
   readonly attempt: number;
-  readonly enqueuedAt: Date;
+  readonly waitsSince: Date;
   readonly requestId: string | null;
   readonly rateLimitPerSecond: number | null;
 };
@@ -82,6 +99,9 @@ export type Completion = {
   readonly status: string;
   readonly reason: string | undefined;
   readonly failure_shown: Json | undefined;
+  readonly rerouted: Json | undefined;
+  /** Only with `rerouted`. */
+  readonly called_account: string | undefined;
   readonly next_attempt_ms: number | undefined;
   readonly retries: number;
   readonly ambiguous: number;
@@ -91,7 +111,18 @@ export type Completion = {
   readonly await_ms: number | undefined;
   readonly receipts: Json | undefined;
   readonly discard: boolean;
+  /** Why its recipient is to get nothing more. */
+  readonly suppress?: SuppressionCause | undefined;
 };
+
+/** Without a route of the tenant's own its columns are null. */
+export type FailoverRow = { readonly seq: number } & Pick<FailoverFacts, 'usable'> & {
+    readonly version: number | null;
+    readonly strategy: Route['strategy'] | null;
+    readonly steps: Route['steps'] | null;
+    readonly failoverOn: Route['failoverOn'] | null;
+    readonly tried: FailoverFacts['tried'] | null;
+  };
 
 export type ProviderAccountRow = {
   readonly id: string;
@@ -114,16 +145,51 @@ export type ProviderAccountRow = {
 /** A tenant's queue for one account. */
 export type Lane = { readonly tenantId: string; readonly accountId: string };
 
+/** By priority, in ms since the epoch: before this nothing of a lane is due, as a look has shown. */
+export type DueFrom = readonly [high: number, normal: number, bulk: number];
+
+/** A lane to search; without `dueFrom` all of it. */
+export type SearchedLane = Lane & { readonly dueFrom?: DueFrom | undefined };
+
 /** What to claim out of a lane. */
-export type LaneClaim = Lane & {
+export type LaneClaim = SearchedLane & {
   readonly most: number;
   /** How long before it is due a message may be claimed, in milliseconds. */
   readonly aheadMs: number;
 };
 
+/** What an earlier look for due messages has shown, by the database's clock. */
+export type EarlierLook = {
+  /** Up to then it has found all. */
+  readonly after: Date;
+  /** Lanes that had something due before. */
+  readonly older: readonly (Lane & { readonly dueFrom: readonly number[] })[];
+};
+
+/** A row of a look for due messages. */
+export type DueRow =
+  | (Lane & {
+      readonly task: 'due';
+      /** With `SCHEDULED_PRIORITY` more for messages that are scheduled. */
+      readonly priority: number;
+      /** Of the longest due. */
+      readonly dueAt: Date;
+      /** Of the tenant. */
+      readonly isActive: boolean;
+    })
+  /** An active tenant with messages that are held. */
+  | { readonly task: 'release'; readonly tenantId: string }
+  /** The last one: when was looked. */
+  | { readonly task: 'looked'; readonly dueAt: Date };
+
 export type SweepTask =
   | (Lane & { readonly task: 'due'; readonly oldestDue: Date })
+  /** Of messages that are scheduled. */
+  | { readonly task: 'queue'; readonly tenantId: string; readonly oldestDue: Date }
   | { readonly task: 'hold' | 'release'; readonly tenantId: string };
+
+/** Of a live row's priority while its message is scheduled: there are as many priorities. */
+export const SCHEDULED_PRIORITY = 3;
 
 /** Of contents in one answer of a claim that are large enough to count (`COUNTED_BYTES_MIN`). */
 export const CLAIM_BYTES_MAX = 768 * 1024;
@@ -139,11 +205,17 @@ export type ClaimTerms = {
 /**
  * The worker's side of the store. Everything here works across tenants through functions of the schema; the worker's
  * role can touch no table. Every call is bounded by `deadlineMs`.
+ * @param addressKeys Makes the keys of recipients that are suppressed.
  */
-export function deliveryStore(sql: Sql, deadlineMs: number) {
+export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: AddressKeyRoot) {
   const bounded = <T>(work: Promise<T>): Promise<T> => withDeadline(work, deadlineMs);
   const rowsOf = async <Row>(query: ValuesQuery): Promise<Row[]> =>
     camelRows<Row>(await bounded(query.values()));
+  /** The lease begins in the database, after the question was sent. */
+  const claimed = async (query: ValuesQuery, leaseMs: number): Promise<ClaimedMessage[]> => {
+    const leaseEndsAt = performance.now() + leaseMs;
+    return camelRows<ClaimedMessage>(await bounded(query.values()), { leaseEndsAt });
+  };
   /** Of a query with one row and one column, `n`. */
   const value = async <T>(query: Promise<readonly { n: T }[]>): Promise<T | undefined> =>
     (await bounded(query))[0]?.n;
@@ -163,51 +235,90 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
       { worker, leaseMs, bytesMax = CLAIM_BYTES_MAX }: ClaimTerms,
       beyondLimit = false,
     ) =>
-      rowsOf<ClaimedMessage>(
+      claimed(
         sql`select * from claim(${[...seqs]}::bigint[], ${worker}, ${leaseMs}, ${beyondLimit}, ${bytesMax})`,
+        leaseMs,
       ),
     /**
      * Claims out of lanes, each named once, of each the longest due first, and within its account's rate limit.
      * `bytesMax` is for each of the lanes.
      */
     claimDue: (lanes: readonly LaneClaim[], { worker, leaseMs, bytesMax = CLAIM_BYTES_MAX }: ClaimTerms) =>
-      rowsOf<ClaimedMessage>(
+      claimed(
         sql`select * from claim_due(${asJson(sql, lanes.map(laneTerms))}, ${worker}, ${leaseMs}, ${bytesMax})`,
+        leaseMs,
       ),
     /** The messages that a claim of the lane would try; only their numbers are read. */
-    dueSeqs: ({ tenantId, accountId }: Lane, most: number, aheadMs: number) =>
-      seqsOf(sql`select due_seqs(${tenantId}, ${accountId}, ${most}, ${aheadMs}) as seq`),
+    dueSeqs: ({ tenantId, accountId, dueFrom }: SearchedLane, most: number, aheadMs: number) =>
+      seqsOf(
+        sql`select due_seqs(${tenantId}, ${accountId}, ${most}, ${aheadMs}, ${arrayOf(dueFrom)}::float8[]) as seq`,
+      ),
     /** Of a tenant's messages that this worker has claimed and not settled, the first after `afterSeq`; none at the end. */
-    claimedBy: (tenantId: string, worker: string, afterSeq: number) =>
-      rowsOf<ClaimedMessage>(
+    claimedBy: (tenantId: string, { worker, leaseMs }: ClaimTerms, afterSeq: number) =>
+      claimed(
         sql`select * from claimed_by(${tenantId}, ${worker}, ${afterSeq}, ${CLAIM_BYTES_MAX})`,
+        // At least half of it is left of what this returns.
+        leaseMs / 2,
       ),
     /** Those of the messages whose worker is gone, to be settled. */
-    lost: (seqs: readonly number[]) =>
-      rowsOf<ClaimedMessage>(sql`select * from lost(${[...seqs]}::bigint[])`),
+    lost: (seqs: readonly number[]) => claimed(sql`select * from lost(${[...seqs]}::bigint[])`, 0),
 
     // What was not claimed --------------------------------------------------------------------------------------------
     findWaiting: (seqs: readonly number[]) =>
       rowsOf<WaitingRow>(sql`select * from find_waiting(${[...seqs]}::bigint[])`),
     /** Due messages of a lane that no claim takes. */
-    findWaitingDue: ({ tenantId, accountId }: Lane, most: number) =>
-      rowsOf<WaitingRow>(sql`select * from find_waiting_due(${tenantId}, ${accountId}, ${most})`),
+    findWaitingDue: ({ tenantId, accountId, dueFrom }: SearchedLane, most: number) =>
+      rowsOf<WaitingRow>(
+        sql`select * from find_waiting_due(${tenantId}, ${accountId}, ${most}, ${arrayOf(dueFrom)}::float8[])`,
+      ),
+    /** Scheduled messages of a tenant whose instant has come. */
+    findScheduledDue: (tenantId: string, most: number) =>
+      rowsOf<WaitingRow>(sql`select * from find_scheduled_due(${tenantId}, ${most})`),
     /** Accounts that are neither disabled nor deleted, the oldest first. */
     accountsOf: (tenantIds: readonly string[]) =>
       rowsOf<{ tenantId: string; id: string; channel: Channel }>(
         sql`select tenant_id, id, channel from accounts_of(${[...tenantIds]}::uuid[])`,
       ),
+    /** The routes that the tenants have set. */
+    routesOf: (tenantIds: readonly string[]) =>
+      rowsOf<Route & { tenantId: string }>(
+        sql`select tenant_id, channel, version, strategy, steps, failover_on from routes_of(${[...tenantIds]}::uuid[])`,
+      ),
     /** These two pass over messages that have changed since they were read, and return those that they moved. */
-    moveMessages: (seqs: readonly number[], status: MessageState, failure: Json) =>
+    moveMessages: (
+      seqs: readonly number[],
+      status: MessageState,
+      failure: Json,
+      reason: StatusReason | null = null,
+    ) =>
       seqsOf(
-        sql`select move_messages(${[...seqs]}::bigint[], ${status}, ${failure === null ? null : sql.json(failure)}) as seq`,
+        sql`select move_messages(${[...seqs]}::bigint[], ${status}, ${failure === null ? null : sql.json(failure)},
+          ${reason}) as seq`,
       ),
     assignAccounts: (seqs: readonly number[], accountIds: readonly string[]) =>
       seqsOf(sql`select assign_accounts(${[...seqs]}::bigint[], ${[...accountIds]}::uuid[]) as seq`),
 
+    /** What decides where messages go whose call was refused; without those that stay with their account. */
+    failoverFacts: (seqs: readonly number[]) =>
+      rowsOf<FailoverRow>(sql`select * from failover_facts(${[...seqs]}::bigint[])`),
+
     // Ends ------------------------------------------------------------------------------------------------------------
     /** Returns the messages whose completion counted; the others' attempts were no longer current. */
-    complete: (batch: readonly Completion[]) => seqsOf(sql`select complete(${asJson(sql, batch)}) as seq`),
+    complete(batch: readonly Completion[]): Promise<Set<number>> {
+      const causes = batch.flatMap(({ seq, purge_on: purgeOn, suppress: cause }) =>
+        cause === undefined ? [] : [{ seq, purgeOn, cause }],
+      );
+      if (causes.length === 0) return seqsOf(sql`select complete(${asJson(sql, batch)}) as seq`);
+      return bounded(
+        inTransaction(sql, async (tx) => {
+          const rows = await tx<{ seq: number }[]>`select complete(${asJson(tx, batch)}) as seq`;
+          const applied = new Set(rows.map(({ seq }) => seq));
+          const caused = causes.filter(({ seq }) => applied.has(seq));
+          await suppressCaused(tx, addressKeys, 'refusal', caused);
+          return applied;
+        }),
+      );
+    },
     /** A content that is stored apart from its message; null where there is none any more. */
     async loadContent({ seq, purgeOn }: Pick<ClaimedMessage, 'seq' | 'purgeOn'>): Promise<unknown> {
       const content = await value<string | null>(sql`select load_content(${seq}, ${purgeOn}) as n`);
@@ -216,25 +327,53 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
     /** Deletes contents whose messages were never accepted. This and the next one return how many they processed. */
     settleContents: (most: number) => count(sql`select settle_contents(${most}) as n`),
     /**
-     * Settles receipts that are due, in one transaction that holds them and their messages.
+     * Settles receipts whose turn it is, in one transaction that holds them and their messages.
      * @param decide what follows from them; a pure function.
+     * @param without tenants that are passed over, and with them receipts that were put off before. Default: nobody.
      * @returns what was decided.
      */
-    applyReceipts: (most: number, decide: (due: readonly DueReceipt[]) => ReceiptDecisions) =>
+    applyReceipts: (
+      most: number,
+      decide: (due: readonly DueReceipt[]) => ReceiptDecisions,
+      without: readonly string[] = [],
+    ) =>
       bounded(
         inTransaction(sql, async (tx) => {
-          const due = camelRows<DueReceipt>(await tx`select * from lock_receipts(${most})`.values());
+          const due = camelRows<DueReceipt>(
+            await tx`select * from lock_receipts(${most}, ${WAITING_REPORTS_MAX}, ${[...without]}::uuid[])`.values(),
+          );
           const decided = decide(due);
           if (due.length > 0) await recordReceipts(tx, decided);
+          await suppressCaused(tx, addressKeys, 'receipt', decided.suppress);
           return decided;
         }),
       ),
-    /** Vendors' calls to look into, a few of each account. They come again after `leaseMs` unless they are settled. */
-    takeReceiptCalls: (most: number, bytesMax: number, leaseMs: number) =>
-      rowsOf<StoredReceiptCall>(sql`select * from take_receipt_calls(${most}, ${bytesMax}, ${leaseMs})`),
-    async settleReceiptCalls({ reports, done, again, genuine, refused }: SettledReceiptCalls): Promise<void> {
+    /**
+     * Vendors' calls to look into, a few of each account. They come again after `leaseMs` unless they are settled.
+     * @param readable providers whose calls can be read; those of others come when they are a day old.
+     * @param without tenants that are passed over. Default: nobody.
+     */
+    takeReceiptCalls: (
+      most: number,
+      bytesMax: number,
+      leaseMs: number,
+      readable: readonly string[],
+      without: readonly string[] = [],
+    ) =>
+      rowsOf<StoredReceiptCall>(
+        sql`select * from take_receipt_calls(${most}, ${bytesMax}, ${leaseMs}, ${[...readable]}::text[],
+          ${[...without]}::uuid[])`,
+      ),
+    async settleReceiptCalls({
+      reports,
+      begun,
+      done,
+      again,
+      genuine,
+      refused,
+    }: SettledReceiptCalls): Promise<void> {
       await bounded(
-        sql`select settle_receipt_calls(${asJson(sql, reports)}, ${[...done]}::bigint[], ${asJson(sql, again)},
+        sql`select settle_receipt_calls(${asJson(sql, reports)}, ${[...begun]}::bigint[], ${[...done]}::bigint[], ${asJson(sql, again)},
           ${[...genuine]}::uuid[], ${asJson(sql, refused)})`,
       );
     },
@@ -244,9 +383,17 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
       return (await value<Buffer>(sql`select message_id_key() as n`)) ?? Buffer.alloc(0);
     },
     ...lookupStore(sql, bounded),
+    ...feedNumberingStore(sql, bounded),
+    ...usageCountingStore(sql, bounded),
 
     // Tenants ---------------------------------------------------------------------------------------------------------
-    dueLanes: () => rowsOf<SweepTask>(sql`select * from due_lanes()`),
+    /** Looks at all messages; with an earlier look only for what fell due since, and at lanes that had something due. */
+    dueLanes: (earlier?: EarlierLook) =>
+      rowsOf<DueRow>(
+        earlier === undefined
+          ? sql`select * from due_lanes()`
+          : sql`select * from due_lanes(${earlier.after.toISOString()}, ${asJson(sql, earlier.older.map(searchedTerms))})`,
+      ),
     holdTenant: (tenantId: string, most: number) => count(sql`select hold_tenant(${tenantId}, ${most}) as n`),
     releaseTenant: (tenantId: string, most: number) =>
       count(sql`select release_tenant(${tenantId}, ${most}) as n`),
@@ -255,8 +402,9 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
       rowsOf<{ tenantId: string; limits: Limits | null }>(
         sql`select tenant_id, limits from tenant_limits_of(${[...ids]}::uuid[])`,
       ),
-    /** Messages of all tenants for which a provider may still be called. */
+    /** Messages for which a provider may still be called, of all tenants that may send; without those that are scheduled. */
     backlogTotal: () => count(sql`select backlog as n from backlog_totals()`),
+    scheduledTotal: () => count(sql`select scheduled as n from backlog_totals()`),
 
     // Provider accounts -----------------------------------------------------------------------------------------------
     /** By id; without those that are deleted. */
@@ -305,16 +453,24 @@ export function deliveryStore(sql: Sql, deadlineMs: number) {
 export type DeliveryStore = ReturnType<typeof deliveryStore>;
 
 async function recordReceipts(tx: TransactionSql, decided: ReceiptDecisions): Promise<void> {
+  // What is undefined does not travel, and is null there.
   const messages = decided.messages.map((one) => ({
     seq: one.seq,
     purge_on: one.purgeOn,
     status: one.status,
     final: one.final,
-    failure: one.failure,
+    failure: one.failure ?? undefined,
     partial: one.partial,
     late_bounce: one.lateBounce,
-    segment_states: isEmpty(one.segments) ? null : one.segments,
-    engagement: isEmpty(one.engagement) ? null : one.engagement,
+    segment_states: areImplied(one.copies, one.attempt) ? undefined : one.copies,
+    engagement: isEmpty(one.engagement) ? undefined : one.engagement,
+    was_waiting: one.wasWaiting,
+    ...(one.via && {
+      account_id: one.via.accountId,
+      provider: one.via.provider,
+      provider_message_id: one.via.providerMessageId,
+    }),
+    await_ms: one.awaitMs ?? undefined,
   }));
   const events = decided.events.map(({ purgeOn, tenantId, reportKey, ...event }) => ({
     ...event,
@@ -322,17 +478,30 @@ async function recordReceipts(tx: TransactionSql, decided: ReceiptDecisions): Pr
     tenant_id: tenantId,
     report_key: reportKey,
   }));
+  const refused = decided.refused.map(({ accountId, reason }) => ({ account_id: accountId, reason }));
   await tx`select record_receipts(${asJson(tx, messages)}, ${asJson(tx, events)}, ${asJson(tx, decided.waiting)},
-    ${[...decided.done]}::uuid[])`;
+    ${[...decided.done]}::uuid[], ${asJson(tx, refused)})`;
 }
 
 function isEmpty(record: object): boolean {
   return Object.keys(record).length === 0;
 }
 
-const laneTerms = ({ tenantId, accountId, most, aheadMs }: LaneClaim): Json => ({
-  tenant_id: tenantId,
-  account_id: accountId,
+const laneTerms = ({ most, aheadMs, ...lane }: LaneClaim) => ({
+  ...searchedTerms(lane),
   most,
   ahead_ms: aheadMs,
 });
+
+const searchedTerms = ({
+  tenantId,
+  accountId,
+  dueFrom,
+}: Lane & { dueFrom?: readonly number[] | undefined }) => ({
+  tenant_id: tenantId,
+  account_id: accountId,
+  due_from: arrayOf(dueFrom),
+});
+
+const arrayOf = (dueFrom: readonly number[] | undefined): number[] | null =>
+  dueFrom === undefined ? null : [...dueFrom];

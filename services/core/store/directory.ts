@@ -1,6 +1,7 @@
 import type { ApiKeyId, TenantId, UserId } from '#core/domain/ids.ts';
 import { effectiveLimits, type Limits, type StatedLimits } from '#core/domain/plan.ts';
 import type { Role, Scope } from '#core/domain/role.ts';
+import type { Route } from '#core/domain/route.ts';
 import type { KeyMode } from '#core/domain/service-key.ts';
 import { withDeadline, type Sql } from '#core/platform/postgres/postgres.ts';
 import type { Sender } from './messages.ts';
@@ -65,6 +66,8 @@ export type ApiKeyFacts = {
   readonly rateLimitRpm: number | null;
   readonly secretHash: Buffer;
   readonly previousSecretHash: Buffer | null;
+  /** Of the latest secrets before that one, which are good for nothing. */
+  readonly formerSecretHashes: readonly Buffer[];
   readonly graceUntil: Date | null;
   readonly expiresAt: Date | null;
   readonly revokedAt: Date | null;
@@ -76,6 +79,8 @@ export type CallerFacts = {
   readonly tenant: TenantFacts;
   /** The provider accounts that the tenant's messages could go out through, the oldest first. */
   readonly senders: readonly Sender[];
+  /** Those that the tenant has set. */
+  readonly routes: readonly Route[];
 };
 
 type CallerRow = TenantFactsRow & {
@@ -86,10 +91,12 @@ type CallerRow = TenantFactsRow & {
   readonly rate_limit_rpm: number | null;
   readonly secret_hash: Buffer;
   readonly previous_secret_hash: Buffer | null;
+  readonly former_secret_hashes: Buffer[];
   readonly grace_until: Date | null;
   readonly expires_at: Date | null;
   readonly revoked_at: Date | null;
   readonly senders: Sender[];
+  readonly routes: Route[];
 };
 
 function toCallerFacts(row: CallerRow): CallerFacts {
@@ -101,12 +108,14 @@ function toCallerFacts(row: CallerRow): CallerFacts {
       rateLimitRpm: row.rate_limit_rpm,
       secretHash: row.secret_hash,
       previousSecretHash: row.previous_secret_hash,
+      formerSecretHashes: row.former_secret_hashes,
       graceUntil: row.grace_until,
       expiresAt: row.expires_at,
       revokedAt: row.revoked_at,
     },
     tenant: toTenantFacts(row),
     senders: row.senders,
+    routes: row.routes,
   };
 }
 
@@ -130,7 +139,8 @@ export function directoryStore(sql: Sql) {
       const rows = await bounded(
         sql<CallerRow[]>`
           select c.key_id, c.api_key_id, c.mode, c.scopes, c.rate_limit_rpm, c.secret_hash, c.previous_secret_hash,
-            c.grace_until, c.expires_at, c.revoked_at, c.senders, (c.tenant).*
+            c.former_secret_hashes, c.grace_until, c.expires_at, c.revoked_at, c.senders, c.routes,
+            (c.tenant).*
           from find_callers(${[...keyIds]}::text[]) c`,
       );
       return new Map(rows.map((row) => [row.key_id, toCallerFacts(row)]));

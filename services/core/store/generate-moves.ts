@@ -1,8 +1,15 @@
+import {
+  ENDPOINT_MOVE_NAMES,
+  ENDPOINT_MOVES,
+  ENDPOINT_STATUSES,
+  type EndpointMove,
+  type EndpointStatus,
+} from '#core/domain/endpoint-state.ts';
 import { LIVE_STATES, MESSAGE_MOVES } from '#core/domain/message-state.ts';
 
 type SqlFile = { readonly path: string; readonly text: string };
 
-/** The table of moves as SQL functions, which every statement that moves a message asks. Paths are from the project's root. */
+/** The tables of moves as SQL functions, which every statement that moves a message or an endpoint asks. Paths are from the project's root. */
 export function generateMoves(): SqlFile[] {
   const moves = Object.entries<readonly string[]>(MESSAGE_MOVES)
     .filter(([, next]) => next.length > 0)
@@ -27,7 +34,38 @@ export function generateMoves(): SqlFile[] {
       `  select status in (${listOf(LIVE_STATES)})`,
       '$$;',
     ]),
+    sqlFile('may_move_endpoint', [
+      '-- Whether a webhook endpoint in one state may be moved to another by a `tenant`, or by a `worker`, to whom it may also stay what it',
+      '-- is. Each statement that stores the state of an endpoint asks it. Written by `npm run gen` from core/domain/endpoint-state.ts.',
+      'create or replace function may_move_endpoint(who text, from_status text, to_status text) returns boolean',
+      'language sql immutable parallel safe as $$',
+      '  select case who',
+      ...(['tenant', 'worker'] as const).flatMap((by) => [
+        `    when '${by}' then case from_status`,
+        ...ENDPOINT_STATUSES.map((from) => [from, endpointStatusesAfter(by, from)] as const)
+          .filter(([, next]) => next.length > 0)
+          .map(([from, next]) => `      when '${from}' then to_status in (${listOf(next)})`),
+        '      else false',
+        '    end',
+      ]),
+      '    else false',
+      '  end',
+      '$$;',
+      '',
+      'grant execute on function may_move_endpoint(text, text, text) to despatch_api;',
+    ]),
   ];
+}
+
+/** A deletion is none of them: what is deleted has no state any more. */
+function endpointStatusesAfter(by: EndpointMove['by'], from: EndpointStatus): EndpointStatus[] {
+  const after = ENDPOINT_MOVE_NAMES.flatMap((name): EndpointStatus[] => {
+    const { by: who, from: states, to } = ENDPOINT_MOVES[name];
+    if (who !== by || !states.includes(from) || to === 'deleted') return [];
+    if (to === 'same') return by === 'worker' ? [from] : [];
+    return [to];
+  });
+  return ENDPOINT_STATUSES.filter((status) => after.includes(status));
 }
 
 function sqlFile(name: string, lines: readonly string[]): SqlFile {

@@ -12,31 +12,47 @@ export type DueLookup = {
   readonly accountVersion: number | null;
   readonly provider: string;
   readonly messageId: string;
+  readonly status: 'sent' | 'unknown';
   readonly providerMessageId: string | null;
   readonly ageMs: number;
   /** Which question about the message it is. */
   readonly asks: number;
   /** How often in a row the account has not been answered. */
   readonly failures: number;
+  /** Which turn of the account it is. */
+  readonly turn: number;
 };
 
 export type LookupTerms = {
+  /** Accounts that answered last. */
   readonly accountsMax: number;
-  /** Of one account at once. */
-  readonly perAccountMax: number;
+  /** Accounts that did not; they are asked one question each. */
+  readonly failingMax: number;
+  /** Of each provider that can be asked: how many questions an account is asked at once. */
+  readonly paces: readonly { readonly provider: string; readonly most: number }[];
   readonly leaseMs: number;
-  /** Of an account's questions, in milliseconds. */
-  readonly spacingMs: number;
 };
 
 /** What became of questions. */
 export type SettledLookups = {
-  readonly reports: readonly Omit<ReportRow, 'call_id'>[];
+  readonly reports: readonly (ReportRow & {
+    readonly tenant_id: string;
+    readonly account_id: string;
+    readonly received_ms: number;
+  })[];
+  /** Ids of messages at their provider, which were not known before. */
+  readonly found: readonly {
+    readonly seq: number;
+    readonly purge_on: string;
+    readonly tenant_id: string;
+    readonly provider_message_id: string;
+  }[];
   readonly done: readonly { readonly seq: number; readonly asks: number }[];
   /** `ms` null: not again. */
   readonly again: readonly { readonly seq: number; readonly asks: number; readonly ms: number | null }[];
-  readonly accounts: readonly {
+  readonly turns: readonly {
     readonly account_id: string;
+    readonly turn: number;
     readonly failures: number;
     readonly pause_ms: number;
   }[];
@@ -71,17 +87,21 @@ export function lookupStore(sql: Sql, bounded: <T>(work: Promise<T>) => Promise<
       return rows[0] ?? { seen: 0, silent: [] };
     },
     /** Messages to ask about. They come again after `leaseMs` unless they are settled. */
-    takeLookups: async ({ accountsMax, perAccountMax, leaseMs, spacingMs }: LookupTerms) =>
+    takeLookups: async ({ accountsMax, failingMax, paces, leaseMs }: LookupTerms) =>
       camelRows<DueLookup>(
         await bounded(
-          sql`select * from take_lookups(${accountsMax}, ${perAccountMax}, ${leaseMs}, ${spacingMs})`.values(),
+          sql`select * from take_lookups(${accountsMax}, ${failingMax}, ${asJson(sql, paces)}, ${leaseMs})`.values(),
         ),
       ),
-    async settleLookups({ reports, done, again, accounts }: SettledLookups): Promise<void> {
+    async settleLookups({ reports, found, done, again, turns }: SettledLookups): Promise<void> {
       await bounded(
-        sql`select settle_lookups(${asJson(sql, reports)}, ${asJson(sql, done)}, ${asJson(sql, again)},
-          ${asJson(sql, accounts)})`,
+        sql`select settle_lookups(${asJson(sql, reports)}, ${asJson(sql, found)}, ${asJson(sql, done)},
+          ${asJson(sql, again)}, ${asJson(sql, turns)})`,
       );
+    },
+    /** The account has changed: what it could not be asked before, it may be asked now. */
+    async resumeLookups(accountId: string): Promise<void> {
+      await bounded(sql`select resume_lookups(${accountId})`);
     },
   };
 }

@@ -1,7 +1,8 @@
 import type { AuditEntry, AuditFacts, AuditTrail } from '#core/domain/audit-entry.ts';
-import { newId, type ProviderAccountId, type TenantId } from '#core/domain/ids.ts';
+import type { Binding } from '#core/domain/binding.ts';
+import { newId, type TenantId } from '#core/domain/ids.ts';
 import type { StatedLimits } from '#core/domain/plan.ts';
-import type { Json, Sql } from '#core/platform/postgres/postgres.ts';
+import type { Json, Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import type { TenantState } from './directory.ts';
 import type { SuspensionReason } from './tenants.ts';
 
@@ -15,7 +16,10 @@ export type StoredTenant = {
   readonly status: TenantState;
   readonly suspensionReason: SuspensionReason | null;
   readonly suspendedBy: string | null;
-  /** The resource that owns it now; null for the API's, and for one that was retained when its resource went. */
+  /**
+   * The resource that owns it now; null for the API's, and for one that was retained when its resource went.
+   * One that the API deleted belongs to its purge: see `deletionOwner`.
+   */
   readonly ownerUid: string | null;
   /** "namespace/name" of the resource that declared it, also when that is gone; null for the API's. */
   readonly ownerRef: string | null;
@@ -87,6 +91,11 @@ const PURGE_STATEMENT_MS = 300_000;
 /** A tenant and its resource, by the slug and the resource's UID. */
 export type OwnedSlug = { readonly slug: string; readonly uid: string };
 
+/** Who owns a tenant that the API deleted, and no resource can ever be, as their UIDs are given by the cluster. */
+export function deletionOwner(id: TenantId): string {
+  return `api:${id}`;
+}
+
 /** A resource that was deleted. Who it was, and since when, decides what it may let go of. */
 export type GoneResource = OwnedSlug & {
   /** "namespace/name". */
@@ -103,6 +112,14 @@ export type GoneResource = OwnedSlug & {
 export function managedTenantStore(sql: Sql, issuer: string, audit: AuditTrail) {
   /** Purges that were told of: a long one is begun again with every slice. */
   const told = new Set<string>();
+
+  function purging<T>(work: (tx: TransactionSql) => Promise<T>): Promise<T> {
+    return sql.begin(async (tx) => {
+      await tx`select set_config('statement_timeout', ${String(PURGE_STATEMENT_MS)}, true)`;
+      return work(tx);
+    }) as Promise<T>;
+  }
+
   return {
     async find(slug: string): Promise<StoredTenant | undefined> {
       const [row] = await sql<Row[]>`select * from managed_tenant(${slug})`;
@@ -146,7 +163,17 @@ export function managedTenantStore(sql: Sql, issuer: string, audit: AuditTrail) 
       return id;
     },
 
-    /** @param most Messages of one transaction. */
+    /**
+     * Slugs of tenants that the API deleted more than ten seconds ago and that are not purged yet: up to `most`, in
+     * order, after the one given.
+     */
+    async tenantsToPurge(after: string | null, most: number): Promise<string[]> {
+      const rows = await sql<{ slug: string }[]>`
+        select slug from tenants_to_purge(${after}, ${most}) as slug`;
+      return rows.map(({ slug }) => slug);
+    },
+
+    /** @param most Messages of one transaction, or rows of another table. */
     async purgeSome(
       { slug, uid }: OwnedSlug,
       most: number,
@@ -156,8 +183,7 @@ export function managedTenantStore(sql: Sql, issuer: string, audit: AuditTrail) 
       /** Whose rows they are; null where the outcome is `absent`. */
       readonly id: TenantId | null;
     }> {
-      return sql.begin(async (tx) => {
-        await tx`select set_config('statement_timeout', ${String(PURGE_STATEMENT_MS)}, true)`;
+      return purging(async (tx) => {
         const [row] = await tx<{ outcome: PurgeOutcome; deleted: number; id: TenantId | null }[]>`
           select outcome, deleted, id from purge_some(${slug}, ${uid}, ${most})`;
         if (row === undefined) throw new Error('purge_some returned no row');
@@ -167,7 +193,7 @@ export function managedTenantStore(sql: Sql, issuer: string, audit: AuditTrail) 
 
     /** False where messages have come in the meantime. */
     async endPurge({ slug, uid }: OwnedSlug): Promise<boolean> {
-      const [row] = await sql<{ done: boolean }[]>`select end_purge(${slug}, ${uid}) as done`;
+      const [row] = await purging((tx) => tx<{ done: boolean }[]>`select end_purge(${slug}, ${uid}) as done`);
       if (row?.done === true) told.delete(uid);
       return row?.done ?? false;
     },
@@ -176,20 +202,22 @@ export function managedTenantStore(sql: Sql, issuer: string, audit: AuditTrail) 
       tenantId: TenantId,
       latestVersion: number,
       most: number,
-    ): Promise<{ readonly accountId: ProviderAccountId; readonly ciphertext: string }[]> {
-      const rows = await sql<{ account_id: ProviderAccountId; ciphertext: string }[]>`
-        select account_id, ciphertext from outdated_ciphertexts(${tenantId}, ${latestVersion}, ${most})`;
-      return rows.map((row) => ({ accountId: row.account_id, ciphertext: row.ciphertext }));
+    ): Promise<{ readonly binding: Binding; readonly ciphertext: string }[]> {
+      const rows = await sql<{ subject: string; purpose: string; ciphertext: string }[]>`
+        select subject, purpose, ciphertext from outdated_ciphertexts(${tenantId}, ${latestVersion}, ${most})`;
+      return rows.map(({ subject, purpose, ciphertext }) => ({
+        binding: { tenantId, subject, purpose },
+        ciphertext,
+      }));
     },
 
     /** False where the old one has been replaced or removed since. */
     async replaceCiphertext(
-      tenantId: TenantId,
-      accountId: ProviderAccountId,
+      { tenantId, subject, purpose }: Binding,
       replacement: { readonly old: string; readonly new: string },
     ): Promise<boolean> {
       const [row] = await sql<{ moved: boolean }[]>`
-        select replace_ciphertext(${tenantId}, ${accountId}, ${replacement.old}, ${replacement.new}) as moved`;
+        select replace_ciphertext(${tenantId}, ${subject}, ${purpose}, ${replacement.old}, ${replacement.new}) as moved`;
       return row?.moved ?? false;
     },
   };

@@ -9,6 +9,8 @@ export type Member = {
   /** Null also where the tenant has not been told the address. */
   readonly email: string | null;
   readonly role: Role;
+  /** False for an invitation, and for somebody named by subject who has not come yet. */
+  readonly hasSignedIn: boolean;
   readonly createdAt: Date;
 };
 
@@ -17,6 +19,7 @@ type MemberRow = {
   readonly subject: string | null;
   readonly email: string | null;
   readonly role: Role;
+  readonly has_signed_in: boolean;
   readonly created_at: Date;
 };
 
@@ -31,7 +34,7 @@ export async function listMembers(
 ): Promise<{ readonly member: Member; readonly position: MemberPosition }[]> {
   const { after, most } = query;
   const rows = await tx<(MemberRow & { position: string })[]>`
-    select m.user_id, u.subject, case when m.email_known then u.email end as email, m.role, m.created_at, m.created_at::text as position
+    select m.user_id, u.subject, case when m.email_known then u.email end as email, m.role, u.has_signed_in, m.created_at, m.created_at::text as position
     from members m join users u on u.id = m.user_id
     where m.tenant_id = ${tenantId}
       ${after === undefined ? tx`` : tx`and (m.created_at, m.user_id) < (${after.createdAt}::text::timestamptz, ${after.userId}::uuid)`}
@@ -48,7 +51,7 @@ export async function findMember(
   userId: UserId,
 ): Promise<Member | undefined> {
   const [row] = await tx<MemberRow[]>`
-    select m.user_id, u.subject, case when m.email_known then u.email end as email, m.role, m.created_at from members m join users u on u.id = m.user_id
+    select m.user_id, u.subject, case when m.email_known then u.email end as email, m.role, u.has_signed_in, m.created_at from members m join users u on u.id = m.user_id
     where m.tenant_id = ${tenantId} and m.user_id = ${userId}`;
   return row && toMember(row);
 }
@@ -68,7 +71,7 @@ export async function findMemberLike(
       ? tx`u.issuer = ${issuer} and u.subject = ${person.subject}`
       : tx`m.email_known and lower(u.email) = lower(${person.email})`;
   const [row] = await tx<MemberRow[]>`
-    select m.user_id, u.subject, case when m.email_known then u.email end as email, m.role, m.created_at from members m join users u on u.id = m.user_id
+    select m.user_id, u.subject, case when m.email_known then u.email end as email, m.role, u.has_signed_in, m.created_at from members m join users u on u.id = m.user_id
     where m.tenant_id = ${tenantId} and ${matches}
     order by u.subject is null, m.created_at limit 1`;
   return row && toMember(row);
@@ -104,14 +107,14 @@ export async function removeMember(tenantId: TenantId, tx: TransactionSql, userI
   await tx`delete from members where tenant_id = ${tenantId} and user_id = ${userId}`;
 }
 
-/** Open invitations count as members, and not as owners: nobody could act on one. */
+/** Who has never signed in counts as a member, and not as an owner: it may be that nobody can act as one. */
 export async function countMembers(
   tenantId: TenantId,
   tx: TransactionSql,
 ): Promise<{ readonly members: number; readonly owners: number }> {
   const [row] = await tx<{ members: number; owners: number }[]>`
     select count(*)::integer as members,
-      (count(*) filter (where m.role = 'owner' and u.subject is not null))::integer as owners
+      (count(*) filter (where m.role = 'owner' and u.has_signed_in))::integer as owners
     from members m join users u on u.id = m.user_id where m.tenant_id = ${tenantId}`;
   return row ?? { members: 0, owners: 0 };
 }
@@ -122,6 +125,7 @@ function toMember(row: MemberRow): Member {
     subject: row.subject,
     email: row.email,
     role: row.role,
+    hasSignedIn: row.has_signed_in,
     createdAt: row.created_at,
   };
 }

@@ -1,7 +1,8 @@
 import type { Channel } from '#core/domain/channel.ts';
 import type { Engagement } from '#core/domain/engagement.ts';
+import type { LeftAccount } from '#core/domain/explain-route.ts';
 import type { Failure } from '#core/domain/failure.ts';
-import type { MessageId, ProviderAccountId, TenantId } from '#core/domain/ids.ts';
+import { uuidFrom, type MessageId, type ProviderAccountId, type TenantId } from '#core/domain/ids.ts';
 import type { EventSource, MessageEventType } from '#core/domain/message-event.ts';
 import type { MessagePlace } from '#core/domain/message-id.ts';
 import type { Category } from '#core/domain/message-options.ts';
@@ -18,6 +19,9 @@ export type MessageRow = {
   readonly id: MessageId;
   readonly purge_on: string;
   readonly external_id: string | null;
+  readonly batch_id: string | null;
+  /** That it was made of by a retry. */
+  readonly parent_id: MessageId | null;
   readonly channel: Channel;
   readonly recipient: string;
   /** As sent; else the account's own, once a provider has accepted it. */
@@ -43,14 +47,23 @@ export type MessageRow = {
   readonly duplicate_risk: boolean;
   readonly expires_at: Date;
   readonly enqueued_at: Date;
+  readonly scheduled_at: Date | null;
+  /** Of a test message: by how much its tenant's test clock is ahead, in milliseconds. */
+  readonly ahead_ms: number | null;
   readonly sent_at: Date | null;
   readonly delivered_at: Date | null;
   readonly completed_at: Date | null;
   readonly updated_at: Date;
   readonly metadata: Record<string, unknown> | null;
   readonly tags: string[] | null;
-  /** Accounts that were called, in the order of their first attempt. */
-  readonly tried: ProviderAccountId[];
+  /** Of the route that chose its first account; null where none was set. */
+  readonly route_version: number | null;
+  /** Accounts of that route which would have gone first and could not be used. */
+  readonly route_skipped: string[] | null;
+  /** Accounts that it was called through and went on from; null where there are none. */
+  readonly left_accounts: (LeftAccount & { readonly version: number | null })[] | null;
+  /** Labels of the accounts that were considered, by their ids. */
+  readonly labels: Readonly<Record<string, string>>;
 };
 
 export type MessageFilter = {
@@ -59,6 +72,7 @@ export type MessageFilter = {
   /** As sent, or in normal form. */
   readonly to?: string | undefined;
   readonly externalId?: string | undefined;
+  readonly batchId?: string | undefined;
   readonly accountId?: string | undefined;
   readonly tag?: string | undefined;
   /** Each of these, compared as text. */
@@ -73,15 +87,16 @@ export type MessageFilter = {
 /** Where a message stands in the list. `seq` orders those of one millisecond. */
 export type MessagePosition = { readonly enqueuedAt: string; readonly seq: number };
 
-type ScannedRow = MessageRow & {
+type UnlabelledRow = Omit<MessageRow, 'labels'>;
+type ScannedRow = UnlabelledRow & {
   readonly scanned: number;
   readonly end_at: Date;
   readonly end_seq: number;
 };
 
 /**
- * Newest first by the time that the record shows: commits of concurrent batches may overtake each other. Time, reference
- * and test mode choose the stretch of an index that is read; all else is looked at row by row.
+ * Newest first by the time that the record shows: commits of concurrent batches may overtake each other. Time, reference,
+ * batch and test mode choose the stretch of an index that is read; all else is looked at row by row.
  */
 export async function scanMessages(
   tenantId: TenantId,
@@ -89,10 +104,22 @@ export async function scanMessages(
   filter: MessageFilter,
   { before, rows, most }: ScanRange<MessagePosition>,
 ): Promise<Scanned<MessageRow, MessagePosition>> {
-  const { status, channel, to, externalId, accountId, tag, metadata = {}, test, since, until } = filter;
+  const {
+    status,
+    channel,
+    to,
+    externalId,
+    batchId,
+    accountId,
+    tag,
+    metadata = {},
+    test,
+    since,
+    until,
+  } = filter;
   const scanned = await tx<ScannedRow[]>`
     with scanned as materialized (
-      select m.seq, m.purge_on, m.enqueued_at, (true
+      select m.seq, m.purge_on, m.ctid as at_row, m.enqueued_at, (true
         ${channel === undefined ? tx`` : tx`and m.channel = ${channel}`}
         ${to === undefined ? tx`` : tx`and (m.recipient = ${to} or m.address = ${to})`}
         ${tag === undefined ? tx`` : tx`and ${tag} = any (m.tags)`}
@@ -102,13 +129,14 @@ export async function scanMessages(
       from messages m
       where m.tenant_id = ${tenantId}
         ${externalId === undefined ? tx`` : tx`and m.external_id = ${externalId}`}
+        ${batchId === undefined ? tx`` : tx`and m.batch_id = ${batchId}`}
         ${test === true ? tx`and m.test` : tx``}
         ${before === undefined ? tx`` : tx`and (m.enqueued_at, m.seq) < (${before.enqueuedAt}::text::timestamptz, ${before.seq})`}
         ${since === undefined ? tx`` : tx`and m.enqueued_at >= ${since}::text::timestamptz`}
         ${until === undefined ? tx`` : tx`and m.enqueued_at < ${until}::text::timestamptz`}
       order by m.enqueued_at desc, m.seq desc limit ${rows}
     ), found as materialized (
-      select f.seq, f.purge_on from scanned f
+      select f.purge_on, f.at_row from scanned f
       ${
         status === undefined && accountId === undefined
           ? tx``
@@ -127,14 +155,19 @@ export async function scanMessages(
     from reach r left join lateral (
       ${selectMessages(
         tx,
+        // Where the scan has just been: by its key, each row would be looked up in an index as large as all that is stored.
         tx`found f cross join lateral (
-          select * from messages x where x.seq = f.seq and x.purge_on = f.purge_on offset 0) m`,
+          select * from messages x where x.ctid = f.at_row and x.purge_on = f.purge_on offset 0) m`,
       )}
     ) m on true
     order by m.enqueued_at desc, m.seq desc`;
   const [first] = scanned;
   return {
-    found: scanned.filter(({ id }) => id !== null),
+    found: await withLabels(
+      tenantId,
+      tx,
+      scanned.filter(({ id }) => id !== null),
+    ),
     scanned: first?.scanned ?? 0,
     end: first && { enqueuedAt: first.end_at.toISOString(), seq: first.end_seq },
   };
@@ -152,11 +185,13 @@ export async function findMessage(
   tx: TransactionSql,
   address: MessageAddress,
 ): Promise<MessageRow | undefined> {
-  const [row] = await tx<MessageRow[]>`${selectMessages(tx)} where ${isAt(tenantId, tx, address)}`;
+  const rows = await tx<UnlabelledRow[]>`${selectMessages(tx)} where ${isAt(tenantId, tx, address)}`;
+  const [row] = await withLabels(tenantId, tx, rows);
   return row;
 }
 
-function isAt(tenantId: TenantId, tx: TransactionSql, { seq, purgeOn, id, test }: MessageAddress) {
+/** Of the row `m` of `messages`. */
+export function isAt(tenantId: TenantId, tx: TransactionSql, { seq, purgeOn, id, test }: MessageAddress) {
   return tx`m.seq = ${seq} and m.purge_on = ${purgeOn} and m.id = ${id} and m.tenant_id = ${tenantId}
     ${test === undefined ? tx`` : tx`and m.test = ${test}`}`;
 }
@@ -167,21 +202,53 @@ function isAt(tenantId: TenantId, tx: TransactionSql, { seq, purgeOn, id, test }
  */
 function selectMessages(tx: TransactionSql, from = tx`messages m`) {
   return tx`
-    select m.seq, m.id, m.purge_on, m.external_id, m.channel, m.recipient, coalesce(m.sender, s.sent_from) as sender, s.status,
+    select m.seq, m.id, m.purge_on, m.external_id, m.batch_id, m.parent_id, m.channel, m.recipient, coalesce(m.sender, s.sent_from) as sender, s.status,
       s.reason, s.final, s.failure, s.partial, s.late_bounce, s.engagement, m.category, m.priority, m.test, m.segments, m.encoding, s.account_id, s.provider, s.provider_message_id,
-      m.pinned_account_id, s.attempt, s.next_attempt_at, s.duplicate_risk, s.expires_at, m.enqueued_at,
+      m.pinned_account_id, s.attempt, s.next_attempt_at, s.duplicate_risk, s.expires_at, m.enqueued_at, m.scheduled_at,
+      case when m.test then (select t.test_clock_ms from tenants t where t.id = m.tenant_id) end as ahead_ms,
       s.sent_at, s.delivered_at, s.completed_at, s.updated_at, m.metadata, m.tags,
-      array(
-        select a.account_id from attempts a
-        where a.message_seq = m.seq and a.purge_on = m.purge_on and a.account_id is not null
-        group by a.account_id order by min(a.number)
-      ) as tried
+      m.route_version, m.route_skipped,
+      case
+        -- Not called yet, or accepted at the first attempt: nearly all messages, for which the log need not be read.
+        when s.attempt = 0 or s.attempt = 1 and s.sent_at is not null or m.test then null
+        else (
+          select json_agg(json_build_object('accountId', a.account_id, 'attempt', a.number, 'class', a.failure ->> 'class',
+            'at', a.ended_at, 'skipped', a.rerouted -> 'skipped', 'version', a.rerouted -> 'version') order by a.number)
+          from (
+            select x.account_id, x.number, x.failure, x.ended_at, x.rerouted,
+              lead(x.account_id, 1, s.account_id) over (order by x.number) as next_id
+            from attempt_log x where x.message_seq = m.seq and x.purge_on = m.purge_on
+          ) a
+          where a.rerouted is not null or a.next_id <> a.account_id)
+      end as left_accounts
     from ${from}
     cross join lateral (select * from message_states t where t.seq = m.seq and t.purge_on = m.purge_on limit 1) s`;
 }
 
+/** The accounts of a page are few, and found by their ids. */
+async function withLabels(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  rows: readonly UnlabelledRow[],
+): Promise<MessageRow[]> {
+  const ids = new Set(
+    rows.flatMap(({ account_id: called, route_skipped: skipped, left_accounts: left }) => [
+      ...(called === null ? [] : [called]),
+      ...(skipped ?? []),
+      ...(left ?? []).flatMap((one) => [one.accountId, ...(one.skipped ?? [])]),
+    ]),
+  );
+  const found =
+    ids.size === 0
+      ? []
+      : await tx<{ id: string; label: string }[]>`
+          select id, label from provider_accounts where tenant_id = ${tenantId} and id = any (${[...ids]}::uuid[])`;
+  const labels = Object.fromEntries(found.map(({ id, label }) => [id, label]));
+  return rows.map((row) => ({ ...row, labels }));
+}
+
 /** Where a message's record is, for the lists that belong to it. */
-export type MessageKey = Pick<MessageRow, 'seq' | 'purge_on' | 'id' | 'enqueued_at'>;
+export type MessageKey = Pick<MessageRow, 'seq' | 'purge_on' | 'id' | 'enqueued_at' | 'scheduled_at'>;
 
 export async function findMessageKey(
   tenantId: TenantId,
@@ -189,7 +256,7 @@ export async function findMessageKey(
   address: MessageAddress,
 ): Promise<MessageKey | undefined> {
   const [row] = await tx<MessageKey[]>`
-    select m.seq, m.purge_on, m.id, m.enqueued_at from messages m where ${isAt(tenantId, tx, address)}`;
+    select m.seq, m.purge_on, m.id, m.enqueued_at, m.scheduled_at from messages m where ${isAt(tenantId, tx, address)}`;
   return row;
 }
 
@@ -214,16 +281,16 @@ export async function listAttempts(
   page: { readonly before: number | undefined; readonly most: number },
 ): Promise<AttemptRow[]> {
   const { before, most } = page;
-  return tx<AttemptRow[]>`
-    select id, number, account_id, outcome, reason, failure, http_status, started_at, ended_at from attempts
+  const rows = await tx<Omit<AttemptRow, 'id'>[]>`
+    select number, account_id, outcome, reason, failure, http_status, started_at, ended_at from attempts
     where tenant_id = ${tenantId} and message_seq = ${message.seq} and purge_on = ${message.purge_on}
       ${before === undefined ? tx`` : tx`and number < ${before}`}
     order by number desc limit ${most}`;
+  return rows.map((row) => ({ id: uuidFrom(`attempt ${message.id} ${row.number}`), ...row }));
 }
 
 export type EventRow = {
   readonly event_seq: number;
-  readonly id: string;
   readonly type: MessageEventType;
   readonly at: Date;
   readonly source: EventSource;
@@ -242,7 +309,7 @@ export async function listEvents(
 ): Promise<EventRow[]> {
   const { before, most } = page;
   return tx<EventRow[]>`
-    select event_seq, id, type, at, source, applied, (details ->> 'verified')::boolean as verified,
+    select event_seq, type, at, source, applied, (details ->> 'verified')::boolean as verified,
       details ->> 'providerStatus' as provider_status
     from events
     where tenant_id = ${tenantId} and message_seq = ${message.seq} and purge_on = ${message.purge_on}

@@ -9,11 +9,15 @@ export type Maintained = {
   readonly busy: readonly string[];
 };
 
+/** Rows of one step. */
+const PURGED_AT_ONCE = 5_000;
+
 type Task = { readonly task: 'make' | 'drop'; readonly parent: string; readonly monday: string };
 
 /**
  * One step after the other, each a transaction of its own that gives up within seconds where somebody reads for long: a
- * table is left alone then, as everything that is sent meanwhile waits behind the one who waits.
+ * table is left alone then, as everything that is sent meanwhile waits behind the one who waits. What lies in no partition of
+ * its own is deleted some rows at a time.
  * @param bounded bounds one step.
  * @returns `elsewhere` where another worker is at it.
  * @throws what stopped a step for another reason, after all others have been tried; at once where the database is away.
@@ -56,9 +60,25 @@ export async function maintainPartitions(
       else failures.push(error);
     }
   }
-  const isMine = await step((tx) => tx`select purge_rows()`);
+  const tables = await bounded(sql<{ name: string }[]>`select name from purged_tables() as name`);
+  for (const { name } of tables) {
+    try {
+      for (;;) {
+        let purged = 0;
+        const isMine = await step(async (tx) => {
+          const [row] = await tx<{ n: number }[]>`select purge_rows(${name}, ${PURGED_AT_ONCE}) as n`;
+          purged = row?.n ?? 0;
+        });
+        if (!isMine) return 'elsewhere';
+        if (purged < PURGED_AT_ONCE) break;
+      }
+    } catch (error) {
+      if (databaseFaultOf(error) === 'away') throw error;
+      failures.push(error);
+    }
+  }
   if (failures.length > 0) throw failures[0];
-  return isMine ? { made, dropped, busy: [...busy] } : 'elsewhere';
+  return { made, dropped, busy: [...busy] };
 }
 
 /** One process at a time makes and drops partitions. Held until the transaction's end. @returns whether it was free. */

@@ -38,7 +38,7 @@ export type ProviderAccount = {
   readonly receiptVersion: number;
   /** When a genuine call came to it last, give or take a minute. */
   readonly lastReceiptAt: Date | null;
-  /** The last call that was none of the provider's. */
+  /** The last call that was none of the provider's, or of which nothing could be kept. */
   readonly lastRefusedReceipt: RefusedReceipt | null;
   readonly createdAt: Date;
   readonly updatedAt: Date;
@@ -142,6 +142,17 @@ export async function countAccounts(
     select count(*)::integer as n from provider_accounts
     where tenant_id = ${tenantId} and channel = ${channel} and status <> 'deleted'`;
   return row?.n ?? 0;
+}
+
+/** Ids of all accounts of the channel, disabled ones too. */
+export async function listChannelAccounts(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  channel: Channel,
+): Promise<ProviderAccountId[]> {
+  const rows = await tx<{ id: ProviderAccountId }[]>`
+    select id from provider_accounts where tenant_id = ${tenantId} and channel = ${channel} and status <> 'deleted'`;
+  return rows.map(({ id }) => id);
 }
 
 export type ProviderChange = {

@@ -24,10 +24,11 @@ export async function readAsTenant<T>(
     try {
       // Sent together with the first statement of `read`: no round trip of its own. A plan that was made while a table was
       // small would go on to read all of it, and sort it, when it no longer is: an index has all that is asked for here.
+      // Compiling what reads a page takes longer than reading it.
       const [, result] = await Promise.all([
         tx<{ backend: number }[]>`
           select set_config('app.tenant', ${tenantId}, true), set_config('enable_seqscan', 'off', true),
-            pg_backend_pid() as backend`
+            set_config('jit', 'off', true), pg_backend_pid() as backend`
           .execute()
           .then(([row]) => {
             backend = row?.backend;

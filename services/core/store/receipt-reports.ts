@@ -21,11 +21,8 @@ export type StoredReceiptCall = {
   readonly traceparent: string | null;
 };
 
-/** One report, in the names that `settle_receipt_calls` reads. What is undefined does not travel. */
+/** What a vendor says, in the names that `settle_receipt_calls` and `settle_lookups` read. What is undefined does not travel. */
 export type ReportRow = {
-  readonly call_id: number;
-  readonly tenant_id: string;
-  readonly account_id: string;
   readonly message_seq: number | undefined;
   readonly purge_on: string | undefined;
   readonly message_id: string | undefined;
@@ -40,14 +37,16 @@ export type ReportRow = {
   readonly verified: boolean;
   readonly happened_ms: number;
   readonly report_key: string;
-  readonly received_ms: number;
-  /** Of the span in which the vendor's call was taken. */
-  readonly traceparent?: string | undefined;
 };
+
+/** One report of a call, which has the rest: whose it is, and when it came. */
+export type CallReportRow = ReportRow & { readonly call_id: number };
 
 /** What became of calls that were looked into. */
 export type SettledReceiptCalls = {
-  readonly reports: readonly ReportRow[];
+  readonly reports: readonly CallReportRow[];
+  /** Ids of calls that stay, as more of their reports are to come. */
+  readonly begun: readonly number[];
   /** Ids of calls that are settled. */
   readonly done: readonly number[];
   /** Calls to look into again. */

@@ -1,4 +1,5 @@
 import type { TenantId } from '#core/domain/ids.ts';
+import { DependencyError } from '#core/domain/dependency-error.ts';
 import { withDeadline, type Sql, type TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { inTransaction } from './after-commit.ts';
 
@@ -16,8 +17,9 @@ export function withTenant<T>(
   work: (tx: TransactionSql) => Promise<T>,
   deadlineMs: number = DATABASE_DEADLINE_MS,
 ): Promise<T> {
-  return withDeadline(
-    inTransaction(sql, async (tx) => {
+  return transactionWithin(
+    sql,
+    async (tx) => {
       // Sent together with the first statement of `work`: no round trip of its own. A plan that was made while a table was
       // small would go on to read all of it when it no longer is: an index knows all that is asked for here.
       const [, result] = await Promise.all([
@@ -25,6 +27,27 @@ export function withTenant<T>(
         work(tx),
       ]);
       return result;
+    },
+    deadlineMs,
+  );
+}
+
+/**
+ * One transaction, and no longer a wait for it than this. What is late and not committed yet never will be: whoever asked
+ * has been told of a failure. A commit that is under way by then may take place all the same.
+ * @throws DependencyError; whatever `work` throws, after a rollback.
+ */
+export function transactionWithin<T>(
+  sql: Sql,
+  work: (tx: TransactionSql) => Promise<T>,
+  deadlineMs: number,
+): Promise<T> {
+  const deadline = performance.now() + deadlineMs;
+  return withDeadline(
+    inTransaction(sql, async (tx) => {
+      const result = await work(tx);
+      if (performance.now() < deadline) return result;
+      throw new DependencyError('postgres', 'deadline', `the transaction took more than ${deadlineMs} ms`);
     }),
     deadlineMs,
   );

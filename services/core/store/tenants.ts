@@ -68,7 +68,7 @@ export async function listTenants(
 
 export type LockedTenant = {
   readonly status: TenantState;
-  /** True while a cluster resource owns plan, suspension and deletion. */
+  /** True while a cluster resource owns plan, suspension and deletion; one that the api deleted belongs to its purge. */
   readonly isManaged: boolean;
   readonly limits: Limits;
   readonly overrides: StatedLimits | null;
@@ -79,7 +79,7 @@ export async function lockTenant(tenantId: TenantId, tx: TransactionSql): Promis
   const [row] = await tx<
     { status: TenantState; managed: boolean; limits: StatedLimits | null; overrides: StatedLimits | null }[]
   >`
-    select t.status, t.owner_uid is not null as managed, l.limits, l.overrides
+    select t.status, t.owner_uid is not null and t.owner_ref is not null as managed, l.limits, l.overrides
     from tenants t left join tenant_limits l on l.tenant_id = t.id
     where t.id = ${tenantId} for no key update of t`;
   if (row === undefined) return undefined;
@@ -115,6 +115,11 @@ export async function setSuspension(
   await tx`select from set_suspension(${tenantId}, ${reason}, ${by})`;
 }
 
+/** Ends intake and delivery for good; a controller deletes the rows and the key. Does nothing where a resource owns it. */
+export async function beginDeletion(tenantId: TenantId, tx: TransactionSql): Promise<void> {
+  await tx`select begin_deletion(${tenantId})`;
+}
+
 export type TenantLimits = {
   readonly plan: string;
   readonly limits: StatedLimits | null;
@@ -132,7 +137,9 @@ export async function readLimits(tenantId: TenantId, tx: TransactionSql): Promis
       case when u.day >= (now() at time zone 'UTC')::date then u.used else 0 end as used
     from tenants t
     left join tenant_limits l on l.tenant_id = t.id
-    left join tenant_usage u on u.tenant_id = t.id
+    left join lateral (
+      select * from tenant_usage x where x.tenant_id = t.id order by x.slot desc limit 1
+    ) u on true
     where t.id = ${tenantId}`;
   return row;
 }

@@ -190,7 +190,7 @@ describe('a token of the account', () => {
       apns.send(
         message,
         { ...credentials, config },
-        contexts({ provider: 'apns', accountId, version: 1, signal }),
+        contexts({ provider: 'apns', accountId, version: 1, until: signal }),
       );
     return {
       standIn,
@@ -275,7 +275,7 @@ describe('a connection to Apple', () => {
       resolve: async () => ({ kind: 'refused', code: 'dns' }),
     });
     const signal = AbortSignal.timeout(20_000);
-    const context = contexts({ provider: 'apns', accountId: 'a', version: 1, signal });
+    const context = contexts({ provider: 'apns', accountId: 'a', version: 1, until: signal });
     expect(await apns.send(message, credentials, context)).toMatchObject(
       forNow('provider_unavailable', 'connection_closed'),
     );

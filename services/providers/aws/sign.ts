@@ -1,4 +1,5 @@
-import { createHash, createHmac } from 'node:crypto';
+import { createHash } from 'node:crypto';
+import { hmac, hmacBytes } from '../signature.ts';
 
 export type AwsKeys = {
   readonly accessKeyId: string;
@@ -51,10 +52,10 @@ export function signedRequestHeaders(request: UnsignedRequest, scope: Scope): Re
   const place = [time.slice(0, 8), region, service, 'aws4_request'];
   const text = ['AWS4-HMAC-SHA256', time, place.join('/'), sha256(canonical)].join('\n');
   const key = place.reduce(
-    (secret: string | Buffer, part) => hmac(secret, part),
+    (secret: string | Buffer, part) => hmacBytes('sha256', secret, part),
     `AWS4${keys.secretAccessKey}`,
   );
-  const signature = hmac(key, text).toString('hex');
+  const signature = hmac('sha256', key, text);
   const credential = `${keys.accessKeyId}/${place.join('/')}`;
   return {
     ...sent,
@@ -79,8 +80,4 @@ function encode(text: string): string {
 
 function sha256(text: string): string {
   return createHash('sha256').update(text).digest('hex');
-}
-
-function hmac(key: string | Buffer, text: string): Buffer {
-  return createHmac('sha256', key).update(text).digest();
 }

@@ -46,5 +46,5 @@ export function snsContext(results: readonly HttpResult[] = [], now = Date.UTC(2
     now: () => now,
   });
   const signal = new AbortController().signal;
-  return { context: contexts({ provider: 'ses', accountId: 'a', version: 1, signal }), asked };
+  return { context: contexts({ provider: 'ses', accountId: 'a', version: 1, until: signal }), asked };
 }

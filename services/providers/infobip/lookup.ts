@@ -1,9 +1,15 @@
 import { z } from 'zod';
-import { lookUp, type LookupAnswer, type LookupDefinition } from '../lookup.ts';
+import { lookUp, type LookupAnswer, type LookupDefinition, type LookupPace } from '../lookup.ts';
 import { accountSecrets, authorization, vendorOrigin, type Account } from './account.ts';
 import { isRejected, readError } from './answers.ts';
 import { DUPLICATE, REQUEST_CODES } from './outcomes.ts';
 import { DeliveryReport, whatBecameOf } from './receipts.ts';
+
+/**
+ * Each operation has a limit of its own, ten requests a second where they are lowest
+ * (https://www.infobip.com/docs/developer-resources/api-fundamentals/rate-limits-and-throttling).
+ */
+const PACE: LookupPace = { everyMs: 2_000, atOnce: 2 };
 
 const Logs = z.looseObject({ results: z.array(z.unknown()) });
 
@@ -15,6 +21,7 @@ const Logs = z.looseObject({ results: z.array(z.unknown()) });
 export function lookupInLogs(logs: string): LookupDefinition<Account['config'], Account['secrets']> {
   return {
     by: 'reference',
+    pace: PACE,
     ask({ messageId, providerMessageId }, account, context) {
       const id = providerMessageId ?? messageId;
       const read = (body: unknown): LookupAnswer | undefined =>

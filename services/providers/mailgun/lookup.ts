@@ -1,11 +1,14 @@
 import { z } from 'zod';
-import { lookUp, type LookupAnswer, type LookupDefinition } from '../lookup.ts';
+import { lookUp, type LookupAnswer, type LookupDefinition, type LookupPace } from '../lookup.ts';
 import { authorization, hiddenOf, vendorOrigin, type Account } from './account.ts';
 import { readError } from './errors.ts';
 import { Event, whatBecameOf, withoutBrackets } from './receipts.ts';
 
 /** Most that Mailgun gives; a mail to one recipient has few. */
 const EVENTS_MAX = 300;
+
+/** Mailgun names no limit of its events, and one of 300 requests a minute elsewhere: a twenty-fifth of that. */
+const PACE: LookupPace = { everyMs: 5_000, atOnce: 1 };
 
 const Events = z.looseObject({ items: z.array(z.unknown()) });
 
@@ -15,6 +18,7 @@ const Events = z.looseObject({ items: z.array(z.unknown()) });
  */
 export const mailgunLookup: LookupDefinition<Account['config'], Account['secrets']> = {
   by: 'id',
+  pace: PACE,
   ask({ providerMessageId }, account, context) {
     const id = providerMessageId ?? '';
     const query = new URLSearchParams({

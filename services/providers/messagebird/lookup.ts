@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { lookUp, pathPart, type LookupAnswer, type LookupDefinition } from '../lookup.ts';
+import { lookUp, pathPart, USUAL_PACE, type LookupAnswer, type LookupDefinition } from '../lookup.ts';
 import { PROVIDER_STATUS_MAX } from '../receipt.ts';
 import { secretStrings } from '../redact.ts';
 import { headersOf, ORIGIN, type Account } from './account.ts';
@@ -25,10 +25,11 @@ const Message = z.looseObject({
 
 /**
  * https://developers.messagebird.com/api/sms-messaging/#view-a-message. That its list can be searched by a reference is not
- * documented.
+ * documented, nor a limit of requests.
  */
 export const messagebirdLookup: LookupDefinition<Account['config'], Account['secrets']> = {
   by: 'id',
+  pace: USUAL_PACE,
   ask({ providerMessageId }, account, context) {
     return lookUp(
       {

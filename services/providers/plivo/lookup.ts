@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { lookUp, pathPart, type LookupAnswer, type LookupDefinition } from '../lookup.ts';
+import { lookUp, pathPart, USUAL_PACE, type LookupAnswer, type LookupDefinition } from '../lookup.ts';
 import { PROVIDER_STATUS_MAX } from '../receipt.ts';
 import { headersOf, hiddenOf, resourceOf, type Account } from './account.ts';
 import { readError } from './errors.ts';
@@ -12,10 +12,12 @@ const Message = z.looseObject({
 
 /**
  * https://www.plivo.com/docs/messaging/api/message/retrieve-a-message. The record has no time of its state, and its list
- * cannot be searched for anything of ours.
+ * cannot be searched for anything of ours. An account may make 300 requests in five seconds
+ * (https://www.plivo.com/docs/account/api/).
  */
 export const plivoLookup: LookupDefinition<Account['config'], Account['secrets']> = {
   by: 'id',
+  pace: USUAL_PACE,
   ask({ providerMessageId }, account, context) {
     return lookUp(
       {

@@ -72,14 +72,15 @@ test.each(['bounced', 'suppressed'])('a mail that was %s did not arrive', async 
   });
 });
 
-test('a key for sending alone can never ask', async () => {
+test('a key for sending alone may not ask', async () => {
   await using http = createHttpClient();
   await using standIn = await startResendStandIn();
   const body = { statusCode: 401, name: 'restricted_api_key', message: 'This API key is restricted' };
   standIn.fail({ kind: 'reply', status: 401, body });
   const question = { messageId: UNKNOWN, providerMessageId: UNKNOWN };
   const sender = { config: {}, secrets: { apiKey: 're_1' } };
-  expect(await resendLookup.ask(question, sender, contextAt(resend, http, standIn.origin))).toEqual({
-    kind: 'unanswerable',
+  expect(await resendLookup.ask(question, sender, contextAt(resend, http, standIn.origin))).toMatchObject({
+    kind: 'forbidden',
+    failure: { providerCode: 'restricted_api_key' },
   });
 });

@@ -1,11 +1,17 @@
 import { z } from 'zod';
-import { lookUp, pathPart, type LookupAnswer, type LookupDefinition } from '../lookup.ts';
+import { lookUp, pathPart, type LookupAnswer, type LookupDefinition, type LookupPace } from '../lookup.ts';
 import { PROVIDER_STATUS_MAX } from '../receipt.ts';
 import { secretStrings } from '../redact.ts';
 import { authorization, ORIGIN, type Account } from './account.ts';
 import { readError } from './errors.ts';
 import { RESEND_ERRORS } from './outcomes.ts';
 import { meaningOf } from './receipts.ts';
+
+/**
+ * A team may make two to five requests a second in all, sends among them, whatever the number of its keys
+ * (https://resend.com/docs/api-reference/rate-limit): a twentieth of that.
+ */
+const PACE: LookupPace = { everyMs: 10_000, atOnce: 1 };
 
 const Email = z.looseObject({ id: z.string(), last_event: z.string().min(1) });
 
@@ -18,8 +24,9 @@ const ENGAGED: ReadonlySet<string> = new Set(['opened', 'clicked', 'complained']
  */
 export const resendLookup: LookupDefinition<Account['config'], Account['secrets']> = {
   by: 'id',
-  async ask({ providerMessageId }, account, context) {
-    const answer = await lookUp(
+  pace: PACE,
+  ask({ providerMessageId }, account, context) {
+    return lookUp(
       {
         request: {
           method: 'GET',
@@ -33,8 +40,6 @@ export const resendLookup: LookupDefinition<Account['config'], Account['secrets'
       },
       context,
     );
-    const isForbidden = answer.kind === 'unanswered' && answer.failure.providerCode === 'restricted_api_key';
-    return isForbidden ? { kind: 'unanswerable' } : answer;
   },
 };
 

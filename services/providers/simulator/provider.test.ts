@@ -16,7 +16,7 @@ const RECIPIENT: Readonly<Record<string, (behaviour: Behaviour) => string>> = {
 const noNetwork = createProviderContexts({
   http: () => Promise.reject(new Error('a simulator makes no network call')),
   resolve: () => Promise.reject(new Error('a simulator makes no network call')),
-})({ provider: 'simulator', accountId: 'a', version: 1, signal: new AbortController().signal });
+})({ provider: 'simulator', accountId: 'a', version: 1, until: new AbortController().signal });
 
 function send(provider: AnyProvider, to: string, attempt = 1) {
   const message = { channel: provider.channel, id: 'm1', to, content: {}, expiresAt: 0, attempt };

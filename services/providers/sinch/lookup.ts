@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { lookUp, pathPart, type LookupAnswer, type LookupDefinition } from '../lookup.ts';
+import { lookUp, pathPart, type LookupAnswer, type LookupDefinition, type LookupPace } from '../lookup.ts';
 import type { ProviderContext } from '../provider.ts';
 import { PROVIDER_STATUS_MAX } from '../receipt.ts';
 import { secretStrings } from '../redact.ts';
@@ -10,6 +10,9 @@ import { meaningOf } from './receipts.ts';
 
 /** Longer than anybody asks about a message; without it Sinch looks through the last 24 hours. It keeps batches for 14 days. */
 const LOOKED_THROUGH_MS = 4 * 86_400_000;
+
+/** A question by our reference is two requests. Sinch limits messages by the service plan, and names no limit of requests. */
+const PACE: LookupPace = { everyMs: 2_000, atOnce: 2 };
 
 const Batches = z.looseObject({
   batches: z.array(
@@ -32,6 +35,7 @@ const Report = z.looseObject({
  */
 export const sinchLookup: LookupDefinition<Account['config'], Account['secrets']> = {
   by: 'reference',
+  pace: PACE,
   async ask({ messageId, providerMessageId }, account, context) {
     if (providerMessageId !== null) return reportOf(providerMessageId, account, context);
     const batch = await findBatch(messageId, account, context);

@@ -154,7 +154,7 @@ function contextFor({
     provider: 'smtp',
     accountId: 'a',
     version: 1,
-    signal: AbortSignal.timeout(deadlineMs),
+    until: AbortSignal.timeout(deadlineMs),
   });
 }
 

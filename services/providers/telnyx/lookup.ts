@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { lookUp, pathPart, type LookupAnswer, type LookupDefinition } from '../lookup.ts';
+import { lookUp, pathPart, USUAL_PACE, type LookupAnswer, type LookupDefinition } from '../lookup.ts';
 import { PROVIDER_STATUS_MAX } from '../receipt.ts';
 import { headersOf, hiddenOf, ORIGIN, type Account } from './account.ts';
 import { readError } from './errors.ts';
@@ -20,10 +20,13 @@ const Message = z.looseObject({
 });
 
 /**
- * https://developers.telnyx.com/api-reference/messages/retrieve-a-message: for ten days, and by Telnyx' id alone.
+ * https://developers.telnyx.com/api-reference/messages/retrieve-a-message: for ten days, and by Telnyx' id alone. An account
+ * may send 50 messages a second; the limit of its other requests is named in each answer alone
+ * (https://developers.telnyx.com/development/api-fundamentals/reliability/rate-limiting).
  */
 export const telnyxLookup: LookupDefinition<Account['config'], Account['secrets']> = {
   by: 'id',
+  pace: USUAL_PACE,
   ask({ providerMessageId }, account, context) {
     return lookUp(
       {

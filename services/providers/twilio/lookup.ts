@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { lookUp, pathPart, type LookupAnswer, type LookupDefinition } from '../lookup.ts';
+import { lookUp, pathPart, USUAL_PACE, type LookupAnswer, type LookupDefinition } from '../lookup.ts';
 import { PROVIDER_STATUS_MAX } from '../receipt.ts';
 import { accountSecrets, basicAuthorization, vendorOrigin, type Account } from './account.ts';
 import { readError } from './messages.ts';
@@ -14,10 +14,12 @@ const Message = z.looseObject({
 
 /**
  * https://www.twilio.com/docs/messaging/api/message-resource#fetch-a-message-resource. Nothing of ours leads to a message
- * there: one whose call had no answer cannot be found.
+ * there: one whose call had no answer cannot be found. Twilio limits requests at once and names no number
+ * (https://www.twilio.com/docs/api/errors/20429).
  */
 export const twilioLookup: LookupDefinition<Account['config'], Account['secrets']> = {
   by: 'id',
+  pace: USUAL_PACE,
   ask({ providerMessageId }, account, context) {
     const { accountSid } = account.config;
     return lookUp(

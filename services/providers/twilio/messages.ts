@@ -70,9 +70,10 @@ export async function createMessage(
     }).toString(),
   });
   if (result.kind !== 'response') return unanswered(result);
-  const hidden = [...accountSecrets(account), message.to, ...message.texts, message.receiptUrl ?? ''];
-  if (!isSuccess(result))
+  if (!isSuccess(result)) {
+    const hidden = [...accountSecrets(account), message.to, ...message.texts, message.receiptUrl ?? ''];
     return refused(result, classify(result, TWILIO_CODES, readError), hidden, context.now());
+  }
   const created = Created.safeParse(parseJson(result.text));
   if (!created.success) return unreadable(result);
   return {

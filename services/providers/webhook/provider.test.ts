@@ -324,7 +324,7 @@ describe('a gateway', () => {
     await using http = createHttpClient({ guard });
     const contexts = createProviderContexts({ http, resolve: guard.resolve });
     const signal = AbortSignal.timeout(20_000);
-    const context = contexts({ provider: 'webhook-sms', accountId: 'a', version: 1, signal });
+    const context = contexts({ provider: 'webhook-sms', accountId: 'a', version: 1, until: signal });
     const account = { ...credentials, config: { url } };
     const failure = { class: 'auth_or_config', code: 'egress_blocked' };
     expect(await sms.send(smsMessage, account, context)).toMatchObject({

@@ -32,6 +32,11 @@ receiptSuite({
       receipts: [{ reference: REFERENCE, eventId: 'r1', state: 'sent', providerStatus: 'sent' }],
     },
     {
+      name: 'delivered, in snake case',
+      call: report({ message_id: REFERENCE, status: 'delivered' }),
+      receipts: [{ reference: REFERENCE, state: 'delivered' }],
+    },
+    {
       name: 'delivered, when',
       call: report({ ...about, status: 'delivered', at: '2026-11-22T13:00:00.5+01:00' }),
       receipts: [{ reference: REFERENCE, state: 'delivered', at: Date.UTC(2026, 10, 22, 12, 0, 0, 500) }],

@@ -15,18 +15,29 @@ import { judgeSignature, SIGNED_HEADERS } from '../standard-webhook.ts';
 const BYTES_MAX = 1_048_576;
 const REPORTS_MAX = 1_000;
 
-/** One report of a gateway; `services/api/docs/guides/own-gateway.md` is its description for those who write one. */
-const Report = z
-  .looseObject({
-    messageId: z.uuid(),
-    id: z.string().min(1).max(255).optional(),
-    status: z.enum(RECEIPT_KINDS).optional(),
-    temporary: z.boolean().optional(),
-    failure: Reported.optional().catch(undefined),
-    engagement: z.enum(ENGAGEMENTS).optional(),
-    at: z.iso.datetime({ offset: true }).optional().catch(undefined),
-  })
-  .refine((report) => report.status !== undefined || report.engagement !== undefined);
+/**
+ * One report of a gateway; `services/api/docs/guides/own-gateway.md` is its description for those who write one. As
+ * everywhere, `message_id` is `messageId`: no other field is of two words.
+ */
+const Report = z.preprocess(
+  withMessageId,
+  z
+    .looseObject({
+      messageId: z.uuid(),
+      id: z.string().min(1).max(255).optional(),
+      status: z.enum(RECEIPT_KINDS).optional(),
+      temporary: z.boolean().optional(),
+      failure: Reported.optional().catch(undefined),
+      engagement: z.enum(ENGAGEMENTS).optional(),
+      at: z.iso.datetime({ offset: true }).optional().catch(undefined),
+    })
+    .refine((report) => report.status !== undefined || report.engagement !== undefined),
+);
+
+function withMessageId(sent: unknown): unknown {
+  const isOther = typeof sent === 'object' && sent !== null && 'message_id' in sent && !('messageId' in sent);
+  return isOther ? { ...sent, messageId: sent.message_id } : sent;
+}
 
 export const gatewayReceipts: ReceiptDefinition<unknown, Account['secrets']> = {
   // Each message carries the address, but whether a gateway reports at all is up to those who write it.

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import type { DeliveryStore, ClaimedMessage } from '#core/store/deliveries.ts';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import type { Breakers } from './breakers.ts';
@@ -8,12 +9,15 @@ export type AccountStatusDeps = {
   readonly onMoved: (accountId: string, tenantId: string, status: string) => void;
 };
 
+const REFUSED_MAX = 20_000;
+
 /**
  * Keeps an account's status true to what its provider says of the credential. Writes only when something may change:
  * a first success, a refusal, a success after a refusal.
  */
 export function createAccountStatus(deps: AccountStatusDeps) {
-  const refused = new Set<string>();
+  /** Accounts whose last call was refused; of one that is forgotten, its next success is news only if the claim says so. */
+  const refused = new LRUCache<string, true>({ max: REFUSED_MAX });
 
   return async (message: ClaimedMessage, outcome: AttemptOutcome): Promise<void> => {
     const { accountId } = message;
@@ -23,7 +27,7 @@ export function createAccountStatus(deps: AccountStatusDeps) {
       if (!refused.delete(accountId) && !news) return;
       await apply(accountId, message, null);
     } else if (outcome.kind === 'rejected_transient' && outcome.failure.class === 'auth_or_config') {
-      refused.add(accountId);
+      refused.set(accountId, true);
       if (message.accountStatus === 'invalid') return;
       await apply(accountId, message, outcome.failure.code);
     }
@@ -31,12 +35,12 @@ export function createAccountStatus(deps: AccountStatusDeps) {
 
   async function apply(
     accountId: string,
-    { tenantId, accountVersion }: ClaimedMessage,
+    { tenantId, accountVersion, provider }: ClaimedMessage,
     refusal: string | null,
   ): Promise<void> {
     if (accountVersion === null) return;
     const moved = await deps.store.noteAccountResult(accountId, accountVersion, refusal);
-    if (moved === 'invalid') deps.breakers.open(accountId);
+    if (moved === 'invalid') deps.breakers.open(accountId, provider);
     if (moved !== null) deps.onMoved(accountId, tenantId, moved);
   }
 }

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache';
 import { CLOSED, forceOpen, admission, note, startProbe, type Breaker } from '#core/domain/breaker.ts';
 
 /** The breakers of the provider accounts that this process calls. */
@@ -5,51 +6,85 @@ export type Breakers = {
   /** Asks for one call; `probe` is given to one caller at a time. */
   enter(accountId: string, provider: string): 'pass' | 'probe' | 'blocked';
   /** @param fault the provider's own failure. */
-  note(accountId: string, fault: boolean): void;
+  note(accountId: string, provider: string, fault: boolean): void;
   /** The account's credential is refused: calls wait, probes find out when it is fixed. */
-  open(accountId: string): void;
-  /** The account was fixed: calls go on at once. */
+  open(accountId: string, provider: string): void;
+  /** The account was fixed, or is gone: calls go on at once. */
   reset(accountId: string): void;
   /** When the next probe may go, in ms since the epoch; 0 where no call has to wait. */
   blockedUntil(accountId: string): number;
-  health(accountId: string): Breaker['health'];
+  health(accountId: string): Health;
+  /** Accounts whose calls wait now, by provider and health; without those that nobody has wanted to call for a while. */
+  counts(): readonly BreakerCount[];
 };
 
 type Health = Breaker['health'];
+
+/** `value`: a number of accounts. */
+export type BreakerCount = {
+  readonly labels: { readonly provider: string; readonly state: Exclude<Health, 'healthy'> };
+  readonly value: number;
+};
+
+/** `movedAt`: when a call or a probe last had a say, in milliseconds since the epoch. */
+type Entry = { readonly provider: string; readonly breaker: Breaker; readonly movedAt: number };
+
+/** An account for which messages wait is probed each minute at least. One that was not has none. */
+const PROBED_WITHIN_MS = 5 * 60_000;
+/** The least recently called ones beyond it start anew. */
+const ACCOUNTS_MAX = 50_000;
 
 /**
  * @param onHealth told of every change of an account's health.
  * @param now milliseconds since the epoch.
  */
 export function createBreakers(
-  onHealth: (accountId: string, provider: string, before: Health, after: Health) => void,
+  onHealth: (accountId: string, provider: string, health: Health) => void,
   now: () => number,
 ): Breakers {
-  const breakers = new Map<string, Breaker>();
-  /** Catalog ids of the accounts that were called, for those who are told. */
-  const providers = new Map<string, string>();
+  /** Healthy accounts are here as well, for as long as calls of the last minute count. */
+  const entries = new LRUCache<string, Entry>({
+    max: ACCOUNTS_MAX,
+    dispose: ({ provider, breaker }, accountId, reason) => {
+      if (reason === 'evict' && breaker.health !== 'healthy') onHealth(accountId, provider, 'healthy');
+    },
+  });
 
-  function put(accountId: string, next: Breaker): void {
-    const before = breakers.get(accountId)?.health ?? 'healthy';
-    if (next === CLOSED) breakers.delete(accountId);
-    else breakers.set(accountId, next);
-    if (next.health === before) return;
-    onHealth(accountId, providers.get(accountId) ?? 'unknown', before, next.health);
+  const of = (accountId: string): Breaker => entries.get(accountId)?.breaker ?? CLOSED;
+
+  function put(accountId: string, provider: string, next: Breaker): void {
+    const before = of(accountId).health;
+    if (next === CLOSED) entries.delete(accountId);
+    else entries.set(accountId, { provider, breaker: next, movedAt: now() });
+    if (next.health !== before) onHealth(accountId, provider, next.health);
   }
-
-  const of = (accountId: string) => breakers.get(accountId) ?? CLOSED;
 
   return {
     enter(accountId, provider) {
-      providers.set(accountId, provider);
       const verdict = admission(of(accountId), now());
-      if (verdict === 'probe') put(accountId, startProbe(of(accountId), now()));
+      if (verdict === 'probe') put(accountId, provider, startProbe(of(accountId), now()));
       return verdict;
     },
-    note: (accountId, fault) => put(accountId, note(of(accountId), fault, now())),
-    open: (accountId) => put(accountId, forceOpen(of(accountId), now())),
-    reset: (accountId) => put(accountId, CLOSED),
-    blockedUntil: (accountId) => (admission(of(accountId), now()) === 'blocked' ? of(accountId).probeAt : 0),
+    note: (accountId, provider, fault) => put(accountId, provider, note(of(accountId), fault, now())),
+    open: (accountId, provider) => put(accountId, provider, forceOpen(of(accountId), now())),
+    reset(accountId) {
+      const known = entries.peek(accountId);
+      if (known !== undefined) put(accountId, known.provider, CLOSED);
+    },
+    blockedUntil(accountId) {
+      const breaker = of(accountId);
+      return admission(breaker, now()) === 'blocked' ? breaker.probeAt : 0;
+    },
     health: (accountId) => of(accountId).health,
+    counts() {
+      const accounts = new Map<string, BreakerCount>();
+      for (const { provider, breaker, movedAt } of entries.values()) {
+        if (breaker.health === 'healthy' || now() - movedAt > PROBED_WITHIN_MS) continue;
+        const key = `${provider} ${breaker.health}`;
+        const counted = accounts.get(key)?.value ?? 0;
+        accounts.set(key, { labels: { provider, state: breaker.health }, value: counted + 1 });
+      }
+      return [...accounts.values()];
+    },
   };
 }

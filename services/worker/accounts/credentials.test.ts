@@ -115,6 +115,18 @@ test('another version of the secret is fetched anew', async () => {
   expect(await got).toEqual({ ok: true, secrets: { token: 'v2' } });
 });
 
+test.each([
+  ['under another version', { secretVersion: 2 }],
+  ['encrypted anew', { ciphertext: 'cipher a1 1, under the key of today' }],
+])('the same secret %s is not fetched again', async (_how, change) => {
+  const b = setup();
+  await b.warm();
+  const later = { ...b.request(), ...change };
+  expect(await b.credentials.get(later)).toEqual(OK);
+  expect(await b.credentials.get({ ...later, secretVersion: 3 })).toEqual(OK);
+  expect(b.calls).toHaveLength(1);
+});
+
 test('while the keyring is away a known secret goes on for an hour past its life, and no longer', async () => {
   const b = setup();
   await b.warm();
@@ -237,6 +249,22 @@ test('autonomy is the least time that an account in use can go on', async () => 
   await b.credentials.get(b.request('a2'));
   b.pass(20_000);
   expect(b.credentials.autonomySeconds()).toBe((TTL_MS + STALE_MS - 310_000) / 1_000);
+});
+
+test('a secret that nobody comes for is dropped when its time is over, and not before', async () => {
+  const { credentials, calls, warm, pass, request, fail } = setup();
+  await warm();
+  pass(TTL_MS + STALE_MS - 1);
+  credentials.forgetStale();
+  const held = credentials.get(request());
+  fail('unavailable');
+  expect(await held).toMatchObject({ ok: true });
+  pass(1);
+  credentials.forgetStale();
+  // The failure of a moment ago was remembered with the secret, and is gone with it.
+  const asked = calls.length;
+  void credentials.get(request());
+  expect(calls.length).toBe(asked + 1);
 });
 
 test("whatever happens in whatever order: one fetch at a time, no other version's secret, none past its time", async () => {

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { accountSecretBinding } from '#core/domain/binding.ts';
+import { accountSecretBinding, type Binding } from '#core/domain/binding.ts';
 import { DependencyError } from '#core/domain/dependency-error.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import { within } from '#core/platform/process/deadline.ts';
@@ -23,12 +23,18 @@ export type Credentials = {
   readonly get: (request: CredentialRequest) => Promise<CredentialResult>;
   /** Forgets an account's secrets, also those that are being fetched. */
   readonly invalidate: (accountId: string) => void;
+  /** Drops each secret whose time is over and that nobody came for. To be called now and then. */
+  readonly forgetStale: () => void;
   /** For how long the accounts used in the last five minutes can go on without the keyring; null without any. */
   readonly autonomySeconds: () => number | null;
 };
 
 export type CredentialsOptions = {
   readonly decrypter: KeyDecrypter;
+  /** What a ciphertext belongs to. Default: the secrets of a provider account. */
+  readonly bindingOf?: (tenantId: TenantId, subject: string) => Binding;
+  /** What is kept of the plaintext, which is wiped afterwards; throws where it is none. Default: its parsed JSON. */
+  readonly read?: (plaintext: Uint8Array) => unknown;
   /** Accounts kept. */
   readonly entriesMax: number;
   /** How long a secret is used before the keyring is asked again, give or take a fifth. */
@@ -40,7 +46,8 @@ export type CredentialsOptions = {
 };
 
 type Entry = {
-  readonly secretVersion: number;
+  secretVersion: number;
+  ciphertext: string;
   held?: { readonly secrets: unknown; readonly freshUntil: number; readonly staleUntil: number };
   loading?: Promise<CredentialResult>;
   /** Why the last call failed, believed until `retryAt`. */
@@ -60,18 +67,21 @@ const ACTIVE_MS = 300_000;
 export function createCredentials(options: CredentialsOptions): Credentials {
   const { decrypter, entriesMax, ttlMs, staleMsMax = STALE_MS_DEFAULT } = options;
   const { now = Date.now, random = Math.random } = options;
+  const { bindingOf = accountSecretBinding, read = parsedJson } = options;
   const entries = new LRUCache<string, Entry>({ max: entriesMax });
 
-  const entryOf = ({ accountId, secretVersion }: CredentialRequest): Entry => {
+  const entryOf = ({ accountId, secretVersion, ciphertext }: CredentialRequest): Entry => {
     const known = entries.get(accountId);
-    if (known?.secretVersion === secretVersion) return known;
-    const entry: Entry = { secretVersion, failures: 0, usedAt: now() };
+    // Under the same version it was encrypted anew at most, and under another one the same ciphertext is the same secret.
+    if (known?.secretVersion === secretVersion || known?.ciphertext === ciphertext)
+      return Object.assign(known, { secretVersion, ciphertext });
+    const entry: Entry = { secretVersion, ciphertext, failures: 0, usedAt: now() };
     entries.set(accountId, entry);
     return entry;
   };
 
   const load = async (entry: Entry, request: CredentialRequest): Promise<CredentialResult> => {
-    const result = await decryptSecrets(decrypter, request);
+    const result = await decryptSecrets({ decrypter, bindingOf, read }, request);
     delete entry.loading;
     if (result.ok) {
       const freshUntil = now() + ttlMs * (0.8 + 0.4 * random());
@@ -106,14 +116,17 @@ export function createCredentials(options: CredentialsOptions): Credentials {
     invalidate(accountId) {
       entries.delete(accountId);
     },
+    forgetStale() {
+      const time = now();
+      for (const [accountId, { held }] of entries.entries())
+        if (held !== undefined && time >= held.staleUntil) entries.delete(accountId);
+    },
     autonomySeconds() {
       const time = now();
       let leastMs: number | null = null;
-      for (const [accountId, { held, usedAt }] of entries.entries()) {
-        if (held === undefined) continue;
-        // Nobody came for it in all that time: a plaintext is not kept for its own sake.
-        if (time >= held.staleUntil) entries.delete(accountId);
-        else if (time - usedAt <= ACTIVE_MS) leastMs = Math.min(leastMs ?? Infinity, held.staleUntil - time);
+      for (const { held, usedAt } of entries.values()) {
+        if (held === undefined || time >= held.staleUntil || time - usedAt > ACTIVE_MS) continue;
+        leastMs = Math.min(leastMs ?? Infinity, held.staleUntil - time);
       }
       return leastMs === null ? null : leastMs / 1_000;
     },
@@ -125,25 +138,29 @@ function heldResult({ held }: Entry, time: number): CredentialResult | null {
 }
 
 async function decryptSecrets(
-  decrypter: KeyDecrypter,
+  { decrypter, bindingOf, read }: Required<Pick<CredentialsOptions, 'decrypter' | 'bindingOf' | 'read'>>,
   request: CredentialRequest,
 ): Promise<CredentialResult> {
   const { tenantId, accountId, ciphertext } = request;
   let plaintext: Uint8Array;
   try {
-    plaintext = await decrypter.decrypt(accountSecretBinding(tenantId, accountId), ciphertext);
+    plaintext = await decrypter.decrypt(bindingOf(tenantId, accountId), ciphertext);
   } catch (error) {
     // A refusal is the operator's to fix, so messages wait as they do in an outage.
     const isRejected = error instanceof DependencyError && error.fault === 'rejected';
     return { ok: false, reason: isRejected ? 'missing' : 'unavailable' };
   }
   try {
-    return { ok: true, secrets: JSON.parse(Buffer.from(plaintext).toString('utf8')) as unknown };
+    return { ok: true, secrets: read(plaintext) };
   } catch {
     return { ok: false, reason: 'missing' };
   } finally {
     plaintext.fill(0);
   }
+}
+
+function parsedJson(plaintext: Uint8Array): unknown {
+  return JSON.parse(Buffer.from(plaintext).toString('utf8'));
 }
 
 /** The fresh result if it comes soon, else the one that is held. */

@@ -48,7 +48,7 @@ async function tryAccount(account: Account, deps: VerifyDeps): Promise<Verificat
   const { id: accountId, provider, version, config, secrets } = account;
   using deadline = new Deadline(deps.deadlineMs);
   try {
-    const context = deps.contextOf({ provider: provider.id, accountId, version, signal: deadline.signal });
+    const context = deps.contextOf({ provider: provider.id, accountId, version, until: deadline.signal });
     return await provider.verify({ config, secrets } as never, context);
   } catch (error) {
     deps.onAdapterFault(provider.id, error);

@@ -14,18 +14,19 @@ import type { Lanes } from './lanes.ts';
 import { createNamedClaims, type NamedClaimsDeps } from './named-claims.ts';
 import type { UnansweredClaims } from './unanswered-claims.ts';
 
-export type ClaimsDeps = Pick<NamedClaimsDeps, 'terms' | 'begin'> & {
-  readonly store: NamedClaimsDeps['store'] & LaneClaimsDeps['store'] & Pick<DeliveryStore, 'claimedBy'>;
-  readonly queue: Pick<FairQueue<Wake>, 'release' | 'refilled' | 'markDue'>;
-  readonly lanes: Lanes;
-  readonly gates: AccountGates;
-  readonly unanswered: UnansweredClaims;
-  /** Messages in hand, which the database shows as ours as well. */
-  readonly inHand: () => ReadonlySet<number>;
-  /** No claim for a moment. */
-  readonly pause: () => void;
-  readonly events: NamedClaimsDeps['events'] & { claimFailed(error: unknown): void };
-};
+export type ClaimsDeps = Pick<NamedClaimsDeps, 'terms' | 'begin'> &
+  Pick<LaneClaimsDeps, 'dueFrom'> & {
+    readonly store: NamedClaimsDeps['store'] & LaneClaimsDeps['store'] & Pick<DeliveryStore, 'claimedBy'>;
+    readonly queue: Pick<FairQueue<Wake>, 'release' | 'refilled' | 'markDue'>;
+    readonly lanes: Lanes;
+    readonly gates: AccountGates;
+    readonly unanswered: UnansweredClaims;
+    /** Messages in hand, which the database shows as ours as well. */
+    readonly inHand: () => ReadonlySet<number>;
+    /** No claim for a moment. */
+    readonly pause: () => void;
+    readonly events: NamedClaimsDeps['events'] & { claimFailed(error: unknown): void };
+  };
 
 /** Claims in the database what the fair queue has picked, and decides about the messages that cannot be claimed. */
 export type Claims = {
@@ -56,7 +57,7 @@ export function createClaims(deps: ClaimsDeps): Claims {
     while (afterSeq !== undefined) {
       // Read before the query: an attempt in hand may end before the answer is here.
       const inHand = deps.inHand();
-      const found: ClaimedMessage[] = await store.claimedBy(tenantId, terms.worker, afterSeq);
+      const found: ClaimedMessage[] = await store.claimedBy(tenantId, terms, afterSeq);
       for (const message of found) {
         if (inHand.has(message.seq)) continue;
         deps.begin(message, tenantId);

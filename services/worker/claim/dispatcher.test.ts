@@ -31,6 +31,7 @@ const waiting = (seq: number, more: Partial<WaitingRow> = {}) =>
     rateLimitPerSecond: null,
     ambiguous: 0,
     isDue: true,
+    suppression: null,
     ...more,
   }) as WaitingRow;
 
@@ -60,11 +61,13 @@ function setup(store: Partial<DispatcherDeps['store']> = {}) {
       claimedBy: never,
       dueSeqs: never,
       accountsOf: never,
+      routesOf: never,
       moveMessages: never,
       assignAccounts: never,
       lost: never,
       ...store,
     },
+    dueFrom: () => undefined,
     breakers: {
       blockedUntil: (accountId) => blocked.get(accountId) ?? 0,
       health: (accountId) => (blocked.has(accountId) ? 'open' : 'healthy'),
@@ -129,6 +132,7 @@ test('what was not claimed is decided about at once, is told where it ends, and 
       ]);
     },
     accountsOf: () => Promise.resolve([]),
+    routesOf: () => Promise.resolve([]),
     // Somebody else was faster with one of them.
     moveMessages: (seqs, status) => Promise.resolve(new Set(status === 'expired' ? seqs : [])),
   });

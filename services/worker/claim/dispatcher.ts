@@ -1,5 +1,6 @@
 import type { FairQueue } from '#core/domain/fair-queue.ts';
 import { NO_ACCOUNT } from '#core/domain/choose-account.ts';
+import type { Settlement } from '#core/domain/settle.ts';
 import type { Wake } from '#core/domain/wake.ts';
 import type { ClaimedMessage, Lane } from '#core/store/deliveries.ts';
 import type { Breakers } from '../accounts/breakers.ts';
@@ -14,6 +15,7 @@ import { createUnansweredClaims } from './unanswered-claims.ts';
 export type DispatcherDeps = {
   readonly queue: FairQueue<Wake>;
   readonly store: ClaimsDeps['store'];
+  readonly dueFrom: ClaimsDeps['dueFrom'];
   readonly breakers: Pick<Breakers, 'blockedUntil' | 'health'>;
   readonly deliver: AttemptsDeps['deliver'];
   readonly recorder: Recorder;
@@ -37,12 +39,16 @@ export type Dispatcher = {
   /** Stops claiming and waits for what is in flight. */
   stop(): Promise<void>;
   readonly inFlight: number;
+  /** Messages are in flight, or were claimed a moment ago. */
+  readonly isBusy: boolean;
 };
 
 const CLAIM_MAX = 128;
 const CLAIMS_AT_ONCE = 2;
 /** A retry this soon gets a timer in this process; the sweep finds later ones. */
 const NEAR_MS = 3_000;
+/** After the last claim of messages, others like them may follow. */
+const BUSY_MS = 1_000;
 
 /**
  * Picks the next tenants, claims their messages in batches, begins one attempt per claimed message, and gives its slot back
@@ -64,6 +70,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   });
   const claims = createClaims({
     store,
+    dueFrom: deps.dueFrom,
     terms: { worker: deps.worker, leaseMs: deps.leaseMs },
     queue,
     lanes,
@@ -77,6 +84,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   /** `pump` runs at the end of this tick. */
   let isPumping = false;
   let isStopping = false;
+  let begunAt = Number.NEGATIVE_INFINITY;
   let idle: (() => void) | undefined;
 
   function pump(): void {
@@ -119,22 +127,23 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   }
 
   function begin(message: ClaimedMessage, slotOf: string | null): void {
+    begunAt = performance.now();
     const leave = (): void => {
       if (slotOf !== null) queue.release(slotOf);
     };
     const isBegun = attempts.begin(message, (settlement) => {
       leave();
-      if (settlement?.nextAttemptAt != null) retryAt(settlement.nextAttemptAt, message);
+      if (settlement?.nextAttemptAt != null) retryAt(settlement, settlement.nextAttemptAt, message);
       endIfIdle();
       pumpSoon();
     });
     if (!isBegun) leave();
   }
 
-  function retryAt(at: number, { tenantId, accountId }: ClaimedMessage): void {
+  function retryAt({ rerouted }: Settlement, at: number, { tenantId, accountId }: ClaimedMessage): void {
     const delayMs = at - Date.now();
     if (delayMs > NEAR_MS) return;
-    const lane = { tenantId, accountId: accountId ?? NO_ACCOUNT };
+    const lane = { tenantId, accountId: rerouted?.accountId ?? accountId ?? NO_ACCOUNT };
     setTimeout(() => lanes.mark(lane), Math.max(0, delayMs) + 5).unref();
   }
 
@@ -166,6 +175,9 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     },
     get inFlight() {
       return queue.inFlight;
+    },
+    get isBusy() {
+      return attempts.size > 0 || performance.now() - begunAt < BUSY_MS;
     },
   };
 }

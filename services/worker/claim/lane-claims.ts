@@ -7,9 +7,12 @@ import {
   type ClaimedMessage,
   type ClaimTerms,
   type DeliveryStore,
+  type LaneClaim,
+  type SearchedLane,
 } from '#core/store/deliveries.ts';
 import type { AccountGates } from './account-gates.ts';
-import type { DueLane, Lanes } from './lanes.ts';
+import type { DueLooks } from './due-looks.ts';
+import { laneKey, type DueLane, type Lanes } from './lanes.ts';
 import type { NamedClaims } from './named-claims.ts';
 
 /** Slots that a tenant was given for messages that wait in the database. */
@@ -21,6 +24,7 @@ export type LaneClaimsDeps = {
   readonly store: Pick<DeliveryStore, 'claimDue' | 'dueSeqs' | 'findWaitingDue'>;
   readonly terms: ClaimTerms;
   readonly lanes: Pick<Lanes, 'mark'>;
+  readonly dueFrom: DueLooks['dueFrom'];
   readonly gates: Pick<AccountGates, 'noteLimit' | 'claimed'>;
   readonly named: NamedClaims;
   readonly begin: (message: ClaimedMessage, slotOf: string) => void;
@@ -62,13 +66,15 @@ export function createClaimLanes(deps: LaneClaimsDeps): ClaimLanes {
       return;
     }
     const byLane = Map.groupBy(claimed, ({ tenantId, accountId }) =>
-      keyOf(tenantId, accountId ?? NO_ACCOUNT),
+      laneKey(tenantId, accountId ?? NO_ACCOUNT),
     );
     const toReview = asks.filter((ask) => {
-      const ofLane = byLane.get(keyOf(ask.lane.tenantId, ask.lane.accountId)) ?? [];
+      const ofLane = byLane.get(laneKey(ask.lane.tenantId, ask.lane.accountId)) ?? [];
       return take(ask, ofLane, bytesMax);
     });
-    await Promise.all(toReview.map(({ lane }) => named.decide(store.findWaitingDue(lane, DECIDED_MAX))));
+    await Promise.all(
+      toReview.map(({ lane }) => named.decide(store.findWaitingDue(searched(lane), DECIDED_MAX))),
+    );
   }
 
   /** Begins what was claimed out of a lane. @returns whether to look for what no claim takes. */
@@ -89,7 +95,7 @@ export function createClaimLanes(deps: LaneClaimsDeps): ClaimLanes {
 
   /** A review reads all that is due in the lane. */
   function isReviewDue({ tenantId, accountId }: DueLane): boolean {
-    const lane = keyOf(tenantId, accountId);
+    const lane = laneKey(tenantId, accountId);
     if (reviewed.has(lane)) return false;
     reviewed.set(lane, true);
     return true;
@@ -97,7 +103,7 @@ export function createClaimLanes(deps: LaneClaimsDeps): ClaimLanes {
 
   /** Claims the lane's messages by name, which finds the one that makes the lane's claim fail. */
   async function claimByName({ refill, lane }: LaneAsk, refusal: unknown): Promise<void> {
-    const seqs = await store.dueSeqs(lane, refill.left, aheadMsOf(lane));
+    const seqs = await store.dueSeqs(searched(lane), refill.left, aheadMsOf(lane));
     if (seqs.size === 0) throw refusal;
     await named.claim(
       [...seqs].map((seq) => ({ ...lane, seq })),
@@ -106,19 +112,22 @@ export function createClaimLanes(deps: LaneClaimsDeps): ClaimLanes {
     refill.left -= seqs.size;
   }
 
+  const searched = ({ tenantId, accountId }: DueLane): SearchedLane => ({
+    tenantId,
+    accountId,
+    dueFrom: deps.dueFrom({ tenantId, accountId }),
+  });
+
+  const termsOf = ({ lane, most }: LaneAsk): LaneClaim => ({
+    ...searched(lane),
+    most,
+    aheadMs: aheadMsOf(lane),
+  });
+
   return claimLanes;
 }
 
-const keyOf = (tenantId: string, accountId: string): string => `${tenantId} ${accountId}`;
-
 const aheadMsOf = ({ ahead }: DueLane): number => (ahead ? AHEAD_MS : 0);
-
-const termsOf = ({ lane, most }: LaneAsk) => ({
-  tenantId: lane.tenantId,
-  accountId: lane.accountId,
-  most,
-  aheadMs: aheadMsOf(lane),
-});
 
 /** The next message's content may not have found room. */
 function isFull(claimed: readonly ClaimedMessage[], bytesMax: number): boolean {

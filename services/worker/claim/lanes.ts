@@ -10,6 +10,9 @@ export type DueMark = {
 
 export type DueLane = Lane & Required<DueMark>;
 
+/** For maps by lane. */
+export const laneKey = (tenantId: string, accountId: string): string => `${tenantId} ${accountId}`;
+
 /**
  * The lanes (a tenant's queue for one account) with due messages in the database. A lane whose account is closed, since
  * its breaker is open or its tokens are used up, stays marked and is not claimed from before its account opens.

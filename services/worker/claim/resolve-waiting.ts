@@ -3,8 +3,8 @@ import type { FailureClass } from '#core/domain/failure.ts';
 import type { ClaimedMessage, DeliveryStore, Lane, WaitingRow } from '#core/store/deliveries.ts';
 
 export type ResolveDeps = {
-  readonly store: Pick<DeliveryStore, 'accountsOf' | 'moveMessages' | 'assignAccounts' | 'lost'>;
-  readonly endedUncalled: (message: WaitingRow, reason: FailureClass) => void;
+  readonly store: Pick<DeliveryStore, 'accountsOf' | 'routesOf' | 'moveMessages' | 'assignAccounts' | 'lost'>;
+  readonly endedUncalled: (message: WaitingRow, reason: FailureClass | 'suppressed') => void;
 };
 
 export type Resolved = {
@@ -17,18 +17,24 @@ export type Resolved = {
 /** Carries out what was decided about waiting messages. Those that have changed since they were read are passed over. */
 export async function resolveWaiting(rows: readonly WaitingRow[], deps: ResolveDeps): Promise<Resolved> {
   const { store } = deps;
-  const accounts = await accountsFor(rows, store);
+  const { accounts, routes } = await routingFor(rows, store);
   const decided = rows.map((row) => ({
     row,
-    decision: decideWaiting(row, accounts.get(row.tenantId) ?? []),
+    decision: decideWaiting(row, accounts.get(row.tenantId) ?? [], routes.get(row.tenantId) ?? []),
   }));
   const of = <Kind extends WaitingDecision['kind']>(kind: Kind): Decided<Kind>[] =>
     decided.filter((one): one is Decided<Kind> => one.decision.kind === kind);
 
-  for (const [{ status, failure }, alike] of Map.groupBy(of('move'), ({ decision }) => decision)) {
-    const moved = await store.moveMessages(seqsOf(alike), status, failure);
-    if (failure === null) continue;
-    for (const { row } of alike) if (moved.has(row.seq)) deps.endedUncalled(row, failure.class);
+  const queued: WaitingRow[] = [];
+  for (const [{ status, failure, reason = null }, alike] of Map.groupBy(
+    of('move'),
+    ({ decision }) => decision,
+  )) {
+    const moved = await store.moveMessages(seqsOf(alike), status, failure, reason);
+    if (status === 'queued') queued.push(...alike.map(({ row }) => row).filter(({ seq }) => moved.has(seq)));
+    const why = failure?.class ?? (reason === null ? undefined : 'suppressed');
+    if (why === undefined) continue;
+    for (const { row } of alike) if (moved.has(row.seq)) deps.endedUncalled(row, why);
   }
   const assigned = of('assign');
   const toAccounts = assigned.map(({ decision }) => decision.accountId);
@@ -37,6 +43,7 @@ export async function resolveWaiting(rows: readonly WaitingRow[], deps: ResolveD
   return {
     lanes: [
       ...of('lane').map(({ row }) => row),
+      ...queued,
       ...assigned.map(({ row, decision }) => ({ tenantId: row.tenantId, accountId: decision.accountId })),
     ],
     lost: lost.length === 0 ? [] : await store.lost(seqsOf(lost)),
@@ -50,9 +57,17 @@ type Decided<Kind extends WaitingDecision['kind']> = {
 
 const seqsOf = (decided: readonly { row: WaitingRow }[]): number[] => decided.map(({ row }) => row.seq);
 
-/** Accounts of the tenants with messages that may need another account. */
-async function accountsFor(rows: readonly WaitingRow[], store: ResolveDeps['store']) {
-  const tenantIds = new Set(rows.filter((row) => !hasUsableAccount(row)).map(({ tenantId }) => tenantId));
-  const accounts = tenantIds.size === 0 ? [] : await store.accountsOf([...tenantIds]);
-  return Map.groupBy(accounts, ({ tenantId }) => tenantId);
+/** Accounts and routes of the tenants with messages that may need another account. */
+async function routingFor(rows: readonly WaitingRow[], store: ResolveDeps['store']) {
+  const tenantIds = [
+    ...new Set(rows.filter((row) => !hasUsableAccount(row)).map(({ tenantId }) => tenantId)),
+  ];
+  const [accounts, routes] =
+    tenantIds.length === 0
+      ? [[], []]
+      : await Promise.all([store.accountsOf(tenantIds), store.routesOf(tenantIds)]);
+  return {
+    accounts: Map.groupBy(accounts, ({ tenantId }) => tenantId),
+    routes: Map.groupBy(routes, ({ tenantId }) => tenantId),
+  };
 }

@@ -12,50 +12,33 @@ const due = (accountId: string, ageMs: number): SweepTask => ({
 
 test('every lane is marked, and the wait is that of the longest that could be sent', async () => {
   const marked: string[] = [];
-  const store = { dueLanes: () => Promise.resolve([due('open', 4_000), due('blocked', 900_000)]) };
+  const looks = { dueLanes: () => Promise.resolve([due('open', 4_000), due('blocked', 900_000)]) };
   const seconds = await sweep(
-    store as never,
+    looks,
     { mark: ({ accountId }) => marked.push(accountId), isOpen: (accountId) => accountId === 'open' },
+    { add: () => undefined },
+    { add: () => undefined },
     NOW,
   );
   expect([seconds, marked]).toEqual([4, ['open', 'blocked']]);
 });
 
-test('where nothing could be released it is not looked for again', async () => {
-  let looks = 0;
-  await sweep(
-    {
-      dueLanes: () => {
-        looks++;
-        return Promise.resolve([{ task: 'release', tenantId: 'r' }]);
-      },
-      holdTenant: () => Promise.resolve(0),
-      releaseTenant: () => Promise.resolve(0),
-    },
-    { mark: () => undefined, isOpen: () => true },
-    NOW,
-  );
-  expect(looks).toBe(1);
-});
-
-test('suspended tenants are held and resumed ones released, whose messages are found at once', async () => {
-  const done: string[] = [];
-  const answers: SweepTask[][] = [
-    [
-      { task: 'hold', tenantId: 'h' },
-      { task: 'release', tenantId: 'r' },
-    ],
-    [due('a', 0)],
+test('suspended and resumed tenants are told of, and those who have scheduled something for now', async () => {
+  const added: string[] = [];
+  const found: SweepTask[] = [
+    { task: 'hold', tenantId: 'h' },
+    { task: 'release', tenantId: 'r' },
+    { task: 'queue', tenantId: 's', oldestDue: new Date(NOW - 7_000) },
   ];
-  await sweep(
-    {
-      dueLanes: () => Promise.resolve(answers.shift() ?? []),
-      holdTenant: (id) => Promise.resolve(done.push(`hold ${id}`)),
-      // Another round as long as there is as much as was asked for.
-      releaseTenant: (id, most) => Promise.resolve(done.push(`release ${id}`) < 3 ? most : 1),
-    },
-    { mark: ({ accountId }) => done.push(`mark ${accountId}`), isOpen: () => true },
+  const scheduled: string[] = [];
+  const seconds = await sweep(
+    { dueLanes: () => Promise.resolve(found) },
+    { mark: () => undefined, isOpen: () => true },
+    { add: (tenantId) => added.push(tenantId) },
+    { add: (tenantId) => scheduled.push(tenantId) },
     NOW,
   );
-  expect(done).toEqual(['hold h', 'release r', 'release r', 'mark a']);
+  expect(added).toEqual(['h', 'r']);
+  // What was scheduled for now and is not queued yet is late.
+  expect([scheduled, seconds]).toEqual([['s'], 7]);
 });

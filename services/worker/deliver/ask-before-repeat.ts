@@ -23,6 +23,8 @@ export async function askBeforeRepeat(
       return { kind: 'accepted', providerMessageId: answer.providerMessageId ?? null };
     case 'not_found':
       return undefined;
+    case 'forbidden':
+      return { kind: 'ambiguous', failure: unreached('lookup_forbidden') };
     case 'unanswered':
       return { kind: 'ambiguous', failure: answer.failure };
     case 'unanswerable':

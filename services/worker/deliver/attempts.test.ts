@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import type { ClaimedMessage } from '#core/store/deliveries.ts';
 import type { Delivered } from './deliver.ts';
-import { createAttempts } from './attempts.ts';
+import { createAttempts, type AttemptsDeps } from './attempts.ts';
 
 const message = (attempt: number, action: ClaimedMessage['action'] = 'send') =>
-  ({ seq: 1, attempt, action, traceparent: null }) as ClaimedMessage;
+  ({ seq: 1, attempt, action, provider: 'resend', traceparent: null }) as ClaimedMessage;
 
-function setup(record: () => Promise<null>) {
+function setup(record: AttemptsDeps['recorder']['record']) {
   const outcomes: string[] = [];
   const attempts = createAttempts({
     deliver: (): Promise<Delivered> =>
@@ -46,4 +46,14 @@ test('the attempt of a worker that is gone is settled without a call', async () 
   const { run, outcomes } = setup(() => Promise.resolve(null));
   await run(message(1, 'lost'));
   expect(outcomes).toEqual(['ambiguous']);
+});
+
+test("the attempt of a worker that is gone has its provider's guard against a second copy", async () => {
+  const guards: unknown[] = [];
+  const { run } = setup((_message, _outcome, provider) => {
+    guards.push(provider?.dedupe);
+    return Promise.resolve(null);
+  });
+  await run(message(1, 'lost'));
+  expect(guards).toEqual(['key']);
 });

@@ -1,7 +1,9 @@
+import { LRUCache } from 'lru-cache';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import type { Settlement } from '#core/domain/settle.ts';
 import { withSpan } from '#core/platform/telemetry/telemetry.ts';
 import type { ClaimedMessage } from '#core/store/deliveries.ts';
+import { findProvider } from '#providers/registry.ts';
 import type { Delivered } from './deliver.ts';
 import { processSpan } from './process-span.ts';
 import type { Recorder } from './recorder.ts';
@@ -28,15 +30,21 @@ export type Attempts = {
   readonly size: number;
 };
 
+/** Far more than are given up within a lease, after which none can begin again as ours. */
+const UNRECORDED_MAX = 100_000;
+
 export function createAttempts({ deliver, recorder, events }: AttemptsDeps): Attempts {
   const inHand = new Set<number>();
   /** Attempts that ended and could not be recorded. They must not begin again, though the database shows them as begun. */
-  const unrecorded = new Set<string>();
+  const unrecorded = new LRUCache<string, true>({ max: UNRECORDED_MAX });
 
   async function run(message: ClaimedMessage): Promise<Settlement | null> {
     // Tests break this (mutant: lost-call): a lost worker's call counts as perhaps made.
     const delivered: Delivered =
-      message.action === 'lost' ? { outcome: WORKER_LOST, provider: undefined } : await deliver(message);
+      message.action === 'lost'
+        ? // Its answer may still come, or the provider's report.
+          { outcome: WORKER_LOST, provider: findProvider(message.provider), receiptsExpected: true }
+        : await deliver(message);
     const settlement = await recorder.record(
       message,
       delivered.outcome,
@@ -49,20 +57,26 @@ export function createAttempts({ deliver, recorder, events }: AttemptsDeps): Att
 
   return {
     begin(message, ended) {
-      const attempt = attemptOf(message);
-      if (inHand.has(message.seq) || (message.action === 'send' && unrecorded.has(attempt))) return false;
+      if (inHand.has(message.seq)) return false;
+      // Mostly there are none, and no name has to be made to find that out.
+      if (unrecorded.size > 0) {
+        const attempt = attemptOf(message);
+        if (message.action === 'send' && unrecorded.has(attempt)) return false;
+        unrecorded.delete(attempt);
+      }
       inHand.add(message.seq);
-      unrecorded.delete(attempt);
-      void withSpan('process message', processSpan(message), () => run(message))
-        .catch((error: unknown) => {
-          unrecorded.add(attempt);
+      const end = (settlement: Settlement | null): void => {
+        inHand.delete(message.seq);
+        ended(settlement);
+      };
+      void withSpan('process message', processSpan(message), () => run(message)).then(
+        end,
+        (error: unknown) => {
+          unrecorded.set(attemptOf(message), true);
           events.recordLost(message, error);
-          return null;
-        })
-        .then((settlement) => {
-          inHand.delete(message.seq);
-          ended(settlement);
-        });
+          end(null);
+        },
+      );
       return true;
     },
     has: (seq) => inHand.has(seq),
@@ -75,5 +89,8 @@ export function createAttempts({ deliver, recorder, events }: AttemptsDeps): Att
 
 const attemptOf = ({ seq, attempt }: ClaimedMessage): string => `${seq} ${attempt}`;
 
-/** The process that made the attempt is gone: nobody knows whether the provider got the message. */
+/**
+ * The process that made the attempt is gone: nobody knows whether the provider got the message. What is known is which one it
+ * was, and so whether it guards against a second copy.
+ */
 const WORKER_LOST: AttemptOutcome = { kind: 'ambiguous', failure: { class: 'unknown', code: 'worker_lost' } };

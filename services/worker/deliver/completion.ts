@@ -1,4 +1,5 @@
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
+import { causeOfRefusal } from '#core/domain/suppression-cause.ts';
 import type { Settlement, StoredFailure } from '#core/domain/settle.ts';
 import type { Json } from '#core/platform/postgres/postgres.ts';
 import type { ClaimedMessage, Completion } from '#core/store/deliveries.ts';
@@ -31,6 +32,8 @@ export function toCompletion(
     status: next.status,
     reason: next.reason ?? undefined,
     failure_shown: next.failure ?? undefined,
+    rerouted: next.rerouted ?? undefined,
+    called_account: next.rerouted === null ? undefined : (message.accountId ?? undefined),
     next_attempt_ms: next.nextAttemptAt === null ? undefined : Math.max(0, next.nextAttemptAt - now),
     retries: next.retries,
     ambiguous: next.ambiguous,
@@ -40,8 +43,13 @@ export function toCompletion(
     await_ms: next.awaitUntil === null ? undefined : next.awaitUntil - now,
     receipts: next.receipts.length === 0 ? undefined : next.receipts,
     discard: message.discard,
+    // Recipients of simulators are chosen to be refused, again and again.
+    suppress: message.provider.startsWith(SIMULATOR) ? undefined : (causeOfRefusal(outcome) ?? undefined),
   };
 }
+
+/** Ids of these providers begin so. */
+const SIMULATOR = 'simulator-';
 
 /** Longest id or sender of a provider that is stored, in characters. */
 const VENDOR_NAME_MAX = 512;

@@ -21,6 +21,8 @@ export type ContentsOptions = {
   readonly waitMsMax: number;
 };
 
+const NOTHING_HELD = (): void => {};
+
 type Waiting = { readonly tenantId: string; readonly bytes: number; readonly enter: () => void };
 
 /**
@@ -74,7 +76,7 @@ export function createContents({ store, bytesMax, waitMsMax }: ContentsOptions):
   return {
     async load(message) {
       const apart = contentApart(message.content);
-      if (apart === undefined) return { kind: 'ready', content: message.content, release: () => {} };
+      if (apart === undefined) return { kind: 'ready', content: message.content, release: NOTHING_HELD };
       const bytes = Math.min(apart.storedBytes, bytesMax);
       if (!(await room(message.tenantId, bytes))) return { kind: 'unavailable' };
       const release = (): void => {

@@ -6,13 +6,13 @@ import type { AnyProvider, ProviderContext } from '#providers/provider.ts';
 import type { ProviderCall } from '#providers/context.ts';
 import { contentRefusal } from '#providers/content-limits.ts';
 import { simulatorFor } from '#providers/registry.ts';
-import { Deadline } from '#core/platform/process/deadline.ts';
-import { withSpan } from '#core/platform/telemetry/telemetry.ts';
+import { withSpan, type SpanOptions } from '#core/platform/telemetry/telemetry.ts';
 import type { Account, Accounts } from '../accounts/accounts.ts';
 import type { Breakers } from '../accounts/breakers.ts';
 import { expectsReceipts } from '../receipts/expects-receipts.ts';
 import { askBeforeRepeat } from './ask-before-repeat.ts';
 import type { Contents } from './contents.ts';
+import { findAccount } from './find-account.ts';
 import { toOutbound } from './to-outbound.ts';
 
 export type DeliverDeps = {
@@ -22,11 +22,12 @@ export type DeliverDeps = {
   readonly contextOf: (call: ProviderCall) => ProviderContext;
   /** Where the vendor can report on messages of the account; undefined where no receipts are asked for. */
   readonly receiptUrlOf: (account: Account) => string | undefined;
+  /** Where the recipient of a message can unsubscribe; undefined where it cannot. */
+  readonly unsubscribeUrlOf: (message: ClaimedMessage) => string | undefined;
   /** Total time of one provider call in milliseconds. */
   readonly deadlineMs: number;
   /** A bug in an adapter; the attempt is then ambiguous. */
   readonly onAdapterFault: (provider: string, error: unknown, message: ClaimedMessage) => void;
-  readonly now: () => number;
   /** True once the process is going down: no call is begun any more. */
   readonly isStopping: () => boolean;
 };
@@ -45,22 +46,73 @@ export function createDeliver(deps: DeliverDeps): (message: ClaimedMessage) => P
   return (message) => deliver(message, deps);
 }
 
+/** What stays in memory while the provider is waited for is this frame, and the adapter's own. */
 async function deliver(message: ClaimedMessage, deps: DeliverDeps): Promise<Delivered> {
-  if (deps.isStopping()) return { outcome: { kind: 'not_started', reason: 'shutdown' }, provider: undefined };
-  const found = await accountOf(message, deps.accounts);
-  if ('outcome' in found) return { outcome: found.outcome, provider: undefined };
-  const accountId = calledAccount(message, found.account);
-  // Checked before the content is fetched, which may be large.
-  if (accountId !== null && isBlocked(message, accountId, deps.breakers))
-    return { outcome: BREAKER_OPEN, provider: found.account.provider };
-  const loaded = await deps.contents.load(message);
-  if (loaded.kind !== 'ready')
-    return { outcome: withoutContent(loaded.kind), provider: found.account.provider };
+  const ready = await prepare(message, deps);
+  if ('outcome' in ready) return ready;
+  const { account, calledAs, receiptUrl, content, release } = ready;
+  const unsubscribeUrl = deps.unsubscribeUrlOf(message);
+  const { provider } = account;
+  const started = performance.now();
+  let outcome: Outcome;
   try {
-    return await deliverLoaded(message, loaded.content, found.account, deps);
+    outcome = await withSpan(`send ${provider.id}`, CLIENT_SPAN, () =>
+      call(toOutbound(message, content, { receiptUrl, unsubscribeUrl }), message, account, deps),
+    );
+  } catch (error) {
+    deps.onAdapterFault(provider.id, error, message);
+    outcome = { kind: 'ambiguous', failure: ADAPTER_FAULT };
   } finally {
-    loaded.release();
+    release();
   }
+  const callMs = performance.now() - started;
+  if (calledAs !== null) noteCall(calledAs, message.provider, outcome, deps.breakers);
+  return { outcome, provider, receiptsExpected: expectsReceipts(account, receiptUrl, outcome), callMs };
+}
+
+const CLIENT_SPAN: SpanOptions = { kind: 'client' };
+
+type Ready = {
+  readonly account: Account;
+  /** Whose breaker counts the call; null for a simulator. */
+  readonly calledAs: string | null;
+  readonly receiptUrl: string | undefined;
+  readonly content: unknown;
+  readonly release: () => void;
+};
+
+/** What a call needs, or why there is none. From here on its account's breaker counts it. */
+async function prepare(message: ClaimedMessage, deps: DeliverDeps): Promise<Ready | Delivered> {
+  if (deps.isStopping()) return { outcome: { kind: 'not_started', reason: 'shutdown' }, provider: undefined };
+  const found = await findAccount(message, deps.accounts);
+  if ('outcome' in found) return { outcome: found.outcome, provider: undefined };
+  const { account } = found;
+  const { provider } = account;
+  const calledAs = calledAccount(message, account);
+  // Checked before the content is fetched, which may be large.
+  if (calledAs !== null && isBlocked(message, calledAs, deps.breakers))
+    return { outcome: BREAKER_OPEN, provider };
+  const receiptUrl = deps.receiptUrlOf(account);
+  const loaded = await deps.contents.load(message);
+  if (loaded.kind !== 'ready') return { outcome: withoutContent(loaded.kind), provider };
+  const { content, release } = loaded;
+  const refusal = contentRefusal(provider, content) ?? enter(message, calledAs, deps);
+  if (refusal === undefined) return { account, calledAs, receiptUrl, content, release };
+  release();
+  return { outcome: refusal, provider };
+}
+
+/** The last look before the call. */
+function enter(
+  message: ClaimedMessage,
+  accountId: string | null,
+  deps: DeliverDeps,
+): AttemptOutcome | undefined {
+  // Beyond the lease another worker settles the attempt as lost, and may repeat it: a call must have ended by then. The claim's
+  // answer, the credential or the content came late, or this process stood still.
+  if (message.leaseEndsAt - performance.now() < deps.deadlineMs) return LEASE_OVER;
+  const isEntered = accountId === null || deps.breakers.enter(accountId, message.provider) !== 'blocked';
+  return isEntered ? undefined : BREAKER_OPEN;
 }
 
 function withoutContent(kind: 'unavailable' | 'gone'): AttemptOutcome {
@@ -69,32 +121,7 @@ function withoutContent(kind: 'unavailable' | 'gone'): AttemptOutcome {
     : { kind: 'rejected_permanent', failure: { class: 'unknown', code: 'content_deleted' } };
 }
 
-/** @param content of the message, which itself may say only where it is stored. */
-async function deliverLoaded(
-  message: ClaimedMessage,
-  content: unknown,
-  account: Account,
-  deps: DeliverDeps,
-): Promise<Delivered> {
-  const refusal = contentRefusal(account.provider, content);
-  if (refusal !== undefined) return { outcome: refusal, provider: account.provider };
-  const accountId = calledAccount(message, account);
-  if (accountId !== null && deps.breakers.enter(accountId, message.provider) === 'blocked')
-    return { outcome: BREAKER_OPEN, provider: account.provider };
-  const receiptUrl = deps.receiptUrlOf(account);
-  const started = performance.now();
-  const outcome = await withSpan(`send ${account.provider.id}`, { kind: 'client' }, () =>
-    call(toOutbound(message, content, receiptUrl), message, account, deps),
-  );
-  if (accountId !== null) noteCall(accountId, outcome, deps.breakers);
-  return {
-    outcome,
-    provider: account.provider,
-    receiptsExpected: expectsReceipts(account, receiptUrl),
-    callMs: performance.now() - started,
-  };
-}
-
+const LEASE_OVER: AttemptOutcome = { kind: 'not_started', reason: 'lease_over' };
 const BREAKER_OPEN: AttemptOutcome = { kind: 'not_started', reason: 'breaker_open' };
 
 /** Null for a simulator: the recipient's address chooses its answer, which says nothing about an account. */
@@ -105,74 +132,38 @@ function calledAccount(message: ClaimedMessage, account: Account): string | null
 /** Whether calls to the account wait now. One whose credential is refused is only probed. */
 function isBlocked(message: ClaimedMessage, accountId: string, breakers: Breakers): boolean {
   const isInvalid = message.accountStatus === 'invalid';
-  if (isInvalid && breakers.health(accountId) === 'healthy') breakers.open(accountId);
+  if (isInvalid && breakers.health(accountId) === 'healthy') breakers.open(accountId, message.provider);
   return breakers.blockedUntil(accountId) > 0;
 }
 
-function noteCall(accountId: string, outcome: Outcome, breakers: Breakers): void {
+function noteCall(accountId: string, provider: string, outcome: Outcome, breakers: Breakers): void {
   const refused = outcome.kind === 'rejected_transient' && outcome.failure.class === 'auth_or_config';
   // A probe whose credential is refused is no sign of recovery, though the provider did answer.
-  if (refused && breakers.health(accountId) !== 'healthy') breakers.open(accountId);
-  else breakers.note(accountId, isFault(outcome));
+  if (refused && breakers.health(accountId) !== 'healthy') breakers.open(accountId, provider);
+  else breakers.note(accountId, provider, isFault(outcome));
 }
 
-async function accountOf(
-  message: ClaimedMessage,
-  accounts: Accounts,
-): Promise<{ account: Account } | { outcome: AttemptOutcome }> {
-  if (message.accountId === null || message.accountVersion === null) {
-    return {
-      account: {
-        id: 'test',
-        provider: simulatorFor(message.channel),
-        version: 0,
-        config: {},
-        secrets: {},
-        row: null,
-      },
-    };
-  }
-  const found = await accounts.get(message.accountId, message.accountVersion);
-  switch (found.kind) {
-    case 'ready':
-      return { account: found.account };
-    case 'unavailable':
-      return { outcome: { kind: 'not_started', reason: 'credentials_unavailable' } };
-    case 'unusable':
-      return {
-        outcome: { kind: 'rejected_transient', failure: { class: 'auth_or_config', code: found.code } },
-      };
-  }
-}
-
-async function call(
+/** No frame of its own where nothing is asked first. @throws what a bug in the adapter throws. */
+function call(
   outbound: OutboundMessage,
   message: ClaimedMessage,
   account: Account,
   deps: DeliverDeps,
 ): Promise<Outcome> {
-  // Disposed of by hand: `using` costs more than the deadline.
-  const deadline = new Deadline(deps.deadlineMs);
-  try {
-    const context = deps.contextOf({
-      provider: account.provider.id,
-      accountId: account.id,
-      version: account.version,
-      signal: deadline.signal,
-    });
-    const known = await askBeforeRepeat(message, account, context);
-    if (known !== undefined) return known;
-    return await account.provider.send(
-      outbound as never,
-      { config: account.config, secrets: account.secrets } as never,
-      context,
-    );
-  } catch (error) {
-    deps.onAdapterFault(account.provider.id, error, message);
-    return { kind: 'ambiguous', failure: ADAPTER_FAULT };
-  } finally {
-    deadline[Symbol.dispose]();
-  }
+  const { id: accountId, provider, version, config, secrets } = account;
+  const until = performance.now() + deps.deadlineMs;
+  const context = deps.contextOf({ provider: provider.id, accountId, version, until });
+  const send = () => provider.send(outbound as never, { config, secrets } as never, context);
+  return message.ambiguous === 0 ? send() : sendIfNotTaken(message, account, context, send);
+}
+
+async function sendIfNotTaken(
+  message: ClaimedMessage,
+  account: Account,
+  context: ProviderContext,
+  send: () => Promise<Outcome>,
+): Promise<Outcome> {
+  return (await askBeforeRepeat(message, account, context)) ?? send();
 }
 
 const ADAPTER_FAULT: Failure = { class: 'unknown', code: 'adapter_fault' };

@@ -22,7 +22,7 @@ const message = (seq: number): ClaimedMessage => ({
   test: false,
   segments: 1,
   deliveryGuarantee: 'at_least_once',
-  enqueuedAt: new Date(),
+  waitsSince: new Date(),
   expiresAt: new Date(Date.now() + 86_400_000),
   traceparent: null,
   requestId: null,
@@ -32,6 +32,8 @@ const message = (seq: number): ClaimedMessage => ({
   accountVersion: 1,
   rateLimitPerSecond: null,
   discard: false,
+  marketing: false,
+  leaseEndsAt: Infinity,
 });
 const ACCEPTED = { kind: 'accepted', providerMessageId: 'x' } as const;
 
@@ -40,6 +42,7 @@ function setup(complete: (rows: readonly Completion[]) => Promise<Set<number>>) 
   const aborted = new AbortController();
   const recorder = createRecorder({
     store: { complete },
+    failoverFacts: () => Promise.resolve(undefined),
     now: Date.now,
     random: () => 0,
     onFailure: (_error, rows) => failures.push(rows),

@@ -1,10 +1,12 @@
 import { databaseFaultOf } from '#core/domain/database-fault.ts';
+import type { FailoverFacts } from '#core/domain/failover.ts';
 import { settle, type Settlement } from '#core/domain/settle.ts';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import { storeByHalves } from '#core/platform/process/by-halves.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import type { ClaimedMessage, Completion, DeliveryStore } from '#core/store/deliveries.ts';
 import type { AnyProvider } from '#providers/provider.ts';
+import { mayFailOver } from './failover-facts.ts';
 import { toCompletion, withoutVendorWords } from './completion.ts';
 
 export type Recorder = {
@@ -24,6 +26,8 @@ export type Recorder = {
 
 export type RecorderDeps = {
   readonly store: Pick<DeliveryStore, 'complete'>;
+  /** Through which accounts the message may go that was refused; undefined where it has to stay with its own. */
+  readonly failoverFacts: (message: ClaimedMessage) => Promise<FailoverFacts | undefined>;
   readonly now: () => number;
   readonly random: () => number;
   /** A batch could not be written; it is tried again. */
@@ -86,6 +90,7 @@ export function createRecorder(deps: RecorderDeps): Recorder {
 
   return {
     async record(message, outcome, provider, receiptsExpected = false) {
+      const failover = mayFailOver(outcome, message) ? await deps.failoverFacts(message) : undefined;
       const now = deps.now();
       const settlement = settle(
         outcome,
@@ -99,6 +104,7 @@ export function createRecorder(deps: RecorderDeps): Recorder {
           dedupe: provider?.dedupe ?? 'none',
           receiptsExpected,
           lookup: provider?.lookup?.by,
+          failover,
         },
         now,
         deps.random(),

@@ -32,7 +32,12 @@ function read(headers: Readonly<Record<string, string>>, secrets: Record<string,
     },
     [{ id: ACCOUNT_ID, provider, version: 1, config: {}, secrets, row: null }],
     undefined as never,
-    { publicBaseUrl: BASE, receiptKey: KEY, ids: createMessageIds(Buffer.alloc(16)) },
+    {
+      publicBaseUrl: BASE,
+      receiptKey: KEY,
+      ids: createMessageIds(Buffer.alloc(16)),
+      turns: () => Promise.resolve(),
+    },
   );
 }
 
@@ -55,4 +60,42 @@ test('a report is verified by a signature alone, and not by the URL that it came
     reports: [{ verified: false }],
   });
   expect(await read({}, secrets)).toMatchObject({ kind: 'forged' });
+});
+
+test('a call that says much is read in turns of the event loop, each of as many reports as take it few milliseconds', async () => {
+  const provider = findProvider('sendgrid');
+  if (provider === undefined) throw new Error('sendgrid is part of the catalog');
+  const events = Array.from({ length: 200 }, (_, n) => ({
+    event: 'delivered',
+    sg_event_id: `e${n}`,
+    sg_message_id: `m${n}`,
+  }));
+  const body = Buffer.from(JSON.stringify(events));
+  const weights: number[] = [];
+  const reading = await readCall(
+    {
+      id: 1,
+      tenantId: 't',
+      accountId: ACCOUNT_ID,
+      accountVersion: 1,
+      method: 'POST',
+      receiptVersion: 1,
+      query: '',
+      headers: {},
+      body,
+      receivedMs: Date.now(),
+      traceparent: null,
+      tries: 1,
+    },
+    [{ id: ACCOUNT_ID, provider, version: 1, config: {}, secrets: { apiKey: 'k' }, row: null }],
+    undefined as never,
+    {
+      publicBaseUrl: BASE,
+      receiptKey: KEY,
+      ids: createMessageIds(Buffer.alloc(16)),
+      turns: async (weight) => void weights.push(weight),
+    },
+  );
+  expect(reading).toMatchObject({ kind: 'read', reports: { length: 200 } });
+  expect(weights).toEqual([8_192 + body.length, 64 * 2_048, 64 * 2_048, 64 * 2_048, 8 * 2_048]);
 });

@@ -1,9 +1,11 @@
+import { chunks } from '#core/domain/chunks.ts';
 import type { MessageIds } from '#core/domain/message-id.ts';
 import { receiptToken, receiptUrl, type ReceiptKey } from '#core/domain/receipt-token.ts';
-import type { ReportRow, StoredReceiptCall } from '#core/store/receipt-reports.ts';
+import type { LoopTurns } from '#core/platform/process/loop-turns.ts';
+import type { CallReportRow, StoredReceiptCall } from '#core/store/receipt-reports.ts';
 import type { ProviderContext } from '#providers/provider.ts';
 import type { ForgeryReason, ReceiptCall, ReceiptDefinition, ReceiptVerdict } from '#providers/receipt.ts';
-import { secretStrings } from '#providers/redact.ts';
+import { createRedactor, secretStrings } from '#providers/redact.ts';
 import { receiptsOf } from '#providers/registry.ts';
 import { UNSIGNED } from '#providers/signature.ts';
 import type { Account } from '../accounts/accounts.ts';
@@ -11,10 +13,15 @@ import { placeOf, toReport } from './to-report.ts';
 
 /** Of one call. The largest batches that vendors describe, SendGrid's of 4 MiB, have less than half of it. */
 const REPORTS_MAX = 20_000;
+/** What is done of a report takes as long as what is done of so many bytes, some hundredths of a millisecond. */
+const REPORT_WEIGHT = 2_048;
+const REPORTS_IN_A_TURN = 64;
+/** Signatures and all that is done of a call however small it is. */
+const CALL_WEIGHT = 8_192;
 
 /** What a vendor's call came to. */
 export type CallReading =
-  | { readonly kind: 'read'; readonly reports: readonly ReportRow[] }
+  | { readonly kind: 'read'; readonly reports: readonly CallReportRow[] }
   | { readonly kind: 'confirm'; readonly url: string }
   | { readonly kind: 'forged'; readonly reason: ForgeryReason }
   /** Not in the vendor's format, or for an account that takes no receipts. */
@@ -26,6 +33,8 @@ export type ReadCallDeps = {
   readonly publicBaseUrl: string;
   readonly receiptKey: ReceiptKey;
   readonly ids: MessageIds;
+  /** Of the bytes of calls that are read at the same time: messages on their way to a provider do not wait for all of them. */
+  readonly turns: LoopTurns;
 };
 
 /**
@@ -49,18 +58,23 @@ export async function readCall(
     body: stored.body,
     receivedAt: stored.receivedMs,
   };
+  await deps.turns(CALL_WEIGHT + stored.body.length);
   const verdict = await judge(call, definition, accounts, context);
   if (verdict.kind !== 'genuine') return verdict;
   const parsed = definition.parse(call);
   if (parsed.kind !== 'receipts') return parsed;
   if (parsed.receipts.length > REPORTS_MAX) return { kind: 'unreadable' };
-  const hidden = accounts.flatMap(({ secrets }) => secretStrings(secrets));
-  const verified = verdict.isUnsigned !== true;
-  const reports = parsed.receipts.map((one) => ({
-    call_id: stored.id,
-    traceparent: stored.traceparent ?? undefined,
-    ...toReport(one, placeOf(one.reference, deps.ids), { ...stored, hidden, verified }),
-  }));
+  const origin = {
+    ...stored,
+    redact: createRedactor(accounts.flatMap(({ secrets }) => secretStrings(secrets))),
+    verified: verdict.isUnsigned !== true,
+  };
+  const reports: CallReportRow[] = [];
+  for (const some of chunks(parsed.receipts, REPORTS_IN_A_TURN)) {
+    await deps.turns(some.length * REPORT_WEIGHT);
+    for (const one of some)
+      reports.push({ call_id: stored.id, ...toReport(one, placeOf(one.reference, deps.ids), origin) });
+  }
   return { kind: 'read', reports };
 }
 

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import type { ReportRow, SettledReceiptCalls, StoredReceiptCall } from '#core/store/receipt-reports.ts';
+import type { CallReportRow, SettledReceiptCalls, StoredReceiptCall } from '#core/store/receipt-reports.ts';
 import { settleCalls, type ReadCall } from './settle-calls.ts';
 
 function read(id: number, reports = 1): ReadCall {
   const call = { id, accountId: `account ${id}` } as StoredReceiptCall;
-  const rows = Array.from({ length: reports }, () => ({ call_id: id }) as ReportRow);
+  const rows = Array.from({ length: reports }, () => ({ call_id: id }) as CallReportRow);
   return { call, provider: 'twilio', reading: { kind: 'read', reports: rows }, againMs: undefined };
 }
 
@@ -24,6 +24,7 @@ function database(fault: (batch: SettledReceiptCalls) => Error | undefined = () 
         },
       },
       onUnstorable: (_: string, error: unknown) => void faults.push(error),
+      pace: <Stored>(store: () => Promise<Stored>) => store(),
     },
   };
 }
@@ -35,31 +36,67 @@ test('calls of one moment share a commit', async () => {
   const { deps, commits } = database();
   const again: ReadCall = { ...read(3), reading: { kind: 'undecided' }, againMs: 2_000 };
   const forged: ReadCall = { ...read(4), reading: { kind: 'forged', reason: 'signature_missing' } };
-  await settleCalls([read(1), read(2), again, forged], deps);
+  const unreadable: ReadCall = { ...read(5), reading: { kind: 'unreadable' } };
+  await settleCalls([read(1), read(2), again, forged, unreadable], deps);
   expect(commits).toEqual([
     {
       reports: [{ call_id: 1 }, { call_id: 2 }],
-      done: [1, 2, 4],
+      begun: [],
+      done: [4, 5, 1, 2],
       again: [{ id: 3, ms: 2_000 }],
       genuine: ['account 1', 'account 2'],
-      refused: [{ account_id: 'account 4', reason: 'signature_missing' }],
+      refused: [
+        { account_id: 'account 4', reason: 'signature_missing' },
+        { account_id: 'account 5', reason: 'unreadable' },
+      ],
     },
   ]);
   await settleCalls([], deps);
   expect(commits).toHaveLength(1);
 });
 
-test('a call that says very much is a commit of its own, and each is settled once', async () => {
+test('what a call says beyond one commit goes into the next ones, after the calls that say little', async () => {
   const { deps, commits } = database();
-  await settleCalls([read(1), read(2, 20_000), read(3), read(4, 1_999), read(5)], deps);
-  expect(doneBy(commits)).toEqual([[1], [2], [3, 4], [5]]);
+  await settleCalls([read(2, 600), read(1), read(3), read(4, 255)], deps);
+  expect(commits.map(({ reports, begun, done }) => [reports.length, begun, done])).toEqual([
+    [2, [], [1, 3]],
+    [255, [], [4]],
+    [256, [2], []],
+    [256, [2], []],
+    [88, [], [2]],
+  ]);
+});
+
+test('of a call with a part that is refused no more is stored', async () => {
+  const { deps, commits, faults } = database(({ begun, reports }) =>
+    begun.length > 0 && reports.length > 0 && commits.length > 1 ? refusal('22P05') : undefined,
+  );
+  const { settled } = await settleCalls([read(2, 1_300), read(1)], deps);
+  expect(commits.map(({ reports, begun, done }) => [reports.length, begun, done])).toEqual([
+    [1, [], [1]],
+    [256, [2], []],
+    [0, [], [2]],
+  ]);
+  expect(settled.map(({ call, reading }) => [call.id, reading.kind])).toEqual([
+    [1, 'read'],
+    [2, 'unreadable'],
+  ]);
+  expect(faults).toHaveLength(1);
+});
+
+test('all parts are settled, though something is refused that is given up nowhere', async () => {
+  const { deps } = database(({ refused }) => (refused.length > 0 ? refusal('22P05') : undefined));
+  const forged: ReadCall = { ...read(1), reading: { kind: 'forged', reason: 'signature_missing' } };
+  const { settled, faults } = await settleCalls([forged, read(2), read(3, 256), read(4, 256)], deps);
+  expect(settled.map(({ call }) => call.id)).toEqual([2, 3, 4]);
+  expect(faults).toMatchObject([{ code: '22P05' }]);
 });
 
 test('what the database refuses to take takes nobody else with it', async () => {
   const { deps, commits, faults } = database(({ reports }) =>
     reports.some(({ call_id }) => call_id === 3 || call_id === 6) ? refusal('22P05') : undefined,
   );
-  const settled = await settleCalls(
+  const { settled } = await settleCalls(
     [1, 2, 3, 4, 5, 6, 7].map((id) => read(id)),
     deps,
   );
@@ -72,11 +109,11 @@ test('what the database refuses to take takes nobody else with it', async () => 
 
 test.each(['57014', '42883'])('a fault that is no call’s (%s) gives no call up', async (code) => {
   const { deps, faults } = database(() => refusal(code));
-  await expect(settleCalls([read(1), read(2)], deps)).rejects.toMatchObject({ code });
+  expect(await settleCalls([read(1), read(2)], deps)).toMatchObject({ settled: [], faults: [{ code }] });
   expect(faults).toEqual([]);
 });
 
 test('a refusal of something else than reports is told as it is', async () => {
   const { deps } = database(() => refusal('22P05'));
-  await expect(settleCalls([read(1)], deps)).rejects.toMatchObject({ code: '22P05' });
+  expect(await settleCalls([read(1)], deps)).toMatchObject({ settled: [], faults: [{ code: '22P05' }] });
 });

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import { PROVIDER_STATUS_MAX } from '#providers/receipt.ts';
+import { createRedactor } from '#providers/redact.ts';
 import { toReport } from './to-report.ts';
 
 const statusOf = (providerStatus: string, hidden: readonly string[] = []): string | null | undefined =>
   toReport({ providerStatus, reference: 'r' }, undefined, {
-    tenantId: 't',
     accountId: 'a',
     receivedMs: 0,
-    hidden,
+    redact: createRedactor(hidden),
     verified: false,
   }).provider_status;
 

@@ -1,8 +1,10 @@
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import type { LoadCommand, LoadEvent, LoadResult } from '../processes/load-process.ts';
 import type { LoopCommand } from '../processes/loop-process.ts';
+import type { PostCommand } from '../processes/post-process.ts';
 import type { ProviderCommand, ProviderResult } from '../processes/provider-process.ts';
 import type { PublishCommand } from '../processes/publish-process.ts';
+import type { ReceiverCommand, ReceiverResult } from '../processes/receiver-process.ts';
 import type { RowsCommand } from '../processes/rows-process.ts';
 import type { BenchOptions } from '../options.ts';
 import type { BenchStack, World } from '../stack/stack.ts';
@@ -25,6 +27,8 @@ export type Helpers = {
   readonly loop: HelperProcess<LoopCommand, number>;
   readonly rows: HelperProcess<RowsCommand, number>;
   readonly publish: HelperProcess<PublishCommand, number>;
+  readonly receiver: HelperProcess<ReceiverCommand, ReceiverResult>;
+  readonly post: HelperProcess<PostCommand, number>;
 };
 
 /** What one measurement found. */
@@ -32,7 +36,7 @@ export type Measured = {
   readonly figures: Readonly<Record<string, number>>;
   /** Per message, while the rate was measured. */
   readonly cost?: Cost;
-  /** The same at parts of the load, by percent. */
+  /** The same at parts of the load, by percent, or on other terms, by their name. */
   readonly costAt?: Readonly<Record<string, Cost>>;
   readonly ledger?: Ledger;
   /** Answers other than success, by status. */
@@ -47,6 +51,8 @@ export async function startHelpers(resources: AsyncDisposableStack): Promise<Hel
     loop: resources.use(await startHelper('loop-process.ts')),
     rows: resources.use(await startHelper('rows-process.ts')),
     publish: resources.use(await startHelper('publish-process.ts')),
+    receiver: resources.use(await startHelper('receiver-process.ts')),
+    post: resources.use(await startHelper('post-process.ts')),
   };
 }
 

@@ -1,6 +1,6 @@
 import { fillBacklog } from '../stack/backlog.ts';
 import { countFinished } from '../stack/layout.ts';
-import { holdSnapshot } from '../stack/old-snapshot.ts';
+import { openSnapshot } from '../stack/old-snapshot.ts';
 import type { Peer } from '../stack/peers.ts';
 import type { World } from '../stack/stack.ts';
 import { meterOf, startProgram, startService, type Bench, type Measured } from './bench.ts';
@@ -72,7 +72,7 @@ export async function drainUnderSnapshot(bench: Bench): Promise<Measured> {
   await using world = await stack.world();
   await fillBacklog(world, stack.tenants, options.backlog);
   await using resources = new AsyncDisposableStack();
-  resources.use(await holdSnapshot(world));
+  resources.use(await openSnapshot(world));
   return await drain(bench, world, { fill: () => Promise.resolve(), ...OURS });
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ledgerOf, storedLedger, sumLedgers } from './ledger.ts';
+import { eventLedger, ledgerOf, storedLedger, sumLedgers } from './ledger.ts';
 
 test('an accepted message that never reached the provider is lost, and one that came twice is repeated', () => {
   expect(
@@ -21,6 +21,16 @@ test('rows are compared with the 202s, and only a broken connection excuses one 
   expect(storedLedger(10, 9, 0)).toEqual({ lost: 1, repeated: 0 });
   expect(storedLedger(10, 12, 1)).toEqual({ lost: 0, repeated: 1 });
   expect(storedLedger(10, 11, 1)).toEqual({ lost: 0, repeated: 0 });
+});
+
+test('an event is told once to each endpoint: the same number at another one is no repetition', () => {
+  const arrival = { messageId: 'm', happenedAt: 0, at: 1 };
+  const told = [
+    { ...arrival, path: '/a', seq: 1 },
+    { ...arrival, path: '/b', seq: 1 },
+  ];
+  expect(eventLedger(2, told)).toEqual({ lost: 0, repeated: 0 });
+  expect(eventLedger(4, [...told, { ...arrival, path: '/b', seq: 1 }])).toEqual({ lost: 2, repeated: 1 });
 });
 
 test('ledgers add up', () => {

@@ -4,6 +4,10 @@ import { acceptFloor, acceptInsert, acceptPeer, acceptService, acceptTransaction
 import type { Bench, Measured } from './bench.ts';
 import { ceilingPublish, ceilingRows } from './ceilings.ts';
 import { drainLoop, drainPeer, drainUnderSnapshot, drainWorker } from './drain.ts';
+import { eventDead } from './event-dead.ts';
+import { eventReceipts } from './event-receipts.ts';
+import { eventSends } from './event-sends.ts';
+import { eventFloor, eventTell } from './events.ts';
 import { fairness } from './fairness.ts';
 import { memory } from './memory.ts';
 import { receiptApply, receiptFloor, receiptIntake } from './receipts.ts';
@@ -46,6 +50,11 @@ const MEASUREMENTS: { readonly [Name in ContestantName]: Measurement } = {
   receiptIntake,
   receiptApply,
   receiptStorm,
+  eventFloor,
+  eventTell,
+  eventSends,
+  eventReceipts,
+  eventDead,
   fairness,
   memory,
 };

@@ -1,6 +1,6 @@
 import type { KeptFile } from '../stack/kept-file.ts';
 import { requireSame } from '../stack/kept-file.ts';
-import { holdSnapshot } from '../stack/old-snapshot.ts';
+import { openSnapshot } from '../stack/old-snapshot.ts';
 import type { World } from '../stack/stack.ts';
 import type { BenchOptions } from '../options.ts';
 import { meterOf, startService, type Bench } from './bench.ts';
@@ -129,7 +129,7 @@ async function soakSlices(run: Run, rate: number): Promise<void> {
     for (let number = state.slices.length; number < slices; number++) {
       const isOld = number >= snapshot[0] && number < snapshot[1];
       step(`soak: ${number + 1} of ${slices} parts${isOld ? ', an old snapshot held open' : ''}`);
-      if (isOld) reader ??= await holdSnapshot(world);
+      if (isOld) reader ??= await openSnapshot(world);
       else {
         await reader?.[Symbol.asyncDispose]();
         reader = undefined;

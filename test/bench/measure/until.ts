@@ -12,6 +12,11 @@ export function untilArrived({ helpers }: Bench, wanted: number): Promise<number
   return follow(wanted, async () => (await helpers.provider.run('count')).count);
 }
 
+/** The same of events at the receiver. */
+export function untilReceived({ helpers }: Bench, wanted: number): Promise<number> {
+  return follow(wanted, async () => (await helpers.receiver.run('count')).count);
+}
+
 /** Longer than a message belongs to a worker that has gone. */
 const LEFT_BEHIND_MS = 75_000;
 

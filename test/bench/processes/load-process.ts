@@ -17,6 +17,8 @@ export type LoadCommand = {
   readonly reads?: readonly (readonly [path: string, key: number])[];
   /** A file of prepared requests, sent in turn. Absent: messages are sent. */
   readonly textsFile?: string;
+  /** Prepared requests make samples too. */
+  readonly samplesTexts?: boolean;
   readonly isIdempotent: boolean;
   readonly connections: number;
   readonly warmMs: number;
@@ -45,7 +47,7 @@ export type Sample = {
   readonly key: number;
   /** When the request was meant to leave. */
   readonly meantAt: number;
-  /** When the api says that it took it in. */
+  /** When the api says that it took it in; of a prepared request when its answer came. */
   readonly enqueuedAt: number;
 };
 
@@ -69,7 +71,8 @@ answerCommands<LoadCommand, LoadResult, LoadEvent>(async (command, emit) => {
     .then(() => emit('measuring'))
     .then(() => delay(command.measureMs))
     .then(() => emit('measured'));
-  const run: Run = { connections, requestOf, tally, begin, from, until };
+  const { samplesTexts = false } = command;
+  const run: Run = { connections, requestOf, samplesTexts, tally, begin, from, until };
   await (command.rate === undefined ? offerClosed(run) : offerOpen(run, command.rate));
   await measured;
   for (const connection of connections) connection.close();
@@ -91,6 +94,7 @@ type Request = { readonly text: string; readonly key: number };
 type Run = {
   readonly connections: readonly ReturnType<typeof openConnection>[];
   readonly requestOf: (n: number) => Request;
+  readonly samplesTexts: boolean;
   readonly tally: Tally;
   readonly begin: number;
   readonly from: number;
@@ -151,7 +155,7 @@ async function offerClosed({ connections, requestOf, tally, from, until }: Run):
 
 /** Requests leave at their time, or as soon after it as a connection is free; their time counts from when they were meant. */
 async function offerOpen(
-  { connections, requestOf, tally, begin, from, until }: Run,
+  { connections, requestOf, samplesTexts, tally, begin, from, until }: Run,
   rate: number,
 ): Promise<void> {
   const free = [...connections];
@@ -171,7 +175,9 @@ async function offerOpen(
           const isGood = count(tally, status);
           free.push(connection);
           if (!isGood || meantAt < from) return;
-          tally.times.push(wallMs() - meantAt);
+          const answeredAt = wallMs();
+          tally.times.push(answeredAt - meantAt);
+          if (samplesTexts) tally.samples.push({ n: number, key, meantAt, enqueuedAt: answeredAt });
           if (status !== 202) return;
           const { enqueuedAt } = JSON.parse(body) as { enqueuedAt: string };
           tally.samples.push({ n: number, key, meantAt, enqueuedAt: Date.parse(enqueuedAt) });

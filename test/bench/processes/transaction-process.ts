@@ -1,5 +1,6 @@
 // The api with its accept path replaced by what is usually written: a transaction for each request. Checks, tables and
 // wake-ups are the same, so the ratio of the two says what gathering requests into one commit is worth.
+import { addressKeyRoot } from '#core/domain/address-key.ts';
 import { encodeWakes } from '#core/domain/wake.ts';
 import { PRIORITIES } from '#core/domain/message-options.ts';
 import { createLogger } from '#core/platform/telemetry/logger.ts';
@@ -16,7 +17,7 @@ import { createTokenVerifier } from '../../../services/api/auth/bearer.ts';
 import { createCallerLookup } from '../../../services/api/auth/caller-lookup.ts';
 import { apiConfig } from '../../../services/api/config.ts';
 import { createRateMemory } from '../../../services/api/auth/rate-memory.ts';
-import { createMessageIdLoader } from '#core/domain/message-id-loader.ts';
+import { createIdLoader } from '#core/domain/id-loader.ts';
 import { createMessagePlaces } from '../../../services/api/messages/message-places.ts';
 import { sendMessageRoute } from '../../../services/api/messages/send-message.ts';
 import { createServiceKeys } from '../../../services/api/auth/service-keys.ts';
@@ -61,7 +62,7 @@ const app = await buildApp(
   {
     authenticate,
     log,
-    metrics,
+    metrics: { ...metrics, requestAnswered() {} },
     fingerprintKey: subkeys.fingerprint,
     trustProxy: false,
     publicBaseUrl: config.http.publicBaseUrl,
@@ -71,9 +72,10 @@ const app = await buildApp(
       sql,
       places: createMessagePlaces({
         reserve: () => reserveMessageSeqs(sql),
-        loadIds: createMessageIdLoader(() => loadMessageIdKey(sql)),
+        loadIds: createIdLoader(() => loadMessageIdKey(sql)),
       }),
       batcher: { accept, drain: async () => {} },
+      addressKeys: addressKeyRoot(config.receipts.pepper),
       // The contestant sends nothing that is large.
       contents: { takeApart: (row) => Promise.resolve(row), forget: () => Promise.resolve() },
       rateMemory: createRateMemory(),

@@ -27,3 +27,11 @@ test('reads that were refused stand above the table', () => {
   expect(growthLines([point(10, null, 10)], 'messages')[0]).toContain('Reads answered with 503: 9;');
   expect(growthLines([point(10, 10, 10)], 'messages')[0]).toBe('p99 in milliseconds.');
 });
+
+test('what a first look takes, and from where, stands below what the ratio is of', () => {
+  const visits = [{ listP99Ms: 10, listFirstP99Ms: 40, listBlocks: 340, listBlocksRead: 120 }];
+  const lines = growthLines([{ ...point(), visits }], 'messages').join('\n');
+  expect(lines).toMatch(
+    /1,000 .*\| +10\.0 \|[^]*at the first look[^]*1,000 .*\| +40\.0 \|.*\| +340 \|.*\| +120 \|/,
+  );
+});

@@ -11,6 +11,15 @@ export function growthLines(points: readonly GrowthPoint[], by: 'messages' | 'te
     ['deep page', 'deepP99Ms'],
   ] as const;
   const shed = points.flatMap(({ visits }) => visits).reduce((sum, { readsShed = 0 }) => sum + readsShed, 0);
+  const firstLook = [
+    ['GET by id', 'getFirstP99Ms'],
+    ['first page', 'listFirstP99Ms'],
+    ['deep page', 'deepFirstP99Ms'],
+    ['its blocks: first page', 'listBlocks'],
+    ['deep page', 'deepBlocks'],
+    ['not in Postgres: first page', 'listBlocksRead'],
+    ['deep page', 'deepBlocksRead'],
+  ] as const;
   return [
     `p99 in milliseconds.${shed === 0 ? '' : ` Reads answered with 503: ${shed}; a dash where they were more than one in a hundred.`}`,
     '',
@@ -23,6 +32,17 @@ export function growthLines(points: readonly GrowthPoint[], by: 'messages' | 'te
         ]),
         ['largest to smallest', ...columns.map(([, figure]) => showSpread(growthRatio(points, figure), 'x'))],
       ],
+    ),
+    '',
+    'The same reads at the first look, p99 in milliseconds, with the blocks of 8 kB that a page asks for and those of them',
+    'that Postgres does not hold:',
+    '',
+    ...table(
+      [by, ...firstLook.map(([words]) => words)],
+      points.map((point) => [
+        point[by].toLocaleString('en'),
+        ...firstLook.map(([, figure]) => show(growthMedian(point, figure))),
+      ]),
     ),
   ];
 }

@@ -24,6 +24,7 @@ test('the page names machine, versions, settings, method and every part that was
     '## Latency beside others',
     '## Beside an earlier state',
     '## Receipts',
+    '## Events',
     '## Fairness',
     '## Memory',
     '## Growth in messages',
@@ -52,6 +53,14 @@ test('an earlier state stands beside the present one, by ratios within a round',
   expect(page).toMatch(/sustained per second +\| +1800 \| +3600 \| +2\.00 x \|/);
   expect(page).toMatch(/µs a message, 25 % +\| +689 \| +344 \| +0\.500 x \|/);
   expect(layoutPage({ ...sampleResult(), beside: null })).not.toContain('Beside an earlier');
+});
+
+test('what endpoints cost a message stands beside what it costs without, by ratios within a round', () => {
+  const page = layoutPage(sampleResult());
+  expect(page).toMatch(/no endpoint +\| +60\.0 \| .* \| +155 \| +\|/);
+  expect(page).toMatch(/all types, paused +\| .* \| +1\.05 x \|/);
+  expect(page).toMatch(/all types, called +\| .* \| +2\.00 x \|/);
+  expect(page).toContain('1000 a second of each:\np50 40.0 ms, p99 120 ms.');
 });
 
 test('a lost message and a refusal stand on the page', () => {

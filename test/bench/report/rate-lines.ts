@@ -41,7 +41,7 @@ export function rateLines(
   );
 }
 
-const PROCESSES = ['api', 'worker', 'postgres', 'nats', 'vault', 'provider', 'load'];
+const PROCESSES = ['api', 'worker', 'postgres', 'nats', 'vault', 'provider', 'receiver', 'load'];
 
 /** Processor time by process, WAL, statements and so on of a message; contestants that were not measured are left out. */
 export function costLines(rounds: readonly Round[], names: readonly ContestantName[]): string[] {

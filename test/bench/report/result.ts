@@ -40,8 +40,12 @@ export function spreadOver(rounds: readonly Round[], pick: (round: Round) => num
   return spreadOf(rounds.map(pick).filter((value) => !Number.isNaN(value)));
 }
 
-/** The medians of what a contestant's messages cost: as fast as it goes, or at a part of the load in percent. */
-export function costOf(rounds: readonly Round[], name: ContestantName, load?: number): Cost | undefined {
+/** The medians of what a contestant's messages cost: as fast as it goes, at a part of the load in percent, or on other terms by their name. */
+export function costOf(
+  rounds: readonly Round[],
+  name: ContestantName,
+  load?: number | string,
+): Cost | undefined {
   const costs = rounds.map((round) => roundCost(round, name, load)).filter((cost) => cost !== undefined);
   if (costs.length === 0) return undefined;
   const of = (pick: (cost: Cost) => number): number => spreadOf(costs.map(pick)).median;
@@ -63,7 +67,7 @@ export function costOf(rounds: readonly Round[], name: ContestantName, load?: nu
   };
 }
 
-function roundCost(round: Round, name: ContestantName, load?: number): Cost | undefined {
+function roundCost(round: Round, name: ContestantName, load?: number | string): Cost | undefined {
   return load === undefined ? round[name]?.cost : round[name]?.costAt?.[load];
 }
 
@@ -71,7 +75,7 @@ function roundCost(round: Round, name: ContestantName, load?: number): Cost | un
 const OWN_PROCESSES = ['api', 'worker', 'postgres', 'nats'];
 
 /** One round's microseconds of processor time per message in all processes of a contestant; not a number where it was not measured. */
-export function ownUs(round: Round, name: ContestantName, load?: number): number {
+export function ownUs(round: Round, name: ContestantName, load?: number | string): number {
   return ownUsOf(roundCost(round, name, load));
 }
 

@@ -63,6 +63,8 @@ const RATES: Readonly<Record<string, number>> = {
   receiptFloor: 20_000,
   receiptIntake: 9_000,
   receiptApply: 7_000,
+  eventFloor: 10_000,
+  eventTell: 5_000,
 };
 
 const COST: Cost = {
@@ -88,6 +90,9 @@ function sampleRound(speed: number): Round {
     runningGraphile: running(measured('runningGraphile'), speed / 2),
     runningBoss: busiest(running(measured('runningBoss'), speed / 4)),
     receiptStorm: STORM,
+    eventSends: eventSends(),
+    eventReceipts: { figures: { offeredPerSecond: 1_000, p50Ms: 40, p99Ms: 120, p999Ms: 200 } },
+    eventDead: { figures: { wellP50Ms: 30, wellP99Ms: 80, deadP50Ms: 30, deadP99Ms: 100 } },
     fairness: FAIRNESS,
     memory: MEMORY,
   };
@@ -109,6 +114,19 @@ function running(measured: Measured, speed: number): Measured {
   const figures = { ...measured.figures, deliveredPerSecond: 3_000, sustainedPerSecond: 4_000 * speed };
   const costAt = Object.fromEntries([25, 50, 80].map((load) => [load, costTimes(50 / load / speed)]));
   return { ...measured, figures: { ...figures, ...Object.fromEntries(loads) }, costAt };
+}
+
+/** A message whose events are matched costs a twentieth more, one whose events are told twice as much. */
+function eventSends(): Measured {
+  const times = { before: 0.9, matched: 1.05, told: 2, after: 1.1 };
+  const phases = Object.entries(times);
+  return {
+    figures: {
+      offeredPerSecond: 2_000,
+      ...Object.fromEntries(phases.map(([phase, by]) => [`${phase}DeliverP99Ms`, 20 * by])),
+    },
+    costAt: Object.fromEntries(phases.map(([phase, by]) => [phase, costTimes(by)])),
+  };
 }
 
 function costTimes(times: number): Cost {
@@ -191,5 +209,14 @@ const MEMORY: Measured = {
 
 function growthVisit(p99Ms: number): Record<string, number> {
   const names = ['accept', 'deliver', 'get', 'list', 'deep'];
-  return Object.fromEntries(names.map((name) => [`${name}P99Ms`, p99Ms]));
+  return {
+    ...Object.fromEntries(names.map((name) => [`${name}P99Ms`, p99Ms])),
+    ...Object.fromEntries(['get', 'list', 'deep'].map((name) => [`${name}FirstP99Ms`, 3 * p99Ms])),
+    ...Object.fromEntries(
+      ['list', 'deep'].flatMap((name) => [
+        [`${name}Blocks`, 340],
+        [`${name}BlocksRead`, p99Ms],
+      ]),
+    ),
+  };
 }

@@ -2,6 +2,7 @@ import type { ContestantName } from '../contestants.ts';
 import { LOADS } from '../measure/running.ts';
 import type { Round } from '../measure/round.ts';
 import { besideLines } from './beside-lines.ts';
+import { eventLines } from './event-lines.ts';
 import { growthLines } from './growth-lines.ts';
 import { figureAt, loadCostLines, loadLatencyLines } from './load-lines.ts';
 import { figureOf, spreadOver, type BenchResult, type FigurePath } from './result.ts';
@@ -55,6 +56,7 @@ export function sectionsOf(result: BenchResult): Section[] {
     { title: 'Latency beside others', lines: loadLatencyLines(rounds) },
     { title: 'Beside an earlier state', lines: beside === null ? [] : besideLines(rounds, beside) },
     { title: 'Receipts', lines: receiptLines(rounds) },
+    { title: 'Events', lines: eventLines(rounds) },
     { title: 'Fairness', lines: fairnessLines(rounds) },
     { title: 'Memory', lines: memoryLines(rounds) },
     ...(growth === null

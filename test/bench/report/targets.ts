@@ -2,6 +2,7 @@ import type { ContestantName } from '../contestants.ts';
 import type { GrowthPoint } from '../measure/growth.ts';
 import { spreadOf, type Spread } from '../measure/percentile.ts';
 import type { Round } from '../measure/round.ts';
+import { sendRatio } from './event-lines.ts';
 import { growthRatio } from './growth-figures.ts';
 import { figureAt } from './load-lines.ts';
 import { figureOf, ownUs, type Findings } from './result.ts';
@@ -16,6 +17,7 @@ export function targetsOf({ rounds, growth, soak }: Findings): TargetRow[] {
     ...latencyTargets(rounds),
     ...growthTargets(growth),
     ...receiptTargets(rounds),
+    ...eventTargets(rounds),
     ...targetsOver(rounds, [
       [
         "quiet tenants' p99 beside a noisy one, to the same load spread evenly",
@@ -103,6 +105,30 @@ function receiptTargets(rounds: readonly Round[]): TargetRow[] {
       { atMost: 1.5 },
       'x',
       ratio('receiptStorm/stormDispatchP99Ms', 'receiptStorm/calmDispatchP99Ms'),
+    ],
+  ]);
+}
+
+function eventTargets(rounds: readonly Round[]): TargetRow[] {
+  const rate = 'ratePerSecond';
+  return targetsOver(rounds, [
+    [
+      'events told/s, to a bare undici loop',
+      { atLeast: 0.4 },
+      'x',
+      ratio(`eventTell/${rate}`, `eventFloor/${rate}`),
+    ],
+    [
+      'processor time per message with its events matched, to without an endpoint',
+      { atMost: 1.08 },
+      'x',
+      (round) => sendRatio(round, 'matched'),
+    ],
+    [
+      "endpoints' p99 beside a dead one, to without it",
+      { atMost: 1.2 },
+      'x',
+      ratio('eventDead/deadP99Ms', 'eventDead/wellP99Ms'),
     ],
   ]);
 }

@@ -1,5 +1,7 @@
+import { addressKey, addressKeyRoot } from '#core/domain/address-key.ts';
 import { chunks } from '#core/domain/chunks.ts';
 import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
+import { secret } from '#core/domain/secret.ts';
 import { encodeWakes, WAKES_PER_MESSAGE_MAX } from '#core/domain/wake.ts';
 import { acceptMessages, type AcceptRow } from '#core/store/acceptance.ts';
 import { messageText } from '../load/request-text.ts';
@@ -9,6 +11,7 @@ import type { World } from './stack.ts';
 
 const AT_ONCE = 500;
 const DAY_MS = 86_400_000;
+const ADDRESS_KEYS = addressKeyRoot(secret('address keys of a backlog'));
 
 /** What an api leaves behind whose worker was away: rows in Postgres and wake-ups in the stream, tenants mixed. */
 export async function fillBacklog(
@@ -23,7 +26,7 @@ export async function fillBacklog(
     const rows = (await placeMessages(world.admin, times)).map((placed, i) =>
       row(tenants[(from + i) % tenants.length] as BenchTenant, placed, firstNumber + from + i),
     );
-    const verdicts = await acceptMessages(world.admin, rows, 5_000, 60_000);
+    const verdicts = await acceptMessages(world.admin, rows, 5_000, { deadlineMs: 60_000 });
     const wakes = rows.map(({ id, seq, tenant_id: tenantId, account_id: accountId }, i) => {
       const verdict = verdicts[i];
       if (verdict?.verdict !== 'accepted') throw new Error(`the backlog was refused: ${verdict?.verdict}`);
@@ -57,6 +60,7 @@ function row(
     channel: 'sms',
     recipient: to,
     address: to,
+    address_key: `\\x${addressKey(ADDRESS_KEYS, tenantId, 'sms', to).toString('hex')}`,
     sender: null,
     content: { body },
     external_id: externalId,

@@ -29,17 +29,36 @@ export type StoredMessage = {
   readonly seq: number;
 };
 
-/** Messages of all ages, or, with `oldest`, of the oldest tenth. */
-export async function sampleMessages(sql: Sql, count: number, oldest: boolean): Promise<StoredMessage[]> {
+/** Of few messages, the oldest tenth is less than a few pages. */
+const OLDEST_MIN = 5_000;
+
+/**
+ * Messages by chance: of all; of tenants that have so many of them; or of the oldest tenth, with so many of the same tenant
+ * that are older.
+ */
+export async function sampleMessages(
+  sql: Sql,
+  count: number,
+  kind: { readonly of: 'all' } | { readonly of: 'tenants' | 'oldest'; readonly rows: number },
+): Promise<StoredMessage[]> {
   const [bounds] = await sql<{ first: number; last: number }[]>`
     select min(seq) as first, max(seq) as last from messages`;
   const { first, last } = { first: 0, last: 0, ...bounds };
   // Forty times as many as are wanted, drawn by pages: reading all would take longer than the measurement.
   const percent = Math.min(100, (count * 40 * 100) / (last - first + 1));
-  const until = oldest ? first + (last - first) / 10 : last;
+  const until = kind.of === 'oldest' ? first + Math.max(OLDEST_MIN, (last - first) / 10) : last;
+  const older = kind.of === 'oldest' ? sql`and (o.enqueued_at, o.seq) < (m.enqueued_at, m.seq)` : sql``;
+  const enough =
+    kind.of === 'all'
+      ? sql``
+      : sql`where ${kind.rows} = (select count(*) from (
+          select from messages o where o.tenant_id = m.tenant_id ${older} limit ${kind.rows}) page)`;
   const rows = await sql<{ id: string; tenant_id: string; enqueued_at: Date; seq: number }[]>`
-    select id, tenant_id, enqueued_at, seq from messages tablesample system (${percent}::float8)
-    where seq <= ${Math.ceil(until)} order by random() limit ${count}`;
+    with drawn as materialized (
+      select id, tenant_id, enqueued_at, seq from messages tablesample system (${percent}::float8)
+      where seq <= ${Math.ceil(until)} order by random()
+    )
+    select id, tenant_id, enqueued_at, seq from drawn m ${enough} limit ${count}`;
   return rows.map((row) => ({
     id: row.id,
     tenantId: row.tenant_id,
@@ -109,27 +128,26 @@ export async function preloadMessages(sql: Sql, options: PreloadOptions): Promis
         from fresh f join provider_accounts p on p.tenant_id = f.tenant where f.waits order by f.seq
       ), results as (
         insert into message_results (seq, purge_on, tenant_id, status, attempt, duplicate_risk, account_id, provider,
-          provider_message_id, final, expires_at, sent_at, delivered_at, completed_at, updated_at)
+          provider_message_id, final, expires_at, sent_at, delivered_at, completed_at, updated_at, event_seq, started_at,
+          worker, http_status)
         select f.seq, f.purge_on, f.tenant, 'delivered', 1, false, p.id, 'twilio', 'SM' || f.id, true,
-          f.at + interval '2 days', f.at, f.at, f.at, f.at
+          f.at + interval '2 days', f.at, f.at, f.at, f.at, nextval('event_seq'), f.at, 0, 201
         from fresh f join provider_accounts p on p.tenant_id = f.tenant where not f.waits order by f.seq
       ), tried as (
-        insert into attempt_log (message_seq, purge_on, number, id, tenant_id, account_id, provider, worker, outcome,
+        insert into attempt_log (message_seq, purge_on, number, tenant_id, account_id, provider, worker, outcome,
           http_status, started_at, ended_at, message_status)
-        select f.seq, f.purge_on, 1, gen_random_uuid(), f.tenant, p.id, 'twilio', 'bench',
-          case when waits then 'rejected_transient' else 'accepted' end, case when waits then 503 else 201 end,
-          f.at, f.at, case when waits then 'deferred' else 'sent' end
-        from fresh f join provider_accounts p on p.tenant_id = f.tenant order by f.seq
+        select f.seq, f.purge_on, 1, f.tenant, p.id, 'twilio', 0, 'rejected_transient', 503,
+          f.at, f.at, 'deferred'
+        from fresh f join provider_accounts p on p.tenant_id = f.tenant where f.waits order by f.seq
       ), logged as (
         insert into event_log (message_seq, purge_on, tenant_id, type, source, at)
         select seq, purge_on, tenant, 'message.delivered', 'receipt', at from fresh where not waits order by seq
       ), used as (
-        insert into tenant_usage as u (tenant_id, accepted) select tenant, count(*) from fresh group by 1 order by 1
-        on conflict (tenant_id) do update set accepted = u.accepted + excluded.accepted
+        update tenant_usage u set accepted = u.accepted + f.n
+        from (select tenant, count(*) as n from fresh group by 1) f where u.tenant_id = f.tenant
       )
-      insert into tenant_progress as p (tenant_id, finished)
-      select tenant, count(*) from fresh where not waits group by 1 order by 1
-      on conflict (tenant_id) do update set finished = p.finished + excluded.finished`;
+      update tenant_progress p set finished = p.finished + f.n
+      from (select tenant, count(*) as n from fresh where not waits group by 1) f where p.tenant_id = f.tenant`;
   }
 }
 

@@ -24,7 +24,7 @@ export async function storeSentMessages(
   const stored: SentMessage[] = [];
   for (let from = 0; from < messages; from += AT_ONCE)
     stored.push(...(await storeSome(sql, tenants, from, Math.min(AT_ONCE, messages - from))));
-  await sql`vacuum (analyze) messages, message_results, attempt_log, awaited_receipts`;
+  await sql`vacuum (analyze) messages, message_results, awaited_receipts`;
   return stored;
 }
 
@@ -56,14 +56,9 @@ async function storeSome(
       from fresh order by seq
     ), results as (
       insert into message_results (seq, purge_on, tenant_id, status, attempt, duplicate_risk, account_id, provider,
-        provider_message_id, final, expires_at, sent_at, updated_at)
-      select seq, purge_on, tenant, 'sent', 1, false, account, 'twilio', sid, false, now() + interval '1 day', now(), now()
-      from fresh order by seq
-    ), tried as (
-      insert into attempt_log (message_seq, purge_on, number, id, tenant_id, account_id, provider, worker, outcome,
-        http_status, provider_message_id, started_at, ended_at, message_status)
-      select seq, purge_on, 1, gen_random_uuid(), tenant, account, 'twilio', 'bench', 'accepted', 201, sid, now(), now(),
-        'sent'
+        provider_message_id, final, expires_at, sent_at, updated_at, event_seq, started_at, worker, http_status)
+      select seq, purge_on, tenant, 'sent', 1, false, account, 'twilio', sid, false, now() + interval '1 day', now(), now(),
+        nextval('event_seq'), now(), 0, 201
       from fresh order by seq
     )
     insert into awaited_receipts (seq, purge_on, tenant_id, due_at)

@@ -6,6 +6,7 @@ import { createLogger } from '#core/platform/telemetry/logger.ts';
 import { openNats } from '#core/platform/nats/nats.ts';
 import { openPostgres, type Sql } from '#core/platform/postgres/postgres.ts';
 import type { Nats } from '#core/platform/nats/broker.ts';
+import type { KeyEncrypter } from '#core/platform/vault/keyring.ts';
 import { loginUrl } from '../../../deploy/servers/login-url.ts';
 import { startNats } from '../../../deploy/servers/nats.ts';
 import { startPostgres } from '../../../deploy/servers/postgres.ts';
@@ -21,6 +22,8 @@ export type BenchStack = AsyncDisposable & {
   /** Root of the api's keys, among them the one that signs cursors. */
   readonly pepper: string;
   readonly tenants: readonly BenchTenant[];
+  /** As the api has it. */
+  readonly encrypter: Pick<KeyEncrypter, 'encrypt'>;
   /** For logs and other small files. */
   readonly folder: string;
   /** Where Postgres keeps its data. */
@@ -168,6 +171,7 @@ export async function openStack(options: StackOptions): Promise<BenchStack> {
     natsUrl: nats.url,
     pepper,
     tenants,
+    encrypter: keys.keyring,
     folder,
     dataFolder: postgres.dir,
     settings: Object.fromEntries(settings.map(({ name, setting }) => [name, setting])),

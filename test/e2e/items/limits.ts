@@ -19,8 +19,8 @@ const PLAN = 'e2e-small';
 const PER_DAY = 30;
 const PER_DAY_LATER = 45;
 const PER_MINUTE = 20;
-/** How long api and workers may go on with what they knew, and some breath. */
-const KNOWN_MS_MAX = 8_000;
+/** How long api and workers may go on with what they knew, and what a busy machine adds. */
+const KNOWN_MS_MAX = 30_000;
 
 export const limits: Item<Stage> = {
   number: 2,
@@ -50,7 +50,7 @@ async function holdTheDay(scene: Scene, tenant: OnboardedTenant): Promise<void> 
     await kubectl.patch(PLANS, PLAN, { spec: { limits: { messagesPerDay: PER_DAY_LATER } } });
     const { metadata } = await kubectl.get(PLANS, PLAN);
     const seen = `jsonpath={.status.plan.generation}=${metadata.generation}`;
-    await kubectl.wait(`${TENANTS}/${tenant.name}`, seen, 30, '--namespace', tenant.namespace);
+    await kubectl.wait(`${TENANTS}/${tenant.name}`, seen, 60, '--namespace', tenant.namespace);
     await exactlyPass(scene, tenant, PER_DAY_LATER - PER_DAY);
   });
   await step('an override in the Tenant holds before the plan', async () => {
@@ -72,7 +72,7 @@ async function keepPlanInUse(scene: Scene, tenant: OnboardedTenant): Promise<voi
   await scene.step('a plan in use goes only when its last tenant has left it', async () => {
     await patchTenant(scene, tenant, { planRef: { name: PLAN } });
     await tenantReady(kubectl, tenant.namespace, tenant.name);
-    await kubectl.wait(`${PLANS}/${PLAN}`, 'condition=InUse', 30);
+    await kubectl.wait(`${PLANS}/${PLAN}`, 'condition=InUse', 60);
     await kubectl.delete(PLANS, PLAN, '--wait=false');
     await untilAnswered(scene, tenant, '429 daily_limit_reached');
     assert.notEqual((await kubectl.get(PLANS, PLAN)).metadata.deletionTimestamp, undefined);
@@ -125,8 +125,11 @@ async function purge(scene: Scene): Promise<void> {
     assert.notDeepEqual(await rows(), {});
     assert.equal((await key()).status, 200);
     await kubectl.delete(TENANTS, tenant.name, '--namespace', tenant.namespace, '--timeout=90s');
-    // What stays says only that the resource of this UID speaks no more.
-    assert.deepEqual(await rows(), { gone_resources: 1 });
+    // What stays says only that the resource of this UID speaks no more. Numbered changes go with a later pass.
+    await until('only the resource that is gone is known', async () => {
+      assert.deepEqual(await rows(), { gone_resources: 1 });
+      return true;
+    });
     assert.equal((await key()).status, 404);
     await untilRefused(scene, tenant, 401);
   });

@@ -144,7 +144,7 @@ async function useEveryRight(stage: Stage, release: Release): Promise<void> {
   await kubectl.apply(planManifest(PLAN, ROOMY_LIMITS));
   const spec = { planRef: { name: PLAN }, deletionPolicy: 'Purge' } as const;
   const { name } = await stage.newTenant(release, 'passing', spec);
-  await kubectl.wait(`${PLANS}/${PLAN}`, 'condition=InUse', 30);
+  await kubectl.wait(`${PLANS}/${PLAN}`, 'condition=InUse', 60);
   await kubectl.delete(PLANS, PLAN, '--wait=false');
   const events = [
     'get',

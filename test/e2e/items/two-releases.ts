@@ -102,7 +102,7 @@ async function untilHeldBy({ kubectl }: Stage, releases: readonly Release[]): Pr
     held = (await kubectl.get(PLANS, PLAN)).metadata.finalizers ?? [];
     return held.toSorted().join() === expected.toSorted().join() ? true : undefined;
   };
-  await until('the plan to be held', ask, 30_000).catch(() => assert.deepEqual(held, expected));
+  await until('the plan to be held', ask).catch(() => assert.deepEqual(held, expected));
 }
 
 async function idsOf({ own }: Release, slug: string): Promise<string[]> {

@@ -5,6 +5,7 @@ import { POINT_FAULTS } from './points.ts';
 import { POSTGRES_FAULTS } from './postgres.ts';
 import { PROCESS_FAULTS } from './processes.ts';
 import { PROVIDER_FAULTS } from './providers.ts';
+import { RECEIVER_FAULTS } from './receivers.ts';
 import { TENANT_FAULTS } from './tenants.ts';
 import { VAULT_FAULTS } from './vault.ts';
 
@@ -15,6 +16,7 @@ export const FAULTS: readonly Fault[] = [
   ...NATS_FAULTS,
   ...VAULT_FAULTS,
   ...PROVIDER_FAULTS,
+  ...RECEIVER_FAULTS,
   ...CLOCK_FAULTS,
   ...TENANT_FAULTS,
 ];

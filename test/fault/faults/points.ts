@@ -1,4 +1,4 @@
-import { LEASE_MS, type Node } from '../node.ts';
+import { DELIVERY_LEASE_MS, LEASE_MS, type Node } from '../node.ts';
 import type { Rig } from '../rig.ts';
 import type { Fault, FaultContext } from './fault.ts';
 
@@ -8,12 +8,14 @@ type Point = {
   readonly name: string;
   readonly kind: 'api' | 'worker';
   readonly hold: (rig: Rig, node: Node) => Held;
+  /** Of what the worker has then. Default: of messages. */
+  readonly leaseMs?: number;
 };
 
 /** On a busy machine a moment may be long in coming. */
 const MOMENT_MS_MAX = 15_000;
 const RESTART_MS = 1_000;
-const OVER_LEASE_MS = LEASE_MS + 1_000;
+const OVER_LEASE_MS = 1_000;
 /** Long enough for open calls of every tenant, and short beside a lease. */
 const OPEN_CALLS_MS = 500;
 
@@ -22,7 +24,7 @@ const at = (connection: 'database' | 'broker', moment: string) => (_rig: Rig, no
 
 const BYTES_LEFT: Point = { name: 'bytes-left', kind: 'worker', hold: holdCall };
 
-/** The steps of a message and of its receipts, found in the traffic of the real processes: nothing in them knows of it. */
+/** The steps of a message, its receipts and its events, found in the traffic of the real processes: nothing in them knows of it. */
 const POINTS: readonly Point[] = [
   { name: 'before-accept', kind: 'api', hold: at('database', 'accept.before') },
   { name: 'accept-committed', kind: 'api', hold: at('database', 'accept.after') },
@@ -38,6 +40,26 @@ const POINTS: readonly Point[] = [
   { name: 'before-receipt-read', kind: 'worker', hold: at('database', 'settle_receipt_calls.before') },
   { name: 'receipt-read', kind: 'worker', hold: at('database', 'settle_receipt_calls.after') },
   { name: 'before-receipt-applied', kind: 'worker', hold: at('database', 'record_receipts.before') },
+  { name: 'before-matched', kind: 'worker', hold: at('database', 'append_matches.before') },
+  {
+    name: 'matched',
+    kind: 'worker',
+    hold: at('database', 'append_matches.after'),
+    leaseMs: DELIVERY_LEASE_MS,
+  },
+  {
+    name: 'deliveries-claimed',
+    kind: 'worker',
+    hold: at('database', 'claim_deliveries.after'),
+    leaseMs: DELIVERY_LEASE_MS,
+  },
+  {
+    name: 'before-delivered',
+    kind: 'worker',
+    hold: at('database', 'complete_deliveries.before'),
+    leaseMs: DELIVERY_LEASE_MS,
+  },
+  { name: 'delivered', kind: 'worker', hold: at('database', 'complete_deliveries.after') },
 ];
 
 /** The provider has the whole request and has not answered. */
@@ -96,7 +118,10 @@ const stopped: Fault[] = POINTS.filter(({ name }) => name !== 'before-wake-up').
     held.release('pass');
     return {
       target: node.service.name,
-      holdMs: point.kind === 'worker' ? OVER_LEASE_MS : context.random.whole(500, 4_000),
+      holdMs:
+        point.kind === 'worker'
+          ? (point.leaseMs ?? LEASE_MS) + OVER_LEASE_MS
+          : context.random.whole(500, 4_000),
       heal: () => node.service.signal('SIGCONT'),
     };
   },

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { isPlaceRefused } from '#core/domain/database-fault.ts';
-import type { Sql } from '#core/platform/postgres/postgres.ts';
+import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { purgeDay } from '#core/domain/purge-day.ts';
+import { transactionWithin } from '#core/store/tenant-scope.ts';
 import { acceptBatch, acceptRow, moveSuspension, seedTenant } from '#test/support/seed.ts';
 import { testDatabase } from '#test/support/servers.ts';
 
@@ -21,6 +22,27 @@ const hex = () => randomBytes(32).toString('hex');
 const verdicts = (rows: readonly { verdict: string }[]) => rows.map((row) => row.verdict);
 const count = (rows: readonly { verdict: string }[], verdict: string) =>
   rows.filter((row) => row.verdict === verdict).length;
+
+test('a transaction that is late is told to have failed, and is never committed', async () => {
+  await using b = await setup();
+  const { tenantId } = await seedTenant(b.admin);
+  let work: Promise<unknown> = Promise.resolve();
+  const change = (tx: TransactionSql) => {
+    work = tx`update despatch.tenants set name = 'Late' where id = ${tenantId}`.then(
+      () => tx`select pg_sleep(0.5)`,
+    );
+    return work;
+  };
+  const late = transactionWithin(b.admin, change, 100);
+  await expect(late).rejects.toMatchObject({ dependency: 'postgres', fault: 'deadline' });
+  await work;
+  const committed = async () => {
+    // The lock of the row goes with the end of the transaction.
+    const [row] = await b.admin`select name from despatch.tenants where id = ${tenantId} for update`;
+    return row?.['name'] === 'Late';
+  };
+  expect(await committed()).toBe(false);
+});
 
 describe('acceptance', () => {
   test('an accepted message and what waits of it are one commit', async () => {

@@ -5,9 +5,17 @@ import { startAdminApi, type AdminApi, type TestTenant } from '#test/support/adm
 import type { Reply } from '#test/support/api.ts';
 import { routesOf } from '#test/support/routes-of.ts';
 
-/** Who may call what: a role of the tenant, any signed-in `user`, a service `key`, or a key or viewer (`either`). */
+/**
+ * Who may call what: a role of the tenant, any signed-in `user`, a service `key`, a key or viewer (`either`),
+ * or a key or developer (`sender`).
+ */
 const ACCESS = {
   'POST /v1/messages': 'key',
+  'POST /v1/messages/batch': 'key',
+  'POST /v1/messages/:id/cancel': 'sender',
+  'PATCH /v1/messages/:id': 'sender',
+  'POST /v1/messages/test-clock': 'key',
+  'POST /v1/messages/cancel': 'sender',
   'GET /v1/messages': 'either',
   'GET /v1/messages/:id': 'either',
   'GET /v1/messages/:id/attempts': 'either',
@@ -16,11 +24,17 @@ const ACCESS = {
   'GET /v1/admin/messages/:id': 'either',
   'GET /v1/admin/messages/:id/attempts': 'either',
   'GET /v1/admin/messages/:id/events': 'either',
+  'POST /v1/admin/messages/:id/retry': 'developer',
+  'DELETE /v1/admin/messages/:id/content': 'admin',
+  'GET /v1/events': 'key',
+  'GET /v1/admin/events': 'viewer',
+  'GET /v1/admin/event-types': 'viewer',
   'GET /v1/admin/me': 'user',
   'POST /v1/admin/tenants': 'user',
   'GET /v1/admin/tenants': 'user',
   'GET /v1/admin/tenants/:id': 'user',
   'PATCH /v1/admin/tenants/:id': 'user',
+  'DELETE /v1/admin/tenants/:id': 'user',
   'POST /v1/admin/tenants/:id/suspend': 'user',
   'POST /v1/admin/tenants/:id/resume': 'user',
   'GET /v1/admin/members': 'admin',
@@ -39,21 +53,46 @@ const ACCESS = {
   'POST /v1/admin/providers/:id/verify': 'admin',
   'POST /v1/admin/providers/:id/enable': 'admin',
   'POST /v1/admin/providers/:id/disable': 'admin',
+  'GET /v1/admin/routes/:channel': 'viewer',
+  'PUT /v1/admin/routes/:channel': 'admin',
   'POST /v1/admin/api-keys': 'admin',
   'GET /v1/admin/api-keys': 'admin',
   'GET /v1/admin/api-keys/:id': 'admin',
   'PATCH /v1/admin/api-keys/:id': 'admin',
   'DELETE /v1/admin/api-keys/:id': 'admin',
   'POST /v1/admin/api-keys/:id/rotate': 'admin',
+  'POST /v1/admin/webhook-endpoints': 'admin',
+  'GET /v1/admin/webhook-endpoints': 'viewer',
+  'GET /v1/admin/webhook-endpoints/:id': 'viewer',
+  'PATCH /v1/admin/webhook-endpoints/:id': 'admin',
+  'DELETE /v1/admin/webhook-endpoints/:id': 'admin',
+  'POST /v1/admin/webhook-endpoints/:id/rotate-secret': 'admin',
+  'POST /v1/admin/webhook-endpoints/:id/pause': 'admin',
+  'POST /v1/admin/webhook-endpoints/:id/resume': 'admin',
+  'POST /v1/admin/webhook-endpoints/:id/test': 'admin',
+  'POST /v1/admin/webhook-endpoints/:id/recover': 'admin',
+  'GET /v1/admin/webhook-endpoints/:id/deliveries': 'viewer',
+  'GET /v1/admin/deliveries/:id': 'viewer',
+  'POST /v1/admin/deliveries/:id/redeliver': 'admin',
+  'POST /v1/admin/events/:id/replay': 'admin',
+  'POST /v1/admin/webhook-keys/rotate': 'admin',
+  'POST /v1/admin/suppressions': 'developer',
+  'GET /v1/admin/suppressions': 'developer',
+  'GET /v1/admin/suppressions/:id': 'developer',
+  'DELETE /v1/admin/suppressions/:id': 'developer',
+  'GET /v1/admin/usage': 'viewer',
+  'GET /v1/admin/platform/usage': 'user',
   'GET /v1/admin/limits': 'viewer',
   'GET /v1/admin/audit-log': 'admin',
-} as const satisfies Record<string, Role | 'user' | 'key' | 'either'>;
+} as const satisfies Record<string, Role | 'user' | 'key' | 'either' | 'sender'>;
 
-/** Open to everybody: what describes the service itself, and what asks for a token in its path. */
-const OPEN = /^GET \/(?:(?:docs|v1\/openapi\.json)(?:\/|$)|$)|^(?:GET|POST) \/v1\/receipts\//;
+/** Open to everybody: what describes the service itself, public keys, and what asks for a token in its path. */
+const OPEN =
+  /^GET \/(?:(?:docs|v1\/openapi\.json)(?:\/|$)|v1\/webhook-keys\/|$)|^(?:GET|POST) \/v1\/(?:receipts|unsubscribe)\//;
 
 type RouteName = keyof typeof ACCESS;
 const NAMES = Object.keys(ACCESS) as RouteName[];
+const KEYED: readonly string[] = ['key', 'either', 'sender'];
 const TENANT_BOUND = NAMES.filter((name) => ACCESS[name] !== 'user' && ACCESS[name] !== 'key');
 
 let api: AdminApi;
@@ -114,7 +153,7 @@ describe('who may call which route', () => {
     expect([answer(forged), answer(guessed)]).toEqual(['401 unauthenticated', '401 unauthenticated']);
   });
 
-  test.each(NAMES.filter((name) => ACCESS[name] !== 'key' && ACCESS[name] !== 'either'))(
+  test.each(NAMES.filter((name) => !KEYED.includes(ACCESS[name])))(
     '%s refuses a service key with 401',
     async (name) => {
       expect(answer(await call(name, { headers: { 'x-service-key': serviceKey } }))).toBe(
@@ -144,11 +183,11 @@ describe('who may call which route', () => {
 
   test.each(TENANT_BOUND)('%s is for its role and those above', async (name) => {
     const access = ACCESS[name];
-    const needed = access === 'either' ? 'viewer' : (access as Role);
+    const needed = { either: 'viewer', sender: 'developer' }[access as string] ?? access;
     for (const role of ROLES) {
       const reply = await call(name, { as: tenant.members[role], slug: tenant.slug });
-      const isAdmitted = ROLES.indexOf(role) <= ROLES.indexOf(needed);
-      if (isAdmitted) expect([200, 400, 404]).toContain(reply.status);
+      const isAdmitted = ROLES.indexOf(role) <= ROLES.indexOf(needed as Role);
+      if (isAdmitted) expect([200, 201, 400, 404]).toContain(reply.status);
       else
         expect([answer(reply), reply.body.message]).toEqual([
           '403 insufficient_role',
@@ -166,7 +205,7 @@ describe('who may call which route', () => {
     },
   );
 
-  test.each(NAMES.filter((name) => ACCESS[name] === 'key' || ACCESS[name] === 'either'))(
+  test.each(NAMES.filter((name) => KEYED.includes(ACCESS[name])))(
     '%s refuses the key of a suspended tenant with 403',
     async (name) => {
       expect(answer(await call(name, { headers: { 'x-service-key': suspendedKey } }))).toBe(

@@ -205,6 +205,20 @@ describe('changing a key', () => {
   });
 });
 
+test('an expired key stays expired, whatever is to be changed of it', async () => {
+  const { id } = await create();
+  await api.admin`update api_keys set expires_at = now() where id = ${id}`;
+  for (const body of [
+    { expiresAt: null },
+    { expiresAt: new Date(Date.now() + HOUR).toISOString() },
+    { name: 'New' },
+  ]) {
+    const { status, body: refusal } = await asAdmin('PATCH', `${PATH}/${id}`, body);
+    expect([status, refusal.code, refusal.message]).toEqual([409, 'invalid_state', 'API key is expired']);
+  }
+  expect((await asAdmin('GET', `${PATH}/${id}`)).body.status).toBe('expired');
+});
+
 describe('rotating a key', () => {
   const codeOf = async (key: string) =>
     (await api.call('GET', '/v1/messages', { headers: { 'x-service-key': key } })).body.code;
@@ -262,6 +276,52 @@ describe('rotating a key', () => {
     expect((await asAdmin('POST', `${PATH}/${(await create()).id}/rotate`, { graceSeconds })).status).toBe(
       400,
     );
+  });
+
+  test('is refused while a former secret is good, and keeps what was promised to it', async () => {
+    const before = await create();
+    const first = (await asAdmin('POST', `${PATH}/${before.id}/rotate`, { graceSeconds: 3600 })).body;
+    for (const body of [undefined, {}, { graceSeconds: 60 }, { graceSeconds: 604_800 }]) {
+      const { status, body: refusal } = await asAdmin('POST', `${PATH}/${before.id}/rotate`, body);
+      expect([status, refusal.code]).toEqual([409, 'invalid_state']);
+      expect(refusal.message).toContain(first.graceUntil);
+      expect(refusal.message).toContain('graceSeconds 0');
+    }
+    expect([await codeOf(before.key), await codeOf(first.key)]).toEqual([undefined, undefined]);
+
+    const last = (await asAdmin('POST', `${PATH}/${before.id}/rotate`, { graceSeconds: 0 })).body;
+    expect([await codeOf(before.key), await codeOf(first.key), await codeOf(last.key)]).toEqual([
+      'api_key_rotated',
+      'api_key_rotated',
+      undefined,
+    ]);
+    await asAdmin('DELETE', `${PATH}/${before.id}`);
+    expect([await codeOf(before.key), await codeOf(first.key)]).toEqual([
+      'api_key_revoked',
+      'api_key_revoked',
+    ]);
+  });
+
+  test('once per idempotency key: a repeat has the same secret, which is stored nowhere', async () => {
+    const [one, other] = [await create(), await create()];
+    const rotate = (id: string, body: object) => asAdmin('POST', `${PATH}/${id}/rotate`, body, 'rotate-once');
+    const first = await rotate(one.id, { graceSeconds: 60 });
+    const again = await rotate(one.id, { graceSeconds: 60 });
+    expect([again.status, again.headers['idempotent-replayed'], again.body]).toEqual([
+      200,
+      'true',
+      first.body,
+    ]);
+    expect((await hashesOf(one.id))?.secret_hash).toEqual(hashOf(first.body.key));
+    expect(await codeOf(one.key)).toBeUndefined();
+    const refused = [await rotate(one.id, { graceSeconds: 0 }), await rotate(other.id, { graceSeconds: 60 })];
+    expect(refused.map(({ status, body }) => [status, body.code])).toEqual([
+      [409, 'idempotency_mismatch'],
+      [409, 'idempotency_mismatch'],
+    ]);
+    const kept =
+      await api.admin`select response::text from idempotency_keys where response::text like ${`%${one.id}%`}`;
+    expect(JSON.stringify(kept)).not.toContain(parseServiceKey(first.body.key)?.secret);
   });
 
   test('refuses an expired key', async () => {

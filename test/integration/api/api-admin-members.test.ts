@@ -191,6 +191,34 @@ describe('changing and removing members', () => {
     );
   });
 
+  test('an owner who was named by subject and has never come is no other owner', async () => {
+    const own = await api.tenant();
+    const { owner } = own.members;
+    const named = await api.callAs('owner', own, 'PUT', PATH, {
+      subject: `sub-${randomUUID()}`,
+      role: 'owner',
+    });
+    const refused = [
+      await api.callAs('owner', own, 'PUT', `${PATH}/${owner.userId}`, { role: 'admin' }),
+      await api.callAs('owner', own, 'DELETE', `${PATH}/${owner.userId}`),
+    ];
+    expect(refused.map(({ status, body }) => [status, body.code])).toEqual([
+      [409, 'last_owner'],
+      [409, 'last_owner'],
+    ]);
+    expect(named.body).not.toHaveProperty('hasSignedIn');
+    expect((await api.callAs('owner', own, 'DELETE', `${PATH}/${named.body.userId}`)).status).toBe(204);
+  });
+
+  test.each(['ünï@example.com', 'a@exämple.com', '"a b"@example.com'])(
+    'the address %s can be invited, as it can be written to',
+    async (email) => {
+      const own = await api.tenant();
+      const { status, body } = await api.callAs('owner', own, 'PUT', PATH, { email, role: 'viewer' });
+      expect([status, body.email]).toEqual([200, email]);
+    },
+  );
+
   test('of two owners who leave at the same moment one stays', async () => {
     const own = await api.tenant();
     const { owner, admin } = own.members;

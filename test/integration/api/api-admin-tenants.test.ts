@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
 import { startAdminApi, type AdminApi, type Person } from '#test/support/admin-api.ts';
 import type { Reply } from '#test/support/api.ts';
+import { acceptBatch, acceptRow } from '#test/support/seed.ts';
 
 const PATH = '/v1/admin/tenants';
 
@@ -330,5 +331,102 @@ describe('suspending a tenant', () => {
     const refused = await api.call('POST', `${PATH}/${tenant.id}/suspend`, { as });
     expect([refused.status, refused.body.code]).toEqual([409, 'invalid_state']);
     expect((await api.call('POST', `${PATH}/${randomUUID()}/suspend`, { as })).status).toBe(404);
+  });
+});
+
+describe('deleting a tenant', () => {
+  const remove = (as: Person, id: string): Promise<Reply> => api.call('DELETE', `${PATH}/${id}`, { as });
+  const answer = ({ status, body }: Reply): string => `${status} ${body.code ?? body.status}`;
+
+  test('is for platform admins: 403 to its members, 404 to others, and of what is not there', async () => {
+    const tenant = await api.tenant();
+    const people = [...Object.values(tenant.members), await api.person()];
+    const answers = await Promise.all(people.map(async (as) => answer(await remove(as, tenant.id))));
+    expect(answers).toEqual([...Array.from({ length: 4 }, () => '403 insufficient_role'), '404 not_found']);
+    expect(answer(await remove(api.platformAdmin, randomUUID()))).toBe('404 not_found');
+    const read = await api.call('GET', `${PATH}/${tenant.id}`, { as: tenant.members.viewer });
+    expect(read.body.status).toBe('active');
+    expect(await auditOf(tenant.id)).toEqual([]);
+  });
+
+  test.each(['active', 'suspended'])(
+    'that is %s ends its intake at once, whatever copy of it an api has',
+    async (status) => {
+      const tenant = await api.tenant();
+      const { id, slug } = tenant;
+      const { body: made } = await api.callAs('owner', tenant, 'POST', '/v1/admin/api-keys', { name: 'Key' });
+      if (status === 'suspended')
+        await api.call('POST', `${PATH}/${id}/suspend`, { as: api.platformAdmin, body: { reason: 'abuse' } });
+      const { status: code, body } = await remove(api.platformAdmin, id);
+      expect([code, body]).toMatchObject([
+        202,
+        { id, slug, status: 'deleting', suspension: null, managedBy: null },
+      ]);
+      expect(api.notices).toContainEqual({ kind: 'tenant', notice: { tenantId: id } });
+
+      const send = await api.call('POST', '/v1/messages', {
+        headers: { 'x-service-key': made.key },
+        body: { channel: 'sms', to: '+15550000001', body: 'Hello' },
+      });
+      const write = await api.callAs('owner', tenant, 'POST', '/v1/admin/api-keys', { name: 'Another' });
+      const as = tenant.members.owner;
+      const rename = await api.call('PATCH', `${PATH}/${id}`, { as, body: { name: 'Renamed' } });
+      expect([send, write, rename].map(answer)).toEqual(
+        Array.from({ length: 3 }, () => '403 tenant_suspended'),
+      );
+      // What was let in by an older copy is stopped where messages are stored.
+      const row = acceptRow({ tenantId: id, slug, apiKeyId: made.id });
+      const sql = api.database.open('api');
+      expect((await acceptBatch(sql, [row])).map(({ verdict }) => verdict)).toEqual(['suspended']);
+    },
+  );
+
+  test('may be repeated, is audited once, and is not taken back', async () => {
+    const tenant = await api.tenant();
+    const as = api.platformAdmin;
+    const answers = await Promise.all(
+      Array.from({ length: 4 }, async () => answer(await remove(as, tenant.id))),
+    );
+    expect([...answers, answer(await remove(as, tenant.id))]).toEqual(Array(5).fill('202 deleting'));
+    expect(await auditOf(tenant.id)).toEqual([
+      { action: 'tenant.purge_begun', actor: as.userId, tenant_id: tenant.id },
+    ]);
+    for (const step of ['suspend', 'resume'])
+      expect(answer(await api.call('POST', `${PATH}/${tenant.id}/${step}`, { as }))).toBe(
+        '409 invalid_state',
+      );
+  });
+
+  test('is shown as deleting to whoever sees it, and its slug stays taken, until it is gone', async () => {
+    const tenant = await api.tenant();
+    const as = tenant.members.owner;
+    await remove(api.platformAdmin, tenant.id);
+    const read = await api.call('GET', `${PATH}/${tenant.id}`, { as });
+    const list = await api.call('GET', PATH, { as });
+    const me = await api.call('GET', '/v1/admin/me', { as });
+    expect([read.body, list.body.items[0], me.body.tenants[0]].map(({ status }) => status)).toEqual(
+      Array(3).fill('deleting'),
+    );
+    expect(answer(await create(api.platformAdmin, { slug: tenant.slug }))).toBe('409 slug_taken');
+  });
+
+  test("is the resource's where one owns it, also while that one purges it", async () => {
+    const tenant = await api.tenant();
+    for (const status of ['active', 'deleting']) {
+      await api.admin`update tenants set owner_ref = 'team/acme', owner_uid = 'uid', status = ${status} where id = ${tenant.id}`;
+      expect(answer(await remove(api.platformAdmin, tenant.id))).toBe('409 managed_by_cluster');
+    }
+    const [row] = await api.admin`select status, owner_uid from tenants where id = ${tenant.id}`;
+    expect(row).toEqual({ status: 'deleting', owner_uid: 'uid' });
+  });
+
+  test('that a resource left behind takes it from that one for good', async () => {
+    const tenant = await api.tenant();
+    await api.admin`update tenants set owner_ref = 'team/acme', owner_created_at = now(), owner_uid = null where id = ${tenant.id}`;
+    const { body } = await remove(api.platformAdmin, tenant.id);
+    expect(body).toMatchObject({ status: 'deleting', managedBy: null });
+    const [row] = await api.admin`select owner_uid, owner_ref from tenants where id = ${tenant.id}`;
+    expect(row).toEqual({ owner_uid: `api:${tenant.id}`, owner_ref: null });
+    expect(answer(await remove(api.platformAdmin, tenant.id))).toBe('202 deleting');
   });
 });

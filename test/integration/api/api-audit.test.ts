@@ -63,12 +63,20 @@ test('a change of an account tells its settings and never a secret', async () =>
   const { body: account } = await asOwner('POST', '/v1/admin/providers', {
     provider: 'twilio',
     label: 'Main',
-    publicConfig: { account_sid: `AC${'1'.repeat(32)}`, from: '+15550000001', authTokenn: 'by-mistake-1' },
+    publicConfig: {
+      account_sid: `AC${'1'.repeat(32)}`,
+      from: '+15550000001',
+      formerPassword: 'by-mistake-1',
+    },
     secretConfig: { authToken: 'secret-one' },
   });
   await asOwner('PATCH', `/v1/admin/providers/${account.id}`, {
     label: 'Spare',
-    publicConfig: { account_sid: `AC${'1'.repeat(32)}`, from: '+15550000002', authTokenn: 'by-mistake-2' },
+    publicConfig: {
+      account_sid: `AC${'1'.repeat(32)}`,
+      from: '+15550000002',
+      formerPassword: 'by-mistake-2',
+    },
     secretConfig: { authToken: 'secret-two' },
   });
   await asOwner('POST', `/v1/admin/providers/${account.id}/disable`);
@@ -80,7 +88,7 @@ test('a change of an account tells its settings and never a secret', async () =>
       changes: [
         { field: 'label', from: 'Main', to: 'Spare' },
         { field: 'publicConfig.from', from: '+15550000001', to: '+15550000002' },
-        { field: 'publicConfig.authTokenn' },
+        { field: 'publicConfig.formerPassword' },
       ],
     },
     { action: 'provider.secret_rotated', changes: [{ field: 'secretConfig' }] },

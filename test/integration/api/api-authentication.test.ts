@@ -52,6 +52,9 @@ describe('service keys', () => {
     const bearer = { authorization: 'Bearer nonsense' };
     const key = { 'x-service-key': tenant.key.text };
     expect(await messageTo('POST', '/v1/messages', {})).toMatch(/: header X-Service-Key is required$/);
+    expect(await messageTo('GET', '/v1/messages', {})).toMatch(
+      /: header X-Service-Key with an API key, or header Authorization with a bearer token, is required$/,
+    );
     expect(await messageTo('POST', '/v1/messages', bearer)).toMatch(/this endpoint takes no bearer token$/);
     expect(await messageTo('GET', '/v1/admin/me', {})).toMatch(
       /: header Authorization with a bearer token is required$/,
@@ -152,7 +155,7 @@ describe('service keys', () => {
     const key = await api.key(tenant.tenantId);
     await send(instance, key, LEAST.sms);
     await instance.stop();
-    const [row] = await api.admin`select last_used_at from api_keys where id = ${key.id}`;
+    const [row] = await api.admin`select last_used_at from api_key_uses where api_key_id = ${key.id}`;
     expect(row?.['last_used_at']).toBeInstanceOf(Date);
   });
 });

@@ -86,10 +86,41 @@ describe('every error has the one shape', () => {
     expect(await post('{}', { 'content-type': type })).toMatchObject(shape(415, 'unsupported_media_type'));
   });
 
-  test('a compressed body is 415', async () => {
-    expect(await post(LEAST.sms, { 'content-encoding': 'gzip' })).toMatchObject(
-      shape(415, 'unsupported_media_type'),
+  test('a compressed body is 415, and says so', async () => {
+    const refused = await post(LEAST.sms, { 'content-encoding': 'gzip' });
+    expect(refused).toMatchObject(shape(415, 'unsupported_media_type'));
+    expect(refused.body.message).toBe('Content-Encoding must be absent or identity');
+    expect((await post(LEAST.sms, { 'content-encoding': 'Identity' })).status).toBe(202);
+  });
+
+  test.each(['sms', 'push', 'whatsapp'] as const)(
+    'attachments of %s, which has none, are part of its megabyte',
+    async (channel) => {
+      const attachments = [{ content: 'a'.repeat(2 * 1024 * 1024) }];
+      expect(await post({ ...LEAST[channel], attachments })).toMatchObject(shape(413, 'payload_too_large'));
+    },
+  );
+
+  test.each([
+    ['{"metadata": {"order": 12345678901234567890}', 'metadata.order'],
+    ['{"metadata": {"order": -9007199254740992}', 'metadata.order'],
+    ['{"data": {"a": [1, {"b": 9007199254740993}]}', 'data.a.1.b'],
+    ['{"data": {"a": 1e999}', 'data.a'],
+  ])('a number that would come back as another one is refused: %s', async (start, field) => {
+    const refused = await post(start + JSON.stringify(LEAST.push).replace('{', ','));
+    expect(refused).toMatchObject(shape(400, 'validation_failed'));
+    expect(refused.body.details).toMatchObject([{ field, rule: 'precision' }]);
+    expect(refused.text).not.toContain('12345678901234567');
+  });
+
+  test('two idempotency keys are no key', async () => {
+    const head = `POST /v1/messages HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Service-Key: ${tenant.key.text}`;
+    const body = JSON.stringify(LEAST.sms);
+    const answer = await raw(
+      `${head}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\nIdempotency-Key: a\r\nidempotency-key: b\r\n\r\n${body}`,
     );
+    expect(answer).toMatchObject(shape(400, 'validation_failed'));
+    expect(answer.body).toMatchObject({ details: [{ field: 'Idempotency-Key', rule: 'single' }] });
   });
 
   test('32 levels pass', async () => {
@@ -183,7 +214,7 @@ test('while the database is away sending is 503 with Retry-After, names nothing 
     lonely.admin`alter database ${lonely.admin(database?.name ?? '')} connection limit ${lonely.admin.unsafe(String(connections))}`;
   await limit(0);
   try {
-    await lonely.admin`select pg_terminate_backend(pid) from pg_stat_activity where usename = 'despatch_api' and datname = current_database()`;
+    await lonely.admin`select pg_terminate_backend(pid, 30000) from pg_stat_activity where usename = 'despatch_api' and datname = current_database()`;
     const replies = [await send(lonely.first, key, LEAST.sms), await get(lonely.first, '/v1/messages', key)];
     for (const reply of replies) {
       expect(reply).toMatchObject({
@@ -239,8 +270,9 @@ describe('the documentation', () => {
     );
     for (const { name, operation } of operations) {
       const { responses, security, summary } = operation;
-      // What vendors call has its credential in the path.
-      const isOpen = name.endsWith(' /v1/receipts/{providerId}/{token}');
+      // What vendors and recipients call has its credential in the path, and public keys are everybody's to read.
+      const isOpen =
+        /\/(?:receipts\/\{providerId\}|unsubscribe)\/\{token\}$|\/\{tenantId\}\/jwks\.json$/.test(name);
       const statuses = isOpen ? ['404', '413'] : ['401', '403', '429'];
       expect({ name, statuses: Object.keys(responses) }).toEqual({
         name,

@@ -289,15 +289,6 @@ describe('rules of fields', () => {
     }
   });
 
-  test('a wish to send later is refused, not sent at once', async () => {
-    expect(await post({ ...LEAST.sms, sendAt: '2030-01-01T00:00:00Z' })).toMatchObject(
-      refusal('sendAt', 'unsupported'),
-    );
-    expect(await post({ ...LEAST.sms, send_at: '2030-01-01T00:00:00Z' })).toMatchObject(
-      refusal('sendAt', 'unsupported'),
-    );
-  });
-
   test('wrong types are refused', async () => {
     expect(await post({ ...LEAST.sms, body: 5 })).toMatchObject(refusal('body', 'type'));
     expect(await post({ ...LEAST.sms, channel: 'fax' })).toMatchObject(refusal('channel', 'enum'));

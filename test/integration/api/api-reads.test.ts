@@ -40,6 +40,7 @@ describe('the record', () => {
     expect(body).toEqual({
       id: accepted.id,
       externalId: 'e-1',
+      batchId: null,
       channel: 'sms',
       to: '+15550000001',
       from: 'Acme',
@@ -69,6 +70,7 @@ describe('the record', () => {
       updatedAt: accepted.enqueuedAt,
       engagement: { openedAt: null, clickedAt: null, readAt: null, complainedAt: null, unsubscribedAt: null },
       route: [],
+      routeVersion: 0,
       parentMessageId: null,
       metadata: { a: 1 },
       tags: ['t'],
@@ -107,6 +109,40 @@ describe('the record', () => {
     },
   );
 
+  test('the route names the account that was called, and the one in whose lane the message ended', async () => {
+    const tenant = await tenantWith(1);
+    const [id] = tenant.ids as [string];
+    const accounts = await api.admin<{ id: string }[]>`
+      select id from provider_accounts where tenant_id = ${tenant.tenantId} order by seq limit 2`;
+    const [called, next] = accounts.map((account) => account.id) as [string, string];
+    const provider = 'simulator-sms';
+    await plantResult(api.admin, id, {
+      status: 'expired',
+      final: true,
+      attempt: 1,
+      accountId: next,
+      provider,
+    });
+    const [outcome, status] = ['rejected_transient', 'deferred'];
+    await plantAttempt(api.admin, id, {
+      number: 1,
+      outcome,
+      status,
+      accountId: called,
+      provider,
+      failure: { class: 'provider_unavailable', code: 'http_503' },
+    });
+
+    const { body } = await get(api.first, `/v1/messages/${id}`, tenant.key);
+    expect(next).not.toBe(called);
+    expect(body.route).toMatchObject([
+      { providerId: called, verdict: 'failed', reason: 'provider_unavailable', attempt: 1 },
+      { providerId: next, verdict: 'chosen', reason: 'next_in_route' },
+    ]);
+    expect(body.route[1].attempt).toBeUndefined();
+    expect((await get(api.first, '/v1/messages', tenant.key)).body.items).toEqual([body]);
+  });
+
   test('a failure, its attempts and its events are told', async () => {
     const tenant = await tenantWith(1);
     const [id] = tenant.ids as [string];
@@ -138,7 +174,7 @@ describe('the record', () => {
     expect((await get(api.first, `/v1/messages/${id}`, tenant.key)).body).toMatchObject({
       failure,
       attemptCount: 2,
-      route: [{ providerId: accountId, reason: 'oldest_available' }],
+      route: [{ providerId: accountId, verdict: 'failed', reason: 'invalid_recipient', attempt: 2 }],
     });
     const attempts = await get(api.first, `/v1/messages/${id}/attempts?limit=1`, tenant.key);
     expect(attempts.body.items).toMatchObject([
@@ -157,6 +193,8 @@ describe('the record', () => {
       tenant.key,
     );
     expect(older.body).toMatchObject({ items: [{ number: 1 }], nextCursor: null });
+    const both = await get(api.first, `/v1/messages/${id}/attempts`, tenant.key);
+    expect(idsOf(both.body)).toEqual([...idsOf(attempts.body), ...idsOf(older.body)]);
 
     const events = await get(api.first, `/v1/messages/${id}/events`, tenant.key);
     expect(events.body.items).toMatchObject([
@@ -172,6 +210,10 @@ describe('the record', () => {
     );
     expect([...idsOf(page.body), ...idsOf(rest.body)]).toEqual(idsOf(events.body));
     expect(rest.body.nextCursor).toBeNull();
+    const ids = [...idsOf(events.body), ...idsOf(both.body)];
+    expect(new Set(ids).size).toBe(5);
+    for (const one of ids)
+      expect(one).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
   });
 
   test("an unknown id, another tenant's and one that is no UUIDv4 are the same 404", async () => {

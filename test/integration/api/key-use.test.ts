@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { ApiKeyId } from '#core/domain/ids.ts';
 import { directoryStore } from '#core/store/directory.ts';
+import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { seedTenant } from '#test/support/seed.ts';
 import { testDatabase } from '#test/support/servers.ts';
 
@@ -13,7 +14,23 @@ test('the times of use of many keys are written down at once', async () => {
 
   await directoryStore(api).touchApiKeys(used);
 
-  const rows = await admin<{ id: ApiKeyId; last_used_at: Date }[]>`
-    select id, last_used_at from despatch.api_keys where id = any(${keys})`;
-  expect(new Map(rows.map((row) => [row.id, row.last_used_at]))).toEqual(used);
+  expect(await usesOf(admin, keys)).toEqual(used);
 });
+
+test('of a key that is used all the time a minute has one write, and the latest use stands', async () => {
+  await using database = await testDatabase();
+  const admin = database.open('admin', 1);
+  const { touchApiKeys } = directoryStore(database.open('api', 1));
+  const id = (await seedTenant(admin)).apiKeyId as ApiKeyId;
+  const at = (second: number) => new Map([[id, new Date(Date.UTC(2030, 0, 1, 0, 0, second))]]);
+  for (let second = 0; second <= 150; second += 5) await touchApiKeys(at(second));
+  expect(await usesOf(admin, [id])).toEqual(at(130));
+  await touchApiKeys(at(10));
+  expect(await usesOf(admin, [id])).toEqual(at(130));
+});
+
+async function usesOf(admin: Sql, keys: readonly string[]): Promise<Map<ApiKeyId, Date>> {
+  const rows = await admin<{ id: ApiKeyId; at: Date }[]>`
+    select api_key_id as id, last_used_at as at from despatch.api_key_uses where api_key_id = any(${[...keys]})`;
+  return new Map(rows.map(({ id, at }) => [id, at]));
+}

@@ -13,7 +13,7 @@ beforeAll(async () => {
 test.concurrent.each([
   ['redocly', ['lint', '--config=test/linters/redocly.yaml', '--max-problems=1000', DOCUMENT]],
   ['spectral', ['lint', '--ruleset=test/linters/spectral.yaml', '--fail-severity=hint', DOCUMENT]],
-])('the OpenAPI document passes %s without a finding', { timeout: 120_000 }, async (name, args) => {
+])('the OpenAPI document passes %s without a finding', async (name, args) => {
   const { code, output } = await runCommand([join(programs, name), ...args], 'gather');
   expect({ code, output }).toEqual({ code: 0, output: expect.any(String) as unknown });
 });

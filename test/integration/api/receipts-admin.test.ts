@@ -155,6 +155,16 @@ describe('rotating it', () => {
     expect([status, body.code, body.details[0].field]).toEqual([400, 'validation_failed', 'graceSeconds']);
   });
 
+  test('is rotated once per idempotency key, and a repeat has the URL that was given then', async () => {
+    const id = await created();
+    const once = () =>
+      asAdmin('POST', `${PATH}/${id}/rotate-receipt-url`, { graceSeconds: 60 }, 'rotate-url-once');
+    const [first, again] = [await once(), await once()];
+    expect(again.headers['idempotent-replayed']).toBe('true');
+    expect(again.body).toEqual(first.body);
+    expect(first.body.receiptUrl).toBe(urlOf(id, 2));
+  });
+
   test('is for admins and owners, of the own tenant, and where there is one', async () => {
     const id = await created();
     const path = `${PATH}/${id}/rotate-receipt-url`;

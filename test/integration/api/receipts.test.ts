@@ -283,7 +283,7 @@ test('while the database is away nothing is promised, and what came meanwhile is
   const accept = (isOn: boolean) =>
     admin`alter database ${admin(name)} allow_connections ${admin.unsafe(String(isOn))}`;
   await accept(false);
-  await own.admin`select pg_terminate_backend(pid) from pg_stat_activity
+  await own.admin`select pg_terminate_backend(pid, 30000) from pg_stat_activity
     where datname = ${name} and usename = 'despatch_api'`;
   for (const id of [known, unknown]) {
     const refused = await post(pathOf(id as string), { at });

@@ -252,7 +252,7 @@ test('the worker reaches providers on the internet, the operator’s own ranges,
   type Rule = { ports?: { port: number }[]; to?: { ipBlock?: { cidr: string; except?: string[] } }[] };
   const rules = spec.egress as Rule[];
   const internet = rules.find(({ to }) => to?.some(({ ipBlock }) => ipBlock?.cidr === '0.0.0.0/0'));
-  expect(internet?.ports?.map(({ port }) => port)).toEqual([443, 25, 465, 587, 2525]);
+  expect(internet?.ports?.map(({ port }) => port)).toEqual([443, 25, 465, 587, 2525, 80, 8443]);
   expect(internet?.to?.[0]?.ipBlock?.except).toEqual(
     expect.arrayContaining(['10.0.0.0/8', '169.254.0.0/16']),
   );

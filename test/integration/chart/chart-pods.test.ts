@@ -195,7 +195,11 @@ describe('the number of pods', () => {
   });
 
   test.each([
-    ['keda-prometheus', 'prometheus', { query: 'max(despatch_backlog_messages{namespace="despatch"})' }],
+    [
+      'keda-prometheus',
+      'prometheus',
+      { query: 'max(despatch_backlog_messages{namespace="despatch"})', ignoreNullValues: 'false' },
+    ],
     ['keda-jetstream', 'nats-jetstream', { stream: 'DESPATCH_WAKE', consumer: 'DESPATCH_DELIVERY' }],
   ])('is left to KEDA with %s', async (values, type, metadata) => {
     const objects = await renderChart({ values });

@@ -107,6 +107,7 @@ describe('the schema', () => {
     ['text for a number', { api: { replicas: 'three' } }],
     ['a number for text', { image: { tag: 1 } }],
     ['a word that is none of the choices', { migrations: { mode: 'later' } }],
+    ['no worker at all', { worker: { keda: { minReplicas: 0 } } }],
     ['a digest that is none', { image: { digest: 'latest' } }],
     ['a number out of bounds', { vault: { auth: { kubernetes: { expirationSeconds: 599 } } } }],
     ['a URL of another protocol', { nats: { urls: ['http://nats'] } }],

@@ -42,7 +42,7 @@ describe('the API server', () => {
     kube = await testKube();
     for (const name of ['despatch', 'nats', 'argocd'])
       await kube.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name } });
-  }, 120_000);
+  });
 
   test('takes every object of the examples that it knows the kind of', async () => {
     const all = [...(await manifests()), ['secrets.sh', await madeSecrets()] as const];

@@ -7,6 +7,7 @@ import { postgresMoments } from '#test/support/postgres-moments.ts';
 import type { SharedVault } from '#test/support/servers.ts';
 import { runService, type ServiceProcess } from '#test/support/service-process.ts';
 import { startServiceStack, type ServiceStack } from '#test/support/service-stack.ts';
+import { leftoversOf } from '#test/support/tenant-leftovers.ts';
 import { startTcpProxy } from '#test/support/tcp-proxy.ts';
 
 let stack: ServiceStack;
@@ -119,22 +120,27 @@ const messageStatus = async (key: string, id: unknown): Promise<unknown> =>
   (await call('GET', `/v1/messages/${String(id)}`, undefined, { 'x-service-key': key })).body['status'];
 
 describe('a declared tenant', () => {
-  test('signs in its owner by e-mail, sends, and is held and released by its resource at once', async () => {
-    const { name, key } = await sendingTenant();
-    const first = await send(key);
-    expect(first.status).toBe(202);
-    await expect.poll(() => messageStatus(key, first.body['id'])).toBe('delivered');
+  // At once, on a machine that is not too busy for it.
+  test(
+    'signs in its owner by e-mail, sends, and is held and released by its resource at once',
+    { retry: 2 },
+    async () => {
+      const { name, key } = await sendingTenant();
+      const first = await send(key);
+      expect(first.status).toBe(202);
+      await expect.poll(() => messageStatus(key, first.body['id'])).toBe('delivered');
 
-    const suspendedAt = performance.now();
-    await declare({ state: 'Suspended', suspendReason: 'billing' }, name);
-    await expect.poll(async () => (await send(key)).status, { interval: 20 }).toBe(403);
-    // Sooner than the five seconds after which a process would find out by itself.
-    expect(performance.now() - suspendedAt).toBeLessThan(4_000);
-    await expect.poll(() => condition(name, 'Suspended')).toBe('True SuspendedBySpec');
+      const suspendedAt = performance.now();
+      await declare({ state: 'Suspended', suspendReason: 'billing' }, name);
+      await expect.poll(async () => (await send(key)).status, { interval: 20 }).toBe(403);
+      // Sooner than the five seconds after which a process would find out by itself.
+      expect(performance.now() - suspendedAt).toBeLessThan(4_000);
+      await expect.poll(() => condition(name, 'Suspended')).toBe('True SuspendedBySpec');
 
-    await declare({}, name);
-    await expect.poll(async () => (await send(key)).status, { interval: 20 }).toBe(202);
-  });
+      await declare({}, name);
+      await expect.poll(async () => (await send(key)).status, { interval: 20 }).toBe(202);
+    },
+  );
 
   test("is not the API's to suspend, to move or to resume, while its name and members are", async () => {
     const { name, id, token } = await sendingTenant();
@@ -158,14 +164,14 @@ describe('a declared tenant', () => {
 
   test('is held with what it has queued, and lets it go when it is resumed', async () => {
     // So slow an account that most of the messages still wait when the suspension comes.
-    const { name, key, id } = await sendingTenant({}, { rateLimitPerSecond: 4 });
+    const { name, key, id } = await sendingTenant({}, { rateLimitPerSecond: 1 });
     const sent = await Promise.all(Array.from({ length: 24 }, () => send(key)));
     expect(sent.map(({ status }) => status)).toEqual(sent.map(() => 202));
     await declare({ state: 'Suspended' }, name);
     await expect.poll(async () => (await stack.states(id))['queued'] ?? 0).toBe(0);
     expect((await stack.states(id))['held']).toBeGreaterThan(0);
     await declare({}, name);
-    await expect.poll(() => stack.states(id), { timeout: 30_000 }).toEqual({ delivered: 24 });
+    await expect.poll(() => stack.states(id)).toEqual({ delivered: 24 });
   });
 
   test('that is deleted with Purge leaves no row and no key of Vault', async () => {
@@ -173,9 +179,7 @@ describe('a declared tenant', () => {
     await Promise.all(Array.from({ length: 20 }, () => send(key)));
     await kube.request('DELETE', pathOf(name));
     await expect.poll(() => read(name)).toBeUndefined();
-    const [left] = await stack.admin`
-      select (select count(*) from tenants where id = ${id})::integer + (select count(*) from messages where tenant_id = ${id})::integer as n`;
-    expect(left?.['n']).toBe(0);
+    expect([await leftoversOf(stack.admin, id), await keyExists(id)]).toEqual([{}, false]);
     await expect.poll(async () => (await send(key)).status).toBe(401);
   });
 });
@@ -274,7 +278,7 @@ test('an unchanged cluster is looked at and not written to', async () => {
     await expect
       .poll(async () => {
         const count = writes();
-        await delay(1_000);
+        await delay(3_000);
         return writes() - count;
       })
       .toBe(0);
@@ -322,7 +326,7 @@ test('what happens while one controller takes over from another is not lost', as
   expect(await leads(controller)).toBe('0');
   expect(await second.end()).toBe('exit code 0');
   await expect.poll(() => leads(controller)).toBe('1');
-}, 60_000);
+});
 
 async function keyExists(tenantId: string): Promise<boolean> {
   const { address, rootToken } = (await (await fetch(inject('vaultDesk'))).json()) as SharedVault;
@@ -406,6 +410,46 @@ test.each([
   },
   90_000,
 );
+
+test('a tenant that the API deletes is purged, by the next controller where one dies in the middle, and frees its slug', async () => {
+  const own = await stack.tenant(['sms']);
+  const neighbour = await stack.tenant(['sms']);
+  const path = `/v1/admin/tenants/${own.id}`;
+  const platform = { authorization: `Bearer ${stack.platformToken}` };
+  const status = async (): Promise<unknown> => {
+    const { status: code, body } = await call('GET', path, undefined, platform);
+    return code === 200 ? body['status'] : code;
+  };
+  for (let n = 0; n < 10; n += 1) expect((await send(own.serviceKey)).status).toBe(202);
+  expect(await keyExists(own.id)).toBe(true);
+  // No controller leads: the tenant waits for one.
+  expect(await controller.end()).toBe('exit code 0');
+  const removed = await fetch(`${stack.apis[0].origin}${path}`, { method: 'DELETE', headers: platform });
+  expect([removed.status, await removed.json()]).toMatchObject([202, { id: own.id, status: 'deleting' }]);
+  await expect.poll(async () => (await send(own.serviceKey)).status, { interval: 20 }).toBe(403);
+
+  const database = new URL(environment['DATABASE_URL'] ?? '');
+  await using proxy = await startTcpProxy(Number(database.port), () => postgresMoments(['end_purge']));
+  database.port = String(proxy.port);
+  const held = proxy.hold('end_purge.before');
+  const dying = await startController('dying', {
+    ...environment,
+    LEASE_NAME: 'dying',
+    DATABASE_URL: database.href,
+    DATABASE_STATEMENT_TIMEOUT_MS: '60000',
+  });
+  await held.reached;
+  await dying[Symbol.asyncDispose]();
+  expect([await status(), await keyExists(own.id)]).toEqual(['deleting', false]);
+
+  await controller.start();
+  await expect.poll(status).toBe(404);
+  expect(await leftoversOf(stack.admin, own.id)).toEqual({});
+  await expect.poll(async () => (await send(own.serviceKey)).status).toBe(401);
+  const again = await call('POST', '/v1/admin/tenants', { name: 'Another', slug: own.slug }, platform);
+  expect([again.status, again.body['id'] === own.id]).toEqual([201, false]);
+  expect([(await send(neighbour.serviceKey)).status, await keyExists(neighbour.id)]).toEqual([202, true]);
+});
 
 test('a bad configuration stops it at the start with every fault named', async () => {
   const { code, output } = await runService('controller', {

@@ -17,7 +17,7 @@ let namespace: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'despatch-runtime-'));
   server = await startKubeApiServer();
-}, 120_000);
+});
 
 afterAll(async () => {
   await server?.[Symbol.asyncDispose]();
@@ -34,7 +34,7 @@ type Runtime = AsyncDisposable & {
 /** A controller in a process of its own, once its caches are filled. */
 async function start(
   name: string,
-  { kubeconfig = server.kubeconfigPath, leaseMs = 3_000 } = {},
+  { kubeconfig = server.kubeconfigPath, leaseMs = 6_000 } = {},
 ): Promise<Runtime> {
   const port = await freePort();
   const logFile = join(folder, `${name}-${port}.log`);
@@ -123,7 +123,7 @@ test('SIGTERM in the middle of a pass: it is ended, the lease is given up, anoth
   await expect.poll(second.leads, { interval: 20 }).toBe(true);
   expect(performance.now() - endedAt).toBeLessThan(leaseMs / 2);
   await expect.poll(() => read(late)).toMatchObject({ begun: 'second' });
-}, 60_000);
+});
 
 test('a leader whose lease was stolen in the middle of a pass ends on the spot and writes nothing more', async () => {
   namespace = await server.createNamespace();
@@ -135,7 +135,7 @@ test('a leader whose lease was stolen in the middle of a pass ends on the spot a
   expect(await read(name)).not.toHaveProperty('ended');
   expect(await holder()).toBe('thief');
   expect(await first.log()).toContain('Lost the lease, and so exited');
-}, 60_000);
+});
 
 test('a leader that was stopped for longer than its lease ends when it goes on, and writes nothing before', async () => {
   namespace = await server.createNamespace();
@@ -152,7 +152,7 @@ test('a leader that was stopped for longer than its lease ends when it goes on, 
   process.kill(first.child.pid, 'SIGCONT');
   expect(await first.child.exited).toBe('exit code 1');
   expect(await read(name)).toEqual(done);
-}, 60_000);
+});
 
 test('a leader that reaches the API server no longer ends before another one begins', async () => {
   namespace = await server.createNamespace();
@@ -167,7 +167,7 @@ test('a leader that reaches the API server no longer ends before another one beg
   expect(first.child.endedWith()).toBe('exit code 1');
   proxy.thaw();
   await expect.poll(() => read(name)).toMatchObject({ begun: 'second' });
-}, 60_000);
+});
 
 test('an object that was deleted and made anew while no controller ran is begun anew, and nothing else is', async () => {
   namespace = await server.createNamespace();
@@ -182,4 +182,4 @@ test('an object that was deleted and made anew while no controller ran is begun 
   await expect.poll(() => read(name)).toEqual({ begun: 'second' });
   expect(await read(done)).toMatchObject({ begun: 'first', ended: 'first' });
   expect(await second.log()).not.toContain('Could not');
-}, 60_000);
+});

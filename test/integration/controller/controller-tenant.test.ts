@@ -1,12 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { accountSecretBinding } from '#core/domain/binding.ts';
+import {
+  accountSecretBinding,
+  webhookCertificateBinding,
+  webhookKeyBinding,
+  webhookSecretBinding,
+} from '#core/domain/binding.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
 import { DependencyError } from '#core/domain/dependency-error.ts';
 import { KeyringError } from '#core/platform/vault/keyring.ts';
 import type { GoneResource, OwnedSlug } from '#core/store/managed-tenants.ts';
 import { acceptBatch, acceptRow, seedAccount } from '#test/support/seed.ts';
+import { FILLED_TABLES, fillTenant, leftoversOf } from '#test/support/tenant-leftovers.ts';
 import { ISSUER, setupTenantReconciler, type TenantReconciling } from '#test/support/tenant-reconciler.ts';
 
 let s: TenantReconciling;
@@ -441,20 +447,7 @@ describe('deletion with Retain', () => {
 });
 
 describe('deletion with Purge', () => {
-  /** Every table with a column for the tenant, and what hangs on its other ids. */
-  async function leftovers(id: string): Promise<Record<string, number>> {
-    const tables = await s.admin<{ name: string; col: string }[]>`
-      select c.relname as name, a.attname as col from pg_class c join pg_attribute a on a.attrelid = c.oid
-      where c.relnamespace = 'despatch'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
-        and ((a.attname = 'tenant_id') or (c.relname = 'tenants' and a.attname = 'id'))`;
-    const counts: Record<string, number> = {};
-    for (const { name, col } of tables) {
-      const [found] = await s.admin<{ n: number }[]>`
-        select count(*)::integer as n from ${s.admin(name)} where ${s.admin(col)} = ${id}`;
-      if (found !== undefined && found.n > 0) counts[name] = found.n;
-    }
-    return counts;
-  }
+  const leftovers = (id: string): Promise<Record<string, number>> => leftoversOf(s.admin, id);
 
   async function full(): Promise<{
     key: string;
@@ -464,37 +457,44 @@ describe('deletion with Purge', () => {
     const key = s.putTenant({ deletionPolicy: 'Purge', owners: [{ email: `${randomUUID()}@example.org` }] });
     await s.reconcile(key);
     const id = (await row(key))?.id ?? '';
-    const apiKeyId = randomUUID();
-    await s.admin`insert into api_keys (id, tenant_id, key_id, name, mode, scopes, secret_hash)
-      values (${apiKeyId}, ${id}, ${apiKeyId.slice(0, 16)}, 'seed', 'live', ${['messages:send']}, ${Buffer.alloc(32)})`;
-    await seedAccount(s.admin, id, { ratePerSecond: 5 });
-    const tenant = { tenantId: id, slug: '', apiKeyId };
-    for (let i = 0; i < 30; i += 1) {
-      const scope = randomUUID().replaceAll('-', '').repeat(2);
-      await acceptBatch(s.api, [acceptRow(tenant, { scope, fingerprint: scope })]);
-    }
-    return { key, id, tenant };
+    return { key, id, tenant: await fillTenant(s.admin, s.api, id) };
   }
 
   test('leaves no row and no key', async () => {
     const { key, id } = await full();
-    expect(Object.keys(await leftovers(id))).toEqual(
-      expect.arrayContaining([
-        'messages',
-        'live_messages',
-        'idempotency_keys',
-        'provider_accounts',
-        'api_keys',
-        'members',
-        'audit_log',
-      ]),
-    );
+    expect(Object.keys(await leftovers(id))).toEqual(expect.arrayContaining(FILLED_TABLES));
     s.remove(key);
     const writes = await s.reconcile(key);
     expect(writes).toEqual(['event Purging', `notice ${id}`, `notice ${id}`, 'event Purged', 'finalizer-']);
     expect(await leftovers(id)).toEqual({});
     expect(await keyExists(id)).toBe(false);
     expect(s.tenants.has(key)).toBe(false);
+  });
+
+  test('takes along whoever was merely named, and nobody who has come, is coming or is named elsewhere', async () => {
+    const named = Array.from({ length: 5 }, () => randomUUID());
+    const [mailed = '', silent = '', come = '', coming = '', elsewhere = ''] = named;
+    const email = `${mailed}@example.org`;
+    const owners = [{ email }, ...[silent, come, coming, elsewhere].map((subject) => ({ subject }))];
+    const key = s.putTenant({ deletionPolicy: 'Purge', owners });
+    const other = s.putTenant({ owners: [{ subject: elsewhere }] });
+    await s.reconcile(key);
+    await s.reconcile(other);
+    await s.api`select sign_in(${ISSUER}, ${come}, null, false, null)`;
+    const people = async () =>
+      (
+        await s.admin<{ name: string }[]>`
+          select coalesce(subject, email) as name from users
+          where subject = any (${named}) or email = ${email}`
+      ).map(({ name }) => name);
+    expect(await people()).toHaveLength(5);
+    s.remove(key);
+    await s.api.begin(async (tx) => {
+      await tx`select sign_in(${ISSUER}, ${coming}, null, false, null)`;
+      await s.reconcile(key);
+    });
+    expect((await people()).toSorted()).toEqual([come, coming, elsewhere].toSorted());
+    expect((await row(other))?.status).toBe('active');
   });
 
   test('takes nothing of a neighbour', async () => {
@@ -589,6 +589,21 @@ describe('the key', () => {
       );
       await s.admin`update provider_accounts set ciphertext = ${ciphertext}, previous_ciphertext = ${ciphertext} where id = ${accountId}`;
     }
+    const [endpointId, keyId] = [randomUUID(), randomUUID()];
+    const bindings = [
+      webhookSecretBinding(id as never, endpointId),
+      webhookSecretBinding(id as never, endpointId),
+      webhookCertificateBinding(id as never, endpointId),
+      webhookKeyBinding(id as never, keyId),
+    ];
+    const [secret = '', former = '', certificate = '', signing = ''] = await Promise.all(
+      bindings.map((binding, i) => s.encrypter.encrypt(binding, Buffer.from(`webhook ${i}`))),
+    );
+    await s.admin`
+      insert into webhook_endpoints (id, tenant_id, url, event_types, matched_to, secret, previous_secret, client_certificate)
+      values (${endpointId}, ${id}, 'https://hooks.test/', '{*}', 0, ${secret}, ${former}, ${certificate})`;
+    await s.admin`
+      insert into webhook_keys (id, tenant_id, public_key, ciphertext) values (${keyId}, ${id}, 'x', ${signing})`;
     s.setClock(() => new Date(Date.now() + 31 * 86_400_000));
     try {
       expect(await s.reconcile(key)).toEqual(['event KeyRotated', 'status']);
@@ -611,6 +626,15 @@ describe('the key', () => {
       rows[0]?.ciphertext ?? '',
     );
     expect(Buffer.from(opened).toString()).toBe(rows[0]?.id);
+    const [webhook] = await s.admin<{ all: string[]; version: number }[]>`
+      select array[w.secret, w.previous_secret, w.client_certificate, k.ciphertext] as all, w.version
+      from webhook_endpoints w join webhook_keys k on k.id = ${keyId} where w.id = ${endpointId}`;
+    expect(webhook?.version).toBe(1);
+    for (const [i, binding] of bindings.entries()) {
+      const moved = webhook?.all[i] ?? '';
+      expect(moved).toMatch(/^vault:v2:/);
+      expect(Buffer.from(await s.decrypter.decrypt(binding, moved)).toString()).toBe(`webhook ${i}`);
+    }
     expect(await s.reconcile(key)).toEqual([]);
   });
 

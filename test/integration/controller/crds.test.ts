@@ -27,7 +27,7 @@ beforeAll(async () => {
   kube = await testKube();
   ownPrefix = await kube.createNamespace();
   tenants = `${ROOT}/namespaces/${ownPrefix}/tenants`;
-}, 120_000);
+});
 afterAll(() => kube[Symbol.asyncDispose]());
 
 let count = 0;

@@ -35,7 +35,7 @@ test('an owner that is no superuser migrates, any number of runs at once end in 
     max: 1,
     onnotice: () => undefined,
   });
-  await expect(worker`select * from despatch.due_lanes()`).resolves.toHaveLength(0);
+  await expect(worker`select task from despatch.due_lanes()`).resolves.toEqual([{ task: 'looked' }]);
   await expect(worker`select * from despatch.messages`).rejects.toThrow('permission denied');
   await expect(worker`select * from despatch.partition_tasks()`).resolves.toHaveLength(0);
   await worker.end();
@@ -85,7 +85,7 @@ describe('a migration of a table that somebody reads for long', () => {
       accepted += 1;
     }
     expect(accepted).toBeGreaterThan(10);
-    expect(slowest).toBeLessThan(4_000);
+    expect(slowest).toBeLessThan(10_000);
     expect(waits[0]).toMatchObject({
       name: MIGRATION.name,
       tries: 1,
@@ -106,8 +106,9 @@ describe('a migration of a table that somebody reads for long', () => {
         databaseUrl: b.urls.admin,
         passwords: {},
         migrations: [MIGRATION],
-        lockTimeoutMs: 200,
-        lockWaitMsMax: 1_000,
+        // Whoever is in the way is looked for meanwhile.
+        lockTimeoutMs: 2_000,
+        lockWaitMsMax: 2_500,
       });
     await expect(run()).rejects.toThrow(
       /^9999_test\.sql: no lock within \d+ ms and \d+ tries; held by \d+ \(test@/,

@@ -222,7 +222,7 @@ describe('a server that goes away', () => {
     const started = performance.now();
     expect(await nats.publishWakes([wake('down')])).toEqual({ failed: ['down'] });
     // Long before it would be given up.
-    expect(performance.now() - started).toBeLessThan(1_000);
+    expect(performance.now() - started).toBeLessThan(3_000);
     expect(await nats.consumerLag()).toBeNull();
 
     await server.restart();

@@ -26,7 +26,7 @@ beforeAll(async () => {
     await sql.unsafe(`create role stranger login password '${PASSWORD}'`);
   });
   await migrate({ databaseUrl: urlOf('despatch_migrate'), passwords: {} });
-}, 60_000);
+});
 afterAll(() => server[Symbol.asyncDispose]());
 
 test('the migration needs no more than it is given, and may run again', async () => {

@@ -190,7 +190,7 @@ describe('every server', () => {
        import { startKubeApiServer } from ${JSON.stringify(join(projectRoot, 'test/support/kube-apiserver.ts'))};
        const starts = [startNats(), startPostgres({ durable: false }), startKubeApiServer()];
        const servers = await Promise.all(starts);
-       console.log(JSON.stringify(servers.map(({ pid }) => pid)));
+       console.log(JSON.stringify({ pids: servers.map(({ pid }) => pid), dir: servers[1].dir }));
        setInterval(() => {}, 1000);`,
     );
     const parent = spawn(process.execPath, [script], {
@@ -198,10 +198,13 @@ describe('every server', () => {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     const [line] = (await once(parent.stdout, 'data')) as [Buffer];
-    const pids = JSON.parse(line.toString()) as number[];
+    const { pids, dir } = JSON.parse(line.toString()) as { pids: number[]; dir: string };
     expect(pids.map(isRunning)).toEqual([true, true, true]);
+    await access(dir);
     parent.kill('SIGKILL');
     await expect.poll(() => pids.map(isRunning)).toEqual([false, false, false]);
+    // Nor does data that may be in memory.
+    await expect.poll(() => access(dir).then(Boolean, () => 'gone')).toBe('gone');
   });
 });
 
@@ -212,6 +215,24 @@ describe('ports', () => {
     await using server = await startNats({ port });
     expect(server.port).toBe(port);
     expect(await isFreePort(port)).toBe(false);
+  });
+
+  test('no two processes are given the same one, though nobody listens on it yet', async () => {
+    const script = `
+      import { freePort } from ${JSON.stringify(join(projectRoot, 'deploy/servers/ports.ts'))};
+      console.log(JSON.stringify(await Array.fromAsync({ length: 400 }, () => freePort())));
+      setInterval(() => {}, 1_000);`;
+    const other = spawn(process.execPath, ['--input-type=module', '--eval', script], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    try {
+      const [line] = (await once(other.stdout, 'data')) as [Buffer];
+      const theirs = new Set(JSON.parse(line.toString()) as number[]);
+      const ours = await Array.fromAsync({ length: 400 }, () => freePort());
+      expect([theirs.size, ours.filter((port) => theirs.has(port))]).toEqual([400, []]);
+    } finally {
+      other.kill();
+    }
   });
 });
 

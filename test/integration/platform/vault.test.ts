@@ -397,7 +397,8 @@ describe('a Vault in trouble', () => {
     });
     const started = performance.now();
     expect(await codeOf(api.ensureKey(newId()))).toBe('unavailable');
-    expect(performance.now() - started).toBeLessThan(2_000);
+    // Before the call would end by itself.
+    expect(performance.now() - started).toBeLessThan(4_000);
     expect(api.requests.every((request) => request.code === 'timeout')).toBe(true);
   });
 });

@@ -115,13 +115,13 @@ describe('a clock that ran ahead and came back', () => {
 
   /** Fills the window of a subject with calls of `age` seconds before an instant `ahead` seconds from now. */
   async function fillWindow(subject: string, calls: number, ahead: number, age: number): Promise<void> {
+    await b.admin`delete from rate_windows where subject = ${subject}`;
     await b.admin`
       with at as (select floor(extract(epoch from clock_timestamp()))::bigint + ${ahead} as second)
       insert into rate_windows (subject, second, counts, total)
       select ${subject}, second,
         array(select case when age = ${age} then ${calls}::int else 0 end
-          from generate_series(60, 0, -1) age), ${calls} from at
-      on conflict (subject) do update set second = excluded.second, counts = excluded.counts, total = excluded.total`;
+          from generate_series(60, 0, -1) age), ${calls} from at`;
   }
 
   /** How many seconds the stored window is ahead of the clock, and what it holds. */

@@ -8,7 +8,12 @@ import { createAuditTrail } from '#core/platform/telemetry/audit-trail.ts';
 import { createLogger } from '#core/platform/telemetry/logger.ts';
 import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
-import { managedTenantStore, type GoneResource, type WantedTenant } from '#core/store/managed-tenants.ts';
+import {
+  deletionOwner,
+  managedTenantStore,
+  type GoneResource,
+  type WantedTenant,
+} from '#core/store/managed-tenants.ts';
 import { startAdminApi, type AdminApi, type TestTenant } from '#test/support/admin-api.ts';
 import { acceptBatch, acceptRow } from '#test/support/seed.ts';
 import { testVault, type TestVault } from '#test/support/servers.ts';
@@ -83,7 +88,7 @@ async function snapshot(name: string): Promise<string> {
   const serverUrl = url.href;
   const server = postgres(serverUrl, { max: 1, onnotice: () => {} });
   await server`alter database ${server(api.database.name)} allow_connections false`;
-  await server`select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = ${api.database.name}`;
+  await server`select pg_terminate_backend(pid, 30000) from pg_stat_activity where datname = ${api.database.name}`;
   await server`create database ${server(name)} template ${server(api.database.name)}`;
   await server`alter database ${server(api.database.name)} allow_connections true`;
   await server.end();
@@ -137,11 +142,23 @@ beforeAll(async () => {
     secretConfig: { authToken: 'token0of0the0account' },
   });
   ids['turned'] = turned['id'] ?? '';
+  for (const name of ['removedEndpoint', 'pausedEndpoint', 'resumedEndpoint', 'keptEndpoint']) {
+    const body = {
+      url: `https://example.com/${name}`,
+      eventTypes: ['*'],
+      headers: { 'X-Token': 'token of tests' },
+    };
+    ids[name] = (await post('/v1/admin/webhook-endpoints', body))['id'] ?? '';
+  }
+  await post(`/v1/admin/webhook-endpoints/${ids['resumedEndpoint']}/pause`);
   const invited = `${randomUUID()}@example.org`;
   await put('/v1/admin/members', { email: invited, role: 'admin' });
   await platform(other.id, 'suspend');
   const suspended = await api.tenant();
   ids['suspended'] = suspended.id;
+  const removed = await api.tenant();
+  ids['removed'] = removed.id;
+  await vault.request('POST', `${vault.mount}/keys/despatch-${removed.id}`);
   const managed = {
     retained: wanted(randomSlug()),
     purged: wanted(randomSlug()),
@@ -166,6 +183,13 @@ beforeAll(async () => {
   done(await patch(`/v1/admin/api-keys/${ids['kept']}`, { name: 'another name' }));
   await post(`/v1/admin/providers/${ids['disabled']}/disable`);
   await remove(`/v1/admin/providers/${ids['deleted']}`);
+  for (const address of ['+15550000001', '+15550000002'])
+    ids[address] =
+      (await post('/v1/admin/suppressions', { channel: 'sms', address, reason: 'opt_out' }))['id'] ?? '';
+  await remove(`/v1/admin/suppressions/${ids['+15550000002']}`);
+  await remove(`/v1/admin/webhook-endpoints/${ids['removedEndpoint']}`);
+  await post(`/v1/admin/webhook-endpoints/${ids['pausedEndpoint']}/pause`);
+  await post(`/v1/admin/webhook-endpoints/${ids['resumedEndpoint']}/resume`);
   const turn = `/v1/admin/providers/${ids['turned']}/rotate-receipt-url`;
   for (const graceSeconds of [600, 0]) await post(turn, { graceSeconds });
   await remove(`/v1/admin/members/${tenant.members.developer.userId}`);
@@ -181,8 +205,11 @@ beforeAll(async () => {
   await store.apply({ ...managed.held, generation: 2, suspension: 'billing' });
   const gone = goneOf(managed.purged);
   await store.beginPurge(gone);
-  while ((await store.purgeSome(gone, 100)).outcome !== 'empty');
-  await store.endPurge(gone);
+  done(await api.call('DELETE', `/v1/admin/tenants/${removed.id}`, { as: api.platformAdmin }));
+  for (const owned of [gone, { slug: removed.slug, uid: deletionOwner(removed.id) }]) {
+    while ((await store.purgeSome(owned, 100)).outcome !== 'empty');
+    await store.endPurge(owned);
+  }
   // Vault was restored too, to a time when the key was there.
 
   const folder = await mkdtemp(join(tmpdir(), 'despatch-replay-'));
@@ -197,7 +224,7 @@ beforeAll(async () => {
     '{"level":"info","msg":"audit of nothing"}',
   ];
   await writeFile(file, [...noise, ...wrapped, ...prefixed, ...noise].join('\n'));
-}, 120_000);
+});
 
 afterAll(() => stack.disposeAsync());
 
@@ -211,6 +238,9 @@ async function state(): Promise<Record<string, unknown>> {
     select id, revoked_at is not null or coalesce(expires_at <= now(), false) as ended, scopes from api_keys where tenant_id = ${tenant.id}`;
   const accounts =
     await restored`select id, status, ciphertext is null as empty, receipt_version from provider_accounts where tenant_id = ${tenant.id}`;
+  const endpoints = await restored`
+    select id, status, deleted_at is not null and secret = '' and headers = '{}' as gone from webhook_endpoints
+    where tenant_id = ${tenant.id}`;
   const members = await restored`
     select coalesce(u.subject, 'invited') as who, m.role from members m join users u on u.id = m.user_id where m.tenant_id = ${tenant.id}`;
   const tenants = await restored`select id, status, suspension_reason, owner_uid from tenants`;
@@ -230,9 +260,19 @@ async function state(): Promise<Record<string, unknown>> {
     accounts: ['disabled', 'deleted', 'untouched'].map((name) => of(accounts, ids[name])?.['status']),
     secretOfDeleted: of(accounts, ids['deleted'])?.['empty'],
     receiptVersion: of(accounts, ids['turned'])?.['receipt_version'],
+    endpoints: ['removedEndpoint', 'pausedEndpoint', 'resumedEndpoint', 'keptEndpoint'].map((name) => {
+      const endpoint = of(endpoints, ids[name]);
+      return endpoint?.['gone'] === true ? 'gone' : endpoint?.['status'];
+    }),
     roles: [owner, admin, developer, viewer, { subject: 'invited' }].map(roleOf),
-    tenants: [other.id, ids['suspended'], ids['held'], ids['retained'], ids['purged']].map(facts),
+    tenants: [
+      other.id,
+      ...['suspended', 'held', 'retained', 'purged', 'removed'].map((name) => ids[name]),
+    ].map(facts),
     retainedOwner: of(tenants, ids['retained'])?.['owner_uid'],
+    suppressed: [
+      ...(await restored`select channel, address, reason, scope from suppressions where tenant_id = ${tenant.id}`),
+    ],
     messages: (await restored`select from messages where tenant_id = ${ids['purged'] ?? ''}`).length,
   };
 }
@@ -247,8 +287,10 @@ const REVIVED = {
   accounts: ['unverified', 'unverified', 'unverified'],
   secretOfDeleted: false,
   receiptVersion: 1,
+  endpoints: ['active', 'active', 'paused', 'active'],
+  suppressed: [],
   roles: ['owner', 'admin', 'developer', 'viewer', 'admin'],
-  tenants: ['suspended abuse', 'active', 'active', 'active', 'active'],
+  tenants: ['suspended abuse', 'active', 'active', 'active', 'active', 'active'],
   messages: 3,
 };
 
@@ -262,9 +304,12 @@ const REPLAYED = {
   accounts: ['disabled', 'deleted', 'unverified'],
   secretOfDeleted: true,
   receiptVersion: 3,
+  endpoints: ['gone', 'paused', 'active', 'active'],
+  // The address is in no log.
+  suppressed: [{ channel: 'sms', address: null, reason: 'opt_out', scope: 'all' }],
   // Nobody gets more than they had: the viewer who became an owner since is made one again by people.
   roles: ['owner', 'viewer', undefined, 'viewer', undefined],
-  tenants: ['active', 'suspended abuse', 'suspended billing', 'suspended manual', 'absent'],
+  tenants: ['active', 'suspended abuse', 'suspended billing', 'suspended manual', 'absent', 'absent'],
   retainedOwner: null,
   messages: 0,
 };
@@ -281,7 +326,8 @@ describe('the audit lines of api and controller', () => {
     const told = entries();
     const stored = await api.admin`select id from audit_log`;
     // The log of a tenant that is purged goes with it.
-    const mine = told.filter(({ audit }) => audit['tenantId'] !== ids['purged']);
+    const gone = new Set<unknown>([ids['purged'], ids['removed']]);
+    const mine = told.filter(({ audit }) => !gone.has(audit['tenantId']));
     expect(new Set(mine.map(({ audit }) => audit['id']))).toEqual(
       new Set(stored.map(({ id }) => id as unknown)),
     );
@@ -313,7 +359,7 @@ test('a restore brings rights back that were taken away, and a trial run changes
   expect(code).toBe(0);
   expect(text).toMatch(/Would be done.*\n(.*\n)* +1 {2}keys revoked/);
   expect(await state()).toMatchObject(REVIVED);
-  expect(await keyExists(ids['purged'] ?? '')).toBe(true);
+  for (const name of ['purged', 'removed']) expect(await keyExists(ids[name] ?? '')).toBe(true);
 });
 
 test('a replay takes them away again, purges what was purged, and leaves everything else', async () => {
@@ -328,7 +374,7 @@ test('a replay takes them away again, purges what was purged, and leaves everyth
   ])
     expect(text).toContain(line);
   expect(await state()).toMatchObject(REPLAYED);
-  expect(await keyExists(ids['purged'] ?? '')).toBe(false);
+  for (const name of ['purged', 'removed']) expect(await keyExists(ids[name] ?? '')).toBe(false);
   expect(await keyExists(ids['retained'] ?? '')).toBe(true);
   // The log is whole again, under its own times.
   const [lost] = await api.admin`select count(*)::integer as n from audit_log`;
@@ -340,12 +386,12 @@ test('a second replay does nothing, and undoes nothing that was decided in betwe
   await restored`select set_config('app.tenant', ${ids['suspended'] ?? ''}, false)`;
   await restored`select set_suspension(${ids['suspended'] ?? ''}, null, 'someone')`;
   const { text } = await replay('--apply');
-  // Of a tenant without rows there is no log to find its two entries in.
-  expect(text).toMatch(/^2 entries that the database does not know\n$/m);
+  // Of tenants without rows there is no log to find their three entries in.
+  expect(text).toMatch(/^3 entries that the database does not know\n$/m);
   expect(text).not.toContain('Done:');
   expect(await state()).toMatchObject({
     ...REPLAYED,
-    tenants: ['active', 'active', 'suspended billing', 'suspended manual', 'absent'],
+    tenants: ['active', 'active', 'suspended billing', 'suspended manual', 'absent', 'absent'],
   });
 });
 

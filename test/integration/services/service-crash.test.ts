@@ -33,7 +33,7 @@ afterEach(async () => {
 
 const SOON = { interval: 25 };
 /** A lease, the pause after an ambiguous call, a sweep and some breath. */
-const AFTER_LEASE = { timeout: LEASE_MS + 12_000, interval: 100 };
+const AFTER_LEASE = { timeout: LEASE_MS + 45_000, interval: 100 };
 
 const newMark = (): string => `mark${randomBytes(8).toString('hex')}`;
 
@@ -74,7 +74,8 @@ async function uncheckedAccounts(tenant: StackTenant): Promise<number> {
 
 async function openAttempts(worker?: string): Promise<number> {
   const [row] = await stack.admin<{ n: number }[]>`
-    select count(*)::int as n from attempts where outcome = 'started' and worker like ${worker === undefined ? '%' : `${worker}:%`}`;
+    select count(*)::int as n from attempts a join workers w on w.id = a.worker
+    where a.outcome = 'started' and w.name like ${worker === undefined ? '%' : `${worker}:%`}`;
   return row?.n ?? 0;
 }
 

@@ -32,6 +32,8 @@ afterAll(async () => {
 });
 
 const SOON = { interval: 50 };
+/** Calls with a message: a new account is checked by calls too, at a time of the worker's choice. */
+const SENDS = /\/Messages\.json$/;
 
 /** What a message of each channel needs; its mark is how its arrival is known. */
 const MESSAGE: Readonly<Record<Channel, (mark: string) => Record<string, string>>> = {
@@ -148,7 +150,8 @@ describe('a message', () => {
       });
       expect(attempts.body.items).toMatchObject([{ number: 1, outcome: 'accepted' }]);
       const [worked] = await stack.admin<{ worker: string }[]>`
-        select a.worker from attempts a join messages m on m.seq = a.message_seq where m.id = ${id}`;
+        select w.name as worker from attempts a join messages m on m.seq = a.message_seq join workers w on w.id = a.worker
+        where m.id = ${id}`;
       expect(worked?.worker).toMatch(/^worker-[12]:/);
     },
   );
@@ -287,6 +290,7 @@ const API_METRICS = [
   'messages_rejected_total',
   'idempotency_replays_total',
   'publish_duration_seconds',
+  'publications_total',
   'publish_errors_total',
 ];
 const WORKER_METRICS = [
@@ -329,7 +333,7 @@ test('the metrics of both services are there by their names, move with the messa
   const tenant = await stack.tenant();
   const [apiBefore, workerBefore] = await Promise.all([metricsOf(stack.apis), metricsOf(stack.workers)]);
   await sent(tenant, { channel: 'sms', to: '+14155550100', body: 'counted' });
-  stack.twilio.fail({ kind: 'reply', status: 400, body: { code: 21211, message: 'No such number' } });
+  stack.twilio.fail({ kind: 'reply', status: 400, body: { code: 21211, message: 'No such number' } }, SENDS);
   const { id } = await send(tenant, { channel: 'sms', to: '+14155550100', body: 'refused' });
   await expect.poll(() => recordOf(tenant, id), SOON).toMatchObject({ status: 'failed' });
   const refused = await call(stack.apis[0].origin, 'POST', '/v1/messages', {
@@ -348,7 +352,7 @@ test('the metrics of both services are there by their names, move with the messa
     accepted: moved(apiBefore, apiAfter, 'messages_accepted_total', 'channel="sms"'),
     rejected: moved(apiBefore, apiAfter, 'messages_rejected_total', 'reason="validation"'),
     answered: moved(apiBefore, apiAfter, 'http_requests_total', 'route="/v1/messages"', 'code="202"'),
-    published: moved(apiBefore, apiAfter, 'publish_duration_seconds_count') > 0,
+    published: moved(apiBefore, apiAfter, 'publications_total') > 0,
     stored: moved(apiBefore, apiAfter, 'db_query_duration_seconds_count', 'op="accept"') > 0,
     encrypted: moved(apiBefore, apiAfter, 'vault_requests_total', 'op="encrypt"'),
     delivered: moved(
@@ -389,7 +393,8 @@ test('the metrics of both services are there by their names, move with the messa
   }
 });
 
-describe('a change made through one api process', () => {
+// A change that was told is seen at once, on a machine that is not too busy for it.
+describe('a change made through one api process', { retry: 2 }, () => {
   /** Sooner than the five seconds after which a process would find out by itself. */
   const TOLD = { timeout: 4_000, interval: 20 };
 
@@ -411,7 +416,7 @@ describe('a change made through one api process', () => {
     // So slow that most of them still wait when the suspension comes, on any machine.
     await limitAccount(tenant, 1);
     const accepted: string[] = [];
-    await Promise.all(Array.from({ length: 25 }, () => trySend(tenant, accepted)));
+    await Promise.all(Array.from({ length: 60 }, () => trySend(tenant, accepted)));
     const arrived = (): string[] =>
       stack
         .texts()
@@ -433,7 +438,7 @@ describe('a change made through one api process', () => {
       .toMatchObject({ status: 403, body: { code: 'tenant_suspended' } });
     await expect.poll(tryRead, TOLD).toMatchObject({ status: 403, body: { code: 'tenant_suspended' } });
     await expect
-      .poll(async () => Object.keys(await stack.states(tenant.id)).toSorted(), TOLD)
+      .poll(async () => Object.keys(await stack.states(tenant.id)).toSorted(), SOON)
       .toEqual(['held', 'sent']);
     const { held = 0 } = await stack.states(tenant.id);
     expect(held).toBeGreaterThan(5);
@@ -442,7 +447,7 @@ describe('a change made through one api process', () => {
     await call(stack.apis[0].origin, 'POST', `/v1/admin/tenants/${tenant.id}/resume`, {
       token: stack.platformToken,
     });
-    await expect.poll(() => trySend(tenant, accepted), TOLD).toMatchObject({ status: 202 });
+    await expect.poll(() => trySend(tenant, accepted), SOON).toMatchObject({ status: 202 });
     await limitAccount(tenant, 100);
     await expect.poll(() => stack.states(tenant.id)).toEqual({ sent: accepted.length });
     expect(arrived().toSorted()).toEqual(accepted.toSorted());
@@ -579,11 +584,8 @@ test('what is secret or private is in no log line, metric, error or wake-up, and
   const message = { channel: 'sms', to: recipient, body: text };
   const [delivered, bad] = [await sent(tenant, message), newMark()];
   // A provider that repeats what it was told.
-  stack.twilio.fail({
-    kind: 'reply',
-    status: 400,
-    body: { code: 21211, message: `'To' ${recipient}, text '${text}', password ${authToken}` },
-  });
+  const said = `'To' ${recipient}, text '${text}', password ${authToken}`;
+  stack.twilio.fail({ kind: 'reply', status: 400, body: { code: 21211, message: said } }, SENDS);
   const { id: failed } = await send(tenant, message, { 'idempotency-key': 'once' });
   await expect.poll(() => recordOf(tenant, failed), SOON).toMatchObject({ status: 'failed' });
   const wrongKey = `${tenant.serviceKey.slice(0, -3)}abc`;
@@ -635,8 +637,11 @@ test('what is secret or private is in no log line, metric, error or wake-up, and
   const { messages: _messages, ...others } = tables;
   expect(found(others, content)).toEqual([]);
   // A replay answers with the recipient, as the first answer did.
-  const { idempotency_keys: _replays, ...without } = others;
+  const { idempotency_keys: _replays, suppressions, tenant_events: told, ...without } = others;
   expect(found(without, [address])).toEqual([]);
+  // The provider said that there is no such number: the tenant's list has it, and its feed says so.
+  expect(suppressions).toContain(address);
+  expect(told).toContain(address);
 });
 
 /** Which of the needles are where, as they are, in hex or in base64. */

@@ -92,7 +92,7 @@ test('without NATS messages are taken in and delivered by the sweep, and suspens
   ]);
   expect(changes.filter(({ status }) => status >= 300)).toEqual([]);
   const afterFiveSeconds = async (look: () => Promise<unknown>, seen: unknown): Promise<void> => {
-    await expect.poll(look, { timeout: 12_000, interval: 50 }).toBe(seen);
+    await expect.poll(look, SOON).toBe(seen);
   };
   const codeOfSend = async (tenant: StackTenant): Promise<unknown> =>
     (await send(stack.apis[1], tenant)).body.code;
@@ -157,7 +157,7 @@ test('a Postgres that crashes under load costs answers of 503 but no message tha
       },
     });
   }
-  expect(load.slowestMs()).toBeLessThan(10_000);
+  expect(load.slowestMs()).toBeLessThan(15_000);
   // A commit whose answer was lost may come through after its 503: what is counted is what there is in the end.
   await expect.poll(async () => Object.keys(await stack.states(tenant.id))).toEqual(['sent']);
   const rows = await stack.admin<{ id: string; text: string; risk: boolean }[]>`

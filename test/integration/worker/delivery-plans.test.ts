@@ -1,15 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { secret } from '#core/domain/secret.ts';
-import { settle } from '#core/domain/settle.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import { openPostgres, type Sql, type TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { readAsTenant } from '#core/store/read-scope.ts';
 import { scanMessages } from '#core/store/messages.ts';
 import { deliveryStore, type ClaimedMessage, type Completion } from '#core/store/deliveries.ts';
-import { acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
+import { completionOf } from '#test/support/completion-of.ts';
+import { ADDRESS_KEYS, acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
 import { setupStores } from '#test/support/worker.ts';
-import { toCompletion } from '../../../services/worker/deliver/completion.ts';
 
 const STORED = 600;
 /** So many that the planner takes one tenant's rows for few. */
@@ -30,7 +29,7 @@ test('what a batch reads does not grow with what is stored, on a connection that
   const connection = await b.admin.reserve();
   try {
     await connection`set search_path = despatch`;
-    const store = deliveryStore(connection, 10_000);
+    const store = deliveryStore(connection, 10_000, ADDRESS_KEYS);
     const one = async () => {
       const wakes = await accept(1);
       return await rowsRead(connection, async () => {
@@ -60,7 +59,7 @@ test('nor does what accepts with a key, looks for work or wakes what waits for a
   const connection = await b.admin.reserve();
   try {
     await connection`set search_path = despatch`;
-    const store = deliveryStore(connection, 10_000);
+    const store = deliveryStore(connection, 10_000, ADDRESS_KEYS);
     const works: Record<string, () => Promise<unknown>> = {
       accept: () => acceptBatch(connection, [keyed()]),
       dueLanes: () => store.dueLanes(),
@@ -132,12 +131,7 @@ test('a filtered page reads no more than its rows, on a connection that first me
   const tenantId = tenant.tenantId as TenantId;
   await b.admin`analyze`;
   const rows = 50;
-  await using pool = openPostgres({
-    url: secret(b.urls.admin),
-    poolMax: 1,
-    statementTimeoutMs: 10_000,
-    applicationName: 'test',
-  });
+  await using pool = openReads(b);
   const scopes = { sql: pool.sql, cancelSql: b.admin };
   const readPage = () =>
     readAsTenant(scopes, tenantId, new AbortController().signal, async (tx) => {
@@ -157,6 +151,55 @@ test('a filtered page reads no more than its rows, on a connection that first me
   expect(await readPage()).toBeLessThan(4 * rows);
 });
 
+test('a page of the list looks once at each message and at its result, and nowhere else', async () => {
+  await using b = await setupStores();
+  const tenant = await seedTenant(b.admin);
+  const tenantId = tenant.tenantId as TenantId;
+  const accountId = await seedAccount(b.admin, tenantId);
+  const rows = Array.from({ length: STORED }, () => acceptRow(tenant));
+  await acceptBatch(b.api, rows);
+  const claimed = await b.store.claim(
+    rows.map(({ seq }) => seq),
+    TERMS,
+  );
+  await b.store.complete(claimed.map(accepted));
+  await b.admin`vacuum (analyze) despatch.messages, despatch.message_results, despatch.attempt_log`;
+  const page = 50;
+  await using pool = openReads(b);
+  const scopes = { sql: pool.sql, cancelSql: b.admin };
+  const readPage = () =>
+    readAsTenant(scopes, tenantId, new AbortController().signal, async (tx) => {
+      await tx`set local role despatch_api`;
+      const before = await blocksTouched(tx);
+      const { found } = await scanMessages(
+        tenantId,
+        tx,
+        { test: false },
+        { before: undefined, rows: page, most: page },
+      );
+      const after = await blocksTouched(tx);
+      const [setting] = await tx<{ jit: string }[]>`select current_setting('jit') as jit`;
+      return {
+        found,
+        jit: setting?.jit,
+        blocks: Object.fromEntries(Object.entries(after).map(([name, n]) => [name, n - (before[name] ?? 0)])),
+      };
+    });
+
+  // As often as it takes for a plan to be kept: to plan means to look into every index that is empty.
+  for (let i = 0; i < 10; i++) await readPage();
+  const { found, blocks, jit } = await readPage();
+  expect(found.map(({ status, account_id: called, left_accounts: left }) => [status, called, left])).toEqual(
+    Array.from({ length: page }, () => ['sent', accountId, null]),
+  );
+  expect(jit).toBe('off');
+  expect(blocks).toMatchObject({ attempts: 0, live: 0, messageKeys: 0 });
+  // Once for its place in the list, once for the row; and the first look into each partition.
+  expect(blocks['messages']).toBeLessThan(2 * page + 20);
+  // From the root of the index to the row.
+  expect(blocks['results']).toBeLessThan(4 * page);
+});
+
 const hex = () => randomBytes(32).toString('hex');
 
 async function fillFor(b: Stores, messages: number): Promise<SeededTenant> {
@@ -169,15 +212,20 @@ async function fillFor(b: Stores, messages: number): Promise<SeededTenant> {
   return tenant;
 }
 
+/** One connection, whose plans are kept from one read to the next. */
+const openReads = ({ urls }: Pick<Stores, 'urls'>) =>
+  openPostgres({
+    url: secret(urls.admin),
+    poolMax: 1,
+    statementTimeoutMs: 10_000,
+    applicationName: 'test',
+  });
+
 type Stores = Awaited<ReturnType<typeof setupStores>>;
 type SeededTenant = Awaited<ReturnType<typeof seedTenant>>;
 
-function accepted(message: ClaimedMessage): Completion {
-  const outcome = { kind: 'accepted', providerMessageId: 'p-1' } as const;
-  const terms = { dedupe: 'none', receiptsExpected: false } as const;
-  const attempted = { ...message, ...terms, expiresAt: message.expiresAt.getTime() };
-  return toCompletion(message, outcome, settle(outcome, attempted, Date.now(), 0), Date.now());
-}
+const accepted = (message: ClaimedMessage): Completion =>
+  completionOf(message, { kind: 'accepted', providerMessageId: 'p-1' });
 
 /** Rows that the server touched for `work` in tables and indexes. */
 async function rowsRead(connection: Sql, work: () => Promise<void>): Promise<number> {
@@ -194,4 +242,17 @@ async function rowsTouched(connection: Sql | TransactionSql): Promise<number> {
   const [row] = await connection<{ n: number }[]>`
     select coalesce(sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)), 0)::int as n from pg_stat_xact_user_tables`;
   return row?.n ?? 0;
+}
+
+/** Blocks that this transaction has asked for, of tables and their indexes. */
+async function blocksTouched(tx: TransactionSql): Promise<Record<string, number>> {
+  const [row] = await tx<Record<string, number>[]>`
+    select coalesce(sum(n) filter (where relname ~ '^messages' and relname !~ '_pkey$'), 0)::int as messages,
+      coalesce(sum(n) filter (where relname ~ '^messages.*_pkey$'), 0)::int as "messageKeys",
+      coalesce(sum(n) filter (where relname ~ '^message_results'), 0)::int as results,
+      coalesce(sum(n) filter (where relname ~ '^live_messages'), 0)::int as live,
+      coalesce(sum(n) filter (where relname ~ '^attempt_log'), 0)::int as attempts
+    from (select relname, pg_stat_get_xact_blocks_fetched(oid) as n from pg_class
+      where relnamespace = 'despatch'::regnamespace) t`;
+  return row ?? {};
 }

@@ -1,3 +1,4 @@
+import { ADDRESS_KEYS } from '#test/support/seed.ts';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { asJson } from '#core/platform/postgres/postgres.ts';
@@ -11,7 +12,7 @@ let tenant: ApiTenant;
 let store: DeliveryStore;
 beforeAll(async () => {
   api = await startTestApi();
-  store = deliveryStore(api.admin, 10_000);
+  store = deliveryStore(api.admin, 10_000, ADDRESS_KEYS);
   tenant = await api.tenant();
 });
 afterAll(() => api[Symbol.asyncDispose]());
@@ -57,7 +58,7 @@ async function claim(id: string) {
   return row;
 }
 
-describe('ten megabytes of attachments', { timeout: 60_000 }, () => {
+describe('ten megabytes of attachments', () => {
   test('are stored apart, and neither wake-up nor claim carries them', async () => {
     const bytes = randomBytes(10 * MIB);
     const { status, body } = await post(mail(bytes));

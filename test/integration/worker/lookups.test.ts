@@ -7,19 +7,25 @@ import type { Fault, StandIn } from '#providers/stand-in.ts';
 import { setupDelivery } from '#test/support/delivery.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
 import { setupStores } from '#test/support/worker.ts';
+import type { Worker } from '../../../services/worker/build-worker.ts';
 
 /** Asked at a vendor, and none of its business otherwise. */
 const ASKED = /\/Messages\/[^/]+\.json$/;
-const TERMS = { accountsMax: 8, perAccountMax: 5, leaseMs: 60_000, spacingMs: 1_000 } as const;
+const TERMS = {
+  accountsMax: 8,
+  failingMax: 1,
+  paces: [{ provider: 'twilio', most: 4 }],
+  leaseMs: 60_000,
+} as const;
 
-let b: Awaited<ReturnType<typeof setupDelivery>>;
+let b: Awaited<ReturnType<typeof setupDelivery>> & { asking: Worker };
 let sinch: StandIn;
 
 beforeAll(async () => {
   const receipts = { publicBaseUrl: 'https://hooks.example', receiptKey: createSecretKey(randomBytes(32)) };
   sinch = await startSinchStandIn();
-  b = await setupDelivery({}, { receipts, origins: { sinch: sinch.origin } });
-  b.startWorker();
+  const delivery = await setupDelivery({}, { receipts, origins: { sinch: sinch.origin } });
+  b = { ...delivery, asking: delivery.startWorker() };
 });
 afterAll(async () => {
   await b?.[Symbol.asyncDispose]();
@@ -140,6 +146,40 @@ describe('a message whose receipt does not come', () => {
     await expect.poll(() => statusOf(seq)).toBe('delivered');
   });
 
+  test('whose account may not ask waits, and its account goes on sending', async () => {
+    const seq = await silent([
+      { kind: 'reply', status: 401, body: { code: 20003, message: 'Authenticate' } },
+    ]);
+    const turn = async () =>
+      (
+        await b.admin`select failures, round(extract(epoch from open_at - now()) / 60)::int as minutes
+          from despatch.lookup_turns where account_id = ${b.accountId}`
+      )[0];
+    await expect.poll(turn).toMatchObject({ failures: 1, minutes: 60 });
+    expect([await statusOf(seq), await eventsOf(seq)]).toEqual(['sent', []]);
+    const [account] =
+      await b.admin`select status, health from despatch.provider_accounts where id = ${b.accountId}`;
+    expect(account).toEqual({ status: 'active', health: 'healthy' });
+    const other = (await b.send(1))[0]?.seq ?? 0;
+    await expect.poll(() => statusOf(other)).toBe('sent');
+    // Its key was replaced.
+    b.asking.notice('account', { tenantId: b.tenant.tenantId, id: b.accountId });
+    await expect.poll(() => statusOf(seq)).toBe('delivered');
+  });
+
+  test('is asked about by another worker where the one that asks is stopped, which waits for no answer', async () => {
+    const stopped = b.startWorker({ name: 'stopped', deadlineMs: 20_000, sweepMs: 20 });
+    await b.asking.stop();
+    const seq = await silent([{ kind: 'hang' }]);
+    await expect.poll(async () => askedAbout(await sidOf(seq))).toBe(1);
+    const begun = performance.now();
+    await stopped.stop();
+    expect(performance.now() - begun).toBeLessThan(15_000);
+    expect((await b.admin`select failures from despatch.lookup_turns`)[0]).toEqual({ failures: 0 });
+    b.asking = b.startWorker();
+    await expect.poll(() => statusOf(seq)).toBe('delivered');
+  });
+
   test('is not asked about with a credential that somebody has switched off', async () => {
     const seq = await silent([], async () => {
       await b.admin`update despatch.provider_accounts set status = 'disabled', version = version + 1
@@ -225,6 +265,30 @@ describe('a call without an answer, to a provider that can be asked by our refer
     expect(await recordOf(seq)).toMatchObject({ reason: null, final: true });
     expect(sends(id)).toHaveLength(2);
   });
+
+  test('of a message that its provider knows and says nothing of is sent, found by its id, and asked about again', async () => {
+    const { seq, id } = await broken({ expires_at: new Date(Date.now() + 30_000) });
+    await expect.poll(() => statusOf(seq)).toBe('unknown');
+    await taken(id);
+    sinch.fail(says({ statuses: [{ status: 'Queued', code: 400 }] }), /delivery_report/);
+    await b.admin`update despatch.awaited_receipts set due_at = now() where seq = ${seq}`;
+    await b.store.expireReceipts(100, ['sinch'], RECEIPT_TIMEOUT_MS);
+    await expect.poll(() => statusOf(seq)).toBe('sent');
+    const vendorId = await sidOf(seq);
+    expect(vendorId).toMatch(/^01[0-9A-F]{24}$/);
+    const [event] = await b.admin`select type, details from despatch.events
+      where message_seq = ${seq} and source = 'receipt'`;
+    expect(event).toMatchObject({
+      type: 'message.sent',
+      details: { providerStatus: 'Queued', verified: true },
+    });
+    await expect.poll(async () => (await lookupOf(seq))?.['asks']).toBe(1);
+    // A receipt that names it by that id alone.
+    await b.admin`insert into despatch.receipts (tenant_id, account_id, provider_message_id, receipt, apply_at)
+      select tenant_id, account_id, provider_message_id, 'delivered', now() from despatch.message_results
+      where seq = ${seq}`;
+    await expect.poll(() => statusOf(seq)).toBe('delivered');
+  });
 });
 
 /** Messages to ask about, each of them accepted as `S<n>`, without a worker that asks. */
@@ -250,22 +314,80 @@ async function planted(stores: Awaited<ReturnType<typeof setupStores>>, messages
   return { ...tenant, accounts: ids };
 }
 
+const turnOf = (account_id: string, turn: number, failures: number, pause_ms: number) => ({
+  account_id,
+  turn,
+  failures,
+  pause_ms,
+});
+
+/** In how many seconds accounts may be asked, the first one first. */
+async function turnsOf({ admin }: Awaited<ReturnType<typeof setupStores>>): Promise<number[]> {
+  const rows = await admin<{ s: number }[]>`
+    select ceil(extract(epoch from next_at - now()))::int as s from despatch.lookup_turns order by next_at`;
+  return rows.map(({ s }) => s);
+}
+
 describe('questions', () => {
-  test('of an account are as many as its cap, whoever asks, and those of another one are not held up', async () => {
+  test('of an account are as many as it is asked at once, of one worker alone, and hold up no other account', async () => {
     await using stores = await setupStores();
     const { accounts } = await planted(stores, 50, 2);
     const taken = (await Promise.all([1, 2, 3].map(() => stores.store.takeLookups(TERMS)))).flat();
     const counts = accounts.map((one) => taken.filter(({ accountId }) => accountId === one).length);
-    expect(counts).toEqual([5, 5]);
-    expect(new Set(taken.map(({ seq }) => seq)).size).toBe(10);
+    expect(counts).toEqual([4, 4]);
+    expect(new Set(taken.map(({ seq }) => seq)).size).toBe(8);
     expect(await stores.store.takeLookups(TERMS)).toEqual([]);
-    // Five questions, a second for each.
-    const [turn] =
-      await stores.admin`select extract(epoch from next_at - now()) as s from despatch.lookup_turns limit 1`;
-    expect(Number(turn?.['s'])).toBeGreaterThan(3);
-    expect(Number(turn?.['s'])).toBeLessThanOrEqual(5);
+    // Until they are settled, or the worker that has them is gone.
+    expect(await turnsOf(stores)).toEqual([60, 60]);
+    const turns = taken.slice(0, 1).map(({ accountId, turn }) => turnOf(accountId, turn, 0, 4_000));
+    await stores.store.settleLookups({ reports: [], found: [], done: [], again: [], turns });
+    expect(await turnsOf(stores)).toEqual([4, 60]);
     await stores.admin`update despatch.lookup_turns set next_at = now()`;
-    expect(await stores.store.takeLookups(TERMS)).toHaveLength(10);
+    expect(await stores.store.takeLookups(TERMS)).toHaveLength(8);
+  });
+
+  test('of an account that did not answer are one at a time, and of one such account at a time', async () => {
+    await using stores = await setupStores();
+    const { accounts } = await planted(stores, 5, 3);
+    await stores.admin`update despatch.lookup_turns set failures = 3 where account_id <> ${accounts[0] ?? ''}`;
+    const taken = await stores.store.takeLookups(TERMS);
+    expect(taken.filter(({ accountId }) => accountId === accounts[0])).toHaveLength(4);
+    expect(taken.filter(({ failures }) => failures === 3)).toHaveLength(1);
+    expect(await stores.store.takeLookups({ ...TERMS, accountsMax: 0, failingMax: 0 })).toEqual([]);
+  });
+
+  test('of providers that this build cannot ask are left to others', async () => {
+    await using stores = await setupStores();
+    await planted(stores, 1);
+    expect(await stores.store.takeLookups({ ...TERMS, paces: [{ provider: 'sinch', most: 4 }] })).toEqual([]);
+    expect(await stores.store.takeLookups(TERMS)).toHaveLength(1);
+  });
+
+  test('of a worker that was overtaken move nothing of the account', async () => {
+    await using stores = await setupStores();
+    await planted(stores, 1);
+    const take = async () => (await stores.store.takeLookups(TERMS))[0];
+    const slow = await take();
+    await stores.admin`update despatch.lookup_turns set next_at = now()`;
+    await stores.admin`update despatch.lookups set ask_at = now()`;
+    const other = await take();
+    expect([slow?.turn, other?.turn]).toEqual([1, 2]);
+    const turns = [turnOf(slow?.accountId ?? '', 1, 9, 3_600_000)];
+    await stores.store.settleLookups({ reports: [], found: [], done: [], again: [], turns });
+    expect(await turnsOf(stores)).toEqual([60]);
+  });
+
+  test('of an account that has got another key are asked at once, and of others when it is time', async () => {
+    await using stores = await setupStores();
+    const { accounts } = await planted(stores, 2, 2);
+    await stores.store.takeLookups(TERMS);
+    const [changed = '', other = ''] = accounts;
+    await stores.admin`update despatch.lookups set ask_at = now() + interval '3 hours'`;
+    await stores.admin`update despatch.lookup_turns set next_at = now() + interval '2 hours',
+      open_at = now() + interval '2 hours', failures = 2 where account_id = ${changed}`;
+    await stores.store.resumeLookups(changed);
+    await stores.store.resumeLookups(other);
+    expect(await stores.store.takeLookups(TERMS)).toMatchObject([{ accountId: changed, failures: 2 }]);
   });
 
   test('that were asked and not recorded are asked again, and make no second event', async () => {
@@ -305,9 +427,10 @@ describe('questions', () => {
             received_ms: Date.now(),
           },
         ],
+        found: [],
         done: [{ seq, asks }],
         again: [],
-        accounts: [],
+        turns: [],
       });
     await settle(second);
     expect((await stores.admin`select * from despatch.lookups`).length).toBe(1);
@@ -334,7 +457,13 @@ describe('questions', () => {
       report_key: 'x',
       received_ms: Date.now(),
     };
-    await stores.store.settleLookups({ reports: [report as never], done: [], again: [], accounts: [] });
+    await stores.store.settleLookups({
+      reports: [report as never],
+      found: [],
+      done: [],
+      again: [],
+      turns: [],
+    });
     expect((await stores.admin`select * from despatch.receipts`).length).toBe(0);
   });
 

@@ -1,13 +1,14 @@
 import { createHmac, createSecretKey, randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { decideReceipts } from '#core/domain/decide-receipts.ts';
+import { decideReceipts, type DueReceipt } from '#core/domain/decide-receipts.ts';
 import { receiptToken } from '#core/domain/receipt-token.ts';
-import { settle } from '#core/domain/settle.ts';
+import type { DeliveryStore } from '#core/store/deliveries.ts';
+import type { CallReportRow } from '#core/store/receipt-reports.ts';
 import type { Credentials } from '../../../services/worker/accounts/credentials.ts';
+import { completionOf } from '#test/support/completion-of.ts';
 import { setupDelivery } from '#test/support/delivery.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
 import { setupStores } from '#test/support/worker.ts';
-import { toCompletion } from '../../../services/worker/deliver/completion.ts';
 
 const BASE = 'https://hooks.example/despatch';
 const KEY = createSecretKey(randomBytes(32));
@@ -19,6 +20,7 @@ let b: Awaited<ReturnType<typeof setupDelivery>>;
 const replaced: Credentials = {
   get: async () => ({ ok: true, secrets: { authToken: REPLACED } }),
   invalidate: () => undefined,
+  forgetStale: () => undefined,
   autonomySeconds: () => null,
 };
 
@@ -169,6 +171,16 @@ describe('what is no receipt', () => {
     expect(account?.['reason']).toBe('signature_mismatch');
   });
 
+  test('a call that is the vendor’s and cannot be read is told to the tenant', async () => {
+    const one = await sent();
+    await b.admin`update despatch.provider_accounts set receipt_refused_at = null, receipt_refused_reason = null`;
+    await report({ url: one.callback, body: 'Hello' });
+    await expect.poll(callsLeft).toBe(0);
+    const [account] = await b.admin`select receipt_refused_reason as reason from despatch.provider_accounts
+      where id = ${b.accountId}`;
+    expect([account?.['reason'], await eventsOf(one.seq)]).toEqual(['unreadable', []]);
+  });
+
   test('a report on a message that nobody knows changes nothing, and is given up after a day', async () => {
     const mine = await sent();
     const url = mine.callback.replace(mine.id, '7f3b2a34-1111-4222-8333-444455556666');
@@ -217,13 +229,7 @@ describe("the vendor's id of a message", () => {
     const [message] = await stores.store.claim([row.seq], { worker: 'w1', leaseMs: 60_000 });
     if (message === undefined) throw new Error('not claimed');
     const outcome = { kind: 'accepted', providerMessageId: 'X-1' } as const;
-    const terms = {
-      ...message,
-      expiresAt: message.expiresAt.getTime(),
-      dedupe: 'none',
-      receiptsExpected: true,
-    } as const;
-    const completion = toCompletion(message, outcome, settle(outcome, terms, Date.now(), 0), Date.now());
+    const completion = completionOf(message, outcome, { receiptsExpected: true });
     await stores.store.complete([found ? { ...completion, found_by_id: true } : completion]);
     for (const account of [other, accountId]) {
       const receipt = account === other ? 'undelivered' : 'delivered';
@@ -259,16 +265,277 @@ test('a flood of one account does not hold up another one', async () => {
   await store(loud, 5_000, '1 hour');
   await store(quiet, 3, '1 second');
   const accountsOf = async (most: number, bytesMax: number) =>
-    (await stores.store.takeReceiptCalls(most, bytesMax, 60_000)).map(({ accountId }) => accountId);
+    (await stores.store.takeReceiptCalls(most, bytesMax, 60_000, [])).map(({ accountId }) => accountId);
   const first = await accountsOf(10, 1_000_000);
   expect([first.length, first.filter((one) => one === quiet).length]).toEqual([10, 3]);
-  // As many as the bytes allow, and one in any case.
-  expect(await accountsOf(10, 4_500)).toHaveLength(4);
+  // One in any case, and as many besides as the bytes allow.
+  expect(await accountsOf(10, 4_500)).toHaveLength(5);
   expect(await accountsOf(10, 1)).toHaveLength(1);
   // What was given out belongs to who has it, until the lease is over.
   expect(first).not.toEqual([]);
-  const [left] = await stores.admin`select count(*) as n from despatch.receipt_calls where due_at <= now()`;
-  expect(left?.['n']).toBe(5_003 - 15);
+  const [left] =
+    await stores.admin`select count(*) as n from despatch.receipt_calls where leased_until <= now()`;
+  expect(left?.['n']).toBe(5_003 - 16);
+});
+
+test("a quiet account's small call is taken beside the large ones of others", async () => {
+  await using stores = await setupStores();
+  const quiet = randomUUID();
+  const store = (accountId: string, calls: number, bytes: number) =>
+    stores.admin`insert into despatch.receipt_calls (tenant_id, account_id, method, receipt_version, query, headers,
+        body, received_at, due_at)
+      select ${randomUUID()}, ${accountId}, 'POST', 1, '', '{}', convert_to(repeat('x', ${bytes}), 'UTF8'), now(), now()
+      from generate_series(1, ${calls})`;
+  for (let account = 0; account < 3; account++) await store(randomUUID(), 3, 100_000);
+  await store(quiet, 1, 100);
+  const [first, ...rest] = await stores.store.takeReceiptCalls(10, 150_000, 60_000, []);
+  const taken = [first, ...rest].map(
+    (call) => `${call?.accountId === quiet ? 'quiet' : 'other'} ${call?.body.length}`,
+  );
+  expect(taken.toSorted((a, b) => a.localeCompare(b))).toEqual(['other 100000', 'other 100000', 'quiet 100']);
+  // The longest waiting one is given in any case.
+  const [{ id: oldest } = {}] = await stores.admin`select min(id) as id from despatch.receipt_calls`;
+  expect(Math.min(...[first, ...rest].map((call) => call?.id ?? 0))).toBe(oldest);
+});
+
+describe('the turns of receipts', () => {
+  type Planted = {
+    tenantId?: string;
+    accountId?: string | null;
+    n?: number;
+    waiting?: boolean;
+    age?: string;
+  };
+
+  async function setup() {
+    const stores = await setupStores();
+    return {
+      ...stores,
+      plant: ({
+        tenantId = randomUUID(),
+        accountId = randomUUID(),
+        n = 1,
+        waiting = false,
+        age = '1 s',
+      }: Planted) =>
+        stores.admin`insert into despatch.receipts (tenant_id, account_id, message_seq, purge_on, message_id, receipt,
+            report_key, received_at, apply_at, waiting)
+          select ${tenantId}, ${accountId}, 1, '2031-01-06', gen_random_uuid(), 'delivered', gen_random_uuid(),
+            now() - ${age}::interval, now() - ${age}::interval, ${waiting} from generate_series(1, ${n})`,
+      /** Whose receipts are next. */
+      async take(most: number, without: readonly string[] = []): Promise<Record<string, number>> {
+        let owners: (string | null)[] = [];
+        const decide = (due: readonly DueReceipt[]) => {
+          owners = due.map(({ tenantId }) => tenantId);
+          return decideReceipts(due);
+        };
+        await stores.store.applyReceipts(most, decide, without);
+        return Object.fromEntries(
+          [...Map.groupBy(owners, String)].map(([owner, all]) => [owner, all.length]),
+        );
+      },
+    };
+  }
+
+  test("one call's twenty thousand reports leave everybody else's next one its place", async () => {
+    await using b = await setup();
+    const [loud, quiet, other] = [randomUUID(), randomUUID(), randomUUID()];
+    await b.plant({ tenantId: loud, n: 20_000, age: '1 hour' });
+    await b.plant({ tenantId: quiet });
+    await b.plant({ tenantId: other, n: 50, accountId: null });
+    expect(await b.take(100)).toEqual({ [loud]: 50, [quiet]: 1, [other]: 49 });
+    expect(await b.take(100)).toEqual({ [loud]: 99, [other]: 1 });
+  });
+
+  test('many accounts of a tenant leave another one its turn', async () => {
+    await using b = await setup();
+    const [loud, quiet] = [randomUUID(), randomUUID()];
+    for (let account = 0; account < 12; account++) await b.plant({ tenantId: loud, n: 20, age: '1 hour' });
+    await b.plant({ tenantId: quiet });
+    expect(await b.take(8)).toEqual({ [loud]: 7, [quiet]: 1 });
+  });
+
+  test('each of more accounts than a batch holds has its turn', async () => {
+    await using b = await setup();
+    const tenants = Array.from({ length: 30 }, () => randomUUID());
+    for (const tenantId of tenants) await b.plant({ tenantId, n: 2 });
+    const met = new Set<string>();
+    for (let turn = 0; turn < 60; turn++) for (const owner of Object.keys(await b.take(3))) met.add(owner);
+    expect(met).toEqual(new Set(tenants));
+  });
+
+  test('those that wait for their message have half of a batch, and all of it where nobody else has one', async () => {
+    await using b = await setup();
+    const [waits, comes] = [randomUUID(), randomUUID()];
+    await b.plant({ tenantId: waits, n: 30, waiting: true });
+    await b.plant({ tenantId: comes, n: 8 });
+    expect(await b.take(10)).toEqual({ [waits]: 5, [comes]: 5 });
+    expect(await b.take(10)).toEqual({ [waits]: 7, [comes]: 3 });
+    expect(await b.take(10)).toEqual({ [waits]: 10 });
+  });
+
+  test('pass over tenants that have theirs later, with all accounts and simulators, and what was put off', async () => {
+    await using b = await setup();
+    const [loud, quiet] = [randomUUID(), randomUUID()];
+    const { tenantId: known } = await seedTenant(b.admin);
+    const accountId = await seedAccount(b.admin, known, { provider: 'twilio' });
+    await b.plant({ tenantId: known, accountId, n: 5 });
+    await b.plant({ tenantId: loud, accountId: null, n: 5 });
+    await b.plant({ tenantId: quiet, accountId: null, n: 2 });
+    await b.plant({ tenantId: quiet, n: 3, waiting: true });
+    expect(await b.take(20, [loud, known])).toEqual({ [quiet]: 2 });
+    expect(await b.take(20, [loud])).toEqual({ [known]: 5 });
+    expect(await b.take(20)).toEqual({ [loud]: 5, [quiet]: 3 });
+  });
+});
+
+describe('reports that match nothing', () => {
+  async function setup(waiting: number, age: string) {
+    const stores = await setupStores();
+    const tenant = await seedTenant(stores.admin);
+    const accountId = await seedAccount(stores.admin, tenant.tenantId, { provider: 'twilio' });
+    const plant = (n: number, isWaiting: boolean, applyIn: string, received: string) =>
+      stores.admin`insert into despatch.receipts (tenant_id, account_id, provider_message_id, receipt, report_key,
+          received_at, apply_at, waiting)
+        select ${tenant.tenantId}, ${accountId}, 'SM' || n, 'delivered', gen_random_uuid(),
+          now() - ${received}::interval, now() + ${applyIn}::interval, ${isWaiting} from generate_series(1, ${n}) as n`;
+    await plant(waiting, true, '1 hour', age);
+    return { ...stores, accountId, plant };
+  }
+  const resultsOf = async (store: DeliveryStore): Promise<string[]> =>
+    (await store.applyReceipts(100, decideReceipts)).results.map(({ result }) => result).toSorted();
+
+  test('wait in a number that is bounded for each account, and the tenant is told of what is refused', async () => {
+    await using b = await setup(9_998, '1 minute');
+    await b.plant(5, false, '0', '0');
+    expect(await resultsOf(b.store)).toEqual(['full', 'full', 'full', 'waiting', 'waiting']);
+    const [left] = await b.admin`select count(*) as n from despatch.receipts`;
+    expect(left?.['n']).toBe(10_000);
+    const [account] =
+      await b.admin`select receipt_refused_reason as reason, receipt_refused_at > now() - interval '1 minute'
+      as recent from despatch.provider_accounts where id = ${b.accountId}`;
+    expect(account).toEqual({ reason: 'too_many_waiting', recent: true });
+  });
+
+  test('leave half of the room to those that have just come', async () => {
+    await using b = await setup(4_999, '1 hour');
+    await b.plant(3, true, '-1 s', '1 hour');
+    await b.plant(1, false, '0', '0');
+    expect(await resultsOf(b.store)).toEqual(['full', 'full', 'full', 'waiting']);
+  });
+});
+
+test('what a call says in several commits is there once, and the call until the last of them', async () => {
+  await using stores = await setupStores();
+  const { tenantId } = await seedTenant(stores.admin);
+  const accountId = await seedAccount(stores.admin, tenantId, { provider: 'twilio' });
+  await stores.admin`insert into despatch.receipt_calls (tenant_id, account_id, method, receipt_version, query, headers,
+      body, received_at, due_at) values (${tenantId}, ${accountId}, 'POST', 1, '', '{}', '', now(), now())`;
+  const [call] = await stores.store.takeReceiptCalls(10, 1_000, 60_000, ['twilio']);
+  const id = call?.id ?? 0;
+  const report = { call_id: id, happened_ms: 0 } as CallReportRow;
+  const none = { begun: [], done: [], again: [], genuine: [], refused: [] };
+  const left = async () => {
+    const [row] = await stores.admin`select (select count(*) from despatch.receipts) as receipts,
+      (select count(*) from despatch.receipt_calls) as calls`;
+    return [Number(row?.['receipts']), Number(row?.['calls'])];
+  };
+  await stores.store.settleReceiptCalls({ ...none, reports: [report, report], begun: [id] });
+  expect(await left()).toEqual([2, 1]);
+  await stores.store.settleReceiptCalls({ ...none, reports: [report], done: [id] });
+  expect(await left()).toEqual([3, 0]);
+  // Another worker, whose lease ran out meanwhile.
+  await stores.store.settleReceiptCalls({ ...none, reports: [report], begun: [id] });
+  await stores.store.settleReceiptCalls({ ...none, reports: [report], done: [id] });
+  expect(await left()).toEqual([3, 0]);
+});
+
+test('what several calls say is applied in the order in which they came, however they are settled', async () => {
+  await using stores = await setupStores();
+  const { tenantId } = await seedTenant(stores.admin);
+  const accountId = await seedAccount(stores.admin, tenantId, { provider: 'twilio' });
+  await stores.admin`insert into despatch.receipt_calls (tenant_id, account_id, method, receipt_version, query, headers,
+      body, received_at, due_at) select ${tenantId}, ${accountId}, 'POST', 1, '', '{}', '', now(), now() from generate_series(1, 20)`;
+  const calls = await stores.store.takeReceiptCalls(20, 1_000, 60_000, ['twilio']);
+  const ids = calls.map(({ id }) => id).toSorted((a, b) => b - a);
+  const reports = ids.flatMap((id) =>
+    ['first', 'second'].map((nth) => ({ call_id: id, happened_ms: 0, report_key: `${id} ${nth}` })),
+  ) as CallReportRow[];
+  const none = { begun: [], done: [], again: [], genuine: [], refused: [] };
+  await stores.store.settleReceiptCalls({ ...none, reports, done: ids });
+  const came = ids.toReversed().flatMap((id) => [`${id} first`, `${id} second`]);
+  const stored = await stores.admin<{ report_key: string; is_due: boolean }[]>`
+    select report_key, apply_at <= clock_timestamp() as is_due from despatch.receipts order by apply_at`;
+  expect(stored.map((row) => row.report_key)).toEqual(came);
+  expect(stored.every((row) => row.is_due)).toBe(true);
+});
+
+test('calls for a provider that a worker does not know are left to one that does, for a day', async () => {
+  await using stores = await setupStores();
+  const { tenantId } = await seedTenant(stores.admin);
+  const accounts = new Map<string, string>();
+  for (const provider of ['twilio', 'brand-new', 'gone'])
+    accounts.set(provider, await seedAccount(stores.admin, tenantId, { provider }));
+  await stores.admin`update despatch.provider_accounts set status = 'deleted' where id = ${accounts.get('gone') ?? ''}`;
+  for (const accountId of accounts.values())
+    await stores.admin`insert into despatch.receipt_calls (tenant_id, account_id, method, receipt_version, query, headers,
+        body, received_at, due_at)
+      values (${tenantId}, ${accountId}, 'POST', 1, '', '{}', '', now(), now())`;
+  const nameOf = (id: string) => [...accounts].find(([, one]) => one === id)?.[0];
+  const take = async (...readable: string[]) =>
+    (await stores.store.takeReceiptCalls(10, 1_000, 60_000, readable))
+      .map(({ accountId }) => nameOf(accountId) ?? '')
+      .toSorted((a, b) => a.localeCompare(b));
+  expect(await take('twilio')).toEqual(['gone', 'twilio']);
+  expect(await take('twilio')).toEqual([]);
+  expect(await take('twilio', 'brand-new')).toEqual(['brand-new']);
+  await stores.admin`update despatch.receipt_calls set received_at = now() - interval '25 hours',
+    due_at = now() - interval '25 hours', leased_until = now() - interval '25 hours'
+    where account_id = ${accounts.get('brand-new') ?? ''}`;
+  expect(await take('twilio')).toEqual(['brand-new']);
+});
+
+test('calls of tenants that are passed over are left for later', async () => {
+  await using stores = await setupStores();
+  const [loud, quiet] = [await seedTenant(stores.admin), await seedTenant(stores.admin)];
+  for (const { tenantId } of [loud, loud, quiet])
+    await stores.admin`insert into despatch.receipt_calls (tenant_id, account_id, method, receipt_version, query, headers,
+        body, received_at, due_at)
+      select ${tenantId}, ${await seedAccount(stores.admin, tenantId, { provider: 'twilio' })}, 'POST', 1, '', '{}', '',
+        now() - interval '1 hour', now() - interval '1 hour' from generate_series(1, 2)`;
+  const take = async (without: readonly string[]) =>
+    (await stores.store.takeReceiptCalls(10, 1_000, 60_000, ['twilio'], without)).map(
+      ({ tenantId }) => tenantId,
+    );
+  expect(await take([loud.tenantId])).toEqual([quiet.tenantId, quiet.tenantId]);
+  expect(await take([])).toEqual(Array.from({ length: 4 }, () => loud.tenantId));
+});
+
+test('while messages are sent, a storm of one tenant keeps no receipt of another one waiting', async () => {
+  const one = await sent();
+  const loud = await seedTenant(b.admin);
+  const accountId = await seedAccount(b.admin, loud.tenantId, { provider: 'twilio' });
+  const stormLeft = async (): Promise<number> =>
+    Number(
+      (await b.admin`select count(*) as n from despatch.receipt_calls where account_id = ${accountId}`)[0]?.[
+        'n'
+      ],
+    );
+  const stop = new AbortController();
+  const sending = (async () => {
+    while (!stop.signal.aborted) await sent();
+  })();
+  const calls = 6_000;
+  await b.admin`insert into despatch.receipt_calls (tenant_id, account_id, method, receipt_version, query, headers, body,
+      received_at, due_at)
+    select ${loud.tenantId}, ${accountId}, 'POST', 1, '', '{}', '', now(), now() from generate_series(1, ${calls})`;
+  await expect.poll(stormLeft).toBeLessThan(calls);
+  await report({ url: one.callback, body: form(one.sid, 'delivered') });
+  await expect.poll(() => statusOf(one.seq)).toBe('delivered');
+  expect(await stormLeft()).toBeGreaterThan(calls / 4);
+  stop.abort();
+  await sending;
+  await expect.poll(stormLeft, { timeout: 20_000 }).toBe(0);
 });
 
 test('two workers that take calls at the same moment share them', async () => {
@@ -278,8 +545,10 @@ test('two workers that take calls at the same moment share them', async () => {
         body, received_at, due_at)
       select ${randomUUID()}, ${randomUUID()}, 'POST', 1, '', '{}', '', now(), now() from generate_series(1, 4)`;
   const taken = await stores.admin.begin(async (tx) => {
-    const first = await tx<{ id: number }[]>`select id from despatch.take_receipt_calls(6, 1000, 60000)`;
-    const second = await stores.store.takeReceiptCalls(6, 1_000, 60_000);
+    const first = await tx<
+      { id: number }[]
+    >`select id from despatch.take_receipt_calls(6, 1000, 60000, '{}', '{}')`;
+    const second = await stores.store.takeReceiptCalls(6, 1_000, 60_000, []);
     return [...first, ...second].map(({ id }) => id);
   });
   expect([taken.length, new Set(taken).size]).toEqual([12, 12]);

@@ -84,7 +84,7 @@ test('seven hundred large messages of a blocked account are neither claimed nor 
 
   async function attempts(): Promise<number> {
     const [row] = await b.admin<{ n: number }[]>`
-      select count(*)::int as n from despatch.attempt_log where tenant_id = ${b.tenant.tenantId}`;
+      select count(*)::int as n from despatch.attempts where ended_at is not null and tenant_id = ${b.tenant.tenantId}`;
     return row?.n ?? 0;
   }
 });

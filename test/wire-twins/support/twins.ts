@@ -103,12 +103,12 @@ export async function sendByUs(
     resolve: async () => ({ kind: 'refused', code: 'egress_blocked' }),
     baseUrls: { [provider.id]: standIn.origin },
     now: () => now,
-  })({ provider: provider.id, accountId: 'account', version: 1, signal: AbortSignal.timeout(20_000) });
+  })({ provider: provider.id, accountId: 'account', version: 1, until: AbortSignal.timeout(20_000) });
   const origin = (vendorOrigin: string): string => {
     origins.push(vendorOrigin);
     return context.origin(vendorOrigin);
   };
-  expect(await send(provider, twin, { ...context, origin })).toMatchObject({
+  expect(await send(provider, twin, { ...context, signal: context.signal, origin })).toMatchObject({
     kind: 'accepted',
     providerMessageId: expect.stringMatching(/\w{6}/),
   });

@@ -1,5 +1,7 @@
 import {
   defineEnvGroup,
+  flag,
+  list,
   oneOf,
   optional,
   ratio,
@@ -12,6 +14,8 @@ import {
   type BuildContext,
 } from './config.ts';
 import type { Secret } from '#core/domain/secret.ts';
+import { webhookPorts } from '#core/domain/webhook-url.ts';
+import { isCidr } from '../http/egress-guard.ts';
 import type { LogLevel } from '../telemetry/logger.ts';
 import type { NatsConfig } from '../nats/broker.ts';
 import type { KeyringConfig, VaultAuth } from '../vault/keyring.ts';
@@ -46,7 +50,10 @@ export const postgresEnv = defineEnvGroup({
       'postgres:',
       'postgresql:',
     ]),
-    DATABASE_POOL_MAX: whole('Connections of one process.', { min: 1, max: 200, default: 10 }),
+    DATABASE_POOL_MAX: whole(
+      'Connections of one process. An api has those of `DATABASE_READ_POOL_MAX` beside them, a worker three for webhooks.',
+      { min: 1, max: 200, default: 10 },
+    ),
     DATABASE_STATEMENT_TIMEOUT_MS: whole('Limit of one statement in milliseconds.', {
       min: 100,
       max: 600_000,
@@ -181,6 +188,10 @@ type VaultVariables = {
   readonly VAULT_KUBERNETES_TOKEN_FILE: string;
 };
 
+function isPort(text: string): boolean {
+  return /^[1-9]\d{0,4}$/.test(text) && Number(text) <= 65_535;
+}
+
 function vaultAuth(e: VaultVariables, { fault, fileOf }: BuildContext): VaultAuth | undefined {
   const missing = (variable: string): undefined => {
     fault(variable, `is required with VAULT_AUTH_METHOD=${e.VAULT_AUTH_METHOD}`);
@@ -222,11 +233,37 @@ export const receiptsEnv = defineEnvGroup({
   shape: {
     PUBLIC_BASE_URL: optional(publicBaseUrl),
     RECEIPT_PEPPER: secretText(
-      'Root of the tokens in the URLs to which vendors report, the same for both services. Changing it makes all these URLs invalid.',
+      'Root of the tokens in the URLs to which vendors report, of the links by which recipients unsubscribe, and of the hashes by which suppressed recipients are found; the same for both services. Changing it makes all these URLs and links invalid, and no entry of a suppression list counts any more.',
       { lengthMin: 32 },
     ),
   },
   build: (e) => ({ publicBaseUrl: e.PUBLIC_BASE_URL, pepper: e.RECEIPT_PEPPER }),
+});
+
+export const egressAllowCidrs = list(
+  'Address ranges that tenant-supplied hosts may resolve to although they are private or local. Empty: none.',
+  { item: isCidr, rule: 'must be a list of CIDR ranges, for example 10.20.0.0/16' },
+);
+
+/** Of the services that take the URLs of webhook endpoints in and call them. */
+export const webhooksEnv = defineEnvGroup({
+  title: 'Webhooks',
+  shape: {
+    EGRESS_ALLOW_CIDRS: egressAllowCidrs,
+    WEBHOOK_ALLOW_HTTP: flag(
+      'Whether the URLs of webhook endpoints may be http ones, over which everybody on the way reads the events.',
+      false,
+    ),
+    WEBHOOK_PORTS: list(
+      'Ports that the URLs of webhook endpoints may name besides 443, and besides 80 where http ones are allowed. Addresses in `EGRESS_ALLOW_CIDRS` are open on all.',
+      { item: isPort, rule: 'must be a list of ports, 1 to 65535' },
+    ),
+  },
+  build: (e) => ({
+    allowCidrs: e.EGRESS_ALLOW_CIDRS,
+    allowHttp: e.WEBHOOK_ALLOW_HTTP,
+    ports: webhookPorts(e.WEBHOOK_ALLOW_HTTP, e.WEBHOOK_PORTS.map(Number)),
+  }),
 });
 
 /** Of the services that work for tenants. */

@@ -1,7 +1,9 @@
+import { X509Certificate } from 'node:crypto';
 import { createSecureServer, createServer, type Http2Server, type ServerHttp2Session } from 'node:http2';
+import { createServer as createPlainServer, type ServerResponse } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import { getCACertificates, setDefaultCACertificates, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { STAND_IN_CERTIFICATE, STAND_IN_KEY } from '#providers/smtp/stand-in-certificate.ts';
 import { createHttpClient } from './http.ts';
@@ -107,6 +109,27 @@ describe('a request by HTTP/2', () => {
   });
 });
 
+test("a call to a tenant's host waits for no other call to it", async () => {
+  const resolve = async () => ({ kind: 'address', address: '127.0.0.1' }) as const;
+  await using http = createHttpClient({ guard: { resolve } });
+  const waiting: ServerResponse[] = [];
+  const server = createPlainServer((request, response) => {
+    if (request.url === '/slow') waiting.push(response);
+    else response.end();
+  });
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  const { port } = server.address() as AddressInfo;
+  const call = (path: string) =>
+    http({ method: 'GET', isTenantHost: true, url: `http://shared.test:${port}${path}` });
+  const slow = Array.from({ length: 100 }, () => call('/slow'));
+  await expect.poll(() => waiting.length).toBe(100);
+  expect(await call('/fast')).toMatchObject({ status: 200 });
+  for (const response of waiting) response.end();
+  expect(await Promise.all(slow)).toHaveLength(100);
+  server.closeAllConnections();
+  server.close();
+});
+
 describe('over TLS', () => {
   const known = getCACertificates('default');
   beforeAll(() => setDefaultCACertificates([...known, STAND_IN_CERTIFICATE]));
@@ -135,5 +158,59 @@ describe('over TLS', () => {
     server.closeAllConnections();
     server.close();
     expect(results).toMatchObject([{ status: 200 }, { kind: 'not_sent', code: 'tls' }]);
+  });
+
+  test("a tenant's host is shown the certificate that is for it, on connections of its own, past no guard", async () => {
+    const certificate = {
+      group: 'e1 1',
+      certificate: STAND_IN_CERTIFICATE,
+      key: STAND_IN_KEY,
+    };
+    let isOpen = true;
+    const resolve = async () =>
+      isOpen
+        ? ({ kind: 'address', address: '127.0.0.1' } as const)
+        : ({ kind: 'refused', code: 'egress_blocked' } as const);
+    await using http = createHttpClient({ guard: { resolve } });
+    const shown: string[] = [];
+    const wanted = { ...identity, requestCert: true, rejectUnauthorized: false };
+    const server = createHttpsServer(wanted, ({ socket }, response) => {
+      shown.push((socket as TLSSocket).getPeerCertificate().fingerprint256 ?? 'none');
+      response.end();
+    });
+    await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+    const { port } = server.address() as AddressInfo;
+    const request = { method: 'GET', isTenantHost: true, url: `https://mail.test:${port}/` } as const;
+    const own = new X509Certificate(STAND_IN_CERTIFICATE).fingerprint256;
+    await http(request);
+    await http({ ...request, clientCertificate: certificate });
+    await http({ ...request, clientCertificate: certificate });
+    await http(request);
+    expect(shown).toEqual(['none', own, own, 'none']);
+    isOpen = false;
+    expect(await http({ ...request, clientCertificate: { ...certificate, group: 'e1 2' } })).toEqual({
+      kind: 'not_sent',
+      code: 'egress_blocked',
+    });
+    server.closeAllConnections();
+    server.close();
+  });
+
+  test('a certificate that TLS refuses, or a guard that fails, ends the call and nothing else', async () => {
+    const resolve = async (host: string) => {
+      if (host === 'broken.test') throw new Error('The guard is broken');
+      return { kind: 'address', address: '127.0.0.1' } as const;
+    };
+    await using http = createHttpClient({ guard: { resolve } });
+    const request = { method: 'GET', isTenantHost: true } as const;
+    const cut = STAND_IN_CERTIFICATE.split('\n').toSpliced(2, 7).join('\n');
+    const certificate = { group: 'e1 1', certificate: `${STAND_IN_CERTIFICATE}${cut}`, key: STAND_IN_KEY };
+    expect([
+      await http({ ...request, url: 'https://mail.test/', clientCertificate: certificate }),
+      await http({ ...request, url: 'https://broken.test/' }),
+    ]).toEqual([
+      { kind: 'not_sent', code: 'tls' },
+      { kind: 'not_sent', code: 'connect_failed' },
+    ]);
   });
 });

@@ -7,8 +7,8 @@ import type { EgressGuard } from './egress-guard.ts';
 export type AgentsOptions = {
   /** DNS, TCP and TLS together. Default 5 s. */
   readonly connectTimeoutMs: number;
-  /** Default 64. */
-  readonly connectionsPerOrigin: number;
+  /** Default 64; to hosts that tenants chose no bound but that of the calls under way. */
+  readonly connectionsPerOrigin?: number | undefined;
   /** Resolver for host names, for clients whose hosts are tenant input. IP literals never reach it. */
   readonly lookup?: LookupFunction | undefined;
   /** For requests to hosts that tenants chose (`isTenantHost`); without a guard they are refused. */
@@ -17,18 +17,24 @@ export type AgentsOptions = {
   readonly silenceMs: number;
 };
 
+type ClientCertificate = NonNullable<HttpRequest['clientCertificate']>;
+
 type Agents = {
   /** The connections that a request may go on. */
   readonly of: (request: HttpRequest) => Dispatcher;
   readonly destroy: () => Promise<void>;
 };
 
+const CONNECTIONS_PER_ORIGIN = 64;
 /** Each carries a hundred requests at a time, or what the server allows. */
 const HTTP2_CONNECTIONS_PER_ORIGIN = 4;
 /** Apple asks for connections that stay; pings once a minute keep them known to what lies between. */
 const HTTP2_IDLE_MS = 10 * 60_000;
 /** Groups of HTTP/2 connections; the one not used for longest is closed for another. */
 const HTTP2_GROUPS_MAX = 1_000;
+
+/** Groups of connections with a certificate of their own; the same. */
+const CERTIFICATE_GROUPS_MAX = 256;
 
 /** A tenant's server may ask for an idle connection to be kept, and not for long: there may be many of them. */
 const GUARDED_IDLE_MS_MAX = 10_000;
@@ -38,7 +44,7 @@ export function createAgents(options: AgentsOptions): Agents {
   const { connectTimeoutMs, connectionsPerOrigin, lookup, guard, silenceMs } = options;
   const pool = {
     allowH2: false,
-    connections: connectionsPerOrigin,
+    connections: connectionsPerOrigin ?? CONNECTIONS_PER_ORIGIN,
     pipelining: 1,
     // The total deadline covers both; two timers fewer per request.
     headersTimeout: 0,
@@ -56,10 +62,15 @@ export function createAgents(options: AgentsOptions): Agents {
     connect: { ...connect, preferH2: true },
   };
   const agent = new Agent({ ...pool, connect });
+  // Many tenants may have chosen one host: a bound here would have the calls of one wait for the slow answers to another's.
+  const tenantPool = {
+    ...pool,
+    connections: connectionsPerOrigin ?? null,
+    keepAliveMaxTimeout: GUARDED_IDLE_MS_MAX,
+  };
   // Connections of their own: one that was opened past the guard must carry no request that has to pass it.
   const guardedAgent = new Agent({
-    ...pool,
-    keepAliveMaxTimeout: GUARDED_IDLE_MS_MAX,
+    ...tenantPool,
     connect: guardedConnector(guard, connectTimeoutMs),
   });
   const http2Agents = new LRUCache<string, Agent>({
@@ -67,6 +78,22 @@ export function createAgents(options: AgentsOptions): Agents {
     // Requests under way end first.
     dispose: (unused, _group, reason) => void (reason === 'evict' && unused.close()),
   });
+
+  const certificateAgents = new LRUCache<string, Agent>({
+    max: CERTIFICATE_GROUPS_MAX,
+    dispose: (unused, _group, reason) => void (reason === 'evict' && unused.close()),
+  });
+
+  function certificateAgent({ group, certificate, key }: ClientCertificate): Agent {
+    const known = certificateAgents.get(group);
+    if (known !== undefined) return known;
+    const added = new Agent({
+      ...tenantPool,
+      connect: guardedConnector(guard, connectTimeoutMs, { cert: certificate, key }),
+    });
+    certificateAgents.set(group, added);
+    return added;
+  }
 
   function http2Agent(group: string): Agent {
     const known = http2Agents.get(group);
@@ -76,13 +103,16 @@ export function createAgents(options: AgentsOptions): Agents {
     return added;
   }
 
+  const all = (): Agent[] => [agent, guardedAgent, ...http2Agents.values(), ...certificateAgents.values()];
+
   return {
-    of: ({ isTenantHost, http2 }) => {
+    of: ({ isTenantHost, http2, clientCertificate }) => {
+      if (clientCertificate !== undefined) return certificateAgent(clientCertificate);
       if (isTenantHost === true) return guardedAgent;
       return http2 === undefined ? agent : http2Agent(http2);
     },
     destroy: async () => {
-      await Promise.all([agent, guardedAgent, ...http2Agents.values()].map((one) => one.destroy()));
+      await Promise.all(all().map((one) => one.destroy()));
     },
   };
 }
@@ -91,15 +121,28 @@ export function createAgents(options: AgentsOptions): Agents {
  * Connects to the one address that the guard has checked, so that a second resolution cannot change it; the host name
  * remains what the certificate must prove.
  */
-function guardedConnector(guard: AgentsOptions['guard'], timeout: number): ReturnType<typeof buildConnector> {
-  const connect = buildConnector({ timeout, allowH2: false });
+function guardedConnector(
+  guard: AgentsOptions['guard'],
+  timeout: number,
+  shown: { readonly cert?: string; readonly key?: string } = {},
+): ReturnType<typeof buildConnector> {
+  const connect = buildConnector({ timeout, allowH2: false, ...shown });
   return (options, callback) => {
     const port = Number(options.port) || (options.protocol === 'https:' ? 443 : 80);
     const checked = guard?.resolve(options.hostname, port) ?? REFUSED;
-    void checked.then((resolved) => {
-      if (resolved.kind === 'address') connect({ ...options, hostname: resolved.address }, callback);
-      else callback(new EgressError(resolved.code), null);
-    });
+    checked.then(
+      (resolved) => {
+        if (resolved.kind === 'refused') return callback(new EgressError(resolved.code), null);
+        try {
+          // Tests break this (mutant: pinned-address): a tenant's host is called at the address that was checked.
+          connect({ ...options, hostname: resolved.address }, callback);
+        } catch (error) {
+          // TLS refuses a certificate of a tenant's at once; thrown on from here, that would end the process.
+          callback(error as Error, null);
+        }
+      },
+      (error: unknown) => callback(error as Error, null),
+    );
   };
 }
 

@@ -1,7 +1,7 @@
 import { createServer } from 'node:net';
 import { connect, type AddressInfo } from 'node:net';
 import { describe, expect, test } from 'vitest';
-import { createEgressGuard, isCidr } from './egress-guard.ts';
+import { addressBlocker, addressOpener, createEgressGuard, isCidr } from './egress-guard.ts';
 
 const PORTS = [25, 465, 587, 2525];
 const PUBLIC_V4 = '93.184.215.14';
@@ -63,6 +63,7 @@ describe('an address inside a network', () => {
     '4000::1',
   ])('is refused as %s', async (host) => {
     expect(await guardOver([]).resolve(host, 587)).toEqual({ kind: 'refused', code: 'egress_blocked' });
+    expect(addressBlocker([])(host.replace(/\.$/, ''))).toBe(true);
     expect((await guardOver([host.replace(/^\[|\]$|\.$/g, '')]).resolve('mail.example', 587)).kind).toBe(
       'refused',
     );
@@ -122,6 +123,15 @@ describe('a public host', () => {
   });
 });
 
+test('whether a host is a blocked address is told without asking anybody', () => {
+  const isBlocked = addressBlocker(['10.20.0.0/16']);
+  const fine = [PUBLIC_V4, `[${PUBLIC_V6}]`, 'mail.example', 'localhost', '10.20.0.5', '[::ffff:10.20.0.5]'];
+  expect(fine.filter(isBlocked)).toEqual([]);
+  const inside = ['10.21.0.5', '[::ffff:10.21.0.5]', '[64:ff9b::7f00:1]', '[64:ff9b::10.20.0.5]', '0x7f.1'];
+  expect(inside.filter((host) => !isBlocked(host))).toEqual([]);
+  expect(() => addressBlocker(['everywhere'])).toThrow('Not an address range: everywhere');
+});
+
 describe('a host that cannot be resolved', () => {
   test.each([
     '',
@@ -178,3 +188,10 @@ test.each(['10.0.0.0', '10.0.0.0/33', 'example.com', '*'])(
     expect(() => guardOver([], [cidr])).toThrow(`Not an address range: ${cidr}`);
   },
 );
+
+test('every port is open of what the operator has opened, and perhaps of a name', () => {
+  const isOpen = addressOpener(['10.20.0.0/16']);
+  const hosts = ['10.20.1.1', '[::ffff:10.20.1.1]', '10.21.1.1', '93.184.215.14', 'hooks.example'];
+  expect(hosts.map(isOpen)).toEqual([true, true, false, false, true]);
+  expect(addressOpener([])('hooks.example')).toBe(false);
+});

@@ -84,6 +84,32 @@ export function createEgressGuard(options: EgressGuardOptions): EgressGuard {
   return { resolve, lookup };
 }
 
+/**
+ * Whether a host is an address, in whatever spelling, that no tenant may name; false for every name, whose addresses are
+ * only known when it is resolved.
+ * @throws Error for ranges that are none, when it is made.
+ */
+export function addressBlocker(allowCidrs: readonly string[]): (host: string) => boolean {
+  const allowed = allowCidrs.map(parseNetwork);
+  return (host) => {
+    const literal = parseLiteral(host);
+    return literal !== undefined && !isGlobal(literal) && !isInside(literal, allowed);
+  };
+}
+
+/**
+ * Whether every port of a host may be called: of an address that the operator has opened, and of a name as soon as there are
+ * such, since its addresses are only known when it is resolved.
+ * @throws Error for ranges that are none, when it is made.
+ */
+export function addressOpener(allowCidrs: readonly string[]): (host: string) => boolean {
+  const allowed = allowCidrs.map(parseNetwork);
+  return (host) => {
+    const literal = parseLiteral(host);
+    return literal === undefined ? allowed.length > 0 : isInside(literal, allowed);
+  };
+}
+
 /** True for an address range such as `10.20.0.0/16` or `fd00::/8`. */
 export function isCidr(text: string): boolean {
   return ipaddr.isValidCIDR(text.trim());

@@ -164,9 +164,12 @@ describe('a request that never left', () => {
     expect(server.connections()).toBe(1);
   });
 
-  test('because its signal had fired before is not sent', async () => {
+  test.each([
+    ['signal had fired', () => AbortSignal.abort()],
+    ['time was over', () => performance.now()],
+  ])('because its %s before is not sent', async (_, until) => {
     await using http = client();
-    expect(await http(post('http://127.0.0.1:1/'), AbortSignal.abort())).toEqual({
+    expect(await http(post('http://127.0.0.1:1/'), until())).toEqual({
       kind: 'not_sent',
       code: 'timeout',
     });
@@ -174,15 +177,14 @@ describe('a request that never left', () => {
 });
 
 describe('a request that may have left', () => {
-  test('and gets no answer in time is ambiguous, by the deadline and by the signal', async () => {
+  test('and gets no answer in time is ambiguous, by the deadline, by the signal and by the instant', async () => {
     await using http = client({ totalDeadlineMs: 500 });
     await using server = await speak(() => {});
     expect(await http(post(server.origin))).toEqual({ kind: 'ambiguous', code: 'timeout' });
     await using patient = client();
-    expect(await patient(post(server.origin), AbortSignal.timeout(30))).toEqual({
-      kind: 'ambiguous',
-      code: 'timeout',
-    });
+    for (const until of [() => AbortSignal.timeout(30), () => performance.now() + 30]) {
+      expect(await patient(post(server.origin), until())).toEqual({ kind: 'ambiguous', code: 'timeout' });
+    }
   });
 
   test.each([

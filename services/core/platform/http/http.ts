@@ -1,6 +1,6 @@
 import { constants } from 'node:http2';
 import type { Dispatcher } from 'undici';
-import type { HttpRequest, HttpResult } from '#core/domain/http-exchange.ts';
+import type { CallEnd, HttpRequest, HttpResult } from '#core/domain/http-exchange.ts';
 import { createAgents, type AgentsOptions } from './agents.ts';
 
 export type HttpClientOptions = Partial<Omit<AgentsOptions, 'silenceMs'>> & {
@@ -12,8 +12,7 @@ export type HttpClientOptions = Partial<Omit<AgentsOptions, 'silenceMs'>> & {
 };
 
 /** Sends one request; never throws, never follows a redirect, never sends twice what may have been taken. */
-export type HttpClient = ((request: HttpRequest, signal?: AbortSignal) => Promise<HttpResult>) &
-  AsyncDisposable;
+export type HttpClient = ((request: HttpRequest, until?: CallEnd) => Promise<HttpResult>) & AsyncDisposable;
 
 /**
  * The shared client for calls to third parties. What its result says holds for every failure:
@@ -26,7 +25,7 @@ export type HttpClient = ((request: HttpRequest, signal?: AbortSignal) => Promis
  */
 export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
   const { totalDeadlineMs = 15_000, bodyBytesMax = 65_536, userAgent = 'Despatch' } = options;
-  const { connectTimeoutMs = 5_000, connectionsPerOrigin = 64, lookup, guard } = options;
+  const { connectTimeoutMs = 5_000, connectionsPerOrigin, lookup, guard } = options;
   const agents = createAgents({
     connectTimeoutMs,
     connectionsPerOrigin,
@@ -35,13 +34,22 @@ export function createHttpClient(options: HttpClientOptions = {}): HttpClient {
     silenceMs: Math.ceil(totalDeadlineMs / 2),
   });
 
-  const send = (request: HttpRequest, signal?: AbortSignal): Promise<HttpResult> =>
+  const send = (request: HttpRequest, until: CallEnd = Number.POSITIVE_INFINITY): Promise<HttpResult> =>
     new Promise((resolve) => {
-      if (signal?.aborted === true) {
+      const signal = typeof until === 'number' ? undefined : until;
+      // Whole milliseconds: Node keeps timers of one duration in one list, so each costs an insertion and a removal.
+      const restMs = typeof until === 'number' ? Math.ceil(until - performance.now()) : totalDeadlineMs;
+      if (signal?.aborted === true || restMs <= 0) {
         resolve({ kind: 'not_sent', code: 'timeout' });
         return;
       }
-      const exchange = new Exchange(request.method, bodyBytesMax, totalDeadlineMs, signal, resolve);
+      const exchange = new Exchange(
+        request.method,
+        bodyBytesMax,
+        Math.min(restMs, totalDeadlineMs),
+        signal,
+        resolve,
+      );
       const slash = request.url.indexOf('/', 8);
       try {
         agents.of(request).dispatch(
@@ -87,7 +95,6 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#bodyBytesMax = bodyBytesMax;
     this.#signal = signal;
     this.#resolve = resolve;
-    // Node keeps timers of one duration in one list, so this costs an insertion and a removal.
     this.#timer = setTimeout(this.#giveUp, deadlineMs);
     signal?.addEventListener('abort', this.#giveUp, { once: true });
   }
@@ -197,7 +204,7 @@ function codeOf(error: Error & { code?: unknown; errors?: unknown }, isWritten: 
   // A host with several addresses fails with all their errors; the first tells enough.
   const first = Array.isArray(error.errors) ? (error.errors[0] as Error | undefined) : undefined;
   if (first !== undefined) return codeOf(first, isWritten);
-  return /^(?:ERR_TLS|ERR_SSL|CERT_|EPROTO$|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)/.test(code)
+  return /^(?:ERR_TLS|ERR_SSL|ERR_OSSL|CERT_|EPROTO$|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO)/.test(code)
     ? 'tls'
     : 'connect_failed';
 }

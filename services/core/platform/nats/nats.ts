@@ -63,7 +63,8 @@ export async function openNats({ config, log, name, connectWaitMs = 5_000 }: Nat
   const setConnected = (value: boolean): void => {
     if (isConnected === value) return;
     isConnected = value;
-    for (const listener of listeners) listener(value);
+    // A copy, as a listener may take itself out.
+    for (const listener of listeners.slice()) listener(value);
   };
 
   const listen = (connection: NatsConnection, notice: Notice): void => {

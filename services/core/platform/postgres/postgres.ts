@@ -79,26 +79,21 @@ function uniqueName(applicationName: string): string {
   return newProcessName(`${applicationName}@${hostname().slice(-31)}`);
 }
 
-/** Well below what a scrape may take: a database that is away must not hide what the metrics say about it. */
-const STATES_DEADLINE_MS = 1_500;
-
 /** The connections of this process's pools by state (`active`, `idle`, …), its own questions among the active ones. */
-export async function connectionStates(...pools: readonly Sql[]): Promise<Record<string, number>> {
-  const states: Record<string, number> = {};
-  for (const one of await Promise.all(pools.map(statesOf))) {
-    for (const [state, count] of Object.entries(one)) states[state] = (states[state] ?? 0) + count;
+export async function connectionStates(
+  ...pools: readonly Sql[]
+): Promise<{ labels: { state: string }; value: number }[]> {
+  const states = new Map<string, number>();
+  for (const rows of await Promise.all(pools.map(statesOf))) {
+    for (const { state, n } of rows) states.set(state, (states.get(state) ?? 0) + n);
   }
-  return states;
+  return [...states].map(([state, value]) => ({ labels: { state }, value }));
 }
 
-async function statesOf(sql: Sql): Promise<Record<string, number>> {
-  const rows = await withDeadline(
-    sql<{ state: string; n: number }[]>`
-      select coalesce(state, 'unknown') as state, count(*) as n from pg_stat_activity
-      where application_name = current_setting('application_name') group by 1`,
-    STATES_DEADLINE_MS,
-  );
-  return Object.fromEntries(rows.map((row) => [row.state, row.n]));
+async function statesOf(sql: Sql): Promise<readonly { state: string; n: number }[]> {
+  return sql<{ state: string; n: number }[]>`
+    select coalesce(state, 'unknown') as state, count(*) as n from pg_stat_activity
+    where application_name = current_setting('application_name') group by 1`;
 }
 
 /**

@@ -37,3 +37,17 @@ test('without an answer nothing is tried again, and what was stored before stays
   const later = setup(['d'], 2);
   expect(await later.run('abcd')).toEqual(['a stored', 'b stored', 'c away', 'd away']);
 });
+
+test('what cannot be told of one half does not keep the other one from being stored', async () => {
+  const stored: string[] = [];
+  const store = async (items: readonly string[]): Promise<readonly string[]> => {
+    if (items.includes('a')) throw refusal;
+    stored.push(...items);
+    return items;
+  };
+  const fail = (): never => {
+    throw away;
+  };
+  await expect(storeByHalves(['a', 'b', 'c', 'd'], store, fail)).rejects.toBe(away);
+  expect(stored).toEqual(['b', 'c', 'd']);
+});

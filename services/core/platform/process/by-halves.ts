@@ -4,7 +4,7 @@ import { databaseFaultOf } from '#core/domain/database-fault.ts';
  * Stores all items at once; where the database refuses one, stores by halves, so that only that one fails.
  * @param store one result for each item, in order.
  * @param fail what becomes of the one item that is refused, or of all that failed for another reason.
- * @throws what `fail` throws: then nothing says what became of the other half.
+ * @throws what `fail` throws, after the other half was stored: then nothing says what became of that one.
  */
 export async function storeByHalves<Item, Result>(
   items: readonly Item[],
@@ -16,7 +16,16 @@ export async function storeByHalves<Item, Result>(
   } catch (error) {
     if (items.length < 2 || databaseFaultOf(error) !== 'row') return await fail(items, error);
     const middle = Math.ceil(items.length / 2);
-    const first = await storeByHalves(items.slice(0, middle), store, fail);
-    return [...first, ...(await storeByHalves(items.slice(middle), store, fail))];
+    const results: Result[] = [];
+    const faults: unknown[] = [];
+    for (const half of [items.slice(0, middle), items.slice(middle)]) {
+      try {
+        results.push(...(await storeByHalves(half, store, fail)));
+      } catch (fault) {
+        faults.push(fault);
+      }
+    }
+    if (faults.length > 0) throw faults[0];
+    return results;
   }
 }

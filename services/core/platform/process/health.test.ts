@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { openHealthServer, type HealthOptions } from './health.ts';
 import {
   ATTEMPT_OUTCOMES,
@@ -7,6 +7,7 @@ import {
   createWorkerMetrics,
   GIVEN_UP_REASONS,
 } from '../telemetry/metrics.ts';
+import { SAMPLE_DEADLINE_MS } from '../telemetry/sampled-metrics.ts';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
 
 async function setup(options: Partial<HealthOptions> = {}) {
@@ -148,6 +149,37 @@ test('a sampled gauge is asked at each scrape and shows nothing while it cannot 
   expect(await valueOf('despatch_consumer_pending')).toBe('despatch_consumer_pending 7');
   pending = null;
   expect(await valueOf('despatch_consumer_pending')).toBeUndefined();
+});
+
+test('a source that says nothing hides its own gauges alone, and holds no scrape up', async () => {
+  vi.useFakeTimers();
+  try {
+    const metrics = createWorkerMetrics({ providers: [{ id: 'twilio', channel: 'sms' }] });
+    metrics.backlog.from(() => new Promise(() => undefined));
+    metrics.poolConnections.from(() => new Promise(() => undefined));
+    metrics.inFlight.from(() => 4);
+    const exposed = metrics.expose();
+    await vi.advanceTimersByTimeAsync(SAMPLE_DEADLINE_MS);
+    const lines = (await exposed).text.split('\n');
+    expect(lines).toContain('despatch_worker_in_flight 4');
+    expect(lines.filter((line) => /^despatch_(backlog|db_pool)/.test(line))).toEqual([]);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+test('counts of breakers by state are those of the scrape', async () => {
+  const metrics = createWorkerMetrics({ providers: [{ id: 'twilio', channel: 'sms' }] });
+  const seriesOf = async () =>
+    (await metrics.expose()).text.split('\n').filter((line) => line.startsWith('despatch_circuit_state{'));
+  let open = 2;
+  metrics.circuitState.from(() => [{ labels: { provider: 'twilio', state: 'open' }, value: open }]);
+  expect(await seriesOf()).toEqual([
+    'despatch_circuit_state{provider="twilio",state="open"} 2',
+    'despatch_circuit_state{provider="twilio",state="probing"} 0',
+  ]);
+  open = 0;
+  expect(await seriesOf()).toContain('despatch_circuit_state{provider="twilio",state="open"} 0');
 });
 
 test('the outcomes that are counted are those of an attempt', () => {

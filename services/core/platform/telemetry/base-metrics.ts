@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { sampledStates } from './sampled-metrics.ts';
+import { sampledSeries } from './sampled-metrics.ts';
 import type { VaultOperation, VaultRequest } from '../vault/vault.ts';
 
 /** What a scrape gets. */
@@ -79,15 +79,20 @@ export function createBaseMetrics(vaultOperations: readonly VaultOperation[]) {
         if (isFailed) databaseErrors.inc({ op });
       },
     },
-    poolConnections: sampledStates(
-      registry,
-      'despatch_db_pool_connections',
-      "This process's database connections by state, as the server sees them.",
-    ),
+    poolConnections: sampledSeries(registry, {
+      name: 'despatch_db_pool_connections',
+      help: "This process's database connections by state, as the server sees them.",
+      labelNames: ['state'],
+    }),
     publishSeconds: new Histogram({
       name: 'despatch_publish_duration_seconds',
       help: 'Time until JetStream acknowledged a batch of wake-ups.',
       buckets: SECONDS,
+      registers: on,
+    }),
+    publications: new Counter({
+      name: 'despatch_publications_total',
+      help: 'Wake-ups sent to JetStream, of which one may stand for many messages.',
       registers: on,
     }),
     publishErrors: new Counter({

@@ -1,8 +1,9 @@
 import { Counter, Gauge, Histogram, collectDefaultMetrics, type Registry } from 'prom-client';
 import { CHANNELS, type Channel } from '#core/domain/channel.ts';
+import { ENDPOINT_STATUSES } from '#core/domain/endpoint-state.ts';
 import { FAILURE_CLASSES } from '#core/domain/failure.ts';
 import { createBaseMetrics, SECONDS } from './base-metrics.ts';
-import { sampled } from './sampled-metrics.ts';
+import { sampled, sampledSeries } from './sampled-metrics.ts';
 import { tenantCounters } from './tenant-metrics.ts';
 
 /** From a first attempt at once to a retry schedule of a day. */
@@ -22,6 +23,8 @@ export const ATTEMPT_OUTCOMES = [
   'not_started',
 ] as const;
 
+const CIRCUIT_STATES = ['open', 'probing'] as const;
+
 /**
  * Why a message was given up. A class of failure tells whose fault that was; without an answer to the last call nobody
  * knows what became of it; `worker_lost` and `adapter_fault` are ours.
@@ -29,19 +32,26 @@ export const ATTEMPT_OUTCOMES = [
 export const GIVEN_UP_REASONS = [...FAILURE_CLASSES, 'no_answer', 'worker_lost', 'adapter_fault'] as const;
 export type GivenUpReason = (typeof GIVEN_UP_REASONS)[number];
 
-/** Whether the provider has told how a message ended, or nothing was heard of it until nobody waited any more. */
-const AWAITED_OUTCOMES = ['heard', 'silent'] as const;
+/**
+ * Whether the provider has told how a message ended, by itself or only because it was asked, or nothing was heard of it
+ * until nobody waited any more.
+ */
+const AWAITED_OUTCOMES = ['heard', 'asked', 'silent'] as const;
 export type AwaitedOutcome = (typeof AWAITED_OUTCOMES)[number];
 
 /**
  * What receipts came to. `applied`: something new was learned; `unapplied`: nothing that was not known or may be believed
- * any more; `repeated`; `orphan`: of no message; `forged`: not the vendor's; `unreadable`: not in the vendor's format.
+ * any more; `repeated`; `orphan`: of no message; `full`: of no message that is known yet, and too many of its account wait for
+ * theirs; `forged`: not the vendor's; `unreadable`: not in the vendor's format.
+ * `asked`: whatever a vendor has said because it was asked; the others are reports that came by themselves.
  */
 export const RECEIPT_RESULTS = [
   'applied',
   'unapplied',
   'repeated',
   'orphan',
+  'full',
+  'asked',
   'forged',
   'unreadable',
 ] as const;
@@ -49,10 +59,22 @@ export type ReceiptResult = (typeof RECEIPT_RESULTS)[number];
 
 /**
  * What asking a provider about a message came to. `final`: what became of it; `pending`: it is still under way, or the
- * provider does not tell; `not_found`: not known there; `unanswerable`: cannot be asked about; `unanswered`: no answer.
+ * provider does not tell; `not_found`: not known there; `unanswerable`: cannot be asked about; `forbidden`: not with the
+ * account's key; `unanswered`: no answer.
  */
-export const LOOKUP_RESULTS = ['final', 'pending', 'not_found', 'unanswerable', 'unanswered'] as const;
+export const LOOKUP_RESULTS = [
+  'final',
+  'pending',
+  'not_found',
+  'unanswerable',
+  'forbidden',
+  'unanswered',
+] as const;
 export type LookupOutcome = (typeof LOOKUP_RESULTS)[number];
+
+/** What a call to a webhook endpoint came to; `exhausted`: it failed, and was the last one of its event. */
+export const WEBHOOK_RESULTS = ['succeeded', 'failed', 'exhausted'] as const;
+export type WebhookResult = (typeof WEBHOOK_RESULTS)[number];
 
 export type TenantMetricsOptions = {
   /** Tenants with series of their own. Default 0: no metric names a tenant. */
@@ -74,13 +96,13 @@ export function createApiMetrics({ tenantsMax = 0 }: TenantMetricsOptions = {}) 
   const on = [registry];
   const requests = new Counter({
     name: 'despatch_http_requests_total',
-    help: 'Requests answered, by route pattern.',
+    help: 'Requests answered, by route pattern; code 499 for those whose clients went before that.',
     labelNames: ['method', 'route', 'code'],
     registers: on,
   });
   const seconds = new Histogram({
     name: 'despatch_http_request_duration_seconds',
-    help: 'Time from the request line to the last byte of the answer.',
+    help: 'Time from the request line to the last byte of the answer, or until its client went.',
     labelNames: ['method', 'route'],
     buckets: SECONDS,
     registers: on,
@@ -109,7 +131,23 @@ export function createApiMetrics({ tenantsMax = 0 }: TenantMetricsOptions = {}) 
     labelNames: ['reason'],
     registers: on,
   });
-  for (const channel of CHANNELS) accepted.inc({ channel }, 0);
+  const canceled = new Counter({
+    name: 'despatch_messages_canceled_total',
+    help: 'Messages that somebody canceled before they were sent.',
+    labelNames: ['channel'],
+    registers: on,
+  });
+  const limitWarnings = new Counter({
+    name: 'despatch_limit_warnings_total',
+    help: "Tenants that came to 80 % of their day's messages (approaching) or used them up (reached).",
+    labelNames: ['level'],
+    registers: on,
+  });
+  for (const level of ['approaching', 'reached']) limitWarnings.inc({ level }, 0);
+  for (const channel of CHANNELS) {
+    accepted.inc({ channel }, 0);
+    canceled.inc({ channel }, 0);
+  }
   for (const reason of REJECTION_REASONS) rejected.inc({ reason }, 0);
   const tenants = tenantCounters(registry, tenantsMax, {
     accepted: {
@@ -138,16 +176,24 @@ export function createApiMetrics({ tenantsMax = 0 }: TenantMetricsOptions = {}) 
     ),
     bodyRefused: (reason: 'memory' | 'slow' | 'answer'): void => bodiesRefused.inc({ reason }),
     requestStarted: (): void => inFlight.inc(),
-    requestFinished(request: { method: string; route: string; statusCode: number; seconds: number }): void {
+    /** @param request `seconds` null where only the client was waited for. */
+    requestFinished(request: {
+      method: string;
+      route: string;
+      statusCode: number;
+      seconds: number | null;
+    }): void {
       const { method, route } = request;
       inFlight.dec();
       requests.inc({ method, route, code: String(request.statusCode) });
-      seconds.observe({ method, route }, request.seconds);
+      if (request.seconds !== null) seconds.observe({ method, route }, request.seconds);
     },
     accepted(channel: Channel, tenantId: string): void {
       accepted.inc({ channel });
       tenants.accepted(tenantId);
     },
+    canceled: (channel: Channel): void => canceled.inc({ channel }),
+    limitWarned: (level: 'approaching' | 'reached'): void => limitWarnings.inc({ level }),
     /** @param tenantId null where it is not known who was refused. */
     rejected(reason: RejectionReason, tenantId: string | null): void {
       rejected.inc({ reason });
@@ -188,15 +234,9 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
   });
   const endToEndSeconds = new Histogram({
     name: 'despatch_message_end_to_end_seconds',
-    help: 'Time from the 202 to the end of our part.',
+    help: 'Time from the 202, or from the time that a message was scheduled for, to the end of our part.',
     labelNames: ['channel'],
     buckets: DELIVERY_SECONDS,
-    registers: on,
-  });
-  const circuitState = new Gauge({
-    name: 'despatch_circuit_state',
-    help: 'Provider accounts whose breaker is in this state.',
-    labelNames: ['provider', 'state'],
     registers: on,
   });
   const receipts = new Counter({
@@ -222,10 +262,22 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
     for (const result of RECEIPT_RESULTS) receipts.inc({ provider: id, result }, 0);
     for (const outcome of AWAITED_OUTCOMES) awaited.inc({ provider: id, outcome }, 0);
     for (const outcome of ATTEMPT_OUTCOMES) attempts.inc({ channel, provider: id, outcome }, 0);
-    for (const state of ['open', 'probing']) circuitState.set({ provider: id, state }, 0);
     providerSeconds.zero({ provider: id });
   }
   for (const channel of CHANNELS) endToEndSeconds.zero({ channel });
+  const webhookCalls = new Counter({
+    name: 'despatch_webhook_deliveries_total',
+    help: 'Calls to webhook endpoints, by what they came to; `exhausted` for the last one of an event that was never taken.',
+    labelNames: ['result'],
+    registers: on,
+  });
+  for (const result of WEBHOOK_RESULTS) webhookCalls.inc({ result }, 0);
+  const webhookSeconds = new Histogram({
+    name: 'despatch_webhook_delivery_seconds',
+    help: 'Time from an event to the first call of an endpoint that took it.',
+    buckets: DELIVERY_SECONDS,
+    registers: on,
+  });
   const givenUp = new Counter({
     name: 'despatch_dead_letters_total',
     help: 'Messages that a worker gave up, by the reason: after a call, or as `expired` and `no_route` without another.',
@@ -253,12 +305,49 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
     awaited: (provider: string, outcome: AwaitedOutcome, messages = 1): void =>
       awaited.inc({ provider, outcome }, messages),
     lookedUp: (provider: string, result: LookupOutcome): void => lookups.inc({ provider, result }),
+    /** @param seconds since the event; null where it is no first call, or was not taken. */
+    webhookCalled(result: WebhookResult, seconds: number | null): void {
+      webhookCalls.inc({ result });
+      if (seconds !== null) webhookSeconds.observe(seconds);
+    },
+    webhooksInFlight: sampled(
+      registry,
+      'despatch_webhook_calls_in_flight',
+      'Calls to webhook endpoints that are under way in this process.',
+    ),
+    webhooksOldestUnmatched: sampled(
+      registry,
+      'despatch_webhook_oldest_unmatched_seconds',
+      'For how long the oldest event that has its number has waited to be matched with the webhook endpoints of its tenant; every worker shows the same.',
+    ),
+    webhooksOldestDue: sampled(
+      registry,
+      'despatch_webhook_oldest_due_seconds',
+      'For how long the oldest delivery has waited that a worker should have taken; what its endpoint holds back does not count. Every worker shows the same.',
+    ),
+    webhookEndpoints: sampledSeries(
+      registry,
+      {
+        name: 'despatch_webhook_endpoints',
+        help: 'Webhook endpoints of all tenants that are in this state; every worker shows the same.',
+        labelNames: ['status'],
+      },
+      ENDPOINT_STATUSES.map((status) => ({ status })),
+    ),
     providerSeconds,
     endToEndSeconds,
-    circuitState,
+    circuitState: sampledSeries(
+      registry,
+      {
+        name: 'despatch_circuit_state',
+        help: 'Provider accounts whose breaker is in this state, and for which messages have waited in the last five minutes.',
+        labelNames: ['provider', 'state'],
+      },
+      providers.flatMap(({ id }) => CIRCUIT_STATES.map((state) => ({ provider: id, state }))),
+    ),
     firstAttemptSeconds: new Histogram({
       name: 'despatch_time_to_first_attempt_seconds',
-      help: 'Time from the 202 to the first provider call.',
+      help: 'Time from the 202, or from the time that a message was scheduled for, to the first provider call.',
       buckets: DELIVERY_SECONDS,
       registers: on,
     }),
@@ -266,7 +355,12 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
     backlog: sampled(
       registry,
       'despatch_backlog_messages',
-      'Messages accepted and not finished, of all tenants; every worker shows the same.',
+      'Messages accepted and not finished, of all tenants but suspended ones, without those that are scheduled; every worker shows the same.',
+    ),
+    scheduled: sampled(
+      registry,
+      'despatch_scheduled_messages',
+      'Messages that wait for the time that their sender named, of all tenants but suspended ones; every worker shows the same.',
     ),
     oldestDue: sampled(
       registry,
@@ -278,6 +372,22 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
       'despatch_receipts_oldest_seconds',
       'For how long the oldest call of a vendor has waited to be read; every worker shows the same.',
     ),
+    eventsNumbered: new Counter({
+      name: 'despatch_events_numbered_total',
+      help: "Events that were given their number in a tenant's feed.",
+      registers: on,
+    }),
+    oldestChange: sampled(
+      registry,
+      'despatch_events_oldest_seconds',
+      "For how long the oldest event has waited for its number in its tenant's feed; every worker shows the same.",
+    ),
+    taskSuccess: new Gauge({
+      name: 'despatch_task_last_success_timestamp_seconds',
+      help: 'When a task that repeats, such as the sweep or the upkeep of partitions, last did all that there was to do; the start of its process until then.',
+      labelNames: ['task'],
+      registers: on,
+    }),
     consumerPending: sampled(registry, 'despatch_consumer_pending', 'Wake-ups that no worker has.'),
     credentialsAutonomy: sampled(
       registry,

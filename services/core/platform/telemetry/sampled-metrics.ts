@@ -1,12 +1,25 @@
 import { Gauge, type Registry } from 'prom-client';
+import { within } from '#core/platform/process/deadline.ts';
 
-/** A gauge whose value is asked for at each scrape; null or a failure shows nothing. */
+/** A gauge whose value is asked for at each scrape; null, a failure or an answer that takes too long shows nothing. */
 export type Sampled = { readonly from: (read: () => number | null | Promise<number | null>) => void };
 
-/** The same for counts by state. */
-export type SampledStates = {
-  readonly from: (read: () => Promise<Readonly<Record<string, number>>>) => void;
+/** One series of a gauge. */
+export type Sample<Label extends string> = {
+  readonly labels: Readonly<Record<Label, string>>;
+  readonly value: number;
 };
+
+/** The same for a gauge with labels. */
+export type SampledSeries<Label extends string> = {
+  readonly from: (read: () => readonly Sample<Label>[] | Promise<readonly Sample<Label>[]>) => void;
+};
+
+/**
+ * In milliseconds, well below what a scrape may take (10 s by Prometheus' default): a database that is away must not hide
+ * what the other metrics say about it.
+ */
+export const SAMPLE_DEADLINE_MS = 1_500;
 
 export function sampled(registry: Registry, name: string, help: string): Sampled {
   let read: () => number | null | Promise<number | null> = () => null;
@@ -15,9 +28,7 @@ export function sampled(registry: Registry, name: string, help: string): Sampled
     help,
     registers: [registry],
     async collect() {
-      const value = await Promise.resolve()
-        .then(read)
-        .catch(() => null);
+      const value = await sample(read);
       if (value === null) gauge.remove();
       else gauge.set(value);
     },
@@ -29,18 +40,24 @@ export function sampled(registry: Registry, name: string, help: string): Sampled
   };
 }
 
-/** A gauge with a series for each state that is there at a scrape. */
-export function sampledStates(registry: Registry, name: string, help: string): SampledStates {
-  let read: () => Promise<Readonly<Record<string, number>>> = () => Promise.resolve({});
-  const gauge: Gauge<'state'> = new Gauge({
+/** @param always series that are there, as 0, also where an answer says nothing of them. */
+export function sampledSeries<Label extends string>(
+  registry: Registry,
+  { name, help, labelNames }: { name: string; help: string; labelNames: Label[] },
+  always: readonly Readonly<Record<Label, string>>[] = [],
+): SampledSeries<Label> {
+  let read: () => readonly Sample<Label>[] | Promise<readonly Sample<Label>[]> = () => [];
+  const gauge: Gauge<Label> = new Gauge({
     name,
     help,
-    labelNames: ['state'],
+    labelNames,
     registers: [registry],
     async collect() {
-      const states = await read().catch(() => ({}));
+      const samples = await sample(read);
       gauge.reset();
-      for (const [state, count] of Object.entries(states)) gauge.set({ state }, count);
+      if (samples === null) return;
+      for (const labels of always) gauge.set(labels, 0);
+      for (const { labels, value } of samples) gauge.set(labels, value);
     },
   });
   return {
@@ -48,4 +65,10 @@ export function sampledStates(registry: Registry, name: string, help: string): S
       read = source;
     },
   };
+}
+
+/** Null where it fails or takes too long. */
+function sample<T>(read: () => T | Promise<T>): Promise<T | null> {
+  const reading = Promise.resolve().then(read);
+  return within<T | null>(reading, SAMPLE_DEADLINE_MS, () => null).catch(() => null);
 }

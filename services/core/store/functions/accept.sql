@@ -2,26 +2,25 @@
 -- taken in the same order (idempotency scopes, then tenants, each sorted), so that two api processes cannot deadlock. A
 -- refused request leaves nothing behind and counts nowhere.
 --
--- `callers`: the keys that the requests came with, and the limits in force as the api knows them. `batch`: the requests,
--- numbered by `ord`, each with the number of its caller. `keys`: {ord, tenant_id, scope, fingerprint, response} of those
--- with an idempotency key, null where there are none. `sweep_after_ms`: how long the wake-up over the stream has before
--- the sweep may look; 0 where the stream is known to be away.
+-- `callers`: the keys that the requests came with, and the limits in force as the api knows them; without a key no minute
+-- counts them. `batch`: the requests, numbered by `ord`, each with the number of its caller. `keys`: {ord, tenant_id, scope,
+-- fingerprint, response} of those with an idempotency key, null where there are none. `sweep_after_ms`: how long the wake-up
+-- over the stream has before the sweep may look; 0 where the stream is known to be away.
 -- Verdicts: accepted, replayed (with the `response` that is stored), mismatch, suspended, rate_limited,
--- daily_limit_reached, backlog_full. Raises DS001 where a message would go to a partition that is dropped too early: the
--- api took it from a clock that it had read before.
+-- daily_limit_reached, backlog_full; and `warned`, of no `ord`, with an entry of the audit log, for each tenant and level of its
+-- day's limit, 80 and 100 %, that these messages are the day's first to come to. Raises DS001 where a message would go to a
+-- partition that is dropped too early: the api took it from a clock that it had read before.
 create or replace function accept(callers json, batch json, keys json, sweep_after_ms integer)
 returns table (ord integer, verdict text, response json, retry_after integer, remaining integer)
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
-  set enable_seqscan = off set jit = off as $$
+  set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 #variable_conflict use_column
 declare
   now_at timestamptz;
-  now_second bigint;
-  today date;
+  now_second bigint; today date;
   tenants_asking uuid[] := array(select distinct c.tenant_id from json_to_recordset(callers) as c (tenant_id uuid));
   -- Requests that are not to be admitted: they are settled, or wait for the first one with their key.
   apart integer[] := '{}';
-  locked integer;
   settled record;
   v record;
 begin
@@ -34,15 +33,9 @@ begin
     end loop;
   end if;
 
-  -- Whoever holds a tenant's row is alone with its counters and those of its keys. The first call of a tenant makes it.
-  for look in 1 .. 2 loop
-    -- Tests break this (mutant: quota-lock): concurrent acceptances cannot exceed the quota.
-    perform from tenant_usage u where u.tenant_id = any (tenants_asking) order by u.tenant_id for update;
-    get diagnostics locked = row_count;
-    exit when locked = cardinality(tenants_asking);
-    insert into tenant_usage (tenant_id) select t.id from tenants t where t.id = any (tenants_asking) order by t.id
-    on conflict do nothing;
-  end loop;
+  -- Whoever holds a tenant's lock is alone with its counters and those of its keys.
+  -- Tests break this (mutant: quota-lock): concurrent acceptances cannot exceed the quota.
+  perform lock_counters('accepted', tenants_asking);
   now_at := clock_timestamp();
   now_second := floor(extract(epoch from now_at));
   today := (now_at at time zone 'UTC')::date;
@@ -52,29 +45,36 @@ begin
     select r.*, row_number() over (partition by r.caller order by r.ord) as nth
     from json_to_recordset(batch) as r (
       ord integer, caller integer, seq bigint, purge_on date, id uuid, channel text, recipient text, address text,
-      sender text, content jsonb, external_id text, category text, priority smallint, account_id uuid,
+      address_key bytea, sender text, content jsonb, external_id text, category text, priority smallint, account_id uuid,
       pinned_account_id uuid, segments smallint, content_bytes integer, encoding text, delivery_guarantee text,
-      content_retention text,
-      metadata jsonb, tags text[], traceparent text, request_id text, enqueued_at timestamptz, expires_at timestamptz,
+      content_retention text, metadata jsonb, tags text[], traceparent text, request_id text, batch_id uuid, parent_id uuid,
+      route_version integer, route_skipped uuid[], enqueued_at timestamptz, expires_at timestamptz,
+      -- `scheduled` until `send_at`; else absent, and so is `send_at` where the sender named none; `scheduled_at` where the clock of test messages says it otherwise.
+      status text, send_at timestamptz, scheduled_at timestamptz,
       -- Where the sender named no instant: the clock of an api may be wrong, and a lifetime is short.
       lifetime_ms bigint)
     where r.ord <> all (apart)
   ), caller as materialized (
     -- What a caller's minute has room for, and what its tenant's day and backlog leave. A day that is over counts no more.
     -- One that is still to come was counted before the clock went back: it counts as today.
-    select c.*, u.day, case when u.day < today then 0 else u.used end as used, w.second as stored_second, a.second,
-      a.counts, a.total, coalesce(t.status = 'active' and u.tenant_id is not null, false) as is_active,
+    select c.*, u.slot as usage_slot, u.uses as usage_uses, u.day,
+      case when u.day >= today then u.used else 0 end as used,
+      case when u.day >= today then u.warned else 0 end as warned, (r.w).second as stored_second, a.slot, a.uses, a.second,
+      a.counts, a.total, coalesce(t.status = 'active', false) as is_active,
       least(q.calls, greatest(c.rate_per_minute - a.total, 0))::integer as in_rate,
-      u.accepted - coalesce(p.finished, 0) as backlog
+      coalesce(u.accepted, 0) as accepted, coalesce(u.scheduled, 0) as scheduled,
+      coalesce(u.accepted, 0) - coalesce(p.finished, 0) as backlog
     from json_to_recordset(callers) as c (
       caller integer, tenant_id uuid, api_key_id uuid, test boolean, retention_days integer, rate_per_minute integer,
-      messages_per_day bigint, backlog_max bigint)
+      messages_per_day bigint, backlog_max bigint,
+      -- How many calls are wanted at once, where one alone is of no use.
+      calls_together integer)
     join (select r.caller, count(*) as calls from request r group by r.caller) q on q.caller = c.caller
     left join tenants t on t.id = c.tenant_id
-    left join tenant_usage u on u.tenant_id = c.tenant_id
-    left join tenant_progress p on p.tenant_id = c.tenant_id
-    left join rate_windows w on w.subject = c.api_key_id,
-    lateral rate_advance(coalesce(w, row(c.api_key_id, 0, null, 0)::rate_windows), now_second) a
+    left join lateral (select * from tenant_usage x where x.tenant_id = c.tenant_id order by x.slot desc limit 1) u on true
+    left join lateral (select x.finished from tenant_progress x where x.tenant_id = c.tenant_id order by x.slot desc limit 1) p on true
+    left join lateral (select x as w from rate_windows x where x.subject = c.api_key_id order by x.slot desc limit 1) r on true,
+    lateral rate_advance(coalesce(r.w, row(c.api_key_id, null, 0, null, 0, null)::rate_windows), now_second) a
   ), within_day as (
     -- Keys of one tenant share its day and its backlog: each has what those before it leave. What is not admitted takes
     -- no place.
@@ -89,51 +89,82 @@ begin
     select d.*, least(d.in_day, greatest(d.backlog_max - d.backlog - coalesce(sum(d.in_day) over before, 0), 0))::integer as calls
     from within_day d
     window before as (partition by d.tenant_id order by d.caller rows between unbounded preceding and 1 preceding)
-  ), rated as (
-    insert into rate_windows as x (subject, second, counts, total)
-    select n.subject, n.second, n.counts, n.total
-    from admitted g, lateral rate_count(row(g.api_key_id, g.second, g.counts, g.total)::rate_windows, g.calls) n
+  ), rated as materialized (
+    select n.* from admitted g,
+    lateral rate_count(row(g.api_key_id, g.slot, g.second, g.counts, g.total, g.uses)::rate_windows, g.calls) n
     -- Of a clock that went back the ages are kept, or they would begin anew with every look.
-    where g.calls > 0 or g.second < g.stored_second
-    on conflict (subject) do update set second = excluded.second, counts = excluded.counts, total = excluded.total
-  ), used as (
-    update tenant_usage x set day = today, used = g.used + g.counting, accepted = x.accepted + g.calls
-    from (
-      select a.tenant_id, min(a.day) as day, min(a.used) as used, sum(a.calls) as calls,
+    where g.api_key_id is not null and (g.calls > 0 or g.second < g.stored_second)
+  ), rated_on as (
+    -- By `any`, here and below: an equation of columns can be a merge of two orders, for which the whole key is read.
+    update rate_windows x set second = n.second, counts = n.counts, total = n.total, uses = x.uses + 1
+    from rated n where x.subject = any (array[n.subject]) and x.slot = any (array[n.slot]) and n.uses < uses_per_slot()
+  ), rated_up as (
+    delete from rate_windows x using rated n where x.subject = any (array[n.subject]) and x.slot = any (array[n.slot]) and n.uses >= uses_per_slot()
+  ), rated_anew as (
+    insert into rate_windows (subject, slot, second, counts, total, uses)
+    select n.subject, coalesce(n.slot, 0) + 1, n.second, n.counts, n.total, 1 from rated n
+    where coalesce(n.uses, uses_per_slot()) >= uses_per_slot()
+  ), accepted as materialized (
+    select r.*, g.tenant_id, g.api_key_id, g.test from request r join admitted g on g.caller = r.caller where r.nth <= g.calls
+  ), used as materialized (
+    -- A level is told of once a day, also where the limit is moved meanwhile.
+    select g.*, g.was_scheduled + coalesce(s.calls, 0) as scheduled,
+      greatest(g.warned, case when g.counting > 0 then limit_percent((g.used + g.counting)::bigint, g.day_limit) end) as warns from (
+      select a.tenant_id, min(a.messages_per_day) as day_limit, min(a.warned) as warned, min(a.usage_slot) as slot,
+        min(a.usage_uses) as uses, min(a.day) as day, min(a.used) as used, min(a.accepted) as accepted,
+        min(a.scheduled) as was_scheduled, sum(a.calls) as calls,
         coalesce(sum(a.calls) filter (where not a.test), 0) as counting
       from admitted a group by a.tenant_id
-    ) g where x.tenant_id = g.tenant_id and (g.calls > 0 or g.day > today)
-  ), accepted as materialized (
-    select r.*, g.tenant_id, g.api_key_id, g.test
-    from request r join admitted g on g.caller = r.caller where r.nth <= g.calls
+    ) g
+    left join (select x.tenant_id, count(*) as calls from accepted x where x.status = 'scheduled' group by x.tenant_id) s using (tenant_id)
+    where g.calls > 0 or g.day > today
+  ), used_on as (
+    update tenant_usage x set day = today, used = g.used + g.counting, warned = g.warns, accepted = g.accepted + g.calls, scheduled = g.scheduled, uses = x.uses + 1
+    from used g where x.tenant_id = any (array[g.tenant_id]) and x.slot = any (array[g.slot]) and g.uses < uses_per_slot()
+  ), used_up as (
+    delete from tenant_usage x using used g where x.tenant_id = any (array[g.tenant_id]) and x.slot = any (array[g.slot]) and g.uses >= uses_per_slot()
+  ), used_anew as (
+    insert into tenant_usage (tenant_id, slot, day, uses, used, warned, accepted, scheduled)
+    select g.tenant_id, coalesce(g.slot, 0) + 1, today, 1, g.used + g.counting, g.warns, g.accepted + g.calls, g.scheduled from used g
+    where coalesce(g.uses, uses_per_slot()) >= uses_per_slot()
   ), stored as (
     insert into messages (seq, purge_on, id, tenant_id, api_key_id, channel, recipient, address, sender, content,
       external_id, category, priority, test, pinned_account_id, segments, encoding, delivery_guarantee,
-      content_retention, metadata, tags, traceparent, request_id, enqueued_at)
-    select a.seq, a.purge_on, a.id, a.tenant_id, a.api_key_id, a.channel, a.recipient, a.address, a.sender, a.content,
+      content_retention, metadata, tags, traceparent, request_id, batch_id, parent_id, route_version, route_skipped, scheduled_at, enqueued_at)
+    select a.seq, a.purge_on, a.id, a.tenant_id, a.api_key_id, a.channel, a.recipient, nullif(a.address, a.recipient), a.sender, a.content,
       a.external_id, a.category, a.priority, a.test, a.pinned_account_id, a.segments, a.encoding, a.delivery_guarantee,
-      a.content_retention, a.metadata, a.tags, a.traceparent, a.request_id, a.enqueued_at
-    from accepted a
+      a.content_retention, a.metadata, a.tags, a.traceparent, a.request_id, a.batch_id, a.parent_id, a.route_version,
+      a.route_skipped, case when a.status = 'scheduled' then coalesce(a.scheduled_at, a.send_at) end, a.enqueued_at from accepted a
   ), queued as (
     insert into live_messages (seq, purge_on, tenant_id, account_id, due_at, status, priority, channel, test, pinned,
-      segments, content_bytes, expires_at, updated_at)
-    select a.seq, a.purge_on, a.tenant_id, a.account_id, now_at + make_interval(secs => sweep_after_ms / 1000.0), 'queued', a.priority, a.channel, a.test,
-      a.pinned_account_id is not null, a.segments, a.content_bytes,
+      marketing, address_key, segments, content_bytes, next_attempt_at, expires_at, updated_at)
+    select a.seq, a.purge_on, a.tenant_id, a.account_id, -- Of what is scheduled no wake-up goes out:
+      case when a.status = 'scheduled' then greatest(a.send_at, now_at)
+        else greatest(a.send_at, now_at + make_interval(secs => sweep_after_ms / 1000.0)) end,
+      coalesce(a.status, 'queued'), case when a.status = 'scheduled' then a.priority + 3 else a.priority end, a.channel, a.test,
+      a.pinned_account_id is not null, a.category = 'marketing', a.address_key, a.segments, a.content_bytes,
+      case when a.status = 'scheduled' or a.send_at > now_at then a.send_at end, -- By this clock, whatever the api's says.
       -- A lifetime counts from the moment that the 202 tells, unless the clock that told it is wrong.
       case when a.lifetime_ms is null or a.enqueued_at between now_at - interval '5 s' and now_at + interval '5 s' then a.expires_at
         else now_at + make_interval(secs => a.lifetime_ms / 1000.0) end, a.enqueued_at
     from accepted a
+  ), noted as (
+    insert into usage_moves (at, purge_on, became, seqs)
+    select now_at, a.purge_on, 'in_progress', array_agg(a.seq) from accepted a where not a.test group by a.purge_on
   )
   select array_agg(s.ord) as ords, array_agg(s.verdict) as verdicts, array_agg(s.remaining) as remainings,
     array_agg(case s.verdict
       when 'rate_limited' then s.rate_retry_after
       when 'daily_limit_reached' then greatest(1, ceil(extract(epoch from (today + 1)::timestamp at time zone 'UTC' - now_at)))::integer
       when 'backlog_full' then 5 end) as retries,
-    bool_or(s.is_too_early) as is_too_early
+    bool_or(s.is_too_early) as is_too_early,
+    (select jsonb_agg(u) from used u where u.warns > u.warned) as crossed,
+    array_agg(s.tenant_id) filter (where s.verdict = 'accepted') as tenant_ids, array_agg(s.seq) filter (where s.verdict = 'accepted') as seqs,
+    array_agg(s.purge_on) filter (where s.verdict = 'accepted') as days
   into settled
   from (
-    select r.ord, greatest(g.rate_per_minute - g.total - r.nth, 0)::integer as remaining,
-      r.purge_on < purge_day(now_at - interval '10 minutes', g.retention_days) as is_too_early,
+    select r.ord, g.tenant_id, r.seq, r.purge_on, greatest(g.rate_per_minute - g.total - r.nth, 0)::integer as remaining,
+      r.purge_on < purge_day(greatest(now_at - interval '10 minutes', case when r.status = 'scheduled' then r.send_at end), g.retention_days) as is_too_early,
       case
         when r.nth <= g.calls then 'accepted'
         when r.nth > g.in_rate then 'rate_limited'
@@ -142,11 +173,16 @@ begin
         else 'backlog_full'
       end as verdict,
       case when r.nth > g.in_rate then
-        rate_retry_after(row(g.api_key_id, g.second, g.counts, g.total)::rate_windows, g.rate_per_minute) end as rate_retry_after
+        rate_retry_after(row(g.api_key_id, g.slot, g.second, g.counts, g.total, g.uses)::rate_windows,
+          g.rate_per_minute - coalesce(g.calls_together, 1) + 1) end as rate_retry_after
     from request r join admitted g on g.caller = r.caller
   ) s;
   if settled.is_too_early then
     raise exception 'a message is stored under a day that is too early' using errcode = 'DS001';
+  end if;
+  perform note_changes(settled.tenant_ids, settled.seqs, settled.days, null);
+  if settled.crossed is not null then
+    return query select null::integer, 'warned', w, null::integer, null::integer from warn_of_limits(settled.crossed) w;
   end if;
   return query
     select s.ord, s.verdict, null::json, s.retry_after, s.remaining

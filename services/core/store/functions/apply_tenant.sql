@@ -24,7 +24,7 @@ begin
   insert into tenants (id, slug, name, plan, owner_ref, owner_created_at)
   values (w.id, w.slug, w.name, w.plan, w.ref, w."createdAt") on conflict do nothing;
   if found then
-    insert into tenant_usage (tenant_id, day) values (w.id, '-infinity');
+    perform begin_counters(w.id);
   end if;
   select * into t from tenants x where x.slug = w.slug for no key update;
   if t.id is null or t.owner_ref is distinct from w.ref then

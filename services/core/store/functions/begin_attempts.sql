@@ -1,25 +1,41 @@
--- Begins an attempt for each of these messages, whose rows the caller has locked and found ready: no provider is called
--- without what is written here. One retention week at a time: all other partitions are left out before the look-up
--- begins, which for a small batch is most of the work.
-create or replace function begin_attempts(seqs bigint[], by_worker text, lease_ms integer) returns setof claimed_message
+-- Begins an attempt for each of these messages, which the caller has found ready and in the lane of this account: no
+-- provider is called without what is written here. A lock of each row would log as much again as half of the update, so
+-- the caller need not have one: what has changed since it looked is passed over, as is what another claim was quicker
+-- with, as is what a suppression holds for. One retention week at a time: all other partitions are left out before the look-up begins, which for a small batch
+-- is most of the work.
+create or replace function begin_attempts(seqs bigint[], accounts uuid[], by_worker integer, lease_ms integer)
+returns setof claimed_message
 language plpgsql set search_path = despatch, pg_temp as $$
 declare
   at_now timestamptz := clock_timestamp();
+  begun_seqs bigint[];
   days date[];
   day date;
 begin
   with begun as (
     update live_messages l
-    set status = 'sending', attempt = l.attempt + 1, attempt_id = gen_random_uuid(), worker = by_worker, started_at = at_now,
+    set status = 'sending', attempt = l.attempt + 1, worker = by_worker, started_at = at_now,
       provider = case when l.test then 'simulator-' || l.channel
         else (select p.provider from provider_accounts p where p.id = l.account_id) end,
-      lease_until = at_now + make_interval(secs => lease_ms / 1000.0), next_attempt_at = null, updated_at = at_now
+      lease_until = at_now + make_interval(secs => lease_ms / 1000.0), next_attempt_at = null
+    from (
+      -- In the statement that begins them, and after `at_now`: whatever is in force by then is seen. One row inside another,
+      -- which no planner that knows of hardly any messages can begin with all of them.
+      select a.seq, a.account_id from unnest(seqs, accounts) as a (seq, account_id)
+      where (select (
+          -- Tests break this (mutant: suppressed-claim): no attempt begins after the commit that suppresses its recipient.
+          select true from suppressions_now s
+          where s.address_key = x.address_key and s.tenant_id is not distinct from x.tenant_id
+            and (s.scope = 'all' or x.marketing) limit 1)
+        from live_messages x where x.seq = a.seq) is null
+    ) u
     -- Tests break this (mutant: begin-attempt): an attempt begins only where the table of moves allows it.
-    where l.seq = any (seqs) and may_move(l.status, 'sending')
-    returning l.purge_on
+    where l.seq = any (array[u.seq]) and l.account_id = u.account_id and may_move(l.status, 'sending')
+      and l.expires_at > at_now and coalesce(l.next_attempt_at, '-infinity') <= at_now
+    returning l.seq, l.purge_on
   )
-  select array_agg(distinct purge_on) into days from begun;
+  select array_agg(b.seq), array_agg(distinct b.purge_on) into begun_seqs, days from begun b;
   foreach day in array coalesce(days, '{}') loop
-    return query select c.* from claimed_message c where c.seq = any (seqs) and c.purge_on = day;
+    return query select c.* from claimed_message c where c.seq = any (begun_seqs) and c.purge_on = day;
   end loop;
 end $$;

@@ -13,7 +13,7 @@ begin
   update tenants t set status = 'deleting', suspension_reason = null, suspended_at = null, suspended_by = null, updated_at = now()
   where t.id = who and t.status <> 'deleting';
   -- Who is accepting now has read the status before; from here on nobody reads the old one.
-  perform from tenant_usage u where u.tenant_id = who for update;
+  perform lock_counters('accepted', array[who]);
   return who;
 end $$;
 

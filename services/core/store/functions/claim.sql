@@ -1,29 +1,34 @@
 -- Claims the messages named by wake-ups, by compare-and-set. One that is not returned is somebody else's, has ended, or
--- needs a decision (`find_waiting`): its tenant is not active, it has expired, its account cannot be used, or has a rate limit and
--- so a queue of its own (`claim_due`). `beyond_limit`: rate limits count for nothing, where a message that makes a claim
+-- needs a decision (`find_waiting`): its tenant is not active, it has expired, its recipient is suppressed, its account cannot be
+-- used, or has a rate limit and so a queue of its own (`claim_due`). `beyond_limit`: rate limits count for nothing, where a message that makes a claim
 -- fail is looked for alone. `bytes_max`: of their contents (`within_bytes`); what goes beyond is claimed out of its lane.
 create or replace function claim(seqs bigint[], by_worker text, lease_ms integer, beyond_limit boolean, bytes_max integer)
 returns setof claimed_message
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
-  set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+  set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
+  -- Before any lock: another first claim of this worker may have to be waited for.
+  number integer := worker_number(by_worker);
   ready bigint[];
+  accounts uuid[];
   bytes bigint;
 begin
-  select array_agg(x.seq), sum(x.content_bytes) into ready, bytes from (
-    select l.seq, l.content_bytes from live_messages l
-    join tenants t on t.id = l.tenant_id
+  -- In the order of their numbers, as all do who wait for each other's rows.
+  select array_agg(x.seq order by x.seq), array_agg(x.account_id order by x.seq), sum(x.content_bytes)
+  into ready, accounts, bytes from (
+    select l.seq, l.account_id, l.content_bytes from live_messages l
+    join tenants t on t.id = any (array[l.tenant_id])
     left join provider_accounts p on p.id = l.account_id
     -- Tests break this (mutant: claim-named): a message is claimed only while no attempt is under way.
     where l.seq = any (seqs) and l.status in ('queued', 'deferred') and t.status = 'active'
       and l.expires_at > clock_timestamp() and coalesce(l.next_attempt_at, '-infinity') <= clock_timestamp()
-      and (l.test or (p.status not in ('disabled', 'deleted') and (beyond_limit or p.rate_limit_per_second is null)))
-    for update of l skip locked) x;
+      and (l.test or (p.status not in ('disabled', 'deleted') and (beyond_limit or p.rate_limit_per_second is null)))) x;
   if bytes > bytes_max then
-    ready := within_bytes(ready, bytes_max);
+    select array_agg(u.seq order by u.seq), array_agg(u.account_id order by u.seq) into ready, accounts
+    from unnest(ready, accounts) as u (seq, account_id) where u.seq = any (within_bytes(ready, bytes_max));
   end if;
   if ready is not null then
-    return query select * from begin_attempts(ready, by_worker, lease_ms);
+    return query select * from begin_attempts(ready, accounts, number, lease_ms);
   end if;
 end $$;
 

@@ -1,23 +1,26 @@
--- Claims from lanes; a lane is a tenant's queue for one account. `lanes`: {tenant_id, account_id, most, ahead_ms}, each
--- lane once. Of each lane messages that are due, or will be within `ahead_ms` where no timer holds them back;
+-- Claims from lanes; a lane is a tenant's queue for one account. `lanes`: {tenant_id, account_id, most, ahead_ms,
+-- due_from}, each lane once; `due_from` as for `due_floor`. Of each lane messages that are due, or will be within `ahead_ms` where no timer holds them back;
 -- the more urgent first, and of these the longest due. The way back from lost wake-ups, retry timers and a queue that
 -- outgrew a worker's memory, and the only way for an account with a rate limit: no more are claimed than it has tokens
 -- for, nor than `bytes_max` of their contents (`within_bytes`).
 create or replace function claim_due(lanes json, by_worker text, lease_ms integer, bytes_max integer)
 returns setof claimed_message
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
-  set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+  set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
   at_now timestamptz := clock_timestamp();
+  -- Before any lock: another first claim of this worker may have to be waited for.
+  number integer := worker_number(by_worker);
   lane record;
   ready bigint[];
   bytes bigint;
   claimed bigint[] := '{}';
+  accounts uuid[] := '{}';
 begin
   -- Tokens of accounts are locked in the same order by all workers.
   for lane in
-    select x.tenant_id, x.account_id, x.most, x.ahead_ms, p.id is not null as is_usable, p.rate_limit_per_second
-    from json_to_recordset(lanes) as x (tenant_id uuid, account_id uuid, most integer, ahead_ms integer)
+    select x.tenant_id, x.account_id, x.most, x.ahead_ms, x.due_from, p.id is not null as is_usable, p.rate_limit_per_second
+    from json_to_recordset(lanes) as x (tenant_id uuid, account_id uuid, most integer, ahead_ms integer, due_from float8[])
     join tenants t on t.id = x.tenant_id and t.status = 'active'
     left join provider_accounts p on p.id = x.account_id and p.status not in ('disabled', 'deleted')
     order by x.account_id
@@ -29,11 +32,16 @@ begin
       lateral (
         select x.seq, x.content_bytes from live_messages x
         where x.tenant_id = lane.tenant_id and x.account_id = lane.account_id and x.priority = p.priority
+          and x.due_at >= due_floor(lane.due_from, p.priority)
           and x.due_at <= at_now + make_interval(secs => lane.ahead_ms / 1000.0)
           -- Tests break this (mutant: claim-due): a message is claimed only while no attempt is under way.
           and x.status in ('queued', 'deferred')
           and x.expires_at > at_now
           and coalesce(x.next_attempt_at, '-infinity') <= at_now and (x.test or lane.is_usable)
+          -- Of what `begin_attempts` passes over none takes a token, or another one's place.
+          and (select true from suppressions_now s
+            where s.address_key = x.address_key and s.tenant_id is not distinct from x.tenant_id
+              and (s.scope = 'all' or x.marketing) limit 1) is null
         order by x.due_at limit lane.most for update skip locked
       ) l limit lane.most) y;
     if bytes > bytes_max then
@@ -43,9 +51,10 @@ begin
       ready := take_account_tokens(lane.account_id, lane.rate_limit_per_second, ready);
     end if;
     claimed := claimed || coalesce(ready, '{}');
+    accounts := accounts || array_fill(lane.account_id, array[coalesce(cardinality(ready), 0)]);
   end loop;
   if cardinality(claimed) > 0 then
-    return query select * from begin_attempts(claimed, by_worker, lease_ms);
+    return query select * from begin_attempts(claimed, accounts, number, lease_ms);
   end if;
 end $$;
 

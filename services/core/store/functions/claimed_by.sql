@@ -7,7 +7,7 @@ language plpgsql stable security definer set search_path = despatch, pg_temp set
 begin
   return query select c.* from claimed_message c where c.seq = any (within_bytes(array(
     select l.seq from live_messages l
-    where l.tenant_id = for_tenant and l.status = 'sending' and l.worker = by_worker and l.seq > after_seq
+    where l.tenant_id = for_tenant and l.status = 'sending' and l.worker = (select w.id from workers w where w.name = by_worker) and l.seq > after_seq
       and clock_timestamp() < l.started_at + (l.lease_until - l.started_at) / 2
     order by l.seq limit 128), bytes_max)) order by c.seq;
 end $$;

@@ -1,15 +1,21 @@
 -- Records how attempts ended, and moves their messages on. A row counts only while its attempt is the message's current
 -- one and still open: a worker that was paused past its lease changes nothing. What was decided is decided in the worker;
--- delays and not instants come with it, since only this server's clock says when something is due.
+-- delays and not instants come with it, since only this server's clock says when something is due. The attempt that the
+-- provider accepted is in its message's result; all others are in the log.
 -- Returns the messages whose rows counted.
 create or replace function complete(batch json) returns setof bigint
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
-  set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+  set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
   at_now timestamptz := clock_timestamp();
   applied bigint[];
   discarded bigint[];
   discarded_days date[];
+  finished uuid[];
+  tenants uuid[];
+  seqs bigint[];
+  days date[];
+  numbers bigint[];
 begin
   with reported as materialized (
     select * from json_to_recordset(batch) as r (
@@ -17,7 +23,8 @@ begin
       -- The attempt's end.
       outcome text, outcome_reason text, failure jsonb, http_status smallint, provider_message_id text, found_by_id boolean, sent_from text,
       -- The message's next state; `failure_shown` is the failure as its record shows it.
-      status text, reason text, failure_shown jsonb, retries smallint, ambiguous smallint, provider_waits smallint,
+      -- `rerouted`: another account sends it next; `called_account` is the one whose attempt has ended then.
+      status text, reason text, failure_shown jsonb, rerouted jsonb, called_account uuid, retries smallint, ambiguous smallint, provider_waits smallint,
       duplicate_risk boolean, final boolean, next_attempt_ms bigint,
       -- Only with `sent`: how long to wait for a receipt, and the receipts that a simulator will send.
       await_ms bigint, receipts jsonb,
@@ -28,73 +35,88 @@ begin
     order by seq
   ), ended as (
     delete from live_messages l using reported r
-    where l.seq = r.seq and l.attempt = r.attempt and l.status = 'sending' and not is_live(r.status)
+    where l.seq = any (array[r.seq]) and l.attempt = r.attempt and l.status = 'sending' and not is_live(r.status)
     returning l.seq, l.purge_on, l.tenant_id, l.attempt, case when not l.test then l.account_id end as account_id,
-      l.provider, l.attempt_id, l.worker, l.started_at, l.expires_at, r.outcome, r.outcome_reason, r.failure,
+      l.provider, l.worker, l.started_at, l.expires_at, r.outcome, r.outcome_reason, r.failure,
       r.http_status, r.provider_message_id, r.found_by_id, r.sent_from, r.status, r.reason, r.failure_shown,
-      r.duplicate_risk, r.final, r.await_ms, r.receipts, r.discard
+      r.duplicate_risk, r.final, r.await_ms, r.receipts, r.discard, l.test
   ), put_off as (
     update live_messages l
-    set status = r.status, reason = r.reason, failure = r.failure_shown, lease_until = null, retries = r.retries,
+    set status = r.status, account_id = coalesce((r.rerouted ->> 'accountId')::uuid, l.account_id), reason = r.reason, failure = r.failure_shown, lease_until = null, retries = r.retries,
       ambiguous = r.ambiguous, provider_waits = r.provider_waits, duplicate_risk = r.duplicate_risk,
       -- Looked at when it expires, should that come first.
       next_attempt_at = least(at_now + make_interval(secs => r.next_attempt_ms / 1000.0), l.expires_at),
-      due_at = least(at_now + make_interval(secs => r.next_attempt_ms / 1000.0), l.expires_at), updated_at = at_now
+      -- Never before now: who searches begins where something was due at the last look (`due_floor`).
+      due_at = greatest(least(at_now + make_interval(secs => r.next_attempt_ms / 1000.0), l.expires_at), at_now),
+      updated_at = at_now
     from reported r
-    where l.seq = r.seq and l.attempt = r.attempt and l.status = 'sending' and is_live(r.status)
-    returning l.seq, l.purge_on, l.tenant_id, l.attempt, case when not l.test then l.account_id end as account_id,
-      l.provider, l.attempt_id, l.worker, l.started_at, r.outcome, r.outcome_reason, r.failure, r.http_status,
-      r.provider_message_id, r.found_by_id, r.status, r.reason, r.failure_shown
+    where l.seq = any (array[r.seq]) and l.attempt = r.attempt and l.status = 'sending' and is_live(r.status)
+    returning l.seq, l.purge_on, l.tenant_id, l.attempt,
+      case when not l.test then coalesce(r.called_account, l.account_id) end as account_id,
+      l.provider, l.worker, l.started_at, r.outcome, r.outcome_reason, r.failure, r.http_status, r.status,
+      r.reason, r.failure_shown, r.rerouted
   ), counted as materialized (
-    select seq, purge_on, tenant_id, attempt, account_id, provider, attempt_id, worker, started_at, outcome, outcome_reason,
-      failure, http_status, provider_message_id, found_by_id, status, reason, failure_shown from ended
+    select seq, purge_on, tenant_id, attempt, account_id, provider, worker, started_at, outcome, outcome_reason,
+      failure, http_status, status, reason, failure_shown, null::jsonb as rerouted from ended
     union all
-    select seq, purge_on, tenant_id, attempt, account_id, provider, attempt_id, worker, started_at, outcome, outcome_reason,
-      failure, http_status, provider_message_id, found_by_id, status, reason, failure_shown from put_off
+    select seq, purge_on, tenant_id, attempt, account_id, provider, worker, started_at, outcome, outcome_reason,
+      failure, http_status, status, reason, failure_shown, rerouted from put_off
   ), logged as (
-    insert into attempt_log (message_seq, purge_on, number, id, tenant_id, account_id, provider, worker, outcome, reason,
-      failure, http_status, provider_message_id, found_by_id, started_at, ended_at, message_status, message_reason,
-      message_failure)
-    select c.seq, c.purge_on, c.attempt, c.attempt_id, c.tenant_id, c.account_id, c.provider, c.worker, c.outcome,
-      c.outcome_reason, c.failure, c.http_status, c.provider_message_id, c.found_by_id, c.started_at, at_now, c.status,
-      c.reason, c.failure_shown
-    from counted c
+    insert into attempt_log (message_seq, purge_on, number, tenant_id, account_id, provider, worker, outcome, reason,
+      failure, http_status, started_at, ended_at, message_status, message_reason, message_failure, rerouted)
+    select c.seq, c.purge_on, c.attempt, c.tenant_id, c.account_id, c.provider, c.worker, c.outcome,
+      c.outcome_reason, c.failure, c.http_status, c.started_at, at_now, c.status, c.reason, c.failure_shown, c.rerouted
+    from counted c where c.outcome <> 'accepted'
   ), results as (
-    insert into message_results (seq, purge_on, tenant_id, status, reason, attempt, duplicate_risk, account_id, provider,
-      provider_message_id, sent_from, failure, final, expires_at, sent_at, completed_at, updated_at)
-    select e.seq, e.purge_on, e.tenant_id, e.status, e.reason, e.attempt, e.duplicate_risk, e.account_id, e.provider,
-      e.provider_message_id, e.sent_from, e.failure_shown, e.final, e.expires_at,
-      case when e.status = 'sent' then at_now end, case when e.await_ms is null then at_now end, at_now
+    insert into message_results (seq, expires_at, event_seq, started_at, sent_at, purge_on, attempt, http_status,
+      duplicate_risk, found_by_id, tenant_id, account_id, provider, provider_message_id, worker, sent_from,
+      updated_at, completed_at, final, status, reason, failure)
+    select e.seq, e.expires_at, a.event_seq, a.started_at, case when e.status = 'sent' then at_now end, e.purge_on,
+      e.attempt, a.http_status, e.duplicate_risk, e.found_by_id, e.tenant_id, e.account_id, e.provider,
+      e.provider_message_id, a.worker, e.sent_from, at_now, case when e.await_ms is null then at_now end, e.final,
+      e.status, e.reason, e.failure_shown
     from ended e
+    left join lateral (
+      select nextval('event_seq') as event_seq, e.started_at, e.http_status, e.worker
+      where e.outcome = 'accepted') a on true
+  ), noted as (
+    insert into usage_moves (at, purge_on, was, became, by_call, seqs, account_ids)
+    select at_now, e.purge_on, 'in_progress', e.status, e.status = 'sent', array_agg(e.seq), array_agg(e.account_id)
+    from ended e group by e.purge_on, e.status
   ), awaited as (
-    insert into awaited_receipts (seq, purge_on, tenant_id, due_at)
-    select e.seq, e.purge_on, e.tenant_id, at_now + make_interval(secs => e.await_ms / 1000.0) from ended e
+    insert into awaited_receipts (seq, purge_on, tenant_id, test, due_at)
+    select e.seq, e.purge_on, e.tenant_id, e.test, at_now + make_interval(secs => e.await_ms / 1000.0) from ended e
     where e.await_ms is not null
   ), simulated as (
-    insert into receipts (tenant_id, message_seq, purge_on, attempt, receipt, temporary, failure, apply_at)
+    insert into receipts (tenant_id, message_seq, purge_on, attempt, receipt, temporary, failure, apply_at, waiting)
     select e.tenant_id, e.seq, e.purge_on, e.attempt, f.receipt, coalesce(f.temporary, false), f.failure,
-      at_now + make_interval(secs => f."afterMs" / 1000.0)
+      at_now + make_interval(secs => f."afterMs" / 1000.0), true
     from ended e, jsonb_to_recordset(e.receipts) as f ("afterMs" integer, receipt text, temporary boolean, failure jsonb)
     where e.receipts is not null
-  ), finished as (
-    insert into tenant_progress as p (tenant_id, finished)
-    select e.tenant_id, count(*) from ended e group by e.tenant_id order by e.tenant_id
-    on conflict (tenant_id) do update set finished = p.finished + excluded.finished
   )
   select array_agg(c.seq), (select array_agg(e.seq) from ended e where e.discard),
-    (select array_agg(e.purge_on) from ended e where e.discard)
-  into applied, discarded, discarded_days from counted c;
+    (select array_agg(e.purge_on) from ended e where e.discard), (select array_agg(e.tenant_id) from ended e),
+    -- An attempt that was never begun is no event.
+    array_agg(c.tenant_id) filter (where c.status <> 'queued'), array_agg(c.seq) filter (where c.status <> 'queued'),
+    array_agg(c.purge_on) filter (where c.status <> 'queued'), array_agg(-c.attempt) filter (where c.status <> 'queued')
+  into applied, discarded, discarded_days, finished, tenants, seqs, days, numbers from counted c;
+  -- Tests break this (mutant: feed-change): no change without its event.
+  perform note_changes(tenants, seqs, days, numbers);
 
   if coalesce(cardinality(applied), 0) < json_array_length(batch) then
     -- An answer that came after the lease: proof all the same that the provider accepted.
-    insert into receipts (tenant_id, message_seq, purge_on, attempt, receipt, apply_at)
-    select a.tenant_id, a.message_seq, a.purge_on, a.number, 'sent', at_now
-    from json_to_recordset(batch) as r (seq bigint, purge_on date, attempt integer, outcome text)
+    insert into receipts (tenant_id, message_seq, purge_on, attempt, receipt, provider_message_id, await_ms, apply_at)
+    select a.tenant_id, a.message_seq, a.purge_on, a.number, 'sent', r.provider_message_id, r.await_ms, at_now
+    from json_to_recordset(batch) as r (
+      seq bigint, purge_on date, attempt integer, outcome text, provider_message_id text, await_ms bigint)
     join attempt_log a on a.message_seq = r.seq and a.purge_on = r.purge_on and a.number = r.attempt and a.outcome = 'ambiguous'
     where r.outcome = 'accepted' and r.seq <> all (coalesce(applied, '{}'));
   end if;
   if discarded is not null then
     perform discard_contents(discarded, discarded_days);
+  end if;
+  if finished is not null then
+    perform count_finished(finished);
   end if;
   return query select unnest(applied);
 end $$;

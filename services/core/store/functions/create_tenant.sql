@@ -9,7 +9,7 @@ begin
     return;
   end if;
   insert into tenant_limits (tenant_id, plan, limits) values (new_id, of_plan, of_limits);
-  insert into tenant_usage (tenant_id, day) values (new_id, '-infinity');
+  perform begin_counters(new_id);
   if owner is not null then
     insert into members (tenant_id, user_id, role, email_known) values (new_id, owner, 'owner', true);
   end if;

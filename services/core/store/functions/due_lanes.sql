@@ -1,32 +1,75 @@
--- Lanes that have something to do. `due`: messages to claim or to decide about; `hold`: of a suspended tenant; `release`: of
--- an active tenant that has messages held. Hops from lane to lane over the index, so that a large backlog costs no more
--- than a small one.
-create or replace function due_lanes() returns table (tenant_id uuid, account_id uuid, task text, oldest_due timestamptz)
-language sql security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$
-  with recursive hop as (
-    (select d.tenant_id, d.account_id, d.priority, d.due_at from live_messages d
-      order by d.tenant_id, d.account_id, d.priority, d.due_at limit 1)
-    union all
-    select n.tenant_id, n.account_id, n.priority, n.due_at from hop h, lateral (
-      select d.tenant_id, d.account_id, d.priority, d.due_at from live_messages d
-      where (d.tenant_id, d.account_id, d.priority) > (h.tenant_id, h.account_id, h.priority)
-      order by d.tenant_id, d.account_id, d.priority, d.due_at limit 1) n
-  ), lane as materialized (
-    select h.tenant_id, h.account_id, array_agg(h.priority) as priorities, min(h.due_at) as due_at
-    from hop h group by h.tenant_id, h.account_id
-  )
-  select l.tenant_id, l.account_id, 'due', l.due_at
-  from lane l join tenants t on t.id = l.tenant_id where l.due_at <= clock_timestamp() and t.status = 'active'
-  union all
-  select distinct l.tenant_id, null::uuid, 'hold', null::timestamptz
-  from lane l join tenants t on t.id = l.tenant_id where l.due_at <= clock_timestamp() and t.status <> 'active'
-  union all
-  select distinct l.tenant_id, null::uuid, 'release', null::timestamptz
-  from lane l join tenants t on t.id = l.tenant_id
-  where t.status = 'active' and exists (
-    select from live_messages d
-    where d.tenant_id = l.tenant_id and d.account_id = l.account_id and d.priority = any (l.priorities)
-      and d.due_at = 'infinity')
-$$;
+-- Lanes that have something due, and since when, by priority (`due`, with whether the tenant is active; of messages that are
+-- scheduled the priority is three higher), and active tenants
+-- that have messages held (`release`). The last row names no lane: it tells when was looked.
+-- Without `after` all is looked at, in hops from lane to lane over the index, so that a large backlog costs no more than a
+-- small one; but entries of messages that are gone and that an old snapshot still sees are passed one by one. With `after` none
+-- from before it is passed: looked at are lanes of tenants with a backlog, for what fell due since then, and `older`, lanes of
+-- which is known that something is due for longer: {tenant_id, account_id, due_from}, as for `due_floor`. Who is to be
+-- released is only told where all is looked at.
+create or replace function due_lanes(after timestamptz default null, older json default null)
+returns table (task text, tenant_id uuid, account_id uuid, priority smallint, due_at timestamptz, is_active boolean)
+language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+#variable_conflict use_column
+declare
+  at_now timestamptz := clock_timestamp();
+  -- A clock may have gone back: the next look then begins at this one.
+  due_after timestamptz := least(after, at_now);
+begin
+  if after is null then
+    return query
+      with recursive hop as (
+        (select d.tenant_id, d.account_id, d.priority, d.due_at from live_messages d
+          order by d.tenant_id, d.account_id, d.priority, d.due_at limit 1)
+        union all
+        select n.tenant_id, n.account_id, n.priority, n.due_at from hop h, lateral (
+          select d.tenant_id, d.account_id, d.priority, d.due_at from live_messages d
+          where (d.tenant_id, d.account_id, d.priority) > (h.tenant_id, h.account_id, h.priority)
+          order by d.tenant_id, d.account_id, d.priority, d.due_at limit 1) n
+      ), lane as materialized (
+        select h.*, t.status = 'active' as is_active from hop h join tenants t on t.id = h.tenant_id
+      )
+      select 'due', l.* from lane l where l.due_at <= at_now
+      union all
+      select distinct 'release', l.tenant_id, null::uuid, null::smallint, null::timestamptz, true
+      from lane l
+      where l.is_active and exists (
+        select from live_messages d
+        where d.tenant_id = l.tenant_id and d.account_id = l.account_id and d.priority = l.priority and d.due_at = 'infinity');
+  else
+    return query
+      select 'due', t.id, a.account_id, p.priority, d.due_at, t.status = 'active'
+      from tenants t
+      cross join lateral (select x.accepted, x.scheduled from tenant_usage x where x.tenant_id = t.id order by x.slot desc limit 1) u
+      left join lateral (
+        select x.finished, x.unscheduled from tenant_progress x where x.tenant_id = t.id order by x.slot desc limit 1
+      ) f on true
+      cross join lateral (
+        select x.id as account_id from provider_accounts x where x.tenant_id = t.id
+        -- Of simulators.
+        union all select '00000000-0000-0000-0000-000000000000'
+      ) a
+      cross join (values (0::smallint), (1::smallint), (2::smallint), (3::smallint), (4::smallint), (5::smallint)) as p (priority)
+      cross join lateral (
+        select x.due_at from live_messages x
+        where x.tenant_id = t.id and x.account_id = a.account_id and x.priority = p.priority
+          and x.due_at >= due_after and x.due_at <= at_now
+        order by x.due_at limit 1
+      ) d
+      where u.accepted > coalesce(f.finished, 0) and (p.priority < 3 or u.scheduled > coalesce(f.unscheduled, 0))
+      union all
+      select 'due', o.tenant_id, o.account_id, p.priority, d.due_at, t.status = 'active'
+      from json_to_recordset(older) as o (tenant_id uuid, account_id uuid, due_from float8[])
+      join tenants t on t.id = o.tenant_id
+      cross join (values (0::smallint), (1::smallint), (2::smallint), (3::smallint), (4::smallint), (5::smallint)) as p (priority)
+      cross join lateral (
+        select x.due_at from live_messages x
+        where x.tenant_id = o.tenant_id and x.account_id = o.account_id and x.priority = p.priority
+          and x.due_at >= due_floor(o.due_from, p.priority) and x.due_at <= at_now
+        order by x.due_at limit 1
+      ) d;
+  end if;
+  return query select 'looked', null::uuid, null::uuid, null::smallint, at_now, null::boolean;
+end $$;
 
-grant execute on function due_lanes() to despatch_worker;
+grant execute on function due_lanes(timestamptz, json) to despatch_worker;

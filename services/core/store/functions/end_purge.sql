@@ -1,4 +1,4 @@
--- Deletes what is left, the tenant's own row last. The key must be gone by now. Says whether the tenant is gone too.
+-- Deletes what `purge_some` leaves, the tenant's own row last. The key must be gone by now. Says whether the tenant is gone too.
 create or replace function end_purge(of_slug text, of_uid text) returns boolean
 language plpgsql security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$
 declare
@@ -9,11 +9,13 @@ begin
   if who is null then
     return true;
   end if;
-  perform from tenant_usage u where u.tenant_id = who for update;
+  perform lock_counters('accepted', array[who]);
   -- What was being accepted when the purge began has been stored since.
   if exists (select from messages m where m.tenant_id = who) then
     return false;
   end if;
+  delete from counter_locks c where c.owner = who
+    or c.owner in (select p.id from provider_accounts p where p.tenant_id = who);
   delete from rate_windows r where r.subject = who or r.subject in (select k.id from api_keys k where k.tenant_id = who);
   delete from account_rates r where r.account_id in (select p.id from provider_accounts p where p.tenant_id = who);
   delete from lookup_turns t where t.account_id in (select p.id from provider_accounts p where p.tenant_id = who);
@@ -25,14 +27,31 @@ begin
   delete from message_contents c using unsettled_contents u
   where u.tenant_id = who and c.message_seq = u.message_seq and c.purge_on = u.purge_on;
   delete from unsettled_contents u where u.tenant_id = who;
+  perform purge_endpoints(array(select w.id from webhook_endpoints w where w.tenant_id = who));
+  delete from endpoint_tests t where t.tenant_id = who;
+  delete from webhook_keys k where k.tenant_id = who;
   delete from audit_log a where a.tenant_id = who;
   select array_agg(m.user_id) into people from members m where m.tenant_id = who;
   delete from tenant_usage u where u.tenant_id = who;
   delete from tenant_progress p where p.tenant_id = who;
+  delete from suppressions s where s.tenant_id = who;
+  -- Who changes one of them just now is waited for, and tells of it in `tenant_events`.
+  delete from provider_accounts p where p.tenant_id = who;
+  -- Last, and for a moment: nobody's events are numbered meanwhile. No pass is under way then, nor begins before the tenant is gone, so
+  -- that none leaves anything of its feed behind.
+  perform pg_advisory_xact_lock(hashtext('despatch.feed'));
+  delete from feed f where f.tenant_id = who;
+  delete from feed_floors f where f.tenant_id = who;
+  delete from tenant_events e where e.tenant_id = who;
+  -- Nor is anybody's usage counted: a pass that began before the purge has ended then.
+  perform pg_advisory_xact_lock(hashtext('despatch.usage'));
+  delete from usage_counts u where u.tenant_id = who;
+  delete from usage_times u where u.tenant_id = who;
   delete from tenants t where t.id = who;
-  -- Invitations that nobody took up go with the last tenant that made them.
-  delete from users u where u.id = any (people) and u.subject is null
-    and not exists (select from members m where m.user_id = u.id);
+  -- Whoever was merely named and never came goes with the last tenant that named them. Those who are coming in right now,
+  -- or are being named elsewhere, are locked and stay.
+  people := array(select u.id from users u where u.id = any (people) and not u.has_signed_in for update skip locked);
+  delete from users u where u.id = any (people) and not exists (select from members m where m.user_id = u.id);
   return true;
 end $$;
 

@@ -11,6 +11,10 @@ declare
   outlived lookups[];
   asked bigint[];
   given_up json;
+  tenants uuid[];
+  seqs bigint[];
+  days date[];
+  numbers bigint[];
 begin
   with taken as (
     delete from awaited_receipts a where a.seq = any (array(
@@ -32,27 +36,40 @@ begin
     from unnest(due) d join message_results s on s.seq = d.seq and s.purge_on = d.purge_on
     where s.account_id is not null and s.provider = any (askable) and s.status in ('sent', 'unknown')
     on conflict do nothing
-    returning seq, account_id
+    returning seq, purge_on, account_id
   ), turns as (
-    insert into lookup_turns as t (account_id, next_at, open_at)
-    select distinct a.account_id, at_now, at_now from asking a order by a.account_id
+    insert into lookup_turns as t (account_id, provider, next_at, open_at)
+    select distinct a.account_id, s.provider, at_now, at_now
+    from asking a join message_results s on s.seq = a.seq and s.purge_on = a.purge_on order by a.account_id
     on conflict (account_id) do update set next_at = greatest(t.open_at, least(t.next_at, excluded.next_at))
   )
   select array_agg(a.seq) into asked from asking a;
+  -- In the order in which others lock the same rows.
+  perform from message_results s where (s.seq, s.purge_on) in (
+    select d.seq, d.purge_on from unnest(due) d union all select l.seq, l.purge_on from unnest(outlived) l)
+  order by s.seq for update;
   with quiet as (
     select d.seq, d.purge_on from unnest(due) d where d.seq <> all (coalesce(asked, '{}'))
     union all select l.seq, l.purge_on from unnest(outlived) l
   ), moved as (
     update message_results s set status = 'unknown', reason = 'receipt_timeout', updated_at = at_now
     from quiet q where s.seq = q.seq and s.purge_on = q.purge_on and may_move(s.status, 'unknown')
-    returning s.seq, s.purge_on, s.tenant_id, s.account_id, s.provider
+    returning s.seq, s.purge_on, s.tenant_id, s.account_id, s.provider, old.status as was
+  ), noted as (
+    insert into usage_moves (at, purge_on, was, became, seqs, account_ids)
+    select at_now, m.purge_on, m.was, 'unknown', array_agg(m.seq), array_agg(m.account_id)
+    from moved m group by m.purge_on, m.was
   ), told as (
     insert into event_log (message_seq, purge_on, tenant_id, type, source, details, at)
     select m.seq, m.purge_on, m.tenant_id, 'message.unknown', 'worker', '{"reason": "receipt_timeout"}', at_now from moved m
+    returning tenant_id, message_seq, purge_on, event_seq
   )
-  select json_agg(json_build_object('tenantId', g.tenant_id, 'accountId', g.account_id, 'provider', g.provider, 'messages', g.n))
-    into given_up
+  select json_agg(json_build_object('tenantId', g.tenant_id, 'accountId', g.account_id, 'provider', g.provider, 'messages', g.n)),
+    (select array_agg(t.tenant_id) from told t), (select array_agg(t.message_seq) from told t),
+    (select array_agg(t.purge_on) from told t), (select array_agg(t.event_seq) from told t)
+    into given_up, tenants, seqs, days, numbers
   from (select m.tenant_id, m.account_id, m.provider, count(*) as n from moved m group by 1, 2, 3) g;
+  perform note_changes(tenants, seqs, days, numbers);
   return query
     select coalesce(cardinality(due), 0) + coalesce(cardinality(outlived), 0), coalesce(given_up, '[]');
 end $$;

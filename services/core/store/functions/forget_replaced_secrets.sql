@@ -1,12 +1,21 @@
--- Drops the replaced ciphertexts that have been kept long enough. Returns the number of rows.
+-- Drops the replaced ciphertexts that have been kept long enough, and the public keys of what signs no longer. Returns the number
+-- of rows.
 create or replace function forget_replaced_secrets() returns integer
 language plpgsql security definer set search_path = despatch, pg_temp as $$
 declare
   accounts integer;
+  endpoints integer;
+  keys integer;
 begin
   update provider_accounts set previous_ciphertext = null, previous_until = null where previous_until <= now();
   get diagnostics accounts = row_count;
-  return accounts;
+  update webhook_endpoints set previous_secret = null, previous_until = null where previous_until <= now();
+  get diagnostics endpoints = row_count;
+  update webhook_keys k set ciphertext = null where k.shown_until is not null and k.ciphertext is not null
+    and exists (select from webhook_keys n where n.tenant_id = k.tenant_id and n.signs_from > k.signs_from and n.signs_from <= now());
+  delete from webhook_keys where shown_until <= now();
+  get diagnostics keys = row_count;
+  return accounts + endpoints + keys;
 end $$;
 
 grant execute on function forget_replaced_secrets() to despatch_worker;

@@ -1,65 +1,177 @@
--- Receipts that are due, each with what is known of the message that it is about. Both stay locked until the transaction
+-- Receipts whose turn it is, each with what is known of the message that it is about. Both stay locked until the transaction
 -- ends: its caller decides what follows, and hands that to `record_receipts`. `seq` is null where no message is found,
--- `status` where it has no result. `under_way`: the attempt that is reported on is not recorded yet.
-create or replace function lock_receipts(most integer) returns table (
-  id uuid, tenant_id uuid, provider text, attempt integer, receipt text, temporary boolean, failure jsonb, segment text,
-  engagement text, provider_status text, verified boolean, happened_ms bigint, report_key text,
-  called_in text, sent_in text, waited_ms bigint, seq bigint, purge_on date,
-  under_way boolean, repeated boolean, status text, final boolean, last_attempt integer, failure_shown jsonb,
+-- `status` where it is gone. `under_way`: a call for the message is, or somebody else has it. `doubtful`: it waits, and an
+-- earlier call had no answer. `waiting_of_account`: how many of the account's wait for their message, counted to one more than
+-- `waiting_max`; null for one that need not wait. `without`: tenants that are passed over; as long as there are any, so is
+-- whatever was put off, which is found by its time alone.
+create or replace function lock_receipts(most integer, waiting_max integer, without uuid[]) returns table (
+  id uuid, tenant_id uuid, account_id uuid, provider text, attempt integer, receipt text, temporary boolean, failure jsonb,
+  segment text, engagement text, provider_status text, provider_message_id text, await_ms bigint, verified boolean,
+  asked boolean, happened_ms bigint, report_key text, called_in text, sent_in text, waited_ms bigint, waiting boolean,
+  waiting_of_account integer, seq bigint, purge_on date, under_way boolean, doubtful boolean, repeated boolean, status text,
+  final boolean, last_attempt integer, failure_shown jsonb,
   segments smallint, segment_states jsonb, partial boolean, late_bounce boolean, engaged jsonb)
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 #variable_conflict use_column
 declare
   at_now timestamptz := clock_timestamp();
+  -- Where there are more lanes than a batch has room for, each begins with another one.
+  first_lane uuid := gen_random_uuid();
+  lanes uuid[];
+  quota integer;
+  found integer;
+  deepest integer;
+  come uuid[];
+  due_again uuid[];
+  again integer;
   ids uuid[];
   seqs bigint[];
   days date[];
   numbers integer[];
+  -- Of messages that wait for another call.
+  idle bigint[];
+  -- Of messages whose results are locked.
+  settled bigint[];
 begin
-  -- The message's own id counts for more than the provider's: an account may be shared with another system.
+  -- From one lane to the next: one with many receipts costs no more than one with few.
+  with recursive above as (
+    (select coalesce(x.account_id, x.tenant_id) as lane from receipts x
+      where not x.waiting and coalesce(x.account_id, x.tenant_id) >= first_lane
+      order by coalesce(x.account_id, x.tenant_id) limit 1)
+    union all
+    select (select coalesce(x.account_id, x.tenant_id) from receipts x
+      where not x.waiting and coalesce(x.account_id, x.tenant_id) > a.lane
+      order by coalesce(x.account_id, x.tenant_id) limit 1)
+    from above a where a.lane is not null
+  ), below as (
+    (select coalesce(x.account_id, x.tenant_id) as lane from receipts x
+      where not x.waiting and coalesce(x.account_id, x.tenant_id) < first_lane
+      order by coalesce(x.account_id, x.tenant_id) limit 1)
+    union all
+    select (select coalesce(x.account_id, x.tenant_id) from receipts x
+      where not x.waiting and coalesce(x.account_id, x.tenant_id) > b.lane
+        and coalesce(x.account_id, x.tenant_id) < first_lane
+      order by coalesce(x.account_id, x.tenant_id) limit 1)
+    from below b where b.lane is not null
+  )
+  select array_agg(w.lane) into lanes from (
+    select a.lane from above a where a.lane is not null
+    union all
+    select b.lane from below b where b.lane is not null
+    limit 2 * most
+  ) w
+  where w.lane <> all (without)
+    and not exists (select from provider_accounts p where p.id = w.lane and p.tenant_id = any (without));
+  quota := ceil(most::float8 / greatest(cardinality(lanes), 1));
+  -- No more of a lane is locked than its share, and more only where the others have less than theirs.
+  loop
+    -- Many accounts of one tenant do not have as many turns.
+    select array_agg(t.id order by t.turn, t.apply_at), count(*), max(t.nth) into come, found, deepest
+    from (
+      select d.id, d.apply_at, d.nth, row_number() over (partition by d.tenant_id order by d.nth, d.apply_at) as turn
+      from unnest(lanes) as l (lane), lateral (
+        select y.id, y.tenant_id, y.apply_at, row_number() over (order by y.apply_at) as nth
+        from (
+          select x.id, x.tenant_id, x.apply_at from receipts x
+          where not x.waiting and coalesce(x.account_id, x.tenant_id) = l.lane and x.apply_at <= at_now
+          order by x.apply_at limit quota for update skip locked
+        ) y
+      ) d
+    ) t;
+    exit when found >= most or coalesce(deepest, 0) < quota or quota >= most;
+    quota := least(most, 4 * quota);
+  end loop;
+  select array_agg(y.id) into due_again from (
+    select x.id from receipts x where x.waiting and x.apply_at <= at_now and cardinality(without) = 0
+    order by x.apply_at limit most for update skip locked
+  ) y;
+  -- Those that wait have half of a batch, and what the others leave of it.
+  again := least(coalesce(cardinality(due_again), 0), greatest(most / 2, most - coalesce(cardinality(come), 0)));
+  -- The message's own id counts for more than the provider's: an account may be shared with another system. Until the
+  -- account has been called for it, a message is not found: whoever can report to one says nothing about another one's.
   select array_agg(p.id), array_agg(p.seq), array_agg(p.purge_on), array_agg(p.number) into ids, seqs, days, numbers
   from (
-    select r.id, coalesce(m.seq, v.message_seq) as seq, coalesce(m.purge_on, v.purge_on) as purge_on,
-      coalesce(r.attempt, v.number, n.number) as number
-    from (
-      select * from receipts x where x.apply_at <= at_now order by x.apply_at limit most for update skip locked
-    ) r
+    select r.id, coalesce(m.seq, v.seq) as seq, coalesce(m.purge_on, v.purge_on) as purge_on,
+      -- The attempt that bears the provider's id, else the only one of the account that may have it.
+      coalesce(r.attempt, v.number, case
+        when m.is_named or m.attempt = 1 then m.attempt
+        when coalesce(m.accepted, 0) + w.unanswered = 1 then coalesce(w.number, m.attempt) end) as number
+    from unnest(come[1:most - again] || due_again[1:again]) with ordinality as u (id, nth)
+    join receipts r on r.id = u.id
     left join lateral (
-      select y.seq, y.purge_on from messages y
+      select y.seq, y.purge_on, s.attempt, s.provider_message_id = r.provider_message_id as is_named,
+        -- Segments may have ids of their own.
+        (s.account_id = r.account_id and s.started_at is not null and (s.provider_message_id is null
+          or r.provider_message_id is null or r.segment is not null))::integer as accepted
+      from messages y left join message_results s on s.seq = y.seq and s.purge_on = y.purge_on
       where y.seq = r.message_seq and y.purge_on = r.purge_on and y.tenant_id = r.tenant_id
         and (r.message_id is null or y.id = r.message_id)
+        -- Tests break this (mutant: receipt-account): an account reports on what it was called for, never on test messages.
+        and (r.account_id is null or coalesce(
+          case when s.account_id = r.account_id and s.status in ('sent', 'delivered', 'undelivered', 'unknown') then true end,
+          (select true from live_messages l
+            where l.seq = y.seq and l.status = 'sending' and l.account_id = r.account_id and not l.test),
+          (select true from attempt_log a
+            where a.message_seq = y.seq and a.purge_on = y.purge_on and a.account_id = r.account_id
+              and a.outcome <> 'not_started' limit 1)))
     ) m on true
     left join lateral (
-      select a.message_seq, a.purge_on, a.number from attempt_log a
+      select a.seq, a.purge_on, a.attempt as number from message_results a
       where m.seq is null and a.found_by_id and a.provider_message_id = r.provider_message_id
         and a.account_id = r.account_id and a.tenant_id = r.tenant_id
-      order by a.ended_at desc limit 1
+      order by a.sent_at desc limit 1
     ) v on true
     left join lateral (
-      select max(a.number) as number from attempt_log a
-      where r.attempt is null and a.message_seq = m.seq and a.purge_on = m.purge_on
-        and a.provider_message_id = r.provider_message_id
-    ) n on true
+      select count(*)::integer as unanswered, max(a.number) as number from attempt_log a
+      where coalesce(m.attempt, 2) > 1 and a.message_seq = m.seq and a.purge_on = m.purge_on and a.account_id = r.account_id
+        and a.outcome = 'ambiguous'
+    ) w on true
+    order by u.nth
   ) p;
-  perform from message_results s
-  where (s.seq, s.purge_on) in (select u.seq, u.day from unnest(seqs, days) as u (seq, day)) order by s.seq for update;
+  -- Where a claim is quicker, the call is waited for.
+  select array_agg(x.seq) into idle from (
+    select l.seq from live_messages l where l.seq = any (seqs) and l.status <> 'sending' order by l.seq
+    for update skip locked) x;
+  select array_agg(x.seq) into settled from (
+    select s.seq from message_results s
+    where (s.seq, s.purge_on) in (select u.seq, u.day from unnest(seqs, days) as u (seq, day)) order by s.seq for update) x;
   return query
-    select r.id, r.tenant_id, coalesce(s.provider, p.provider, 'unknown'), u.number, r.receipt, r.temporary, r.failure,
-      r.segment, r.engagement, r.provider_status, r.verified,
-      floor(extract(epoch from coalesce(r.happened_at, r.received_at)) * 1000)::bigint, r.report_key,
-      r.traceparent, m.traceparent, floor(extract(epoch from at_now - r.received_at) * 1000)::bigint, u.seq, u.day,
-      exists (select from live_messages l where l.seq = u.seq and l.status = 'sending'
-        and l.attempt = coalesce(u.number, l.attempt)),
+    with matched as materialized (
+      select r.*, u.seq, u.day, u.number, u.nth, s.status, s.final, s.attempt as last_attempt, s.provider,
+        s.failure as failure_shown, s.segment_states, s.partial, s.late_bounce, s.engagement as engaged,
+        l.seq is not null as is_live, l.status as live_status, l.attempt as live_attempt, l.provider as live_provider,
+        l.ambiguous > 0 as is_doubtful,
+        -- Its result was stored while others were waited for, and nobody here has it locked.
+        s.seq is not null and array_position(settled, s.seq) is null as has_just_ended
+      from unnest(ids, seqs, days, numbers) with ordinality as u (id, seq, day, number, nth)
+      join receipts r on r.id = u.id
+      left join lateral (select * from message_results x where x.seq = u.seq and x.purge_on = u.day) s on true
+      left join lateral (select * from live_messages x where s.seq is null and x.seq = u.seq) l on true
+    ), crowd as materialized (
+      select c.account_id, (select count(*) from (
+        select from receipts x where x.waiting and x.account_id = c.account_id limit waiting_max + 1) w)::integer as waiting
+      from (select distinct x.account_id from matched x where x.is_live or x.has_just_ended or x.seq is null) c
+      where c.account_id is not null
+    )
+    select r.id, r.tenant_id, r.account_id, coalesce(r.provider,
+        (select p.provider from provider_accounts p where p.id = r.account_id), r.live_provider, 'unknown'),
+      r.number, r.receipt, r.temporary, r.failure, r.segment, r.engagement, r.provider_status, r.provider_message_id,
+      r.await_ms, r.verified, r.asked,
+      floor(extract(epoch from case when r.happened_at between m.enqueued_at and r.received_at then r.happened_at
+        else r.received_at end) * 1000)::bigint, r.report_key,
+      r.traceparent, m.traceparent, floor(extract(epoch from at_now - r.received_at) * 1000)::bigint, r.waiting,
+      case when r.is_live or r.has_just_ended or r.seq is null then
+        (select c.waiting from crowd c where c.account_id = r.account_id) end,
+      r.seq, r.day, r.has_just_ended or (r.is_live and array_position(idle, r.seq) is null), coalesce(r.is_doubtful, false),
       r.report_key is not null and exists (select from event_log e
-        where e.message_seq = u.seq and e.purge_on = u.day and e.report_key = r.report_key),
-      s.status, s.final, s.attempt, s.failure, m.segments, s.segment_states, s.partial, s.late_bounce, s.engagement
-    from unnest(ids, seqs, days, numbers) with ordinality as u (id, seq, day, number, nth)
-    join receipts r on r.id = u.id
-    left join provider_accounts p on p.id = r.account_id
-    left join lateral (select x.segments, x.traceparent from messages x where x.seq = u.seq and x.purge_on = u.day) m on true
-    left join lateral (select * from message_results x where x.seq = u.seq and x.purge_on = u.day) s on true
-    order by u.nth;
+        where e.message_seq = r.seq and e.purge_on = r.day and e.report_key = r.report_key),
+      coalesce(r.status, r.live_status), r.final, coalesce(r.last_attempt, r.live_attempt), r.failure_shown, m.segments,
+      r.segment_states, r.partial, r.late_bounce, r.engaged
+    from matched r
+    left join lateral (select x.segments, x.traceparent, x.enqueued_at from messages x
+      where x.seq = r.seq and x.purge_on = r.day) m on true
+    order by r.nth;
 end $$;
 
-grant execute on function lock_receipts(integer) to despatch_worker;
+grant execute on function lock_receipts(integer, integer, uuid[]) to despatch_worker;

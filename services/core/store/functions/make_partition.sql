@@ -4,7 +4,7 @@ create or replace function make_partition(of_parent text, of_monday date) return
 language plpgsql security definer set search_path = despatch, pg_temp set lock_timeout = '1s' as $$
 declare
   name text := of_parent || '_' || to_char(of_monday::timestamp, 'YYYYMMDD');
-  key text := case when of_parent = 'idempotency_keys' then 'generation' else 'purge_on' end;
+  key text := partition_key(of_parent);
   storage text;
   taken boolean;
 begin

@@ -1,18 +1,31 @@
 -- Moves messages on that no call is under way for, where `may_move` lets them: puts them aside (`held`), gives them back, or
 -- ends them, with the reason in `of_failure`. One that is `sending` is left alone, as the end of its attempt moves it
--- (`complete`). Returns those that were moved.
-create or replace function move_messages(seqs bigint[], to_status text, of_failure jsonb) returns setof bigint
+-- (`complete`). What was scheduled and becomes `queued` is told to its tenant. What is `sent` without a call, since a receipt shows it,
+-- is told by the caller. What is canceled without a reason has its sender's wish for one, and what is suppressed its recipient's:
+-- that is nobody's failure, whatever came of earlier attempts. `of_reason`: why it is in its new state, where that leaves it open.
+-- Returns those that were moved.
+create or replace function move_messages(seqs bigint[], to_status text, of_failure jsonb, of_reason text default null)
+returns setof bigint
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
-  set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+  set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
   at_now timestamptz;
   movable bigint[];
   days date[];
   tenants uuid[];
+  -- Of those that were scheduled and no longer are.
+  unscheduled uuid[];
+  event_tenants uuid[];
+  event_days date[];
+  numbers bigint[];
+  event_seqs bigint[];
+  is_wish boolean := to_status in ('canceled', 'suppressed') and of_failure is null;
 begin
   -- In the order in which others lock the same rows.
-  select array_agg(x.seq), array_agg(x.purge_on), array_agg(x.tenant_id) into movable, days, tenants from (
-    select l.seq, l.purge_on, l.tenant_id from live_messages l
+  select array_agg(x.seq), array_agg(x.purge_on), array_agg(x.tenant_id),
+    array_agg(x.tenant_id) filter (where x.priority >= 3 and to_status not in ('scheduled', 'held'))
+  into movable, days, tenants, unscheduled from (
+    select l.seq, l.purge_on, l.tenant_id, l.priority from live_messages l
     where l.seq = any (seqs) and l.status <> 'sending' and may_move(l.status, to_status)
     order by l.seq for update) x;
   if movable is null then
@@ -20,33 +33,57 @@ begin
   end if;
   -- After the locks, as they may have been waited for.
   at_now := clock_timestamp();
-  insert into event_log (message_seq, purge_on, tenant_id, type, source, at)
-  select l.seq, l.purge_on, l.tenant_id,
-    'message.' || case when l.status = 'held' and is_live(to_status) then 'released' else to_status end,
-    case when is_live(to_status) then 'system' else 'worker' end, at_now
-  from live_messages l where l.seq = any (movable);
+  with told as (
+    insert into event_log (message_seq, purge_on, tenant_id, type, source, details, at)
+    select l.seq, l.purge_on, l.tenant_id,
+      'message.' || case when l.status = 'held' and is_live(to_status) then 'released' else to_status end,
+      case when is_wish and to_status = 'canceled' then 'api' when l.status = 'scheduled' and to_status = 'queued' then 'worker'
+        when is_live(to_status) then 'system' else 'worker' end,
+      case when is_live(to_status) then null when not is_wish then jsonb_build_object('failure', coalesce(of_failure, l.failure))
+        when of_reason is not null then jsonb_build_object('reason', of_reason) end,
+      at_now
+    from live_messages l where l.seq = any (movable) and to_status <> 'sent'
+    returning tenant_id, message_seq, purge_on, event_seq, type
+  )
+  select array_agg(t.tenant_id), array_agg(t.message_seq), array_agg(t.purge_on), array_agg(t.event_seq)
+  into event_tenants, event_seqs, event_days, numbers
+  -- That a message waits aside is nobody's event: it began and ended with its tenant's suspension.
+  from told t where not is_live(to_status) or t.type = 'message.queued';
+  perform note_changes(event_tenants, event_seqs, event_days, numbers);
   if is_live(to_status) then
     update live_messages l
     set status = to_status, held_from = case when to_status = 'held' then l.status end,
       held_at = case when to_status = 'held' then at_now end,
-      -- Time in `held` does not count toward expiry.
-      expires_at = l.expires_at + coalesce(at_now - l.held_at, interval '0'),
-      due_at = case when to_status = 'held' then 'infinity' else coalesce(l.next_attempt_at, at_now) end, updated_at = at_now
+      -- Time in `held` does not count toward expiry, nor does time before the instant that the sender named.
+      expires_at = l.expires_at + coalesce(case when l.held_from = 'scheduled'
+        then greatest(at_now - greatest(l.held_at, l.next_attempt_at), interval '0') else at_now - l.held_at end, interval '0'),
+      priority = case to_status when 'scheduled' then l.priority % 3 + 3 when 'held' then l.priority else l.priority % 3 end,
+      next_attempt_at = case when l.status <> 'scheduled' or to_status = 'held' then l.next_attempt_at end,
+      -- Never before now: who searches begins where something was due at the last look.
+      due_at = case when to_status = 'held' then 'infinity' else greatest(l.next_attempt_at, at_now) end, updated_at = at_now
     where l.seq = any (movable);
+    if unscheduled is not null then
+      perform count_finished('{}', unscheduled);
+    end if;
   else
     with ended as (
       delete from live_messages l where l.seq = any (movable) returning l.*
+    ), noted as (
+      insert into usage_moves (at, purge_on, was, became, seqs, account_ids)
+      select at_now, e.purge_on, 'in_progress', to_status, array_agg(e.seq),
+        array_agg(case when e.attempt > 0 then e.account_id end)
+      from ended e where not e.test group by e.purge_on
     )
     insert into message_results (seq, purge_on, tenant_id, status, reason, attempt, duplicate_risk, account_id, provider,
       failure, final, expires_at, completed_at, updated_at)
-    select e.seq, e.purge_on, e.tenant_id, to_status, e.reason, e.attempt, e.duplicate_risk,
-      case when e.attempt > 0 and not e.test then e.account_id end, e.provider, coalesce(of_failure, e.failure), true,
-      e.expires_at, at_now, at_now
+    select e.seq, e.purge_on, e.tenant_id, to_status, case when not is_wish then e.reason else of_reason end, e.attempt, e.duplicate_risk,
+      case when e.attempt > 0 and not e.test then e.account_id end, e.provider,
+      case when not is_wish then coalesce(of_failure, e.failure) end, true, e.expires_at, at_now, at_now
     from ended e;
     perform discard_contents(movable, days);
-    perform count_finished(tenants);
+    perform count_finished(tenants, unscheduled);
   end if;
   return query select unnest(movable);
 end $$;
 
-grant execute on function move_messages(bigint[], text, jsonb) to despatch_worker;
+grant execute on function move_messages(bigint[], text, jsonb, text) to despatch_worker;

@@ -1,9 +1,21 @@
--- Ciphertexts under older versions of the tenant's key than `latest`. They are of no use without Vault.
+-- Ciphertexts under older versions of the tenant's key than `latest`, and what each is bound to. They are of no use without
+-- Vault.
 create or replace function outdated_ciphertexts(of_tenant uuid, latest integer, most integer)
-returns table (account_id uuid, ciphertext text)
+returns table (subject uuid, purpose text, ciphertext text)
 language sql stable security definer set search_path = despatch, pg_temp as $$
-  select p.id, c.text from provider_accounts p cross join lateral (values (p.ciphertext), (p.previous_ciphertext)) as c (text)
-  where p.tenant_id = of_tenant and c.text like 'vault:v%' and c.text not like 'vault:v' || latest || ':%'
+  select o.subject, o.purpose, o.text from (
+    select p.id as subject, 'provider-secret' as purpose, c.text
+    from provider_accounts p cross join lateral (values (p.ciphertext), (p.previous_ciphertext)) as c (text)
+    where p.tenant_id = of_tenant
+    union all
+    select w.id, c.purpose, c.text
+    from webhook_endpoints w cross join lateral (values ('webhook-secret', w.secret), ('webhook-secret', w.previous_secret),
+      ('webhook-client-certificate', w.client_certificate)) as c (purpose, text)
+    where w.tenant_id = of_tenant
+    union all
+    select k.id, 'webhook-signing-key', k.ciphertext from webhook_keys k where k.tenant_id = of_tenant
+  ) o
+  where o.text like 'vault:v%' and o.text not like 'vault:v' || latest || ':%'
   limit most
 $$;
 

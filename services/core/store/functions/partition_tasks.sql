@@ -4,7 +4,10 @@ language sql stable security definer set search_path = despatch, pg_temp as $$
   with clock as (
     select (now() at time zone 'UTC')::date as today, date_trunc('week', now() at time zone 'UTC')::date as this_week
   ), longest as (
-    select coalesce(greatest(90, max((limits ->> 'retentionDays')::integer)), 90) as days from tenant_limits
+    -- A scheduled message's record is kept from its instant on, with a week in which it can be put off (core/domain/schedule.ts).
+    select greatest(90, max((limits ->> 'retentionDays')::integer),
+      max((limits ->> 'retentionDays')::integer + (limits ->> 'scheduleHorizonDays')::integer + 7)) as days
+    from tenant_limits
   ), wanted as (
     select p.parent, this_week + week * 7 as monday
     from clock, longest, partition_names() p, generate_series(

@@ -1,21 +1,82 @@
--- Deletes what has served its time and lies in no partition of its own.
-create or replace function purge_rows() returns void
-language plpgsql security definer set search_path = despatch, pg_temp as $$
+-- Deletes rows of one of `purged_tables` that have served their time, at most `most`. Returns how many: fewer than that where none
+-- are left.
+create or replace function purge_rows(of_table text, most integer) returns integer
+language plpgsql security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$
 declare
-  today date := (now() at time zone 'UTC')::date;
+  today constant date := (now() at time zone 'UTC')::date;
+  of_parent text;
+  found_any boolean;
+  n integer;
 begin
-  delete from messages_default where has_served('messages', purge_on, today);
-  delete from message_results_default where has_served('message_results', purge_on, today);
-  delete from awaited_receipts where has_served('messages', purge_on, today);
-  delete from lookups where has_served('messages', purge_on, today);
-  delete from receipts where has_served('messages', purge_on, today);
-  delete from message_contents_default where has_served('message_contents', purge_on, today);
-  delete from attempt_log_default where has_served('attempt_log', purge_on, today);
-  delete from event_log_default where has_served('event_log', purge_on, today);
-  delete from idempotency_keys_default where has_served('idempotency_keys', generation, today);
-  -- Calls that came while the tenant was being purged.
-  delete from receipt_calls c where not exists (select from provider_accounts p where p.id = c.account_id);
-  delete from rate_windows where second < extract(epoch from now())::bigint - 3600;
+  case of_table
+    when 'due_deliveries' then
+      -- Of events that are gone: those of endpoints that were paused, or failed, until then.
+      delete from due_deliveries d where d.id = any (array(
+        select x.id from due_deliveries x where has_served('endpoint_feed', x.purge_on, today)
+        order by x.purge_on limit most for update skip locked));
+    when 'webhook_endpoints' then
+      return purge_deleted_endpoints(most, today);
+    when 'suppressions' then
+      -- For a day they are still there to be looked at by whoever wonders.
+      delete from suppressions s where s.seq = any (array(
+        select x.seq from suppressions x where x.expires_at < now() - interval '1 day'
+        order by x.expires_at limit most for update skip locked));
+    when 'receipt_calls' then
+      -- Calls that came while the tenant was being purged.
+      delete from receipt_calls c where c.id = any (array(
+        with recursive accounts as (
+          -- From one account to the next, however many calls each has.
+          (select x.account_id from receipt_calls x order by x.account_id limit 1)
+          union all
+          select (select x.account_id from receipt_calls x where x.account_id > a.account_id order by x.account_id limit 1)
+          from accounts a where a.account_id is not null
+        )
+        select x.id from accounts a join receipt_calls x on x.account_id = a.account_id
+        where not exists (select from provider_accounts p where p.id = a.account_id) limit most));
+    when 'workers' then
+      -- No attempt of theirs is recorded any more. One that is still running is given another number.
+      delete from workers w where w.id = any (array(
+        select x.id from workers x where x.first_claim_at < now() - interval '2 years' limit most));
+    when 'routes' then
+      -- Longer than the longest retention: no message is left that it decided about.
+      delete from routes r where r.ctid = any (array(
+        select x.ctid from routes x where x.replaced_at < now() - interval '2 years' limit most));
+    when 'rate_windows' then
+      delete from rate_windows r where r.ctid = any (array(
+        select x.ctid from rate_windows x where x.second < extract(epoch from now())::bigint - 3600 limit most));
+    when 'counter_locks' then
+      -- Of whom there is nothing left to count.
+      delete from counter_locks c where c.ctid = any (array(
+        select x.ctid from counter_locks x where not exists (select from tenants t where t.id = x.owner)
+          and not exists (select from users u where u.id = x.owner) and not exists (select from api_keys k where k.id = x.owner)
+          and not exists (select from provider_accounts p where p.id = x.owner) limit most));
+    when 'account_rates' then
+      delete from account_rates r where r.ctid = any (array(
+        select x.ctid from account_rates x where not exists (select from provider_accounts p where p.id = x.account_id)
+          and not exists (select from webhook_endpoints w where w.id = x.account_id and w.deleted_at is null) limit most));
+    when 'usage_counts' then
+      delete from usage_counts u where u.ctid = any (array(
+        select x.ctid from usage_counts x where x.period < now() - interval '13 months' order by x.period limit most));
+    when 'usage_times' then
+      delete from usage_times u where u.ctid = any (array(
+        select x.ctid from usage_times x where x.period < now() - interval '13 months' order by x.period limit most));
+    else
+      select p.parent into strict of_parent from partition_names() p where p.parent || '_default' = of_table;
+      execute format('select exists (select from %I x where has_served(%L, x.%I, $1))', of_table, of_parent,
+        partition_key(of_parent)) into found_any using today;
+      if not found_any then
+        return 0;
+      end if;
+      if of_parent = 'feed' then
+        perform keep_feed_floors(of_table::regclass, today);
+      elsif of_parent = 'endpoint_feed' then
+        perform keep_endpoint_floors(of_table::regclass, today);
+      end if;
+      execute format('delete from %1$I d where d.ctid = any (array(select x.ctid from %1$I x where has_served(%2$L, x.%3$I, $1) limit $2))',
+        of_table, of_parent, partition_key(of_parent)) using today, most;
+  end case;
+  get diagnostics n = row_count;
+  return n;
 end $$;
 
-grant execute on function purge_rows() to despatch_worker;
+grant execute on function purge_rows(text, integer) to despatch_worker;

@@ -8,6 +8,7 @@ language plpgsql security definer set search_path = despatch, pg_temp set enable
 declare
   who uuid;
   seqs bigint[];
+  endpoints uuid[];
   part text;
   n integer := 0;
   under_way boolean;
@@ -21,13 +22,18 @@ begin
     and not exists (select from live_messages l where l.seq = m.seq and l.status = 'sending' and l.lease_until >= now())
     limit most);
   if cardinality(seqs) > 0 then
+    -- Rows that others lock too are locked in their order: by number, whichever partition they are in.
+    perform from live_messages l where l.seq = any (seqs) order by l.seq for update;
     -- A call under way keeps its message until its outcome is recorded or its lease is over.
     delete from live_messages l where l.seq = any (seqs) and (l.status <> 'sending' or l.lease_until < now());
     seqs := array(select u.seq from unnest(seqs) as u (seq)
       where not exists (select from live_messages l where l.seq = u.seq));
+    perform from awaited_receipts a where a.seq = any (seqs) order by a.seq for update;
     delete from awaited_receipts a where a.seq = any (seqs);
+    perform from lookups l where l.seq = any (seqs) order by l.seq for update;
     delete from lookups l where l.seq = any (seqs);
-    delete from receipts r where r.message_seq = any (seqs);
+    -- Whoever applies receipts has these before.
+    perform from message_results s where s.seq = any (seqs) order by s.seq for update;
     delete from attempt_log a where a.message_seq = any (seqs);
     delete from event_log e where e.message_seq = any (seqs);
     delete from message_results s where s.seq = any (seqs);
@@ -41,7 +47,43 @@ begin
     return query select 'draining', 0, who;
     return;
   end if;
+  -- A tenant may have had very many endpoints: some of them at a time, with all that is theirs.
+  endpoints := array(select w.id from webhook_endpoints w where w.tenant_id = who order by w.number limit 100);
+  if cardinality(endpoints) > 0 then
+    n := purge_endpoint_rows(endpoints, most);
+    if n = 0 then
+      perform purge_endpoints(endpoints);
+      n := cardinality(endpoints);
+    end if;
+    return query select 'deleted', n, who;
+    return;
+  end if;
+  delete from suppressions s where s.seq = any (array(select x.seq from suppressions x where x.tenant_id = who limit most));
+  get diagnostics n = row_count;
+  if n > 0 then
+    return query select 'deleted', n, who;
+    return;
+  end if;
+  -- Nothing of it is numbered any more, but by a pass that had begun before.
+  delete from feed f using (select x.last_seq, x.purge_on from feed x where x.tenant_id = who limit most) k
+  where f.tenant_id = who and (f.last_seq, f.purge_on) = (k.last_seq, k.purge_on);
+  get diagnostics n = row_count;
+  if n = 0 then
+    delete from tenant_events e using (select x.event_seq, x.purge_on from tenant_events x where x.tenant_id = who limit most) k
+    where (e.event_seq, e.purge_on) = (k.event_seq, k.purge_on);
+    get diagnostics n = row_count;
+  end if;
+  if n > 0 then
+    return query select 'deleted', n, who;
+    return;
+  end if;
+  -- No index leads to the receipts of a message, or of a tenant: they are looked for when no message is left.
   delete from receipts r where r.id = any (array(select x.id from receipts x where x.tenant_id = who limit most));
+  get diagnostics n = row_count;
+  if n > 0 then
+    return query select 'deleted', n, who;
+    return;
+  end if;
   -- No index leads from a tenant to its idempotency keys: one look over a partition takes all of them.
   for part in
     select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
@@ -57,6 +99,16 @@ begin
   delete from receipt_calls c where c.id = any (array(
     select x.id from receipt_calls x join provider_accounts p on p.id = x.account_id where p.tenant_id = who limit most));
   get diagnostics n = row_count;
+  if n > 0 then
+    return query select 'deleted', n, who;
+    return;
+  end if;
+  delete from usage_counts u where u.ctid = any (array(select x.ctid from usage_counts x where x.tenant_id = who limit most));
+  get diagnostics n = row_count;
+  if n = 0 then
+    delete from usage_times u where u.ctid = any (array(select x.ctid from usage_times x where x.tenant_id = who limit most));
+    get diagnostics n = row_count;
+  end if;
   if n > 0 then
     return query select 'deleted', n, who;
     return;

@@ -1,40 +1,92 @@
 -- Stores what was decided about receipts that `lock_receipts` has locked in the same transaction. `messages`: those that
--- changed; `events`: one for each receipt, applied or not, once for all of its repetitions; `waiting`: receipts to look at
--- again after so many milliseconds; `done`: those that are settled.
-create or replace function record_receipts(messages json, events json, waiting json, done uuid[]) returns void
+-- changed; `events`: one for each receipt, applied or not, once for all of its repetitions; `put_off`: receipts to look at
+-- again after so many milliseconds; `done`: those that are settled; `refused`: {account_id, reason} of those that may not wait.
+-- A message with `was_waiting` waited for another call, and is sent by one of `account_id`. `await_ms`: how long to wait for the
+-- next receipt of one that is known again.
+create or replace function record_receipts(messages json, events json, put_off json, done uuid[], refused json) returns void
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
   at_now timestamptz := clock_timestamp();
+  tenants uuid[];
+  seqs bigint[];
+  days date[];
+  numbers bigint[];
+  known bigint[] := array(select r.seq from json_to_recordset(messages) as r (seq bigint, was_waiting boolean) where r.was_waiting);
 begin
-  insert into event_log (message_seq, purge_on, tenant_id, type, source, applied, details, report_key, at)
-  select e.seq, e.purge_on, e.tenant_id, e.type, 'receipt', e.applied, e.details, e.report_key, at_now
-  from json_to_recordset(events) as e (
-    seq bigint, purge_on date, tenant_id uuid, type text, applied boolean, details jsonb, report_key text)
-  on conflict do nothing;
+  if cardinality(known) > 0 then
+    perform move_messages(known, 'sent', null);
+  end if;
+  with told as (
+    insert into event_log (message_seq, purge_on, tenant_id, type, source, applied, details, report_key, at)
+    select e.seq, e.purge_on, e.tenant_id, e.type, 'receipt', e.applied, e.details, e.report_key, at_now
+    from json_to_recordset(events) as e (
+      seq bigint, purge_on date, tenant_id uuid, type text, applied boolean, details jsonb, report_key text)
+    on conflict (message_seq, purge_on, report_key) where report_key is not null do nothing
+    returning tenant_id, message_seq, purge_on, event_seq, type, applied
+  )
+  -- What is no more than a receipt has moved nothing.
+  select array_agg(t.tenant_id order by t.event_seq), array_agg(t.message_seq order by t.event_seq),
+    array_agg(t.purge_on order by t.event_seq), array_agg(t.event_seq order by t.event_seq)
+  into tenants, seqs, days, numbers from told t where t.applied and t.type <> 'message.receipt';
+  perform note_changes(tenants, seqs, days, numbers);
   with reported as materialized (
     select * from json_to_recordset(messages) as r (
       seq bigint, purge_on date, status text, final boolean, failure jsonb, partial boolean, late_bounce boolean,
-      segment_states jsonb, engagement jsonb)
+      segment_states jsonb, engagement jsonb, was_waiting boolean, account_id uuid, provider text, provider_message_id text,
+      await_ms bigint)
   ), changed as (
     update message_results s set
       status = r.status,
-      reason = case when r.status = s.status then s.reason end,
+      reason = case when r.status = s.status and not r.was_waiting then s.reason end,
+      account_id = coalesce(r.account_id, s.account_id), provider = coalesce(r.provider, s.provider),
+      provider_message_id = coalesce(s.provider_message_id, r.provider_message_id),
+      -- Nothing else tells whether this provider's later receipts bear our reference.
+      found_by_id = case when s.provider_message_id is null and r.provider_message_id is not null then true
+        else s.found_by_id end,
       failure = r.failure, final = r.final, partial = r.partial, late_bounce = r.late_bounce,
       segment_states = r.segment_states, engagement = r.engagement,
-      sent_at = case when r.status = s.status then s.sent_at else coalesce(s.sent_at, at_now) end,
+      sent_at = case when r.status = s.status and not r.was_waiting then s.sent_at else coalesce(s.sent_at, at_now) end,
       delivered_at = case when r.status = 'delivered' then coalesce(s.delivered_at, at_now) end,
-      completed_at = case when r.status = s.status or r.status = 'sent' then s.completed_at else at_now end,
+      completed_at = case when r.await_ms is not null then null when r.status = s.status then s.completed_at else at_now end,
       updated_at = at_now
     from reported r
     -- Tests break this (mutant: receipt-moves): a move that the table does not have is not made.
     where s.seq = r.seq and s.purge_on = r.purge_on and (s.status = r.status or may_move(s.status, r.status))
-    returning s.seq, s.status
+    returning s.seq, s.purge_on, s.tenant_id, s.status, s.account_id, r.await_ms, old.status as was,
+      old.account_id as was_account_id, old.sent_at as was_sent_at
+  ), noted as (
+    insert into usage_moves (at, purge_on, was, became, seqs, account_ids, receipt_ms)
+    select at_now, c.purge_on, m.was, m.became, array_agg(c.seq), array_agg(m.account_id), array_agg(m.receipt_ms)
+    from changed c, lateral (
+      select c.was_account_id is distinct from c.account_id as has_other_account,
+        case when c.was in ('sent', 'unknown') and c.status in ('delivered', 'undelivered')
+          then floor(extract(epoch from at_now - c.was_sent_at) * 1000)::bigint end as receipt_ms
+    ) x, lateral (
+      -- One row tells of one account: what has another one now takes two steps.
+      select c.was, c.status as became, c.account_id, x.receipt_ms where c.was <> c.status and not x.has_other_account
+      union all
+      select c.was, 'in_progress', c.was_account_id, null where x.has_other_account
+      union all
+      select 'in_progress', c.status, c.account_id, x.receipt_ms where x.has_other_account
+    ) m
+    group by c.purge_on, m.was, m.became
+  ), awaited as (
+    insert into awaited_receipts (seq, purge_on, tenant_id, test, due_at)
+    select c.seq, c.purge_on, c.tenant_id,
+      coalesce((select m.test from messages m where m.seq = c.seq and m.purge_on = c.purge_on), false), at_now + make_interval(secs => c.await_ms / 1000.0) from changed c
+    -- Whoever ends a wait that is there waits for this message.
+    where c.await_ms is not null and not exists (select from awaited_receipts x where x.seq = c.seq)
+  ), ended as (
+    -- Who has locked one ends its wait, and waits for this message (`expire_receipts`).
+    select x.seq from changed c join awaited_receipts x on x.seq = c.seq
+    where c.status in ('delivered', 'undelivered') for update of x skip locked
   )
-  delete from awaited_receipts a using changed c where a.seq = c.seq and c.status in ('delivered', 'undelivered');
-  update receipts r set apply_at = at_now + make_interval(secs => w.ms / 1000.0)
-  from json_to_recordset(waiting) as w (id uuid, ms bigint) where r.id = w.id;
+  delete from awaited_receipts a using ended e where a.seq = e.seq;
+  update receipts r set apply_at = at_now + make_interval(secs => w.ms / 1000.0), waiting = true
+  from json_to_recordset(put_off) as w (id uuid, ms bigint) where r.id = w.id;
   delete from receipts r where r.id = any (done);
+  perform note_refused_receipts(refused);
 end $$;
 
-grant execute on function record_receipts(json, json, json, uuid[]) to despatch_worker;
+grant execute on function record_receipts(json, json, json, uuid[], json) to despatch_worker;

@@ -1,11 +1,12 @@
--- Gives a key a new secret; the old one is good until `until`, or for nothing from now on where that is null. Its hash
--- stays until the next rotation, so that who goes on using it can be told why it is refused.
+-- Gives a key a new secret; the old one is good until `until`, or for nothing from now on where that is null. The hashes of
+-- the latest ones stay, so that who goes on using one can be told why it is refused.
 create or replace function replace_api_key_secret(of_tenant uuid, of_key uuid, new_hash bytea, until timestamptz) returns boolean
 language sql security definer set search_path = despatch, pg_temp as $$
   with replaced as (
     update api_keys k set
       secret_hash = new_hash,
       previous_secret_hash = k.secret_hash,
+      former_secret_hashes = (array_remove(array[k.previous_secret_hash], null) || k.former_secret_hashes)[1:8],
       grace_until = until
     where k.id = of_key and k.tenant_id = of_tenant and of_tenant = current_tenant() and k.revoked_at is null
     returning 1

@@ -1,18 +1,27 @@
 -- Stores what providers have answered, in one commit. `reports`: what they say, applied as receipts are; `done`: {seq, asks}
 -- of messages that need not be asked about any more; `again`: {seq, asks, ms} of those to ask about after so many
--- milliseconds, null: never; `accounts`: {account_id, failures, pause_ms}. `asks`: of the question that was answered; a
--- later one is another worker's.
-create or replace function settle_lookups(reports json, done json, again json, accounts json) returns void
+-- milliseconds, null: never; `turns`: {account_id, turn, failures, pause_ms} of accounts that nobody asks now. `asks`, `turn`:
+-- of the question that was answered, and of the account's turn; a later one is another worker's. `learned`: {seq, purge_on,
+-- tenant_id, provider_message_id} of messages whose calls had no answer: from now on receipts find them by that id.
+create or replace function settle_lookups(reports json, learned json, done json, again json, turns json) returns void
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
   at_now timestamptz := clock_timestamp();
 begin
+  -- In the order in which others lock the same rows.
+  perform from lookups l where l.seq in (
+    select d.seq from json_to_recordset(done) as d (seq bigint)
+    union all select a.seq from json_to_recordset(again) as a (seq bigint))
+  order by l.seq for update;
+  perform from lookup_turns t
+  where t.account_id in (select a.account_id from json_to_recordset(turns) as a (account_id uuid))
+  order by t.account_id for update;
   insert into receipts (tenant_id, account_id, message_seq, purge_on, message_id, provider_message_id, receipt,
-    temporary, failure, segment, engagement, provider_status, verified, happened_at, report_key, received_at, apply_at)
+    temporary, failure, segment, engagement, provider_status, verified, asked, happened_at, report_key, received_at, apply_at)
   select r.tenant_id, r.account_id, r.message_seq, r.purge_on, r.message_id, r.provider_message_id, r.receipt,
     coalesce(r.temporary, false), r.failure, r.segment, r.engagement, r.provider_status,
-    r.verified, to_timestamp(r.happened_ms / 1000.0), r.report_key, to_timestamp(r.received_ms / 1000.0), at_now
+    r.verified, true, to_timestamp(r.happened_ms / 1000.0), r.report_key, to_timestamp(r.received_ms / 1000.0), at_now
   from json_to_recordset(reports) as r (
     tenant_id uuid, account_id uuid, message_seq bigint, purge_on date, message_id uuid, provider_message_id text,
     receipt text, temporary boolean, failure jsonb, segment text, engagement text, provider_status text,
@@ -24,11 +33,21 @@ begin
   where l.seq = d.seq and l.asks = d.asks;
   update lookups l set ask_at = coalesce(at_now + make_interval(secs => a.ms / 1000.0), 'infinity')
   from json_to_recordset(again) as a (seq bigint, asks smallint, ms bigint) where l.seq = a.seq and l.asks = a.asks;
+  update message_results s set provider_message_id = f.provider_message_id, found_by_id = true
+  from (
+    select x.seq, x.purge_on, n.provider_message_id
+    from json_to_recordset(learned) as n (seq bigint, purge_on date, tenant_id uuid, provider_message_id text)
+    join message_results x on x.seq = n.seq and x.purge_on = n.purge_on and x.tenant_id = n.tenant_id
+    -- The order in which others lock the same rows.
+    where x.provider_message_id is null order by x.seq for update of x
+  ) f
+  where s.seq = f.seq and s.purge_on = f.purge_on;
   update lookup_turns t set failures = a.failures,
-    open_at = greatest(t.open_at, at_now + make_interval(secs => a.pause_ms / 1000.0)),
-    next_at = greatest(t.next_at, at_now + make_interval(secs => a.pause_ms / 1000.0))
-  from json_to_recordset(accounts) as a (account_id uuid, failures smallint, pause_ms bigint)
-  where t.account_id = a.account_id;
+    open_at = at_now + make_interval(secs => a.pause_ms / 1000.0),
+    next_at = greatest(at_now + make_interval(secs => a.pause_ms / 1000.0),
+      coalesce((select min(l.ask_at) from lookups l where l.account_id = a.account_id), 'infinity'))
+  from json_to_recordset(turns) as a (account_id uuid, turn integer, failures smallint, pause_ms bigint)
+  where t.account_id = a.account_id and t.turn = a.turn;
 end $$;
 
-grant execute on function settle_lookups(json, json, json, json) to despatch_worker;
+grant execute on function settle_lookups(json, json, json, json, json) to despatch_worker;

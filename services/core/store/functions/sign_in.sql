@@ -8,14 +8,14 @@ declare
 begin
   select u.id into who from users u where u.issuer = of_issuer and u.subject = of_subject;
   if who is null then
-    insert into users (issuer, subject, email, name) values (of_issuer, of_subject, of_email, of_name)
+    insert into users (issuer, subject, email, name, has_signed_in) values (of_issuer, of_subject, of_email, of_name, true)
     on conflict (issuer, subject) do nothing returning id into who;
     if who is null then
       select u.id into who from users u where u.issuer = of_issuer and u.subject = of_subject;
     end if;
   else
-    update users set email = of_email, name = of_name
-    where id = who and (email, name) is distinct from (of_email, of_name);
+    update users set email = of_email, name = of_name, has_signed_in = true
+    where id = who and (email, name, has_signed_in) is distinct from (of_email, of_name, true);
   end if;
   if email_verified and of_email is not null then
     select array_agg(u.id) into pending from users u where u.subject is null and lower(u.email) = lower(of_email);

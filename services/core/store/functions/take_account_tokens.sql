@@ -9,17 +9,19 @@ declare
   passed bigint[];
   taken integer;
 begin
-  insert into account_rates values (for_account, 0, 0) on conflict do nothing;
-  select * into counted from account_rates r where r.account_id = for_account for update;
+  perform lock_counters('tokens', array[for_account]);
+  select * into counted from account_rates r where r.account_id = for_account order by r.slot desc limit 1;
   -- After the lock, as it may have been waited for.
   this_second := floor(extract(epoch from clock_timestamp()));
   -- A second of the future: the clock has gone back, and what was taken counts for this one.
   used_up := case when counted.second >= this_second then counted.used else 0 end;
   select array_agg(x.seq order by x.n), coalesce(max(x.reach), 0) into passed, taken from (
     select o.seq, o.n, sum(coalesce(l.segments, 1)) over (order by o.n) as reach
-    from unnest(seqs) with ordinality as o (seq, n) join live_messages l on l.seq = o.seq
+    from unnest(seqs) with ordinality as o (seq, n) join live_messages l on l.seq = any (array[o.seq])
   ) x where used_up + x.reach <= per_second or (used_up = 0 and x.n = 1);
-  update account_rates r set second = this_second, used = used_up + taken
-  where r.account_id = for_account and (r.second, r.used) <> (this_second, used_up + taken);
+  if counted.account_id is not null and (counted.second, counted.used) = (this_second, used_up + taken) then
+    return coalesce(passed, '{}');
+  end if;
+  perform store_tokens(for_account, counted, this_second, used_up + taken);
   return coalesce(passed, '{}');
 end $$;

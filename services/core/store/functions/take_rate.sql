@@ -1,24 +1,27 @@
 -- One call by one subject, for everything that is not a send.
 create or replace function take_rate(for_subject uuid, allowed integer)
 returns table (passed boolean, remaining integer, retry_after integer)
-language plpgsql security definer set search_path = despatch, pg_temp as $$
+language plpgsql security definer set search_path = despatch, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
   w rate_windows;
   stored_second bigint;
 begin
-  insert into rate_windows (subject) values (for_subject) on conflict do nothing;
-  select * into w from rate_windows where subject = for_subject for update;
+  perform lock_counters('calls', array[for_subject]);
+  select * into w from rate_windows r where r.subject = for_subject order by r.slot desc limit 1;
+  if w.subject is null then
+    insert into rate_windows (subject) values (for_subject) returning * into w;
+  end if;
   stored_second := w.second;
   w := rate_advance(w, floor(extract(epoch from clock_timestamp()))::bigint);
   if w.total >= allowed then
     if w.second < stored_second then
-      update rate_windows r set second = w.second, counts = w.counts where r.subject = for_subject;
+      perform store_window(w);
     end if;
     return query select false, 0, rate_retry_after(w, allowed);
     return;
   end if;
   w := rate_count(w, 1);
-  update rate_windows r set second = w.second, counts = w.counts, total = w.total where r.subject = for_subject;
+  perform store_window(w);
   return query select true, allowed - w.total, rate_retry_after(w, allowed);
 end $$;
 

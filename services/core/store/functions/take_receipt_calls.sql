@@ -1,6 +1,10 @@
 -- Calls of vendors to look into, a few of each account: one that is flooded holds up no other. They belong to the caller
--- for `lease_ms`, and come again then where they were not settled. `bytes_max`: of their bodies; one is always given.
-create or replace function take_receipt_calls(most integer, bytes_max integer, lease_ms integer) returns table (
+-- for `lease_ms`, and come again then where they were not settled. `bytes_max`: of their bodies, without the oldest one, which
+-- is always given. `readable`: providers whose calls the caller can read. Those of others are left to a worker that can, as
+-- while a release is rolled out, for a day. `without`: tenants that are passed over.
+create or replace function take_receipt_calls(
+  most integer, bytes_max integer, lease_ms integer, readable text[], without uuid[])
+returns table (
   id bigint, tenant_id uuid, account_id uuid, account_version integer, method text, receipt_version integer, query text,
   headers jsonb, body bytea, received_ms bigint, tries smallint, traceparent text)
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
@@ -9,6 +13,8 @@ language plpgsql security definer set search_path = despatch, pg_temp set plan_c
 declare
   at_now timestamptz := clock_timestamp();
   senders uuid[];
+  -- What is due of each of them has been so since.
+  due_since timestamptz[];
   quota integer;
   ids bigint[];
   found integer;
@@ -22,33 +28,42 @@ begin
     select (select c.account_id from receipt_calls c where c.account_id > a.account_id order by c.account_id limit 1)
     from accounts a where a.account_id is not null
   )
-  select array_agg(a.account_id) into senders from accounts a
-  where a.account_id is not null
-    and exists (select from receipt_calls c where c.account_id = a.account_id and c.due_at <= at_now);
+  select array_agg(s.account_id), array_agg(s.since) into senders, due_since from (
+    select a.account_id,
+      case when p.id is null or p.provider = any (readable) then at_now else at_now - interval '24 hours' end as since
+    from accounts a left join provider_accounts p on p.id = a.account_id and p.status <> 'deleted'
+    where a.account_id is not null and coalesce(p.tenant_id <> all (without), true)
+  ) s
+  where exists (select from receipt_calls c
+    where c.account_id = s.account_id and c.due_at <= s.since and c.leased_until <= at_now);
   quota := ceil(most::float8 / greatest(cardinality(senders), 1));
   -- No more of an account is locked than its share, and more only where the others have less than theirs.
   loop
     with due as (
-      select x.id, x.nth, x.bytes from unnest(senders) as a (account_id), lateral (
+      select x.id, x.nth, x.bytes from unnest(senders, due_since) as a (account_id, since), lateral (
         select c.id, row_number() over (order by c.due_at) as nth, octet_length(c.body) as bytes
         from (
           select y.id, y.due_at, y.body from receipt_calls y
-          where y.account_id = a.account_id and y.due_at <= at_now order by y.due_at limit quota for update skip locked
+          where y.account_id = a.account_id and y.due_at <= a.since and y.leased_until <= at_now
+          order by y.due_at limit quota for update skip locked
         ) c
       ) x
     ), placed as (
-      select d.id, d.nth, d.bytes, row_number() over (order by d.nth, d.id) as place,
-        sum(d.bytes) over (order by d.nth, d.id) as sum_bytes
-      from due d
+      -- The oldest of all is always given, so that none waits for ever. Then the accounts have their turns, and of a turn those
+      -- of up to 64 KiB go first: what is large keeps nobody else's out of a batch.
+      select d.id, d.nth, d.bytes, row_number() over (order by d.id <> o.id, d.nth, d.bytes > 65536, d.id) as place
+      from due d, (select min(x.id) as id from due x) o
+    ), weighed as (
+      select p.*, sum(case when p.place = 1 then 0 else p.bytes end) over (order by p.place) as sum_bytes from placed p
     )
     select array_agg(c.id) filter (where c.place <= most and (c.place = 1 or c.sum_bytes <= bytes_max)),
       count(*), max(c.nth), sum(c.bytes)
-    into ids, found, deepest, weight from placed c;
+    into ids, found, deepest, weight from weighed c;
     exit when found >= most or coalesce(deepest, 0) < quota or quota >= most or weight >= bytes_max;
     quota := least(most, 4 * quota);
   end loop;
   return query
-    update receipt_calls c set due_at = at_now + make_interval(secs => lease_ms / 1000.0), tries = c.tries + 1
+    update receipt_calls c set leased_until = at_now + make_interval(secs => lease_ms / 1000.0), tries = c.tries + 1
     from (select u.id, p.version from unnest(ids) as u (id)
       join receipt_calls k on k.id = u.id left join provider_accounts p on p.id = k.account_id) t
     where c.id = t.id
@@ -56,4 +71,4 @@ begin
       floor(extract(epoch from c.received_at) * 1000)::bigint, c.tries, c.traceparent;
 end $$;
 
-grant execute on function take_receipt_calls(integer, integer, integer) to despatch_worker;
+grant execute on function take_receipt_calls(integer, integer, integer, text[], uuid[]) to despatch_worker;

@@ -2,7 +2,10 @@
 create or replace function wake_deferred(for_account uuid) returns void
 language sql set search_path = despatch, pg_temp set enable_seqscan = off as $$
   update live_messages l set next_attempt_at = clock_timestamp(), due_at = clock_timestamp()
-  from provider_accounts p
-  where p.id = for_account and l.tenant_id = p.tenant_id and l.account_id = p.id and l.due_at < 'infinity'
-    and l.status = 'deferred' and l.reason = 'provider_not_ready'
+  where l.status = 'deferred' and l.seq = any (array(
+    -- In the order in which others lock the same rows; by a sum, or the index of that order would be read to its end.
+    select w.seq from live_messages w
+    where w.tenant_id = (select p.tenant_id from provider_accounts p where p.id = for_account)
+      and w.account_id = for_account and w.priority < 3 and w.due_at < 'infinity' and w.status = 'deferred' and w.reason = 'provider_not_ready'
+    order by w.seq + 0 for update of w))
 $$;

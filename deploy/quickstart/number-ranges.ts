@@ -1,0 +1,18 @@
+/** Whole numbers as runs without a hole, from the lowest to the highest; no two touch. */
+export type NumberRanges = readonly NumberRange[];
+export type NumberRange = readonly [first: number, last: number];
+
+/** The same with one number more, which may be in it. */
+export function withNumber(ranges: NumberRanges, number: number): NumberRanges {
+  const before = ranges.filter(([, last]) => last < number - 1);
+  const after = ranges.filter(([first]) => first > number + 1);
+  const touched = ranges.slice(before.length, ranges.length - after.length);
+  const first = Math.min(number, touched[0]?.[0] ?? number);
+  const last = Math.max(number, touched.at(-1)?.[1] ?? number);
+  return [...before, [first, last], ...after];
+}
+
+/** What is missing between the lowest and the highest. */
+export function gapsOf(ranges: NumberRanges): NumberRanges {
+  return ranges.slice(1).map(([first], index) => [(ranges[index]?.[1] ?? 0) + 1, first - 1]);
+}

@@ -1,0 +1,225 @@
+import { z } from 'zod';
+import { AppError, validationFailed, type ErrorDetail } from '#core/domain/app-error.ts';
+import { auditChanges } from '#core/domain/audit-change.ts';
+import { CHANNELS, type Channel } from '#core/domain/channel.ts';
+import type { TenantId } from '#core/domain/ids.ts';
+import {
+  FAILOVER_CLASSES,
+  FAILOVER_DEFAULT,
+  ROUTE_STEPS_MAX,
+  ROUTE_STRATEGIES,
+  routeByAge,
+  STEP_WEIGHT_MAX,
+} from '#core/domain/route.ts';
+import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
+import { listSenders } from '#core/store/messages.ts';
+import { listChannelAccounts } from '#core/store/provider-accounts.ts';
+import { findRoute, storeRoute, type NewRoute, type StoredRoute } from '#core/store/routes.ts';
+import { withTenant } from '#core/store/tenant-scope.ts';
+import { assertMatches, etagOf } from '../http/if-match.ts';
+import { warningsField } from '../http/request-warnings.ts';
+import { defineRoute, type RouteModule } from '../http/routes-kit.ts';
+import { changeTenant, isoOrNull, scopeOf, type AdminDeps } from './admin-change.ts';
+
+const tag = 'Providers';
+
+const ChannelParams = z.object({ channel: z.enum(CHANNELS).describe('Whose route it is.') });
+
+const providerId = z.uuid().transform((id) => id.toLowerCase());
+const strategy = z
+  .enum(ROUTE_STRATEGIES)
+  .describe(
+    '`priority`: the first step whose account can be used. `weighted`: steps are drawn in proportion to their weights, by a hash of the message id and the version of the route.',
+  );
+const weight = z
+  .int()
+  .min(1)
+  .max(STEP_WEIGHT_MAX)
+  .describe('Share of the messages, in proportion to the other steps. Counts with `weighted` alone.');
+const failoverOn = z
+  .array(z.enum(FAILOVER_CLASSES))
+  .describe(
+    'After a refusal of these classes the next step is called at once. What is wrong with the recipient or the content is wrong with any account, and after a call without an answer no other account is called.',
+  );
+const version = z.int().min(0).max(2_147_483_647);
+
+const EXAMPLE_STEPS = [
+  { providerId: '3f0a1c52-8a4e-4d0b-9f57-2c6f5f1f7a10', weight: 1 },
+  { providerId: '8c1d7e5b-6a0f-4b6a-8f0c-1d2e3f4a5b6c', weight: 1 },
+];
+
+const Route = z
+  .object({
+    channel: z.enum(CHANNELS),
+    strategy,
+    steps: z
+      .array(z.object({ providerId: z.uuid().describe('A provider account.'), weight }))
+      .describe('In the order in which they are considered.'),
+    failoverOn,
+    version: version.describe(
+      'Rises with every change. 0: none was set, and the steps are the accounts by age.',
+    ),
+    updatedAt: z.iso.datetime().nullable().describe('Null until one is set.'),
+    ...warningsField,
+  })
+  .meta({
+    id: 'Route',
+    description: 'Which accounts may send the messages of a channel, and how one of them is chosen.',
+    examples: [
+      {
+        channel: 'sms',
+        strategy: 'priority',
+        steps: EXAMPLE_STEPS,
+        failoverOn: [...FAILOVER_DEFAULT],
+        version: 3,
+        updatedAt: '2026-01-15T09:30:00.000Z',
+      },
+    ],
+  });
+
+const SetRoute = z
+  .object({
+    strategy,
+    steps: z
+      .array(
+        z.object({
+          providerId: providerId.describe('A provider account of the channel.'),
+          weight: weight.default(1),
+        }),
+      )
+      .min(1)
+      .max(ROUTE_STEPS_MAX)
+      .describe('Each account once, in the order in which they are considered.'),
+    failoverOn: failoverOn
+      .max(FAILOVER_CLASSES.length)
+      .transform((classes) => FAILOVER_CLASSES.filter((one) => classes.includes(one)))
+      .default([...FAILOVER_DEFAULT]),
+    version: version
+      .optional()
+      .describe(
+        'The version that the change is meant for, in place of the header `If-Match`: what was read can be sent back.',
+      ),
+  })
+  .meta({
+    id: 'SetRoute',
+    description: 'A route to put in force.',
+    examples: [{ strategy: 'priority', steps: EXAMPLE_STEPS }],
+  });
+
+/** How messages find their accounts. */
+export function messageRoutes(deps: AdminDeps): RouteModule[] {
+  return [read(deps), set(deps)];
+}
+
+function read({ sql }: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'GET',
+    path: '/v1/admin/routes/:channel',
+    operation: 'getRoute',
+    summary: "Show a channel's route",
+    description:
+      'Until one is set it has version 0, and its steps are the accounts that can be used, the oldest first. The header `ETag` has its version.',
+    tag,
+    auth: { kind: 'bearer', role: 'viewer' },
+    params: ChannelParams,
+    versioned: true,
+    response: Route,
+    handler: async ({ caller, params: { channel } }) =>
+      answerOf(await withTenant(sql, caller.tenant.id, (tx) => current(caller.tenant.id, tx, channel))),
+  });
+}
+
+function set(deps: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'PUT',
+    path: '/v1/admin/routes/:channel',
+    operation: 'setRoute',
+    summary: "Set a channel's route",
+    description:
+      'In force within a second, for messages that are sent from then on and for those that wait and need another account. With `If-Match`, or `version` in the body, it is refused where somebody else has changed the route meanwhile. What is in force already stays as it is.',
+    tag,
+    auth: { kind: 'bearer', role: 'admin' },
+    params: ChannelParams,
+    body: SetRoute,
+    versioned: true,
+    response: Route,
+    errors: ['version_mismatch'],
+    handler: async ({ caller, params: { channel }, body, request }) => {
+      const tenantId = caller.tenant.id;
+      const stored = await changeTenant(deps, scopeOf(caller, request), async ({ tx, audit }) => {
+        const before = await current(tenantId, tx, channel);
+        assertMatches(request.ifMatch, before.version);
+        if (body.version !== undefined && body.version !== before.version)
+          throw new AppError('version_mismatch');
+        const route = toNewRoute(body);
+        await assertSteps(tenantId, tx, channel, route);
+        if (before.version > 0 && isSame(before, route)) return before;
+        const after = await storeRoute(tenantId, tx, channel, route);
+        const changes = auditChanges(told(before), told(after));
+        await audit('route.updated', channel, { version: after.version }, { name: channel, changes });
+        return after;
+      });
+      deps.notify('route', { tenantId });
+      return answerOf(stored);
+    },
+  });
+}
+
+type Shown = Omit<StoredRoute, 'createdAt'> & { readonly createdAt: Date | null };
+
+async function current(tenantId: TenantId, tx: TransactionSql, channel: Channel): Promise<Shown> {
+  const route = await findRoute(tenantId, tx, channel);
+  if (route !== undefined) return route;
+  return { ...routeByAge(channel, await listSenders(tenantId, tx)), channel, createdAt: null };
+}
+
+function toNewRoute({ strategy, steps, failoverOn }: z.output<typeof SetRoute>): NewRoute {
+  return {
+    strategy,
+    steps: steps.map(({ providerId: accountId, weight }) => ({ accountId, weight })),
+    failoverOn,
+  };
+}
+
+function isSame(one: NewRoute, other: NewRoute): boolean {
+  return JSON.stringify(told(one)) === JSON.stringify(told(other));
+}
+
+const told = ({ strategy, steps, failoverOn }: NewRoute) => ({
+  strategy,
+  steps: steps.map(({ accountId, weight }) => ({ providerId: accountId, weight })),
+  failoverOn: [...failoverOn],
+});
+
+/** @throws AppError `validation_failed`: steps are the tenant's own accounts of the channel, each once. */
+async function assertSteps(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  channel: Channel,
+  { steps }: NewRoute,
+): Promise<void> {
+  const ids = steps.map(({ accountId }) => accountId);
+  const own = new Set<string>(await listChannelAccounts(tenantId, tx, channel));
+  const faults = ids.flatMap((id, i): ErrorDetail[] => {
+    const field = `steps.${i}.providerId`;
+    if (!own.has(id))
+      return [
+        {
+          field,
+          rule: 'provider',
+          message: `Must be a provider account of this tenant for channel '${channel}'`,
+        },
+      ];
+    if (ids.indexOf(id) < i) return [{ field, rule: 'unique', message: 'Must not be in the route twice' }];
+    return [];
+  });
+  if (faults.length > 0) throw validationFailed(...faults);
+}
+
+function answerOf(route: Shown): { body: z.output<typeof Route>; headers: Record<string, string> } {
+  const { channel, version, createdAt } = route;
+  return {
+    body: { channel, ...told(route), version, updatedAt: isoOrNull(createdAt) },
+    headers: { etag: etagOf(version) },
+  };
+}

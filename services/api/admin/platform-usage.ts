@@ -1,0 +1,118 @@
+import { z } from 'zod';
+import { validationFailed } from '#core/domain/app-error.ts';
+import { PLATFORM_USAGE_GROUPS, usageSpanOf, type PlatformUsageGroup } from '#core/domain/usage-query.ts';
+import { readPlatformUsage, type PlatformUsageKey } from '#core/store/platform-usage.ts';
+import { insufficientRole, type AdminDeps } from './admin-change.ts';
+import { usageFields, usageGroupFields, usageItems, usageStatusExample, usageTable } from './usage-items.ts';
+import {
+  askedSpan,
+  groupByField,
+  groupsOf,
+  shownPeriod,
+  spanShown,
+  tooManyItems,
+  USAGE_ITEMS_MAX,
+  USAGE_ROWS_MAX,
+  usageQuery,
+} from './usage-request.ts';
+import { toCsv } from '../http/csv.ts';
+import { warningsField } from '../http/request-warnings.ts';
+import { defineRoute, type RouteModule } from '../http/routes-kit.ts';
+
+const { hour: _, ...groupFields } = usageGroupFields;
+
+const PlatformUsage = z
+  .object({
+    since: z.iso.datetime().describe('When what is told of begins, and ends.'),
+    until: z.iso.datetime(),
+    groupBy: z.array(z.enum(PLATFORM_USAGE_GROUPS)),
+    items: z
+      .array(
+        z
+          .object({
+            tenantId: z.uuid().optional(),
+            tenantSlug: z.string().optional(),
+            ...groupFields,
+            ...usageFields,
+          })
+          .meta({
+            id: 'PlatformUsageItem',
+            description: 'The messages of one group, of one tenant or of all.',
+          }),
+      )
+      .max(USAGE_ITEMS_MAX),
+    ...warningsField,
+  })
+  .meta({
+    id: 'PlatformUsage',
+    description: 'How many messages tenants sent in a time, and what has become of them.',
+    examples: [
+      {
+        since: '2026-01-15T00:00:00.000Z',
+        until: '2026-01-16T00:00:00.000Z',
+        groupBy: ['tenant'],
+        items: [
+          {
+            tenantId: '1c9e4b2a-6d5f-4e3c-8b7a-9f0e1d2c3b4a',
+            tenantSlug: 'acme',
+            messages: 1_240,
+            segments: 1_302,
+            statuses: usageStatusExample,
+            deliveryRate: 0.9833,
+            timeToProvider: { p50: 44, p95: 91 },
+            timeToReceipt: { p50: 2_048, p95: 9_742 },
+          },
+        ],
+      },
+    ],
+  });
+
+export function platformUsageRoute({ sql }: Pick<AdminDeps, 'sql'>): RouteModule {
+  return defineRoute({
+    method: 'GET',
+    path: '/v1/admin/platform/usage',
+    operation: 'getPlatformUsage',
+    summary: 'Count the messages of all tenants',
+    description:
+      'For platform admins: what `GET /v1/admin/usage` tells a tenant, of all of them. By any of `tenant`, `day`, `channel` and `status`; without `groupBy` everything is one item. What a tenant sent is gone when the tenant has been deleted.',
+    tag: 'Usage',
+    auth: { kind: 'user' },
+    query: z.object({ ...usageQuery, groupBy: groupByField(PLATFORM_USAGE_GROUPS, 'tenant,channel') }),
+    response: PlatformUsage,
+    csv: true,
+    errors: ['insufficient_role'],
+    handler: async ({ caller, query: { since, until, groupBy, format } }) => {
+      if (!caller.isPlatformAdmin) throw insufficientRole('platform admin');
+      const groups = groupsOf<PlatformUsageGroup>(groupBy);
+      const span = usageSpanOf(askedSpan(since, until), 'day', Date.now());
+      if ('refused' in span)
+        throw validationFailed({ field: span.field, rule: 'range', message: span.refused });
+      const rows = await readPlatformUsage(sql, span, groups, USAGE_ROWS_MAX + 1);
+      const counts = rows.flatMap((row) =>
+        row.counts === null ? [{ ...row, status: row.what, group: shown(row) }] : [],
+      );
+      if (counts.length > USAGE_ROWS_MAX) throw tooManyItems();
+      const times = rows.flatMap((row) =>
+        row.counts === null ? [] : [{ until: row.what, counts: row.counts, group: shown(row) }],
+      );
+      const byStatus = groups.has('status');
+      const items = usageItems(counts, times, byStatus);
+      if (items.length > USAGE_ITEMS_MAX) throw tooManyItems();
+      const columns = [...groups].flatMap((group) =>
+        group === 'tenant' ? ['tenantId', 'tenantSlug'] : [group],
+      );
+      return {
+        body: { ...spanShown(span), groupBy: [...groups], items },
+        ...(format === 'csv' ? { csv: toCsv(usageTable(columns, items, byStatus)) } : {}),
+      };
+    },
+  });
+}
+
+function shown({ tenantId, slug, period, channel }: PlatformUsageKey) {
+  return {
+    ...(tenantId === null || slug === null ? {} : { tenantId, tenantSlug: slug }),
+    ...(period === null ? {} : shownPeriod(period, false)),
+    ...(channel === null ? {} : { channel }),
+  };
+}

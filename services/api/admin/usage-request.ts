@@ -1,0 +1,61 @@
+import { z } from 'zod';
+import { validationFailed } from '#core/domain/app-error.ts';
+import { USAGE_DAYS_MAX } from '#core/domain/usage-query.ts';
+import { timeField } from '../http/time-field.ts';
+
+export const USAGE_ITEMS_MAX = 10_000;
+/** An item has a row for each state that it has messages in. */
+export const USAGE_ROWS_MAX = 5 * USAGE_ITEMS_MAX;
+
+/** What both ways to ask for usage take. */
+export const usageQuery = {
+  since: timeField()
+    .optional()
+    .describe(
+      `Messages accepted at this time or later; the day (UTC) that holds it counts as a whole, by \`hour\` the hour. Default: 30 days before the end, by \`hour\` one day. At most ${USAGE_DAYS_MAX.day} days, by \`hour\` ${USAGE_DAYS_MAX.hour}.`,
+    ),
+  until: timeField().optional().describe('Messages accepted before; likewise. Default: now.'),
+  format: z.enum(['json', 'csv']).default('json').describe('`csv`: the items as `text/csv`, with a heading.'),
+};
+
+export const tooManyItems = () =>
+  validationFailed({
+    field: 'groupBy',
+    rule: 'max',
+    message: `Would have more than ${USAGE_ITEMS_MAX} items: ask for a shorter time or fewer groups`,
+  });
+
+/** @param example some of the groups, for the document. */
+export function groupByField(groups: readonly string[], example: string) {
+  const names = groups.join('|');
+  return z
+    .string()
+    .regex(
+      new RegExp(`^(?:${names})(?:,(?:${names}))*$`),
+      `Must be some of ${groups.join(', ')}, with commas between them`,
+    )
+    .max(200)
+    .optional()
+    .describe(`What to count by, such as \`${example}\`.`);
+}
+
+/** Each once, in the order in which they were asked for. */
+export function groupsOf<Group extends string>(groupBy: string | undefined): ReadonlySet<Group> {
+  return new Set((groupBy?.split(',') ?? []) as Group[]);
+}
+
+export function askedSpan(since: string | undefined, until: string | undefined) {
+  return {
+    since: since === undefined ? undefined : Date.parse(since),
+    until: until === undefined ? undefined : Date.parse(until),
+  };
+}
+
+export function spanShown(span: { readonly since: number; readonly until: number }) {
+  return { since: new Date(span.since).toISOString(), until: new Date(span.until).toISOString() };
+}
+
+export function shownPeriod(period: Date, isHour: boolean) {
+  const time = period.toISOString();
+  return isHour ? { hour: time } : { day: time.slice(0, 10) };
+}

@@ -1,0 +1,169 @@
+import { z } from 'zod';
+import { validationFailed } from '#core/domain/app-error.ts';
+import {
+  OTHER_TAG,
+  TAGS_PER_DAY,
+  USAGE_GROUPS,
+  usageDimensionOf,
+  usageSpanOf,
+  type UsageGroup,
+} from '#core/domain/usage-query.ts';
+import { readUsage, usageAccounts, type UsageKey } from '#core/store/usage.ts';
+import type { AdminDeps } from './admin-change.ts';
+import { usageFields, usageGroupFields, usageItems, usageStatusExample, usageTable } from './usage-items.ts';
+import {
+  askedSpan,
+  groupByField,
+  groupsOf,
+  shownPeriod,
+  spanShown,
+  tooManyItems,
+  USAGE_ITEMS_MAX,
+  USAGE_ROWS_MAX,
+  usageQuery,
+} from './usage-request.ts';
+import { toCsv } from '../http/csv.ts';
+import { warningsField } from '../http/request-warnings.ts';
+import { defineRoute, type RouteModule } from '../http/routes-kit.ts';
+
+const Usage = z
+  .object({
+    since: z.iso.datetime().describe('When what is told of begins, and ends.'),
+    until: z.iso.datetime(),
+    groupBy: z.array(z.enum(USAGE_GROUPS)),
+    items: z
+      .array(
+        z
+          .object({
+            ...usageGroupFields,
+            providerId: z
+              .uuid()
+              .nullable()
+              .optional()
+              .describe(
+                'The account that the message went out through; null while it is in progress, and where it never did.',
+              ),
+            provider: z.string().nullable().optional(),
+            providerLabel: z.string().nullable().optional(),
+            tag: z
+              .string()
+              .optional()
+              .describe(`\`${OTHER_TAG}\`: all beyond the first ${TAGS_PER_DAY} tags of a day, together.`),
+            keyId: z
+              .uuid()
+              .nullable()
+              .optional()
+              .describe('The key that sent them; null for what people sent.'),
+            ...usageFields,
+          })
+          .meta({ id: 'UsageItem', description: 'The messages of one group.' }),
+      )
+      .max(USAGE_ITEMS_MAX),
+    ...warningsField,
+  })
+  .meta({
+    id: 'Usage',
+    description: 'How many messages were accepted in a time, and what has become of them.',
+    examples: [
+      {
+        since: '2026-01-15T00:00:00.000Z',
+        until: '2026-01-16T00:00:00.000Z',
+        groupBy: ['day', 'channel'],
+        items: [
+          {
+            day: '2026-01-15',
+            channel: 'sms',
+            messages: 1_240,
+            segments: 1_302,
+            statuses: usageStatusExample,
+            deliveryRate: 0.9833,
+            timeToProvider: { p50: 44, p95: 91 },
+            timeToReceipt: { p50: 2_048, p95: 9_742 },
+          },
+        ],
+      },
+    ],
+  });
+
+const DESCRIPTION = `Every live message counts once, in the hour and the day (UTC) of its acceptance, with the state that it has by now; one with several tags once for each of them, and by \`tag\` those without any do not count. Test messages never count. The counts are exact and up to half a minute late; they are kept for 13 months, longer than the messages.
+
+\`groupBy\` takes at most one of \`day\` and \`hour\` with any of \`channel\`, \`provider\` and \`status\`, or one of \`tag\` and \`key\` with any of \`day\` and \`status\`. Without it all messages are one item. At most 10,000 items.`;
+
+export function usageRoute({ read }: Pick<AdminDeps, 'read'>): RouteModule {
+  return defineRoute({
+    method: 'GET',
+    path: '/v1/admin/usage',
+    operation: 'getUsage',
+    summary: 'Count messages and what became of them',
+    description: DESCRIPTION,
+    tag: 'Usage',
+    auth: { kind: 'bearer', role: 'viewer' },
+    query: z.object({
+      ...usageQuery,
+      groupBy: groupByField(USAGE_GROUPS, 'day,channel'),
+    }),
+    response: Usage,
+    csv: true,
+    handler: async ({ caller: { tenant }, query: { since, until, groupBy, format }, gone }) => {
+      const groups = groupsOf<UsageGroup>(groupBy);
+      const dimension = usageDimensionOf(groups);
+      if (typeof dimension === 'object')
+        throw validationFailed({ field: 'groupBy', rule: 'combination', message: dimension.refused });
+      const span = usageSpanOf(askedSpan(since, until), dimension, Date.now());
+      if ('refused' in span)
+        throw validationFailed({ field: span.field, rule: 'range', message: span.refused });
+
+      const most = USAGE_ROWS_MAX + 1;
+      const { counts, times, accounts } = await read(tenant.id, gone, async (tx) => {
+        const found = await readUsage(tenant.id, tx, { dimension, groups, span, most });
+        const ids = groups.has('provider') ? [...new Set(found.counts.map(({ value }) => value ?? ''))] : [];
+        return {
+          ...found,
+          accounts: await usageAccounts(
+            tenant.id,
+            tx,
+            ids.filter((id) => id !== ''),
+          ),
+        };
+      });
+      if (counts.length === most) throw tooManyItems();
+      const accountOf = new Map(accounts.map((account) => [account.id, account]));
+
+      /** What is shown of a group, in the order of its fields. */
+      function shown({ period, channel, value }: UsageKey) {
+        const account = accountOf.get(value ?? '');
+        return {
+          ...(period === null ? {} : shownPeriod(period, groups.has('hour'))),
+          ...(channel === null ? {} : { channel }),
+          ...(groups.has('provider')
+            ? {
+                providerId: value === '' ? null : value,
+                provider: account?.provider ?? null,
+                providerLabel: account?.label ?? null,
+              }
+            : {}),
+          ...(dimension === 'tag' ? { tag: value === '' ? OTHER_TAG : (value ?? OTHER_TAG) } : {}),
+          ...(dimension === 'key' ? { keyId: value === '' ? null : value } : {}),
+        };
+      }
+      const byStatus = groups.has('status');
+      const items = usageItems(
+        counts.map((row) => ({ ...row, group: shown(row) })),
+        times.map((row) => ({ ...row, group: shown(row) })),
+        byStatus,
+      );
+      if (items.length > USAGE_ITEMS_MAX) throw tooManyItems();
+      const columns = [...groups].flatMap((group) => COLUMNS[group] ?? [group]);
+      return {
+        body: { ...spanShown(span), groupBy: [...groups], items },
+        ...(format === 'csv' ? { csv: toCsv(usageTable(columns, items, byStatus)) } : {}),
+      };
+    },
+  });
+}
+
+/** Groups that are not shown by one field of their name. */
+const COLUMNS: Partial<Readonly<Record<UsageGroup, readonly string[]>>> = {
+  provider: ['providerId', 'provider', 'providerLabel'],
+  key: ['keyId'],
+};

@@ -1,0 +1,201 @@
+import { z } from 'zod';
+import { notFound } from '#core/domain/app-error.ts';
+import {
+  EVENT_SCHEMAS,
+  SEQ_MAX,
+  toEnvelope,
+  TOLD_EVENT_SCHEMAS,
+  type StoredEvent,
+} from '#core/domain/event-envelope.ts';
+import {
+  FEED_EVENT_PREFIXES,
+  FEED_EVENT_TYPES,
+  TOLD_EVENT_TYPES,
+  TOLD_EVENTS,
+  type ToldEventType,
+} from '#core/domain/feed-event.ts';
+import type { LoadIds } from '#core/domain/id-loader.ts';
+import { maskRecipient } from '#core/domain/mask-recipient.ts';
+import { feedStart, scanFeed } from '#core/store/feed.ts';
+import { masksRecipients } from '#core/store/webhook-endpoints.ts';
+import type { KeyCaller, MemberCaller } from '../auth/auth.ts';
+import type { Cursors } from '../http/cursor.ts';
+import { filteredPage } from '../http/filtered-page.ts';
+import type { ReadTenant } from '../http/reads.ts';
+import {
+  defineRoute,
+  exampleOf,
+  PAGE_SIZE_MAX,
+  pageOf,
+  pageQuery,
+  type RouteModule,
+} from '../http/routes-kit.ts';
+import { warningsField } from '../http/request-warnings.ts';
+import { utcTimeField } from '../http/time-field.ts';
+import { standaloneSchema } from './standalone-schema.ts';
+
+export type ReadEventsDeps = {
+  readonly read: ReadTenant;
+  readonly cursors: Cursors;
+  readonly loadIds: LoadIds;
+};
+
+const tag = 'Events';
+
+const schemas = FEED_EVENT_TYPES.map((type) => EVENT_SCHEMAS[type]);
+const FeedEvent = z
+  .discriminatedUnion('type', schemas as [(typeof schemas)[number], ...(typeof schemas)[number][]])
+  .meta({ id: 'FeedEvent', description: 'Something that happened, by its type.' });
+
+const FeedPage = z
+  .object({
+    items: z.array(FeedEvent).max(PAGE_SIZE_MAX),
+    nextCursor: z
+      .string()
+      .nullable()
+      .describe(
+        '`cursor` of the next page; null where there is no more yet: ask again with `afterSeq` then.',
+      ),
+    lastSeq: z
+      .int()
+      .min(0)
+      .max(SEQ_MAX)
+      .describe(
+        'The last number that was looked at, whether it passed the filter or not: `afterSeq` of the next call.',
+      ),
+    ...warningsField,
+  })
+  .meta({
+    id: 'FeedPage',
+    description: "One page of a tenant's events, the oldest first.",
+    examples: [{ items: [exampleOf(EVENT_SCHEMAS['message.delivered'])], nextCursor: null, lastSeq: 1_042 }],
+  });
+
+const EventType = z
+  .object({
+    type: z.enum(TOLD_EVENT_TYPES),
+    description: z.string(),
+    schema: z.record(z.string(), z.unknown()).describe('JSON Schema of its envelope.'),
+  })
+  .meta({ id: 'EventType', description: 'A type of events.', examples: [typeOf('message.sent')] });
+
+const query = z.object({
+  limit: pageQuery.limit,
+  cursor: pageQuery.cursor,
+  afterSeq: z
+    .int()
+    .min(0)
+    .max(SEQ_MAX)
+    .optional()
+    .describe(
+      'Only events with a higher number: `lastSeq` of the call before. Without it from the first one on that is kept.',
+    ),
+  type: z
+    .enum([...FEED_EVENT_TYPES, ...FEED_EVENT_PREFIXES])
+    .optional()
+    .describe('Only events of this type, or of those that begin so: `message.*`.'),
+  since: utcTimeField().optional().describe('Only what happened at this time or later.'),
+  endpointId: z
+    .uuid()
+    .transform((id) => id.toLowerCase())
+    .optional()
+    .describe(
+      'Only what this webhook endpoint is told of, with the numbers that it is told: `data.seq`, `afterSeq` and `lastSeq` are those of its own feed, and the recipient is masked where it asks for that.',
+    ),
+});
+
+const DESCRIPTION =
+  'The oldest first, in the order of `data.seq`, each exactly once and kept as long as its message. To follow the feed, call again with `afterSeq` set to the `lastSeq` of the answer. A page reads at most 5,000 events or 100 ms: with a filter it may be short, even empty, and still have a `nextCursor`.';
+
+/** The feed for keys and for people, and what is in it. */
+export function readEventRoutes({ read, cursors, loadIds }: ReadEventsDeps): RouteModule {
+  async function page(
+    { tenant: { id: tenantId } }: KeyCaller | MemberCaller,
+    { limit, cursor, afterSeq, type, since, endpointId }: z.output<typeof query>,
+    gone: AbortSignal,
+    test?: boolean,
+  ) {
+    const filter = { type, since, test, endpointId };
+    // Tests break this (mutant: feed-cursor): a cursor is good for the tenant, the endpoint and the filter that it was made for.
+    const scope = ['feed', tenantId, filter, afterSeq];
+    const from = cursor === undefined ? undefined : Number(cursors.open(scope, cursor));
+    const { events: ids } = await loadIds();
+    const found = await read(tenantId, gone, async (tx) => {
+      const isMasked = endpointId === undefined ? false : await masksRecipients(tenantId, tx, endpointId);
+      // Whether the endpoint is another tenant's or none: one look, and the same answer.
+      if (isMasked === undefined) throw notFound();
+      const start =
+        from ??
+        Math.max(afterSeq ?? 0, since === undefined ? 0 : await feedStart(tenantId, tx, since, endpointId));
+      const { rows, next, end } = await filteredPage({
+        limit,
+        before: start,
+        isFiltered: [type, since, test].some((value) => value !== undefined),
+        positionOf: ({ seq }: StoredEvent) => seq,
+        scan: (range) => scanFeed(tenantId, tx, ids, filter, range),
+      });
+      return { rows: isMasked ? rows.map(masked) : rows, next, lastSeq: end ?? start };
+    });
+    return {
+      body: {
+        items: found.rows.map(toEnvelope),
+        nextCursor: found.next === undefined ? null : cursors.seal(scope, String(found.next)),
+        lastSeq: found.lastSeq,
+      },
+    };
+  }
+
+  const forKeys = defineRoute({
+    method: 'GET',
+    path: '/v1/events',
+    tag,
+    operation: 'listEvents',
+    summary: "Read the tenant's events",
+    description: `${DESCRIPTION} A live key reads events of live messages, of provider accounts and of the tenant, a test key those of test messages alone: the numbers between them are others' events.`,
+    auth: { kind: 'key', scope: 'events:read' },
+    query,
+    response: FeedPage,
+    errors: ['invalid_cursor', 'not_found'],
+    handler: ({ caller, query: asked, gone }) => page(caller, asked, gone, caller.key.mode === 'test'),
+  });
+  const forPeople = defineRoute({
+    method: 'GET',
+    path: '/v1/admin/events',
+    tag,
+    operation: 'adminListEvents',
+    summary: "Read the tenant's events",
+    description: `${DESCRIPTION} People read all of them; \`data.test\` tells those of test messages.`,
+    auth: { kind: 'bearer', role: 'viewer' },
+    query,
+    response: FeedPage,
+    errors: ['invalid_cursor', 'not_found'],
+    handler: ({ caller, query: asked, gone }) => page(caller, asked, gone),
+  });
+  const items = TOLD_EVENT_TYPES.map(typeOf);
+  const types = defineRoute({
+    method: 'GET',
+    path: '/v1/admin/event-types',
+    tag,
+    operation: 'listEventTypes',
+    summary: 'List the types of events',
+    description:
+      'What each of them tells, as a JSON Schema of its envelope. All of them are on one page. `test.ping` is what `testWebhookEndpoint` sends: it is in no feed.',
+    auth: { kind: 'bearer', role: 'viewer' },
+    response: pageOf(EventType),
+    handler: async () => ({ body: { items, nextCursor: null } }),
+  });
+  return (app) => {
+    for (const add of [forKeys, forPeople, types]) add(app);
+  };
+}
+
+function masked(event: StoredEvent): StoredEvent {
+  const { message } = event;
+  if (message === null) return event;
+  return { ...event, message: { ...message, to: maskRecipient(message.channel, message.to) } };
+}
+
+function typeOf(type: ToldEventType) {
+  const schema = standaloneSchema(z.toJSONSchema(TOLD_EVENT_SCHEMAS[type], { io: 'output' }));
+  return { type, description: TOLD_EVENTS[type], schema };
+}

@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest';
+import { assertMatches, etagOf } from './if-match.ts';
+
+test.each([
+  [null, 3],
+  ['*', 0],
+  ['"3"', 3],
+  [etagOf(0), 0],
+])('%s is for version %d', (header, version) => {
+  expect(() => assertMatches(header, version)).not.toThrow();
+});
+
+test.each([
+  ['"2"', 'version_mismatch'],
+  ['"03"', 'version_mismatch'],
+  // A weak tag never matches, and no route has one.
+  ['W/"3"', 'validation_failed'],
+  ['3', 'validation_failed'],
+  ['"3", "4"', 'validation_failed'],
+  ['', 'validation_failed'],
+  ['"99999999999"', 'validation_failed'],
+])('%s is not for version 3: %s', (header, code) => {
+  expect(() => assertMatches(header, 3)).toThrow(expect.objectContaining({ code }));
+});

@@ -1,0 +1,65 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Logger } from '#core/platform/telemetry/logger.ts';
+import type { HttpMetrics } from './http-metrics.ts';
+
+/** In log and metrics, of a request whose client went before it had its answer. Nobody is told. */
+const ABANDONED = 499;
+
+export type ObserveEndDeps = {
+  readonly log: Logger;
+  readonly metrics: Pick<HttpMetrics, 'requestFinished'>;
+};
+
+/**
+ * Counts and logs a request once it is over, and ends its span. Not by fastify's `onResponse`, which a client that goes
+ * before its answer never lets happen.
+ */
+export function observeEnd(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { log, metrics }: ObserveEndDeps,
+): void {
+  const startedAt = performance.now();
+  const { raw: response } = reply;
+  let isOver = false;
+  const end = (): void => {
+    if (isOver) return;
+    isOver = true;
+    const milliseconds = performance.now() - startedAt;
+    const statusCode = response.writableFinished ? reply.statusCode : ABANDONED;
+    const { method } = request;
+    const route = routeOf(request);
+    const tenantId = tenantOf(request);
+    request.span?.set({ 'http.response.status_code': statusCode });
+    if (statusCode >= 500) request.span?.fail(`http_${statusCode}`);
+    request.span?.end();
+    // Who goes with the body half sent has waited for nothing.
+    const isOwnDelay = statusCode === ABANDONED && !request.raw.complete;
+    metrics.requestFinished({ method, route, statusCode, seconds: isOwnDelay ? null : milliseconds / 1000 });
+    log.info(
+      {
+        event: 'request',
+        requestId: request.id,
+        method,
+        route,
+        statusCode,
+        durationMs: Math.round(milliseconds * 10) / 10,
+        ...(request.errorCode === null ? {} : { code: request.errorCode }),
+        ...(request.messageId === null ? {} : { messageId: request.messageId }),
+        ...(tenantId === null ? request.reportedTo : { tenantId }),
+        ...(request.appName === null ? {} : { appName: request.appName }),
+      },
+      'Request',
+    );
+  };
+  response.once('finish', end);
+  response.once('close', end);
+}
+
+export function tenantOf({ caller }: FastifyRequest): string | null {
+  return caller !== null && 'tenant' in caller ? caller.tenant.id : null;
+}
+
+export function routeOf(request: FastifyRequest): string {
+  return request.is404 ? 'unknown' : (request.routeOptions.url ?? 'unknown');
+}

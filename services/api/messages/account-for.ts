@@ -1,0 +1,77 @@
+import { AppError, validationFailed } from '#core/domain/app-error.ts';
+import { chooseAccount, NO_ACCOUNT, routeFor, type AccountChoice } from '#core/domain/choose-account.ts';
+import type { TenantId } from '#core/domain/ids.ts';
+import type { Route } from '#core/domain/route.ts';
+import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
+import { listSenders, type Sender } from '#core/store/messages.ts';
+import { listRoutes } from '#core/store/routes.ts';
+import { withTenant } from '#core/store/tenant-scope.ts';
+import type { KeyCaller } from '../auth/auth.ts';
+import type { SendMessage } from './send-message-schema.ts';
+
+/** The accounts of a tenant that are not disabled, the oldest first, and the routes that it has set. */
+export type Routing = { readonly senders: readonly Sender[]; readonly routes: readonly Route[] };
+
+/** The account that is to send a message, and how it was chosen. */
+export type Routed = Pick<AccountChoice<Sender>, 'routeVersion' | 'skipped'> & { readonly accountId: string };
+
+const TO_SIMULATOR: Routed = { accountId: NO_ACCOUNT, routeVersion: null, skipped: [] };
+
+/**
+ * The account that is to send the message, and what it was chosen from.
+ * @param messageId What it will be named by.
+ * @param load Accounts and routes as they are now, where the caller's cached copy has none for the message.
+ * @throws AppError where there is none.
+ */
+export async function accountFor(
+  caller: Routing & { readonly key: Pick<KeyCaller['key'], 'mode'> },
+  message: Pick<SendMessage, 'channel' | 'providerId'>,
+  messageId: string,
+  load: () => Promise<Routing>,
+): Promise<{ readonly routing: Routing; readonly routed: Routed }> {
+  const { channel, providerId } = message;
+  const isTest = caller.key.mode === 'test';
+  const choose = (routing: Routing) => {
+    const wanted = { id: messageId, channel, pinned: providerId ?? null };
+    const choice = chooseAccount(routing.senders, wanted, routing.routes);
+    if (choice === undefined) return undefined;
+    const { account, routeVersion, skipped } = choice;
+    return { routing, routed: isTest ? TO_SIMULATOR : { accountId: account.id, routeVersion, skipped } };
+  };
+  const known = choose(caller);
+  if (known !== undefined) return known;
+  // A test key needs no account, but one that it names must exist, as with a live key.
+  if (isTest && providerId === undefined) return { routing: caller, routed: TO_SIMULATOR };
+  // Never refused because of a cached copy: the account may be new.
+  const routing = await load();
+  const found = choose(routing);
+  if (found !== undefined) return found;
+  const { senders, routes } = routing;
+  if (providerId !== undefined && (isTest || senders.some((sender) => sender.channel === channel))) {
+    const message = 'Must be a provider account of this tenant that serves the channel and is not disabled';
+    throw validationFailed({ field: 'providerId', rule: 'provider', message });
+  }
+  throw new AppError('provider_not_configured', {
+    message:
+      routeFor(channel, routes) === undefined
+        ? `No provider is configured for channel '${channel}'`
+        : `The route of channel '${channel}' has no provider that can be used`,
+  });
+}
+
+/** As the message is stored. */
+export function routeColumns({ accountId, routeVersion, skipped }: Routed) {
+  return {
+    account_id: accountId,
+    route_version: routeVersion === null || routeVersion === 0 ? undefined : routeVersion,
+    route_skipped: skipped.length === 0 ? undefined : skipped,
+  };
+}
+
+export function loadRouting(sql: Sql, tenantId: TenantId): Promise<Routing> {
+  return withTenant(sql, tenantId, (tx) => readRouting(tenantId, tx));
+}
+
+export async function readRouting(tenantId: TenantId, tx: TransactionSql): Promise<Routing> {
+  return { senders: await listSenders(tenantId, tx), routes: await listRoutes(tenantId, tx) };
+}

@@ -1,0 +1,105 @@
+import { z } from 'zod';
+import { AppError, validationFailed } from '#core/domain/app-error.ts';
+import { parseDuration } from '#core/domain/duration.ts';
+import type { Sql } from '#core/platform/postgres/postgres.ts';
+import { withTenant } from '#core/store/tenant-scope.ts';
+import { advanceTestClock } from '#core/store/test-clock.ts';
+import type { PublishNotice } from '../auth/notices.ts';
+import { warningsField } from '../http/request-warnings.ts';
+import { defineRoute, type RouteModule } from '../http/routes-kit.ts';
+import type { SharedSlots } from '../http/shared-slots.ts';
+
+export type AdvanceTestClockDeps = {
+  readonly sql: Sql;
+  /** Of the connections that messages are accepted on. */
+  readonly slots: SharedSlots;
+  readonly notify: PublishNotice;
+};
+
+const DAY_MS = 86_400_000;
+const ADVANCE_DAYS_MAX = 366;
+/** Of all advances together. */
+const AHEAD_DAYS_MAX = 3_660;
+/** Messages of one call: all are moved in one commit, which is short. */
+const MOVED_MAX = 2_000;
+
+const AdvanceTestClock = z
+  .object({
+    advance: z
+      .string()
+      .max(40)
+      .refine((text) => parseDuration(text) !== undefined, {
+        message: 'Must be a duration such as PT72H, P3D or 72h',
+        params: { rule: 'duration' },
+      })
+      .refine((text) => (parseDuration(text) ?? 0) <= ADVANCE_DAYS_MAX * DAY_MS, {
+        message: `Must be at most ${ADVANCE_DAYS_MAX} days`,
+        params: { rule: 'max' },
+      })
+      .describe(
+        'By how much: an ISO 8601 duration of seconds up to weeks, or a number with `s`, `m`, `h` or `d`.',
+      ),
+  })
+  .meta({
+    id: 'AdvanceTestClock',
+    description: 'Time that is to pass for test messages.',
+    examples: [{ advance: 'PT72H' }],
+  });
+
+const TestClock = z
+  .object({
+    now: z.iso.datetime().describe('What the clock of test messages says from now on.'),
+    moved: z.int().min(0).max(MOVED_MAX).describe('Test messages that wait for less by now.'),
+    ...warningsField,
+  })
+  .meta({
+    id: 'TestClock',
+    description: "The clock of a tenant's test messages.",
+    examples: [{ now: '2026-01-18T09:30:00.000Z', moved: 12 }],
+  });
+
+/** `POST /v1/messages/test-clock`. Live messages are out of its reach: its SQL function asks each row whether it is a test. */
+export function advanceTestClockRoute({ sql, slots, notify }: AdvanceTestClockDeps): RouteModule {
+  return defineRoute({
+    method: 'POST',
+    path: '/v1/messages/test-clock',
+    tag: 'Messages',
+    operation: 'advanceTestClock',
+    summary: 'Let time pass for test messages',
+    description:
+      "Moves the clock of the tenant's test messages ahead, for test keys alone: scheduled messages, retries, expiries and the wait for receipts come as much sooner. Each message goes as far as its next step, which is made now; what follows counts from there. `sendAt` and `expiresAt` of new test messages are read on this clock. Live messages are never touched. With more than 2,000 test messages that wait it answers 409 `invalid_state`.",
+    auth: { kind: 'key', scope: 'messages:send' },
+    body: AdvanceTestClock,
+    response: TestClock,
+    errors: ['invalid_state'],
+    async handler({ caller, body, gone }) {
+      if (caller.key.mode !== 'test') {
+        throw new AppError('insufficient_scope', {
+          message: 'Only a test key moves the clock of test messages',
+        });
+      }
+      const { id: tenantId } = caller.tenant;
+      const leave = await slots.take(tenantId, gone);
+      try {
+        const { aheadMs, moved } = await withTenant(sql, tenantId, async (tx) => {
+          const advanced = await advanceTestClock(tx, parseDuration(body.advance) ?? 0, MOVED_MAX);
+          if (advanced === undefined) {
+            throw new AppError('invalid_state', {
+              message: `More than ${MOVED_MAX} test messages wait: cancel some first`,
+            });
+          }
+          if (advanced.aheadMs > AHEAD_DAYS_MAX * DAY_MS) {
+            const message = `The clock can be ${AHEAD_DAYS_MAX} days ahead at most`;
+            throw validationFailed({ field: 'advance', rule: 'max', message });
+          }
+          return advanced;
+        });
+        // Workers look at once.
+        notify('tenant', { tenantId });
+        return { body: { now: new Date(Date.now() + aheadMs).toISOString(), moved } };
+      } finally {
+        leave();
+      }
+    },
+  });
+}

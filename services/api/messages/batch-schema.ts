@@ -1,0 +1,133 @@
+import { z } from 'zod';
+import { AppError, ERROR_CODES, validationFailed, type ErrorCode } from '#core/domain/app-error.ts';
+import { BATCH_MODES } from '#core/domain/batch-answer.ts';
+import { LIMIT_BOUNDS } from '#core/domain/limit-bounds.ts';
+import { inputCompiler } from '../http/read-input.ts';
+import { ErrorDetail, ReachedLimit } from '../http/errors.ts';
+import { warningsField } from '../http/request-warnings.ts';
+import { idempotencyKeyField } from '../http/routes-kit.ts';
+import { AcceptedMessage, EXAMPLES } from './send-message.ts';
+import { SendMessage } from './send-message-schema.ts';
+
+/** An item as it was read: a message, or what is wrong with it beside all that was sent. */
+export type BatchItem =
+  | { readonly message: SendMessage }
+  | { readonly fault: AppError; readonly sent: unknown };
+
+const read = inputCompiler({ schema: SendMessage, httpPart: 'body', method: 'POST', url: '/v1/messages' });
+
+/** Reads one item by the rules of a single message. Attachments are too large to come by the hundred. */
+function readItem(sent: unknown): BatchItem {
+  if (typeof sent !== 'object' || sent === null || Array.isArray(sent)) {
+    return { fault: new AppError('validation_failed', { message: 'Message must be a JSON object' }), sent };
+  }
+  const result = read(sent) as { readonly value: SendMessage } | { readonly error: AppError };
+  if ('error' in result) return { fault: result.error, sent };
+  const { value: message } = result;
+  if (message.channel === 'email' && (message.attachments?.length ?? 0) > 0) {
+    const text = 'Is not taken in a batch: send the message by itself';
+    return {
+      fault: validationFailed({ field: 'attachments', rule: 'unsupported', message: text }),
+      sent,
+    };
+  }
+  return { message };
+}
+
+/** What `POST /v1/messages/batch` takes. An item with a fault is no fault of the body: `mode` decides what becomes of it. */
+export const SendBatch = z
+  .object({
+    mode: z
+      .enum(BATCH_MODES)
+      .default('permissive')
+      .describe(
+        '`permissive`: each message has its own result. `strict`: all or none, and every fault is listed.',
+      ),
+    messages: z
+      .array(z.unknown().transform(readItem).meta({ $ref: '#/components/schemas/SendMessageInput' }))
+      .min(1)
+      .max(LIMIT_BOUNDS.batchMessagesMax.max)
+      .describe(
+        "As `POST /v1/messages` takes them, without attachments; an `idempotencyKey` of a message is one of that call's. At most `batchMessagesMax` of the plan.",
+      ),
+    idempotencyKey: idempotencyKeyField,
+  })
+  .meta({
+    id: 'SendBatch',
+    description: 'Messages to send with one request.',
+    examples: [{ mode: 'permissive', messages: [EXAMPLES.sms.value, EXAMPLES.push.value] }],
+  });
+export type SendBatch = {
+  readonly mode: (typeof BATCH_MODES)[number];
+  readonly messages: readonly BatchItem[];
+};
+
+const BatchItemError = z
+  .object({
+    statusCode: z
+      .int()
+      .min(400)
+      .max(599)
+      .describe('What the message would have been answered with by itself.'),
+    code: z.enum(ERROR_CODES as [ErrorCode, ...ErrorCode[]]).describe('For programs; stays.'),
+    message: z.string().describe('For people; may change.'),
+    details: z.array(ErrorDetail).optional().describe('What is wrong with which field.'),
+    limit: ReachedLimit.optional(),
+    retryAfter: z.int().min(1).max(86_400).optional().describe('Seconds. Where the message may pass later.'),
+  })
+  .meta({ id: 'BatchItemError', description: 'Why a message of a batch was not taken.' });
+
+const BatchItemResult = AcceptedMessage.partial()
+  .extend({
+    index: z.int().min(0).max(LIMIT_BOUNDS.batchMessagesMax.max).describe('Its place in the request.'),
+    replayed: z
+      .boolean()
+      .optional()
+      .describe('True where its own idempotency key was used before: what was answered then. Else absent.'),
+    error: BatchItemError.optional().describe('Where the message was not taken. Else absent.'),
+  })
+  .meta({
+    id: 'BatchItemResult',
+    description: 'What became of one message: what a single one is answered with, or its error.',
+  });
+
+export const AcceptedBatch = z
+  .object({
+    batchId: z.uuid().describe('Stands on each of its messages, and finds them in the list.'),
+    items: z
+      .array(BatchItemResult)
+      .max(LIMIT_BOUNDS.batchMessagesMax.max)
+      .describe('In the order of the request.'),
+    ...warningsField,
+  })
+  .meta({
+    id: 'AcceptedBatch',
+    description: 'What is promised of each message of a batch.',
+    examples: [
+      {
+        batchId: '5d6a3b1e-7c2f-4e8a-9b0d-1f2e3a4b5c6d',
+        items: [
+          {
+            index: 0,
+            id: 'b7e23ec2-9f0a-4b1c-8d2e-3f4a5b6c7d8e',
+            status: 'queued',
+            channel: 'sms',
+            to: '+15550000001',
+            enqueuedAt: '2026-01-15T09:30:00.000Z',
+            segments: 1,
+            encoding: 'GSM-7',
+          },
+          {
+            index: 1,
+            error: {
+              statusCode: 400,
+              code: 'missing_field',
+              message: "Field 'to' is required",
+              details: [{ field: 'to', rule: 'required', message: "Field 'to' is required" }],
+            },
+          },
+        ],
+      },
+    ],
+  });
+export type AcceptedBatch = z.output<typeof AcceptedBatch>;

@@ -1,0 +1,78 @@
+import { AppError, notFound } from '#core/domain/app-error.ts';
+import type { AuditTrail } from '#core/domain/audit-entry.ts';
+import type { Channel } from '#core/domain/channel.ts';
+import { decideCancel } from '#core/domain/decide-cancel.ts';
+import type { LoadIds } from '#core/domain/id-loader.ts';
+import type { MessageState } from '#core/domain/message-state.ts';
+import type { Sql } from '#core/platform/postgres/postgres.ts';
+import { cancelMessages } from '#core/store/cancellation.ts';
+import { findMessage, type MessageRow } from '#core/store/messages.ts';
+import { withTenant } from '#core/store/tenant-scope.ts';
+import { auditTo, scopeOf } from '../admin/admin-change.ts';
+import { defineRoute, IdParams, type RouteModule } from '../http/routes-kit.ts';
+import type { SharedSlots } from '../http/shared-slots.ts';
+import { addressOf } from './message-address.ts';
+import { Message, toMessage } from './message-view.ts';
+
+export type CancelMessageDeps = {
+  readonly sql: Sql;
+  readonly loadIds: LoadIds;
+  /** Of the connections that messages are accepted on: however many are canceled, there is one left for those. */
+  readonly slots: SharedSlots;
+  readonly audit: AuditTrail;
+  readonly metrics: { readonly canceled: (channel: Channel) => void };
+};
+
+/** `POST /v1/messages/:id/cancel`. The commit behind a 200 takes the row that a claim would have to change. */
+export function cancelMessageRoute({ sql, loadIds, slots, audit, metrics }: CancelMessageDeps): RouteModule {
+  return defineRoute({
+    method: 'POST',
+    path: '/v1/messages/:id/cancel',
+    tag: 'Messages',
+    operation: 'cancelMessage',
+    summary: 'Cancel a message that waits',
+    description:
+      "Takes back a message that is `scheduled`, `queued`, `deferred` or `held`: once this is answered with 200, no call to a provider is begun for it any more. One that is `sending`, or has come to its end, answers 409 `not_cancelable`. To cancel it again answers 200 again. The day's quota is not given back.",
+    auth: { kind: 'either', scope: 'messages:send', role: 'developer' },
+    params: IdParams,
+    response: Message,
+    errors: ['not_cancelable'],
+    async handler({ caller, params, request, gone }) {
+      const { id: tenantId } = caller.tenant;
+      const address = await addressOf(loadIds, caller, params.id);
+      const leave = await slots.take(tenantId, gone);
+      try {
+        const { row, isNew } = await withTenant(sql, tenantId, async (tx) => {
+          const before = await findMessage(tenantId, tx, address);
+          if (before === undefined) throw notFound();
+          if (decideCancel(before.status) !== 'cancel') return { row: assertCanceled(before), isNew: false };
+          const found = (await cancelMessages(tx, [before.seq])).get(before.seq);
+          // It may have been claimed since, and may even wait again by now: what counts is how its row was found.
+          if (found !== undefined && decideCancel(found) !== 'cancel') throw notCancelable(found);
+          const after = await findMessage(tenantId, tx, address);
+          if (after === undefined) throw notFound();
+          // Tests break this (mutant: cancel-answer): nobody is told of a cancel that has not been made.
+          const row = assertCanceled(after);
+          if (found !== undefined && caller.kind === 'member') {
+            await auditTo({ tx, trail: audit }, scopeOf(caller, request))('message.canceled', row.id);
+          }
+          return { row, isNew: found !== undefined };
+        });
+        if (isNew) metrics.canceled(row.channel);
+        return { body: toMessage(row), messageId: row.id };
+      } finally {
+        leave();
+      }
+    },
+  });
+}
+
+/** @throws AppError `not_cancelable`, after which the transaction changes nothing. */
+function assertCanceled(row: MessageRow): MessageRow {
+  if (decideCancel(row.status) !== 'canceled') throw notCancelable(row.status);
+  return row;
+}
+
+function notCancelable(status: MessageState): AppError {
+  return new AppError('not_cancelable', { message: `Message can no longer be canceled: it is '${status}'` });
+}

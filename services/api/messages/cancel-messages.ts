@@ -1,0 +1,190 @@
+import { z } from 'zod';
+import { validationFailed } from '#core/domain/app-error.ts';
+import { auditChanges } from '#core/domain/audit-change.ts';
+import type { AuditTrail } from '#core/domain/audit-entry.ts';
+import { CHANNELS, type Channel } from '#core/domain/channel.ts';
+import { chunks } from '#core/domain/chunks.ts';
+import { addCancels, countCancels, decideCancel, NO_CANCELS } from '#core/domain/decide-cancel.ts';
+import { CATEGORIES } from '#core/domain/message-options.ts';
+import type { MessageState } from '#core/domain/message-state.ts';
+import { WARNINGS_MAX, type Warnings } from '#core/domain/warning.ts';
+import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
+import { cancelMessages, findCancelable, type Cancelable } from '#core/store/cancellation.ts';
+import { withTenant } from '#core/store/tenant-scope.ts';
+import { auditTo, scopeOf } from '../admin/admin-change.ts';
+import type { KeyCaller, MemberCaller } from '../auth/auth.ts';
+import { text } from '../http/fields.ts';
+import type { ReadTenant } from '../http/reads.ts';
+import { warningsField } from '../http/request-warnings.ts';
+import { defineRoute, type RequestFacts, type RouteModule } from '../http/routes-kit.ts';
+import type { SharedSlots } from '../http/shared-slots.ts';
+import { modeFor } from './message-address.ts';
+
+export type CancelMessagesDeps = {
+  readonly sql: Sql;
+  readonly read: ReadTenant;
+  readonly slots: SharedSlots;
+  readonly audit: AuditTrail;
+  readonly metrics: { readonly canceled: (channel: Channel) => void };
+};
+
+/** Of one call. */
+const MESSAGES_MAX = 10_000;
+/** Of one transaction: a claim that meets one of them waits for its commit, and others' messages with it. */
+const AT_ONCE = 200;
+/** After which a call answers with what it has done. */
+const CALL_MS_MAX = 10_000;
+
+const CRITERIA = ['batchId', 'externalId', 'tag', 'channel', 'category'] as const;
+
+const CancelMessages = z
+  .object({
+    filter: z
+      .object({
+        batchId: z
+          .uuid()
+          .transform((id) => id.toLowerCase())
+          .optional()
+          .describe('As `POST /v1/messages/batch` answered.'),
+        externalId: text(1, 255).optional().describe('As given with the message.'),
+        tag: text(1, 64).optional().describe('One of the tags.'),
+        channel: z.enum(CHANNELS).optional(),
+        category: z.enum(CATEGORIES).optional(),
+      })
+      .refine((filter) => CRITERIA.some((name) => filter[name] !== undefined), {
+        params: { rule: 'min' },
+        message: `Must have at least one of ${CRITERIA.join(', ')}`,
+      })
+      .describe(
+        'At least one; a message has to fit them all. A field that is unknown here is refused, as without it more would be canceled.',
+      ),
+  })
+  .meta({
+    id: 'CancelMessages',
+    description: 'Which messages to cancel.',
+    examples: [{ filter: { tag: 'spring-sale', channel: 'sms' } }],
+  });
+
+const count = z.int().min(0).max(MESSAGES_MAX);
+const CanceledMessages = z
+  .object({
+    canceled: count.describe('Messages that this call has canceled: no call is begun for them any more.'),
+    alreadySending: count.describe('Messages with a call under way, which nobody can take back.'),
+    final: count.describe(
+      'Messages that have come to their end: with `batchId` or `externalId` all that bear it, else those that ended during this call.',
+    ),
+    more: z.boolean().describe('There may be more that fit: repeat the call.'),
+    ...warningsField,
+  })
+  .meta({
+    id: 'CanceledMessages',
+    description: 'What came of a cancel of many messages.',
+    examples: [{ canceled: 1280, alreadySending: 3, final: 0, more: false }],
+  });
+
+/** `POST /v1/messages/cancel`: finds messages once, by a bounded read, and cancels them in short transactions. */
+export function cancelMessagesRoute(deps: CancelMessagesDeps): RouteModule {
+  const { sql, read, slots, metrics } = deps;
+
+  /** Each transaction waits for its turn: a call with thousands keeps nobody else from cancelling. */
+  async function inTurn<T>(tenantId: string, gone: AbortSignal, work: () => Promise<T>): Promise<T> {
+    const leave = await slots.take(tenantId, gone);
+    try {
+      return await work();
+    } finally {
+      leave();
+    }
+  }
+
+  function countByChannel(part: readonly Cancelable[], found: ReadonlyMap<number, MessageState>): void {
+    for (const { seq, channel } of part) {
+      const state = found.get(seq);
+      if (state !== undefined && isCanceledNow(state)) metrics.canceled(channel);
+    }
+  }
+
+  return defineRoute({
+    method: 'POST',
+    path: '/v1/messages/cancel',
+    tag: 'Messages',
+    operation: 'cancelMessages',
+    summary: 'Cancel all messages that wait and fit a filter',
+    description:
+      'Cancels messages that are `scheduled`, `queued`, `deferred` or `held`, each as `POST /v1/messages/{id}/cancel` does, at most 10,000 a call and the oldest first. Messages that are accepted meanwhile are not among them. With a key those of its own mode alone. The counts are of what is committed.',
+    auth: { kind: 'either', scope: 'messages:send', role: 'developer' },
+    body: CancelMessages,
+    response: CanceledMessages,
+    async handler({ caller, body: { filter }, request, warnings, gone }) {
+      assertKnown(warnings);
+      const { id: tenantId } = caller.tenant;
+      const until = performance.now() + CALL_MS_MAX;
+      const { live, ended } = await read(tenantId, gone, (tx) =>
+        findCancelable(tenantId, tx, { ...filter, ...modeFor(caller) }, MESSAGES_MAX + 1),
+      );
+      const tell = auditor(deps, caller, request, filter);
+      let counts = NO_CANCELS;
+      let done = 0;
+      for (const part of chunks(live.slice(0, MESSAGES_MAX), AT_ONCE)) {
+        if (gone.aborted || performance.now() > until) break;
+        try {
+          const found = await inTurn(tenantId, gone, () =>
+            withTenant(sql, tenantId, (tx) => cancelPart(tx, part, tell)),
+          );
+          counts = addCancels(counts, countCancels(part.length, found.values()));
+          countByChannel(part, found);
+        } catch (error) {
+          // What is committed is told; the rest is there for the next call.
+          if (done === 0) throw error;
+          break;
+        }
+        done += part.length;
+      }
+      const final = Math.min(counts.final + ended, MESSAGES_MAX);
+      return { body: { ...counts, final, more: done < live.length } };
+    },
+  });
+}
+
+/** Canceled messages make way for their results; the first transaction that cancels some has the entry of the audit log. */
+async function cancelPart(
+  tx: TransactionSql,
+  part: readonly Cancelable[],
+  tell: (tx: TransactionSql) => Promise<void>,
+): Promise<ReadonlyMap<number, MessageState>> {
+  const found = await cancelMessages(
+    tx,
+    part.map(({ seq }) => seq),
+  );
+  if ([...found.values()].some(isCanceledNow)) await tell(tx);
+  return found;
+}
+
+function isCanceledNow(state: MessageState): boolean {
+  return decideCancel(state) === 'cancel';
+}
+
+/** One entry a call, with what was asked for; none for a key. */
+function auditor(
+  { audit }: CancelMessagesDeps,
+  caller: KeyCaller | MemberCaller,
+  request: RequestFacts,
+  filter: z.output<typeof CancelMessages>['filter'],
+): (tx: TransactionSql) => Promise<void> {
+  let isTold = caller.kind === 'key';
+  return async (tx) => {
+    if (isTold || caller.kind === 'key') return;
+    isTold = true;
+    const changes = auditChanges({}, filter);
+    const scope = scopeOf(caller, request);
+    await auditTo({ tx, trail: audit }, scope)('messages.canceled', caller.tenant.id, {}, { changes });
+  };
+}
+
+/** @throws AppError: a criterion that nobody reads would leave more to be canceled than was meant. */
+function assertKnown(warnings: Warnings): void {
+  const list = warnings.list();
+  const unknown = list.find(({ field }) => field.startsWith('filter.')) ?? list[WARNINGS_MAX];
+  if (unknown === undefined) return;
+  const message = `Is not known here; messages are chosen by ${CRITERIA.join(', ')}`;
+  throw validationFailed({ field: unknown.field, rule: 'unknown', message });
+}

@@ -1,0 +1,50 @@
+import { AppError, notFound } from '#core/domain/app-error.ts';
+import type { AuditTrail } from '#core/domain/audit-entry.ts';
+import type { LoadIds } from '#core/domain/id-loader.ts';
+import type { Sql } from '#core/platform/postgres/postgres.ts';
+import { eraseContent } from '#core/store/erasure.ts';
+import { findMessageKey } from '#core/store/messages.ts';
+import { withTenant } from '#core/store/tenant-scope.ts';
+import { auditTo, scopeOf } from '../admin/admin-change.ts';
+import { defineRoute, IdParams, type RouteModule } from '../http/routes-kit.ts';
+import { addressOf } from './message-address.ts';
+
+export type EraseContentDeps = {
+  readonly sql: Sql;
+  readonly loadIds: LoadIds;
+  readonly audit: AuditTrail;
+};
+
+/** `DELETE /v1/admin/messages/:id/content`: what `contentRetention: discard` does by itself, afterwards and by a person. */
+export function eraseContentRoute({ sql, loadIds, audit }: EraseContentDeps): RouteModule {
+  return defineRoute({
+    method: 'DELETE',
+    path: '/v1/admin/messages/:id/content',
+    tag: 'Messages',
+    operation: 'eraseMessageContent',
+    summary: "Delete a message's content for good",
+    description:
+      'Deletes text, subject, attachments and whatever else the message says. Its record stays, with recipient, state, metadata and tags. One that may still be sent answers 409 `invalid_state`: cancel it first. Without any content left it answers 204 as well.',
+    auth: { kind: 'bearer', role: 'admin' },
+    params: IdParams,
+    errors: ['invalid_state'],
+    async handler({ caller, params, request }) {
+      const { id: tenantId } = caller.tenant;
+      const address = await addressOf(loadIds, caller, params.id);
+      await withTenant(sql, tenantId, async (tx) => {
+        const key = await findMessageKey(tenantId, tx, address);
+        if (key === undefined) throw notFound();
+        const erasure = await eraseContent(tx, key);
+        if (erasure === 'live') {
+          throw new AppError('invalid_state', {
+            message: 'Message may still be sent, and needs its content: cancel it first',
+          });
+        }
+        if (erasure === 'erased') {
+          await auditTo({ tx, trail: audit }, scopeOf(caller, request))('message.content_erased', key.id);
+        }
+      });
+      return { body: undefined, messageId: params.id };
+    },
+  });
+}

@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest';
+import type { MessageFilter } from '#core/store/messages.ts';
+import { leavesOut } from './leaves-out.ts';
+
+test.each<[MessageFilter]>([
+  [{}],
+  [{ status: undefined, test: undefined }],
+  [{ test: false }],
+  [{ batchId: 'b' }],
+  [{ test: true, externalId: 'e', since: '2026-01-01T00:00:00Z', until: '2026-02-01T00:00:00Z' }],
+])('with %o nearly every message that is read is on the page', (filter) => {
+  expect(leavesOut(filter)).toBe(false);
+});
+
+test.each<[MessageFilter]>([
+  [{ status: 'failed' }],
+  [{ channel: 'sms', test: false }],
+  [{ to: '+15550000001' }],
+  [{ accountId: 'a' }],
+  [{ tag: 't' }],
+  [{ metadata: { a: '1' }, since: '2026-01-01T00:00:00Z' }],
+])('with %o more are read than are on the page', (filter) => {
+  expect(leavesOut(filter)).toBe(true);
+});

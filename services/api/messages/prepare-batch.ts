@@ -1,0 +1,173 @@
+import type { KeyObject } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { AddressKeyRoot } from '#core/domain/address-key.ts';
+import { AppError, limitReached, unavailable, validationFailed } from '#core/domain/app-error.ts';
+import type { BatchDraft, ItemDraft, ItemFault, Refusal } from '#core/domain/batch-answer.ts';
+import { COUNTED_BYTES_MIN } from '#core/domain/content.ts';
+import type { Sql } from '#core/platform/postgres/postgres.ts';
+import type { AcceptRow } from '#core/store/acceptance.ts';
+import { findEarlierAnswers } from '#core/store/batch-acceptance.ts';
+import type { KeyCaller } from '../auth/auth.ts';
+import { idempotencyClaim, idempotencyKeyOf, type IdempotencyClaim } from '../http/idempotency.ts';
+import { warningsOf } from '../http/request-warnings.ts';
+import { keyOwnerOf, type RequestFacts } from '../http/routes-kit.ts';
+import { accountFor, loadRouting } from './account-for.ts';
+import type { BatchItem } from './batch-schema.ts';
+import type { MessagePlaces } from './message-places.ts';
+import { messageWarnings } from './message-warnings.ts';
+import { newMessageRow, recordKeptFrom, sendRateLimit, type Accepted } from './new-message.ts';
+import { limitOf } from './send-message.ts';
+import { namesInstant, sendersClock } from './senders-clock.ts';
+import type { SendMessage } from './send-message-schema.ts';
+
+export type PrepareBatchDeps = {
+  readonly sql: Sql;
+  readonly places: MessagePlaces;
+  readonly addressKeys: AddressKeyRoot;
+  /** Key of idempotency fingerprints. */
+  readonly fingerprintKey: KeyObject;
+};
+
+export type NewRow = AcceptRow & { readonly response: Accepted };
+
+/** A batch as far as it is known before the database is asked. */
+export type PreparedBatch = {
+  readonly draft: BatchDraft<Accepted>;
+  /** Of the items without a fault, in their order, and the bytes of their contents. */
+  readonly rows: readonly NewRow[];
+  readonly bytes: readonly number[];
+};
+
+/** Of the event loop: single messages do not wait for hundreds of others. */
+const ITEMS_PER_TURN = 50;
+/** Of one message in a batch, as of one that comes by itself with no attachments. */
+const ITEM_BYTES_MAX = 1024 * 1024;
+
+type Ready = { readonly row: NewRow; readonly bytes: number };
+/** `claim`: of an item that may have been taken when it had no fault yet, as time and settings change. */
+type Faulty = { readonly fault: AppError; readonly claim: IdempotencyClaim | null };
+
+/**
+ * Makes of each item the row that stores it, or tells its fault.
+ * @throws AppError `dependency_unavailable`: of what it needs from the database no answer came.
+ */
+export async function prepareBatch(
+  { sql, places, addressKeys, fingerprintKey }: PrepareBatchDeps,
+  items: readonly BatchItem[],
+  { caller, batchId, request }: { caller: KeyCaller; batchId: string; request: RequestFacts },
+): Promise<PreparedBatch> {
+  const { tenant } = caller;
+  // One look for all of them.
+  const named = items.flatMap((item) => ('fault' in item ? [] : [item.message]));
+  const aheadMs = await sendersClock(sql, caller, named.find(namesInstant) ?? {});
+  const clock = { now: Date.now(), aheadMs };
+  let routing: ReturnType<typeof loadRouting> | undefined;
+  const load = () => (routing ??= loadRouting(sql, tenant.id));
+
+  async function prepare(item: BatchItem): Promise<Ready | Faulty> {
+    if ('fault' in item) return { fault: item.fault, claim: null };
+    const { idempotencyKey, ...message } = item.message;
+    const warnings = warningsOf(item.message);
+    const claim = claimOf(message, idempotencyKey);
+    const place = await places.take(tenant.limits.retentionDays, recordKeptFrom(message, caller, clock));
+    try {
+      const { routing, routed } = await accountFor(caller, message, place.id, load);
+      for (const warning of messageWarnings(message, routing)) warnings.add(warning);
+      const given = { place, routed, ...clock, warnings, addressKeys };
+      const row = newMessageRow(message, caller, given, claim, request);
+      const bytes = Buffer.byteLength(JSON.stringify(row.content));
+      if (bytes > ITEM_BYTES_MAX) return { fault: new AppError('payload_too_large'), claim };
+      const counted = bytes < COUNTED_BYTES_MIN ? {} : { content_bytes: bytes };
+      return { row: { ...row, ...counted, batch_id: batchId }, bytes };
+    } catch (error) {
+      if (error instanceof AppError && error.code !== 'dependency_unavailable')
+        return { fault: error, claim };
+      throw error;
+    }
+  }
+
+  /** The key's scope is that of `POST /v1/messages`: sent again by itself, the message is the same. */
+  function claimOf(body: SendMessage, field: string | undefined): IdempotencyClaim | null {
+    const key = idempotencyKeyOf(undefined, field);
+    if (key === null) return null;
+    const owner = keyOwnerOf(caller);
+    const params = {};
+    const route = '/v1/messages';
+    const warnings = NO_WARNINGS;
+    return idempotencyClaim(fingerprintKey, { owner, method: 'POST', route, key, params, body, warnings });
+  }
+
+  const prepared: (Ready | Faulty)[] = [];
+  for (const [i, item] of items.entries()) {
+    if (i > 0 && i % ITEMS_PER_TURN === 0) await nextTurn();
+    prepared.push(await prepare(item));
+  }
+  const earlier = await earlierDrafts(sql, caller, prepared);
+  const drafts = prepared.map((one, i): ItemDraft<Accepted> =>
+    'row' in one ? { accepted: one.row.response } : (earlier.get(i) ?? { fault: faultOf(one.fault) }),
+  );
+  const ready = prepared.filter((one) => 'row' in one);
+  return {
+    draft: { batchId, items: drafts, refusals: refusalsOf(caller) },
+    rows: ready.map(({ row }) => row),
+    bytes: ready.map(({ bytes }) => bytes),
+  };
+}
+
+/** What is answered for items that could not be taken now, but have been taken before. */
+async function earlierDrafts(
+  sql: Sql,
+  { tenant }: KeyCaller,
+  prepared: readonly (Ready | Faulty)[],
+): Promise<ReadonlyMap<number, ItemDraft<Accepted>>> {
+  const keyed = prepared.flatMap((one, i) =>
+    'fault' in one && one.claim !== null ? [{ i, claim: one.claim }] : [],
+  );
+  if (keyed.length === 0) return new Map();
+  const answers = await findEarlierAnswers(
+    sql,
+    tenant.id,
+    keyed.map(({ claim }) => claim),
+  );
+  return new Map(
+    keyed.flatMap(({ i }, n): [number, ItemDraft<Accepted>][] => {
+      const answer = answers[n];
+      if (answer === undefined) return [];
+      if (!answer.isSame) return [[i, { fault: faultOf(new AppError('idempotency_mismatch')) }]];
+      return [[i, { earlier: answer.response as Accepted }]];
+    }),
+  );
+}
+
+const NO_WARNINGS = { add: () => {}, list: () => [] };
+
+/** An error as it stands in the answer, and in what is stored of it. */
+function faultOf({ code, message, details, limit, retryAfter }: AppError): ItemFault {
+  return {
+    code,
+    message,
+    ...(details === undefined ? {} : { details }),
+    ...(limit === undefined ? {} : { limit }),
+    ...(retryAfter === undefined ? {} : { retryAfter }),
+  };
+}
+
+function refusalsOf(caller: KeyCaller): Readonly<Record<Refusal, ItemFault>> {
+  return {
+    mismatch: faultOf(new AppError('idempotency_mismatch')),
+    suspended: faultOf(new AppError('tenant_suspended')),
+    rate_limited: faultOf(limitReached('rate_limited', sendRateLimit(caller))),
+    daily_limit_reached: faultOf(limitReached('daily_limit_reached', limitOf(caller, 'messagesPerDay'))),
+    backlog_full: faultOf(limitReached('backlog_full', limitOf(caller, 'backlogMax'))),
+    unsettled: faultOf(unavailable()),
+  };
+}
+
+/** Undefined where the batch has no more messages than may be sent at once, and could pass as a whole where it is to. */
+export function batchSizeFault(caller: KeyCaller, count: number, isStrict: boolean): AppError | undefined {
+  const sent = { name: 'batchMessagesMax', value: caller.tenant.limits.batchMessagesMax };
+  const reached = [sent, ...(isStrict ? [sendRateLimit(caller)] : [])].find(({ value }) => count > value);
+  if (reached === undefined) return undefined;
+  const message = `Must have at most ${reached.value} messages: limit '${reached.name}'`;
+  return validationFailed({ field: 'messages', rule: 'max', message });
+}

@@ -1,0 +1,132 @@
+import { z } from 'zod';
+import { AppError, notFound, validationFailed } from '#core/domain/app-error.ts';
+import { auditChanges } from '#core/domain/audit-change.ts';
+import type { AuditTrail } from '#core/domain/audit-entry.ts';
+import type { LoadIds } from '#core/domain/id-loader.ts';
+import type { MessageState } from '#core/domain/message-state.ts';
+import type { Limits } from '#core/domain/plan.ts';
+import { decideReschedule } from '#core/domain/schedule.ts';
+import type { Sql } from '#core/platform/postgres/postgres.ts';
+import { findMessage, type MessageRow } from '#core/store/messages.ts';
+import { lockSchedule, storeSchedule, type LockedSchedule } from '#core/store/schedule.ts';
+import { withTenant } from '#core/store/tenant-scope.ts';
+import { auditTo, scopeOf } from '../admin/admin-change.ts';
+import { defineRoute, IdParams, type RouteModule } from '../http/routes-kit.ts';
+import type { SharedSlots } from '../http/shared-slots.ts';
+import { timeField } from '../http/time-field.ts';
+import { addressOf } from './message-address.ts';
+import { Message, toMessage } from './message-view.ts';
+import { tooFar } from './new-message.ts';
+
+export type RescheduleMessageDeps = {
+  readonly sql: Sql;
+  readonly loadIds: LoadIds;
+  /** Of the connections that messages are accepted on. */
+  readonly slots: SharedSlots;
+  readonly audit: AuditTrail;
+};
+
+const RescheduleMessage = z
+  .object({
+    sendAt: timeField().describe('When to send it. A time that has passed: at once.'),
+  })
+  .meta({
+    id: 'RescheduleMessage',
+    description: 'Another time for a scheduled message.',
+    examples: [{ sendAt: '2026-01-15T09:30:00.000Z' }],
+  });
+
+/** `PATCH /v1/messages/:id`. A worker that moves the message on has to lock the row that is locked here. */
+export function rescheduleMessageRoute({ sql, loadIds, slots, audit }: RescheduleMessageDeps): RouteModule {
+  return defineRoute({
+    method: 'PATCH',
+    path: '/v1/messages/:id',
+    tag: 'Messages',
+    operation: 'rescheduleMessage',
+    summary: 'Send a scheduled message at another time',
+    description:
+      'Moves the `sendAt` of a message that is `scheduled`, and its `expiresAt` along with it. Once its time has come, and in any other state, the answer is 409 `invalid_state`. The new time lies within `scheduleHorizonDays` from now, and leaves the record its `retentionDays`: a message can always be moved to an earlier time, and to one up to a week after the first one.',
+    auth: { kind: 'either', scope: 'messages:send', role: 'developer' },
+    params: IdParams,
+    body: RescheduleMessage,
+    response: Message,
+    errors: ['invalid_state'],
+    async handler({ caller, params, body, request, gone }) {
+      const { id: tenantId, limits } = caller.tenant;
+      const address = await addressOf(loadIds, caller, params.id);
+      const leave = await slots.take(tenantId, gone);
+      try {
+        const row = await withTenant(sql, tenantId, async (tx) => {
+          const before = await findMessage(tenantId, tx, address);
+          if (before === undefined) throw notFound();
+          if (before.status !== 'scheduled') throw notScheduled(before.status);
+          const found = await lockSchedule(tx, before.seq);
+          const aheadMs = before.ahead_ms ?? 0;
+          const next = nextSchedule(before, found, Date.parse(body.sendAt) - aheadMs, limits);
+          if (next === 'unchanged') return before;
+          await storeSchedule(tx, before.seq, next, next.sendAt + aheadMs);
+          const after = await findMessage(tenantId, tx, address);
+          if (after === undefined) throw notFound();
+          if (caller.kind === 'member') {
+            const changes = auditChanges(
+              { sendAt: before.scheduled_at?.toISOString() },
+              { sendAt: after.scheduled_at?.toISOString() },
+            );
+            await auditTo({ tx, trail: audit }, scopeOf(caller, request))(
+              'message.rescheduled',
+              after.id,
+              {},
+              { changes },
+            );
+          }
+          return after;
+        });
+        return { body: toMessage(row), messageId: row.id };
+      } finally {
+        leave();
+      }
+    },
+  });
+}
+
+/** @throws AppError where it cannot be moved, after which the transaction changes nothing. */
+function nextSchedule(
+  { purge_on: purgeOn, status, ahead_ms: aheadMs }: MessageRow,
+  found: LockedSchedule | undefined,
+  sendAt: number,
+  limits: Limits,
+): { readonly sendAt: number; readonly expiresAt: number } | 'unchanged' {
+  // It has come to an end since it was read.
+  if (found === undefined || found.sendAt === null) throw notScheduled(found?.status ?? status);
+  const message = {
+    status: found.status,
+    sendAt: found.sendAt.getTime(),
+    expiresAt: found.expiresAt.getTime(),
+    isDue: found.isDue === true,
+    purgeOn,
+  };
+  const decision = decideReschedule(message, sendAt, found.now.getTime(), limits);
+  switch (decision.kind) {
+    case 'move':
+      return decision;
+    case 'unchanged':
+      return 'unchanged';
+    case 'not_scheduled':
+      throw notScheduled(found.status);
+    case 'too_far':
+      throw tooFar(limits.scheduleHorizonDays);
+    case 'no_place': {
+      const latest = new Date(decision.latest + (aheadMs ?? 0)).toISOString();
+      const message = `Must not lie after ${latest}, or its record would not be kept for ${limits.retentionDays} days`;
+      throw validationFailed({ field: 'sendAt', rule: 'max', message });
+    }
+  }
+}
+
+function notScheduled(status: MessageState): AppError {
+  const message =
+    status === 'scheduled'
+      ? 'The time of this message has come'
+      : `Message is not scheduled: it is '${status}'`;
+  return new AppError('invalid_state', { message });
+}

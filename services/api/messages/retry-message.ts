@@ -1,0 +1,278 @@
+import { z } from 'zod';
+import type { AddressKeyRoot } from '#core/domain/address-key.ts';
+import { AppError, limitReached, notFound, validationFailed } from '#core/domain/app-error.ts';
+import { auditChanges } from '#core/domain/audit-change.ts';
+import type { AuditEntry, AuditTrail } from '#core/domain/audit-entry.ts';
+import { contentApart, COUNTED_BYTES_MIN } from '#core/domain/content.ts';
+import { isPlaceRefused } from '#core/domain/database-fault.ts';
+import { decideRetry } from '#core/domain/decide-retry.ts';
+import type { LoadIds } from '#core/domain/id-loader.ts';
+import type { TenantId } from '#core/domain/ids.ts';
+import type { Nats } from '#core/platform/nats/broker.ts';
+import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
+import { acceptMessages, type AcceptRow, type Verdict } from '#core/store/acceptance.ts';
+import { afterCommit } from '#core/store/after-commit.ts';
+import { forgetContent } from '#core/store/contents.ts';
+import type { MessageAddress } from '#core/store/messages.ts';
+import { copyContent, findRetried, type RetriedRow } from '#core/store/retries.ts';
+import { auditTo, scopeOf } from '../admin/admin-change.ts';
+import type { MemberCaller } from '../auth/auth.ts';
+import { createOnce, type Created, type CreateResult } from '../http/idempotency.ts';
+import {
+  defineRoute,
+  idempotencyKeyField,
+  IdParams,
+  type RouteContext,
+  type RouteModule,
+} from '../http/routes-kit.ts';
+import type { SharedSlots } from '../http/shared-slots.ts';
+import { SWEEP_AFTER_MS } from './accept-batcher.ts';
+import { acceptWakes } from './accept-wakes.ts';
+import { accountFor, readRouting, type Routed } from './account-for.ts';
+import { addressOf } from './message-address.ts';
+import type { MessagePlaces, NewPlace } from './message-places.ts';
+import { retriedMessage, type Retried } from './retried-message.ts';
+import { AcceptedMessage, type AcceptMetrics } from './send-message.ts';
+
+export type RetryMessageDeps = {
+  readonly sql: Sql;
+  readonly loadIds: LoadIds;
+  readonly places: MessagePlaces;
+  /** Of the connections that messages are accepted on: however many are sent again, there is one left for those. */
+  readonly slots: SharedSlots;
+  readonly addressKeys: AddressKeyRoot;
+  readonly wakes: Pick<Nats, 'isConnected' | 'publishWakes'>;
+  readonly audit: AuditTrail;
+  /** Told of an entry that says of the tenant that its day's limit comes near, or is reached. */
+  readonly warned: (entry: AuditEntry) => void;
+  readonly metrics: AcceptMetrics;
+};
+
+const RetryMessage = z
+  .object({
+    providerId: z
+      .uuid()
+      .transform((id) => id.toLowerCase())
+      .optional()
+      .describe(
+        'Provider account that is to send it, and no other. Default: the one that the first message named; else as the route of the channel says.',
+      ),
+    idempotencyKey: idempotencyKeyField,
+  })
+  .meta({
+    id: 'RetryMessage',
+    description: 'How to send a message again.',
+    examples: [{ providerId: '3f0a1c52-8a4e-4d0b-9f57-2c6f5f1f7a10' }],
+  });
+
+const PARENT_ID = '0d9c3f6e-1b2a-4c5d-8e7f-6a5b4c3d2e1f';
+const RetriedMessage = AcceptedMessage.extend({
+  parentMessageId: z.uuid().describe('The message that it sends again.'),
+}).meta({
+  id: 'RetriedMessage',
+  description: 'What is promised of the new message once it is stored.',
+  examples: [
+    {
+      id: 'b7e23ec2-9f0a-4b1c-8d2e-3f4a5b6c7d8e',
+      status: 'queued',
+      channel: 'sms',
+      to: '+15550000001',
+      enqueuedAt: '2026-01-15T09:30:00.000Z',
+      segments: 1,
+      encoding: 'GSM-7',
+      parentMessageId: PARENT_ID,
+    },
+  ],
+});
+
+type Context = RouteContext<
+  { kind: 'bearer'; role: 'developer' },
+  { id: string },
+  object,
+  { providerId?: string | undefined }
+>;
+
+/** `POST /v1/admin/messages/:id/retry`. Message, audit entry and the request's key are one commit. */
+export function retryMessageRoute(deps: RetryMessageDeps): RouteModule {
+  const { sql, loadIds, places, slots, metrics } = deps;
+
+  async function retry(context: Context) {
+    const { caller, params, gone } = context;
+    const { id: tenantId } = caller.tenant;
+    const address = await addressOf(loadIds, caller, params.id);
+    const leave = await slots.take(tenantId, gone);
+    try {
+      const place = await places.take(caller.tenant.limits.retentionDays);
+      const { body, replayed } = await onceWithContent(context, address, place);
+      if (replayed) metrics.replayed();
+      return { body, replayed, messageId: body.id };
+    } catch (error) {
+      if (isPlaceRefused(error)) places.drop();
+      throw error;
+    } finally {
+      leave();
+    }
+  }
+
+  /** A content that is stored apart is copied before, and only for what can be sent: no lock is held meanwhile. */
+  async function onceWithContent(
+    context: Context,
+    address: MessageAddress,
+    place: NewPlace,
+  ): Promise<CreateResult<Retried>> {
+    try {
+      return await once(context, address, place, false);
+    } catch (error) {
+      if (!(error instanceof ContentIsApart)) throw error;
+    }
+    const { id: tenantId } = context.caller.tenant;
+    let isKept = false;
+    try {
+      if (!(await copyContent(sql, tenantId, address, place))) throw withoutContent();
+      const result = await once(context, address, place, true);
+      isKept = !result.replayed;
+      return result;
+    } finally {
+      // What has been accepted after all keeps it.
+      if (!isKept) void forgetContent(sql, { seq: place.seq, tenant_id: tenantId }).catch(() => {});
+    }
+  }
+
+  function once(
+    { caller, body, idempotency, request }: Context,
+    address: MessageAddress,
+    place: NewPlace,
+    isCopied: boolean,
+  ): Promise<CreateResult<Retried>> {
+    return createOnce<Retried>(sql, {
+      tenantId: caller.tenant.id,
+      claim: idempotency,
+      async create(tx): Promise<Created<Retried>> {
+        const parent = await findRetried(caller.tenant.id, tx, address);
+        if (parent === undefined) throw notFound();
+        assertRetryable(parent);
+        const apart = contentApart(parent.content);
+        const account = await accountOf(tx, caller, parent, place, body.providerId);
+        if (apart !== undefined && !isCopied) throw new ContentIsApart();
+        const given = {
+          tenant: caller.tenant,
+          place,
+          ...account,
+          now: Date.now(),
+          addressKeys: deps.addressKeys,
+        };
+        const row = withBytes(retriedMessage(parent, given, request), apart === undefined);
+        await accept(tx, caller, row);
+        const changes = auditChanges({}, { messageId: row.id, providerId: body.providerId });
+        const audit = auditTo({ tx, trail: deps.audit }, scopeOf(caller, request));
+        await audit('message.retried', parent.id, { messageId: row.id }, { changes });
+        afterCommit(tx, () => {
+          metrics.accepted(parent.channel, caller.tenant.id);
+          // Not awaited: the sweep finds messages whose wake-up is lost.
+          void deps.wakes.publishWakes(acceptWakes([row]));
+        });
+        return { status: 202, body: row.response };
+      },
+    });
+  }
+
+  /** @throws AppError where a limit, or the tenant's suspension, leaves no room for it: nothing is stored then. */
+  async function accept(tx: TransactionSql, { tenant }: MemberCaller, row: AcceptRow): Promise<void> {
+    const sweepAfterMs = deps.wakes.isConnected() ? SWEEP_AFTER_MS : 0;
+    const [verdict] = await acceptMessages(tx, [row], sweepAfterMs, {
+      warned: (entry) => afterCommit(tx, () => deps.warned(entry)),
+    });
+    switch (verdict?.verdict) {
+      case 'accepted':
+        return;
+      case 'suspended':
+        metrics.rejected('suspended', tenant.id);
+        throw new AppError('tenant_suspended');
+      case 'daily_limit_reached':
+        throw overLimit(tenant, verdict, 'messagesPerDay');
+      case 'backlog_full':
+        throw overLimit(tenant, verdict, 'backlogMax');
+      case 'replayed':
+      case 'mismatch':
+      case 'rate_limited':
+      case undefined:
+        throw new Error(`a message that is sent again cannot be ${verdict?.verdict ?? 'unsettled'}`);
+    }
+  }
+
+  function overLimit(
+    { id, limits }: MemberCaller['tenant'],
+    { verdict, retryAfter }: Verdict,
+    name: 'messagesPerDay' | 'backlogMax',
+  ): AppError {
+    metrics.rejected('quota', id);
+    const code = verdict as 'daily_limit_reached' | 'backlog_full';
+    return limitReached(code, { name, value: limits[name] }, { retryAfter: retryAfter ?? 1 });
+  }
+
+  return defineRoute({
+    method: 'POST',
+    path: '/v1/admin/messages/:id/retry',
+    tag: 'Messages',
+    operation: 'retryMessage',
+    summary: 'Send a message again, as a new one',
+    description:
+      "Of a message that is `failed`, `undelivered`, `unknown` or `expired`: makes a new one that says the same to the same recipient, whose `parentMessageId` is the first one's id. Any other state, and a message whose content is deleted, answers 409 `invalid_state`. The new message counts against `messagesPerDay` and `backlogMax` as one that is sent, and lives for 24 hours (`otp` 10 minutes). An `unknown` message may have arrived: its recipient may get it twice. Each call makes a message; one that is repeated with the same idempotency key makes no other.",
+    auth: { kind: 'bearer', role: 'developer' },
+    params: IdParams,
+    body: RetryMessage,
+    idempotent: true,
+    status: 202,
+    response: RetriedMessage,
+    errors: ['invalid_state', 'provider_not_configured', 'daily_limit_reached', 'backlog_full'],
+    handler: retry,
+  });
+}
+
+/** Its content has to be copied before the message is accepted. */
+class ContentIsApart extends Error {}
+
+/** @throws AppError `invalid_state` */
+function assertRetryable({ status, content }: RetriedRow): void {
+  switch (decideRetry(status, content !== null)) {
+    case 'state':
+      throw new AppError('invalid_state', { message: `Message cannot be sent again: it is '${status}'` });
+    case 'content':
+      throw withoutContent();
+    case 'retry':
+  }
+}
+
+function withoutContent(): AppError {
+  return new AppError('invalid_state', {
+    message: 'Message cannot be sent again: its content has been deleted',
+  });
+}
+
+/** @throws AppError where no account is left for it. */
+async function accountOf(
+  tx: TransactionSql,
+  { tenant }: { tenant: { readonly id: TenantId } },
+  { channel, test, pinned_account_id }: RetriedRow,
+  { id }: NewPlace,
+  wanted: string | undefined,
+): Promise<{ routed: Routed; pinned: string | null }> {
+  const routing = await readRouting(tenant.id, tx);
+  const pinned = wanted ?? pinned_account_id;
+  const key = { mode: test ? 'test' : 'live' } as const;
+  const message = { channel, providerId: pinned ?? undefined };
+  try {
+    const { routed } = await accountFor({ ...routing, key }, message, id, () => Promise.resolve(routing));
+    return { routed, pinned };
+  } catch (error) {
+    if (wanted !== undefined || pinned === null) throw error;
+    const text = 'Must be given: the provider account that the message named is not there any more';
+    throw validationFailed({ field: 'providerId', rule: 'provider', message: text });
+  }
+}
+
+/** Tells what a worker takes along with the message, where that is more than little. */
+function withBytes<Row extends AcceptRow>(row: Row, isInline: boolean): Row {
+  const bytes = isInline ? Buffer.byteLength(JSON.stringify(row.content)) : 0;
+  return bytes < COUNTED_BYTES_MIN ? row : { ...row, content_bytes: bytes };
+}

@@ -1,0 +1,272 @@
+import type { KeyObject } from 'node:crypto';
+import { AppError } from '#core/domain/app-error.ts';
+import {
+  contentsApart,
+  endOfBatch,
+  itemResults,
+  type BatchDraft,
+  type ItemFault,
+  type ItemResult,
+  type ItemVerdict,
+} from '#core/domain/batch-answer.ts';
+import { INLINE_BYTES_MAX } from '#core/domain/content.ts';
+import { newId } from '#core/domain/ids.ts';
+import type { Warning } from '#core/domain/warning.ts';
+import type { AcceptRow } from '#core/store/acceptance.ts';
+import type { BatchVerdicts, OwnKey } from '#core/store/batch-acceptance.ts';
+import { earlierAnswer } from '../admin/admin-change.ts';
+import type { KeyCaller } from '../auth/auth.ts';
+import { STATUS } from '../http/errors.ts';
+import { rateHeaders } from '../http/rate-headers.ts';
+import { defineRoute, type Answer, type RouteContext, type RouteModule } from '../http/routes-kit.ts';
+import type { BatchAccepts } from './batch-accepts.ts';
+import { AcceptedBatch, SendBatch } from './batch-schema.ts';
+import { sendsPerMinute, type Accepted } from './new-message.ts';
+import { batchSizeFault, prepareBatch, type PreparedBatch } from './prepare-batch.ts';
+import { EXAMPLES, ROW_BYTES, type SendMessageDeps } from './send-message.ts';
+import { SEND_BYTES_MAX } from './send-message-schema.ts';
+
+export type SendBatchDeps = Omit<SendMessageDeps, 'batcher'> & {
+  readonly batches: BatchAccepts;
+  /** Key of idempotency fingerprints. */
+  readonly fingerprintKey: KeyObject;
+};
+
+type Context = RouteContext<{ kind: 'key'; scope: 'messages:send' }, object, object, SendBatch>;
+/** What the answer is made of, as it is stored under the request's idempotency key. */
+type Settled = {
+  readonly draft: BatchDraft<Accepted> & { readonly warnings?: readonly Warning[] };
+  readonly verdicts: readonly ItemVerdict[];
+};
+
+/** Nothing is known against it. */
+const UNASKED: ItemVerdict = { verdict: 'accepted' };
+
+/** Large contents of one batch that are on their way to the database at a time. */
+const STORES_AT_ONCE = 2;
+
+/** `POST /v1/messages/batch`: one commit for all messages of the request. */
+export function sendBatchRoute(deps: SendBatchDeps): RouteModule {
+  const { sql, batches, contents, rateMemory, noteUncounted, metrics } = deps;
+
+  async function send(context: Context): Promise<Answer<AcceptedBatch>> {
+    const { caller, body, idempotency, warnings, request } = context;
+    const { mode, messages } = body;
+    const isStrict = mode === 'strict';
+    // What it may have been answered with before its limits or settings changed, it is answered again.
+    const replay = async (): Promise<Answer<AcceptedBatch> | null> => {
+      const earlier = await earlierAnswer<Settled>(sql, caller.tenant.id, idempotency);
+      return earlier && replayOf(earlier.body);
+    };
+    const sizeFault = batchSizeFault(caller, messages.length, isStrict);
+    if (sizeFault !== undefined) {
+      const again = await replay();
+      if (again !== null) return again;
+      throw sizeFault;
+    }
+    const countFault = (error: unknown): never => {
+      metrics.rejected('dependency', caller.tenant.id);
+      throw error;
+    };
+    const batch = await prepareBatch(deps, messages, { caller, batchId: newId(), request }).catch(countFault);
+    const draft = warnings.list().length === 0 ? batch.draft : { ...batch.draft, warnings: warnings.list() };
+    const apart = contentsApart(batch.bytes, INLINE_BYTES_MAX);
+    const hasFault = batch.rows.length < messages.length;
+    const isAsked = batch.rows.length > 0 && !(isStrict && draft.items.some((item) => 'fault' in item));
+    if (hasFault || apart.size > 0) {
+      // Contents that have been stored before need not be stored again to find that out.
+      const again = await replay();
+      if (again !== null) return again;
+    }
+    if (!isAsked) return answerFor(context, { draft, verdicts: batch.rows.map(() => UNASKED) });
+    const held = isUnkeyed(batch, idempotency) ? refusedAgain(caller) : undefined;
+    if (held !== undefined) return answerFor(context, { draft, verdicts: batch.rows.map(() => held) });
+
+    const own = idempotency && {
+      tenant_id: caller.tenant.id as string,
+      scope: idempotency.scope.toString('hex'),
+      fingerprint: idempotency.fingerprint.toString('hex'),
+      draft,
+    };
+    const outcome = await accept(caller, batch, { apart, strict: isStrict, own }).catch(countFault);
+    if (outcome.kind === 'mismatch') throw new AppError('idempotency_mismatch');
+    if (outcome.kind === 'replayed') return replayOf(outcome.stored as Settled);
+    noteVerdicts(caller, outcome.verdicts, { isStrict, isKeyed: !isUnkeyed(batch, idempotency) });
+    return answerFor(context, { draft, verdicts: outcome.verdicts }, outcome.verdicts);
+  }
+
+  /** Whatever is stored apart and not accepted goes again. */
+  async function accept(
+    caller: KeyCaller,
+    { rows, bytes }: PreparedBatch,
+    options: { apart: ReadonlySet<number>; strict: boolean; own: OwnKey | null },
+  ): Promise<BatchVerdicts> {
+    const { apart, strict, own } = options;
+    const light: AcceptRow[] = [...rows];
+    const stored: number[] = [];
+    const large = [...apart].values();
+    const storeSome = async (): Promise<void> => {
+      for (const i of large) {
+        light[i] = await contents.takeApart(rows[i] as AcceptRow);
+        stored.push(i);
+      }
+    };
+    const forget = (indexes: readonly number[]): void => {
+      for (const i of indexes) void contents.forget(rows[i] as AcceptRow);
+    };
+    const stores = await Promise.allSettled(Array.from({ length: STORES_AT_ONCE }, storeSome));
+    const failed = stores.find((store) => store.status === 'rejected');
+    if (failed !== undefined) {
+      forget(stored);
+      throw failed.reason;
+    }
+    const inline = bytes.reduce((sum, size, i) => sum + ROW_BYTES + (apart.has(i) ? 0 : size), 0);
+    const outcome = await batches.accept(caller.tenant.id, { rows: light, strict, own }, inline);
+    const verdicts = outcome.kind === 'settled' ? outcome.verdicts : [];
+    const isKept = !strict || verdicts.every(isTaken);
+    forget(stored.filter((i) => !isKept || verdicts[i]?.verdict !== 'accepted'));
+    return outcome;
+  }
+
+  function refusedAgain(caller: KeyCaller): ItemVerdict | undefined {
+    const retryAfter = rateMemory.retryAfter(caller.key.id, sendsPerMinute(caller));
+    return retryAfter === undefined ? undefined : { verdict: 'rate_limited', retryAfter };
+  }
+
+  /** Remembers what the next request of the key need not ask for, and counts what no limit counts. */
+  function noteVerdicts(
+    { key, ...caller }: KeyCaller,
+    verdicts: readonly ItemVerdict[],
+    { isStrict, isKeyed }: { isStrict: boolean; isKeyed: boolean },
+  ): void {
+    const limited = verdicts.find(({ verdict }) => verdict === 'rate_limited');
+    // A strict batch leaves the room that was too little for it to others.
+    if (limited !== undefined && !isStrict) {
+      rateMemory.refused(key.id, sendsPerMinute({ key, ...caller }), limited.retryAfter ?? 1);
+    }
+    if (limited !== undefined && (isKeyed || isStrict)) noteUncounted(key.id);
+    for (const { verdict } of verdicts) {
+      if (verdict === 'replayed' || verdict === 'mismatch') noteUncounted(key.id);
+    }
+  }
+
+  /** @throws AppError where the request as a whole is refused. */
+  function answerFor(
+    { caller, body: { mode } }: Context,
+    settled: Settled,
+    verdicts: readonly { readonly remaining: number | null }[] = [],
+  ): Answer<AcceptedBatch> {
+    const results = itemResults(settled.draft, settled.verdicts);
+    const end = endOfBatch(mode, results);
+    count(caller, results, end.kind === 'answered');
+    const limit = sendsPerMinute(caller);
+    switch (end.kind) {
+      case 'invalid':
+        throw new AppError('validation_failed', { details: end.details });
+      case 'refused': {
+        const { code, message, limit: reached, retryAfter = 1 } = end.fault;
+        const headers = rateHeaders({ limit, remaining: 0, passed: false, retryAfter });
+        throw new AppError(code, {
+          message,
+          retryAfter,
+          ...(reached === undefined ? {} : { limit: reached }),
+          ...(code === 'rate_limited' ? { headers } : {}),
+        });
+      }
+      case 'answered': {
+        const left = verdicts.flatMap(({ remaining }) => (remaining === null ? [] : [remaining]));
+        const headers =
+          left.length === 0
+            ? {}
+            : rateHeaders({ limit, remaining: Math.min(...left), passed: true, retryAfter: 1 });
+        return { body: bodyOf(settled.draft, results), headers };
+      }
+    }
+  }
+
+  function count({ tenant }: KeyCaller, results: readonly ItemResult<Accepted>[], isAnswered: boolean): void {
+    for (const result of results) {
+      if (result.kind === 'refused') {
+        const reason = REASONS[result.fault.code] ?? 'validation';
+        // The app counts requests that are refused for what they say.
+        if (isAnswered || reason !== 'validation') metrics.rejected(reason, tenant.id);
+      } else if (isAnswered && result.kind === 'accepted')
+        metrics.accepted(result.accepted.channel, tenant.id);
+      else if (isAnswered) metrics.replayed();
+    }
+  }
+
+  function replayOf(settled: Settled): Answer<AcceptedBatch> {
+    metrics.replayed();
+    const { draft, verdicts } = settled;
+    const body = bodyOf(draft, itemResults(draft, verdicts));
+    const { warnings } = draft;
+    return { body: warnings === undefined ? body : { ...body, warnings: [...warnings] }, replayed: true };
+  }
+
+  return defineRoute({
+    method: 'POST',
+    path: '/v1/messages/batch',
+    tag: 'Messages',
+    operation: 'sendBatch',
+    summary: 'Send many messages with one request',
+    description:
+      'Stores the messages in one commit and answers what became of each, in their order. `permissive`, the default: those that can be taken are, and 202 tells of each of the others why not; where nothing was taken and a limit alone is why, that limit is the answer. `strict`: all or none; with any fault the answer is 400 with every fault, and nothing is stored. Each message counts as one sent by itself against `rateLimitRpm`, `messagesPerDay` and `backlogMax`. A request has at most 15 MiB, a message 1 MiB and no attachments.',
+    auth: { kind: 'key', scope: 'messages:send' },
+    body: SendBatch,
+    large: { bytesMax: SEND_BYTES_MAX, exempt: () => SEND_BYTES_MAX },
+    idempotent: true,
+    status: 202,
+    response: AcceptedBatch,
+    errors: ['provider_not_configured', 'url_blocked', 'daily_limit_reached', 'backlog_full'],
+    examples: BATCH_EXAMPLES,
+    handler: send,
+  });
+}
+
+const REASONS: Readonly<Partial<Record<ItemFault['code'], 'quota' | 'rate' | 'suspended' | 'dependency'>>> = {
+  rate_limited: 'rate',
+  daily_limit_reached: 'quota',
+  backlog_full: 'quota',
+  tenant_suspended: 'suspended',
+  dependency_unavailable: 'dependency',
+};
+
+const BATCH_EXAMPLES = {
+  permissive: {
+    summary: 'each message its own result',
+    value: {
+      messages: [
+        { ...EXAMPLES.sms.value, idempotencyKey: 'order-1042-shipped' },
+        { ...EXAMPLES.email.value, externalId: 'order-1043' },
+      ],
+    },
+  },
+  strict: {
+    summary: 'all or none',
+    value: { mode: 'strict', messages: [EXAMPLES.sms.value, EXAMPLES.push.value] },
+  },
+};
+
+function bodyOf({ batchId }: BatchDraft<Accepted>, results: readonly ItemResult<Accepted>[]): AcceptedBatch {
+  return {
+    batchId,
+    items: results.map((result, index) => {
+      if (result.kind === 'refused') {
+        const { details, ...fault } = result.fault;
+        const error = { statusCode: STATUS[fault.code], ...fault };
+        return { index, error: details === undefined ? error : { ...error, details: [...details] } };
+      }
+      return { index, ...result.accepted, ...(result.kind === 'replayed' ? { replayed: true } : {}) };
+    }),
+  };
+}
+
+function isTaken({ verdict, response }: ItemVerdict): boolean {
+  return verdict === 'accepted' || (verdict === 'replayed' && response != null);
+}
+
+/** Without an idempotency key anywhere: no limit is passed over by what may have been answered before. */
+function isUnkeyed({ rows }: PreparedBatch, idempotency: unknown): boolean {
+  return idempotency === null && rows.every(({ scope }) => scope === null);
+}

@@ -1,0 +1,34 @@
+import { TOLD_EVENT_SCHEMAS } from '#core/domain/event-envelope.ts';
+import { TOLD_EVENT_TYPES, TOLD_EVENTS, type ToldEventType } from '#core/domain/feed-event.ts';
+import { exampleOf } from '../http/routes-kit.ts';
+import type { Json } from './generate-schemas.ts';
+
+/**
+ * Every type of events, as OpenAPI 3.1 describes what a service tells its clients of. The operations stand in
+ * `components.pathItems` and `webhooks` refers to them: openapi-generator makes calls of operations that stand in
+ * `webhooks` itself, in Python ones that do not compile.
+ */
+export function describeWebhooks(): { readonly webhooks: Json; readonly pathItems: Json } {
+  const named = TOLD_EVENT_TYPES.map((type) => [type, String(TOLD_EVENT_SCHEMAS[type].meta()?.id)] as const);
+  const webhooks = named.map(([type, id]) => [type, { $ref: `#/components/pathItems/${id}` }]);
+  const pathItems = named.map(([type, id]) => [id, { post: describeEvent(type) }]);
+  return { webhooks: Object.fromEntries(webhooks) as Json, pathItems: Object.fromEntries(pathItems) as Json };
+}
+
+function describeEvent(type: ToldEventType): Json {
+  const schema = TOLD_EVENT_SCHEMAS[type];
+  const { id } = schema.meta() ?? {};
+  const content = { schema: { $ref: `#/components/schemas/${id}` }, example: exampleOf(schema) };
+  return {
+    operationId: `on${id}`,
+    summary: TOLD_EVENTS[type],
+    description:
+      type === 'test.ping'
+        ? 'What `testWebhookEndpoint` has sent.'
+        : 'The envelope of an event, as `GET /v1/events` has it too.',
+    tags: ['Events'],
+    security: [],
+    requestBody: { required: true, content: { 'application/json': content } },
+    responses: { '204': { description: 'It was taken.' } },
+  };
+}

@@ -1,0 +1,173 @@
+import { z } from 'zod';
+import { addressKey, type AddressKeyRoot } from '#core/domain/address-key.ts';
+import { notFound, validationFailed } from '#core/domain/app-error.ts';
+import { CHANNELS, type Channel } from '#core/domain/channel.ts';
+import type { TenantId } from '#core/domain/ids.ts';
+import { normalRecipient } from '#core/domain/normal-recipient.ts';
+import {
+  scopeOf as usualScope,
+  SUPPRESSION_REASONS,
+  SUPPRESSION_SCOPES,
+  SUPPRESSION_SOURCES,
+} from '#core/domain/suppression.ts';
+import {
+  deleteSuppression,
+  findSuppression,
+  putSuppression,
+  scanSuppressions,
+  type AddressName,
+  type ListedSuppression,
+} from '#core/store/suppressions.ts';
+import { withTenant } from '#core/store/tenant-scope.ts';
+import { changeTenant, createInTenant, scopeOf, type AdminDeps } from '../admin/admin-change.ts';
+import { filteredPage } from '../http/filtered-page.ts';
+import { defineRoute, IdParams, pageOf, pageQuery, type RouteModule } from '../http/routes-kit.ts';
+import { factsOf } from './suppression-facts.ts';
+import { addressField, AddSuppression, Suppression, viewSuppression } from './suppression-schema.ts';
+
+/** What the routes of the suppression list work with. */
+export type SuppressionDeps = AdminDeps & { readonly addressKeys: AddressKeyRoot };
+
+const tag = 'Suppressions';
+const auth = { kind: 'bearer', role: 'developer' } as const;
+
+export function suppressionRoutes(deps: SuppressionDeps): RouteModule[] {
+  return [add(deps), list(deps), read(deps), remove(deps)];
+}
+
+function add(deps: SuppressionDeps): RouteModule {
+  return defineRoute({
+    method: 'POST',
+    path: '/v1/admin/suppressions',
+    operation: 'addSuppression',
+    summary: 'Suppress a recipient',
+    description:
+      'From the 201 on no call to a provider is begun for a message to this recipient: it ends as `suppressed`, scheduled and deferred messages too. A call that was begun before may still go out. A recipient has one entry for each reason: another one takes its place, under a new id.',
+    tag,
+    auth,
+    idempotent: true,
+    body: AddSuppression,
+    status: 201,
+    response: Suppression,
+    errors: ['idempotency_mismatch'],
+    handler: async ({ caller, body, idempotency, request }) => {
+      const tenantId = caller.tenant.id;
+      const { channel, reason, expiresAt, hashed } = body;
+      const address = normalRecipient(channel, body.address);
+      if (address === undefined) {
+        const message = `Must be a recipient of the channel ${channel}`;
+        throw validationFailed({ field: 'address', rule: 'address', message });
+      }
+      if (expiresAt !== null && Date.parse(expiresAt) <= Date.now()) {
+        throw validationFailed({ field: 'expiresAt', rule: 'min', message: 'Must lie in the future' });
+      }
+      const entry = {
+        channel,
+        key: addressKey(deps.addressKeys, tenantId, channel, address),
+        address: hashed ? null : address,
+        reason,
+        scope: body.scope ?? usualScope(reason),
+        source: 'api' as const,
+        expiresAt: expiresAt === null ? null : new Date(expiresAt).toISOString(),
+      };
+      return createInTenant(deps, scopeOf(caller, request), idempotency, async ({ tx, audit }) => {
+        const stored = await putSuppression(tenantId, tx, entry);
+        await audit('suppression.added', stored.id, factsOf(stored, entry.key), { name: stored.address });
+        const view = viewSuppression(stored);
+        return { status: 201, body: view, stored: view };
+      });
+    },
+  });
+}
+
+function list({ read, cursors, addressKeys }: SuppressionDeps): RouteModule {
+  return defineRoute({
+    method: 'GET',
+    path: '/v1/admin/suppressions',
+    operation: 'listSuppressions',
+    summary: 'List suppressed recipients, or look one up',
+    description:
+      'Newest first: entries in force. `address` finds those of one recipient, hashed ones too. A page reads at most 5,000 entries or 100 ms: with a filter it may be short, even empty, and still have a `nextCursor`.',
+    tag,
+    auth,
+    query: z.object({
+      ...pageQuery,
+      address: addressField.optional().describe('Only entries of this recipient, on any channel.'),
+      channel: z.enum(CHANNELS).optional().describe('Only entries of this channel.'),
+      reason: z.enum(SUPPRESSION_REASONS).optional().describe('Only entries for this reason.'),
+      scope: z.enum(SUPPRESSION_SCOPES).optional().describe('Only entries of this scope.'),
+      source: z.enum(SUPPRESSION_SOURCES).optional().describe('Only entries that come from there.'),
+    }),
+    response: pageOf(Suppression),
+    errors: ['invalid_cursor'],
+    handler: async ({ caller: { tenant }, query: { limit, cursor, address, ...filter }, gone }) => {
+      const pages = { list: 'suppressions', of: tenant.id, address, ...filter };
+      const before = cursor === undefined ? undefined : Number(cursors.open(pages, cursor));
+      const addresses = address === undefined ? undefined : namesOf(addressKeys, tenant.id, address);
+      const { rows, next } = await read(tenant.id, gone, (tx) =>
+        filteredPage({
+          limit,
+          before,
+          isFiltered: Object.values(filter).some((value) => value !== undefined),
+          positionOf: ({ seq }: ListedSuppression) => seq,
+          scan: (range) => scanSuppressions(tenant.id, tx, { ...filter, addresses }, range),
+        }),
+      );
+      return {
+        body: {
+          items: rows.map(viewSuppression),
+          nextCursor: next === undefined ? null : cursors.seal(pages, String(next)),
+        },
+      };
+    },
+  });
+}
+
+function read({ sql }: SuppressionDeps): RouteModule {
+  return defineRoute({
+    method: 'GET',
+    path: '/v1/admin/suppressions/:id',
+    operation: 'getSuppression',
+    summary: 'Show an entry of the suppression list',
+    description: 'An entry that has expired is gone.',
+    tag,
+    auth,
+    params: IdParams,
+    response: Suppression,
+    handler: async ({ caller: { tenant }, params }) => {
+      const entry = await withTenant(sql, tenant.id, (tx) => findSuppression(tenant.id, tx, params.id));
+      if (entry === undefined) throw notFound();
+      return { body: viewSuppression(entry) };
+    },
+  });
+}
+
+function remove(deps: SuppressionDeps): RouteModule {
+  return defineRoute({
+    method: 'DELETE',
+    path: '/v1/admin/suppressions/:id',
+    operation: 'removeSuppression',
+    summary: 'Take an entry off the suppression list',
+    description:
+      'The recipient may have other entries, for other reasons. Messages that have ended as `suppressed` stay so.',
+    tag,
+    auth,
+    params: IdParams,
+    handler: async ({ caller, params: { id }, request }) => {
+      await changeTenant(deps, scopeOf(caller, request), async ({ tx, audit }) => {
+        const gone = await deleteSuppression(caller.tenant.id, tx, id);
+        if (gone === undefined) throw notFound();
+        await audit('suppression.removed', id, {}, { name: gone.address });
+      });
+      return { body: undefined };
+    },
+  });
+}
+
+/** Under what a text may be found: it is no recipient of some channels. */
+function namesOf(root: AddressKeyRoot, tenantId: TenantId, text: string): AddressName[] {
+  return CHANNELS.flatMap((channel: Channel) => {
+    const address = normalRecipient(channel, text);
+    return address === undefined ? [] : [{ channel, key: addressKey(root, tenantId, channel, address) }];
+  });
+}

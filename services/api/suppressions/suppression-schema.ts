@@ -1,0 +1,101 @@
+import { z } from 'zod';
+import { CHANNELS } from '#core/domain/channel.ts';
+import {
+  SUPPRESSION_REASONS,
+  SUPPRESSION_SCOPES,
+  SUPPRESSION_SOURCES,
+  type Suppression as SuppressionRecord,
+} from '#core/domain/suppression.ts';
+import { text } from '../http/fields.ts';
+import { warningsField } from '../http/request-warnings.ts';
+import { idempotencyKeyField } from '../http/routes-kit.ts';
+import { timeField } from '../http/time-field.ts';
+
+/** Of the longest device token that a message can be sent to. */
+const ADDRESS_CHARACTERS_MAX = 4_096;
+
+export const addressField = text(1, ADDRESS_CHARACTERS_MAX).describe(
+  'A recipient as messages name it: a number in E.164, a mail address, a device token.',
+);
+
+export const AddSuppression = z
+  .object({
+    channel: z.enum(CHANNELS),
+    address: addressField,
+    reason: z.enum(SUPPRESSION_REASONS).default('manual'),
+    scope: z
+      .enum(SUPPRESSION_SCOPES)
+      .optional()
+      .describe(
+        'What is not sent: `all`, or messages of the category `marketing`. Default: `marketing` for complaint and unsubscribe, else `all`.',
+      ),
+    expiresAt: timeField()
+      .nullable()
+      .default(null)
+      .describe('Lies in the future. From then on the entry counts no more. Null: never.'),
+    hashed: z
+      .boolean()
+      .default(false)
+      .describe(
+        'Keep nothing of the address but a keyed hash, by which messages and look-ups find the entry.',
+      ),
+    idempotencyKey: idempotencyKeyField,
+  })
+  .meta({
+    id: 'AddSuppression',
+    description: 'A recipient to suppress.',
+    examples: [{ channel: 'email', address: 'ann@example.com', reason: 'unsubscribe' }],
+  });
+
+export const Suppression = z
+  .object({
+    id: z.uuid(),
+    channel: z.enum(CHANNELS),
+    address: z.string().nullable().describe('In its normal form; null where only its hash is kept.'),
+    hashed: z.boolean(),
+    reason: z.enum(SUPPRESSION_REASONS),
+    scope: z.enum(SUPPRESSION_SCOPES).describe('`marketing`: messages of other categories are sent.'),
+    source: z
+      .enum(SUPPRESSION_SOURCES)
+      .describe(
+        "Who says so: a member by a call (`api`) or an `import`, the provider's `receipt` or its `refusal` of a message, the `recipient`.",
+      ),
+    messageId: z.uuid().nullable().describe('The message that caused it.'),
+    expiresAt: z.iso.datetime().nullable(),
+    createdAt: z.iso.datetime(),
+    ...warningsField,
+  })
+  .meta({
+    id: 'Suppression',
+    description: 'A recipient that messages do not go to.',
+    examples: [
+      {
+        id: '7c1e5a90-2b3d-4f6a-9e8c-0d1f2a3b4c5d',
+        channel: 'email',
+        address: 'ann@example.com',
+        hashed: false,
+        reason: 'unsubscribe',
+        scope: 'marketing',
+        source: 'api',
+        messageId: null,
+        expiresAt: null,
+        createdAt: '2026-01-15T09:30:00.000Z',
+      },
+    ],
+  });
+
+export function viewSuppression(entry: SuppressionRecord): z.output<typeof Suppression> {
+  const { id, channel, address, reason, scope, source, messageId, expiresAt, createdAt } = entry;
+  return {
+    id,
+    channel,
+    address,
+    hashed: address === null,
+    reason,
+    scope,
+    source,
+    messageId,
+    expiresAt: expiresAt?.toISOString() ?? null,
+    createdAt: createdAt.toISOString(),
+  };
+}

@@ -1,0 +1,25 @@
+import { addressKey, type AddressKeyRoot } from '#core/domain/address-key.ts';
+import type { TenantId } from '#core/domain/ids.ts';
+import { unsubscribeRecipient } from '#core/store/suppressions.ts';
+import { changeTenant, type AdminDeps } from '../admin/admin-change.ts';
+import { factsOf } from '../suppressions/suppression-facts.ts';
+import type { UnsubscribeRequest } from './unsubscribe-routes.ts';
+
+export type UnsubscribeRecipientDeps = Pick<AdminDeps, 'sql' | 'audit'> & {
+  readonly addressKeys: AddressKeyRoot;
+};
+
+/** Adds the recipient to the tenant's suppression list. @throws AppError `not_found` where the tenant is gone. */
+export async function suppressRecipient(
+  deps: UnsubscribeRecipientDeps,
+  { about: { tenantId: id, address, messageId }, id: requestId, ip }: UnsubscribeRequest,
+): Promise<void> {
+  const tenantId = id as TenantId;
+  const origin = { actor: 'recipient', ip, requestId, appName: null };
+  const key = addressKey(deps.addressKeys, tenantId, 'email', address);
+  await changeTenant(deps, { tenantId, origin }, async ({ tx, audit }) => {
+    const added = await unsubscribeRecipient(tenantId, tx, { key, address, messageId });
+    if (added === undefined) return;
+    await audit('suppression.added', added.id, factsOf(added, key), { name: address });
+  });
+}

@@ -1,0 +1,55 @@
+import { escapeHtml } from '#core/domain/escape-html.ts';
+import { maskRecipient } from '#core/domain/mask-recipient.ts';
+import { TEXT_PAGE_HEADERS, webPage } from '../docs/html.ts';
+import type { RawAnswer } from '../http/raw-route.ts';
+
+/** What a form of the page posts, and what a mail program posts by itself (RFC 8058, section 3.1). */
+export const ONE_CLICK = { name: 'List-Unsubscribe', value: 'One-Click' } as const;
+
+const HEADERS = {
+  ...TEXT_PAGE_HEADERS,
+  'content-security-policy': TEXT_PAGE_HEADERS['content-security-policy'].replace(
+    "form-action 'none'",
+    "form-action 'self'",
+  ),
+  // A link of one person.
+  'cache-control': 'no-store',
+  'x-robots-tag': 'noindex',
+};
+
+/** Asks, and changes nothing: programs that look into mails for bad links open this too. */
+export function askPage(address: string): RawAnswer {
+  const whom = escapeHtml(maskRecipient('email', address));
+  // Without an action a form posts to where it was read.
+  return page(
+    200,
+    'Unsubscribe',
+    `<p>Should no more marketing mail from this sender go to ${whom}?</p>
+<form method="post">
+<input type="hidden" name="${ONE_CLICK.name}" value="${ONE_CLICK.value}">
+<button>Unsubscribe</button>
+</form>`,
+  );
+}
+
+export function donePage(address: string): RawAnswer {
+  const whom = escapeHtml(maskRecipient('email', address));
+  return page(200, 'Unsubscribed', `<p>No more marketing mail from this sender goes to ${whom}.</p>`);
+}
+
+export function overPage(): RawAnswer {
+  return page(
+    404,
+    'Link expired',
+    '<p>This link is no longer in use. A newer mail of the sender has another one.</p>',
+  );
+}
+
+function page(status: number, title: string, body: string): RawAnswer {
+  return {
+    status,
+    contentType: 'text/html; charset=utf-8',
+    headers: HEADERS,
+    body: webPage({ title, body: `<h1>${title}</h1>\n${body}` }),
+  };
+}

@@ -1,0 +1,108 @@
+import { z } from 'zod';
+import { notFound, validationFailed } from '#core/domain/app-error.ts';
+import {
+  isUnsubscribeOver,
+  readUnsubscribeToken,
+  type UnsubscribeKey,
+  type Unsubscribing,
+} from '#core/domain/unsubscribe-token.ts';
+import { createFreshCache } from '../auth/fresh-cache.ts';
+import { defineRawRoute, type RawAnswer, type RawRequest } from '../http/raw-route.ts';
+import type { RouteModule } from '../http/routes-kit.ts';
+import { askPage, donePage, ONE_CLICK, overPage } from './unsubscribe-page.ts';
+
+/** Who unsubscribes, from where. */
+export type UnsubscribeRequest = { readonly about: Unsubscribing; readonly id: string; readonly ip: string };
+
+export type UnsubscribeDeps = {
+  /** Of the tokens in the links. */
+  readonly key: UnsubscribeKey;
+  /** Stores that the recipient wants no more marketing mail. Doing so again changes nothing. @throws AppError `not_found` */
+  readonly unsubscribe: (request: UnsubscribeRequest) => Promise<void>;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+};
+
+/** A form of one field, whatever a mail program puts around it. */
+const BODY_BYTES_MAX = 8 * 1024;
+/** Whoever repeats a call is answered from memory. */
+const DONE_MAX = 10_000;
+const DONE_MS = 10_000;
+
+const UnsubscribeParams = z.object({
+  token: z
+    .string()
+    .describe('Part of the link in the mail. It names the recipient, and nobody can make one.'),
+});
+
+const shared = {
+  path: '/v1/unsubscribe/:token',
+  tag: 'Unsubscribing',
+  params: UnsubscribeParams,
+  status: 200,
+} as const;
+
+type Admitted = {
+  readonly owner: string;
+  readonly bytesMax: number;
+  readonly token: string;
+  readonly about: Unsubscribing;
+};
+
+/** What the recipients of marketing mail call, or their mail programs for them (RFC 8058). */
+export function unsubscribeRoutes({ key, unsubscribe, now }: UnsubscribeDeps): RouteModule {
+  const done = createFreshCache<true>(DONE_MAX, DONE_MS);
+
+  function admit({ token }: z.input<typeof UnsubscribeParams>): Admitted {
+    const about = readUnsubscribeToken(key, token);
+    if (about === undefined) throw notFound();
+    return { owner: about.tenantId, bytesMax: BODY_BYTES_MAX, token, about };
+  }
+
+  async function act({ about, token }: Admitted, { body, id, ip }: RawRequest): Promise<RawAnswer> {
+    if (isUnsubscribeOver(about.issuedAt, now())) return overPage();
+    if (!isOneClick(body)) {
+      const message = `Must be ${ONE_CLICK.value}`;
+      throw validationFailed({ field: ONE_CLICK.name, rule: 'value', message });
+    }
+    await done.get(token, () => unsubscribe({ about, id, ip }).then(() => true as const));
+    return donePage(about.address);
+  }
+
+  const post = defineRawRoute({
+    ...shared,
+    method: 'POST',
+    operation: 'unsubscribeRecipient',
+    summary: 'Unsubscribe a recipient',
+    description:
+      'One click of a recipient, or of their mail program (RFC 8058): a form with `List-Unsubscribe=One-Click`, of either type of a form. A suppression of marketing mail with the reason `unsubscribe` is stored. Links are valid for 13 months after the mail was accepted, however long its record is kept; an older one is not found.',
+    errors: ['not_found', 'validation_failed'],
+    admit,
+    handler: act,
+  });
+  const get = defineRawRoute({
+    ...shared,
+    method: 'GET',
+    operation: 'askToUnsubscribe',
+    summary: 'Ask a recipient whether to unsubscribe',
+    description:
+      'A page with a button, for people who follow the link. It changes nothing, as programs that check mails follow links too.',
+    errors: ['not_found'],
+    admit,
+    handler: async ({ about }) =>
+      isUnsubscribeOver(about.issuedAt, now()) ? overPage() : askPage(about.address),
+  });
+  return (app) => {
+    post(app);
+    get(app);
+  };
+}
+
+/** In `application/x-www-form-urlencoded` or `multipart/form-data`, which need not be said of it. */
+function isOneClick(body: Buffer): boolean {
+  const text = body.toString('latin1');
+  return (
+    new URLSearchParams(text.trim()).get(ONE_CLICK.name) === ONE_CLICK.value ||
+    /name="?List-Unsubscribe"?\r?\n(?:[^\r\n]+\r?\n)*\r?\nOne-Click\r?\n/i.test(text)
+  );
+}

@@ -1,0 +1,152 @@
+import { z } from 'zod';
+import type { DeliveryIds } from '#core/domain/delivery-id.ts';
+import { SEQ_MAX } from '#core/domain/event-envelope.ts';
+import {
+  DELIVERY_STATUSES,
+  RECOVERED_MAX,
+  type CallOutcome,
+  type Delivery as DeliveryRecord,
+  type LoggedCall,
+} from '#core/store/endpoint-deliveries.ts';
+import type { EndpointRecord } from '#core/store/webhook-endpoints.ts';
+import { isoOrNull } from '../admin/admin-change.ts';
+import { warningsField } from '../http/request-warnings.ts';
+
+const CALLS_MAX = 32_767;
+const DURATION_MS_MAX = 2_147_483_647;
+
+const CALL_EXAMPLE = {
+  durationMs: 84,
+  responseStatus: 200,
+  error: null,
+  responseBody: 'ok',
+};
+const DELIVERY_EXAMPLE = {
+  id: '2c6f5f1f-7a10-4f3a-9d7c-1e2f3a4b5c6d',
+  endpointId: '7b1e0a64-2f83-4c1d-9a57-6e0d4f3c2b18',
+  eventId: 'e3a2b1c0-9d8e-4f7a-b6c5-d4e3f2a1b0c9',
+  eventType: 'message.delivered',
+  seq: 1_042,
+  status: 'succeeded',
+  attempts: 1,
+  nextAttemptAt: null,
+  lastAttemptAt: '2026-01-15T09:30:02.600Z',
+  ...CALL_EXAMPLE,
+};
+
+const call = {
+  durationMs: z.int().min(0).max(DURATION_MS_MAX).describe('From the start of the call to its end.'),
+  responseStatus: z.int().min(100).max(999).nullable().describe('Null where no answer came.'),
+  error: z
+    .string()
+    .nullable()
+    .describe('Why none came, or none that counts: `timeout`, `tls`, `dns`, `egress_blocked` and others.'),
+  responseBody: z
+    .string()
+    .nullable()
+    .describe("The first KiB of the answer's body; null where it was empty, or none came."),
+};
+
+const LoggedAttempt = z
+  .object({
+    number: z.int().min(1).max(CALLS_MAX).describe('1, 2, and so on.'),
+    at: z.iso.datetime().describe('When it began.'),
+    ...call,
+  })
+  .meta({
+    id: 'WebhookAttempt',
+    description: 'A call that was made.',
+    examples: [{ number: 1, at: '2026-01-15T09:30:02.600Z', ...CALL_EXAMPLE }],
+  });
+
+export const Delivery = z
+  .object({
+    id: z.uuid(),
+    endpointId: z.uuid(),
+    eventId: z.uuid().describe('`webhook-id` of the call, and the `id` of the event in the feed.'),
+    eventType: z.string(),
+    seq: z.int().min(1).max(SEQ_MAX).describe("The event's number in the endpoint's feed, `data.seq`."),
+    status: z
+      .enum(DELIVERY_STATUSES)
+      .describe(
+        '`pending`: to be called for, and no call has failed, or none since it last succeeded. `in_flight`: being called for. `retrying`: a call has failed, and there will be another one. `exhausted`: given up.',
+      ),
+    attempts: z.int().min(0).max(CALLS_MAX).describe('Calls that have ended.'),
+    nextAttemptAt: z.iso
+      .datetime()
+      .nullable()
+      .describe(
+        'When it is called for next, at the earliest. Null where it is not, or waits for an earlier event of its message or for its endpoint to be resumed.',
+      ),
+    lastAttemptAt: z.iso
+      .datetime()
+      .nullable()
+      .describe('When the last call began; null before one has ended.'),
+    durationMs: call.durationMs.nullable(),
+    responseStatus: call.responseStatus,
+    error: call.error,
+    responseBody: call.responseBody,
+    ...warningsField,
+  })
+  .meta({
+    id: 'WebhookDelivery',
+    description: 'One event for one endpoint, and what the last call for it came to.',
+    examples: [DELIVERY_EXAMPLE],
+  });
+
+export const DeliveryWithLog = Delivery.extend({
+  attemptLog: z.array(LoggedAttempt).describe('Every call, the newest last; the newest hundred at most.'),
+}).meta({
+  id: 'WebhookDeliveryWithLog',
+  description: 'A delivery with all of its calls.',
+  examples: [
+    {
+      ...DELIVERY_EXAMPLE,
+      attemptLog: [{ number: 1, at: '2026-01-15T09:30:02.600Z', ...CALL_EXAMPLE }],
+    },
+  ],
+});
+
+export const Recovered = z
+  .object({
+    recovered: z.int().min(0).max(RECOVERED_MAX).describe('Deliveries that are due now.'),
+    more: z.boolean().describe('Whether there may be more: call again, with `nextSince` as `since`.'),
+    nextSince: z.iso.datetime().nullable().describe('Null where there is no more.'),
+    ...warningsField,
+  })
+  .meta({
+    id: 'RecoveredDeliveries',
+    description: 'What will be delivered again.',
+    examples: [{ recovered: 317, more: false, nextSince: null }],
+  });
+
+export function viewDelivery(
+  ids: DeliveryIds,
+  { id: endpointId, number: endpoint }: Pick<EndpointRecord, 'id' | 'number'>,
+  { seq, event, status, attempts, nextAttemptAt, lastCall }: DeliveryRecord,
+): z.output<typeof Delivery> {
+  return {
+    id: ids.encode(endpointId, { endpoint, seq }),
+    endpointId,
+    eventId: event.id,
+    eventType: event.type,
+    seq,
+    status,
+    attempts,
+    nextAttemptAt: isoOrNull(nextAttemptAt),
+    lastAttemptAt: lastCall?.at.toISOString() ?? null,
+    durationMs: null,
+    responseStatus: null,
+    error: null,
+    responseBody: null,
+    ...(lastCall === null ? {} : viewCall(lastCall)),
+  };
+}
+
+export function viewLoggedCall(logged: LoggedCall): z.output<typeof LoggedAttempt> {
+  return { number: logged.number, at: logged.at.toISOString(), ...viewCall(logged) };
+}
+
+function viewCall({ durationMs, responseStatus, error, responseBody }: CallOutcome) {
+  return { durationMs, responseStatus, error, responseBody };
+}

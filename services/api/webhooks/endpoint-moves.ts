@@ -1,0 +1,127 @@
+import { auditChanges } from '#core/domain/audit-change.ts';
+import { withTenant } from '#core/store/tenant-scope.ts';
+import { moveEndpointTo, replaceEndpointSecret } from '#core/store/webhook-endpoints.ts';
+import { createInTenant, earlierAnswer, isoOrNull, scopeOf } from '../admin/admin-change.ts';
+import type { MemberCaller } from '../auth/auth.ts';
+import { defineRoute, IdParams, type RequestFacts, type RouteModule } from '../http/routes-kit.ts';
+import { changeEndpoint, nameOf, requireEndpoint } from './endpoint-change.ts';
+import { RotateSecret } from './endpoint-schema.ts';
+import { Endpoint, RotatedSecret, viewEndpoint } from './endpoint-view.ts';
+import { shownSecrets } from './shown-secret.ts';
+import type { WebhookDeps } from './webhook-deps.ts';
+
+const tag = 'Webhooks';
+const auth = { kind: 'bearer', role: 'admin' } as const;
+
+/** What is done with an endpoint beside its settings. */
+export function endpointMoveRoutes(deps: WebhookDeps): RouteModule[] {
+  return [rotate(deps), pause(deps), resume(deps)];
+}
+
+function rotate(deps: WebhookDeps): RouteModule {
+  const { sql, notify } = deps;
+  const { make, restore } = shownSecrets(deps);
+  return defineRoute({
+    method: 'POST',
+    path: '/v1/admin/webhook-endpoints/:id/rotate-secret',
+    operation: 'rotateWebhookSecret',
+    summary: 'Give an endpoint a new secret',
+    description:
+      'Answers with the new secret, which is shown this once. For `graceSeconds` calls are signed with the former one too: 24 hours, unless said otherwise; with 0 it signs no longer. One that is older signs no longer either. Within five seconds no call begins any more that is signed otherwise.',
+    tag,
+    auth,
+    params: IdParams,
+    idempotent: true,
+    body: RotateSecret,
+    response: RotatedSecret,
+    errors: ['idempotency_mismatch', 'dependency_unavailable'],
+    handler: async ({ caller, params: { id }, body: { graceSeconds }, idempotency, request }) => {
+      const tenantId = caller.tenant.id;
+      const earlier = await earlierAnswer<RotatedSecret>(sql, tenantId, idempotency, restore);
+      if (earlier !== null) return earlier;
+      await withTenant(sql, tenantId, (tx) => requireEndpoint(tenantId, tx, id));
+      const { nonce, secret, ciphertext } = await make(tenantId, id);
+      const result = await createInTenant<RotatedSecret>(
+        deps,
+        scopeOf(caller, request),
+        idempotency,
+        async ({ tx, audit }) => {
+          const before = await requireEndpoint(tenantId, tx, id);
+          await replaceEndpointSecret(tenantId, tx, id, ciphertext, graceSeconds);
+          const { secretVersion, previousSecretUntil } = await requireEndpoint(tenantId, tx, id);
+          const until = isoOrNull(previousSecretUntil);
+          const details = { name: nameOf(before), changes: [{ field: 'secret' }] };
+          await audit('webhook_endpoint.secret_rotated', id, { graceUntil: until }, details);
+          const stored = { id, secretVersion, previousSecretUntil: until };
+          return { status: 200, body: { ...stored, secret }, stored, nonce };
+        },
+        restore,
+      );
+      if (!result.replayed) notify('endpoint', { tenantId, id, changed: 'secrets' });
+      return result;
+    },
+  });
+}
+
+function pause(deps: WebhookDeps): RouteModule {
+  return defineRoute({
+    method: 'POST',
+    path: '/v1/admin/webhook-endpoints/:id/pause',
+    operation: 'pauseWebhookEndpoint',
+    summary: 'Hold back what an endpoint is told',
+    description:
+      'It is not called until it is resumed: within five seconds no call begins any more. Its events wait meanwhile. One that is paused or disabled stays so.',
+    tag,
+    auth,
+    params: IdParams,
+    response: Endpoint,
+    handler: async ({ caller, params, request }) => ({
+      body: await move(deps, caller, params.id, request, 'pause'),
+    }),
+  });
+}
+
+function resume(deps: WebhookDeps): RouteModule {
+  return defineRoute({
+    method: 'POST',
+    path: '/v1/admin/webhook-endpoints/:id/resume',
+    operation: 'resumeWebhookEndpoint',
+    summary: 'Call an endpoint again',
+    description:
+      'One that was paused, disabled or failing is active again, and called at once for what has waited.',
+    tag,
+    auth,
+    params: IdParams,
+    response: Endpoint,
+    handler: async ({ caller, params, request }) => ({
+      body: await move(deps, caller, params.id, request, 'resume'),
+    }),
+  });
+}
+
+/** Repeating it changes nothing. */
+async function move(
+  deps: WebhookDeps,
+  caller: MemberCaller,
+  id: string,
+  request: RequestFacts,
+  name: 'pause' | 'resume',
+): Promise<Endpoint> {
+  const tenantId = caller.tenant.id;
+  const endpoint = await changeEndpoint(
+    deps,
+    caller,
+    id,
+    request,
+    'settings',
+    async ({ tx, audit }, before) => {
+      if (!(await moveEndpointTo(tenantId, tx, id, name))) return before;
+      const after = await requireEndpoint(tenantId, tx, id);
+      const changes = auditChanges({ status: before.status }, { status: after.status });
+      const action = name === 'pause' ? 'webhook_endpoint.paused' : 'webhook_endpoint.resumed';
+      await audit(action, id, {}, { name: nameOf(before), changes });
+      return after;
+    },
+  );
+  return viewEndpoint(endpoint, caller.role);
+}

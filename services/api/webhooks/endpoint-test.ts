@@ -1,0 +1,121 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import { AppError, unavailable } from '#core/domain/app-error.ts';
+import { TOLD_EVENT_SCHEMAS, type PingEnvelope } from '#core/domain/event-envelope.ts';
+import type { TenantId } from '#core/domain/ids.ts';
+import {
+  askEndpointTest,
+  dropEndpointTest,
+  findEndpointTest,
+  WAITING_TESTS_MAX,
+} from '#core/store/endpoint-tests.ts';
+import { withTenant } from '#core/store/tenant-scope.ts';
+import { abandoned } from '../http/errors.ts';
+import { warningsField } from '../http/request-warnings.ts';
+import { defineRoute, exampleOf, IdParams, type RouteModule } from '../http/routes-kit.ts';
+import { changeEndpoint, nameOf } from './endpoint-change.ts';
+import type { WebhookDeps } from './webhook-deps.ts';
+
+/** A little longer than a call may take, and than a worker needs to begin it. */
+const WAIT_MS = 20_000;
+const LOOK_EVERY_MS = 250;
+
+const PING = exampleOf(TOLD_EVENT_SCHEMAS['test.ping']) as PingEnvelope;
+const Headers = z.record(z.string(), z.string());
+
+const TestedEndpoint = z
+  .object({
+    succeeded: z.boolean().describe('Whether it was answered with a 2xx.'),
+    request: z
+      .object({ headers: Headers, body: z.string() })
+      .meta({ id: 'WebhookTestRequest', description: 'What was sent.' }),
+    response: z
+      .object({ status: z.int().min(100).max(999), headers: Headers, body: z.string().nullable() })
+      .meta({
+        id: 'WebhookTestResponse',
+        description: 'What it was answered with: of the body the first KiB, null where it was empty.',
+      })
+      .nullable()
+      .describe('Null where no answer came.'),
+    error: z
+      .string()
+      .nullable()
+      .describe('Why none came: `timeout`, `tls`, `dns`, `egress_blocked` and others.'),
+    durationMs: z.int().min(0).max(2_147_483_647),
+    ...warningsField,
+  })
+  .meta({
+    id: 'TestedWebhookEndpoint',
+    description: 'A call that tried an endpoint out.',
+    examples: [
+      {
+        succeeded: true,
+        request: {
+          headers: {
+            'content-type': 'application/json',
+            'webhook-id': PING.id,
+            'webhook-timestamp': '1768469402',
+            'webhook-signature': `v1,${'A'.repeat(43)}=`,
+          },
+          body: JSON.stringify(PING),
+        },
+        response: { status: 200, headers: { 'content-type': 'text/plain' }, body: 'ok' },
+        error: null,
+        durationMs: 84,
+      },
+    ],
+  });
+
+/** Has a worker call an endpoint, and waits for what comes of it: the api itself calls nobody. */
+export function endpointTestRoute(deps: WebhookDeps): RouteModule {
+  const { sql } = deps;
+  return defineRoute({
+    method: 'POST',
+    path: '/v1/admin/webhook-endpoints/:id/test',
+    operation: 'testWebhookEndpoint',
+    summary: 'Try an endpoint out',
+    description:
+      'It is sent an event of type `test.ping`, signed as all others are, once and at once, in whatever state it is. That event is in no feed. The answer takes as long as the call does: 20 seconds at most. 409 `invalid_state`: five such calls are waited for.',
+    tag: 'Webhooks',
+    auth: { kind: 'bearer', role: 'admin' },
+    params: IdParams,
+    response: TestedEndpoint,
+    errors: ['invalid_state', 'dependency_unavailable'],
+    handler: async ({ caller, params: { id }, request, gone }) => {
+      const tenantId = caller.tenant.id;
+      const test = await changeEndpoint(
+        deps,
+        caller,
+        id,
+        request,
+        'test',
+        async ({ tx, audit }, endpoint) => {
+          const asked = await askEndpointTest(tenantId, tx, id);
+          if (asked === undefined) {
+            const message = `The endpoint is being tried out ${WAITING_TESTS_MAX} times already`;
+            throw new AppError('invalid_state', { message });
+          }
+          await audit('webhook_endpoint.tested', id, {}, { name: nameOf(endpoint) });
+          return asked;
+        },
+      );
+      try {
+        return { body: TestedEndpoint.parse(await resultOf(tenantId, test, gone)) };
+      } finally {
+        await withTenant(sql, tenantId, (tx) => dropEndpointTest(tenantId, tx, test)).catch(() => undefined);
+      }
+    },
+  });
+
+  /** @throws AppError `dependency_unavailable` where no worker has answered in time. */
+  async function resultOf(tenantId: TenantId, test: string, gone: AbortSignal): Promise<unknown> {
+    const until = performance.now() + WAIT_MS;
+    while (performance.now() < until) {
+      if (gone.aborted) throw abandoned();
+      const result = await withTenant(sql, tenantId, (tx) => findEndpointTest(tenantId, tx, test));
+      if (result !== undefined) return result;
+      await sleep(LOOK_EVERY_MS, undefined, { signal: gone }).catch(() => undefined);
+    }
+    throw unavailable();
+  }
+}

@@ -1,0 +1,34 @@
+import { randomUUID } from 'node:crypto';
+import { expect, test } from 'vitest';
+import type { TenantId } from '#core/domain/ids.ts';
+import { QueueFullError } from '#core/platform/process/micro-batch.ts';
+import { createPublicKeys } from './public-keys.ts';
+
+const keys = [{ id: 'k1', publicKey: 'x' }];
+
+function setup() {
+  const looks: (readonly string[])[] = [];
+  const find = createPublicKeys({
+    async load(ids) {
+      looks.push(ids);
+      return new Map([['known', keys]]);
+    },
+  });
+  return { looks, find: (id: string) => find(id as TenantId) };
+}
+
+test('tenants that are asked for together are looked for together, once, and one that is none has no keys', async () => {
+  const { looks, find } = setup();
+  expect(await Promise.all(['none', 'known', 'known', 'other'].map(find))).toEqual([[], keys, keys, []]);
+  expect([await find('known'), await find('none')]).toEqual([keys, []]);
+  expect(looks).toEqual([['none', 'known', 'other']]);
+});
+
+test('thousands of made-up tenants cost a few looks, and more than that are turned away', async () => {
+  const { looks, find } = setup();
+  const asked = await Promise.allSettled(Array.from({ length: 5_000 }, () => find(randomUUID())));
+  const refused = asked.filter(({ status }) => status === 'rejected');
+  expect([looks.length, refused.length]).toEqual([16, 1_000]);
+  expect(refused[0]).toMatchObject({ reason: expect.any(QueueFullError) });
+  expect(await find('known')).toEqual(keys);
+});

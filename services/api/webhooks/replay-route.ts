@@ -1,0 +1,83 @@
+import { z } from 'zod';
+import { AppError, notFound } from '#core/domain/app-error.ts';
+import { replayEvent } from '#core/store/endpoint-deliveries.ts';
+import { warningsField } from '../http/request-warnings.ts';
+import { defineRoute, IdParams, type RouteModule } from '../http/routes-kit.ts';
+import { changeEndpoint, nameOf } from './endpoint-change.ts';
+import type { WebhookDeps } from './webhook-deps.ts';
+
+const ENDPOINT_ID = '5d0c7a3e-2b41-4c6f-9e8d-7a6b5c4d3e2f';
+const DELIVERY_ID = 'c4a1f0d2-6e5b-4a39-8b7c-1d2e3f4a5b6c';
+
+const ReplayEvent = z
+  .object({
+    endpointId: z
+      .uuid()
+      .transform((id) => id.toLowerCase())
+      .describe('The webhook endpoint that is to be told.'),
+  })
+  .meta({
+    id: 'ReplayEvent',
+    description: 'Whom to tell of an event.',
+    examples: [{ endpointId: ENDPOINT_ID }],
+  });
+
+const ReplayedEvent = z
+  .object({ deliveryId: z.uuid().describe('Of `GET /v1/admin/deliveries/{id}`.'), ...warningsField })
+  .meta({
+    id: 'ReplayedEvent',
+    description: 'The delivery of an event that is replayed.',
+    examples: [{ deliveryId: DELIVERY_ID }],
+  });
+
+/** Has one endpoint told of any one event. */
+export function replayRoute(deps: WebhookDeps): RouteModule {
+  return defineRoute({
+    method: 'POST',
+    path: '/v1/admin/events/:id/replay',
+    operation: 'replayEvent',
+    summary: 'Tell an endpoint of an event',
+    description:
+      "Under the number that the event has in the endpoint's feed, as `redeliver` does; where the endpoint's filters had left it out, or it is older than the endpoint, under the next one, for one call. 409 `invalid_state` while it is called for, after 1,000 calls, and in the first seconds of an event, before it is known whether the endpoint is told of it anyway.",
+    tag: 'Webhooks',
+    auth: { kind: 'bearer', role: 'admin' },
+    params: IdParams,
+    body: ReplayEvent,
+    status: 202,
+    response: ReplayedEvent,
+    errors: ['invalid_state'],
+    handler: async ({ caller, params, body: { endpointId }, request }) => {
+      const tenantId = caller.tenant.id;
+      const ids = await deps.loadIds();
+      const place = ids.events.decode(params.id);
+      const deliveryId = await changeEndpoint(
+        deps,
+        caller,
+        endpointId,
+        request,
+        'due',
+        async ({ tx, audit }, endpoint) => {
+          if (place === undefined) throw notFound();
+          const { verdict, seq } = await replayEvent(tenantId, tx, endpointId, place);
+          if (verdict === 'early') {
+            const message = 'Whether the endpoint is told of the event anyway is known in a few seconds';
+            throw new AppError('invalid_state', { message });
+          }
+          if (verdict === 'in_flight') {
+            throw new AppError('invalid_state', { message: 'The event is being delivered just now' });
+          }
+          if (verdict === 'worn') {
+            throw new AppError('invalid_state', {
+              message: 'The event was delivered 1,000 times, which is the most',
+            });
+          }
+          if (verdict === 'gone' || seq === null) throw notFound();
+          const facts = { eventId: params.id, seq };
+          await audit('webhook_endpoint.replayed', endpointId, facts, { name: nameOf(endpoint) });
+          return ids.deliveries.encode(endpointId, { endpoint: endpoint.number, seq });
+        },
+      );
+      return { body: { deliveryId } };
+    },
+  });
+}

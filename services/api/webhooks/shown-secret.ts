@@ -1,0 +1,25 @@
+import { randomBytes } from 'node:crypto';
+import type { TenantId } from '#core/domain/ids.ts';
+import { deriveWebhookSecret } from '#core/domain/webhook-secret.ts';
+import { encryptSecret } from './endpoint-change.ts';
+import type { WebhookDeps } from './webhook-deps.ts';
+
+const NONCE_BYTES = 16;
+
+/** Secrets of endpoints that an answer shows this once: what is kept for the repetition of a request is a nonce, and no secret. */
+export function shownSecrets({ keyring, subkeys }: Pick<WebhookDeps, 'keyring' | 'subkeys'>) {
+  const derive = (endpointId: string, nonce: Uint8Array): string =>
+    deriveWebhookSecret(subkeys['webhook-secret'], endpointId, nonce);
+  return {
+    async make(tenantId: TenantId, endpointId: string) {
+      const nonce = randomBytes(NONCE_BYTES);
+      const secret = derive(endpointId, nonce);
+      return { nonce, secret, ciphertext: await encryptSecret(keyring, tenantId, endpointId, secret) };
+    },
+    /** The answer as it was given, from what was stored of it. */
+    restore: <Answer extends { readonly id: string }>(stored: Answer, nonce: Uint8Array): Answer => ({
+      ...stored,
+      secret: derive(stored.id, nonce),
+    }),
+  };
+}

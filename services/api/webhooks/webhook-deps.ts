@@ -1,0 +1,11 @@
+import type { LoadIds } from '#core/domain/id-loader.ts';
+import type { WebhookUrlRules } from '#core/domain/webhook-url.ts';
+import type { AdminDeps } from '../admin/admin-change.ts';
+import type { ReadTenant } from '../http/reads.ts';
+
+/** What the routes of webhooks work with. */
+export type WebhookDeps = AdminDeps & {
+  readonly urlRules: WebhookUrlRules;
+  readonly loadIds: LoadIds;
+  readonly read: ReadTenant;
+};

@@ -1,0 +1,20 @@
+import type { RouteModule } from '../http/routes-kit.ts';
+import { deliveryRoutes } from './delivery-routes.ts';
+import { endpointMoveRoutes } from './endpoint-moves.ts';
+import { endpointRoutes } from './endpoint-routes.ts';
+import { endpointTestRoute } from './endpoint-test.ts';
+import { replayRoute } from './replay-route.ts';
+import { webhookKeyRoutes } from './key-routes.ts';
+import type { WebhookDeps } from './webhook-deps.ts';
+
+/** Where tenants want to be told of events, and what became of it. */
+export function webhookRoutes(deps: WebhookDeps): RouteModule[] {
+  return [
+    ...endpointRoutes(deps),
+    ...endpointMoveRoutes(deps),
+    endpointTestRoute(deps),
+    ...deliveryRoutes(deps),
+    replayRoute(deps),
+    ...webhookKeyRoutes(deps),
+  ];
+}

@@ -1,0 +1,66 @@
+import { expect, test } from 'vitest';
+import { createLogger } from '#core/platform/telemetry/logger.ts';
+import { findDeletions } from './find-deletions.ts';
+
+/** A search over these slugs, which ends as soon as `isEnough` says so after a look. */
+async function search(
+  slugs: readonly string[],
+  isEnough: (looks: number) => boolean,
+  failing: readonly number[] = [],
+): Promise<{ readonly found: string[]; readonly asked: [string | null, number][]; readonly lines: string }> {
+  const found: string[] = [];
+  const asked: [string | null, number][] = [];
+  const lines: string[] = [];
+  const end = new AbortController();
+  const destination = { write: (line: string) => void lines.push(line) };
+  await findDeletions(
+    {
+      store: {
+        async tenantsToPurge(after, most) {
+          asked.push([after, most]);
+          if (isEnough(asked.length)) end.abort();
+          if (failing.includes(asked.length)) throw new Error('away');
+          return slugs.filter((slug) => after === null || slug > after).slice(0, most);
+        },
+      },
+      found: (slug) => void found.push(slug),
+      log: createLogger({ level: 'info', component: 'test', destination }),
+      everyMs: 1,
+    },
+    end.signal,
+  );
+  return { found, asked, lines: lines.join('') };
+}
+
+const many = Array.from({ length: 250 }, (_, n) => `t${String(n).padStart(3, '0')}`);
+
+test('tells of all deleted tenants in turn, a bounded number a look, and begins anew', async () => {
+  const { found, asked } = await search(many, (looks) => looks === 4);
+  expect(asked).toEqual([
+    [null, 100],
+    ['t099', 100],
+    ['t199', 100],
+    [null, 100],
+  ]);
+  expect(found).toEqual([...many, ...many.slice(0, 100)]);
+});
+
+test('a look that fails is logged, and taken again from where it was', async () => {
+  const { asked, found, lines } = await search(many, (looks) => looks === 3, [2]);
+  expect(asked.map(([after]) => after)).toEqual([null, 't099', 't099']);
+  expect(found).toEqual(many.slice(0, 200));
+  expect(lines).toContain('Could not look for deleted tenants');
+});
+
+test('does not look at all once it has ended', async () => {
+  let looks = 0;
+  const store = {
+    async tenantsToPurge() {
+      looks += 1;
+      return [];
+    },
+  };
+  const log = createLogger({ level: 'info', component: 'test', destination: { write: () => undefined } });
+  await findDeletions({ store, found: () => undefined, log }, AbortSignal.abort());
+  expect(looks).toBe(0);
+});

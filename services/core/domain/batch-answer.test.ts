@@ -1,0 +1,170 @@
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import {
+  BATCH_MODES,
+  contentsApart,
+  endOfBatch,
+  ITEM_DETAILS_MAX,
+  itemResults,
+  type BatchDraft,
+  type ItemFault,
+  type ItemVerdict,
+} from './batch-answer.ts';
+
+const fault = (code: ItemFault['code'], more: Partial<ItemFault> = {}): ItemFault => ({
+  code,
+  message: code,
+  ...more,
+});
+const REFUSALS: BatchDraft<string>['refusals'] = {
+  mismatch: fault('idempotency_mismatch'),
+  suspended: fault('tenant_suspended'),
+  rate_limited: fault('rate_limited'),
+  daily_limit_reached: fault('daily_limit_reached'),
+  backlog_full: fault('backlog_full'),
+  unsettled: fault('dependency_unavailable'),
+};
+const INVALID = fault('validation_failed', {
+  details: [{ field: 'to', rule: 'e164', message: 'No number' }],
+});
+
+const verdictOf = (verdict: ItemVerdict['verdict'], retryAfter: number | null = null): ItemVerdict => ({
+  verdict,
+  response: verdict === 'replayed' ? 'before' : null,
+  retryAfter,
+});
+
+/** An item, and the verdict that it gets where it is asked about. */
+const anyItem = fc.oneof(
+  fc.record({ fault: fc.constantFrom(INVALID, fault('provider_not_configured')) }),
+  fc.record({ earlier: fc.constant('before') }),
+  fc.record({
+    verdict: fc.constantFrom(
+      ...([
+        'accepted',
+        'replayed',
+        'mismatch',
+        'suspended',
+        'rate_limited',
+        'daily_limit_reached',
+        'backlog_full',
+      ] as const),
+    ),
+    retryAfter: fc.integer({ min: 1, max: 61 }),
+  }),
+);
+
+const batches = fc.array(anyItem, { minLength: 1, maxLength: 20 }).map((items) => {
+  const asked = items.flatMap((item) =>
+    'verdict' in item ? [verdictOf(item.verdict, item.retryAfter)] : [],
+  );
+  const drafts = items.map((item, i) => ('verdict' in item ? { accepted: `new ${i}` } : item));
+  return { items, results: itemResults({ batchId: 'b', items: drafts, refusals: REFUSALS }, asked) };
+});
+
+describe('of any batch', () => {
+  test('each item has the result of its own verdict', () => {
+    fc.assert(
+      fc.property(batches, ({ items, results }) => {
+        expect(results).toHaveLength(items.length);
+        for (const [i, item] of items.entries()) {
+          const result = results[i];
+          if ('fault' in item) expect(result).toEqual({ kind: 'refused', fault: item.fault });
+          else if ('earlier' in item || item.verdict === 'replayed') {
+            expect(result).toEqual({ kind: 'replayed', accepted: 'before' });
+          } else if (item.verdict === 'accepted')
+            expect(result).toEqual({ kind: 'accepted', accepted: `new ${i}` });
+          else
+            expect(result).toMatchObject({ kind: 'refused', fault: { code: REFUSALS[item.verdict].code } });
+        }
+      }),
+    );
+  });
+
+  test('a strict one is answered if and only if every item was taken, and names each that was not', () => {
+    fc.assert(
+      fc.property(batches, ({ results }) => {
+        const refused = results.flatMap((result, i) => (result.kind === 'refused' ? [i] : []));
+        const end = endOfBatch('strict', results);
+        expect(end.kind === 'answered').toBe(refused.length === 0);
+        if (end.kind !== 'invalid') return;
+        const named = new Set(end.details.map(({ field }) => Number(field.split('.')[1])));
+        expect([...named]).toEqual(refused);
+      }),
+    );
+  });
+
+  test('a permissive one that took something is answered, and is never said to be invalid', () => {
+    fc.assert(
+      fc.property(batches, ({ results }) => {
+        const end = endOfBatch('permissive', results);
+        expect(end.kind).not.toBe('invalid');
+        if (results.some(({ kind }) => kind !== 'refused')) expect(end.kind).toBe('answered');
+      }),
+    );
+  });
+
+  test('one that limits alone refuse waits for the longest of them, in either mode', () => {
+    const limits = fc.array(fc.integer({ min: 1, max: 61 }), { minLength: 1, maxLength: 10 });
+    fc.assert(
+      fc.property(limits, fc.constantFrom(...BATCH_MODES), (seconds, mode) => {
+        const items = seconds.map((s) => ({ accepted: `${s}` }));
+        const verdicts = seconds.map((s) => verdictOf('rate_limited', s));
+        const end = endOfBatch(mode, itemResults({ batchId: 'b', items, refusals: REFUSALS }, verdicts));
+        expect(end).toMatchObject({
+          kind: 'refused',
+          fault: { code: 'rate_limited', retryAfter: Math.max(...seconds) },
+        });
+      }),
+    );
+  });
+
+  test('what is stored of it gives the same answer again', () => {
+    fc.assert(
+      fc.property(fc.array(anyItem, { minLength: 1, maxLength: 20 }), (items) => {
+        const verdicts = items.flatMap((item) =>
+          'verdict' in item ? [verdictOf(item.verdict, item.retryAfter)] : [],
+        );
+        const drafts = items.map((item, i) => ('verdict' in item ? { accepted: `new ${i}` } : item));
+        const settled = { draft: { batchId: 'b', items: drafts, refusals: REFUSALS }, verdicts };
+        const stored = JSON.parse(JSON.stringify(settled)) as typeof settled;
+        expect(itemResults(stored.draft, stored.verdicts)).toEqual(
+          itemResults(settled.draft, settled.verdicts),
+        );
+      }),
+    );
+  });
+});
+
+test('a replay without an answer promises nothing', () => {
+  const draft = { batchId: 'b', items: [{ accepted: 'new' }], refusals: REFUSALS };
+  const results = itemResults(draft, [{ verdict: 'replayed', response: null }]);
+  expect(results).toEqual([{ kind: 'refused', fault: REFUSALS.unsettled }]);
+});
+
+test('a message with faults without number is named a few times', () => {
+  const details = Array.from({ length: 100 }, (_, i) => ({
+    field: `f${i}`,
+    rule: 'max',
+    message: 'Too much',
+  }));
+  const results = [{ kind: 'refused', fault: fault('validation_failed', { details }) }] as const;
+  const end = endOfBatch('strict', results);
+  expect(end.kind === 'invalid' && end.details).toHaveLength(ITEM_DETAILS_MAX);
+});
+
+describe('contents', () => {
+  test('that travel with the batch are small, each and together, and no more are stored apart than that takes', () => {
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 0, max: 60 }), { maxLength: 40 }), (bytes) => {
+        const apart = contentsApart(bytes, 40, 200);
+        const inline = bytes.filter((_, i) => !apart.has(i));
+        const sum = inline.reduce((all, size) => all + size, 0);
+        expect(sum).toBeLessThanOrEqual(200);
+        expect(inline.every((size) => size <= 40)).toBe(true);
+        const moved = bytes.filter((size, i) => apart.has(i) && size <= 40);
+        if (moved.length > 0) expect(sum + Math.min(...moved)).toBeGreaterThan(200);
+      }),
+    );
+  });
+});

@@ -1,0 +1,62 @@
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { addCancels, countCancels, decideCancel, NO_CANCELS } from './decide-cancel.ts';
+import { canMove, isWaiting, LIVE_STATES, MESSAGE_STATES, type MessageState } from './message-state.ts';
+
+const state = fc.constantFrom(...MESSAGE_STATES);
+const isLive = (one: MessageState) => (LIVE_STATES as readonly MessageState[]).includes(one);
+
+test.each([
+  ...(['scheduled', 'queued', 'held', 'deferred'] as const).map((one) => [one, 'cancel'] as const),
+  ['sending', 'sending'],
+  ['canceled', 'canceled'],
+  ...(['sent', 'unknown', 'delivered', 'undelivered', 'failed', 'expired', 'suppressed'] as const).map(
+    (one) => [one, 'final'] as const,
+  ),
+] as const)('one that is %s: %s', (one, verdict) => {
+  expect(decideCancel(one)).toBe(verdict);
+});
+
+test('exactly what waits can be canceled, and it is what the table lets be', () => {
+  fc.assert(
+    fc.property(state, (one) => {
+      expect(decideCancel(one) === 'cancel').toBe(isWaiting(one));
+      expect(decideCancel(one) === 'cancel').toBe(canMove(one, 'canceled'));
+    }),
+  );
+});
+
+test('whatever happens to a message, what was canceled stays so, and what has ended is never canceled', () => {
+  const moves = fc.array(fc.nat(), { maxLength: 12 });
+  fc.assert(
+    fc.property(state, moves, (from, steps) => {
+      let at: MessageState = from;
+      for (const step of steps) {
+        const before = decideCancel(at);
+        const next = MESSAGE_STATES.filter((to) => canMove(at, to));
+        at = next[step % Math.max(1, next.length)] ?? at;
+        const after = decideCancel(at);
+        expect(before === 'canceled' || before === 'final' ? after : before).toBe(before);
+        expect(isLive(at)).toBe(after === 'cancel' || after === 'sending');
+      }
+    }),
+  );
+});
+
+test('of many each is counted once, whichever way they are cut into parts', () => {
+  const parts = fc.array(fc.record({ found: fc.array(state), gone: fc.nat(9) }));
+  fc.assert(
+    fc.property(parts, (some) => {
+      const wished = some.map(({ found, gone }) => found.length + gone);
+      const all = some.flatMap(({ found }) => found);
+      const sum = wished.reduce((a, b) => a + b, 0);
+      const counts = some
+        .map(({ found }, i) => countCancels(wished[i] ?? 0, found))
+        .reduce(addCancels, NO_CANCELS);
+      expect(counts).toEqual(countCancels(sum, all));
+      expect(counts.canceled + counts.alreadySending + counts.final).toBe(sum);
+      expect(counts.canceled).toBe(all.filter(isWaiting).length);
+      expect(Math.min(...Object.values(counts))).toBeGreaterThanOrEqual(0);
+    }),
+  );
+});

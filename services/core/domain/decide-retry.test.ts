@@ -1,0 +1,24 @@
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { decideRetry, RETRYABLE_STATES } from './decide-retry.ts';
+import { LIVE_STATES, MESSAGE_STATES, type MessageState } from './message-state.ts';
+
+const state = fc.constantFrom(...MESSAGE_STATES);
+
+test.each(['failed', 'undelivered', 'unknown', 'expired'] as const)('one that is %s is sent again', (one) => {
+  expect(decideRetry(one, true)).toBe('retry');
+  expect(decideRetry(one, false)).toBe('content');
+});
+
+test('no other is, whether its content is there or not', () => {
+  fc.assert(
+    fc.property(state, fc.boolean(), (one, hasContent) => {
+      const isRetryable = (RETRYABLE_STATES as readonly MessageState[]).includes(one);
+      expect(decideRetry(one, hasContent) === 'state').toBe(!isRetryable);
+    }),
+  );
+});
+
+test('what may still be sent is never sent beside itself', () => {
+  for (const one of LIVE_STATES) expect(decideRetry(one, true)).toBe('state');
+});

@@ -1,0 +1,126 @@
+import { array, assert, boolean, constantFrom, double, integer, property, record } from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import {
+  decideHealth,
+  FAILING_MS_MAX,
+  FAILURES_UNTIL_FAILING,
+  RETRY_AFTER_MS_MAX,
+  type EndpointCall,
+} from './endpoint-health.ts';
+import type { EndpointHealth } from './endpoint-state.ts';
+
+const AT = Date.parse('2026-01-01T00:00:00Z');
+const FINE: EndpointHealth = {
+  status: 'active',
+  statusReason: null,
+  failures: 0,
+  failingSince: null,
+  callAt: null,
+};
+const FAILING: EndpointHealth = { ...FINE, status: 'failing', failures: 4, failingSince: new Date(AT) };
+const success: EndpointCall = { at: AT, succeeded: true, status: 200, isProbe: false };
+const failure: EndpointCall = { at: AT, succeeded: false, status: 500, isProbe: false };
+const random = double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
+
+const afterAll = (calls: readonly EndpointCall[], health = FINE): EndpointHealth =>
+  calls.reduce((now, call) => decideHealth(now, call, 0.5), health);
+const waitOf = (health: EndpointHealth, at = AT): number => (health.callAt?.getTime() ?? at) - at;
+
+describe('an endpoint', () => {
+  test('that takes what it is sent stays as it is, and nothing is to be stored', () => {
+    expect(decideHealth(FINE, success, 0)).toBe(FINE);
+  });
+
+  test('is failing with the fourth failure in a row, and calls wait from then on', () => {
+    const three = afterAll([failure, failure, failure]);
+    expect(three).toEqual({ ...FINE, failures: 3, failingSince: new Date(AT) });
+    const four = decideHealth(three, { ...failure, at: AT + 1_000 }, 0.5);
+    expect(four).toMatchObject({ status: 'failing', failures: 4, failingSince: new Date(AT) });
+    expect(waitOf(four, AT + 1_000)).toBe(5_000);
+  });
+
+  test('is active again with any success', () => {
+    expect(afterAll([failure, failure, success])).toEqual(FINE);
+    expect(decideHealth({ ...FAILING, callAt: new Date(AT + 60_000) }, success, 0)).toEqual(FINE);
+  });
+
+  test('that fails is judged by its probes, and not by what was under way', () => {
+    expect(decideHealth(FAILING, failure, 0.5)).toBe(FAILING);
+    expect(decideHealth(FAILING, { ...failure, isProbe: true }, 0.5)).toMatchObject({ failures: 5 });
+  });
+
+  test('that fails for longer is probed more seldom, between every five seconds and every five minutes', () => {
+    const probe = { ...failure, isProbe: true };
+    const waits: number[] = [];
+    for (let health = FAILING, n = 0; n < 8; n++) {
+      health = decideHealth(health, probe, 0.5);
+      waits.push(waitOf(health) / 1_000);
+    }
+    expect(waits).toEqual([10, 20, 40, 80, 160, 300, 300, 300]);
+    assert(
+      property(integer({ min: 3, max: 10_000 }), random, (failures, drawn) => {
+        const wait = waitOf(decideHealth({ ...FAILING, failures }, probe, drawn));
+        expect(wait).toBeGreaterThanOrEqual(5_000);
+        expect(wait).toBeLessThanOrEqual(300_000);
+      }),
+    );
+  });
+
+  test('is disabled after five days of failures, and not a moment before', () => {
+    const probe = { ...failure, isProbe: true };
+    expect(decideHealth(FAILING, { ...probe, at: AT + FAILING_MS_MAX - 1 }, 0).status).toBe('failing');
+    expect(decideHealth(FAILING, { ...probe, at: AT + FAILING_MS_MAX }, 0)).toMatchObject({
+      status: 'disabled',
+      statusReason: 'failing',
+      callAt: null,
+    });
+  });
+
+  test('is not disabled by two failures with days between them', () => {
+    const one = decideHealth(FINE, failure, 0);
+    expect(decideHealth(one, { ...failure, at: AT + 2 * FAILING_MS_MAX }, 0).status).toBe('active');
+  });
+
+  test.each([FINE, FAILING])('that says it is gone is disabled at once', (health) => {
+    expect(decideHealth(health, { ...failure, status: 410 }, 0)).toMatchObject({
+      status: 'disabled',
+      statusReason: 'gone',
+    });
+  });
+
+  test.each(['paused', 'disabled'] as const)('that is %s stays so', (status) => {
+    const health: EndpointHealth = { ...FINE, status };
+    for (const call of [success, failure, { ...failure, status: 410 }])
+      expect(decideHealth(health, call, 0)).toBe(health);
+  });
+
+  test('is left alone for as long as it asks, up to an hour, and a success of another call changes nothing', () => {
+    const asked = decideHealth(FINE, { ...failure, status: 429, retryAfterMs: 30_000 }, 0);
+    expect(asked).toMatchObject({ status: 'active', failures: 1 });
+    expect(waitOf(asked)).toBe(30_000);
+    expect(waitOf(decideHealth(asked, success, 0))).toBe(30_000);
+    expect(waitOf(decideHealth(FINE, { ...failure, retryAfterMs: 1e12 }, 0))).toBe(RETRY_AFTER_MS_MAX);
+  });
+});
+
+test('whatever happens, an endpoint fails only after four failures in a row, and counts those since the last success', () => {
+  const call = record({
+    succeeded: boolean(),
+    status: constantFrom(null, 200, 302, 404, 500, 503),
+    isProbe: boolean(),
+  });
+  assert(
+    property(array(call, { maxLength: 30 }), (calls) => {
+      let health = FINE;
+      let row = 0;
+      for (const one of calls) {
+        health = decideHealth(health, { ...one, at: AT }, 0.5);
+        row = one.succeeded ? 0 : row + 1;
+        expect(health.status).toBe(row >= FAILURES_UNTIL_FAILING ? 'failing' : 'active');
+        expect(health.failures).toBeLessThanOrEqual(row);
+        expect(health.failures).toBeGreaterThanOrEqual(Math.min(row, FAILURES_UNTIL_FAILING));
+        expect(health.failingSince === null).toBe(row === 0);
+      }
+    }),
+  );
+});

@@ -1,0 +1,125 @@
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { createExpectedWork, EARNED, OF_A_TENANT, OF_ALL } from './expected-work.ts';
+
+const steps = (of: Record<string, number>) => new Map(Object.entries(of));
+/** More than a tenant has at any time, and less than all have. */
+const MANY = OF_A_TENANT.few + 40;
+
+test('what follows from calls is expected, however much it is', () => {
+  const work = createExpectedWork();
+  for (let second = 0; second < 60; second++) {
+    for (let call = 0; call < 700; call++) work.called('a', second * 1_000);
+    expect(work.use(steps({ a: 700 * EARNED }), second * 1_000)).toBe(0);
+    expect(work.behind(second * 1_000)).toEqual(new Set());
+  }
+});
+
+test('a tenant that sends nothing has a few, and the rest of its receipts is surplus', () => {
+  const work = createExpectedWork();
+  expect(work.use(steps({ quiet: 4, loud: MANY }), 0)).toBe(40);
+  expect(work.behind(0)).toEqual(new Set(['loud']));
+});
+
+test('a tenant that was behind is as good as others once it has sent, or a moment later', () => {
+  const work = createExpectedWork();
+  const isBehind = (now: number) => new Set(work.behind(now)).has('a');
+  const calls = OF_A_TENANT.few / 2 / EARNED;
+  work.use(steps({ a: MANY }), 0);
+  for (let call = 0; call < calls; call++) {
+    expect(isBehind(0)).toBe(true);
+    work.called('a', 0);
+  }
+  expect(isBehind(0)).toBe(false);
+  work.use(steps({ a: MANY }), 0);
+  const seconds = OF_A_TENANT.few / 2 / OF_A_TENANT.perSecond;
+  expect([isBehind(seconds * 1_000 - 10), isBehind(seconds * 1_000)]).toEqual([true, false]);
+});
+
+test('one that goes on without sending stays behind', () => {
+  const work = createExpectedWork();
+  work.use(steps({ a: MANY }), 0);
+  for (let now = 100; now < 10_000; now += 100) {
+    work.use(steps({ a: 128 }), now);
+    expect(work.behind(now)).toEqual(new Set(['a']));
+  }
+});
+
+test('many tenants with few receipts each are behind together', () => {
+  const work = createExpectedWork();
+  const tenants = Object.fromEntries(Array.from({ length: 200 }, (_, n) => [`t${n}`, 4]));
+  expect(work.use(steps(tenants), 0)).toBe(800 - OF_ALL.few);
+  expect(work.behind(0)).toBe('everyone');
+  expect(work.behind((OF_ALL.few / 2 / OF_ALL.perSecond) * 1_000)).toEqual(new Set());
+});
+
+test('tenants of which nothing is heard are forgotten', () => {
+  const work = createExpectedWork();
+  work.use(steps({ a: MANY }), 0);
+  work.called('b', 300_000);
+  work.forgetIdle(600_000);
+  expect(work.size).toBe(1);
+  expect(work.behind(600_000)).toEqual(new Set());
+});
+
+const TENANTS = ['a', 'b', 'c'] as const;
+const EVENTS = fc.array(
+  fc.record({
+    afterMs: fc.nat(5_000),
+    called: fc.dictionary(fc.constantFrom(...TENANTS), fc.nat(300)),
+    used: fc.dictionary(fc.constantFrom(...TENANTS), fc.integer({ min: 1, max: 2_000 })),
+  }),
+  { minLength: 1, maxLength: 40 },
+);
+
+test('no tenant has more expected than it sent for and the few, nor all of them together', () => {
+  fc.assert(
+    fc.property(EVENTS, (events) => {
+      const work = createExpectedWork();
+      let now = 0;
+      let calls = 0;
+      let expected = 0;
+      for (const { afterMs, called, used } of events) {
+        now += afterMs;
+        for (const [tenant, n] of Object.entries(called))
+          for (let call = 0; call < n; call++) {
+            work.called(tenant, now);
+            calls++;
+          }
+        const sum = Object.values(used).reduce((all, some) => all + some, 0);
+        const surplus = work.use(steps(used), now);
+        expect(surplus).toBeGreaterThanOrEqual(0);
+        expect(surplus).toBeLessThanOrEqual(sum);
+        expected += sum - surplus;
+      }
+      const most = OF_ALL.few + (now / 1_000) * OF_ALL.perSecond + calls * EARNED;
+      expect(expected).toBeLessThanOrEqual(most + 1e-6);
+    }),
+  );
+});
+
+test("a tenant's receipts beyond its own credit never take another one's", () => {
+  fc.assert(
+    fc.property(EVENTS, (events) => {
+      const work = createExpectedWork();
+      let now = 0;
+      for (const { afterMs, used } of events) {
+        now += afterMs;
+        work.use(steps({ ...used, loud: 5_000 }), now);
+        // As many as it has called for.
+        for (let call = 0; call < 100; call++) work.called('quiet', now);
+        const surplus = work.use(steps({ quiet: 100 * EARNED }), now);
+        expect(surplus).toBe(0);
+        const behind = work.behind(now);
+        expect(behind === 'everyone' || behind.has('quiet')).toBe(false);
+      }
+    }),
+  );
+});
+
+test('a clock that goes back takes and gives nothing', () => {
+  const work = createExpectedWork();
+  expect(work.use(steps({ a: OF_A_TENANT.few }), 60_000)).toBe(0);
+  expect(work.use(steps({ a: 10 }), 0)).toBe(10);
+  expect(work.use(steps({ a: 10 }), 60_000)).toBe(10);
+});

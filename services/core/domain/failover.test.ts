@@ -1,0 +1,140 @@
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { failOver, type FailedTry, type FailoverFacts } from './failover.ts';
+import { FAILURE_CLASSES, type FailureClass } from './failure.ts';
+import { FAILOVER_CLASSES, FAILOVER_DEFAULT, orderOf, type Route } from './route.ts';
+
+const route = (...ids: readonly string[]): Route => ({
+  channel: 'sms',
+  version: 1,
+  strategy: 'priority',
+  steps: ids.map((accountId) => ({ accountId, weight: 1 })),
+  failoverOn: FAILOVER_DEFAULT,
+});
+const facts = (overrides: Partial<FailoverFacts> = {}): FailoverFacts => ({
+  messageId: 'm',
+  accountId: 'a',
+  route: route('a', 'b', 'c'),
+  usable: ['a', 'b', 'c'],
+  tried: [],
+  ...overrides,
+});
+const transient = (of: FailureClass = 'provider_unavailable') => ({ isPermanent: false, class: of });
+const permanent = { isPermanent: true, class: 'sender_rejected' } as const;
+const tried = (accountId: string, refusal: Omit<FailedTry, 'accountId'> = transient()): FailedTry => ({
+  accountId,
+  ...refusal,
+});
+
+describe('a refusal', () => {
+  test('sends the message on to the next account of the route', () => {
+    expect(failOver(transient(), facts())).toEqual({ kind: 'next', accountId: 'b', skipped: [] });
+  });
+
+  test('passes over accounts that cannot be used, and names them', () => {
+    const decision = failOver(transient(), facts({ usable: ['a', 'c'] }));
+    expect(decision).toEqual({ kind: 'next', accountId: 'c', skipped: ['b'] });
+  });
+
+  test.each(FAILURE_CLASSES.filter((one) => !(FAILOVER_DEFAULT as readonly string[]).includes(one)))(
+    'for %s is none that another account makes up for',
+    (of) => {
+      expect(failOver(transient(of), facts())).toBeUndefined();
+      expect(failOver({ isPermanent: true, class: of }, facts())).toBeUndefined();
+    },
+  );
+
+  test.each(['invalid_recipient', 'content_rejected'] as const)('for %s can be named by no route', (of) => {
+    expect(FAILOVER_CLASSES as readonly string[]).not.toContain(of);
+  });
+});
+
+describe('when all have been tried', () => {
+  test('the first that may still take the message is asked again', () => {
+    const decision = failOver(transient(), facts({ accountId: 'c', tried: [tried('a'), tried('b')] }));
+    expect(decision).toMatchObject({ kind: 'again', accountId: 'a', waitsFor: 'provider_unavailable' });
+  });
+
+  test('one that refused for good is not', () => {
+    const decision = failOver(
+      transient(),
+      facts({ accountId: 'c', tried: [tried('a', permanent), tried('b')] }),
+    );
+    expect(decision).toMatchObject({ kind: 'again', accountId: 'b' });
+  });
+
+  test('a refused credential is waited for where nothing else is', () => {
+    const last = facts({ accountId: 'c', tried: [tried('a', permanent), tried('b', permanent)] });
+    expect(failOver(transient('auth_or_config'), last)).toMatchObject({
+      kind: 'again',
+      accountId: 'c',
+      waitsFor: 'auth_or_config',
+    });
+    const other = facts({ accountId: 'c', tried: [tried('a', transient('auth_or_config')), tried('b')] });
+    expect(failOver(transient('auth_or_config'), other)).toMatchObject({
+      accountId: 'a',
+      waitsFor: 'provider_unavailable',
+    });
+  });
+
+  test('and each has refused for good, none is left', () => {
+    const decision = failOver(
+      permanent,
+      facts({ accountId: 'c', tried: [tried('a', permanent), tried('b', permanent)] }),
+    );
+    expect(decision).toEqual({ kind: 'none' });
+  });
+
+  test('an account that is in the route no more waits as ever', () => {
+    const alone = facts({ accountId: 'z', route: route('a'), tried: [tried('a', permanent)] });
+    expect(failOver(transient(), alone)).toMatchObject({ kind: 'again', accountId: 'z' });
+    expect(failOver(permanent, alone)).toEqual({ kind: 'none' });
+  });
+});
+
+const ids = fc.uniqueArray(fc.constantFrom<string[]>('a', 'b', 'c', 'd', 'e'), { minLength: 1 });
+const refusal = fc.record({ isPermanent: fc.boolean(), class: fc.constantFrom(...FAILOVER_DEFAULT) });
+
+test('however accounts answer, a message calls each once in a round, and never again one that refused it for good', () => {
+  fc.assert(
+    fc.property(
+      ids,
+      ids,
+      fc.constantFrom('priority', 'weighted'),
+      fc.uuid(),
+      fc.array(refusal, { minLength: 30, maxLength: 30 }),
+      (inRoute, usable, strategy, messageId, answers) => {
+        const of = { ...route(...inRoute), strategy } as Route;
+        const able = [...orderOf(of, messageId)].filter((id) => usable.includes(id));
+        let accountId = able[0];
+        if (accountId === undefined) return;
+        const refused = new Set<string>();
+        let round: FailedTry[] = [];
+        for (const answer of answers) {
+          expect(refused.has(accountId)).toBe(false);
+          expect(round.map((one) => one.accountId)).not.toContain(accountId);
+          const permanents = [...refused].map((id) => tried(id, permanent));
+          const decision = failOver(answer, {
+            messageId,
+            accountId,
+            route: of,
+            usable,
+            tried: [...permanents, ...round],
+          });
+          if (answer.isPermanent) refused.add(accountId);
+          else round.push(tried(accountId, answer));
+          if (decision === undefined || decision.kind === 'none') {
+            expect(refused.size).toBe(able.length);
+            return;
+          }
+          expect(able).toContain(decision.accountId);
+          if (decision.kind === 'again') {
+            expect(new Set([...refused, ...round.map((one) => one.accountId)]).size).toBe(able.length);
+            round = [];
+          }
+          ({ accountId } = decision);
+        }
+      },
+    ),
+  );
+});

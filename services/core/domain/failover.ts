@@ -1,0 +1,97 @@
+import type { FailureClass } from './failure.ts';
+import { orderOf, type FailoverClass, type Route } from './route.ts';
+
+/** An earlier call for the same message that another account was to make up for. */
+export type FailedTry = {
+  readonly accountId: string;
+  /** The account will never take the message. */
+  readonly isPermanent: boolean;
+  readonly class: FailureClass;
+};
+
+/** What decides through which account a message goes next, after a refusal by one of them. */
+export type FailoverFacts = {
+  readonly messageId: string;
+  /** The account that has refused now. */
+  readonly accountId: string;
+  /** In force now. */
+  readonly route: Route;
+  /** Accounts of the channel that are neither disabled nor deleted. */
+  readonly usable: readonly string[];
+  /** Permanent refusals of the message, and the others since all accounts were tried last. */
+  readonly tried: readonly FailedTry[];
+};
+
+export type Failover =
+  /** An account is left that has not been tried: it is called at once. */
+  | { readonly kind: 'next'; readonly accountId: string; readonly skipped: readonly string[] }
+  /**
+   * All have been tried, and some may take the message later. `waitsFor`: the failure that says when; of a credential only
+   * where nothing else is waited for.
+   */
+  | {
+      readonly kind: 'again';
+      readonly accountId: string;
+      readonly skipped: readonly string[];
+      readonly waitsFor: FailureClass;
+    }
+  /** None will take it. */
+  | { readonly kind: 'none' };
+
+/** Failures after which the account alone is waited for, which uses no retry. */
+const WAITS: readonly FailureClass[] = ['auth_or_config', 'provider_throttled'];
+
+/**
+ * Decides where a message goes that an account has refused; undefined where the failure is no reason to go elsewhere.
+ * An account that refused it for good is not asked again. `skipped`: accounts that would have gone before the next one, and
+ * cannot be used.
+ */
+export function failOver(
+  refusal: { readonly isPermanent: boolean; readonly class: FailureClass },
+  facts: FailoverFacts,
+): Failover | undefined {
+  const { route, messageId } = facts;
+  if (!route.failoverOn.includes(refusal.class as FailoverClass)) return undefined;
+  const tries = [...facts.tried, { ...refusal, accountId: facts.accountId }];
+  const tried = new Map(tries.map((one) => [one.accountId, one.class]));
+  const refused = new Set(tries.flatMap((one) => (one.isPermanent ? [one.accountId] : [])));
+  const order = [...orderOf(route, messageId)];
+  const canSend = (id: string) => facts.usable.includes(id);
+
+  const next = order.find((id) => !tried.has(id) && canSend(id));
+  if (next !== undefined) return { kind: 'next', accountId: next, skipped: skippedBefore(next) };
+  // The account itself need not be in the route any more, nor usable: what it said still counts.
+  const left = order.filter((id) => !refused.has(id) && (canSend(id) || id === facts.accountId));
+  if (!refusal.isPermanent && !left.includes(facts.accountId)) left.push(facts.accountId);
+  const [first] = left;
+  if (first === undefined) return { kind: 'none' };
+  const classes = left.map((id) => tried.get(id) ?? refusal.class);
+  const waitsFor = classes.find((one) => !WAITS.includes(one)) ?? classes[0] ?? refusal.class;
+  return { kind: 'again', accountId: first, skipped: skippedBefore(first), waitsFor };
+
+  function skippedBefore(chosen: string): string[] {
+    const at = order.indexOf(chosen);
+    return order.slice(0, at === -1 ? order.length : at).filter((id) => !tried.has(id) && !canSend(id));
+  }
+}
+
+/** Where a refusal sends a message: stored, so that it can be explained and decided again. */
+export type Rerouted = {
+  /** The account that sends it next. */
+  readonly accountId: string;
+  /** Of the route that decided. */
+  readonly version: number;
+  /** Accounts of the route that would have gone before it and could not be used. */
+  readonly skipped: readonly string[];
+  /** The route's accounts in their order, where it has no version to find them by. */
+  readonly steps?: readonly string[];
+};
+
+export function reroutedTo(
+  { accountId, skipped }: { readonly accountId: string; readonly skipped: readonly string[] },
+  { route }: FailoverFacts,
+): Rerouted {
+  const { version, steps } = route;
+  const to = { accountId, version, skipped };
+  return version > 0 ? to : { ...to, steps: steps.map((step) => step.accountId) };
+}

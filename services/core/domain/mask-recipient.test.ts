@@ -1,0 +1,27 @@
+import { assert, constantFrom, property, string } from 'fast-check';
+import { expect, test } from 'vitest';
+import { maskRecipient } from './mask-recipient.ts';
+
+test.each([
+  ['sms', '+15551230042', '+***42'],
+  ['whatsapp', '+4915112345678', '+***78'],
+  ['sms', '12345', '***'],
+  ['email', 'ada@example.com', 'a***@example.com'],
+  ['email', 'x@example.com', '***@example.com'],
+  ['email', '"a@b"@example.com', '"***@example.com'],
+  ['email', 'no address', '***'],
+  ['push', 'f0e1d2c3b4a5:APA91b', '***A91b'],
+  ['push', 'short', '***'],
+] as const)('%s to %s is told as one to %s', (channel, to, masked) => {
+  expect(maskRecipient(channel, to)).toBe(masked);
+});
+
+test('of an address without a domain no more than four characters are told', () => {
+  assert(
+    property(constantFrom('sms', 'whatsapp', 'push'), string({ minLength: 1 }), (channel, to) => {
+      const told = maskRecipient(channel, to).replace(/^\+?\*\*\*/, '');
+      expect(told.length).toBeLessThanOrEqual(4);
+      expect(to.length === 0 || told !== to).toBe(true);
+    }),
+  );
+});

@@ -1,0 +1,86 @@
+import { hash } from 'node:crypto';
+import type { FailureClass } from './failure.ts';
+
+/**
+ * How the next account is found: `priority` goes by the order of the steps, `weighted` draws them in proportion to their
+ * weights, by a hash of the message.
+ */
+export const ROUTE_STRATEGIES = ['priority', 'weighted'] as const;
+export type RouteStrategy = (typeof ROUTE_STRATEGIES)[number];
+
+export type RouteStep = {
+  readonly accountId: string;
+  /** 1 to `STEP_WEIGHT_MAX`; counts where the strategy is `weighted`. */
+  readonly weight: number;
+};
+
+/**
+ * Failures that another account may make up for. What is wrong with the recipient or the content is wrong with any of them.
+ */
+export const FAILOVER_CLASSES = [
+  'provider_unavailable',
+  'auth_or_config',
+  'sender_rejected',
+  'provider_throttled',
+  'recipient_unavailable',
+  'unknown',
+] as const satisfies readonly FailureClass[];
+export type FailoverClass = (typeof FAILOVER_CLASSES)[number];
+
+/** Where the tenant says nothing else. */
+export const FAILOVER_DEFAULT: readonly FailoverClass[] = [
+  'provider_unavailable',
+  'auth_or_config',
+  'sender_rejected',
+];
+
+/** Which accounts may send a tenant's messages of one channel, and how one of them is chosen. */
+export type Route = {
+  readonly channel: string;
+  /** 1 and up: each change makes the next one. 0: none was set, and the steps are the channel's accounts by age. */
+  readonly version: number;
+  readonly strategy: RouteStrategy;
+  /** Each account once. */
+  readonly steps: readonly RouteStep[];
+  /** After these a message goes on to the next account at once. */
+  readonly failoverOn: readonly FailoverClass[];
+};
+
+export const ROUTE_STEPS_MAX = 50;
+export const STEP_WEIGHT_MAX = 1_000;
+
+type Account = { readonly id: string; readonly channel: string };
+
+/** What holds until the tenant sets a route. @param accounts The oldest first. */
+export function routeByAge(channel: string, accounts: readonly Account[]): Route {
+  const own = accounts.filter((account) => account.channel === channel);
+  const steps = own.map(({ id }) => ({ accountId: id, weight: 1 }));
+  return { channel, version: 0, strategy: 'priority', steps, failoverOn: FAILOVER_DEFAULT };
+}
+
+/**
+ * The route's accounts in the order in which a message is to try them. The same for the same message and version, wherever
+ * and whenever it is asked for: nothing but whole numbers and a hash decides.
+ */
+export function* orderOf(route: Route, messageId: string): Generator<string, void, undefined> {
+  if (route.strategy === 'priority') {
+    for (const { accountId } of route.steps) yield accountId;
+    return;
+  }
+  const left = [...route.steps];
+  for (let round = 0; left.length > 0; round += 1) {
+    const [drawn] = left.splice(drawOf(left, `${messageId} ${route.version} ${round}`), 1);
+    if (drawn !== undefined) yield drawn.accountId;
+  }
+}
+
+/** Bytes of the hash that are used: of a number so much larger than all weights together the remainder favours no step. */
+const DRAWN_BYTES = 6;
+
+/** The place of one of the steps, each as likely as its weight. */
+function drawOf(steps: readonly RouteStep[], text: string): number {
+  const total = steps.reduce((sum, { weight }) => sum + weight, 0);
+  const drawn = hash('sha256', text, 'buffer').readUIntBE(0, DRAWN_BYTES) % total;
+  let sum = 0;
+  return steps.findIndex(({ weight }) => drawn < (sum += weight));
+}

@@ -1,0 +1,110 @@
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import {
+  deliveryRateOf,
+  USAGE_GROUPS,
+  USAGE_STATUSES,
+  usageDimensionOf,
+  usageSpanOf,
+  type UsageGroup,
+} from './usage-query.ts';
+
+const HOUR_MS = 3_600_000;
+const NOW = Date.parse('2026-03-05T10:20:30.400Z');
+const groups = fc.subarray([...USAGE_GROUPS]).map((some) => new Set<UsageGroup>(some));
+
+test('every combination is kept, or refused with what is offered', () => {
+  fc.assert(
+    fc.property(groups, (some) => {
+      const found = usageDimensionOf(some);
+      if (typeof found === 'object') expect(found.refused).toContain('`channel`');
+      // What the dimension does not have cannot be asked of it.
+      else if (found === 'key' || found === 'tag')
+        expect([...some].every((group) => [found, 'day', 'status'].includes(group))).toBe(true);
+      else {
+        expect(some.has('tag') || some.has('key')).toBe(false);
+        expect(found === 'hour').toBe(some.has('hour'));
+      }
+    }),
+  );
+});
+
+test.each([
+  [[], 'day'],
+  [['channel', 'provider', 'status'], 'day'],
+  [['hour', 'provider'], 'hour'],
+  [['tag', 'day', 'status'], 'tag'],
+  [['key'], 'key'],
+] as const)('%j is answered by the counts of %s', (some, dimension) => {
+  expect(usageDimensionOf(new Set(some))).toBe(dimension);
+});
+
+test.each([
+  [['day', 'hour']],
+  [['tag', 'key']],
+  [['tag', 'hour']],
+  [['key', 'channel']],
+  [['tag', 'provider']],
+] as const)('%j is refused', (some) => {
+  expect(usageDimensionOf(new Set<UsageGroup>(some))).toHaveProperty('refused');
+});
+
+test('a span holds what was asked for, in whole days or hours', () => {
+  fc.assert(
+    fc.property(
+      fc.constantFrom('hour' as const, 'day' as const),
+      fc.integer({ min: 1, max: 30 * 24 * HOUR_MS }),
+      (unit, length) => {
+        const asked = { since: NOW - length, until: NOW };
+        const found = usageSpanOf(asked, unit, NOW);
+        if ('refused' in found) throw new Error(found.refused);
+        const step = unit === 'hour' ? HOUR_MS : 24 * HOUR_MS;
+        expect(found.since % step).toBe(0);
+        expect(found.until % step).toBe(0);
+        expect(found.since).toBeLessThanOrEqual(asked.since);
+        expect(found.until).toBeGreaterThanOrEqual(asked.until);
+        expect(found.until - found.since).toBeLessThan(length + 2 * step);
+      },
+    ),
+  );
+});
+
+test('a span that is not given ends now', () => {
+  expect(usageSpanOf({}, 'day', NOW)).toEqual({
+    since: Date.parse('2026-02-03T00:00:00Z'),
+    until: Date.parse('2026-03-06T00:00:00Z'),
+  });
+  expect(usageSpanOf({}, 'hour', NOW)).toEqual({
+    since: Date.parse('2026-03-04T10:00:00Z'),
+    until: Date.parse('2026-03-05T11:00:00Z'),
+  });
+});
+
+test('an empty span and one that is too long are refused', () => {
+  expect(usageSpanOf({ since: NOW, until: NOW }, 'day', NOW)).toMatchObject({ field: 'until' });
+  const before = (days: number) => ({ since: NOW - days * 24 * HOUR_MS });
+  expect(usageSpanOf(before(400), 'day', NOW)).toHaveProperty('since');
+  expect(usageSpanOf(before(402), 'day', NOW)).toMatchObject({ field: 'since' });
+  expect(usageSpanOf(before(31), 'hour', NOW)).toHaveProperty('until');
+  expect(usageSpanOf(before(33), 'tag', NOW)).toHaveProperty('until');
+  expect(usageSpanOf(before(33), 'hour', NOW)).toMatchObject({ field: 'since' });
+});
+
+test('the delivery rate is of messages that a receipt has told of', () => {
+  expect(deliveryRateOf({ sent: 5, delivered: 2, undelivered: 1, failed: 3 })).toBe(0.6667);
+  expect(deliveryRateOf({ sent: 5, failed: 3 })).toBeNull();
+});
+
+test('what is no longer live is a status of its own, all else is in progress', () => {
+  expect(USAGE_STATUSES).toEqual([
+    'in_progress',
+    'sent',
+    'unknown',
+    'undelivered',
+    'delivered',
+    'failed',
+    'expired',
+    'canceled',
+    'suppressed',
+  ]);
+});

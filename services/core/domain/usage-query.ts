@@ -1,0 +1,84 @@
+import { MESSAGE_STATES, LIVE_STATES, type MessageState } from './message-state.ts';
+
+/** What usage is shown by, in the order in which an answer has it. */
+export const USAGE_GROUPS = ['day', 'hour', 'channel', 'provider', 'status', 'tag', 'key'] as const;
+export type UsageGroup = (typeof USAGE_GROUPS)[number];
+
+/** What usage of all tenants is shown by. */
+export const PLATFORM_USAGE_GROUPS = ['tenant', 'day', 'channel', 'status'] as const;
+export type PlatformUsageGroup = (typeof PLATFORM_USAGE_GROUPS)[number];
+
+/** A state, or `in_progress` for those in which a provider may still be called. */
+export type UsageStatus = 'in_progress' | Exclude<MessageState, (typeof LIVE_STATES)[number]>;
+export const USAGE_STATUSES: readonly UsageStatus[] = [
+  'in_progress',
+  ...MESSAGE_STATES.filter(
+    (state): state is Exclude<UsageStatus, 'in_progress'> =>
+      !(LIVE_STATES as readonly string[]).includes(state),
+  ),
+];
+
+/** As which counts are kept; see table `usage_counts`. */
+export type UsageDimension = 'hour' | 'day' | 'key' | 'tag';
+
+/** What a day's tags beyond `TAGS_PER_DAY` are shown as, together, and a tag of that name with them. */
+export const OTHER_TAG = 'other';
+export const TAGS_PER_DAY = 100;
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+/** The longest span of an answer, in days. */
+export const USAGE_DAYS_MAX = { hour: 31, day: 400 } as const;
+const DEFAULT_DAYS = { hour: 1, day: 30 } as const;
+
+/** A combination that no counts are kept for. */
+export type RefusedGroups = { readonly refused: string };
+
+const OFFERED =
+  'Can be at most one of `day` and `hour` with any of `channel`, `provider` and `status`, or one of `tag` and `key` with any of `day` and `status`';
+
+/** Which counts answer a question for these groups. */
+export function usageDimensionOf(groups: ReadonlySet<UsageGroup>): UsageDimension | RefusedGroups {
+  const narrow = groups.has('tag') ? 'tag' : groups.has('key') ? 'key' : undefined;
+  if (narrow === undefined) {
+    if (groups.has('day') && groups.has('hour')) return { refused: OFFERED };
+    return groups.has('hour') ? 'hour' : 'day';
+  }
+  const others = [...groups].filter((group) => group !== narrow && group !== 'day' && group !== 'status');
+  return others.length > 0 ? { refused: OFFERED } : narrow;
+}
+
+/** From `since` on and before `until`, in ms since the epoch. */
+export type UsageSpan = { readonly since: number; readonly until: number };
+
+/**
+ * The span of an answer: whole days (UTC), or whole hours where these are shown, that hold what was asked for.
+ * @param asked what is undefined: up to now, and from 30 days (with hours one day) before the end.
+ */
+export function usageSpanOf(
+  asked: { readonly since?: number | undefined; readonly until?: number | undefined },
+  dimension: UsageDimension,
+  now: number,
+): UsageSpan | { readonly field: 'since' | 'until'; readonly refused: string } {
+  const kind = dimension === 'hour' ? 'hour' : 'day';
+  const unit = kind === 'hour' ? HOUR_MS : DAY_MS;
+  const end = asked.until ?? now;
+  const start = asked.since ?? end - DEFAULT_DAYS[kind] * DAY_MS;
+  if (start >= end) return { field: 'until', refused: 'Must be later than `since`' };
+  const since = Math.floor(start / unit) * unit;
+  const until = Math.ceil(end / unit) * unit;
+  const daysMax = USAGE_DAYS_MAX[kind];
+  if (until - since > (daysMax + 1) * DAY_MS)
+    return { field: 'since', refused: `Must be at most ${daysMax} days before \`until\`` };
+  return { since, until };
+}
+
+/**
+ * Of the messages whose receipt has told what became of them, the part that was delivered.
+ * @returns null where no receipt has.
+ */
+export function deliveryRateOf(counts: Partial<Readonly<Record<UsageStatus, number>>>): number | null {
+  const { delivered = 0, undelivered = 0 } = counts;
+  const told = delivered + undelivered;
+  return told === 0 ? null : Math.round((delivered / told) * 10_000) / 10_000;
+}

@@ -1,0 +1,88 @@
+import { describe, expect, test } from 'vitest';
+import { hiddenInHeaders, isSecretHeader, shownHeader, webhookHeaderFaults } from './webhook-headers.ts';
+
+const rulesOf = (headers: Record<string, string>) => webhookHeaderFaults(headers).map(({ rule }) => rule);
+
+describe('a header of an endpoint', () => {
+  test.each([
+    ['Authorization', 'Bearer abc.def-ghi'],
+    ['X-Tenant', 'a'],
+    ['x-1', '~'.repeat(1_000)],
+    ['accept', 'application/json'],
+    ['Secondary', 'is none of the Sec- headers'],
+  ])('%s may be given', (name, value) => {
+    expect(rulesOf({ [name]: value })).toEqual([]);
+  });
+
+  test.each([
+    'host',
+    'Host',
+    'content-type',
+    'Content-Length',
+    'content-anything',
+    'Connection',
+    'transfer-encoding',
+    'TE',
+    'trailer',
+    'upgrade',
+    'keep-alive',
+    'Proxy-Authorization',
+    'expect',
+    'User-Agent',
+    'Cookie',
+    'webhook-id',
+    'Webhook-Signature',
+    'Accept-Encoding',
+    'Sec-Fetch-Mode',
+  ])('%s is the service’s own', (name) => {
+    expect(rulesOf({ [name]: 'x' })).toEqual(['reserved']);
+  });
+
+  test.each(['', 'a b', 'x_y', 'x:y', 'x\r\ny', 'ä', 'a'.repeat(65)])('%j is no name', (name) => {
+    expect(rulesOf({ [name]: 'x' })).toEqual(['name']);
+  });
+
+  test.each(['', ' x', 'x ', 'a\r\nb: c', 'a\tb', 'ü', '…1234', 'x'.repeat(1_001), 'a\0'])(
+    '%j is no value',
+    (value) => {
+      const [found] = webhookHeaderFaults({ 'x-a': value });
+      expect(found).toMatchObject({ name: 'x-a', rule: 'value' });
+      if (value !== '' && value !== 'ü') expect(found?.message).not.toContain(value);
+    },
+  );
+
+  test('is given once, however it is written, and every fault is told', () => {
+    expect(rulesOf({ 'x-a': '1', 'X-A': '2', host: 'x', 'b c': 'x' })).toEqual([
+      'single',
+      'reserved',
+      'name',
+    ]);
+  });
+});
+
+test('values of headers that name a secret are shown by their end, and short ones not at all', () => {
+  expect(shownHeader('X-Shop', 'a value to see')).toBe('a value to see');
+  for (const name of ['Authorization', 'x-api-key', 'X-Token-2', 'MySecret']) {
+    expect(isSecretHeader(name)).toBe(true);
+    expect(shownHeader(name, 'Bearer abcdefgh1234')).toBe('…1234');
+    expect(shownHeader(name, 'short')).toBe('…');
+  }
+  // What is shown can never be sent back and stored in the value's place.
+  expect(rulesOf({ Authorization: shownHeader('Authorization', 'Bearer abcdefgh1234') })).toEqual(['value']);
+});
+
+test('what a receiver may say back of headers is known, words of no weight apart', () => {
+  const headers = {
+    Authorization: 'Bearer abcdefgh1234',
+    'X-Key': 'short',
+    'X-Shop': 'one',
+    'X-Pair': 'a=longer-than-that; b',
+  };
+  expect(hiddenInHeaders(headers)).toEqual([
+    'Bearer abcdefgh1234',
+    'abcdefgh1234',
+    'short',
+    'a=longer-than-that; b',
+    'a=longer-than-that',
+  ]);
+});

@@ -1,0 +1,91 @@
+import { describe, expect, test } from 'vitest';
+import { shownUrl, webhookPorts, webhookUrlFault } from './webhook-url.ts';
+
+const rules = {
+  allowHttp: false,
+  ports: [443, 8443],
+  isOpenHost: (host: string): boolean => host === '10.20.0.9',
+  isBlockedHost: (host: string): boolean => host === '127.0.0.1' || host === '[::1]',
+};
+const ruleOf = (url: string, more: Partial<typeof rules> = {}) =>
+  webhookUrlFault(url, { ...rules, ...more })?.rule;
+
+describe('the URL of an endpoint', () => {
+  test.each([
+    'https://example.com',
+    'HTTPS://Example.com/hooks?source=a%20b',
+    'https://example.com:8443/a/b@c',
+    'https://bücher.example/',
+    'https://203.0.113.9/x',
+  ])('%s is good', (url) => {
+    expect(ruleOf(url)).toBeUndefined();
+  });
+
+  test.each([
+    '',
+    'example.com/hook',
+    '/hook',
+    'ftp://example.com/',
+    'javascript:alert(1)',
+    'https:example.com',
+    'https:///example.com',
+    'https://',
+    'https://user@example.com/',
+    'https://user:password@example.com/',
+    'https://@example.com/',
+    'https://example.com/#part',
+    'https://example.com\\@inside/',
+    'https://example.com/a b',
+    ' https://example.com/',
+    'https://exam\tple.com/',
+    'https://exa\nmple.com/',
+    'https://example.com/\u0000',
+    'https://[::1/',
+    'https://example.com:99999/',
+    'https://exa mple.com/',
+  ])('%j is none', (url) => {
+    expect(ruleOf(url, { allowHttp: true })).toBe('url');
+  });
+
+  test('is https, unless the operator says otherwise', () => {
+    expect(ruleOf('http://example.com/')).toBe('https');
+    expect(ruleOf('http://example.com/', { allowHttp: true, ports: [443, 80] })).toBeUndefined();
+  });
+
+  test.each([
+    ['https://example.com:8080/', 'port'],
+    ['https://example.com:443/', undefined],
+    ['https://10.20.0.9:8080/', undefined],
+    ['http://example.com/', 'port'],
+    ['http://example.com:443/', undefined],
+  ])('%s, by its port: %s', (url, rule) => {
+    expect(ruleOf(url, { allowHttp: true })).toBe(rule);
+  });
+
+  test('is on port 443, where http is allowed on 80, and on those that the operator names', () => {
+    expect([webhookPorts(false, []), webhookPorts(true, [8443, 443])]).toEqual([[443], [443, 80, 8443]]);
+  });
+
+  test.each([
+    'https://127.0.0.1/',
+    'https://127.1:8443/x',
+    'https://0x7f000001/',
+    'https://2130706433/',
+    'https://127.0.0.1./',
+    'https://[::1]/',
+    'https://localhost/',
+    'https://LOCALHOST.:1/',
+    'https://a.localhost/',
+  ])('%s names an address of the inside', (url) => {
+    expect(ruleOf(url)).toBe('url_blocked');
+    expect(ruleOf(url, { isBlockedHost: () => false, isOpenHost: () => true })).toBeUndefined();
+  });
+});
+
+test.each([
+  ['https://example.com/a/b', 'https://example.com/a/b'],
+  ['https://example.com/a?token=s3cret&to=x=y&z', 'https://example.com/a?token=…&to=…&…'],
+  ['https://example.com?s3cret', 'https://example.com?…'],
+])('%s is shown without the values of its query', (url, shown) => {
+  expect(shownUrl(url)).toBe(shown);
+});

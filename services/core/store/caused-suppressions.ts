@@ -1,0 +1,52 @@
+import { addressKey, type AddressKeyRoot } from '#core/domain/address-key.ts';
+import type { Channel } from '#core/domain/channel.ts';
+import { suppressionFor, type SuppressionCause } from '#core/domain/suppression-cause.ts';
+import type { SuppressionSource } from '#core/domain/suppression.ts';
+import { asJson, type TransactionSql } from '#core/platform/postgres/postgres.ts';
+import { camelRows } from './camel-rows.ts';
+
+/** What was said of the recipient of a message. */
+export type CausedSuppression = {
+  readonly seq: number;
+  readonly purgeOn: string;
+  readonly cause: SuppressionCause;
+};
+
+type Recipient = {
+  readonly seq: number;
+  readonly messageId: string;
+  readonly tenantId: string;
+  readonly channel: Channel;
+  readonly address: string;
+};
+
+/** Puts recipients on their tenants' suppression lists, in the transaction that records what was said of them. */
+export async function suppressCaused(
+  tx: TransactionSql,
+  addressKeys: AddressKeyRoot,
+  source: SuppressionSource,
+  caused: readonly CausedSuppression[],
+): Promise<void> {
+  if (caused.length === 0) return;
+  const seqs = caused.map(({ seq }) => seq);
+  const days = caused.map(({ purgeOn }) => purgeOn);
+  const found = camelRows<Recipient>(
+    await tx`select * from recipients_of(${seqs}::bigint[], ${days}::text[]::date[])`.values(),
+  );
+  const recipients = new Map(found.map((one) => [one.seq, one]));
+  const entries = caused.flatMap(({ seq, cause }) => {
+    const recipient = recipients.get(seq);
+    if (recipient === undefined) return [];
+    const { tenantId, channel, address, messageId } = recipient;
+    return {
+      ...suppressionFor(cause, channel),
+      tenant_id: tenantId,
+      channel,
+      address,
+      address_key: addressKey(addressKeys, tenantId, channel, address).toString('hex'),
+      source,
+      message_id: messageId,
+    };
+  });
+  if (entries.length > 0) await tx`select suppress_recipients(${asJson(tx, entries)})`;
+}

@@ -1,0 +1,76 @@
+import { expect, test } from 'vitest';
+import { dueEndpoints } from './due-endpoints.ts';
+
+const at = (seconds: number) => new Date(seconds * 1_000);
+const ALL = { since: '-infinity', known: [] };
+
+function setup() {
+  let clock = 0;
+  const due = dueEndpoints(() => clock);
+  /** A round of one call, in the database's second; it finds what is due first of each endpoint. */
+  function round(second: number, found: Record<string, number | null> = {}) {
+    const asked = due.look(null);
+    due.looked({
+      seen: Object.keys(found),
+      earliest: Object.values(found).map((first) => (first === null ? null : at(first))),
+      next: null,
+      lookedAt: at(second),
+    });
+    return asked;
+  }
+  return { due, round, passMs: (ms: number) => void (clock += ms) };
+}
+
+test('the first look is at all, the next ones at what became due since the round before', () => {
+  const { round } = setup();
+  expect(round(1_000)).toEqual(ALL);
+  expect(round(1_010)).toEqual({ since: at(995).toISOString(), known: [] });
+  expect(round(1_020)).toEqual({ since: at(1_005).toISOString(), known: [] });
+});
+
+test('an endpoint that has something left is known until nothing of it is due', () => {
+  const { round } = setup();
+  round(1_000, { paused: 400, fresh: 999, later: 1_060, none: null });
+  const known = [
+    { id: 'paused', due_from: at(400).toISOString() },
+    { id: 'fresh', due_from: at(995).toISOString() },
+  ];
+  expect(round(1_010, { fresh: null })).toMatchObject({ known });
+  expect(round(1_020, { paused: Number.NaN })).toMatchObject({ known: known.slice(0, 1) });
+  expect(round(1_030)).toMatchObject({ known: [] });
+});
+
+test('a round that took several calls goes by its beginning, and one that was broken off by the one before', () => {
+  const { due, round } = setup();
+  round(1_000);
+  const call = (after: string | null, next: string | null, second: number) => {
+    due.look(after);
+    due.looked({ seen: [], earliest: [], next, lookedAt: at(second) });
+  };
+  call(null, 'a', 1_010);
+  call('a', null, 1_050);
+  expect(due.look(null).since).toBe(at(1_005).toISOString());
+  call(null, 'a', 1_100);
+  expect(due.look(null).since).toBe(at(1_005).toISOString());
+});
+
+test('all is looked at again now and then, the more seldom the longer that takes', () => {
+  const { due, round, passMs } = setup();
+  round(1_000);
+  passMs(4_900);
+  expect(round(1_005)).not.toEqual(ALL);
+  passMs(200);
+  expect(due.look(null)).toEqual(ALL);
+  passMs(1_000);
+  due.looked({ seen: [], earliest: [], next: null, lookedAt: at(1_006) });
+  passMs(49_000);
+  expect(round(1_055)).not.toEqual(ALL);
+  passMs(2_000);
+  expect(round(1_057)).toEqual(ALL);
+});
+
+test('with too many to know, all is looked at', () => {
+  const { round } = setup();
+  round(1_000, Object.fromEntries(Array.from({ length: 5_001 }, (_, i) => [`e${i}`, 1])));
+  expect(round(1_001)).toEqual(ALL);
+});

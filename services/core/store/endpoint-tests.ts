@@ -1,0 +1,34 @@
+import type { TenantId } from '#core/domain/ids.ts';
+import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
+
+/** More calls of one endpoint are not waited for at once. */
+export const WAITING_TESTS_MAX = 5;
+
+/**
+ * Asks for a call that tries an endpoint out; whichever worker comes first makes it.
+ * @returns its id; undefined where as many are waited for as may be.
+ */
+export async function askEndpointTest(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  endpointId: string,
+): Promise<string | undefined> {
+  const [row] = await tx<{ id: string }[]>`
+    insert into endpoint_tests (endpoint_id, tenant_id)
+    select ${endpointId}, ${tenantId}
+    where (select count(*) from endpoint_tests t where t.tenant_id = ${tenantId} and t.endpoint_id = ${endpointId}
+      and t.asked_at > clock_timestamp() - interval '30 seconds') < ${WAITING_TESTS_MAX}
+    returning id`;
+  return row?.id;
+}
+
+/** The exchange, as the worker stored it; undefined while there is none. */
+export async function findEndpointTest(tenantId: TenantId, tx: TransactionSql, id: string): Promise<unknown> {
+  const [row] = await tx<{ result: unknown }[]>`
+    select result from endpoint_tests where tenant_id = ${tenantId} and id = ${id}`;
+  return row?.result ?? undefined;
+}
+
+export async function dropEndpointTest(tenantId: TenantId, tx: TransactionSql, id: string): Promise<void> {
+  await tx`delete from endpoint_tests where tenant_id = ${tenantId} and id = ${id}`;
+}

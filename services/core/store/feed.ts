@@ -1,0 +1,143 @@
+import type { Channel } from '#core/domain/channel.ts';
+import type { EventIds } from '#core/domain/event-id.ts';
+import type { StoredEvent } from '#core/domain/event-envelope.ts';
+import type { FeedEventFilter, FeedEventType } from '#core/domain/feed-event.ts';
+import { FEED_EVENT_TYPES } from '#core/domain/feed-event.ts';
+import type { TenantId } from '#core/domain/ids.ts';
+import type { Category } from '#core/domain/message-options.ts';
+import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
+import { camelRows } from './camel-rows.ts';
+import type { ScanRange, Scanned } from './scan.ts';
+
+export type FeedFilter = {
+  readonly type?: FeedEventFilter | undefined;
+  /** Happened at this time or later. */
+  readonly since?: string | undefined;
+  /** Of test messages alone; false: all others, and what is none of a message. */
+  readonly test?: boolean | undefined;
+  /** In this endpoint's feed, with the numbers that they have there. */
+  readonly endpointId?: string | undefined;
+};
+
+/** A row of SQL `read_events`; without an event where none passed the filters. */
+export type FeedRow = {
+  readonly scanned: number;
+  readonly endSeq: number;
+  readonly seq: number | null;
+  /** 0 where it is none of a message. */
+  readonly messageSeq: number;
+  readonly number: number;
+  readonly purgeOn: string;
+  /** In `EventPlace` its `number`. */
+  readonly eventSeq: number;
+  readonly type: FeedEventType;
+  readonly at: Date;
+  readonly details: Record<string, unknown> | null;
+  readonly sequence: number;
+  readonly messageId: string | null;
+  readonly test: boolean;
+  readonly externalId: string | null;
+  readonly channel: Channel;
+  readonly recipient: string;
+  readonly category: Category;
+  readonly metadata: Record<string, unknown> | null;
+  readonly tags: string[] | null;
+  readonly isFinal: boolean;
+  readonly attempt: number | null;
+  readonly accountId: string | null;
+  readonly provider: string | null;
+};
+
+export type EventRow = FeedRow & { readonly seq: number };
+
+/** What of messages' histories is in feeds. */
+export const HISTORY_TYPES = FEED_EVENT_TYPES.filter((type) => type.startsWith('message.'));
+
+/**
+ * The events of a tenant's feed, or of an endpoint's, in the order of their numbers; `before` of the range is the number after
+ * which it begins. An event is found by its key, as the feed names it: of a message by its own history, which also gives its
+ * `sequence`.
+ */
+export async function scanFeed(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  ids: EventIds,
+  { type, since, test, endpointId }: FeedFilter,
+  { before: after = 0, rows, most }: ScanRange<number>,
+): Promise<Scanned<StoredEvent, number>> {
+  const scanned = camelRows<FeedRow>(
+    await tx`
+      select * from read_events(${tenantId}, ${endpointId ?? null}, ${after}, ${rows}, ${HISTORY_TYPES}::text[], ${type ?? null},
+        ${since ?? null}::text::timestamptz, ${test ?? null}, ${most})`.values(),
+  );
+  const [first] = scanned;
+  return {
+    found: toStoredEvents(scanned.filter(isEvent), ids),
+    scanned: first?.scanned ?? 0,
+    end: first === undefined || first.scanned === 0 ? undefined : first.endSeq,
+  };
+}
+
+/** After which number everything lies that happened at this time or later, as far as it is numbered. */
+export async function feedStart(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  since: string,
+  endpointId?: string,
+): Promise<number> {
+  if (endpointId !== undefined) return endpointFeedStart(tenantId, tx, since, endpointId);
+  const [row] = await tx<{ seq: number }[]>`
+    select coalesce(
+      (select f.first_seq - 1 from feed f where f.tenant_id = ${tenantId} and f.numbered_at >= ${since}::text::timestamptz
+        order by f.numbered_at, f.last_seq limit 1),
+      (select f.last_seq from feed f where f.tenant_id = ${tenantId} order by f.last_seq desc limit 1), 0) as seq`;
+  return row?.seq ?? 0;
+}
+
+/** An endpoint is told of what is in the tenant's feed already: what it was told of before this time happened before it. */
+async function endpointFeedStart(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  since: string,
+  endpointId: string,
+): Promise<number> {
+  const [row] = await tx<{ seq: number }[]>`
+    select coalesce(
+      (select f.first_seq - 1 from endpoint_feed f
+        where f.tenant_id = ${tenantId} and f.endpoint_id = ${endpointId} and f.matched_at >= ${since}::text::timestamptz
+        order by f.matched_at, f.last_seq limit 1),
+      (select f.last_seq from endpoint_feed f where f.tenant_id = ${tenantId} and f.endpoint_id = ${endpointId}
+        order by f.last_seq desc limit 1), 0) as seq`;
+  return row?.seq ?? 0;
+}
+
+export function isEvent(row: FeedRow): row is EventRow {
+  return row.seq !== null;
+}
+
+export function toStoredEvents(rows: readonly EventRow[], ids: EventIds): StoredEvent[] {
+  const places = rows.map((row) => ({ seq: row.messageSeq, purgeOn: row.purgeOn, number: row.eventSeq }));
+  const known = ids.encode(places);
+  return rows.map((row, n) => {
+    const { seq, type, at, details, messageId } = row;
+    const message = messageId === null ? null : { ...messageOf(row), id: messageId };
+    return { seq, id: known[n] ?? '', type, at, details, message };
+  });
+}
+
+function messageOf(row: FeedRow): Omit<NonNullable<StoredEvent['message']>, 'id'> {
+  return {
+    sequence: row.sequence,
+    test: row.test,
+    externalId: row.externalId,
+    channel: row.channel,
+    to: row.recipient,
+    category: row.category,
+    metadata: row.metadata,
+    tags: row.tags,
+    attempt: row.attempt,
+    accountId: row.accountId,
+    provider: row.provider,
+    isFinal: row.isFinal,
+  };
+}

@@ -1,0 +1,166 @@
+-- Claims due rows, of one endpoint after the other in the order of their ids, beginning after `after_id`: those of endpoints that
+-- may be called now and are not in `busy`, nor of a tenant that is. At most `hops` endpoints are looked at, and about `claims_most` rows
+-- claimed; of an endpoint at most 20 rows and about 100 events, and fewer where a rate limit says so. Of one that
+-- fails a single event is claimed, and no other before its lease is over. Of an ordered one nothing is while another claim of it
+-- is under way. What endpoints that are deleted had waiting is deleted, at most 1,000 rows.
+--
+-- A look at all, where `since` is `-infinity`, goes from each endpoint's earliest row to the next one's. Any other look finds what
+-- fell due `since` by its time. Neither depends on an index that skips, as only Postgres 18 has them: what waits for an
+-- endpoint that is paused, or failed and is due later, is never walked.
+--
+-- Rows that were due before `since` are looked for with the endpoints of `known` alone, {id, due_from}: nothing of those was
+-- due before that. `seen` and `earliest`: the endpoints that were looked at, and since when something of each is still
+-- due; the caller knows them next time, so that nobody walks past what has gone (ADR 25). `next_id` null: there is no endpoint after these.
+create or replace function claim_deliveries(after_id uuid, hops integer, claims_most integer, busy uuid[], lease_ms integer,
+  since timestamptz, known json)
+returns table (claims json, seen uuid[], earliest timestamptz[], next_id uuid, looked_at timestamptz)
+language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
+declare
+  at_now timestamptz := clock_timestamp();
+  lease interval := make_interval(secs => lease_ms / 1000.0);
+  known_ids uuid[];
+  known_from timestamptz[];
+  candidates uuid[];
+  reached uuid := coalesce(after_id, '00000000-0000-0000-0000-000000000000');
+  candidate uuid;
+  due_from timestamptz;
+  next_due timestamptz;
+  endpoint webhook_endpoints;
+  most integer;
+  taken bigint[] := '{}';
+  picked bigint[];
+  hop integer := 0;
+  n integer;
+  cleared integer := 0;
+begin
+  seen := '{}';
+  earliest := '{}';
+  looked_at := at_now;
+  select array_agg(k.id order by k.id), array_agg(k.due_from order by k.id) into known_ids, known_from
+  from json_to_recordset(known) as k (id uuid, due_from timestamptz) where k.id > reached;
+  if since > '-infinity' then
+    candidates := array(
+      select k.id from unnest(known_ids) as k (id)
+      union
+      -- Named as in the index by time, so that no other one is taken.
+      select x.endpoint_id from (
+        select d.endpoint_id from due_deliveries d
+        where d.due_at between since and at_now and d.due_at < 'infinity' and d.endpoint_id > reached order by d.due_at) x
+      order by 1 limit hops + 1);
+  end if;
+  loop
+    if candidates is null then
+      select d.endpoint_id, d.due_at into candidate, next_due from due_deliveries d where d.endpoint_id > reached
+      order by d.endpoint_id, d.due_at limit 1;
+    else
+      candidate := candidates[hop + 1];
+    end if;
+    if candidate is null then
+      next_id := null;
+      exit;
+    end if;
+    if hop = hops or cardinality(taken) >= claims_most then
+      next_id := reached;
+      exit;
+    end if;
+    hop := hop + 1;
+    reached := candidate;
+    due_from := least(since, coalesce(known_from[array_position(known_ids, candidate)], since));
+    picked := null;
+    if candidates is null and next_due > at_now then
+      seen := seen || candidate;
+      earliest := earliest || null::timestamptz;
+      continue;
+    end if;
+
+    select w.* into endpoint from webhook_endpoints w join tenants t on t.id = w.tenant_id
+    where w.id = candidate and t.status in ('active', 'suspended');
+    if endpoint.id is null or endpoint.deleted_at is not null then
+      -- Some at a time, as others wait for this look, and from the earliest on, so that no look walks past what has gone.
+      delete from due_deliveries d where d.id = any (array(
+        select x.id from due_deliveries x
+        where x.endpoint_id = candidate and x.due_at >= due_from
+          and exists (select from webhook_endpoints w where w.id = candidate and w.deleted_at is not null)
+        order by x.due_at limit 1000 - cleared for update skip locked));
+      get diagnostics n = row_count;
+      cleared := cleared + n;
+      most := 0;
+    else
+      most := case when candidate = any (busy) or endpoint.tenant_id = any (busy) then 0 else 100 end;
+    end if;
+    if most > 0 and (endpoint.status = 'failing' or endpoint.ordered or endpoint.rate_limit_per_second is not null) then
+      perform from webhook_endpoints w where w.id = candidate for no key update skip locked;
+      if not found then
+        most := 0;
+      end if;
+      select w.* into endpoint from webhook_endpoints w where w.id = candidate;
+    end if;
+    if endpoint.status not in ('active', 'failing') or endpoint.call_at > at_now or endpoint.deleted_at is not null then
+      most := 0;
+    elsif endpoint.status = 'failing' then
+      -- Tests break this (mutant: single-probe): one that fails is called by one worker, for one event.
+      most := least(most, 1);
+    end if;
+    -- A row under a lease is due when that is over.
+    if most > 0 and endpoint.ordered and exists (
+      select from due_deliveries d where d.endpoint_id = candidate and d.due_at > at_now and d.due_at < at_now + 2 * lease
+        and d.claim is not null) then
+      most := 0;
+    end if;
+    if most > 0 and endpoint.rate_limit_per_second is not null then
+      most := take_endpoint_tokens(candidate, endpoint.rate_limit_per_second, most,
+        (select coalesce(sum(d.last_seq - d.first_seq + 1), 0)::integer from (
+          select x.first_seq, x.last_seq from due_deliveries x
+          where x.endpoint_id = candidate and x.due_at between due_from and at_now order by x.due_at limit 20) d));
+    end if;
+
+    if most > 0 then
+      with fresh as (
+        -- The order of an endpoint is that of its numbers, also where a lease was lost meanwhile.
+        select d.id from due_deliveries d
+        where endpoint.ordered and d.endpoint_id = candidate and d.due_at between due_from and at_now and d.message_seq is null
+        order by d.first_seq limit 1
+      ), in_order as (
+        select d.id, d.first_seq, d.last_seq, 2 as turn, d.due_at from due_deliveries d
+        where d.id = any (array(select f.id from fresh f)) for update skip locked
+      ), as_due as (
+        select d.id, d.first_seq, d.last_seq, 1 as turn, d.due_at from due_deliveries d
+        where d.endpoint_id = candidate and d.due_at between due_from and at_now
+          and (not endpoint.ordered or d.message_seq is not null)
+        order by d.due_at limit 20 for update skip locked
+      ), due as (
+        select * from as_due union all select * from in_order
+      ), reach as (
+        select d.*, sum(d.last_seq - d.first_seq + 1) over (order by d.turn, d.due_at, d.id) as upto from due d
+      ), chosen as materialized (
+        select r.id, r.last_seq, least(r.last_seq, r.last_seq - (r.upto - most)) as keep_to from reach r
+        where r.upto - (r.last_seq - r.first_seq + 1) < most
+      ), rest as (
+        insert into due_deliveries (endpoint_id, tenant_id, first_seq, last_seq, purge_on, message_seq, attempts, manual, due_at)
+        select d.endpoint_id, d.tenant_id, c.keep_to + 1, d.last_seq, d.purge_on, d.message_seq, d.attempts, d.manual, d.due_at
+        from chosen c join due_deliveries d on d.id = any (array[c.id]) where c.keep_to < c.last_seq
+      ), claimed as (
+        update due_deliveries d set claim = nextval('delivery_claim'), due_at = at_now + lease, last_seq = c.keep_to
+        from chosen c where d.id = c.id returning d.id
+      )
+      select array_agg(c.id) into picked from claimed c;
+    end if;
+    if picked is not null then
+      taken := taken || picked;
+      if endpoint.status = 'failing' then
+        update webhook_endpoints w set call_at = at_now + lease where w.id = candidate;
+      end if;
+    end if;
+    seen := seen || candidate;
+    earliest := earliest || (select d.due_at from due_deliveries d where d.endpoint_id = candidate and d.due_at between due_from and at_now
+      order by d.due_at limit 1);
+  end loop;
+  select coalesce(json_agg(d), '[]') into claims from (
+    select x.id as due_id, x.claim, x.endpoint_id, x.purge_on, x.attempts, x.manual from due_deliveries x where x.id = any (taken)
+    order by x.endpoint_id, x.due_at, x.first_seq
+  ) d;
+  return next;
+end $$;
+
+grant execute on function claim_deliveries(uuid, integer, integer, uuid[], integer, timestamptz, json) to despatch_worker;

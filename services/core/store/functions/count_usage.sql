@@ -1,0 +1,150 @@
+-- Adds up moves of messages that are committed and not counted yet (`usage_moves`), and deletes them in the same transaction:
+-- each counts once. At most `most` rows a pass, one pass at a time. Messages of test keys and of tenants that are being purged
+-- do not count.
+--
+-- What is left begins where the transactions begin that the pass before could not see: so nobody walks past what was deleted,
+-- however long an old snapshot keeps it. In a database that was restored into another cluster transactions have other numbers:
+-- all is looked through then.
+-- Outcomes: counted; more (there was more than that); idle; early (the pass before was less than `gap_ms` ago); elsewhere
+-- (another worker is at it).
+create or replace function count_usage(most integer, gap_ms integer) returns text
+language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off set enable_mergejoin = off set jit = off set work_mem = '32MB' as $$
+declare
+  at_now timestamptz := clock_timestamp();
+  before usage_passes;
+  seen pg_snapshot;
+  taken usage_moves[];
+  is_whole boolean;
+  day date;
+begin
+  if not pg_try_advisory_xact_lock(hashtext('despatch.usage')) then
+    return 'elsewhere';
+  end if;
+  -- Read after the lock: the pass before has committed.
+  select p.* into before from usage_passes p order by p.id desc limit 1;
+  if before.is_whole and before.at between at_now - make_interval(secs => gap_ms / 1000.0) and at_now then
+    return 'early';
+  end if;
+  -- Before the look at what there is: what is under way now is of this transaction or of a later one.
+  seen := pg_current_snapshot();
+  if before.from_xid > pg_snapshot_xmax(seen) then
+    before.from_xid := '0';
+  end if;
+  with gone as (
+    delete from usage_moves u where u.ctid = any (array(
+      select x.ctid from usage_moves x where x.xid >= before.from_xid order by x.xid limit most))
+    returning u
+  )
+  select array_agg(g.u) into taken from gone g;
+  if taken is null then
+    return 'idle';
+  end if;
+  is_whole := cardinality(taken) < most;
+
+  -- One retention week at a time: all other partitions are left out before the look-up begins.
+  for day in select distinct t.purge_on from unnest(taken) t loop
+    with moved as materialized (
+      select e.seq, t.at, t.was, t.became, t.by_call, e.account_id, e.receipt_ms
+      from unnest(taken) t, unnest(t.seqs, t.account_ids, t.receipt_ms) as e (seq, account_id, receipt_ms)
+      where t.purge_on = day
+    ), message as materialized (
+      select m.seq, m.tenant_id, m.channel, m.api_key_id, m.tags, coalesce(m.segments, 0) as segments,
+        greatest(m.enqueued_at, m.scheduled_at) as waits_since,
+        date_bin('1 hour', m.enqueued_at, 'epoch') as hour
+      from messages m
+      where m.purge_on = day and m.seq = any (array(select distinct x.seq from moved x)) and not m.test
+    ), fact as materialized (
+      select m.seq, m.tenant_id, m.hour, m.channel, m.api_key_id, m.tags, m.segments, x.account_id, x.was, x.became,
+        case when x.by_call then time_bucket(1000 * date_part('epoch', x.at - m.waits_since)) end as provider_bucket,
+        case when x.receipt_ms is not null then time_bucket(x.receipt_ms) end as receipt_bucket
+      from moved x join message m on m.seq = x.seq
+    ), fine as materialized (
+      select g.*, date_trunc('day', g.hour, 'UTC') as day, coalesce(g.api_key_id::text, '') as key,
+        coalesce(g.account_id::text, '') as account
+      from (
+        select f.tenant_id, f.hour, f.channel, f.api_key_id, f.account_id, f.was, f.became, null::text as what,
+          null::integer as bucket, count(*) as n, sum(f.segments) as segments
+        from fact f group by 1, 2, 3, 4, 5, 6, 7
+        union all
+        select f.tenant_id, f.hour, f.channel, f.api_key_id, f.account_id, null, null, 'provider', f.provider_bucket, count(*), 0
+        from fact f where f.provider_bucket is not null group by 1, 2, 3, 4, 5, 9
+        union all
+        select f.tenant_id, f.hour, f.channel, f.api_key_id, f.account_id, null, null, 'receipt', f.receipt_bucket, count(*), 0
+        from fact f where f.receipt_bucket is not null group by 1, 2, 3, 4, 5, 9
+      ) g
+      where exists (select from tenants t where t.id = g.tenant_id and t.status <> 'deleting')
+    ), tagged as materialized (
+      select g.*, date_trunc('day', g.hour, 'UTC') as day from (
+        select f.tenant_id, f.hour, u.tag, f.was, f.became, f.provider_bucket, f.receipt_bucket, min(f.seq) as first_seq,
+          count(*) as n, sum(f.segments) as segments
+        from fact f, lateral (select distinct t.tag from unnest(f.tags) as t (tag)) u
+        where f.tags is not null group by 1, 2, 3, 4, 5, 6, 7
+      ) g
+      where exists (select from tenants t where t.id = g.tenant_id and t.status <> 'deleting')
+    ), tag as materialized (
+      -- A day's first hundred have counts of their own from when they are first seen: what is among the rest stays there.
+      select g.tenant_id, g.day, g.tag, k.is_known,
+        row_number() over (partition by g.tenant_id, g.day, k.is_known order by min(g.first_seq), g.tag) as nth
+      from tagged g, lateral (select exists (
+        select from usage_counts c where c.tenant_id = g.tenant_id and c.dimension = 'tag' and c.period = g.day
+          and c.channel = '' and c.value = g.tag) as is_known offset 0) k
+      where g.tag not in ('', 'other')
+      group by 1, 2, 3, 4
+    ), room as materialized (
+      select d.tenant_id, d.day, 100 - (
+        select count(distinct c.value) from usage_counts c
+        where c.tenant_id = d.tenant_id and c.dimension = 'tag' and c.period = d.day and c.value <> '') as n
+      from (select distinct t.tenant_id, t.day from tag t where not t.is_known) d
+    ), own_tag as materialized (
+      select t.tenant_id, t.day, t.tag from tag t left join room r on r.tenant_id = t.tenant_id and r.day = t.day
+      where t.is_known or t.nth <= r.n
+    ), change as (
+      -- Of a move: from one state and to the other, and what it took. A time has the number of its bucket, a state has none.
+      select f.tenant_id, d.dimension, d.period, d.channel, d.value, w.what, f.bucket, w.sign * f.n as n,
+        w.sign * f.segments as segments
+      from fine f, lateral (values (f.what, 1), (f.became, 1), (f.was, -1)) w (what, sign),
+        lateral (values
+          ('hour', f.hour, f.channel, case when w.what <> 'in_progress' then f.account else '' end),
+          ('day', f.day, f.channel, case when w.what <> 'in_progress' then f.account else '' end),
+          ('key', f.day, '', f.key)) d (dimension, period, channel, value)
+      where w.what is not null
+      union all
+      select g.tenant_id, 'tag', g.day, '', coalesce(o.tag, ''), w.what, w.bucket, w.sign * g.n, w.sign * g.segments
+      from tagged g left join own_tag o on o.tenant_id = g.tenant_id and o.day = g.day and o.tag = g.tag,
+        lateral (values (g.became, null::integer, 1), (g.was, null, -1), (
+          case when g.provider_bucket is not null then 'provider' end, g.provider_bucket, 1), (
+          case when g.receipt_bucket is not null then 'receipt' end, g.receipt_bucket, 1)) w (what, bucket, sign)
+      where w.what is not null
+    ), delta as materialized (
+      select c.tenant_id, c.dimension, c.period, c.channel, c.value, c.what, c.bucket, sum(c.n)::bigint as n,
+        sum(c.segments)::bigint as segments
+      from change c group by 1, 2, 3, 4, 5, 6, 7 having sum(c.n) <> 0 or sum(c.segments) <> 0
+    ), counted as (
+      insert into usage_counts as u (tenant_id, dimension, period, channel, value, status, messages, segments)
+      select d.tenant_id, d.dimension, d.period, d.channel, d.value, d.what, d.n, d.segments from delta d where d.bucket is null
+      on conflict (tenant_id, dimension, period, channel, value, status)
+      do update set messages = u.messages + excluded.messages, segments = u.segments + excluded.segments
+    )
+    insert into usage_times as u (tenant_id, dimension, period, channel, value, until, counts)
+    select g.tenant_id, g.dimension, g.period, g.channel, g.value, g.what,
+      -- By position: a join for each row would take longer than all else here.
+      array(select coalesce(g.ns[array_position(g.buckets, b)], 0) from generate_series(0, g.top) b)
+    from (
+      select d.tenant_id, d.dimension, d.period, d.channel, d.value, d.what, max(d.bucket) as top,
+        array_agg(d.bucket) as buckets, array_agg(d.n) as ns
+      from delta d where d.bucket is not null group by 1, 2, 3, 4, 5, 6
+    ) g
+    on conflict (tenant_id, dimension, period, channel, value, until)
+    do update set counts = array(
+      select coalesce(u.counts[b], 0) + coalesce(excluded.counts[b], 0)
+      from generate_series(1, greatest(cardinality(u.counts), cardinality(excluded.counts))) b);
+  end loop;
+
+  delete from usage_passes p where p.id between before.id - 108 and before.id - 100;
+  insert into usage_passes (from_xid, is_whole) values (
+    least(pg_snapshot_xmin(seen), case when not is_whole then (select max(t.xid) from unnest(taken) t) end), is_whole);
+  return case when is_whole then 'counted' else 'more' end;
+end $$;
+
+grant execute on function count_usage(integer, integer) to despatch_worker;

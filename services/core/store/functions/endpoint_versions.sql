@@ -1,0 +1,7 @@
+-- The versions of endpoints; nothing of one that is deleted.
+create or replace function endpoint_versions(ids uuid[]) returns table (id uuid, version integer)
+language sql stable security definer set search_path = despatch, pg_temp as $$
+  select w.id, w.version from webhook_endpoints w where w.id = any (ids) and w.deleted_at is null
+$$;
+
+grant execute on function endpoint_versions(uuid[]) to despatch_worker;

@@ -1,0 +1,21 @@
+-- Of the next `most` endpoints after `after_id`, deleted ones apart: the tenants whose feeds are longer than what is matched of
+-- them. `next_id`: the last one that was looked at; null where there is none after it.
+create or replace function endpoints_behind(after_id uuid, most integer) returns table (tenant_ids uuid[], next_id uuid)
+language plpgsql stable security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off set jit = off as $$
+begin
+  return query
+    with looked as materialized (
+      select w.id, w.tenant_id from webhook_endpoints w
+      where w.deleted_at is null and w.id > coalesce(after_id, '00000000-0000-0000-0000-000000000000') order by w.id limit most
+    )
+    select array(
+        select distinct l.tenant_id from looked l
+        join tenants t on t.id = l.tenant_id and t.status in ('active', 'suspended')
+        join endpoint_reach r on r.id = any (array[l.id])
+        where r.matched_to < (
+          select f.last_seq from feed f where f.tenant_id = l.tenant_id order by f.last_seq desc limit 1)),
+      (select case when count(*) = most then max(l.id::text)::uuid end from looked l);
+end $$;
+
+grant execute on function endpoints_behind(uuid, integer) to despatch_worker;

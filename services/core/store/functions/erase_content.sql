@@ -1,0 +1,22 @@
+-- Empties the content of a message of the transaction's tenant for which no provider will be called any more, wherever it is
+-- stored: `erased`, or `empty` where there was none. `live`: it may still be sent, and what a worker is about to read is not
+-- taken from under it.
+create or replace function erase_content(of_message bigint, of_purge date) returns text
+language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+declare
+  emptied integer;
+begin
+  -- Asked first, and without a lock: no message becomes live again.
+  if exists (select from live_messages l where l.seq = of_message) then
+    return 'live';
+  end if;
+  update messages m set content = null
+  where m.seq = of_message and m.purge_on = of_purge and m.tenant_id = current_tenant() and m.content is not null;
+  get diagnostics emptied = row_count;
+  delete from message_contents c
+  where c.message_seq = of_message and c.purge_on = of_purge and c.tenant_id = current_tenant();
+  return case when emptied > 0 then 'erased' else 'empty' end;
+end $$;
+
+grant execute on function erase_content(bigint, date) to despatch_api;

@@ -1,0 +1,11 @@
+-- Deletes endpoints with what is left of theirs. What a worker stores of an endpoint it stores with a lock on the endpoint's row, or on
+-- one of its due rows, or not at all: when these have been waited for, nothing comes any more.
+create or replace function purge_endpoints(endpoints uuid[]) returns void
+language plpgsql set search_path = despatch, pg_temp set enable_seqscan = off as $$
+begin
+  perform from webhook_endpoints w where w.id = any (endpoints) order by w.id for update;
+  delete from webhook_endpoints w where w.id = any (endpoints);
+  while purge_endpoint_rows(endpoints, null) > 0 loop
+  end loop;
+  delete from account_rates r where r.account_id = any (endpoints);
+end $$;

@@ -1,0 +1,10 @@
+-- Tables with rows that have served their time one day and lie in no partition of their own: see `purge_rows`.
+create or replace function purged_tables() returns setof text
+language sql immutable security definer set search_path = despatch, pg_temp as $$
+  select p.parent || '_default' from partition_names() p
+  union all
+  values ('due_deliveries'), ('webhook_endpoints'), ('suppressions'), ('receipt_calls'), ('workers'), ('routes'), ('rate_windows'), ('counter_locks'), ('account_rates'),
+    ('usage_counts'), ('usage_times')
+$$;
+
+grant execute on function purged_tables() to despatch_worker;

@@ -1,0 +1,65 @@
+-- A stretch of a tenant's feed, or of one endpoint's, in the order of its numbers: it begins after `after_seq`, reads `rows`
+-- keys at most, and answers with at most `most` events that pass the filters (null: without one; a type may end in `.*`). Keys
+-- of what is purged lead to nothing. `message_types`: what of a message's history is in feeds, which gives an event its
+-- `sequence` there. How far it read is in each row, and in one without an event where none passed.
+create or replace function read_events(of_tenant uuid, of_endpoint uuid, after_seq bigint, rows integer, message_types text[],
+  of_type text, since timestamptz, of_test boolean, most integer)
+returns setof feed_event
+language plpgsql stable set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off set jit = off as $$
+declare
+  -- The keys of the stretch: one entry for each event, in their order.
+  key_seqs bigint[];
+  key_days date[];
+  key_messages bigint[];
+  key_numbers bigint[];
+  -- The last run of it.
+  upto bigint;
+begin
+  -- No more runs than hold what is asked for, as the keys of one may be thousands.
+  if of_endpoint is null then
+    select max(w.last_seq) into upto from (
+      select r.last_seq, sum(r.last_seq - greatest(r.first_seq, after_seq + 1) + 1) over (order by r.last_seq)
+        - (r.last_seq - greatest(r.first_seq, after_seq + 1) + 1) as passed
+      from (select f.first_seq, f.last_seq from feed f where f.tenant_id = of_tenant and f.last_seq > after_seq
+        order by f.last_seq limit rows) r
+    ) w where w.passed < rows;
+    select array_agg(k.seq), array_agg(k.purge_on), array_agg(k.message_seq), array_agg(k.number)
+    into key_seqs, key_days, key_messages, key_numbers
+    from (
+      select f.first_seq + u.nth - 1 as seq, f.purge_on, u.message_seq, u.number
+      from feed f, unnest(f.seqs, f.numbers) with ordinality as u (message_seq, number, nth)
+      where f.tenant_id = of_tenant and f.last_seq > after_seq and f.last_seq <= upto and f.first_seq + u.nth - 1 > after_seq
+      order by 1 limit rows
+    ) k;
+  else
+    select max(w.last_seq) into upto from (
+      select r.last_seq, sum(r.last_seq - greatest(r.first_seq, after_seq + 1) + 1) over (order by r.last_seq)
+        - (r.last_seq - greatest(r.first_seq, after_seq + 1) + 1) as passed
+      from (select f.first_seq, f.last_seq from endpoint_feed f where f.endpoint_id = of_endpoint and f.tenant_id = of_tenant and f.last_seq > after_seq
+        order by f.last_seq limit rows) r
+    ) w where w.passed < rows;
+    select array_agg(k.seq), array_agg(k.purge_on), array_agg(k.message_seq), array_agg(k.number)
+    into key_seqs, key_days, key_messages, key_numbers
+    from (
+      select f.first_seq + u.nth - 1 as seq, f.purge_on, u.message_seq, u.number
+      from endpoint_feed f, unnest(f.seqs, f.numbers) with ordinality as u (message_seq, number, nth)
+      where f.endpoint_id = of_endpoint and f.tenant_id = of_tenant and f.last_seq > after_seq and f.last_seq <= upto and f.first_seq + u.nth - 1 > after_seq
+      order by 1 limit rows
+    ) k;
+  end if;
+  return query
+    with found as materialized (
+      select e.* from (select distinct u.day from unnest(key_days) as u (day)) d
+      cross join lateral events_of_day(of_tenant, d.day, key_seqs, key_days, key_messages, key_numbers, message_types, of_type,
+        since, of_test, most) e
+      order by e.seq limit most
+    )
+    select coalesce(cardinality(key_seqs), 0), key_seqs[cardinality(key_seqs)], f.seq, f.message_seq, f.number, f.purge_on,
+      f.event_seq, f.type, f.at, f.details, f.sequence, f.message_id, f.test, f.external_id, f.channel, f.recipient, f.category,
+      f.metadata, f.tags, f.is_final, f.attempt, f.account_id, f.provider
+    from (select) one left join found f on true
+    order by f.seq;
+end $$;
+
+grant execute on function read_events(uuid, uuid, bigint, integer, text[], text, timestamptz, boolean, integer) to despatch_api;

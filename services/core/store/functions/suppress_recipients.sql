@@ -1,0 +1,20 @@
+-- Adds entries that follow from what providers say, in the transaction that records what they said. One that is in force for the
+-- same reason stays as it is. `entries`: {tenant_id, channel, address_key in hex, address, reason, scope, source, message_id}.
+create or replace function suppress_recipients(entries json) returns void
+language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off set jit = off as $$
+begin
+  insert into suppressions as s (tenant_id, channel, address_key, address, reason, scope, source, message_id)
+  -- Each once, and in the same order wherever it comes from: two that add the same wait for each other.
+  select distinct on (e.address_key, e.reason) e.tenant_id, e.channel, decode(e.address_key, 'hex'),
+    e.address, e.reason, e.scope, e.source, e.message_id
+  from json_to_recordset(entries) as e (
+    tenant_id uuid, channel text, address_key text, address text, reason text, scope text, source text, message_id uuid)
+  order by e.address_key, e.reason
+  on conflict (address_key, reason) do update set
+    id = excluded.id, address = excluded.address, scope = excluded.scope, source = excluded.source,
+    message_id = excluded.message_id, expires_at = null, created_at = excluded.created_at
+  where s.expires_at <= clock_timestamp();
+end $$;
+
+grant execute on function suppress_recipients(json) to despatch_worker;

@@ -1,0 +1,27 @@
+-- Of the tenants of `among`, and of those that passes of the numbering after `after_pass` gave events to: the ones with an endpoint
+-- that is not matched as far as their feed goes. `newest_pass`: where the next look begins. `is_whole`: false where the passes since
+-- `after_pass` are not all known any more.
+create or replace function tenants_behind(after_pass bigint, among uuid[])
+returns table (tenant_ids uuid[], newest_pass bigint, is_whole boolean)
+language plpgsql stable security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off set jit = off as $$
+declare
+  candidates uuid[] := array(
+    select u.id from unnest(among) as u (id)
+    union
+    select unnest(p.endpoint_tenants) from feed_passes p where p.id > after_pass);
+begin
+  select p.id into newest_pass from feed_passes p order by p.id desc limit 1;
+  is_whole := exists (select from feed_passes p where p.id = after_pass);
+  with looked as materialized (
+    select w.id, w.tenant_id from webhook_endpoints w where w.tenant_id = any (candidates) and w.deleted_at is null
+  )
+  select array_agg(distinct l.tenant_id) into tenant_ids from looked l
+  join tenants t on t.id = any (array[l.tenant_id]) and t.status in ('active', 'suspended')
+  join endpoint_reach r on r.id = any (array[l.id])
+  where r.matched_to < (select f.last_seq from feed f where f.tenant_id = l.tenant_id order by f.last_seq desc limit 1);
+  tenant_ids := coalesce(tenant_ids, '{}');
+  return next;
+end $$;
+
+grant execute on function tenants_behind(bigint, uuid[]) to despatch_worker;

@@ -1,0 +1,44 @@
+import { expect, test } from 'vitest';
+import { matchedPositions } from './matched-positions.ts';
+
+const ENDPOINT = { id: 'e', version: 1, matchedTo: 100, server: 1 };
+
+test('remembers how far nothing has passed, until it is time to store that', () => {
+  let clock = 0;
+  const positions = matchedPositions(() => clock);
+  expect(positions.of(ENDPOINT)).toBe(100);
+  expect(positions.note(ENDPOINT, 600)).toBe(false);
+  expect(positions.of(ENDPOINT)).toBe(600);
+  expect(positions.note(ENDPOINT, 1_099)).toBe(false);
+  expect(positions.note(ENDPOINT, 1_100)).toBe(true);
+  positions.forget('e');
+  expect(positions.of(ENDPOINT)).toBe(100);
+  expect(positions.note(ENDPOINT, 101)).toBe(false);
+  clock = 29_999;
+  expect(positions.note(ENDPOINT, 101)).toBe(false);
+  clock = 30_000;
+  expect(positions.note(ENDPOINT, 101)).toBe(true);
+});
+
+test('knows nothing of a server that has made way for another one, whose feed may be shorter', () => {
+  const positions = matchedPositions(() => 0);
+  positions.note(ENDPOINT, 600);
+  expect(positions.of({ ...ENDPOINT, server: 2 })).toBe(100);
+  expect(positions.note({ ...ENDPOINT, server: 2 }, 200)).toBe(false);
+  expect(positions.of({ ...ENDPOINT, server: 2 })).toBe(200);
+});
+
+test('knows nothing where the position or the filters are others by now', () => {
+  const positions = matchedPositions(() => 0);
+  positions.note(ENDPOINT, 600);
+  expect(positions.of({ ...ENDPOINT, version: 2 })).toBe(100);
+  expect(positions.of({ ...ENDPOINT, matchedTo: 300 })).toBe(300);
+  expect(positions.note({ ...ENDPOINT, matchedTo: 300 }, 300)).toBe(false);
+});
+
+test('forgets all before it remembers too many', () => {
+  const positions = matchedPositions(() => 0);
+  for (let i = 0; i <= 20_000; i += 1) positions.note({ ...ENDPOINT, id: `e${i}` }, 101);
+  expect(positions.of({ ...ENDPOINT, id: 'e0' })).toBe(100);
+  expect(positions.of({ ...ENDPOINT, id: 'e20000' })).toBe(101);
+});

@@ -1,0 +1,51 @@
+import type { Channel } from '#core/domain/channel.ts';
+import type { PlatformUsageGroup, UsageSpan, UsageStatus } from '#core/domain/usage-query.ts';
+import type { Sql } from '#core/platform/postgres/postgres.ts';
+import { transactionWithin } from './tenant-scope.ts';
+
+/** What a count is of; null where it is not asked for. */
+export type PlatformUsageKey = {
+  readonly tenantId: string | null;
+  readonly slug: string | null;
+  readonly period: Date | null;
+  readonly channel: Channel | null;
+};
+
+export type PlatformUsageRow = PlatformUsageKey &
+  (
+    | {
+        readonly counts: null;
+        readonly what: UsageStatus;
+        readonly messages: number;
+        readonly segments: number;
+      }
+    | { readonly counts: readonly number[]; readonly what: 'provider' | 'receipt' }
+  );
+
+/** Longer than other transactions of the api may take: it reads of every tenant. */
+const DEADLINE_MS = 15_000;
+
+/**
+ * Usage of all tenants, in the order of day, slug and channel.
+ * @param most rows of counts, and of times.
+ * @throws DependencyError where it takes too long.
+ */
+export function readPlatformUsage(
+  sql: Sql,
+  { since, until }: UsageSpan,
+  groups: ReadonlySet<PlatformUsageGroup>,
+  most: number,
+): Promise<readonly PlatformUsageRow[]> {
+  return transactionWithin(
+    sql,
+    async (tx) => {
+      // The database ends it too: nobody waits for it any more.
+      await tx`select set_config('statement_timeout', ${String(DEADLINE_MS)}, true)`;
+      return tx<PlatformUsageRow[]>`
+        select tenant_id as "tenantId", slug, period, channel, what, messages, segments, counts
+        from platform_usage(${new Date(since).toISOString()}, ${new Date(until).toISOString()}, ${groups.has('tenant')},
+          ${groups.has('day')}, ${groups.has('channel')}, ${most})`;
+    },
+    DEADLINE_MS,
+  );
+}

@@ -1,0 +1,76 @@
+import type { Channel } from '#core/domain/channel.ts';
+import type { MessageId, ProviderAccountId, TenantId } from '#core/domain/ids.ts';
+import type { MessagePlace } from '#core/domain/message-id.ts';
+import type { Category } from '#core/domain/message-options.ts';
+import type { MessageState } from '#core/domain/message-state.ts';
+import type { SmsEncoding } from '#core/domain/segments.ts';
+import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
+import { isAt, type MessageAddress } from './messages.ts';
+import { withTenant } from './tenant-scope.ts';
+
+/** A message that is to be sent again: what its sender said, and where it stands. */
+export type RetriedRow = {
+  readonly id: MessageId;
+  readonly status: MessageState;
+  readonly channel: Channel;
+  readonly recipient: string;
+  /** Its normal form. */
+  readonly address: string;
+  /** As sent. */
+  readonly sender: string | null;
+  /** Null where it is gone; of one that is stored apart no more than its size. */
+  readonly content: unknown;
+  readonly external_id: string | null;
+  readonly category: Category;
+  readonly priority: 0 | 1 | 2;
+  readonly test: boolean;
+  readonly pinned_account_id: ProviderAccountId | null;
+  readonly segments: number | null;
+  readonly encoding: SmsEncoding | null;
+  readonly delivery_guarantee: string;
+  readonly content_retention: string;
+  readonly metadata: unknown;
+  readonly tags: readonly string[] | null;
+};
+
+export async function findRetried(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  address: MessageAddress,
+): Promise<RetriedRow | undefined> {
+  const [row] = await tx<RetriedRow[]>`
+    select m.id, s.status, m.channel, m.recipient, coalesce(m.address, m.recipient) as address, m.sender, m.content,
+      m.external_id, m.category, m.priority, m.test, m.pinned_account_id, m.segments, m.encoding, m.delivery_guarantee,
+      m.content_retention, m.metadata, m.tags
+    from messages m
+    cross join lateral (
+      select t.status from message_states t where t.seq = m.seq and t.purge_on = m.purge_on limit 1) s
+    where ${isAt(tenantId, tx, address)}`;
+  return row;
+}
+
+/** Longer than other transactions have: it may be fifteen megabytes that are written. */
+const COPY_DEADLINE_MS = 10_000;
+
+/**
+ * Stores a content that is apart from its message for another message too, before that one is accepted.
+ * @returns false where it is gone by now.
+ * @throws DependencyError: nobody knows then whether it is stored; what is without a message is deleted later.
+ */
+export function copyContent(
+  sql: Sql,
+  tenantId: TenantId,
+  from: MessagePlace,
+  to: MessagePlace,
+): Promise<boolean> {
+  return withTenant(
+    sql,
+    tenantId,
+    async (tx) => {
+      const [row] = await tx<{ copied: boolean }[]>`
+        select copy_content(${from.seq}, ${from.purgeOn}, ${to.seq}, ${to.purgeOn}) as copied`;
+      return row?.copied === true;
+    },
+    COPY_DEADLINE_MS,
+  );
+}

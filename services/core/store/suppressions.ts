@@ -1,0 +1,162 @@
+import type { Channel } from '#core/domain/channel.ts';
+import type { TenantId } from '#core/domain/ids.ts';
+import type {
+  Suppression,
+  SuppressionReason,
+  SuppressionScope,
+  SuppressionSource,
+} from '#core/domain/suppression.ts';
+import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
+import type { ScanRange, Scanned } from './scan.ts';
+
+/** A recipient in the form in which it is looked for. */
+export type AddressName = { readonly channel: Channel; readonly key: Buffer };
+
+export type NewSuppression = AddressName &
+  Pick<Suppression, 'address' | 'reason' | 'scope' | 'source'> & {
+    /** ISO 8601; null: never. */
+    readonly expiresAt: string | null;
+  };
+
+export type SuppressionFilter = {
+  readonly channel?: Channel | undefined;
+  readonly reason?: SuppressionReason | undefined;
+  readonly scope?: SuppressionScope | undefined;
+  readonly source?: SuppressionSource | undefined;
+  /** Entries of these recipients alone. */
+  readonly addresses?: readonly AddressName[] | undefined;
+};
+
+/** Its place in the list. */
+export type ListedSuppression = Suppression & { readonly seq: number };
+
+type Row = {
+  readonly id: string;
+  readonly seq: number;
+  readonly channel: Channel;
+  readonly address: string | null;
+  readonly reason: SuppressionReason;
+  readonly scope: SuppressionScope;
+  readonly source: SuppressionSource;
+  readonly message_id: string | null;
+  readonly expires_at: Date | null;
+  readonly created_at: Date;
+};
+
+const columns = (tx: TransactionSql) =>
+  tx`id, seq, channel, address, reason, scope, source, message_id, expires_at, created_at`;
+
+/** One that the recipient has for this reason already makes way for it. A trigger tells of it. */
+export async function putSuppression(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  { channel, key, address, reason, scope, source, expiresAt }: NewSuppression,
+): Promise<Suppression> {
+  const [row] = await tx<Row[]>`
+    insert into suppressions (tenant_id, channel, address_key, address, reason, scope, source, expires_at)
+    values (${tenantId}, ${channel}, ${key}, ${address}, ${reason}, ${scope}, ${source}, ${expiresAt})
+    on conflict (address_key, reason) do update set
+      id = excluded.id, address = excluded.address, scope = excluded.scope, source = excluded.source, message_id = null,
+      expires_at = excluded.expires_at, created_at = excluded.created_at
+    returning ${columns(tx)}`;
+  if (row === undefined) throw new Error('a suppression returned no row');
+  return toSuppression(row);
+}
+
+/**
+ * Suppresses marketing mail to a recipient who asked for that. A trigger tells of it.
+ * @returns undefined: that was so already.
+ */
+export async function unsubscribeRecipient(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  { key, address, messageId }: { readonly key: Buffer; readonly address: string; readonly messageId: string },
+): Promise<Suppression | undefined> {
+  const [row] = await tx<Row[]>`
+    insert into suppressions (tenant_id, channel, address_key, address, reason, scope, source, message_id)
+    values (${tenantId}, 'email', ${key}, ${address}, 'unsubscribe', 'marketing', 'recipient', ${messageId})
+    on conflict (address_key, reason) do update set
+      id = excluded.id, address = excluded.address, scope = excluded.scope, source = excluded.source,
+      message_id = excluded.message_id, expires_at = null, created_at = excluded.created_at
+      where suppressions.expires_at <= clock_timestamp()
+    returning ${columns(tx)}`;
+  return row && toSuppression(row);
+}
+
+/** Entries whose time is over are gone, for whoever asks. */
+export async function findSuppression(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  id: string,
+): Promise<Suppression | undefined> {
+  const [row] = await tx<Row[]>`
+    select ${columns(tx)} from suppressions
+    where tenant_id = ${tenantId} and id = ${id} and coalesce(expires_at, 'infinity') > clock_timestamp()`;
+  return row && toSuppression(row);
+}
+
+/** @returns what was deleted. A trigger tells of it. */
+export async function deleteSuppression(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  id: string,
+): Promise<Suppression | undefined> {
+  const [row] = await tx<Row[]>`
+    delete from suppressions
+    where tenant_id = ${tenantId} and id = ${id} and coalesce(expires_at, 'infinity') > clock_timestamp()
+    returning ${columns(tx)}`;
+  return row && toSuppression(row);
+}
+
+/** Those in force, newest first. */
+export async function scanSuppressions(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  { channel, reason, scope, source, addresses }: SuppressionFilter,
+  { before, rows, most }: ScanRange<number>,
+): Promise<Scanned<ListedSuppression, number>> {
+  const scanned = await tx<(Omit<Row, 'id'> & { id: string | null; scanned: number; end_seq: number })[]>`
+    with named as materialized (
+      select s.* from unnest(${(addresses ?? []).map(({ channel: of }) => of)}::text[],
+        ${(addresses ?? []).map(({ key }) => key.toString('hex'))}::text[]) as n (channel, key)
+      join suppressions s on s.tenant_id = ${tenantId} and s.channel = n.channel
+        and s.address_key = decode(n.key, 'hex')
+    ), scanned as materialized (
+      select * from ${addresses === undefined ? tx`suppressions` : tx`named`}
+      where tenant_id = ${tenantId} ${before === undefined ? tx`` : tx`and seq < ${before}`}
+      order by seq desc limit ${rows}
+    ), found as (
+      select ${columns(tx)} from scanned
+      where coalesce(expires_at, 'infinity') > clock_timestamp()
+        ${channel === undefined ? tx`` : tx`and channel = ${channel}`}
+        ${reason === undefined ? tx`` : tx`and reason = ${reason}`}
+        ${scope === undefined ? tx`` : tx`and scope = ${scope}`}
+        ${source === undefined ? tx`` : tx`and source = ${source}`}
+      order by seq desc limit ${most}
+    ), reach as (
+      select count(*)::integer as scanned, min(r.seq) as end_seq from scanned r
+    )
+    select r.scanned, r.end_seq, f.* from reach r left join found f on true order by f.seq desc`;
+  const [first] = scanned;
+  return {
+    found: scanned.flatMap(({ id, ...row }) =>
+      id === null ? [] : [{ ...toSuppression({ ...row, id }), seq: row.seq }],
+    ),
+    scanned: first?.scanned ?? 0,
+    end: first === undefined || first.scanned === 0 ? undefined : first.end_seq,
+  };
+}
+
+function toSuppression(row: Row): Suppression {
+  return {
+    id: row.id,
+    channel: row.channel,
+    address: row.address,
+    reason: row.reason,
+    scope: row.scope,
+    source: row.source,
+    messageId: row.message_id,
+    expiresAt: row.expires_at,
+    createdAt: row.created_at,
+  };
+}

@@ -1,0 +1,296 @@
+import type { Channel } from '#core/domain/channel.ts';
+import { ENDPOINT_MOVES, type EndpointStatus } from '#core/domain/endpoint-state.ts';
+import type { TenantId } from '#core/domain/ids.ts';
+import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
+
+export const SIGNATURES = ['v1', 'v1a'] as const;
+export type Signature = (typeof SIGNATURES)[number];
+
+/** What a tenant sets of an endpoint. */
+export type EndpointSettings = {
+  readonly url: string;
+  readonly description: string | null;
+  readonly eventTypes: readonly string[];
+  readonly finalOnly: boolean;
+  readonly channels: readonly Channel[];
+  readonly tags: readonly string[];
+  readonly headers: Readonly<Record<string, string>>;
+  readonly ordered: boolean;
+  readonly maskRecipients: boolean;
+  readonly rateLimitPerSecond: number | null;
+  readonly signatures: readonly Signature[];
+};
+
+/** What the api may know of an endpoint: everything but its secrets. Deleted ones are not seen at all. */
+export type EndpointRecord = EndpointSettings & {
+  readonly id: string;
+  /** What ids of its deliveries hide; rises with each new endpoint, for as long as there are higher ones. */
+  readonly number: number;
+  readonly hasClientCertificate: boolean;
+  readonly status: EndpointStatus;
+  readonly statusReason: string | null;
+  /** Calls that failed since the last one that did not, and the first of them. */
+  readonly failures: number;
+  readonly failingSince: Date | null;
+  readonly secretVersion: number;
+  /** Until when the former secret signs too; null where none does. */
+  readonly previousSecretUntil: Date | null;
+  /** Rises with every change. */
+  readonly version: number;
+  /** The highest number of its own feed; 0 before the first event. */
+  readonly lastSeq: number;
+  /** Deliveries that are still to be made, counted up to `PENDING_MAX`. */
+  readonly pending: number;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+};
+
+/** Pending deliveries are counted up to here. */
+export const PENDING_MAX = 1_000;
+
+export type NewEndpoint = EndpointSettings & {
+  readonly id: string;
+  /** Ciphertexts. */
+  readonly secret: string;
+  readonly clientCertificate: string | null;
+};
+
+/** It begins after the newest event of the tenant. */
+export async function insertEndpoint(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  endpoint: NewEndpoint,
+): Promise<void> {
+  const { id, url, description, eventTypes, finalOnly, channels, tags, headers } = endpoint;
+  await tx`
+    insert into webhook_endpoints (id, tenant_id, url, description, event_types, final_only, channels, tags, headers, ordered,
+      mask_recipients, rate_limit_per_second, signatures, secret, client_certificate, matched_to)
+    values (${id}, ${tenantId}, ${url}, ${description}, ${[...eventTypes]}, ${finalOnly}, ${[...channels]}, ${[...tags]},
+      ${tx.json(headers)}, ${endpoint.ordered}, ${endpoint.maskRecipients}, ${endpoint.rateLimitPerSecond},
+      ${[...endpoint.signatures]}, ${endpoint.secret}, ${endpoint.clientCertificate},
+      coalesce((select f.last_seq from feed f where f.tenant_id = ${tenantId} order by f.last_seq desc limit 1), 0))`;
+}
+
+export async function findEndpoint(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  id: string,
+): Promise<EndpointRecord | undefined> {
+  const [row] = await tx<EndpointRow[]>`${endpoints(tx, tenantId)} and e.id = ${id}`;
+  return row && toEndpoint(row);
+}
+
+/** Whether an endpoint is told recipients masked; undefined where there is none. */
+export async function masksRecipients(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  id: string,
+): Promise<boolean | undefined> {
+  const [row] = await tx<{ masks: boolean }[]>`
+    select mask_recipients as masks from webhook_endpoints
+    where tenant_id = ${tenantId} and id = ${id} and deleted_at is null`;
+  return row?.masks;
+}
+
+export async function findEndpointByNumber(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  number: number,
+): Promise<EndpointRecord | undefined> {
+  const [row] = await tx<EndpointRow[]>`${endpoints(tx, tenantId)} and e.number = ${number}`;
+  return row && toEndpoint(row);
+}
+
+export type EndpointQuery = {
+  readonly status?: EndpointStatus | undefined;
+  /** Only what is older than this number. */
+  readonly before: number | undefined;
+  readonly most: number;
+};
+
+/** Newest first. */
+export async function listEndpoints(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  { status, before, most }: EndpointQuery,
+): Promise<EndpointRecord[]> {
+  const rows = await tx<EndpointRow[]>`
+    ${endpoints(tx, tenantId)}
+      ${status === undefined ? tx`` : tx`and e.status = ${status}`}
+      ${before === undefined ? tx`` : tx`and e.number < ${before}`}
+    order by e.number desc limit ${most}`;
+  return rows.map(toEndpoint);
+}
+
+export async function countEndpoints(tenantId: TenantId, tx: TransactionSql): Promise<number> {
+  const [row] = await tx<{ n: number }[]>`
+    select count(*)::integer as n from webhook_endpoints where tenant_id = ${tenantId} and deleted_at is null`;
+  return row?.n ?? 0;
+}
+
+/** What is left out stays. */
+export type EndpointChange = { readonly [K in keyof EndpointSettings]?: EndpointSettings[K] | undefined } & {
+  /** A ciphertext; null takes the certificate away. */
+  readonly clientCertificate?: string | null | undefined;
+};
+
+/** Whether calls go elsewhere after a change, or carry something else. */
+export function isCalledAnew({ url, headers, clientCertificate }: EndpointChange): boolean {
+  return url !== undefined || headers !== undefined || clientCertificate !== undefined;
+}
+
+/** Where a failing endpoint is called, or how, may be what was wrong: it is tried again at once. */
+export async function updateEndpoint(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  id: string,
+  change: EndpointChange,
+): Promise<void> {
+  const { url, description, eventTypes, finalOnly, channels, tags, headers, ordered, signatures } = change;
+  const { maskRecipients, rateLimitPerSecond, clientCertificate } = change;
+  await tx`
+    update webhook_endpoints set version = version + 1, updated_at = now()
+      ${url === undefined ? tx`` : tx`, url = ${url}`}
+      ${description === undefined ? tx`` : tx`, description = ${description}`}
+      ${eventTypes === undefined ? tx`` : tx`, event_types = ${[...eventTypes]}`}
+      ${finalOnly === undefined ? tx`` : tx`, final_only = ${finalOnly}`}
+      ${channels === undefined ? tx`` : tx`, channels = ${[...channels]}`}
+      ${tags === undefined ? tx`` : tx`, tags = ${[...tags]}`}
+      ${headers === undefined ? tx`` : tx`, headers = ${tx.json(headers)}`}
+      ${ordered === undefined ? tx`` : tx`, ordered = ${ordered}`}
+      ${maskRecipients === undefined ? tx`` : tx`, mask_recipients = ${maskRecipients}`}
+      ${rateLimitPerSecond === undefined ? tx`` : tx`, rate_limit_per_second = ${rateLimitPerSecond}`}
+      ${signatures === undefined ? tx`` : tx`, signatures = ${[...signatures]}`}
+      ${clientCertificate === undefined ? tx`` : tx`, client_certificate = ${clientCertificate}`}
+      ${isCalledAnew(change) ? tx`, call_at = '-infinity'` : tx``}
+    where tenant_id = ${tenantId} and id = ${id} and deleted_at is null`;
+}
+
+/**
+ * Puts a new secret in place. The former one signs beside it for `graceSeconds`; with 0 it is gone, and so is one before it.
+ * @param secret a ciphertext.
+ */
+export async function replaceEndpointSecret(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  id: string,
+  secret: string,
+  graceSeconds: number,
+): Promise<void> {
+  await tx`select from replace_endpoint_secret(${tenantId}, ${id}, ${secret}, ${graceSeconds})`;
+}
+
+/** What more was to be tried again stays on its schedule: a request has its time. */
+const BROUGHT_FORWARD_MAX = 10_000;
+
+/**
+ * Pausing holds deliveries back; resuming makes the endpoint active, whatever it was before, forgets its failures, and brings
+ * forward what was to be tried again later.
+ * @returns whether it was moved: not from a state that the table of moves has no such move from.
+ */
+export async function moveEndpointTo(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  id: string,
+  move: 'pause' | 'resume',
+): Promise<boolean> {
+  const { to } = ENDPOINT_MOVES[move];
+  const { count: moved } = await tx`
+    update webhook_endpoints set status = ${to}, status_reason = null, failures = 0, failing_since = null,
+      call_at = '-infinity', version = version + 1, updated_at = now()
+    where tenant_id = ${tenantId} and id = ${id} and deleted_at is null and may_move_endpoint('tenant', status, ${to})`;
+  if (moved === 0 || move === 'pause') return moved > 0;
+  // In no order that a worker's locks have: rows that one holds are passed over.
+  await tx`
+    update due_deliveries d set due_at = now() where d.tenant_id = ${tenantId} and d.id = any (array(
+      select x.id from due_deliveries x
+      where x.endpoint_id = ${id} and x.claim is null and x.due_at > now() and x.due_at < 'infinity'
+      order by x.due_at limit ${BROUGHT_FORWARD_MAX} for update skip locked))`;
+  return true;
+}
+
+/**
+ * What was secret about it goes at once. The row stays until nothing is left of what it was told (SQL `purge_deleted_endpoints`). What was
+ * still to be delivered may be very much: nobody is told of it or sees it any more, and claims delete it (SQL `claim_deliveries`).
+ */
+export async function deleteEndpoint(tenantId: TenantId, tx: TransactionSql, id: string): Promise<void> {
+  await tx`
+    update webhook_endpoints set deleted_at = now(), secret = '', previous_secret = null, previous_until = null,
+      client_certificate = null, headers = '{}', status = 'disabled', status_reason = null, version = version + 1,
+      updated_at = now()
+    where tenant_id = ${tenantId} and id = ${id} and deleted_at is null`;
+  await tx`delete from endpoint_tests where tenant_id = ${tenantId} and endpoint_id = ${id}`;
+}
+
+type EndpointRow = {
+  readonly id: string;
+  readonly number: number;
+  readonly url: string;
+  readonly description: string | null;
+  readonly event_types: string[];
+  readonly final_only: boolean;
+  readonly channels: Channel[];
+  readonly tags: string[];
+  readonly headers: Record<string, string>;
+  readonly ordered: boolean;
+  readonly mask_recipients: boolean;
+  readonly rate_limit_per_second: number | null;
+  readonly signatures: Signature[];
+  readonly has_client_certificate: boolean;
+  readonly status: EndpointStatus;
+  readonly status_reason: string | null;
+  readonly failures: number;
+  readonly failing_since: Date | null;
+  readonly secret_version: number;
+  readonly previous_until: Date | null;
+  readonly version: number;
+  readonly last_seq: number;
+  readonly pending: number;
+  readonly created_at: Date;
+  readonly updated_at: Date;
+};
+
+function endpoints(tx: TransactionSql, tenantId: TenantId) {
+  return tx`
+    select e.id, e.number, e.url, e.description, e.event_types, e.final_only, e.channels, e.tags, e.headers, e.ordered,
+      e.mask_recipients, e.rate_limit_per_second, e.signatures, e.has_client_certificate, e.status, e.status_reason, e.failures,
+      e.failing_since, e.secret_version, case when e.previous_until > now() then e.previous_until end as previous_until,
+      e.version, e.created_at, e.updated_at, greatest(e.purged_to, coalesce(f.last_seq, 0)) as last_seq, d.pending
+    from webhook_endpoints e
+    left join lateral (
+      select x.last_seq from endpoint_feed x where x.endpoint_id = e.id order by x.last_seq desc limit 1) f on true
+    cross join lateral (
+      select least(coalesce(sum(y.last_seq - y.first_seq + 1), 0), ${PENDING_MAX})::integer as pending
+      from (select x.first_seq, x.last_seq from due_deliveries x where x.endpoint_id = e.id limit ${PENDING_MAX}) y) d
+    where e.tenant_id = ${tenantId} and e.deleted_at is null`;
+}
+
+function toEndpoint(row: EndpointRow): EndpointRecord {
+  return {
+    id: row.id,
+    number: row.number,
+    url: row.url,
+    description: row.description,
+    eventTypes: row.event_types,
+    finalOnly: row.final_only,
+    channels: row.channels,
+    tags: row.tags,
+    headers: row.headers,
+    ordered: row.ordered,
+    maskRecipients: row.mask_recipients,
+    rateLimitPerSecond: row.rate_limit_per_second,
+    signatures: row.signatures,
+    hasClientCertificate: row.has_client_certificate,
+    status: row.status,
+    statusReason: row.status_reason,
+    failures: row.failures,
+    failingSince: row.failing_since,
+    secretVersion: row.secret_version,
+    previousSecretUntil: row.previous_until,
+    version: row.version,
+    lastSeq: row.last_seq,
+    pending: row.pending,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+  };
+}

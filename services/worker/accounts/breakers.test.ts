@@ -1,0 +1,54 @@
+import { expect, test } from 'vitest';
+import { createBreakers } from './breakers.ts';
+
+const MINUTE_MS = 60_000;
+
+function setup() {
+  let time = 0;
+  const told: string[] = [];
+  const breakers = createBreakers(
+    (accountId, provider, health) => told.push(`${accountId} ${provider} ${health}`),
+    () => time,
+  );
+  return { breakers, told, pass: (ms: number) => (time += ms) };
+}
+
+test('an account whose credential is refused before its first call is counted under its provider', () => {
+  const { breakers, told } = setup();
+  breakers.open('a', 'twilio');
+  expect(breakers.counts()).toEqual([{ labels: { provider: 'twilio', state: 'open' }, value: 1 }]);
+  breakers.reset('a');
+  expect(breakers.counts()).toEqual([]);
+  expect(told).toEqual(['a twilio open', 'a twilio healthy']);
+});
+
+test('accounts of a provider are counted together, by state', () => {
+  const { breakers, pass } = setup();
+  for (const id of ['a', 'b', 'c']) breakers.open(id, 'twilio');
+  breakers.open('d', 'smtp');
+  pass(10_000);
+  expect(breakers.enter('a', 'twilio')).toBe('probe');
+  const counts = breakers.counts().map(({ labels, value }) => `${labels.provider} ${labels.state} ${value}`);
+  expect(counts.toSorted()).toEqual(['smtp open 1', 'twilio open 2', 'twilio probing 1']);
+});
+
+test('an account for which nothing waits any more is not counted, and stays open', () => {
+  const { breakers, pass } = setup();
+  for (let i = 0; i < 25; i++) breakers.note('a', 'twilio', true);
+  pass(4 * MINUTE_MS);
+  expect(breakers.counts()).toHaveLength(1);
+  pass(2 * MINUTE_MS);
+  expect(breakers.counts()).toEqual([]);
+  expect(breakers.health('a')).toBe('open');
+  // A message came again.
+  expect(breakers.enter('a', 'twilio')).toBe('probe');
+  expect(breakers.counts()).toHaveLength(1);
+});
+
+test('the accounts remembered are bounded, and one that is forgotten while open counts as healthy', () => {
+  const { breakers, told } = setup();
+  breakers.open('first', 'twilio');
+  for (let i = 0; i < 50_000; i++) breakers.note(`other ${i}`, 'smtp', false);
+  expect(told).toEqual(['first twilio open', 'first twilio healthy']);
+  expect(breakers.health('first')).toBe('healthy');
+});

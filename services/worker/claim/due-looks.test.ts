@@ -1,0 +1,117 @@
+import { expect, test } from 'vitest';
+import type { DueRow, EarlierLook } from '#core/store/deliveries.ts';
+import { createDueLooks } from './due-looks.ts';
+
+const LANE = { tenantId: 't', accountId: 'a' };
+const LOOKED = 1_000_000;
+
+const due = (ageMs: number, more: object = {}): DueRow => ({
+  task: 'due',
+  ...LANE,
+  priority: 1,
+  dueAt: new Date(LOOKED - ageMs),
+  isActive: true,
+  ...more,
+});
+
+/** Looks that find what they are told to; one at all takes so long. */
+function setup(tookMs: number) {
+  const asked: (EarlierLook | undefined)[] = [];
+  const state = { now: 0, looked: LOOKED, rows: [] as DueRow[] };
+  const looks = createDueLooks({
+    store: {
+      dueLanes(earlier) {
+        asked.push(earlier);
+        state.now += earlier === undefined ? tookMs : 1;
+        return Promise.resolve([...state.rows, { task: 'looked', dueAt: new Date(state.looked) }]);
+      },
+    },
+    now: () => state.now,
+  });
+  return { looks, asked, state };
+}
+
+test('as long as it costs little all is looked at each time', async () => {
+  const { looks, asked, state } = setup(10);
+  for (let i = 0; i < 5; i += 1) {
+    await looks.dueLanes();
+    state.now += 1_000;
+  }
+  expect(asked).toEqual(Array.from({ length: 5 }, () => undefined));
+});
+
+test('where that takes long it is done for a fiftieth of the time, and else what fell due since is looked for', async () => {
+  const { looks, asked, state } = setup(300);
+  const isFull: boolean[] = [];
+  for (let i = 0; i < 40; i += 1) {
+    await looks.dueLanes();
+    state.now += 1_000;
+    isFull.push(asked.at(-1) === undefined);
+  }
+  expect(isFull.filter(Boolean)).toHaveLength(3);
+  expect(isFull[0]).toBe(true);
+});
+
+test('a look begins a few seconds before the last one, and where older lanes had something due', async () => {
+  const { looks, asked, state } = setup(300);
+  state.rows = [due(60_000), due(20_000, { priority: 0 }), due(1_000, { accountId: 'fresh' })];
+  const found = await looks.dueLanes();
+  expect(found).toEqual([
+    { task: 'due', ...LANE, oldestDue: new Date(LOOKED - 60_000) },
+    { task: 'due', tenantId: 't', accountId: 'fresh', oldestDue: new Date(LOOKED - 1_000) },
+  ]);
+  const after = LOOKED - 5_000;
+  expect(looks.dueFrom(LANE)).toEqual([LOOKED - 20_000, LOOKED - 60_000, after]);
+  expect(looks.dueFrom({ tenantId: 't', accountId: 'fresh' })).toEqual([after, after, after]);
+  state.rows = [];
+  await looks.dueLanes();
+  const dueFrom = [LOOKED - 20_000, LOOKED - 60_000, after, after, after, after];
+  expect(asked).toEqual([undefined, { after: new Date(after), older: [{ ...LANE, dueFrom }] }]);
+  // Nothing is due there any more.
+  expect(looks.dueFrom(LANE)).toEqual([after, after, after]);
+});
+
+test('before the first look, and where it failed, a search leaves nothing out', async () => {
+  const looks = createDueLooks({
+    store: { dueLanes: () => Promise.reject(new Error('away')) },
+    now: () => 0,
+  });
+  expect(looks.dueFrom(LANE)).toBeUndefined();
+  await expect(looks.dueLanes()).rejects.toThrow('away');
+  expect(looks.dueFrom(LANE)).toBeUndefined();
+});
+
+test('a tenant that is suspended is held once, and its lanes are remembered', async () => {
+  const { looks, asked, state } = setup(300);
+  state.rows = [
+    due(60_000, { isActive: false }),
+    due(60_000, { isActive: false, accountId: 'b' }),
+    { task: 'release', tenantId: 'r' },
+  ];
+  expect(await looks.dueLanes()).toEqual([
+    { task: 'hold', tenantId: 't' },
+    { task: 'release', tenantId: 'r' },
+  ]);
+  await looks.dueLanes();
+  expect(asked[1]?.older.map(({ accountId }) => accountId)).toEqual(['a', 'b']);
+});
+
+test('what is scheduled is none that can be sent: its tenant is told of once, with the longest due', async () => {
+  const { looks, asked, state } = setup(300);
+  state.rows = [
+    due(60_000, { priority: 4 }),
+    due(90_000, { priority: 5, accountId: 'b' }),
+    due(1_000, { accountId: 'b' }),
+  ];
+  expect(await looks.dueLanes()).toEqual([
+    { task: 'due', tenantId: 't', accountId: 'b', oldestDue: new Date(LOOKED - 1_000) },
+    { task: 'queue', tenantId: 't', oldestDue: new Date(LOOKED - 90_000) },
+  ]);
+  const after = LOOKED - 5_000;
+  expect(looks.dueFrom(LANE)).toEqual([after, after, after]);
+  await looks.dueLanes();
+  expect(asked[1]?.older.map(({ dueFrom }) => dueFrom)).toEqual([
+    [after, after, after, after, LOOKED - 60_000, after],
+    [after, LOOKED - 1_000, after, after, after, LOOKED - 90_000],
+  ]);
+});

@@ -1,0 +1,129 @@
+import {
+  SCHEDULED_PRIORITY,
+  type DeliveryStore,
+  type DueFrom,
+  type DueRow,
+  type Lane,
+  type SweepTask,
+} from '#core/store/deliveries.ts';
+import { laneKey } from './lanes.ts';
+
+/** Looks for lanes with something due, and remembers since when there is something. */
+export type DueLooks = {
+  dueLanes(): Promise<SweepTask[]>;
+  /** Before this nothing of the lane is due, as far as the last look has shown; undefined before the first one. */
+  dueFrom(lane: Lane): DueFrom | undefined;
+};
+
+export type DueLooksDeps = {
+  readonly store: Pick<DeliveryStore, 'dueLanes'>;
+  /** Milliseconds of a clock that never goes back. */
+  readonly now: () => number;
+};
+
+/**
+ * A message that is committed later than this after its instant was read is only found where all is looked at, unless its
+ * wake-up comes.
+ */
+const LATE_COMMIT_MS = 5_000;
+/**
+ * All is looked at as long as that takes no more than this part of the time. It costs little but beside an old snapshot,
+ * where it passes every message that was sent since then (ADR 25).
+ */
+const FULL_LOOK_SHARE = 1 / 50;
+
+/** `dueFrom`: by priority, then by priority of what is scheduled. */
+type DueLane = Lane & { readonly isActive: boolean; readonly dueFrom: (number | null)[] };
+
+export function createDueLooks({ store, now }: DueLooksDeps): DueLooks {
+  /** By the database's clock, in ms since the epoch. */
+  let after: number | undefined;
+  let lanes = new Map<string, DueLane>();
+  let nextFullAt = Number.NEGATIVE_INFINITY;
+
+  async function lookAtAll(): Promise<DueRow[]> {
+    const begun = now();
+    try {
+      return await store.dueLanes();
+    } finally {
+      nextFullAt = now() + (now() - begun) / FULL_LOOK_SHARE;
+    }
+  }
+
+  function lookAfter(instant: number): Promise<DueRow[]> {
+    const isOlder = ({ dueFrom }: DueLane): boolean => dueFrom.some((at) => at !== null && at < instant);
+    const older = [...lanes.values()].filter(isOlder).map(({ tenantId, accountId, dueFrom }) => ({
+      tenantId,
+      accountId,
+      dueFrom: dueFrom.map((at) => at ?? instant),
+    }));
+    return store.dueLanes({ after: new Date(instant), older });
+  }
+
+  return {
+    async dueLanes() {
+      const rows = await (after === undefined || now() >= nextFullAt ? lookAtAll() : lookAfter(after));
+      lanes = lanesOf(rows);
+      const looked = rows.find(({ task }) => task === 'looked');
+      if (looked?.task === 'looked') after = looked.dueAt.getTime() - LATE_COMMIT_MS;
+      return tasksOf(lanes, rows);
+    },
+    dueFrom({ tenantId, accountId }) {
+      const since = after;
+      if (since === undefined) return undefined;
+      const [high, normal, bulk] = lanes.get(laneKey(tenantId, accountId))?.dueFrom ?? [];
+      return [
+        Math.min(high ?? since, since),
+        Math.min(normal ?? since, since),
+        Math.min(bulk ?? since, since),
+      ];
+    },
+  };
+}
+
+const NOTHING_DUE: readonly null[] = Array.from({ length: 2 * SCHEDULED_PRIORITY }, () => null);
+
+function lanesOf(rows: readonly DueRow[]): Map<string, DueLane> {
+  const lanes = new Map<string, DueLane>();
+  for (const row of rows) {
+    if (row.task !== 'due') continue;
+    const { tenantId, accountId, isActive, priority, dueAt } = row;
+    const key = laneKey(tenantId, accountId);
+    const lane = lanes.get(key) ?? { tenantId, accountId, isActive, dueFrom: NOTHING_DUE.slice() };
+    const known = lane.dueFrom[priority] ?? Number.POSITIVE_INFINITY;
+    lane.dueFrom[priority] = Math.min(known, dueAt.getTime());
+    lanes.set(key, lane);
+  }
+  return lanes;
+}
+
+/** What is to be done about each lane, and once about each tenant. */
+function tasksOf(lanes: ReadonlyMap<string, DueLane>, rows: readonly DueRow[]): SweepTask[] {
+  const due: SweepTask[] = [];
+  const suspended = new Set<string>();
+  const scheduled = new Map<string, number>();
+  for (const { tenantId, accountId, isActive, dueFrom } of lanes.values()) {
+    if (!isActive) {
+      suspended.add(tenantId);
+      continue;
+    }
+    const sendable = oldestOf(dueFrom.slice(0, SCHEDULED_PRIORITY));
+    if (sendable !== undefined) due.push({ task: 'due', tenantId, accountId, oldestDue: new Date(sendable) });
+    const waiting = oldestOf(dueFrom.slice(SCHEDULED_PRIORITY));
+    if (waiting !== undefined) scheduled.set(tenantId, Math.min(waiting, scheduled.get(tenantId) ?? waiting));
+  }
+  const released = rows.flatMap((row) => (row.task === 'release' ? [row.tenantId] : []));
+  return [
+    ...due,
+    ...[...scheduled].map(
+      ([tenantId, at]) => ({ task: 'queue', tenantId, oldestDue: new Date(at) }) as const,
+    ),
+    ...[...suspended].map((tenantId) => ({ task: 'hold', tenantId }) as const),
+    ...released.map((tenantId) => ({ task: 'release', tenantId }) as const),
+  ];
+}
+
+function oldestOf(instants: readonly (number | null)[]): number | undefined {
+  const known = instants.filter((at) => at !== null);
+  return known.length === 0 ? undefined : Math.min(...known);
+}

@@ -1,0 +1,92 @@
+import { expect, test } from 'vitest';
+import type { WaitingRow } from '#core/store/deliveries.ts';
+import { createScheduledMoves } from './scheduled-moves.ts';
+
+const row = (tenantId: string, seq: number): WaitingRow => ({
+  status: 'scheduled',
+  tenantStatus: 'active',
+  channel: 'sms',
+  test: false,
+  accountId: 'a',
+  accountStatus: 'active',
+  pinned: false,
+  ambiguous: 0,
+  suppression: null,
+  isDue: true,
+  isExpired: false,
+  isLeaseOver: false,
+  seq,
+  id: `${tenantId}-${seq}`,
+  tenantId,
+  attempt: 0,
+  waitsSince: new Date(0),
+  requestId: null,
+  rateLimitPerSecond: null,
+});
+
+/** Of the n-th tenant the messages are numbered from n million on. @param due how many of each are due. */
+function setup(due: Record<string, number>, isMovedElsewhere = false) {
+  const tenants = Object.keys(due);
+  const done: string[] = [];
+  const marked = new Set<string>();
+  let stopping = false;
+  const moves = createScheduledMoves({
+    store: {
+      findScheduledDue(tenantId, most) {
+        const left = due[tenantId];
+        if (left === undefined) return Promise.reject(new Error(tenantId));
+        const first = tenants.indexOf(tenantId) * 1_000_000;
+        return Promise.resolve(
+          Array.from({ length: Math.min(most, left) }, (_, i) => row(tenantId, first + i)),
+        );
+      },
+      moveMessages(seqs, status) {
+        const tenantId = tenants[Math.floor((seqs[0] ?? 0) / 1_000_000)] ?? '';
+        done.push(`${tenantId} ${seqs.length} ${status}`);
+        if (isMovedElsewhere) return Promise.resolve(new Set());
+        due[tenantId] = (due[tenantId] ?? 0) - seqs.length;
+        return Promise.resolve(new Set(seqs));
+      },
+      accountsOf: () => Promise.resolve([]),
+      routesOf: () => Promise.resolve([]),
+      assignAccounts: () => Promise.resolve(new Set()),
+      lost: () => Promise.resolve([]),
+    },
+    mark: (lane) => marked.add(`${lane.tenantId} ${lane.accountId}`),
+    endedUncalled: () => undefined,
+    isStopping: () => stopping,
+  });
+  return { moves, done, marked, stop: () => (stopping = true) };
+}
+
+test('tenants take turns, however much one of them has due at one instant, and their lanes are marked', async () => {
+  const { moves, done, marked } = setup({ large: 1_200, small: 10, none: 0 });
+  for (const tenantId of ['large', 'small', 'none']) moves.add(tenantId);
+  await moves.run();
+  expect(done).toEqual(['large 500 queued', 'small 10 queued', 'large 500 queued', 'large 200 queued']);
+  expect([...marked]).toEqual(['large a', 'small a']);
+});
+
+test('what another worker moves at the same time is left to it', async () => {
+  const { moves, done, marked } = setup({ large: 1_200 }, true);
+  moves.add('large');
+  await moves.run();
+  expect(done).toEqual(['large 500 queued']);
+  expect([...marked]).toEqual([]);
+});
+
+test('a tenant that cannot be looked at holds nobody up, and is told of', async () => {
+  const { moves, done } = setup({ b: 1 });
+  moves.add('unknown');
+  moves.add('b');
+  await expect(moves.run()).rejects.toThrow('unknown');
+  expect(done).toEqual(['b 1 queued']);
+});
+
+test('a worker that is stopping begins no further batch', async () => {
+  const { moves, done, stop } = setup({ a: 1_000 });
+  moves.add('a');
+  stop();
+  await moves.run();
+  expect(done).toEqual([]);
+});

@@ -1,0 +1,56 @@
+import type { DeliveryStore } from '#core/store/deliveries.ts';
+import type { Dispatcher } from './dispatcher.ts';
+import { resolveWaiting, type ResolveDeps } from './resolve-waiting.ts';
+
+export type ScheduledMovesDeps = {
+  readonly store: ResolveDeps['store'] & Pick<DeliveryStore, 'findScheduledDue'>;
+  readonly mark: Dispatcher['mark'];
+  readonly endedUncalled: ResolveDeps['endedUncalled'];
+  readonly isStopping: () => boolean;
+};
+
+/** Moves scheduled messages into their queues when their instant has come. */
+export type ScheduledMoves = {
+  /** Something that the tenant has scheduled is due. */
+  add(tenantId: string): void;
+  /**
+   * Moves all that is due, a batch of each tenant in turn: a million messages of one that are due at the same instant hold
+   * up nobody else's, and no transaction is longer than a batch.
+   * @throws the first failure, after all others had their turn; the tenant is left to the next `add`.
+   */
+  run(): Promise<void>;
+};
+
+const MOVED_AT_ONCE = 500;
+
+export function createScheduledMoves(deps: ScheduledMovesDeps): ScheduledMoves {
+  const { store, mark, endedUncalled, isStopping } = deps;
+  const waiting = new Set<string>();
+
+  /** @returns whether there may be more to move. */
+  async function moveSome(tenantId: string): Promise<boolean> {
+    const rows = await store.findScheduledDue(tenantId, MOVED_AT_ONCE);
+    const { lanes } = await resolveWaiting(rows, { store, endedUncalled });
+    for (const lane of lanes) mark(lane);
+    // Where nothing was moved another worker is at it.
+    return rows.length === MOVED_AT_ONCE && lanes.length > 0;
+  }
+
+  return {
+    add: (tenantId) => void waiting.add(tenantId),
+    async run() {
+      const failures: unknown[] = [];
+      // What is taken out and added again comes last.
+      for (const tenantId of waiting) {
+        if (isStopping()) return;
+        waiting.delete(tenantId);
+        try {
+          if (await moveSome(tenantId)) waiting.add(tenantId);
+        } catch (error) {
+          failures.push(error);
+        }
+      }
+      if (failures.length > 0) throw failures[0];
+    },
+  };
+}

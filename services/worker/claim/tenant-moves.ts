@@ -1,0 +1,52 @@
+import type { DeliveryStore } from '#core/store/deliveries.ts';
+
+export type TenantMovesDeps = {
+  /** Both do nothing unless the tenant's own row says so. */
+  readonly store: Pick<DeliveryStore, 'holdTenant' | 'releaseTenant'>;
+  /** Messages that were held are due again. */
+  readonly onReleased: () => void;
+  readonly isStopping: () => boolean;
+};
+
+/** Puts aside what suspended tenants have waiting, and gives it back when they are resumed. */
+export type TenantMoves = {
+  /** Something of the tenant's may have to be moved. */
+  add(tenantId: string): void;
+  /**
+   * Moves all that there is, a batch of each tenant in turn: one with a large backlog holds up no other one, nor the sweep.
+   * @throws the first failure, after all others had their turn; the tenant is left to the next `add`.
+   */
+  run(): Promise<void>;
+};
+
+const MOVED_AT_ONCE = 500;
+
+export function createTenantMoves({ store, onReleased, isStopping }: TenantMovesDeps): TenantMoves {
+  const waiting = new Set<string>();
+
+  /** @returns whether there may be more to move. */
+  async function moveSome(tenantId: string): Promise<boolean> {
+    const held = await store.holdTenant(tenantId, MOVED_AT_ONCE);
+    const released = await store.releaseTenant(tenantId, MOVED_AT_ONCE);
+    if (released > 0) onReleased();
+    return held === MOVED_AT_ONCE || released === MOVED_AT_ONCE;
+  }
+
+  return {
+    add: (tenantId) => void waiting.add(tenantId),
+    async run() {
+      const failures: unknown[] = [];
+      // What is taken out and added again, also meanwhile, comes last and is looked at once more.
+      for (const tenantId of waiting) {
+        if (isStopping()) return;
+        waiting.delete(tenantId);
+        try {
+          if (await moveSome(tenantId)) waiting.add(tenantId);
+        } catch (error) {
+          failures.push(error);
+        }
+      }
+      if (failures.length > 0) throw failures[0];
+    },
+  };
+}

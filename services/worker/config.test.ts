@@ -1,0 +1,16 @@
+import { expect, test } from 'vitest';
+import { parseEnvironment } from '#core/platform/config/config.ts';
+import { workerEnvironment } from './config.ts';
+
+const { webhookDeliveries } = workerEnvironment;
+/** What a worker wants left of a lease after a call's own time, to record it. */
+const RECORD_MS = 2_000;
+
+test.each([100, 666, 15_000, 30_000])(
+  'within a lease of deliveries calls of %i ms are made and recorded',
+  (ms) => {
+    const env = { WEBHOOK_DEADLINE_MS: String(ms) };
+    const { deadlineMs, leaseMs } = parseEnvironment({ webhookDeliveries }, env).webhookDeliveries;
+    expect([deadlineMs, leaseMs >= 4 * deadlineMs + RECORD_MS]).toEqual([ms, true]);
+  },
+);

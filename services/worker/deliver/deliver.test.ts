@@ -1,0 +1,77 @@
+import { expect, test } from 'vitest';
+import type { ClaimedMessage } from '#core/store/deliveries.ts';
+import type { ProviderContext } from '#providers/provider.ts';
+import { simulatorFor } from '#providers/registry.ts';
+import type { Account } from '../accounts/accounts.ts';
+import { createBreakers } from '../accounts/breakers.ts';
+import { createDeliver } from './deliver.ts';
+
+const DEADLINE_MS = 15_000;
+
+const message = (leaseLeftMs: number): ClaimedMessage =>
+  ({
+    action: 'send',
+    id: '00000000-0000-4000-8000-000000000001',
+    tenantId: 'a',
+    channel: 'sms',
+    address: '+15550001234',
+    sender: null,
+    content: { body: 'Hello' },
+    accountId: 'account',
+    accountStatus: 'active',
+    accountVersion: 1,
+    provider: 'made-up',
+    attempt: 1,
+    waitsSince: new Date(),
+    expiresAt: new Date(Date.now() + 60_000),
+    leaseEndsAt: performance.now() + leaseLeftMs,
+  }) as unknown as ClaimedMessage;
+
+function setup() {
+  let calls = 0;
+  const provider = {
+    ...simulatorFor('sms'),
+    id: 'made-up',
+    send: () => {
+      calls += 1;
+      return Promise.resolve({ kind: 'accepted', providerMessageId: null });
+    },
+  };
+  const account = { id: 'account', provider, version: 1, config: {}, secrets: {}, row: null };
+  const breakers = createBreakers(() => undefined, Date.now);
+  const deliver = createDeliver({
+    accounts: {
+      get: () => Promise.resolve({ kind: 'ready', account: account as unknown as Account }),
+      inForce: () => Promise.reject(new Error('not asked for')),
+    },
+    contents: {
+      load: ({ content }) => Promise.resolve({ kind: 'ready', content, release: () => undefined }),
+    },
+    breakers,
+    contextOf: () => ({}) as ProviderContext,
+    receiptUrlOf: () => undefined,
+    unsubscribeUrlOf: () => undefined,
+    deadlineMs: DEADLINE_MS,
+    onAdapterFault: (_provider, error) => {
+      throw error;
+    },
+    isStopping: () => false,
+  });
+  return { breakers, deliver, calls: () => calls };
+}
+
+test('a call is made while it can end within the lease', async () => {
+  const { deliver, calls } = setup();
+  const { outcome } = await deliver(message(DEADLINE_MS + 1_000));
+  expect([outcome.kind, calls()]).toEqual(['accepted', 1]);
+});
+
+test('no call is begun that could outlast the lease, nor a probe used up', async () => {
+  const { breakers, deliver, calls } = setup();
+  breakers.open('account', 'made-up');
+  expect((await deliver(message(DEADLINE_MS - 1))).outcome).toMatchObject({ kind: 'not_started' });
+  breakers.reset('account');
+  const { outcome } = await deliver(message(DEADLINE_MS - 1));
+  expect(outcome).toEqual({ kind: 'not_started', reason: 'lease_over' });
+  expect(calls()).toBe(0);
+});

@@ -1,0 +1,74 @@
+import type { FailoverFacts } from '#core/domain/failover.ts';
+import type { AttemptOutcome } from '#core/domain/outcome.ts';
+import { FAILOVER_CLASSES, FAILOVER_DEFAULT, routeByAge, type Route } from '#core/domain/route.ts';
+import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
+import type { ClaimedMessage, DeliveryStore, FailoverRow } from '#core/store/deliveries.ts';
+
+export type FailoverFactsDeps = {
+  readonly store: Pick<DeliveryStore, 'failoverFacts'>;
+  /** The database did not answer; it is asked again. */
+  readonly onFailure: (error: unknown, rows: number) => void;
+  readonly signal: AbortSignal;
+};
+
+const BATCH_MAX = 256;
+const RETRY_MS_MAX = 5_000;
+
+const CLASSES: readonly string[] = FAILOVER_CLASSES;
+
+/** Whether another account may have a say at all: nothing is asked of the database for any other end of a call. */
+export function mayFailOver(outcome: AttemptOutcome, message: ClaimedMessage): boolean {
+  if (outcome.kind !== 'rejected_permanent' && outcome.kind !== 'rejected_transient') return false;
+  return message.accountId !== null && message.ambiguous === 0 && CLASSES.includes(outcome.failure.class);
+}
+
+/**
+ * Looks up what decides where refused messages go, as it is now: those of calls that end together in one query. Waits out
+ * a database that is away, as their records have to.
+ * @throws what the database throws, once `signal` has fired.
+ */
+export function createFailoverFacts({ store, onFailure, signal }: FailoverFactsDeps) {
+  const batch = createMicroBatch<ClaimedMessage, FailoverFacts | undefined>({
+    itemsMax: BATCH_MAX,
+    flushesMax: 2,
+    queuedMax: Number.POSITIVE_INFINITY,
+    async flush(messages) {
+      const rows = await load(messages.map(({ seq }) => seq));
+      const bySeq = new Map(rows.map((row) => [row.seq, row]));
+      return messages.map((message) => factsOf(message, bySeq.get(message.seq)));
+    },
+  });
+
+  async function load(seqs: readonly number[]): Promise<FailoverRow[]> {
+    for (let delayMs = 50; ; delayMs = Math.min(delayMs * 2, RETRY_MS_MAX)) {
+      try {
+        return await store.failoverFacts(seqs);
+      } catch (error) {
+        onFailure(error, seqs.length);
+        if (signal.aborted) throw error;
+        await new Promise((resolve) => setTimeout(resolve, delayMs));
+      }
+    }
+  }
+
+  return (message: ClaimedMessage): Promise<FailoverFacts | undefined> => batch.add(message);
+}
+
+function factsOf(
+  { id: messageId, accountId, channel }: ClaimedMessage,
+  row: FailoverRow | undefined,
+): FailoverFacts | undefined {
+  if (row === undefined || accountId === null) return undefined;
+  const { usable, tried } = row;
+  return { messageId, accountId, route: routeOf(channel, row), usable, tried: tried ?? [] };
+}
+
+function routeOf(channel: string, { version, strategy, steps, failoverOn, usable }: FailoverRow): Route {
+  if (version === null || strategy === null || steps === null) {
+    return routeByAge(
+      channel,
+      usable.map((id) => ({ id, channel })),
+    );
+  }
+  return { channel, version, strategy, steps, failoverOn: failoverOn ?? FAILOVER_DEFAULT };
+}

@@ -1,0 +1,83 @@
+import type { LookupResult } from '#core/domain/decide-lookup.ts';
+import { Deadline } from '#core/platform/process/deadline.ts';
+import type { DueLookup } from '#core/store/lookups.ts';
+import type { ProviderCall } from '#providers/context.ts';
+import type { LookupAnswer, LookupReport } from '#providers/lookup.ts';
+import type { ProviderContext } from '#providers/provider.ts';
+import { secretStrings } from '#providers/redact.ts';
+import { unreached } from '#providers/unreached.ts';
+import type { Account, Accounts } from '../accounts/accounts.ts';
+
+export type AskAccountDeps = {
+  readonly accounts: Pick<Accounts, 'get'>;
+  readonly contextOf: (call: ProviderCall) => ProviderContext;
+  /** Total time of one question in milliseconds; shorter than the lease. */
+  readonly deadlineMs: number;
+  /** Aborted when the worker stops: whoever is being asked is hung up on. */
+  readonly signal: AbortSignal;
+  /** A bug in an adapter; the question counts as not answered. */
+  readonly onAdapterFault: (provider: string, error: unknown) => void;
+};
+
+/** A question, and what the provider has answered. */
+export type Asked = {
+  readonly due: DueLookup;
+  /** Secrets of the account, which no text of the vendor may repeat. */
+  readonly hidden: readonly string[];
+  readonly answer: LookupAnswer;
+};
+
+/** Asks about messages of one account, which are no more than it may be asked at once. */
+export async function askAccount(batch: readonly DueLookup[], deps: AskAccountDeps): Promise<Asked[]> {
+  return await Promise.all(batch.map((due) => askOne(due, deps)));
+}
+
+async function askOne(due: DueLookup, deps: AskAccountDeps): Promise<Asked> {
+  const found: Awaited<ReturnType<Accounts['get']>> =
+    due.accountVersion === null
+      ? { kind: 'unusable', code: 'provider_deleted' }
+      : await deps.accounts.get(due.accountId, due.accountVersion);
+  if (found.kind === 'unusable') return { due, hidden: [], answer: { kind: 'unanswerable' } };
+  // Somebody has switched the account off: nothing is sent with its credential, nor asked.
+  if (found.kind === 'unavailable' || found.account.row?.status === 'disabled')
+    return { due, hidden: [], answer: { kind: 'unanswered', failure: unreached('not_ready') } };
+  return { due, hidden: secretStrings(found.account.secrets), answer: await ask(due, found.account, deps) };
+}
+
+async function ask(due: DueLookup, account: Account, deps: AskAccountDeps): Promise<LookupAnswer> {
+  const { id: accountId, provider, version, config, secrets } = account;
+  const { lookup } = provider;
+  const { messageId, providerMessageId } = due;
+  if (lookup === undefined || (lookup.by === 'id' && providerMessageId === null))
+    return { kind: 'unanswerable' };
+  using deadline = new Deadline(deps.deadlineMs, { parent: deps.signal });
+  try {
+    const context = deps.contextOf({ provider: provider.id, accountId, version, until: deadline.signal });
+    return await lookup.ask({ messageId, providerMessageId }, { config, secrets } as never, context);
+  } catch (error) {
+    deps.onAdapterFault(provider.id, error);
+    return { kind: 'unanswered', failure: unreached('adapter_fault') };
+  }
+}
+
+/** What follows from an answer is decided by this much of it. */
+export function resultOf(answer: LookupAnswer): LookupResult {
+  switch (answer.kind) {
+    case 'found':
+      return { kind: 'answered', isFinal: answer.reports.some(isFinal) };
+    case 'unanswered':
+      return {
+        kind: 'unanswered',
+        isThrottled: answer.failure.class === 'provider_throttled',
+        ...(answer.retryAfterMs === undefined ? {} : { retryAfterMs: answer.retryAfterMs }),
+      };
+    case 'not_found':
+    case 'unanswerable':
+    case 'forbidden':
+      return { kind: answer.kind };
+  }
+}
+
+function isFinal({ state, isTemporary = false }: LookupReport): boolean {
+  return state === 'delivered' || (state === 'undelivered' && !isTemporary);
+}

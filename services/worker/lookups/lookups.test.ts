@@ -1,0 +1,205 @@
+import { expect, test } from 'vitest';
+import type { DueLookup, LookupTerms, SettledLookups } from '#core/store/lookups.ts';
+import type { LookupAnswer, LookupQuestion } from '#providers/lookup.ts';
+import type { ProviderContext } from '#providers/provider.ts';
+import { createLookups, type LookupsDeps } from './lookups.ts';
+
+type Ask = (question: LookupQuestion, signal: AbortSignal) => Promise<LookupAnswer> | LookupAnswer;
+
+const DELIVERED: LookupAnswer = {
+  kind: 'found',
+  reports: [{ providerStatus: 'delivered', state: 'delivered' }],
+};
+const failure = { class: 'auth_or_config', code: 'forbidden' } as const;
+
+function due(seq: number, overrides: Partial<DueLookup> = {}): DueLookup {
+  return {
+    seq,
+    purgeOn: '2026-01-05',
+    tenantId: 'tenant',
+    accountId: 'a',
+    accountVersion: 1,
+    provider: 'twilio',
+    messageId: `message ${seq}`,
+    status: 'sent',
+    providerMessageId: `SM${seq}`,
+    ageMs: 3_600_000,
+    asks: 1,
+    failures: 0,
+    turn: 1,
+    ...overrides,
+  };
+}
+
+/** Waits until the signal is aborted, as a vendor's call that gets no answer. */
+const hang: Ask = (_, signal) =>
+  new Promise((resolve) => {
+    const failed = { class: 'provider_unavailable', code: 'timeout' } as const;
+    signal.addEventListener('abort', () => resolve({ kind: 'unanswered', failure: failed }));
+  });
+
+/** @param ask by account. */
+function setup(
+  batches: DueLookup[][],
+  ask: Readonly<Record<string, Ask>>,
+  overrides: Partial<LookupsDeps> = {},
+) {
+  const settled: SettledLookups[] = [];
+  const terms: LookupTerms[] = [];
+  const told = {
+    paused: [] as unknown[],
+    unstorable: [] as unknown[],
+    failed: [] as unknown[],
+    answered: [] as unknown[],
+  };
+  const asked: string[] = [];
+  const lookups = createLookups({
+    store: {
+      takeLookups: async (one) => {
+        terms.push(one);
+        return batches.shift() ?? [];
+      },
+      settleLookups: async (one) => void settled.push(one),
+    },
+    accounts: {
+      get: async (id) => {
+        const provider = {
+          id: 'twilio',
+          lookup: {
+            by: 'id',
+            ask: (question: LookupQuestion, _: unknown, { signal }: ProviderContext) => {
+              asked.push(question.messageId);
+              return ask[id]?.(question, signal);
+            },
+          },
+        };
+        const account = { id, provider, version: 1, config: {}, secrets: {}, row: null };
+        return { kind: 'ready', account: account as never };
+      },
+    },
+    contextOf: ({ until }) => ({ signal: until }) as ProviderContext,
+    deadlineMs: 60_000,
+    leaseMs: 60_000,
+    isBlocked: () => false,
+    onAnswered: (...all) => void told.answered.push(all),
+    onPaused: (...all) => void told.paused.push(all),
+    onUnstorable: (...all) => void told.unstorable.push(all),
+    onFailed: (error) => void told.failed.push(error),
+    onAdapterFault: (_, error) => void told.failed.push(error),
+    onEnded: () => undefined,
+    now: () => 1_000_000,
+    ...overrides,
+  });
+  return { lookups, settled, terms, told, asked };
+}
+
+test('an account that does not answer holds up no other one', async () => {
+  const batches = [[due(1, { accountId: 'slow' })], [due(2, { accountId: 'quick' })]];
+  const b = setup(batches, { slow: hang, quick: () => DELIVERED });
+  await b.lookups.look();
+  await expect.poll(() => b.settled.flatMap(({ done }) => done)).toEqual([{ seq: 2, asks: 1 }]);
+  await b.lookups.stop();
+});
+
+test('accounts that did not answer last are tried one by one, and take no place of one that does', async () => {
+  const b = setup([[due(1, { accountId: 'slow', failures: 4 })]], { slow: hang });
+  await b.lookups.look();
+  expect(b.terms.map(({ accountsMax, failingMax }) => [accountsMax, failingMax])).toEqual([
+    [8, 1],
+    [8, 0],
+  ]);
+  await b.lookups.stop();
+});
+
+test('a worker that stops hangs up, gives the questions back and calls nobody faulty', async () => {
+  const batch = [due(1, { failures: 2 }), due(2, { failures: 2 })];
+  const ask: Ask = (question, signal) =>
+    question.messageId === 'message 1' ? DELIVERED : hang(question, signal);
+  const b = setup([batch], { a: ask });
+  await b.lookups.look();
+  await expect.poll(() => b.asked.length).toBe(2);
+  await b.lookups.stop();
+  expect(b.settled.flatMap(({ done }) => done)).toEqual([{ seq: 1, asks: 1 }]);
+  expect(b.settled.flatMap(({ again }) => again)).toMatchObject([{ seq: 2, asks: 1 }]);
+  expect(b.settled.flatMap(({ again }) => again)[0]?.ms).toBeLessThanOrEqual(4_000);
+  expect(b.told.paused).toEqual([]);
+  await b.lookups.look();
+  expect(b.terms).toHaveLength(2);
+});
+
+test('an answer that the database refuses takes no other one with it, and is given up by name', async () => {
+  const refusal = Object.assign(new Error('no'), { name: 'PostgresError', code: '22P05' });
+  const stored: SettledLookups[] = [];
+  const batch = [1, 2, 3, 4].map((seq) => due(seq));
+  const answer: Ask = ({ messageId }) => ({
+    kind: 'found',
+    reports: [{ providerStatus: messageId === 'message 3' ? 'bad' : 'delivered', state: 'delivered' }],
+  });
+  const takes = [batch];
+  const store = {
+    takeLookups: async () => takes.shift() ?? [],
+    settleLookups: async (one: SettledLookups) => {
+      if (one.reports.some(({ provider_status }) => provider_status === 'bad')) throw refusal;
+      stored.push(one);
+    },
+  };
+  const b = setup([], { a: answer }, { store });
+  await b.lookups.look();
+  await expect.poll(() => b.told.answered.length).toBe(4);
+  expect(new Set(stored.flatMap(({ done }) => done.map(({ seq }) => seq)))).toEqual(new Set([1, 2, 4]));
+  expect(stored.flatMap(({ again }) => again)).toEqual([{ seq: 3, asks: 1, ms: null }]);
+  expect(b.told.unstorable).toMatchObject([[{ messageId: 'message 3' }, refusal]]);
+  expect(b.told.failed).toEqual([]);
+});
+
+test('an account that may not ask is named, and pauses for an hour', async () => {
+  const b = setup([[due(1), due(2)]], { a: () => ({ kind: 'forbidden', failure }) });
+  await b.lookups.look();
+  await expect
+    .poll(() => b.told.paused)
+    .toMatchObject([
+      [
+        { accountId: 'a', provider: 'twilio' },
+        { reason: 'forbidden', pauseMs: 3_600_000 },
+      ],
+    ]);
+  expect(b.told.answered).toMatchObject([
+    [{ messageId: 'message 1' }, 'forbidden'],
+    [{ messageId: 'message 2' }, 'forbidden'],
+  ]);
+  expect(b.settled.flatMap(({ turns }) => turns)).toEqual([
+    { account_id: 'a', turn: 1, failures: 1, pause_ms: 3_600_000 },
+  ]);
+});
+
+test.each([
+  ['twilio', 3, 3_000],
+  ['resend', 1, 10_000],
+])(
+  'an account of %s is asked no faster than its pace: after %i questions it waits',
+  async (provider, n, ms) => {
+    const batch = Array.from({ length: n }, (_, seq) => due(seq, { provider }));
+    const b = setup([batch], { a: () => DELIVERED });
+    await b.lookups.look();
+    await expect.poll(() => b.settled.flatMap(({ turns }) => turns)).toMatchObject([{ pause_ms: ms }]);
+  },
+);
+
+test('nothing is asked of an account whose sends have to wait', async () => {
+  const b = setup(
+    [[due(1)], [due(2, { accountId: 'blocked' })]],
+    { a: () => DELIVERED },
+    {
+      isBlocked: (id) => id === 'blocked',
+    },
+  );
+  b.lookups.yieldToSends('a');
+  await b.lookups.look();
+  await expect
+    .poll(() => b.settled.flatMap(({ again }) => again))
+    .toEqual([
+      { seq: 1, asks: 1, ms: 60_000 },
+      { seq: 2, asks: 1, ms: 60_000 },
+    ]);
+  expect(b.asked).toEqual([]);
+});

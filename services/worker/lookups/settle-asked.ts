@@ -1,0 +1,98 @@
+import { databaseFaultOf } from '#core/domain/database-fault.ts';
+import { decideLookup, type LookupPause } from '#core/domain/decide-lookup.ts';
+import { storeByHalves } from '#core/platform/process/by-halves.ts';
+import type { DeliveryStore } from '#core/store/deliveries.ts';
+import type { DueLookup } from '#core/store/lookups.ts';
+import type { LookupReport } from '#providers/lookup.ts';
+import { createRedactor } from '#providers/redact.ts';
+import { storable, toReport } from '../receipts/to-report.ts';
+import { resultOf, type Asked } from './ask-account.ts';
+
+export type SettleAskedDeps = {
+  readonly store: Pick<DeliveryStore, 'settleLookups'>;
+  /** The database does not take what the vendor says of the message. */
+  readonly onUnstorable: (due: DueLookup, error: unknown) => void;
+  readonly now: () => number;
+};
+
+type Turn = Pick<DueLookup, 'accountId' | 'turn'> & Pick<LookupPause, 'failures' | 'pauseMs'>;
+
+/**
+ * Stores what an account was asked, and ends its turn. Where the database refuses what is said of one message, that message
+ * alone is asked about no more.
+ */
+export async function settleAsked(
+  asked: readonly Asked[],
+  { accountId, turn, failures, pauseMs }: Turn,
+  deps: SettleAskedDeps,
+): Promise<void> {
+  const turns = [{ account_id: accountId, turn, failures, pause_ms: Math.round(pauseMs) }];
+  const store = async (some: readonly Asked[]): Promise<readonly Asked[]> => {
+    await deps.store.settleLookups({ ...rowsOf(some, deps.now()), turns });
+    return some;
+  };
+  await storeByHalves(asked, store, async (some, error) => {
+    const [first] = some;
+    if (databaseFaultOf(error) !== 'row' || first?.answer.kind !== 'found') throw error;
+    deps.onUnstorable(first.due, error);
+    return await store([{ ...first, answer: { kind: 'unanswerable' } }]);
+  });
+}
+
+function rowsOf(asked: readonly Asked[], receivedMs: number) {
+  const next = asked.map(({ due, answer }) => ({ due, decision: decideLookup(resultOf(answer), due) }));
+  const nameOf = ({ seq, asks }: DueLookup) => ({ seq, asks });
+  return {
+    reports: asked.flatMap((one) => reportsOf(one, receivedMs)),
+    found: asked.flatMap(foundId),
+    done: next.flatMap(({ due, decision }) => (decision.kind === 'done' ? [nameOf(due)] : [])),
+    again: next.flatMap(({ due, decision }) =>
+      decision.kind === 'done'
+        ? []
+        : [{ ...nameOf(due), ms: decision.kind === 'again' ? decision.ms : null }],
+    ),
+  };
+}
+
+/** What the provider calls a message of which nothing but our reference was known. */
+function foundId({ due, answer }: Asked) {
+  if (answer.kind !== 'found' || due.providerMessageId !== null) return [];
+  if (answer.providerMessageId === undefined) return [];
+  const { seq, purgeOn, tenantId } = due;
+  const provider_message_id = storable(answer.providerMessageId);
+  return [{ seq, purge_on: purgeOn, tenant_id: tenantId, provider_message_id }];
+}
+
+function reportsOf(asked: Asked, receivedMs: number) {
+  const { due, hidden, answer } = asked;
+  if (answer.kind !== 'found') return [];
+  const { seq, purgeOn, messageId: id, tenantId, accountId } = due;
+  const providerMessageId = due.providerMessageId ?? answer.providerMessageId;
+  const redact = createRedactor(hidden);
+  const names = { reference: id, ...(providerMessageId === undefined ? {} : { providerMessageId }) };
+  return toldOf(due, answer.reports).map((one) => ({
+    tenant_id: tenantId,
+    account_id: accountId,
+    received_ms: receivedMs,
+    ...toReport(
+      { ...one, ...names, eventId: one.eventId ?? nameOfReport(due, one) },
+      { id, seq, purgeOn },
+      { accountId, receivedMs, redact, verified: true },
+    ),
+  }));
+}
+
+/**
+ * Those that say something; a message that is merely under way is no event. One of which nobody knew whether it was taken
+ * has been: its provider knows it.
+ */
+function toldOf({ status }: DueLookup, reports: readonly LookupReport[]): readonly LookupReport[] {
+  const told = reports.filter(({ state, engagement }) => state !== undefined || engagement !== undefined);
+  if (status !== 'unknown' || told.some(({ state }) => state !== undefined)) return told;
+  return [...told, { providerStatus: reports[0]?.providerStatus ?? 'found', state: 'sent' }];
+}
+
+/** The same each time that the vendor says the same, so that it is one event however often it is asked. */
+function nameOfReport({ messageId }: DueLookup, { providerStatus, segment, engagement }: LookupReport) {
+  return ['lookup', messageId, providerStatus, segment ?? '', engagement ?? ''].join('\n');
+}

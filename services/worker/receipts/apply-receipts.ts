@@ -1,0 +1,68 @@
+import { decideReceipts, type ReceiptDecisions, type ReceiptResult } from '#core/domain/decide-receipts.ts';
+import type { DeliveryStore } from '#core/store/deliveries.ts';
+import type { ReceiptPace, ReceiptWork } from './receipt-pace.ts';
+
+export type ReceiptApplierDeps = {
+  readonly store: Pick<DeliveryStore, 'applyReceipts'>;
+  readonly pace: ReceiptPace;
+  readonly isSending: () => boolean;
+  readonly onApplied: (results: readonly ReceiptResult[]) => void;
+  /** Receipts that were to have their turn did not; they are found again. */
+  readonly onFailed: (error: unknown) => void;
+  readonly isStopping: () => boolean;
+};
+
+export type ReceiptApplier = {
+  /** Applies what is due. What is of tenants that are behind is applied later, when they have their turn. */
+  apply(): Promise<void>;
+  /** Waits for what is applied later. */
+  drain(): Promise<void>;
+};
+
+/** So few at once that a message which meets them in the database waits for some milliseconds only. */
+const WHILE_SENDING_MAX = 128;
+/** So many that each costs little. */
+const AT_ONCE_MAX = 256;
+
+export function createReceiptApplier(deps: ReceiptApplierDeps): ReceiptApplier {
+  const { store, pace, isSending, isStopping } = deps;
+  let later: Promise<void> | undefined;
+
+  /** @returns whether there may be more. */
+  async function applySome(run: ReceiptPace['run'], without: readonly string[]): Promise<boolean> {
+    const most = isSending() ? WHILE_SENDING_MAX : AT_ONCE_MAX;
+    const { results } = await run(() => store.applyReceipts(most, decideReceipts, without), workOf);
+    deps.onApplied(results);
+    return results.length >= most && !isStopping();
+  }
+
+  function applyLater(): void {
+    later ??= applyBehind()
+      .catch(deps.onFailed)
+      .finally(() => (later = undefined));
+  }
+
+  async function applyBehind(): Promise<void> {
+    while (await applySome(pace.runBehind, []));
+  }
+
+  return {
+    async apply() {
+      for (let isFull = true; isFull;) {
+        const behind = pace.behind();
+        if (behind === 'everyone' || behind.size > 0) applyLater();
+        if (behind === 'everyone') return;
+        isFull = await applySome(pace.run, [...behind]);
+      }
+    },
+    async drain() {
+      await later;
+    },
+  };
+}
+
+function workOf({ results, waitedMs }: ReceiptDecisions): ReceiptWork {
+  const receipts = new Map<string, number>();
+  for (const { tenantId } of results) receipts.set(tenantId, (receipts.get(tenantId) ?? 0) + 1);
+  return { receipts, waitedMs };
+}

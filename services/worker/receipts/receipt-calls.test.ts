@@ -1,0 +1,159 @@
+import { createSecretKey } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { createIdLoader } from '#core/domain/id-loader.ts';
+import type { SettledReceiptCalls, StoredReceiptCall } from '#core/store/receipt-reports.ts';
+import type { ProviderContext } from '#providers/provider.ts';
+import type { Account } from '../accounts/accounts.ts';
+import { createReceiptReader } from './receipt-calls.ts';
+
+/** The account of a vendor that signs nothing, and reports as often as the body says. */
+const COUNTING = {
+  id: 'counting',
+  version: 1,
+  config: {},
+  secrets: {},
+  row: null,
+  provider: {
+    id: 'counting',
+    receipts: {
+      headers: [],
+      parse: ({ body }: { body: Uint8Array }) => ({
+        kind: 'receipts',
+        receipts: Array.from({ length: Number(Buffer.from(body).toString()) }, () => ({
+          providerStatus: 'ok',
+        })),
+      }),
+    },
+  },
+} as unknown as Account;
+
+/** A store with calls of deleted accounts, which say nothing, and a pace whose turns are given by hand. */
+function setup(behind: Set<string> | 'everyone', onBegun: () => void = () => undefined) {
+  const calls: StoredReceiptCall[] = [];
+  const passedOver: (readonly string[])[] = [];
+  const settled: number[] = [];
+  let commits = 0;
+  const turns: (() => void)[] = [];
+  const failed: unknown[] = [];
+  const reader = createReceiptReader({
+    publicBaseUrl: 'https://hooks.example',
+    receiptKey: createSecretKey(Buffer.alloc(32)),
+    loadIds: createIdLoader(async () => Buffer.alloc(16)),
+    store: {
+      async takeReceiptCalls(_most, _bytes, _lease, _readable, without = []) {
+        passedOver.push(without);
+        const taken = calls.filter(({ tenantId }) => !without.includes(tenantId));
+        for (const one of taken) calls.splice(calls.indexOf(one), 1);
+        return taken;
+      },
+      async settleReceiptCalls({ done, begun }: SettledReceiptCalls) {
+        if (begun.length > 0) {
+          commits++;
+          onBegun();
+        }
+        if (done.includes(-1)) throw new Error('away');
+        settled.push(...done);
+      },
+    },
+    accounts: {
+      inForce: async (id) =>
+        id === COUNTING.id
+          ? { kind: 'ready', accounts: [COUNTING] }
+          : { kind: 'unusable', code: 'provider_deleted' },
+    },
+    contextOf: () => ({}) as ProviderContext,
+    deadlineMs: 10_000,
+    onRead: () => undefined,
+    onAdapterFault: () => undefined,
+    pace: {
+      behind: () => behind,
+      run: (commit) => commit(),
+      runBehind: (commit) => new Promise<void>((resolve) => turns.push(resolve)).then(() => commit()),
+    },
+    onSettled: () => undefined,
+    onMore: () => undefined,
+    onFailed: (error) => void failed.push(error),
+    now: Date.now,
+  });
+  const bring = (id: number, tenantId: string, reports = 0) =>
+    calls.push({
+      id,
+      tenantId,
+      accountId: reports === 0 ? `account of ${tenantId}` : COUNTING.id,
+      accountVersion: 1,
+      query: '',
+      headers: {},
+      body: Buffer.from(String(reports)),
+      receivedMs: Date.now(),
+      tries: 1,
+    } as unknown as StoredReceiptCall);
+  return { reader, bring, settled, passedOver, turns, failed, begun: () => commits };
+}
+
+test('what a tenant that is behind has reported waits for its turn, and nobody else does', async () => {
+  const { reader, bring, settled, passedOver, turns } = setup(new Set(['loud']));
+  bring(1, 'loud');
+  bring(2, 'quiet');
+  await reader.read();
+  expect(settled).toEqual([2]);
+  bring(3, 'loud');
+  bring(4, 'quiet');
+  await reader.read();
+  expect(settled).toEqual([2, 4]);
+  // One batch of its calls is in hand at a time.
+  expect(passedOver).toEqual([[], ['loud']]);
+  turns[0]?.();
+  await reader.drain();
+  expect(settled).toEqual([2, 4, 1]);
+  await reader.read();
+  expect(passedOver.at(-1)).toEqual([]);
+});
+
+test('where everyone is behind, all calls wait for their turn', async () => {
+  const { reader, bring, settled, turns } = setup('everyone');
+  bring(1, 'a');
+  await reader.read();
+  expect(settled).toEqual([]);
+  turns[0]?.();
+  await reader.drain();
+  expect(settled).toEqual([1]);
+});
+
+test('what fails in its turn is told, and its tenant is not passed over any more', async () => {
+  const { reader, bring, passedOver, turns, failed } = setup(new Set(['loud']));
+  bring(-1, 'loud');
+  await reader.read();
+  turns[0]?.();
+  await reader.drain();
+  expect(failed).toEqual([new Error('away')]);
+  await reader.read();
+  expect(passedOver.at(-1)).toEqual([]);
+});
+
+test('a call with thousands of reports keeps no others waiting, and has its turns once it is behind', async () => {
+  const behind = new Set<string>();
+  const { reader, bring, settled, passedOver, turns, begun } = setup(behind, () => behind.add('loud'));
+  bring(1, 'loud', 1_000);
+  bring(2, 'quiet');
+  await reader.read();
+  expect(settled).toEqual([2]);
+  await expect.poll(begun).toBe(1);
+  bring(3, 'quiet');
+  await reader.read();
+  expect([settled, begun(), passedOver.at(-1)]).toEqual([[2, 3], 1, ['loud']]);
+  for (let turn = 0; turn < 3; turn++) {
+    await expect.poll(() => turns.length).toBe(turn + 1);
+    turns[turn]?.();
+  }
+  await reader.drain();
+  expect(settled).toEqual([2, 3, 1]);
+});
+
+test('calls that come soon after a look are left to become more, while messages are sent', async () => {
+  const { reader } = setup(new Set());
+  expect(reader.gapMs(true)).toBe(0);
+  await reader.read();
+  expect(reader.gapMs(true)).toBeGreaterThan(0);
+  expect(reader.gapMs(false)).toBe(0);
+  await expect.poll(() => reader.gapMs(true)).toBe(0);
+});

@@ -1,0 +1,89 @@
+import { expect, test } from 'vitest';
+import { createExpectedWork, OF_A_TENANT } from '#core/domain/expected-work.ts';
+import { createReceiptPace, type ReceiptWork } from './receipt-pace.ts';
+
+const STEP_MS = 40;
+/** All but a few of them are surplus. */
+const STORM = 100 * OF_A_TENANT.few;
+
+function setup(isSending = true) {
+  const stop = new AbortController();
+  const expected = createExpectedWork();
+  const pace = createReceiptPace({ expected, isSending: () => isSending, signal: stop.signal });
+  const work = async () => {
+    const from = performance.now();
+    await new Promise((resolve) => setTimeout(resolve, STEP_MS));
+    return { from, until: performance.now() };
+  };
+  const workOf = (tenant: string, n: number) => (): ReceiptWork => ({
+    receipts: new Map([[tenant, n]]),
+    waitedMs: 0,
+  });
+  return {
+    pace,
+    stop,
+    few: () => pace.run(work, workOf('quiet', 1)),
+    surplus: () => pace.run(work, workOf('loud', STORM)),
+    behind: () => pace.runBehind(work, workOf('loud', STORM)),
+  };
+}
+
+test('expected receipts are worked on one piece after the other, without a rest', async () => {
+  const { few } = setup();
+  const [first, second] = await Promise.all([few(), few()]);
+  expect(second.from).toBeGreaterThanOrEqual(first.until);
+  expect(second.from - first.until).toBeLessThan(STEP_MS);
+});
+
+test('what is surplus rests for twice the time that it takes, and expected receipts go on meanwhile', async () => {
+  const { pace, surplus, behind, few } = setup();
+  const first = await surplus();
+  expect(pace.behind()).toEqual(new Set(['loud']));
+  const [later, another, straight] = await Promise.all([behind(), behind(), few()]);
+  expect(straight.from - first.until).toBeLessThan(STEP_MS);
+  expect(later.from - first.until).toBeGreaterThanOrEqual(2 * STEP_MS * 0.95 - 5);
+  expect(another.from - later.until).toBeGreaterThanOrEqual(2 * STEP_MS * 0.95 - 5);
+});
+
+test('who waits for a turn has it before those that came later, whatever is expected meanwhile', async () => {
+  const { surplus, behind, few } = setup();
+  await surplus();
+  const over = new AbortController();
+  let pieces = 0;
+  const later = behind().finally(() => over.abort());
+  while (!over.signal.aborted) {
+    await few();
+    pieces++;
+  }
+  await later;
+  // A rest is a second at most.
+  expect(pieces).toBeLessThan(50);
+});
+
+test('while nothing is sent pieces run beside each other, and nobody is behind', async () => {
+  const { pace, surplus, behind } = setup(false);
+  const [first, second] = await Promise.all([surplus(), behind()]);
+  expect(second.from).toBeLessThan(first.until);
+  expect(pace.behind()).toEqual(new Set());
+});
+
+test('one that fails is told to who asked for it, and does not keep the next one', async () => {
+  const { pace, few } = setup();
+  const failing = pace.run(
+    () => Promise.reject(new Error('away')),
+    () => ({ receipts: new Map(), waitedMs: 0 }),
+  );
+  await expect(failing).rejects.toThrow('away');
+  expect(await few()).toMatchObject({ from: expect.any(Number) });
+});
+
+test('nobody who stops waits for a rest', async () => {
+  const { pace, behind, stop } = setup();
+  const long = () => new Promise((resolve) => setTimeout(resolve, 1_000));
+  await pace.run(long, () => ({ receipts: new Map([['loud', STORM]]), waitedMs: 0 }));
+  const next = behind();
+  const from = performance.now();
+  stop.abort();
+  await next;
+  expect(performance.now() - from).toBeLessThan(900);
+});

@@ -1,0 +1,109 @@
+import type { HttpRequest, HttpResult } from '#core/domain/http-exchange.ts';
+import { RETRY_AFTER_MS_MAX } from '#core/domain/endpoint-health.ts';
+import type { WebhookEndpoint } from '#core/store/webhook-deliveries.ts';
+import { createRedactor, type Redactor } from '#providers/redact.ts';
+import { retryAfterMs } from '#providers/retry-after.ts';
+import type { EndpointKeys } from './endpoint-secrets.ts';
+
+export type DeliverEventDeps = {
+  /** Gives up after the deadline of a call. */
+  readonly http: (request: HttpRequest) => Promise<HttpResult>;
+  /** Whether the operator lets events travel without TLS. */
+  readonly allowHttp: boolean;
+  readonly now: () => number;
+};
+
+/** How a call ended. */
+export type DeliveredEvent = {
+  readonly at: Date;
+  readonly durationMs: number;
+  /** What was sent of headers, before those that every call has. */
+  readonly sent: Readonly<Record<string, string>>;
+  /** Null where no answer came. */
+  readonly response: { readonly status: number; readonly headers: Readonly<Record<string, string>> } | null;
+  /** Why none came. */
+  readonly error: string | null;
+  /** The beginning of the answer's body, without secrets and recipients. */
+  readonly answer: string | null;
+  readonly succeeded: boolean;
+  /** For how long a 429 or 503 asks to be left alone. */
+  readonly retryAfterMs: number | undefined;
+};
+
+/** An endpoint with all that its calls take, made once for many of them. */
+export type ReadyEndpoint = {
+  readonly endpoint: WebhookEndpoint;
+  readonly keys: EndpointKeys;
+  readonly redact: Redactor;
+  /** The endpoint's URL as it is written in a request: escaped, and with a path. */
+  readonly href: string;
+};
+
+const ANSWER_LENGTH_MAX = 1_024;
+const THROTTLED: readonly number[] = [429, 503];
+
+export function readyEndpoint(endpoint: WebhookEndpoint, keys: EndpointKeys): ReadyEndpoint {
+  const { href } = new URL(endpoint.url);
+  return { endpoint, keys, redact: createRedactor(keys.hidden, ANSWER_LENGTH_MAX), href };
+}
+
+/**
+ * Sends one event to one endpoint, once, signed by Standard Webhooks. Never rejects; only a 2xx is a success.
+ * @param id of the event, by which a receiver knows one that comes twice. @param body the bytes that are signed and sent.
+ */
+export async function deliverEvent(
+  { endpoint, keys, redact, href }: ReadyEndpoint,
+  id: string,
+  body: Buffer,
+  { http, allowHttp, now }: DeliverEventDeps,
+): Promise<DeliveredEvent> {
+  const at = now();
+  const begun = performance.now();
+  const timestamp = Math.floor(at / 1_000);
+  const sent = {
+    ...endpoint.headers,
+    'content-type': 'application/json',
+    'webhook-id': id,
+    'webhook-timestamp': String(timestamp),
+    'webhook-signature': keys.sign(id, timestamp, body),
+  };
+  const isAllowed = allowHttp || href.startsWith('https://');
+  const result = isAllowed ? await http(requestOf(endpoint, href, keys, sent, body)) : WITHOUT_TLS;
+  const ended = { at: new Date(at), durationMs: Math.round(performance.now() - begun), sent };
+  if (result.kind !== 'response')
+    return {
+      ...ended,
+      response: null,
+      error: result.code,
+      answer: null,
+      succeeded: false,
+      retryAfterMs: undefined,
+    };
+  const { status, headers, text } = result;
+  return {
+    ...ended,
+    response: { status, headers },
+    error: null,
+    // Cut after it, as half of a secret is not known for one.
+    answer: text === '' ? null : redact(text),
+    succeeded: status >= 200 && status < 300,
+    retryAfterMs: THROTTLED.includes(status)
+      ? retryAfterMs(headers['retry-after'], now(), RETRY_AFTER_MS_MAX)
+      : undefined,
+  };
+}
+
+const WITHOUT_TLS: HttpResult = { kind: 'not_sent', code: 'https_required' };
+
+function requestOf(
+  { id, version }: WebhookEndpoint,
+  url: string,
+  { clientCertificate }: EndpointKeys,
+  headers: Readonly<Record<string, string>>,
+  body: Buffer,
+): HttpRequest {
+  const request = { method: 'POST', url, headers, body, isTenantHost: true } as const;
+  return clientCertificate === undefined
+    ? request
+    : { ...request, clientCertificate: { group: `${id} ${version}`, ...clientCertificate } };
+}

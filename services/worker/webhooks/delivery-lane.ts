@@ -1,0 +1,439 @@
+import { deliveryDelayMs } from '#core/domain/delivery-schedule.ts';
+import { FAILURES_UNTIL_FAILING } from '#core/domain/endpoint-health.ts';
+import type { EndpointHealth } from '#core/domain/endpoint-state.ts';
+import { isBehind, type Behind } from '#core/domain/expected-work.ts';
+import { slotsLeftTo } from '#core/domain/fair-share.ts';
+import { REST_MS_MAX, restBesideSendsMs } from '#core/domain/rest-beside-sends.ts';
+import type { ClaimedEvent, DeliveryClaim, WebhookEndpoint } from '#core/store/webhook-deliveries.ts';
+import {
+  deliverEvent,
+  readyEndpoint,
+  type DeliverEventDeps,
+  type DeliveredEvent,
+  type ReadyEndpoint,
+} from './deliver-event.ts';
+import type { DeliveryRecorder } from './delivery-recorder.ts';
+import { createEndpointRun, type Delivery, type EndpointRun } from './endpoint-run.ts';
+import type { EndpointSecrets } from './endpoint-secrets.ts';
+import type { EndpointWatch } from './endpoint-watch.ts';
+import { eventBody } from './event-body.ts';
+
+export type DeliveryLaneDeps = DeliverEventDeps & {
+  readonly secrets: Pick<EndpointSecrets, 'get'>;
+  readonly recorder: DeliveryRecorder;
+  readonly watch: EndpointWatch;
+  /** Calls at once in this process. */
+  readonly inFlightMax: number;
+  /** Total time of one call in milliseconds. */
+  readonly deadlineMs: number;
+  /** Messages are on their way: they go first. */
+  readonly isSending: () => boolean;
+  /** Tenants that were told of more than is expected. */
+  readonly behind: () => Behind;
+  /** Counts calls, by tenant. @returns how many of them were not expected. */
+  readonly use: (calls: ReadonlyMap<string, number>) => number;
+  readonly random: () => number;
+  /** A call has ended. */
+  readonly onCalled: (of: Called) => void;
+  /** An event that is none of its type, as a bug alone can make it. */
+  readonly onUnreadable: (endpoint: WebhookEndpoint, eventId: string, error: unknown) => void;
+  /** There is room for more claims. */
+  readonly onRoom: () => void;
+};
+
+export type Called = {
+  readonly endpoint: WebhookEndpoint;
+  readonly told: ClaimedEvent;
+  readonly attempt: number;
+  readonly delivered: DeliveredEvent;
+  /** It failed, and there will be no other call. */
+  readonly isExhausted: boolean;
+};
+
+/** Calls endpoints for what was claimed, in slots of its own: no message waits for one. */
+export type DeliveryLane = {
+  take(claims: readonly DeliveryClaim[]): void;
+  /** Claims that there is room for. */
+  readonly room: number;
+  /** Endpoints that have enough to do, or would have to wait; and tenants that have their share of the claims. */
+  readonly busy: readonly string[];
+  /** Those that claims are under way of, each as it was claimed last. */
+  readonly endpoints: readonly WebhookEndpoint[];
+  /** What is stored of how an endpoint does. */
+  known(endpoint: WebhookEndpoint, health: EndpointHealth | undefined): void;
+  /** An endpoint was changed: what is not under way is claimed anew, as whatever it is now. */
+  endpointChanged(endpointId: string): void;
+  /** Begins no more calls, waits for those under way, and records them. */
+  stop(): Promise<void>;
+  readonly inFlight: number;
+};
+
+/** Claims at once, of up to a hundred events each. */
+const CLAIMS_MAX = 64;
+const CLAIMS_PER_ENDPOINT_MAX = 2;
+/** Calls at once to one endpoint. */
+const CALLS_PER_ENDPOINT_MAX = 20;
+/** A call's end is recorded after it, within the lease. */
+const RECORD_MS = 2_000;
+const KEYS_RETRY_MS = 1_000;
+/** Calls that one turn of the event loop begins. */
+const TURN_MAX = 32;
+/** For each millisecond in which calls are begun, so many are taken by their writing, their answers and their records. */
+const WHOLE_CALL = 3;
+const NOBODY: ReadonlySet<string> = new Set();
+
+type Entry = {
+  readonly run: EndpointRun;
+  readonly tenantId: string;
+  /** Undefined while its secrets are waited for. */
+  ready: ReadyEndpoint | undefined;
+  isLoading: boolean;
+  /** Claims that are not recorded. */
+  claims: number;
+  /** Failures in a row that this process has seen. */
+  failures: number;
+  /** No call is begun before it is known how the endpoint does. */
+  isHeld: boolean;
+};
+
+export function createDeliveryLane(deps: DeliveryLaneDeps): DeliveryLane {
+  const entries = new Map<string, Entry>();
+  /** Those that may have an event to begin with, in turn. */
+  let hungry = new Set<Entry>();
+  /** Those whose tenants have their share. */
+  let stalled = new Set<Entry>();
+  /** Those whose tenants are behind, until `restUntil`. */
+  let resting = new Set<Entry>();
+  const heldBy = new Map<string, number>();
+  let inFlight = 0;
+  let claims = 0;
+  let isScheduled = false;
+  let restUntil = 0;
+  let restTimer: NodeJS.Timeout | undefined;
+  let isStopping = false;
+  let idle: (() => void) | undefined;
+
+  function take(taken: readonly DeliveryClaim[]): void {
+    for (const [id, some] of Map.groupBy(taken, ({ endpoint }) => endpoint.id)) {
+      const [first] = some;
+      if (first === undefined) continue;
+      const entry = entries.get(id) ?? open(id, first.endpoint);
+      if (!hasSameKeys(entry.run.endpoint, first.endpoint)) entry.ready = undefined;
+      entry.claims += some.length;
+      claims += some.length;
+      // Of an ordered endpoint all that was claimed at once is one sequence.
+      entry.run.add(some.toSorted((a, b) => (a.events[0]?.seq ?? 0) - (b.events[0]?.seq ?? 0)));
+      if (isStopping) entry.run.giveBack();
+      if (entry.ready === undefined) void loadKeys(id, entry, first.leaseEndsAt);
+      feed(entry);
+    }
+  }
+
+  function open(id: string, endpoint: WebhookEndpoint): Entry {
+    const run = createEndpointRun(endpoint, (completion) => {
+      void deps.recorder.record(completion).then(() => {
+        // One that was forgotten has taken its claims along.
+        if (entries.get(id) === entry) {
+          entry.claims--;
+          claims--;
+          closeIfOver(id, entry);
+        }
+        deps.onRoom();
+      });
+    });
+    const entry: Entry = {
+      run,
+      tenantId: endpoint.tenantId,
+      ready: undefined,
+      isLoading: false,
+      claims: 0,
+      failures: 0,
+      isHeld: false,
+    };
+    entries.set(id, entry);
+    return entry;
+  }
+
+  function closeIfOver(id: string, entry: Entry): void {
+    if (!entry.run.isOver || entry.claims > 0 || entries.get(id) !== entry) return;
+    forget(id, entry);
+  }
+
+  function forget(id: string, entry: Entry): void {
+    entries.delete(id);
+    hungry.delete(entry);
+    stalled.delete(entry);
+    resting.delete(entry);
+    deps.watch.forget(id);
+    endIfIdle();
+  }
+
+  /** While the keyring gives no secrets the events wait, and no attempt is used. */
+  async function loadKeys(id: string, entry: Entry, leaseEndsAt: number): Promise<void> {
+    if (entry.isLoading) return;
+    entry.isLoading = true;
+    // Nothing is held any more once the worker stops.
+    while (entries.get(id) === entry) {
+      const { endpoint } = entry.run;
+      const keys = await deps.secrets.get(endpoint);
+      if (keys !== null && hasSameKeys(endpoint, entry.run.endpoint)) {
+        entry.ready = readyEndpoint(endpoint, keys);
+        feed(entry);
+        break;
+      }
+      if (keys !== null) continue;
+      if (!mayCallBefore(leaseEndsAt) && entry.run.underWay === 0) {
+        // Nothing was done for these claims: when their leases are over, they are as they were.
+        claims -= entry.claims;
+        forget(id, entry);
+        break;
+      }
+      await new Promise((resolve) => setTimeout(resolve, KEYS_RETRY_MS).unref());
+    }
+    entry.isLoading = false;
+  }
+
+  const mayCallBefore = (leaseEndsAt: number): boolean =>
+    leaseEndsAt - performance.now() >= deps.deadlineMs + RECORD_MS;
+
+  function feed(entry: Entry): void {
+    hungry.add(entry);
+    schedule();
+  }
+
+  function schedule(): void {
+    if (hungry.size > 0 && !isScheduled) {
+      isScheduled = true;
+      setImmediate(turn);
+    }
+    if (resting.size > 0) restTimer ??= setTimeout(endRest, restUntil - performance.now());
+  }
+
+  function endRest(): void {
+    restTimer = undefined;
+    if (performance.now() >= restUntil) {
+      for (const entry of resting) hungry.add(entry);
+      resting = new Set();
+    }
+    schedule();
+  }
+
+  /** Begins the next calls, one of each endpoint in turn. */
+  function turn(): void {
+    isScheduled = false;
+    const begunAt = performance.now();
+    const behind = begunAt < restUntil && deps.isSending() ? deps.behind() : NOBODY;
+    const calls = new Map<string, number>();
+    let begun = 0;
+    let oldestAt = Number.POSITIVE_INFINITY;
+    while (begun < TURN_MAX && inFlight < deps.inFlightMax) {
+      const [entry] = hungry;
+      if (entry === undefined) break;
+      hungry.delete(entry);
+      if (isBehind(behind, entry.tenantId)) {
+        resting.add(entry);
+        continue;
+      }
+      const delivery = nextOf(entry);
+      if (delivery === undefined) continue;
+      hungry.add(entry);
+      begun++;
+      calls.set(entry.tenantId, (calls.get(entry.tenantId) ?? 0) + 1);
+      if (delivery.open.claim.attempts === 0) oldestAt = Math.min(oldestAt, delivery.told.event.at.getTime());
+      begin(entry, delivery);
+    }
+    if (begun > 0) rest(deps.use(calls) / begun, performance.now() - begunAt, oldestAt);
+    if (inFlight < deps.inFlightMax) schedule();
+  }
+
+  /** @param surplus the part of what was begun that was not expected. */
+  function rest(surplus: number, begunMs: number, oldestAt: number): void {
+    if (surplus === 0) return;
+    const restMs = restBesideSendsMs({
+      tookMs: WHOLE_CALL * begunMs * surplus,
+      isSending: deps.isSending(),
+      waitedMs: Number.isFinite(oldestAt) ? deps.now() - oldestAt : 0,
+    });
+    const now = performance.now();
+    restUntil = Math.min(Math.max(restUntil, now) + restMs, now + REST_MS_MAX);
+  }
+
+  function nextOf(entry: Entry): Delivery | undefined {
+    if (entry.ready === undefined || entry.isHeld) return undefined;
+    if (entry.run.underWay >= CALLS_PER_ENDPOINT_MAX) return undefined;
+    if (!hasShare(entry.tenantId)) {
+      stalled.add(entry);
+      return undefined;
+    }
+    const delivery = entry.run.next();
+    if (delivery === undefined) closeIfOver(entry.run.endpoint.id, entry);
+    return delivery;
+  }
+
+  function hasShare(tenantId: string): boolean {
+    const held = heldBy.get(tenantId) ?? 0;
+    const tenants = heldBy.size + (held === 0 ? 1 : 0);
+    const shared = { slots: deps.inFlightMax, taken: inFlight, tenants, weights: tenants };
+    return slotsLeftTo({ held, heldMax: deps.inFlightMax, weight: 1 }, shared) > 0;
+  }
+
+  function begin(entry: Entry, delivery: Delivery): void {
+    inFlight++;
+    heldBy.set(entry.tenantId, (heldBy.get(entry.tenantId) ?? 0) + 1);
+    void call(entry, delivery).finally(() => {
+      inFlight--;
+      const held = (heldBy.get(entry.tenantId) ?? 1) - 1;
+      if (held === 0) heldBy.delete(entry.tenantId);
+      else heldBy.set(entry.tenantId, held);
+      if (stalled.size > 0) {
+        for (const one of stalled) hungry.add(one);
+        stalled = new Set();
+      }
+      feed(entry);
+      endIfIdle();
+    });
+  }
+
+  async function call(entry: Entry, delivery: Delivery): Promise<void> {
+    const {
+      told,
+      open: { claim },
+    } = delivery;
+    const { endpoint } = claim;
+    const { ready } = entry;
+    // Beyond the lease others may call for the same event: a call must have ended, and be recorded, by then.
+    if (ready === undefined || !mayCallBefore(claim.leaseEndsAt)) {
+      entry.run.end(delivery, undefined);
+      return;
+    }
+    const body = bodyOf(endpoint, told);
+    const delivered =
+      body === undefined ? unreadable(deps.now()) : await deliverEvent(ready, told.event.id, body, deps);
+    const attempt = claim.attempts + 1;
+    const againAt = delivered.succeeded || claim.manual ? null : againAfter(attempt, delivered);
+    entry.run.end(delivery, {
+      attempt: {
+        seq: told.seq,
+        attempt,
+        at: delivered.at,
+        durationMs: delivered.durationMs,
+        status: delivered.response?.status ?? null,
+        error: delivered.error,
+        answer: delivered.answer,
+        succeeded: delivered.succeeded,
+      },
+      againAt,
+    });
+    deps.onCalled({
+      endpoint,
+      told,
+      attempt,
+      delivered,
+      isExhausted: !delivered.succeeded && againAt === null,
+    });
+    if (body !== undefined) judge(entry, endpoint, delivered);
+  }
+
+  function bodyOf(endpoint: WebhookEndpoint, { event, seq }: ClaimedEvent): Buffer | undefined {
+    try {
+      return eventBody(event, seq, endpoint.maskRecipients);
+    } catch (error) {
+      deps.onUnreadable(endpoint, event.id, error);
+      return undefined;
+    }
+  }
+
+  function againAfter(attempts: number, { retryAfterMs = 0 }: DeliveredEvent): Date | null {
+    const delayMs = deliveryDelayMs(attempts, deps.random());
+    return delayMs === null ? null : new Date(deps.now() + Math.max(delayMs, retryAfterMs));
+  }
+
+  function judge(entry: Entry, endpoint: WebhookEndpoint, delivered: DeliveredEvent): void {
+    const { succeeded, response, retryAfterMs } = delivered;
+    const status = response?.status ?? null;
+    entry.failures = succeeded ? 0 : entry.failures + 1;
+    const isOut = entry.failures >= FAILURES_UNTIL_FAILING || status === 410 || retryAfterMs !== undefined;
+    if (!succeeded && isOut) entry.isHeld = true;
+    const isProbe = endpoint.status === 'failing';
+    deps.watch.note(endpoint, { at: deps.now(), succeeded, status, retryAfterMs, isProbe });
+  }
+
+  function endIfIdle(): void {
+    if (inFlight === 0) idle?.();
+  }
+
+  return {
+    take,
+    get room() {
+      return isStopping ? 0 : Math.max(0, CLAIMS_MAX - claims);
+    },
+    get busy() {
+      const open = [...entries.values()];
+      const endpoints = open
+        .filter(
+          ({ run, ready, isHeld, claims: held }) =>
+            run.endpoint.ordered || ready === undefined || isHeld || held >= CLAIMS_PER_ENDPOINT_MAX,
+        )
+        .map(({ run }) => run.endpoint.id);
+      return [...endpoints, ...tenantsWithTheirShare(open)];
+    },
+    get endpoints() {
+      return [...entries.values()].map(({ run }) => run.endpoint);
+    },
+    known(endpoint, health) {
+      const entry = entries.get(endpoint.id);
+      if (entry === undefined) return;
+      entry.isHeld = false;
+      const isOpen = health?.status === 'active' && (health.callAt?.getTime() ?? 0) <= deps.now();
+      if (isOpen) entry.failures = health.failures;
+      else entry.run.giveBack();
+      feed(entry);
+    },
+    endpointChanged(endpointId) {
+      const entry = entries.get(endpointId);
+      if (entry === undefined) return;
+      entry.run.giveBack();
+      feed(entry);
+    },
+    async stop() {
+      isStopping = true;
+      for (const entry of entries.values()) entry.run.giveBack();
+      if (inFlight > 0) await new Promise<void>((resolve) => (idle = resolve));
+      await deps.watch.drain();
+      await deps.recorder.drain();
+    },
+    get inFlight() {
+      return inFlight;
+    },
+  };
+}
+
+/** A change of the tenant's key, and the end of a former secret, are no change of the endpoint. */
+function hasSameKeys(one: WebhookEndpoint, other: WebhookEndpoint): boolean {
+  return (
+    one.version === other.version &&
+    one.previousSecret === other.previousSecret &&
+    one.signingKey?.id === other.signingKey?.id
+  );
+}
+
+/** Those that have as many claims as each could have if one more tenant came: there is always room for that one. */
+function tenantsWithTheirShare(entries: readonly Entry[]): string[] {
+  const held = new Map<string, number>();
+  for (const { tenantId, claims } of entries) held.set(tenantId, (held.get(tenantId) ?? 0) + claims);
+  const share = Math.max(1, Math.floor(CLAIMS_MAX / (held.size + 1)));
+  return [...held].filter(([, claims]) => claims >= share).map(([tenantId]) => tenantId);
+}
+
+function unreadable(now: number): DeliveredEvent {
+  return {
+    at: new Date(now),
+    durationMs: 0,
+    sent: {},
+    response: null,
+    error: 'unreadable_event',
+    answer: null,
+    succeeded: false,
+    retryAfterMs: undefined,
+  };
+}

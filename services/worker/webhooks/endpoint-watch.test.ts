@@ -1,0 +1,99 @@
+import { randomUUID } from 'node:crypto';
+import { expect, test } from 'vitest';
+import type { EndpointCall } from '#core/domain/endpoint-health.ts';
+import type { EndpointHealth } from '#core/domain/endpoint-state.ts';
+import type { WebhookEndpoint } from '#core/store/webhook-deliveries.ts';
+import { createEndpointWatch } from './endpoint-watch.ts';
+
+const FINE: EndpointHealth = {
+  status: 'active',
+  statusReason: null,
+  failures: 0,
+  failingSince: null,
+  callAt: null,
+};
+const SUCCESS: EndpointCall = { at: 0, succeeded: true, status: 200, isProbe: false };
+const FAILURE: EndpointCall = { at: 0, succeeded: false, status: 500, isProbe: false };
+
+/** A watch over a store whose answers come one by one, when the test lets them. */
+function setup() {
+  const asked: (() => void)[] = [];
+  const failed: unknown[] = [];
+  let known = 0;
+  let now = FINE;
+  const watch = createEndpointWatch({
+    store: {
+      changeEndpoint: async (_id, _version, decide) => {
+        await new Promise<void>((resolve) => asked.push(resolve));
+        now = decide(now) ?? now;
+        return now;
+      },
+    },
+    onKnown: () => void known++,
+    onMoved: () => undefined,
+    onFailed: (error) => void failed.push(error),
+    random: () => 0.5,
+  });
+  const endpoint = {
+    id: randomUUID(),
+    version: 1,
+    failures: 0,
+    status: 'active',
+  } as unknown as WebhookEndpoint;
+  return {
+    watch,
+    asked,
+    failed,
+    endpoint,
+    health: () => now,
+    async stored(): Promise<void> {
+      const before = known;
+      asked.shift()?.();
+      await expect.poll(() => known).toBeGreaterThan(before);
+    },
+  };
+}
+
+test('what was claimed before a failure was known counts its success', async () => {
+  const s = setup();
+  s.watch.note(s.endpoint, FAILURE);
+  await s.stored();
+  expect(s.health().failures).toBe(1);
+  s.watch.note(s.endpoint, SUCCESS);
+  await s.stored();
+  expect([s.health().failures, s.watch.size]).toEqual([0, 0]);
+});
+
+test('an endpoint that is called no more, such as a deleted one, is not remembered', async () => {
+  const s = setup();
+  s.watch.note(s.endpoint, FAILURE);
+  await s.stored();
+  expect(s.watch.size).toBe(1);
+  s.watch.forget(s.endpoint.id);
+  expect(s.watch.size).toBe(0);
+});
+
+test('what is being stored of a forgotten endpoint is waited for, and then forgotten', async () => {
+  const s = setup();
+  s.watch.note(s.endpoint, FAILURE);
+  s.watch.forget(s.endpoint.id);
+  s.watch.note(s.endpoint, FAILURE);
+  s.watch.forget(s.endpoint.id);
+  let isDrained = false;
+  const drained = s.watch.drain().then(() => (isDrained = true));
+  await s.stored();
+  expect(isDrained).toBe(false);
+  await s.stored();
+  await drained;
+  expect([s.health().failures, s.watch.size, s.failed]).toEqual([2, 0, []]);
+});
+
+test('an endpoint that is called again before it was stored is remembered', async () => {
+  const s = setup();
+  s.watch.note(s.endpoint, FAILURE);
+  s.watch.forget(s.endpoint.id);
+  s.watch.note(s.endpoint, FAILURE);
+  await s.stored();
+  await s.stored();
+  expect(s.watch.size).toBe(1);
+});

@@ -1,0 +1,53 @@
+import { expect, test } from 'vitest';
+import { createRestPace } from './rest-pace.ts';
+
+const STEP_MS = 40;
+const surplus = () => ({ surplus: 1, waitedMs: 0 });
+const expected = () => ({ surplus: 0, waitedMs: 0 });
+
+function setup(isSending: boolean) {
+  const stop = new AbortController();
+  const pace = createRestPace({ isSending: () => isSending, signal: stop.signal });
+  const work = (of = surplus) =>
+    pace(async () => {
+      const from = performance.now();
+      await new Promise((resolve) => setTimeout(resolve, STEP_MS));
+      return { from, until: performance.now() };
+    }, of);
+  return { pace, work, stop };
+}
+
+test('while messages are sent, batches are apart by twice the time that they take, whoever asks for them', async () => {
+  const { work } = setup(true);
+  const [first, second] = await Promise.all([work(), work()]);
+  expect(second.from - first.until).toBeGreaterThanOrEqual(2 * STEP_MS - 5);
+});
+
+test('what is expected is one after the other, without a pause', async () => {
+  const { work } = setup(true);
+  const [first, second] = await Promise.all([work(expected), work(expected)]);
+  expect(second.from).toBeGreaterThanOrEqual(first.until);
+  expect(second.from - first.until).toBeLessThan(STEP_MS);
+});
+
+test('otherwise they run beside each other', async () => {
+  const { work } = setup(false);
+  const [first, second] = await Promise.all([work(), work()]);
+  expect(second.from).toBeLessThan(first.until);
+});
+
+test('one that fails is told to who asked for it, and does not keep the next one', async () => {
+  const { pace, work } = setup(true);
+  await expect(pace(() => Promise.reject(new Error('away')), surplus)).rejects.toThrow('away');
+  expect(await work()).toMatchObject({ from: expect.any(Number) });
+});
+
+test('nobody who stops waits for a pause', async () => {
+  const { pace, work, stop } = setup(true);
+  await pace(() => new Promise((resolve) => setTimeout(resolve, 1_000)), surplus);
+  const next = work();
+  const from = performance.now();
+  stop.abort();
+  await next;
+  expect(performance.now() - from).toBeLessThan(1_500);
+});

@@ -1,0 +1,48 @@
+import { restBesideSendsMs } from '#core/domain/rest-beside-sends.ts';
+import { pause } from '#core/platform/process/pause.ts';
+
+export type RestPaceDeps = {
+  readonly isSending: () => boolean;
+  /** Ends the pauses. */
+  readonly signal: AbortSignal;
+};
+
+/** What a batch came to. */
+type Rested = {
+  /** The part of it that was not expected, from 0 to 1. */
+  readonly surplus: number;
+  /** How long what is in it had waited; the longest. */
+  readonly waitedMs: number;
+};
+
+/**
+ * Runs a batch. While messages are sent, after all batches that were asked for before, whatever is done in them. One with more
+ * in it than is expected is followed by a pause that is left to messages.
+ */
+export type RestPace = <Batch>(
+  run: () => Promise<Batch>,
+  restedOf: (batch: Batch) => Rested,
+) => Promise<Batch>;
+
+export function createRestPace({ isSending, signal }: RestPaceDeps): RestPace {
+  let last: Promise<unknown> = Promise.resolve();
+
+  return async (run, restedOf) => {
+    const before = last;
+    const turn = Promise.withResolvers<void>();
+    last = Promise.all([before, turn.promise]);
+    if (isSending()) await before;
+    const startedAt = performance.now();
+    let restMs = 0;
+    try {
+      const batch = await run();
+      const { surplus, waitedMs } = restedOf(batch);
+      const tookMs = (performance.now() - startedAt) * surplus;
+      restMs = restBesideSendsMs({ tookMs, isSending: isSending(), waitedMs });
+      return batch;
+    } finally {
+      if (restMs === 0) turn.resolve();
+      else void pause(restMs, signal).then(turn.resolve);
+    }
+  };
+}

@@ -1,0 +1,265 @@
+import { ADDRESS_KEYS } from '#test/support/seed.ts';
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { TenantId } from '#core/domain/ids.ts';
+import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
+import { deliveryStore } from '#core/store/deliveries.ts';
+import { findCancelable, type CancelFilter } from '#core/store/cancellation.ts';
+import { readAsTenant } from '#core/store/read-scope.ts';
+import { get, LEAST, request, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
+import type { TestKey } from '#test/support/service-keys.ts';
+
+let api: TestApi;
+beforeAll(async () => {
+  api = await startTestApi();
+});
+afterAll(() => api[Symbol.asyncDispose]());
+
+type Credential = TestKey | { readonly token: string; readonly slug: string };
+
+function cancel(body: unknown, credential: Credential) {
+  const headers: Record<string, string> =
+    'text' in credential
+      ? { 'x-service-key': credential.text }
+      : { authorization: `Bearer ${credential.token}`, 'x-tenant-slug': credential.slug };
+  return request(api.first, 'POST', '/v1/messages/cancel', { headers, body });
+}
+
+const none = { canceled: 0, alreadySending: 0, final: 0, more: false };
+
+/** Sends one, and says how it may be recognised. */
+async function sent(key: TestKey, body: object): Promise<string> {
+  const reply = await send(api.first, key, body);
+  expect(reply.status).toBe(202);
+  return reply.body.id;
+}
+
+async function statusOf(ids: readonly string[]): Promise<string[]> {
+  const rows = await api.admin<{ id: string; status: string }[]>`
+    select m.id, s.status from messages m join message_states s using (seq, purge_on) where m.id = any (${[...ids]}::uuid[])`;
+  const states = new Map(rows.map(({ id, status }) => [id, status]));
+  return ids.map((id) => states.get(id) ?? 'nowhere');
+}
+
+/** Plants messages that wait, by rows alone: thousands would take minutes to send. */
+async function plant(
+  { tenantId }: ApiTenant,
+  n: number,
+  {
+    tag = 'planted',
+    category = 'marketing',
+    externalId = null as string | null,
+    batchId = null as string | null,
+    ended = false,
+  } = {},
+): Promise<void> {
+  await api.admin`
+    with place as (
+      select nextval('message_blocks') * 1024 + (i % 1024) as seq, i from generate_series(1, ${n}::int) i
+    ), made as (
+      insert into messages (seq, id, purge_on, tenant_id, channel, recipient, category, priority, test, delivery_guarantee,
+        content_retention, tags, external_id, batch_id, enqueued_at)
+      select p.seq, gen_random_uuid(), date_trunc('week', current_date + 20), ${tenantId}, 'sms', '+15550000001', ${category}, 1,
+        false, 'at_least_once', 'retain', ${[tag]}, ${externalId}, ${batchId}, now() from place p
+      returning seq, purge_on, tenant_id
+    ), live as (
+      insert into live_messages (seq, purge_on, tenant_id, account_id, due_at, status, priority, channel, test, pinned,
+        expires_at, updated_at)
+      select seq, purge_on, tenant_id, gen_random_uuid(), now(), 'queued', 1, 'sms', false, false, now() + interval '1 day', now()
+      from made where not ${ended}
+    )
+    insert into message_results (seq, purge_on, tenant_id, status, attempt, duplicate_risk, final, expires_at, updated_at)
+    select seq, purge_on, tenant_id, 'failed', 1, false, true, now(), now() from made where ${ended}`;
+}
+
+describe('messages that fit a filter', () => {
+  test('are canceled, and no others: not of another tenant, nor of another mode', async () => {
+    const [tenant, other] = [await api.tenant(), await api.tenant()];
+    const testKey = await api.key(tenant.tenantId, { mode: 'test' });
+    const marked = { tags: ['sale', 'spring'], category: 'marketing' };
+    const ids = {
+      sale: await sent(tenant.key, { ...LEAST.sms, ...marked }),
+      mail: await sent(tenant.key, { ...LEAST.email, ...marked }),
+      plain: await sent(tenant.key, { ...LEAST.sms, externalId: 'order-17' }),
+      tested: await sent(testKey, { ...LEAST.sms, ...marked }),
+      foreign: await sent(other.key, { ...LEAST.sms, ...marked, externalId: 'order-17' }),
+    };
+    const cancelBy = async (filter: object, credential: Credential = tenant.key) =>
+      (await cancel({ filter }, credential)).body;
+    const all = () => statusOf(Object.values(ids));
+
+    expect(await cancelBy({ tag: 'nobodys' })).toEqual(none);
+    expect(await cancelBy({ tag: 'sale', channel: 'push' })).toEqual(none);
+    expect(await cancelBy({ tag: 'sale', channel: 'sms', category: 'marketing' })).toEqual({
+      ...none,
+      canceled: 1,
+    });
+    expect(await all()).toEqual(['canceled', 'queued', 'queued', 'queued', 'queued']);
+    expect(await cancelBy({ externalId: 'order-17' })).toEqual({ ...none, canceled: 1 });
+    expect(await cancelBy({ externalId: 'order-17' })).toEqual({ ...none, final: 1 });
+    expect(await all()).toEqual(['canceled', 'queued', 'canceled', 'queued', 'queued']);
+    const developer = { ...(await api.member(tenant, 'developer')), slug: tenant.slug };
+    expect(await cancelBy({ category: 'marketing' }, developer)).toEqual({ ...none, canceled: 2 });
+    expect(await all()).toEqual(['canceled', 'canceled', 'canceled', 'canceled', 'queued']);
+    const { body } = await get(api.first, `/v1/messages/${ids.mail}/events`, tenant.key);
+    expect(body.items[0]).toMatchObject({ type: 'message.canceled', source: 'api' });
+    const entries =
+      await api.admin`select actor, action, target, changes from audit_log where tenant_id = ${tenant.tenantId}`;
+    expect(entries).toEqual([
+      {
+        actor: developer.userId,
+        action: 'messages.canceled',
+        target: tenant.tenantId,
+        changes: [{ field: 'category', from: null, to: 'marketing' }],
+      },
+    ]);
+  });
+
+  test('of a batch are canceled by its id, and by what else the filter says', async () => {
+    const [tenant, other] = [await api.tenant(), await api.tenant()];
+    const messages = [LEAST.sms, { ...LEAST.sms, tags: ['later'] }, { ...LEAST.sms, tags: ['later'] }];
+    const headers = { 'x-service-key': tenant.key.text };
+    const reply = await request(api.first, 'POST', '/v1/messages/batch', { headers, body: { messages } });
+    const { batchId, items } = reply.body as unknown as { batchId: string; items: { id: string }[] };
+    const ids = items.map(({ id }) => id);
+    const single = await sent(tenant.key, { ...LEAST.sms, tags: ['later'] });
+    const by = async (filter: object, key = tenant.key) => (await cancel({ filter }, key)).body;
+    expect(await by({ batchId }, other.key)).toEqual(none);
+    expect(await by({ batchId: batchId.toUpperCase(), tag: 'later' })).toEqual({ ...none, canceled: 2 });
+    expect(await by({ batchId })).toEqual({ ...none, canceled: 1, final: 2 });
+    expect(await statusOf([...ids, single])).toEqual(['canceled', 'canceled', 'canceled', 'queued']);
+  });
+
+  test('are counted by what could be done: waiting, put off and held ones go, one under way does not', async () => {
+    const tenant = await api.tenant();
+    const ids = await Promise.all(
+      ['queued', 'deferred', 'held', 'sending'].map(async (status) => {
+        const id = await sent(tenant.key, { ...LEAST.sms, externalId: 'one' });
+        await api.admin`update live_messages l set status = ${status} from messages m where m.seq = l.seq and m.id = ${id}`;
+        return id;
+      }),
+    );
+    await plant(tenant, 3, { externalId: 'one', ended: true });
+    const { status, body } = await cancel({ filter: { externalId: 'one' } }, tenant.key);
+    expect([status, body]).toEqual([200, { canceled: 3, alreadySending: 1, final: 3, more: false }]);
+    expect(await statusOf(ids)).toEqual(['canceled', 'canceled', 'canceled', 'sending']);
+    const [row] =
+      await api.admin`select coalesce(sum(finished), 0)::int as n from tenant_progress where tenant_id = ${tenant.tenantId}`;
+    expect(row?.['n']).toBe(3);
+  });
+
+  test('beyond 10,000 are left, the younger ones, and there are more', async () => {
+    const tenant = await api.tenant();
+    await plant(tenant, 10_300);
+    const filter = { tag: 'planted' };
+    expect((await cancel({ filter }, tenant.key)).body).toEqual({ ...none, canceled: 10_000, more: true });
+    const [border] = await api.admin`
+      select (select max(r.seq) from message_results r where r.tenant_id = ${tenant.tenantId}) <
+        (select min(l.seq) from live_messages l where l.tenant_id = ${tenant.tenantId}) as is_oldest_first`;
+    expect(border?.['is_oldest_first']).toBe(true);
+    expect((await cancel({ filter }, tenant.key)).body).toEqual({ ...none, canceled: 300 });
+    expect((await cancel({ filter }, tenant.key)).body).toEqual(none);
+  });
+
+  test('with one reference for more than 10,000 are found by what waits', async () => {
+    const tenant = await api.tenant();
+    await plant(tenant, 10_001, { externalId: 'campaign', ended: true });
+    await plant(tenant, 5, { externalId: 'campaign' });
+    expect((await cancel({ filter: { externalId: 'campaign' } }, tenant.key)).body).toEqual({
+      ...none,
+      canceled: 5,
+    });
+  });
+
+  test('are canceled or called, never both, however many workers and callers there are', async () => {
+    const tenant = await api.tenant();
+    const ids = await Promise.all(
+      Array.from({ length: 400 }, () => sent(tenant.key, { ...LEAST.sms, tags: ['raced'] })),
+    );
+    const rows = await api.admin<{ seq: number }[]>`select seq from messages where id = any (${ids}::uuid[])`;
+    const store = deliveryStore(api.database.open('worker', 4), 10_000, ADDRESS_KEYS);
+    const claiming = Promise.all(
+      rows
+        .toSorted(() => Math.random() - 0.5)
+        .map(({ seq }, i) => store.claim(i % 3 === 0 ? [seq] : [], { worker: `w${i % 4}`, leaseMs: 60_000 })),
+    );
+    const filter = { tag: 'raced' };
+    const replies = await Promise.all([cancel({ filter }, tenant.key), cancel({ filter }, tenant.key)]);
+    const claimed = new Set<string>((await claiming).flat().map(({ id }) => id));
+    const states = await statusOf(ids);
+    expect(new Set(states)).toEqual(new Set(['canceled', ...(claimed.size > 0 ? ['sending'] : [])]));
+    for (const [i, id] of ids.entries()) expect(states[i] === 'sending').toBe(claimed.has(id));
+    const canceled = replies.reduce((sum, { body }) => sum + body.canceled, 0);
+    expect(canceled).toBe(ids.length - claimed.size);
+  });
+});
+
+describe('a filter', () => {
+  test.each([
+    [{}, 'missing_field', 'filter'],
+    [{ filter: {} }, 'validation_failed', 'filter'],
+    [{ filter: { channel: null } }, 'validation_failed', 'filter'],
+    [{ filter: { channel: 'fax' } }, 'validation_failed', 'filter.channel'],
+    [{ filter: { tag: '' } }, 'validation_failed', 'filter.tag'],
+    [{ filter: { externalId: 'x'.repeat(256) } }, 'validation_failed', 'filter.externalId'],
+    [{ filter: { channel: 'sms', tags: 'sale' } }, 'validation_failed', 'filter.tags'],
+    [{ filter: { channel: 'sms', batchId: 'b' } }, 'validation_failed', 'filter.batchId'],
+    [{ filter: 'sms' }, 'validation_failed', 'filter'],
+  ])('%j is refused, and cancels nothing', async (body, code, field) => {
+    const tenant = await api.tenant();
+    const id = await sent(tenant.key, LEAST.sms);
+    const reply = await cancel(body, tenant.key);
+    expect([reply.status, reply.body.code]).toEqual([400, code]);
+    expect(reply.body.details).toEqual([expect.objectContaining({ field })]);
+    expect(await statusOf([id])).toEqual(['queued']);
+  });
+
+  test('with an unknown field behind many others is refused too', async () => {
+    const tenant = await api.tenant();
+    const others = Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`x${i}`, 1]));
+    const body = { ...others, filter: { channel: 'sms', tags: 'sale' } };
+    expect((await cancel(body, tenant.key)).body.code).toBe('validation_failed');
+  });
+
+  test('reads the rows that its tenant has waiting, once, and nothing of what is stored besides', async () => {
+    const [tenant, crowd] = [await api.tenant(), await api.tenant()];
+    const own = 300;
+    await plant(crowd, 40_000);
+    await plant(tenant, own);
+    await plant(tenant, 20_000, { ended: true });
+    await plant(tenant, 3, { externalId: 'named' });
+    const batchId = randomUUID();
+    await plant(tenant, 4, { batchId });
+    for (const isKnown of [false, true]) {
+      if (isKnown) await api.admin`analyze messages, live_messages, message_results`;
+      const read = async (filter: CancelFilter) => {
+        const scopes = { sql: api.admin, cancelSql: api.admin };
+        return readAsTenant(scopes, tenant.tenantId as TenantId, new AbortController().signal, async (tx) => {
+          await tx`set local role despatch_api`;
+          const before = await rowsTouched(tx);
+          const found = await findCancelable(tenant.tenantId as TenantId, tx, filter, 10_001);
+          return { live: found.live.length, rows: (await rowsTouched(tx)) - before };
+        });
+      };
+      const byTag = await read({ tag: 'planted' });
+      expect(byTag.live).toBe(own + 7);
+      // A live row and its message each.
+      expect(byTag.rows).toBeLessThan(2 * own + 50);
+      const byChannel = await read({ channel: 'sms' });
+      expect(byChannel.live).toBe(own + 7);
+      expect(byChannel.rows).toBeLessThan(own + 50);
+      const named = await read({ externalId: 'named' });
+      expect(named.live).toBe(3);
+      expect(named.rows).toBeLessThan(50);
+      const ofBatch = await read({ batchId });
+      expect(ofBatch.live).toBe(4);
+      expect(ofBatch.rows).toBeLessThan(50);
+    }
+  });
+});
+
+async function rowsTouched(tx: Sql | TransactionSql): Promise<number> {
+  const [row] = await tx<{ n: number }[]>`
+    select coalesce(sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)), 0)::int as n from pg_stat_xact_user_tables`;
+  return row?.n ?? 0;
+}

@@ -1,0 +1,164 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { EventEnvelope } from '#core/domain/event-envelope.ts';
+import { deliveryStore, type DeliveryStore } from '#core/store/deliveries.ts';
+import { get, LEAST, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
+import { ADDRESS_KEYS, moveSuspension } from '#test/support/seed.ts';
+import type { TestKey } from '#test/support/service-keys.ts';
+
+let api: TestApi;
+let store: DeliveryStore;
+beforeAll(async () => {
+  api = await startTestApi();
+  store = deliveryStore(api.database.open('worker', 2), 10_000, ADDRESS_KEYS);
+});
+afterAll(() => api[Symbol.asyncDispose]());
+
+type Feed = { readonly items: EventEnvelope[]; readonly nextCursor: string | null; readonly lastSeq: number };
+type Caller = TestKey | { readonly token: string; readonly slug: string };
+type Reader = ApiTenant & { readonly reader: TestKey; readonly person: Caller };
+
+async function setup(): Promise<Reader> {
+  const tenant = await api.tenant();
+  const reader = await api.key(tenant.tenantId, { scopes: ['events:read'] });
+  const { token } = await api.member(tenant, 'viewer');
+  return { ...tenant, reader, person: { token, slug: tenant.slug } };
+}
+
+async function accept(key: TestKey): Promise<string> {
+  const { body, status } = await send(api.first, key, LEAST.sms);
+  expect(status).toBe(202);
+  return body.id;
+}
+
+async function number(): Promise<void> {
+  while ((await store.numberChanges(100, 0)).outcome === 'more');
+}
+
+async function endpoint(tenantId: string, isMasked = false): Promise<string> {
+  const id = randomUUID();
+  await api.admin`
+    insert into webhook_endpoints (id, tenant_id, url, event_types, mask_recipients, secret, matched_to)
+    values (${id}, ${tenantId}, 'https://example.com/events', '{*}', ${isMasked}, 'ciphertext', 0)`;
+  return id;
+}
+
+/** The endpoint is told of these of the tenant's events, by their numbers, in runs of one each. */
+async function tell(tenantId: string, endpointId: string, seqs: readonly number[]): Promise<void> {
+  for (const [i, seq] of seqs.entries()) {
+    await api.admin`
+      insert into endpoint_feed (first_seq, last_seq, feed_seq, matched_at, endpoint_id, tenant_id, purge_on, seqs, numbers)
+      select ${i + 1}, ${i + 1}, ${seq}, clock_timestamp(), ${endpointId}, ${tenantId}, f.purge_on,
+        array[f.seqs[${seq} - f.first_seq + 1]], array[f.numbers[${seq} - f.first_seq + 1]]
+      from feed f where f.tenant_id = ${tenantId} and ${seq} between f.first_seq and f.last_seq`;
+  }
+}
+
+function ask(who: Caller, query: string) {
+  return get(api.first, `${'text' in who ? '/v1/events' : '/v1/admin/events'}${query}`, who);
+}
+
+async function feed(who: Caller, query: string): Promise<Feed> {
+  const { status, body } = await ask(who, query);
+  expect({ status, code: body.code }).toEqual({ status: 200, code: undefined });
+  return body as Feed;
+}
+
+const seqsOf = ({ items }: Feed) => items.map(({ data }) => data.seq);
+
+describe("an endpoint's feed", () => {
+  test('has its own numbers, and the events as the tenant reads them', async () => {
+    const tenant = await setup();
+    for (let n = 0; n < 6; n += 1) await accept(tenant.key);
+    await number();
+    const id = await endpoint(tenant.tenantId);
+    await tell(tenant.tenantId, id, [2, 3, 5]);
+    const all = await feed(tenant.reader, '');
+    const own = await feed(tenant.reader, `?endpointId=${id}`);
+    expect(seqsOf(own)).toEqual([1, 2, 3]);
+    expect(own).toMatchObject({ nextCursor: null, lastSeq: 3 });
+    expect(own.items.map((one) => one.id)).toEqual([1, 2, 4].map((n) => all.items[n]?.id));
+    expect(await feed(tenant.person, `?endpointId=${id.toUpperCase()}`)).toEqual(own);
+    expect(seqsOf(await feed(tenant.reader, `?endpointId=${id}&afterSeq=2`))).toEqual([3]);
+    expect(await feed(tenant.reader, `?endpointId=${id}&afterSeq=3`)).toMatchObject({
+      items: [],
+      lastSeq: 3,
+    });
+    expect(await feed(tenant.reader, `?endpointId=${id}&type=tenant.*`)).toMatchObject({
+      items: [],
+      lastSeq: 3,
+    });
+    const late = await feed(tenant.reader, `?endpointId=${id}&since=2199-01-01T00:00:00Z`);
+    expect(late).toMatchObject({ items: [], lastSeq: 3 });
+  });
+
+  test('is read page by page, by cursors that are good for this endpoint alone', async () => {
+    const tenant = await setup();
+    for (let n = 0; n < 5; n += 1) await accept(tenant.key);
+    await number();
+    const [id, other] = [await endpoint(tenant.tenantId), await endpoint(tenant.tenantId)];
+    await tell(tenant.tenantId, id, [1, 2, 3, 4, 5]);
+    await tell(tenant.tenantId, other, [1, 2, 3, 4, 5]);
+    const first = await feed(tenant.reader, `?endpointId=${id}&limit=3`);
+    expect(seqsOf(first)).toEqual([1, 2, 3]);
+    const cursor = first.nextCursor ?? '';
+    const next = await feed(tenant.reader, `?endpointId=${id}&limit=3&cursor=${cursor}`);
+    expect([seqsOf(next), next.nextCursor]).toEqual([[4, 5], null]);
+    for (const query of [`?endpointId=${other}&limit=3`, '?limit=3']) {
+      const { status, body } = await ask(tenant.reader, `${query}&cursor=${cursor}`);
+      expect([query, status, body.code]).toEqual([query, 400, 'invalid_cursor']);
+    }
+  });
+
+  test('masks recipients where the endpoint asks for it, and only there', async () => {
+    const tenant = await setup();
+    await accept(tenant.key);
+    await moveSuspension(api.admin, tenant.tenantId, 'manual');
+    await number();
+    await moveSuspension(api.admin, tenant.tenantId, null);
+    const [open, masked] = [await endpoint(tenant.tenantId), await endpoint(tenant.tenantId, true)];
+    for (const id of [open, masked]) await tell(tenant.tenantId, id, [1, 2]);
+    const tos = async (id: string) =>
+      (await feed(tenant.reader, `?endpointId=${id}`)).items.map(({ data }) =>
+        'to' in data ? data.to : null,
+      );
+    expect(await tos(open)).toEqual([LEAST.sms.to, null]);
+    expect(await tos(masked)).toEqual([`+***${LEAST.sms.to.slice(-2)}`, null]);
+  });
+
+  test('shows a test key events of test messages alone', async () => {
+    const tenant = await setup();
+    const testKey = await api.key(tenant.tenantId, {
+      mode: 'test',
+      scopes: ['events:read', 'messages:send'],
+    });
+    await accept(tenant.key);
+    await accept(testKey);
+    await accept(tenant.key);
+    await number();
+    const id = await endpoint(tenant.tenantId);
+    await tell(tenant.tenantId, id, [1, 2, 3]);
+    const query = `?endpointId=${id}`;
+    expect([seqsOf(await feed(testKey, query)), seqsOf(await feed(tenant.reader, query))]).toEqual([
+      [2],
+      [1, 3],
+    ]);
+    expect(seqsOf(await feed(tenant.person, query))).toEqual([1, 2, 3]);
+  });
+
+  test("is a 404 of another tenant's endpoint, of a deleted one and of none", async () => {
+    const [tenant, other] = [await setup(), await setup()];
+    await accept(other.key);
+    await number();
+    const [foreign, deleted] = [await endpoint(other.tenantId), await endpoint(tenant.tenantId)];
+    await tell(other.tenantId, foreign, [1]);
+    await api.admin`update webhook_endpoints set deleted_at = now() where id = ${deleted}`;
+    for (const id of [foreign, deleted, randomUUID()]) {
+      for (const who of [tenant.reader, tenant.person]) {
+        const { status, body } = await ask(who, `?endpointId=${id}`);
+        expect([status, body.code]).toEqual([404, 'not_found']);
+      }
+    }
+    expect((await ask(tenant.reader, '?endpointId=x')).status).toBe(400);
+  });
+});

@@ -1,0 +1,74 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startAdminApi, type AdminApi, type TestTenant } from '#test/support/admin-api.ts';
+
+let api: AdminApi;
+let tenants: readonly TestTenant[];
+beforeAll(async () => {
+  api = await startAdminApi();
+  tenants = [await api.tenant(), await api.tenant()].toSorted((a, b) => (a.slug < b.slug ? -1 : 1));
+  for (const [i, { id }] of tenants.entries()) {
+    await api.admin`insert into usage_counts values
+      (${id}, 'day', '2026-01-05Z', 'sms', '', 'delivered', ${10 * (i + 1)}, 12),
+      (${id}, 'day', '2026-01-05Z', 'sms', 'x', 'undelivered', 5, 5),
+      (${id}, 'day', '2026-01-06Z', 'email', '', 'failed', 1, 0),
+      (${id}, 'hour', '2026-01-05Z', 'sms', '', 'delivered', 1000, 1000),
+      (${id}, 'day', '2026-01-07Z', 'sms', '', 'delivered', 1000, 1000)`;
+    await api.admin`insert into usage_times values (${id}, 'day', '2026-01-05Z', 'sms', '', 'provider', ${[i, 3]})`;
+  }
+});
+afterAll(() => api[Symbol.asyncDispose]());
+
+const ask = (query: string) =>
+  api.call('GET', `/v1/admin/platform/usage?since=2026-01-05T00:00:00Z&until=2026-01-07T00:00:00Z&${query}`, {
+    as: api.platformAdmin,
+  });
+
+test('is of all tenants together, or of each', async () => {
+  const all = await ask('');
+  expect(all.status).toBe(200);
+  expect(all.body.items).toMatchObject([
+    {
+      messages: 42,
+      segments: 34,
+      deliveryRate: 0.75,
+      statuses: { delivered: 30, undelivered: 10, failed: 2 },
+    },
+  ]);
+  expect(all.body.items[0].timeToProvider).toEqual({ p50: 1, p95: 1 });
+  const [first, second] = tenants;
+  expect((await ask('groupBy=tenant')).body.items).toMatchObject([
+    { tenantId: first?.id, tenantSlug: first?.slug, messages: 16, timeToProvider: { p50: 1 } },
+    { tenantId: second?.id, tenantSlug: second?.slug, messages: 26 },
+  ]);
+  expect((await ask('groupBy=day,channel,status')).body.items).toEqual([
+    { day: '2026-01-05', channel: 'sms', status: 'delivered', messages: 30, segments: 24 },
+    { day: '2026-01-05', channel: 'sms', status: 'undelivered', messages: 10, segments: 10 },
+    { day: '2026-01-06', channel: 'email', status: 'failed', messages: 2, segments: 0 },
+  ]);
+});
+
+test('is a table as well', async () => {
+  const headers = { authorization: `Bearer ${api.platformAdmin.token}` };
+  const url =
+    '/v1/admin/platform/usage?since=2026-01-06T00:00:00Z&until=2026-01-07T00:00:00Z&groupBy=tenant,status&format=csv';
+  const reply = await api.app.inject({ method: 'GET', url, headers });
+  expect(reply.body.split('\r\n')).toEqual([
+    'tenantId,tenantSlug,status,messages,segments',
+    ...tenants.map(({ id, slug }) => `${id},${slug},failed,1,0`),
+    '',
+  ]);
+});
+
+test('is for platform admins alone', async () => {
+  const as = tenants[0]?.members.owner;
+  const { status, body } = await api.call('GET', '/v1/admin/platform/usage', { as });
+  expect([status, body.code]).toEqual([403, 'insufficient_role']);
+});
+
+test.each(['groupBy=hour', 'groupBy=provider', 'groupBy=tenant,tag', 'since=2020-01-05T00:00:00Z'])(
+  '%s is refused',
+  async (query) => {
+    const reply = await api.call('GET', `/v1/admin/platform/usage?${query}`, { as: api.platformAdmin });
+    expect(reply.status).toBe(400);
+  },
+);

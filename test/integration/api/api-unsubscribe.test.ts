@@ -1,0 +1,90 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { unsubscribeKey, unsubscribeToken } from '#core/domain/unsubscribe-token.ts';
+import { startAdminApi, type AdminApi, type TestTenant } from '#test/support/admin-api.ts';
+import { RECEIPT_PEPPER } from '#test/support/api.ts';
+
+const ONE_CLICK = 'List-Unsubscribe=One-Click';
+const key = unsubscribeKey(RECEIPT_PEPPER);
+let api: AdminApi;
+let tenant: TestTenant;
+beforeAll(async () => {
+  api = await startAdminApi();
+  tenant = await api.tenant();
+});
+afterAll(() => api[Symbol.asyncDispose]());
+
+function newLink(tenantId: string = tenant.id) {
+  const about = { tenantId, messageId: randomUUID(), address: `${randomUUID()}@example.com` };
+  const token = unsubscribeToken(key, { ...about, issuedAt: Date.now() });
+  return { ...about, url: `/v1/unsubscribe/${token}` };
+}
+
+const click = (url: string) =>
+  api.app.inject({
+    method: 'POST',
+    url,
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    payload: ONE_CLICK,
+  });
+const find = async (address: string) => {
+  const url = `/v1/admin/suppressions?address=${encodeURIComponent(address)}`;
+  return (await api.callAs('developer', tenant, 'GET', url)).body.items;
+};
+
+test('one click puts the recipient on the list of the tenant, for marketing alone', async () => {
+  const { url, address, messageId } = newLink();
+  expect((await api.app.inject({ url })).statusCode).toBe(200);
+  expect(await find(address)).toEqual([]);
+  expect((await click(url)).statusCode).toBe(200);
+  const [entry, ...others] = await find(address);
+  expect(others).toEqual([]);
+  expect(entry).toMatchObject({
+    channel: 'email',
+    address,
+    reason: 'unsubscribe',
+    scope: 'marketing',
+    source: 'recipient',
+    messageId,
+    expiresAt: null,
+  });
+  const { body: log } = await api.callAs('admin', tenant, 'GET', '/v1/admin/audit-log?limit=1');
+  expect(log.items).toMatchObject([
+    { action: 'suppression.added', target: entry.id, actor: 'recipient', targetName: address },
+  ]);
+});
+
+test('another link to the same recipient changes nothing, and tells of nothing', async () => {
+  const first = newLink();
+  expect((await click(first.url)).statusCode).toBe(200);
+  const [entry] = await find(first.address);
+  const again = {
+    tenantId: tenant.id,
+    messageId: randomUUID(),
+    address: first.address,
+    issuedAt: Date.now(),
+  };
+  expect((await click(`/v1/unsubscribe/${unsubscribeToken(key, again)}`)).statusCode).toBe(200);
+  expect(await find(first.address)).toEqual([entry]);
+  const told = await api.admin`select from tenant_events where type = 'suppression.added'
+    and details ->> 'address' = ${first.address}`;
+  expect(told).toHaveLength(1);
+});
+
+test('who was taken off the list can unsubscribe again', async () => {
+  const { url, address } = newLink();
+  await click(url);
+  const [entry] = await find(address);
+  expect((await api.callAs('developer', tenant, 'DELETE', `/v1/admin/suppressions/${entry.id}`)).status).toBe(
+    204,
+  );
+  const later = { tenantId: tenant.id, messageId: randomUUID(), address, issuedAt: Date.now() };
+  expect((await click(`/v1/unsubscribe/${unsubscribeToken(key, later)}`)).statusCode).toBe(200);
+  expect(await find(address)).toHaveLength(1);
+});
+
+test('a link of a tenant that is not there is not found', async () => {
+  const answer = await click(newLink(randomUUID()).url);
+  expect(answer.statusCode).toBe(404);
+  expect(answer.json()).toMatchObject({ statusCode: 404, code: 'not_found' });
+});

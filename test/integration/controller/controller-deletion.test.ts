@@ -1,0 +1,238 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { newId, type TenantId } from '#core/domain/ids.ts';
+import { KeyringError } from '#core/platform/vault/keyring.ts';
+import type { GoneResource, OwnedSlug } from '#core/store/managed-tenants.ts';
+import { beginDeletion, createTenant } from '#core/store/tenants.ts';
+import { withTenant } from '#core/store/tenant-scope.ts';
+import { acceptBatch, acceptRow } from '#test/support/seed.ts';
+import { FILLED_TABLES, fillTenant, leftoversOf } from '#test/support/tenant-leftovers.ts';
+import { ISSUER, setupTenantReconciler, type TenantReconciling } from '#test/support/tenant-reconciler.ts';
+import { createDeletionReconciler } from '../../../services/controller/tenant/purge-deleted.ts';
+import type { TenantDeps } from '../../../services/controller/tenant/tenant-deps.ts';
+
+let s: TenantReconciling;
+
+beforeAll(async () => {
+  s = await setupTenantReconciler();
+  s.putPlan('free');
+});
+afterAll(() => s[Symbol.asyncDispose]());
+
+type Own = { readonly id: TenantId; readonly slug: string; readonly apiKeyId: string };
+
+/** A tenant of the API with an owner, a key of Vault and rows in many tables. */
+async function tenant(slug = `own-${randomUUID()}`): Promise<Own> {
+  const id = newId<TenantId>();
+  await withTenant(s.api, id, async (tx) => {
+    const [user] = await tx<{ id: string }[]>`
+      select sign_in(${ISSUER}, ${`founder-${id}`}, null, false, null) as id`;
+    const made = await createTenant(tx, { id, slug, name: slug, plan: 'free', owner: user?.id as never });
+    if (made === undefined) throw new Error('the slug is taken');
+    await tx`insert into audit_log (tenant_id, actor, action, target) values (${id}, 'x', 'tenant.created', ${id})`;
+  });
+  await s.encrypter.ensureKey(id);
+  return { ...(await fillTenant(s.admin, s.api, id)), id, slug };
+}
+
+const remove = (id: TenantId): Promise<void> => withTenant(s.api, id, (tx) => beginDeletion(id, tx));
+
+/** One pass over a slug; what it asks for after it. */
+const pass = (slug: string, parts: Partial<TenantDeps> = {}) =>
+  createDeletionReconciler({ ...s.deps, ...parts })(slug, AbortSignal.timeout(20_000), s.deps.log);
+
+const leftovers = (id: string): Promise<Record<string, number>> => leftoversOf(s.admin, id);
+
+async function keyExists(id: string): Promise<boolean> {
+  return (await s.vault.request('GET', `${s.vault.mount}/keys/despatch-${id}`)).status === 200;
+}
+
+const statusOf = async (slug: string): Promise<unknown> =>
+  (await s.admin`select status from tenants where slug = ${slug}`)[0]?.['status'];
+
+describe('a tenant that the API deleted', () => {
+  test('is purged: no row and no key is left, and those who have its copies are told', async () => {
+    const { id, slug } = await tenant();
+    expect(Object.keys(await leftovers(id))).toEqual(expect.arrayContaining(FILLED_TABLES));
+    expect(await keyExists(id)).toBe(true);
+    await remove(id);
+    const told: TenantId[] = [];
+    expect(await pass(slug, { notify: (one) => void told.push(one) })).toEqual({});
+    expect([await leftovers(id), await keyExists(id), told]).toEqual([{}, false, [id]]);
+  });
+
+  test('takes nothing of a neighbour, and leaves its founder, who may have other tenants', async () => {
+    const [gone, stays] = [await tenant(), await tenant()];
+    const before = await leftovers(stays.id);
+    await remove(gone.id);
+    await pass(gone.slug);
+    expect([await leftovers(stays.id), await keyExists(stays.id)]).toEqual([before, true]);
+    expect(await s.admin`select from users where subject = ${`founder-${gone.id}`}`).toHaveLength(1);
+  });
+
+  test('waits for a call under way, and refuses what comes meanwhile', async () => {
+    const own = await tenant();
+    const [account] = await s.admin<
+      { id: string }[]
+    >`select id from provider_accounts where tenant_id = ${own.id}`;
+    const claimed = await s.worker`
+      select seq from claim_due(json_build_array(json_build_object('tenant_id', ${own.id}::text,
+        'account_id', ${account?.id ?? ''}::text, 'most', 1, 'ahead_ms', 60000)), 'w', 60000, 1000000)`;
+    expect(claimed).toHaveLength(1);
+    await remove(own.id);
+    expect(await pass(own.slug)).toEqual({ requeueAfterMs: 1_000 });
+    expect((await leftovers(own.id))['messages']).toBe(1);
+    const row = acceptRow({ tenantId: own.id, slug: own.slug, apiKeyId: own.apiKeyId });
+    expect((await acceptBatch(s.api, [row]))[0]?.verdict).toBe('suspended');
+    await s.admin`update live_messages set lease_until = now() - interval '1 second' where tenant_id = ${own.id}`;
+    expect(await pass(own.slug)).toEqual({});
+    expect(await leftovers(own.id)).toEqual({});
+  });
+
+  test.each(['purgeSome', 'destroy', 'endPurge'] as const)(
+    'is purged from where it was cut off: after %s',
+    async (step) => {
+      const { id, slug } = await tenant();
+      await remove(id);
+      const cut = async (work: Promise<unknown>): Promise<never> => {
+        await work;
+        throw new Error('cut off');
+      };
+      const { keys, store } = s;
+      const broken = {
+        keys: step === 'destroy' ? { ...keys, destroy: (one: TenantId) => cut(keys.destroy(one)) } : keys,
+        store: {
+          ...store,
+          ...(step === 'purgeSome' && { purgeSome: (owned: OwnedSlug) => cut(store.purgeSome(owned, 10)) }),
+          ...(step === 'endPurge' && { endPurge: (owned: OwnedSlug) => cut(store.endPurge(owned)) }),
+        },
+      };
+      await expect(pass(slug, broken)).rejects.toThrow('cut off');
+      expect(await pass(slug)).toEqual({});
+      expect([await leftovers(id), await keyExists(id)]).toEqual([{}, false]);
+    },
+  );
+
+  test('stays while Vault gives no answer, and its key goes before it does', async () => {
+    const { id, slug } = await tenant();
+    await remove(id);
+    const keys = {
+      ...s.keys,
+      destroy: () => Promise.reject(new KeyringError('unavailable', 'Vault gave no answer')),
+    };
+    await expect(pass(slug, { keys })).rejects.toThrow('Vault gave no answer');
+    expect([await statusOf(slug), await keyExists(id)]).toEqual(['deleting', true]);
+    await pass(slug);
+    expect([await leftovers(id), await keyExists(id)]).toEqual([{}, false]);
+  });
+
+  test('yields after a slice, and asks to be gone on with at once', async () => {
+    const { id, slug } = await tenant();
+    await remove(id);
+    let seconds = 0;
+    const now = () => new Date((seconds += 3) * 1_000);
+    const store = { ...s.store, purgeSome: (owned: OwnedSlug) => s.store.purgeSome(owned, 10) };
+    expect(await pass(slug, { store, now })).toEqual({ requeueAfterMs: 0 });
+    expect(await statusOf(slug)).toBe('deleting');
+    expect((await leftovers(id))['messages']).toBe(20);
+  });
+
+  test('gives its slug to another one, which a pass that was stopped in between leaves alone', async () => {
+    const first = await tenant();
+    await remove(first.id);
+    // Stopped before it deletes anything, it goes on when the slug is another tenant's.
+    const [reached, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const stopped = pass(first.slug, {
+      store: {
+        ...s.store,
+        async purgeSome(owned, most) {
+          reached.resolve();
+          await goOn.promise;
+          return s.store.purgeSome(owned, most);
+        },
+      },
+    });
+    await reached.promise;
+    await pass(first.slug);
+    const second = await tenant(first.slug);
+    goOn.resolve();
+    expect(await stopped).toEqual({});
+    // Nor does a pass touch one that is not deleted.
+    expect(await pass(first.slug)).toEqual({});
+    expect(await statusOf(first.slug)).toBe('active');
+    expect((await leftovers(second.id))['messages']).toBe(30);
+    expect([await keyExists(first.id), await keyExists(second.id)]).toEqual([false, true]);
+  });
+
+  test('is not found where a resource owns or purges the tenant', async () => {
+    const key = s.putTenant({ deletionPolicy: 'Purge' });
+    await s.reconcile(key);
+    const slug = key.split('/')[1] ?? '';
+    const id = s.tenants.get(key)?.metadata.uid as TenantId;
+    await remove(id);
+    expect(await statusOf(slug)).toBe('active');
+    const { uid, creationTimestamp: createdAt } = s.tenants.get(key)?.metadata ?? {
+      uid: '',
+      creationTimestamp: '',
+    };
+    await s.store.beginPurge({ slug, uid, ref: key, createdAt } satisfies GoneResource);
+    expect(await statusOf(slug)).toBe('deleting');
+    await s.admin`update tenants set updated_at = now() - interval '1 day' where slug = ${slug}`;
+    expect(await s.store.tenantsToPurge(null, 1_000)).not.toContain(slug);
+    expect(await pass(slug)).toEqual({});
+    expect(await statusOf(slug)).toBe('deleting');
+  });
+
+  test('is found with others in the order of their slugs, as many as are asked for', async () => {
+    const prefix = `z-${randomUUID().slice(0, 8)}`;
+    const made = await Promise.all(['c', 'a', 'b', 'd'].map((name) => tenant(`${prefix}-${name}`)));
+    for (const { id, slug } of made) if (!slug.endsWith('d')) await remove(id);
+    // An api may still have a copy of them, as active.
+    expect(await s.store.tenantsToPurge(prefix, 2)).toEqual([]);
+    await s.admin`update tenants set updated_at = now() - interval '11 seconds' where slug like ${`${prefix}-%`}`;
+    expect(await s.store.tenantsToPurge(prefix, 2)).toEqual([`${prefix}-a`, `${prefix}-b`]);
+    expect(await s.store.tenantsToPurge(`${prefix}-b`, 2)).toEqual([`${prefix}-c`]);
+    expect(await s.store.tenantsToPurge(null, 1_000)).toEqual(
+      expect.arrayContaining(['a', 'b', 'c'].map((name) => `${prefix}-${name}`)),
+    );
+  });
+});
+
+describe('a resource that wants the slug of a tenant that the API deleted', () => {
+  const condition = (key: string) =>
+    s.tenants.get(key)?.status?.conditions?.find(({ type }) => type === 'Applied');
+
+  test('has a conflict until it is gone, and comes into force afterwards', async () => {
+    const { id, slug } = await tenant();
+    await remove(id);
+    const key = s.putTenant({ slug, deletionPolicy: 'Purge' });
+    await s.reconcile(key);
+    expect(condition(key)).toMatchObject({ status: 'False', reason: 'SlugConflict' });
+    expect((await leftovers(id))['messages']).toBe(30);
+    await pass(slug);
+    await s.reconcile(key);
+    expect(condition(key)).toMatchObject({ status: 'True', reason: 'Applied' });
+    expect(await s.admin`select id::text, status from tenants where slug = ${slug}`).toEqual([
+      { id: s.tenants.get(key)?.metadata.uid, status: 'active' },
+    ]);
+  });
+
+  test('does not take back what it once had', async () => {
+    const key = s.putTenant();
+    await s.reconcile(key);
+    const id = s.tenants.get(key)?.metadata.uid as TenantId;
+    s.remove(key);
+    await s.reconcile(key);
+    expect(s.tenants.has(key)).toBe(false);
+    const slug = key.split('/')[1] ?? '';
+    expect(await statusOf(slug)).toBe('suspended');
+    await remove(id);
+    s.putTenant({}, { key, uid: randomUUID(), createdAt: '2026-03-01T00:00:00Z' });
+    await s.reconcile(key);
+    expect([await statusOf(slug), condition(key)?.reason]).toEqual(['deleting', 'SlugConflict']);
+    await pass(slug);
+    expect(await leftovers(id)).toEqual({});
+    await s.reconcile(key);
+    expect(await statusOf(slug)).toBe('active');
+  });
+});

@@ -1,0 +1,210 @@
+import { expect, test } from 'vitest';
+import { managedTenantStore } from '#core/store/managed-tenants.ts';
+import { acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
+import { testDatabase } from '#test/support/servers.ts';
+import { leftoversOf } from '#test/support/tenant-leftovers.ts';
+
+const ROWS = 25;
+const AT_ONCE = 10;
+
+async function setup() {
+  const database = await testDatabase();
+  const [admin, api, worker] = [database.open('admin'), database.open('api'), database.open('worker')];
+  await admin`set search_path = despatch`;
+  const store = managedTenantStore(database.open('controller'), 'https://issuer.test', () => undefined);
+  const tenant = await seedTenant(admin);
+  const { tenantId } = tenant;
+  const accountId = await seedAccount(admin, tenantId);
+  const owned = { slug: tenant.slug, uid: 'u' };
+
+  async function endpoint(): Promise<string> {
+    const [made] = await admin<{ id: string }[]>`
+      insert into despatch.webhook_endpoints (tenant_id, url, event_types, secret, matched_to)
+      values (${tenantId}, 'https://hooks.test/', '{*}', 's', 0) returning id`;
+    return made?.id ?? '';
+  }
+  async function begin(): Promise<void> {
+    await admin`update despatch.tenants set owner_uid = 'u', owner_ref = 'n/t' where id = ${tenantId}`;
+    await store.beginPurge({ ...owned, ref: 'n/t', createdAt: '2026-01-01T00:00:00Z' });
+  }
+  /** Until only the tenant's own rows are left; how many rows went at each step. */
+  async function purge(): Promise<number[]> {
+    const deleted: number[] = [];
+    for (;;) {
+      const step = await store.purgeSome(owned, AT_ONCE);
+      if (step.outcome !== 'deleted') return deleted;
+      deleted.push(step.deleted);
+    }
+  }
+  const number = () => worker`select number_changes(1000, 0)`;
+  const count = () => worker`select count_usage(1000, 0)`;
+  const leftovers = () => leftoversOf(admin, tenantId);
+  return {
+    admin,
+    api,
+    store,
+    tenant,
+    accountId,
+    owned,
+    endpoint,
+    begin,
+    purge,
+    number,
+    count,
+    leftovers,
+    [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
+  };
+}
+
+test('a long feed and long queues of endpoints go in small steps, before the numbering is held up', async () => {
+  await using b = await setup();
+  const { tenantId } = b.tenant;
+  const endpoint = await b.endpoint();
+  await b.admin`
+    insert into despatch.feed (first_seq, last_seq, numbered_at, tenant_id, purge_on, seqs, numbers)
+    select n, n, now(), ${tenantId}, current_date + 30 + 7 * (n % 2), array[n], array[0] from generate_series(1, ${ROWS}::int) n`;
+  await b.admin`
+    insert into despatch.tenant_events (purge_on, tenant_id, type, details, at)
+    select current_date + 30, ${tenantId}, 'provider.active', '{}', now() from generate_series(1, ${ROWS}::int) n`;
+  await b.admin`
+    insert into despatch.endpoint_feed (first_seq, last_seq, feed_seq, matched_at, endpoint_id, tenant_id, purge_on, seqs, numbers)
+    select n, n, n, now(), ${endpoint}, ${tenantId}, current_date + 30, array[n], array[0] from generate_series(1, ${ROWS}::int) n`;
+  await b.admin`
+    insert into despatch.endpoint_positions (endpoint_id, feed_seq, tenant_id)
+    select ${endpoint}, n, ${tenantId} from generate_series(1, ${ROWS}::int) n`;
+  await b.admin`
+    insert into despatch.due_deliveries (endpoint_id, tenant_id, first_seq, last_seq, purge_on, due_at)
+    select ${endpoint}, ${tenantId}, n, n, current_date + 30, now() from generate_series(1, ${ROWS}::int) n`;
+  await b.admin`
+    insert into despatch.delivery_attempts (endpoint_id, seq, attempt, purge_on, tenant_id, at, duration_ms, succeeded)
+    select ${endpoint}, n, 1, current_date + 30, ${tenantId}, now(), 1, true from generate_series(1, ${ROWS}::int) n`;
+  await b.admin`
+    insert into despatch.suppressions (tenant_id, channel, address_key, reason, scope, source)
+    select ${tenantId}, 'sms', decode(lpad(n::text, 32, '0'), 'hex'), 'manual', 'all', 'api' from generate_series(1, ${ROWS}::int) n`;
+  await b.admin`
+    insert into despatch.usage_counts
+    select ${tenantId}, 'tag', now() - n * interval '1 day', '', n::text, 'sent', 1, 1 from generate_series(1, ${ROWS}::int) n`;
+  await b.admin`
+    insert into despatch.usage_times
+    select ${tenantId}, 'tag', now() - n * interval '1 day', '', n::text, 'provider', '{1}' from generate_series(1, ${ROWS}::int) n`;
+  await b.begin();
+
+  const steps = await b.purge();
+
+  expect(Math.max(...steps)).toBeLessThanOrEqual(AT_ONCE);
+  const left = await b.leftovers();
+  for (const table of [
+    'feed',
+    'tenant_events',
+    'endpoint_feed',
+    'endpoint_positions',
+    'due_deliveries',
+    'delivery_attempts',
+    'webhook_endpoints',
+    'suppressions',
+    'usage_counts',
+    'usage_times',
+  ])
+    expect(left).not.toHaveProperty(table);
+  expect(await b.store.endPurge(b.owned)).toBe(true);
+  expect(await b.leftovers()).toEqual({});
+});
+
+test('what was accepted before the purge and is counted beside it leaves no usage', async () => {
+  await using b = await setup();
+  await acceptBatch(b.api, [acceptRow(b.tenant)]);
+  await b.count();
+  expect(await b.leftovers()).toHaveProperty('usage_counts');
+  await acceptBatch(b.api, [acceptRow(b.tenant)]);
+  await b.begin();
+  await b.count();
+  await b.purge();
+  await b.count();
+  // A pass that began when the tenant was still there ends first, with what it stores.
+  const [counting, done] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const late = b.admin.begin(async (tx) => {
+    await tx`select pg_advisory_xact_lock(hashtext('despatch.usage'))`;
+    await tx`insert into despatch.usage_counts values (${b.tenant.tenantId}, 'day', now(), 'sms', '', 'sent', 1, 1)`;
+    counting.resolve();
+    await done.promise;
+  });
+  await counting.promise;
+  const ended = b.store.endPurge(b.owned);
+  await expect
+    .poll(
+      () => b.admin`
+        select from pg_locks l join pg_database d on d.oid = l.database
+        where d.datname = current_database() and l.locktype = 'advisory' and not l.granted`,
+    )
+    .toHaveLength(1);
+  done.resolve();
+  await late;
+  expect(await ended).toBe(true);
+  expect(await b.leftovers()).toEqual({});
+});
+
+test('receipts go in small steps as well, and are not looked for while there are messages', async () => {
+  await using b = await setup();
+  await acceptBatch(b.api, [acceptRow(b.tenant), acceptRow(b.tenant)]);
+  await b.admin`
+    insert into despatch.receipts (tenant_id, account_id, provider_message_id, apply_at)
+    select ${b.tenant.tenantId}, ${b.accountId}, n::text, now() from generate_series(1, ${ROWS}::int) n`;
+  await b.begin();
+
+  const looks = await b.admin.begin(async (tx) => {
+    const [step] = await tx`select outcome from despatch.purge_some(${b.owned.slug}, ${b.owned.uid}, 1)`;
+    const [table] = await tx<{ looks: number }[]>`
+      select seq_scan as looks from pg_stat_xact_user_tables where relid = 'despatch.receipts'::regclass`;
+    return { ...step, looks: table?.looks };
+  });
+  expect(looks).toEqual({ outcome: 'deleted', looks: 0 });
+
+  expect(Math.max(...(await b.purge()))).toBeLessThanOrEqual(AT_ONCE);
+  expect(await b.leftovers()).not.toHaveProperty('receipts');
+});
+
+test('the feed of a tenant that is being purged does not grow any more', async () => {
+  await using b = await setup();
+  await acceptBatch(b.api, [acceptRow(b.tenant)]);
+  await b.begin();
+  await b.number();
+  expect(await b.admin`select from despatch.feed`).toHaveLength(0);
+});
+
+test.each([
+  {
+    what: 'an account',
+    change: (id: string) => `update despatch.provider_accounts set status = 'invalid' where id = '${id}'`,
+  },
+  {
+    what: 'an endpoint',
+    change: (id: string) => `update despatch.webhook_endpoints set status = 'failing' where id = '${id}'`,
+  },
+])('what is told of $what in the last moment goes too', async ({ what, change }) => {
+  await using b = await setup();
+  const id = what === 'an account' ? b.accountId : await b.endpoint();
+  await b.begin();
+  let purged: Promise<boolean> | undefined;
+  await b.admin.begin(async (tx) => {
+    await tx.unsafe(change(id));
+    purged = b.purge().then(() => b.store.endPurge(b.owned));
+    const waits = () =>
+      b.admin`select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
+    await expect.poll(waits).toHaveLength(1);
+  });
+  expect(await purged).toBe(true);
+  expect(await b.leftovers()).toEqual({});
+});
+
+test('the end of a purge has as much time as its steps', async () => {
+  await using b = await setup();
+  await b.admin`create table public.seen (timeout text)`;
+  await b.admin`grant insert on public.seen to public`;
+  await b.admin`create function public.note() returns trigger language plpgsql as
+    $$ begin insert into public.seen values (current_setting('statement_timeout')); return old; end $$`;
+  await b.admin`create trigger note before delete on despatch.tenants for each row execute function public.note()`;
+  await b.begin();
+  await b.purge();
+  await b.store.endPurge(b.owned);
+  expect(await b.admin`select timeout from public.seen`).toEqual([{ timeout: '5min' }]);
+});

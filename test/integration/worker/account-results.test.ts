@@ -1,0 +1,112 @@
+import { describe, expect, test } from 'vitest';
+import type { AttemptOutcome } from '#core/domain/outcome.ts';
+import { completionOf } from '#test/support/completion-of.ts';
+import { type MessageBench, setupMessages, terms } from '#test/support/setup-messages.ts';
+
+describe('provider accounts', () => {
+  test('three refusals in a row make an account invalid, one success in between does not', async () => {
+    await using b = await setupMessages();
+    const refuse = () => b.store.noteAccountResult(b.accountId, 1, 'forbidden');
+    expect([await refuse(), await refuse()]).toEqual([null, null]);
+    expect(await b.store.noteAccountResult(b.accountId, 1, null)).toBe('active');
+    expect([await refuse(), await refuse(), await refuse()]).toEqual([null, null, 'invalid']);
+    expect(await invalidated(b)).toEqual({
+      status: 'invalid',
+      status_reason: 'forbidden',
+      verified_at: null,
+    });
+    expect(await b.store.noteAccountResult(b.accountId, 1, null)).toBe('active');
+    expect(await invalidated(b)).toEqual({
+      status: 'active',
+      status_reason: null,
+      verified_at: expect.any(Date) as Date,
+    });
+  });
+
+  test('what a send found out says nothing about settings or a secret that came after it', async () => {
+    await using b = await setupMessages();
+    await b.admin`update despatch.provider_accounts set version = 2, auth_failures = 2`;
+    expect(await b.store.noteAccountResult(b.accountId, 1, 'forbidden')).toBeNull();
+    expect(await b.store.noteAccountResult(b.accountId, 1, null)).toBeNull();
+    expect(await invalidated(b)).toEqual({ status: 'unverified', status_reason: null, verified_at: null });
+  });
+
+  test('a credential check that nobody answered is handed out again, an answered one is not', async () => {
+    await using b = await setupMessages();
+    await b.admin`update despatch.provider_accounts set verify_requested_at = now()`;
+    const asked = await b.store.takeVerifications(10);
+    expect(asked).toEqual([b.accountId]);
+    expect(await b.store.takeVerifications(10)).toEqual([]);
+    await b.admin`update despatch.provider_accounts set verify_requested_at = now()`;
+    expect(await b.store.takeVerifications(10)).toHaveLength(1);
+    await b.store.noteVerification(b.accountId, 1, 'unknown', 'timeout');
+    const [row] = await b.admin`select status, verify_requested_at from despatch.provider_accounts`;
+    expect(row).toEqual({ status: 'unverified', verify_requested_at: null });
+  });
+
+  test('a credential check ends with a word, and an account that it finds invalid has no time of verification', async () => {
+    await using b = await setupMessages();
+    const verified = async (result: 'valid' | 'invalid' | 'unknown', reason: string | null) => {
+      const moved = await b.store.noteVerification(b.accountId, 1, result, reason);
+      const [row] = await b.admin`
+        select status, status_reason, verification_result, verification_reason, verified_at is not null as verified
+        from despatch.provider_accounts`;
+      return [moved, ...Object.values(row ?? {})];
+    };
+    expect(await verified('unknown', 'dns')).toEqual([null, 'unverified', 'dns', 'unknown', 'dns', false]);
+    expect(await verified('valid', null)).toEqual(['active', 'active', null, 'valid', null, true]);
+    // A provider that could not be asked takes nothing back.
+    expect(await verified('unknown', 'tls')).toEqual([null, 'active', null, 'unknown', 'tls', true]);
+    expect(await verified('invalid', 'forbidden')).toEqual([
+      'invalid',
+      'invalid',
+      'forbidden',
+      'invalid',
+      'forbidden',
+      false,
+    ]);
+    expect(await verified('unknown', 'timeout')).toEqual([
+      null,
+      'invalid',
+      'forbidden',
+      'unknown',
+      'timeout',
+      false,
+    ]);
+  });
+
+  test('the answer of a check says nothing about settings or a secret that came after it', async () => {
+    await using b = await setupMessages();
+    await b.admin`update despatch.provider_accounts set version = 2, verify_requested_at = now()`;
+    expect(await b.store.noteVerification(b.accountId, 1, 'valid', null)).toBeNull();
+    expect(await b.store.noteVerification(b.accountId, 1, 'invalid', 'unauthorized')).toBeNull();
+    expect(await invalidated(b)).toEqual({ status: 'unverified', status_reason: null, verified_at: null });
+    expect(await b.store.takeVerifications(10)).toEqual([b.accountId]);
+  });
+
+  test('a disabled account is not checked', async () => {
+    await using b = await setupMessages();
+    await b.admin`update despatch.provider_accounts set status = 'disabled', verify_requested_at = now()`;
+    expect(await b.store.takeVerifications(10)).toEqual([]);
+    expect(await b.store.noteVerification(b.accountId, 1, 'valid', null)).toBeNull();
+  });
+
+  test('messages that waited for an account are due at once when it is fixed', async () => {
+    await using b = await setupMessages();
+    const [message] = await b.store.claim(await b.accept(), terms());
+    if (message === undefined) throw new Error('not claimed');
+    const refused: AttemptOutcome = {
+      kind: 'rejected_transient',
+      failure: { class: 'auth_or_config', code: 'unauthorized' },
+    };
+    await b.store.complete([completionOf(message, refused)]);
+    expect(await b.claimDue(10, 0)).toEqual([]);
+    await b.store.noteVerification(b.accountId, 1, 'valid', null);
+    expect(await b.claimDue(10, 0)).toMatchObject([{ retries: 0, attempt: 2 }]);
+  });
+});
+
+async function invalidated(b: MessageBench) {
+  const [row] = await b.admin`select status, status_reason, verified_at from despatch.provider_accounts`;
+  return row;
+}

@@ -1,0 +1,178 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import {
+  canMoveEndpoint,
+  ENDPOINT_MOVE_NAMES,
+  ENDPOINT_MOVES,
+  ENDPOINT_STATUSES,
+  moveEndpoint,
+  type EndpointHealth,
+  type EndpointMoveName,
+  type EndpointStatus,
+} from '#core/domain/endpoint-state.ts';
+import type { TenantId } from '#core/domain/ids.ts';
+import { withTenant } from '#core/store/tenant-scope.ts';
+import { deleteEndpoint, moveEndpointTo, updateEndpoint } from '#core/store/webhook-endpoints.ts';
+import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
+import { setupWebhooks } from '#test/support/setup-webhooks.ts';
+
+/** Every statement that moves webhook endpoints meets one in each state; what it has done is held against the table. */
+let b: Awaited<ReturnType<typeof setupWebhooks>>;
+beforeAll(async () => (b = await setupWebhooks()));
+afterAll(() => b[Symbol.asyncDispose]());
+
+type State = EndpointStatus | 'deleted';
+type Shown = EndpointHealth & { readonly isDeleted: boolean };
+type Planted = Readonly<Record<State, string>>;
+
+const SINCE = new Date('2026-01-02T03:04:05Z');
+const CALL_AT = new Date('2026-01-03T03:04:05Z');
+const STATES: readonly State[] = [...ENDPOINT_STATUSES, 'deleted'];
+
+/** An endpoint in each state, of which calls have failed; each has one event due, and a call has been put off. */
+async function plant(): Promise<Planted> {
+  await b.admin`update despatch.webhook_endpoints set deleted_at = now() where deleted_at is null`;
+  const planted: Partial<Record<State, string>> = {};
+  for (const state of STATES) {
+    const id = await b.endpoint({
+      status: state === 'deleted' ? 'disabled' : state,
+      status_reason: state === 'disabled' ? 'gone' : null,
+      failures: 3,
+      failing_since: SINCE,
+      call_at: CALL_AT,
+      deleted_at: state === 'deleted' ? new Date() : null,
+    });
+    await b.admin`insert into despatch.due_deliveries (endpoint_id, tenant_id, first_seq, last_seq, purge_on, due_at)
+      values (${id}, ${b.tenant.tenantId}, 1, 1, current_date + 30, now())`;
+    planted[state] = id;
+  }
+  return planted as Planted;
+}
+
+async function shown(planted: Planted): Promise<Record<State, Shown>> {
+  const rows = await b.admin<(Shown & { id: string })[]>`
+    select id, status, status_reason as "statusReason", failures, failing_since as "failingSince",
+      nullif(call_at, '-infinity') as "callAt", deleted_at is not null as "isDeleted"
+    from despatch.webhook_endpoints where id = any (${Object.values(planted)}::uuid[])`;
+  const of = (id: string) => {
+    const { id: _, ...health } = rows.find((row) => row.id === id) as Shown & { id: string };
+    return health;
+  };
+  return Object.fromEntries(Object.entries(planted).map(([state, id]) => [state, of(id)])) as Record<
+    State,
+    Shown
+  >;
+}
+
+/** What the table says becomes of an endpoint that was planted in this state. */
+function tabled(name: EndpointMoveName, state: State, before: Shown, callAt: Date | null): Shown {
+  if (state === 'deleted' || !canMoveEndpoint(name, state)) return before;
+  return {
+    ...moveEndpoint(before, name, SINCE.getTime(), callAt),
+    isDeleted: ENDPOINT_MOVES[name].to === 'deleted',
+  };
+}
+
+/**
+ * Has `run` done to an endpoint in each of these states. What has become of them, and what the table says: those that the move is not
+ * for stay what they are.
+ */
+async function moved(
+  name: EndpointMoveName,
+  run: (id: string, before: Shown) => Promise<unknown>,
+  states = STATES,
+): Promise<{ readonly found: readonly Shown[]; readonly expected: readonly Shown[] }> {
+  const planted = await plant();
+  const before = await shown(planted);
+  for (const state of states) await run(planted[state], before[state]);
+  const after = await shown(planted);
+  const isPutOff = (callAt: Date | null): boolean => callAt !== null && callAt.getTime() > Date.now();
+  const expected = states.map((state) => {
+    const { callAt } = after[state];
+    return tabled(name, state, before[state], isPutOff(callAt) ? callAt : before[state].callAt);
+  });
+  const isLater = expected.some(({ callAt }) => isPutOff(callAt));
+  expect(isLater).toBe(['asked', 'put_off'].includes(ENDPOINT_MOVES[name].calls));
+  return { found: states.map((state) => after[state]), expected };
+}
+
+const inTenant = (work: (tx: TransactionSql, tenantId: TenantId) => Promise<unknown>) => {
+  const tenantId = b.tenant.tenantId as TenantId;
+  return withTenant(b.api, tenantId, (tx) => work(tx, tenantId));
+};
+
+test.each(['pause', 'resume'] as const)(
+  'a person makes the move %s from the states that it is for',
+  async (name) => {
+    const { found, expected } = await moved(name, (id) =>
+      inTenant((tx, tenantId) => moveEndpointTo(tenantId, tx, id, name)),
+    );
+    expect(found).toEqual(expected);
+  },
+);
+
+test('a person makes the move readdress in any state', async () => {
+  const { found, expected } = await moved('readdress', (id) =>
+    inTenant((tx, tenantId) => updateEndpoint(tenantId, tx, id, { url: 'https://other.test/' })),
+  );
+  expect(found).toEqual(expected);
+});
+
+test('a person makes the move delete from any state', async () => {
+  const { found, expected } = await moved('delete', (id) =>
+    inTenant((tx, tenantId) => deleteEndpoint(tenantId, tx, id)),
+  );
+  expect(found).toEqual(expected);
+});
+
+const STORED = ENDPOINT_MOVE_NAMES.filter(
+  (name) => ENDPOINT_MOVES[name].by === 'worker' && name !== 'probe' && name !== 'spare',
+);
+
+test.each(STORED)(
+  'a worker that stores %s stores nothing of an endpoint that it may not move',
+  async (name) => {
+    const { from } = ENDPOINT_MOVES[name];
+    const states = STATES.filter((state) => state === 'deleted' || from.includes(state) || !isCalled(state));
+    const store = async (id: string, before: Shown) => {
+      // What it would store of one that it has known as another.
+      const known = from.includes(before.status) ? before.status : (from[0] ?? before.status);
+      const later = new Date(Date.now() + 60_000);
+      const { status, statusReason, failures, failingSince, callAt } = moveEndpoint(
+        { ...before, status: known },
+        name,
+        Date.now(),
+        later,
+      );
+      await b.worker`
+      select store_endpoint_health(${id}, ${status}, ${statusReason}, ${failures}, ${failingSince}, ${callAt})`;
+    };
+    const { found, expected } = await moved(name, store, states);
+    expect(found).toEqual(expected);
+  },
+);
+
+test('whoever claims what a failing endpoint is to be told makes the move probe', async () => {
+  let claims = 0;
+  const { found, expected } = await moved('probe', async () => (claims += (await b.claims()).length));
+  expect(found).toEqual(expected);
+  expect(claims).toBe(2);
+});
+
+test('whoever gives that back makes the move spare', async () => {
+  const planted = await plant();
+  const claims = await b.claims();
+  const before = await shown(planted);
+  expect(before.failing.callAt?.getTime()).toBeGreaterThan(Date.now());
+  await b.webhooks.completeDeliveries(
+    claims.map((claim) => ({ claim, attempts: [], again: [], uncalled: [{ first: 1, last: 1 }] })),
+  );
+  const after = await shown(planted);
+  // A call is made at once: the time of a call that is put off no longer is the time of that.
+  expect(after.failing.callAt?.getTime()).toBeLessThanOrEqual(Date.now());
+  const expected = Object.fromEntries(
+    STATES.map((state) => [state, tabled('spare', state, before[state], null)]),
+  );
+  expect({ ...after, failing: { ...after.failing, callAt: null } }).toEqual(expected);
+});
+
+const isCalled = (status: EndpointStatus): boolean => status === 'active' || status === 'failing';

@@ -1,0 +1,243 @@
+import { expect, test } from 'vitest';
+import { failOver, reroutedTo, type FailedTry, type Rerouted } from '#core/domain/failover.ts';
+import type { FailureClass } from '#core/domain/failure.ts';
+import { orderOf, type Route } from '#core/domain/route.ts';
+import type { Fault } from '#providers/stand-in.ts';
+import { setupDelivery } from '#test/support/delivery.ts';
+import { seedAccount } from '#test/support/seed.ts';
+
+const POLL = { interval: 20 };
+const down: Fault = { kind: 'reply', status: 503, body: 'down' };
+const refusal = (status: number, code: number): Fault => ({
+  kind: 'reply',
+  status,
+  body: { code, message: 'Refused', status },
+});
+const badSender = refusal(400, 21_606);
+const badCredential = refusal(401, 20_003);
+
+/** A tenant with three accounts, and a route over the last two and the first, in this order. */
+async function setup(failoverOn = ['provider_unavailable', 'auth_or_config', 'sender_rejected']) {
+  const b = await setupDelivery();
+  const { tenantId } = b.tenant;
+  const account = async (digit: string) => {
+    const accountSid = `AC${digit.repeat(32)}`;
+    const config = { accountSid, from: '+15005550006' };
+    const id = await seedAccount(b.admin, tenantId, { provider: 'twilio', config });
+    return { id, path: new RegExp(`${accountSid}/Messages`) };
+  };
+  const accounts = {
+    first: await account('1'),
+    second: await account('2'),
+    last: { id: b.accountId, path: new RegExp(`AC0{32}/Messages`) },
+  };
+  const order = [accounts.first, accounts.second, accounts.last];
+  const steps = order.map(({ id }) => ({ accountId: id, weight: 1 }));
+  await b.admin`insert into despatch.routes (tenant_id, channel, version, strategy, steps, failover_on)
+    values (${tenantId}, 'sms', 4, 'priority', ${b.admin.json(steps)}, ${failoverOn})`;
+  const names = new Map(Object.entries(accounts).map(([name, { id }]) => [id, name]));
+  /** Sends a message through the first account, whose calls fail as told. */
+  const send = async (overrides: Record<string, unknown> = {}) => {
+    const [sent] = await b.send(1, { account_id: accounts.first.id, ...overrides });
+    return sent?.seq ?? 0;
+  };
+  /** Which account each attempt of a message called, and how it ended. */
+  const attempts = async (seq: number) => {
+    const rows = await b.admin<{ account_id: string; outcome: string }[]>`
+      select account_id, outcome from despatch.attempts where message_seq = ${seq} order by number`;
+    return rows.map(({ account_id, outcome }) => `${names.get(account_id)} ${outcome}`);
+  };
+  const state = async (seq: number) => {
+    const [row] = await b.admin`
+      select s.status, s.reason, s.account_id, s.failure ->> 'code' as code, l.retries, l.provider_waits
+      from despatch.message_states s left join despatch.live_messages l using (seq) where s.seq = ${seq}`;
+    return { ...row, account: names.get(row?.['account_id'] as string) };
+  };
+  return { ...b, accounts, sendMany: b.send, send, attempts, state };
+}
+
+test('a message whose account fails goes out through the next one at once', async () => {
+  await using b = await setup();
+  b.startWorker();
+  b.twilio.fail(down, b.accounts.first.path);
+  b.twilio.fail(badCredential, b.accounts.second.path);
+  const seq = await b.send();
+  await expect.poll(b.statuses, POLL).toEqual({ sent: 1 });
+  expect(await b.attempts(seq)).toEqual([
+    'first rejected_transient',
+    'second rejected_transient',
+    'last accepted',
+  ]);
+  expect(await b.state(seq)).toMatchObject({ status: 'sent', account: 'last' });
+  const events = await b.admin<
+    { type: string; details: { rerouted: { version: number; accountId: string } } }[]
+  >`
+    select type, details from despatch.events where message_seq = ${seq} order by event_seq`;
+  expect(events.map(({ type }) => type)).toEqual([
+    'message.failed_over',
+    'message.failed_over',
+    'message.sent',
+  ]);
+  expect(events.slice(0, 2).map(({ details }) => details.rerouted)).toEqual([
+    { accountId: b.accounts.second.id, version: 4, skipped: [] },
+    { accountId: b.accounts.last.id, version: 4, skipped: [] },
+  ]);
+});
+
+test('accounts that cannot be used are passed over', async () => {
+  await using b = await setup();
+  b.startWorker();
+  await b.admin`update despatch.provider_accounts set status = 'disabled' where id = ${b.accounts.second.id}`;
+  b.twilio.fail(badSender, b.accounts.first.path);
+  const seq = await b.send();
+  await expect.poll(b.statuses, POLL).toEqual({ sent: 1 });
+  expect(await b.attempts(seq)).toEqual(['first rejected_permanent', 'last accepted']);
+});
+
+test('once each has refused it for good, the message fails with the last failure', async () => {
+  await using b = await setup();
+  b.startWorker();
+  for (const { path } of Object.values(b.accounts)) b.twilio.fail(badSender, path);
+  const seq = await b.send();
+  await expect.poll(b.statuses, POLL).toEqual({ failed: 1 });
+  expect(await b.attempts(seq)).toEqual([
+    'first rejected_permanent',
+    'second rejected_permanent',
+    'last rejected_permanent',
+  ]);
+  expect(await b.state(seq)).toMatchObject({ code: 'invalid_sender', account: 'last' });
+});
+
+test('after a full round the retry schedule begins, without the account that refused for good', async () => {
+  await using b = await setup();
+  b.startWorker();
+  b.twilio.fail(badSender, b.accounts.first.path);
+  // The first retry is at once.
+  for (let i = 0; i < 2; i++) {
+    b.twilio.fail(down, b.accounts.second.path);
+    b.twilio.fail(down, b.accounts.last.path);
+  }
+  const seq = await b.send();
+  await expect
+    .poll(() => b.state(seq), POLL)
+    .toMatchObject({ status: 'deferred', reason: 'retry', retries: 2, account: 'second' });
+  expect(await b.attempts(seq)).toEqual([
+    'first rejected_permanent',
+    'second rejected_transient',
+    'last rejected_transient',
+    'second rejected_transient',
+    'last rejected_transient',
+  ]);
+});
+
+test('a refused credential is waited for where no other account is left, and uses no retry', async () => {
+  await using b = await setup();
+  b.startWorker();
+  b.twilio.fail(badCredential, b.accounts.first.path);
+  b.twilio.fail(badSender, b.accounts.second.path);
+  b.twilio.fail(badSender, b.accounts.last.path);
+  const seq = await b.send();
+  await expect
+    .poll(() => b.state(seq), POLL)
+    .toMatchObject({ status: 'deferred', reason: 'provider_not_ready', retries: 0, account: 'first' });
+});
+
+test.each([
+  ['what is wrong with the recipient', refusal(400, 21_211), {}, { failed: 1 }],
+  ['a failure that the route does not name', refusal(429, 20_429), {}, { deferred: 1 }],
+  ['a failure of the account that the sender named', down, { pinned: true }, { sent: 1 }],
+])('%s sends no message to another account', async (_name, fault, { pinned }: { pinned?: boolean }, ends) => {
+  await using b = await setup();
+  b.startWorker();
+  b.twilio.fail(fault, b.accounts.first.path);
+  const seq = await b.send(pinned === true ? { pinned_account_id: b.accounts.first.id } : {});
+  await expect.poll(b.statuses, POLL).toEqual(ends);
+  const called = new Set((await b.attempts(seq)).map((attempt) => attempt.split(' ')[0]));
+  expect([...called]).toEqual(['first']);
+});
+
+test('no other account is called after a call without an answer, whatever comes then', async () => {
+  await using b = await setup();
+  b.startWorker();
+  b.twilio.fail({ kind: 'reset' }, b.accounts.first.path);
+  b.twilio.fail(badSender, b.accounts.first.path);
+  const seq = await b.send();
+  await expect.poll(b.statuses, { ...POLL, timeout: 15_000 }).toEqual({ failed: 1 });
+  expect(await b.attempts(seq)).toEqual(['first ambiguous', 'first rejected_permanent']);
+});
+
+test('without a route the accounts by age make up for each other', async () => {
+  await using b = await setup();
+  await b.admin`delete from despatch.routes`;
+  b.startWorker();
+  b.twilio.fail(down, b.accounts.last.path);
+  const [sent] = await b.sendMany(1);
+  await expect.poll(b.statuses, POLL).toEqual({ sent: 1 });
+  expect(await b.attempts(sent?.seq ?? 0)).toEqual(['last rejected_transient', 'first accepted']);
+});
+
+test('many fail over together, each with one call at a time, and each is sent once', async () => {
+  await using b = await setup();
+  for (let i = 0; i < 3; i++) b.startWorker();
+  for (let i = 0; i < 15; i++) b.twilio.fail(down, b.accounts.first.path);
+  for (let i = 0; i < 7; i++) b.twilio.fail(badSender, b.accounts.second.path);
+  await b.sendMany(60, { account_id: b.accounts.first.id });
+  await expect.poll(b.statuses, POLL).toEqual({ sent: 60 });
+  const [row] = await b.admin`
+    select count(*) filter (where outcome = 'accepted')::integer as accepted, count(*)::integer as calls
+    from despatch.attempts where outcome <> 'not_started'`;
+  expect(row).toEqual({ accepted: 60, calls: 60 + 15 + 7 });
+  const overlapping = await b.admin`
+    select from despatch.attempts x join despatch.attempts y using (message_seq)
+    where x.number < y.number and y.started_at < x.ended_at`;
+  expect(overlapping).toEqual([]);
+});
+
+test('each decision can be made again from what is stored of it', async () => {
+  await using b = await setup();
+  await b.admin`update despatch.routes set strategy = 'weighted'`;
+  b.startWorker();
+  for (let i = 0; i < 40; i++) {
+    b.twilio.fail(i % 3 === 0 ? badSender : down, b.accounts.first.path);
+    b.twilio.fail(i % 2 === 0 ? badSender : down, b.accounts.second.path);
+  }
+  await b.sendMany(30, { account_id: b.accounts.first.id });
+  await b.sendMany(30, { account_id: b.accounts.second.id });
+  await expect.poll(b.statuses, POLL).toEqual({ sent: 60 });
+  const [route] = await b.admin<Route[]>`
+    select channel, version, strategy, steps, failover_on as "failoverOn" from despatch.routes`;
+  const rows = await b.admin<
+    {
+      id: string;
+      account_id: string;
+      outcome: string;
+      class: FailureClass;
+      reason: string;
+      rerouted: Rerouted | null;
+    }[]
+  >`
+    select m.id, a.account_id, a.outcome, a.failure ->> 'class' as class, a.message_reason as reason, a.rerouted
+    from despatch.attempt_log a join despatch.messages m on m.seq = a.message_seq
+    where a.outcome <> 'not_started' order by m.id, a.number`;
+  const decided = rows.filter(({ rerouted }) => rerouted !== null);
+  expect(decided.length).toBeGreaterThan(60);
+  for (const [messageId, attempts] of Map.groupBy(rows, ({ id }) => id)) {
+    let tried: FailedTry[] = [];
+    for (const { account_id: accountId, outcome, class: of, reason, rerouted } of attempts) {
+      const refusal = { isPermanent: outcome === 'rejected_permanent', class: of };
+      const usable = [...orderOf(route as Route, messageId)].filter(
+        (id) => rerouted?.skipped.includes(id) !== true,
+      );
+      const facts = { messageId, accountId, route: route as Route, usable, tried };
+      const decision = failOver(refusal, facts);
+      if (rerouted !== null) {
+        expect(
+          decision === undefined || decision.kind === 'none' ? null : reroutedTo(decision, facts),
+        ).toEqual(rerouted);
+      }
+      tried = [...tried, { ...refusal, accountId }].filter(
+        ({ isPermanent }) => isPermanent || reason === 'failed_over',
+      );
+    }
+  }
+});

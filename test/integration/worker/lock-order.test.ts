@@ -1,0 +1,202 @@
+import { randomUUID } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { asJson } from '#core/platform/postgres/postgres.ts';
+import { acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
+import { setupWebhooks } from '#test/support/setup-webhooks.ts';
+import { setupStores } from '#test/support/worker.ts';
+
+type Stores = Awaited<ReturnType<typeof setupStores>>;
+
+/** Each row of the table is held for a while before the next one is changed. */
+async function slowDown({ admin }: Stores, table: string): Promise<void> {
+  await admin`create function public.slow() returns trigger language plpgsql as
+    'begin perform pg_sleep(0.5); return new; end'`;
+  await admin`create trigger slow before update on ${admin(table)} for each row execute function public.slow()`;
+}
+
+async function endsOf(sessions: readonly (() => Promise<unknown>)[]): Promise<string[]> {
+  return (await Promise.allSettled(sessions.map((run) => run()))).map(({ status }) => status);
+}
+
+async function waitingFor(admin: Stores['admin'], sessions: number): Promise<void> {
+  await expect
+    .poll(async () => {
+      const [row] = await admin`select count(*) as n from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'`;
+      return Number(row?.['n']);
+    })
+    .toBe(sessions);
+}
+
+async function twoAccounts(stores: Stores): Promise<[string, string]> {
+  const { tenantId } = await seedTenant(stores.admin);
+  const ids = [
+    await seedAccount(stores.admin, tenantId, { provider: 'twilio' }),
+    await seedAccount(stores.admin, tenantId, { provider: 'twilio' }),
+  ].toSorted();
+  return [ids[0] as string, ids[1] as string];
+}
+
+test('two workers that settle calls of the same accounts in another order do not block each other', async () => {
+  await using stores = await setupStores();
+  const [a, b] = await twoAccounts(stores);
+  const settle = (genuine: string, forged: string) => () =>
+    stores.store.settleReceiptCalls({
+      reports: [],
+      begun: [],
+      done: [],
+      again: [],
+      genuine: [genuine],
+      refused: [{ account_id: forged, reason: 'signature_mismatch' }],
+    });
+  await slowDown(stores, 'despatch.provider_accounts');
+  const ended = await endsOf([settle(a, b), settle(b, a)]);
+  expect(ended).toEqual(['fulfilled', 'fulfilled']);
+});
+
+test('two workers that settle questions to the same accounts do not block each other', async () => {
+  await using stores = await setupStores();
+  const [a, b] = await twoAccounts(stores);
+  await stores.admin`insert into despatch.lookup_turns (account_id, provider, next_at, open_at)
+    values (${a}, 'twilio', now(), now()), (${b}, 'twilio', now(), now())`;
+  const settle = (accounts: readonly string[]) => () =>
+    stores.store.settleLookups({
+      reports: [],
+      found: [],
+      done: [],
+      again: [],
+      turns: accounts.map((account_id) => ({ account_id, turn: 0, failures: 0, pause_ms: 0 })),
+    });
+  await slowDown(stores, 'despatch.lookup_turns');
+  const ended = await endsOf([settle([a, b]), settle([b, a])]);
+  expect(ended).toEqual(['fulfilled', 'fulfilled']);
+});
+
+test('a purge locks results in the order in which receipts are applied, whichever partitions they are in', async () => {
+  await using stores = await setupStores();
+  const tenant = await seedTenant(stores.admin);
+  // The later one lies in the partition that comes first.
+  const rows = [acceptRow(tenant, { retention_days: 60 }), acceptRow(tenant, { retention_days: 7 })];
+  await acceptBatch(stores.api, rows);
+  await stores.admin`with gone as (delete from despatch.live_messages returning *)
+    insert into despatch.message_results (seq, purge_on, tenant_id, status, attempt, duplicate_risk, final, expires_at, updated_at)
+    select g.seq, g.purge_on, g.tenant_id, 'sent', 1, false, false, g.expires_at, now() from gone g`;
+  await stores.admin`update despatch.tenants set status = 'deleting', owner_uid = 'u' where id = ${tenant.tenantId}`;
+  let purged: Promise<unknown> | undefined;
+  await stores.admin.begin(async (tx) => {
+    const lock = (seq: number | undefined) =>
+      tx`select from despatch.message_results where seq = ${seq ?? 0} for update`;
+    await lock(rows[0]?.seq);
+    purged =
+      stores.admin`select outcome, deleted from despatch.purge_some(${tenant.slug}, 'u', 100)`.execute();
+    await waitingFor(stores.admin, 1);
+    await lock(rows[1]?.seq);
+  });
+  expect(await purged).toMatchObject([{ outcome: 'deleted', deleted: 2 }]);
+});
+
+test('a receipt that comes as its wait ends does not block the end of the wait', async () => {
+  await using stores = await setupStores();
+  const tenant = await seedTenant(stores.admin);
+  const row = acceptRow(tenant);
+  await acceptBatch(stores.api, [row]);
+  const { seq } = row;
+  await stores.admin`with gone as (delete from despatch.live_messages where seq = ${seq} returning *)
+    insert into despatch.message_results (seq, purge_on, tenant_id, status, attempt, duplicate_risk, final, expires_at, updated_at)
+    select g.seq, g.purge_on, g.tenant_id, 'sent', 1, false, false, g.expires_at, now() from gone g`;
+  await stores.admin`insert into despatch.awaited_receipts (seq, purge_on, tenant_id, due_at)
+    select seq, purge_on, tenant_id, now() from despatch.message_results where seq = ${seq}`;
+  const [result] =
+    await stores.admin`select purge_on::text as day from despatch.message_results where seq = ${seq}`;
+  await stores.admin`insert into despatch.receipts (tenant_id, message_seq, purge_on, attempt, receipt, apply_at)
+    values (${tenant.tenantId}, ${seq}, ${result?.['day']}, 1, 'delivered', now())`;
+  const report = {
+    seq,
+    purge_on: result?.['day'],
+    status: 'delivered',
+    final: true,
+    partial: false,
+    late_bounce: false,
+  };
+  let expiring: ReturnType<typeof stores.store.expireReceipts> | undefined;
+  await stores.admin.begin(async (tx) => {
+    const [due] = await tx`select id from despatch.lock_receipts(10, 100, '{}')`;
+    expiring = stores.store.expireReceipts(10, [], 72 * 3_600_000);
+    await waitingFor(stores.admin, 1);
+    await tx`select despatch.record_receipts(${asJson(tx, [report])}, '[]', '[]', ${[String(due?.['id'])]}::uuid[], '[]')`;
+  });
+  expect((await expiring)?.seen).toBe(1);
+  const [state] = await stores.admin`select status from despatch.message_states where seq = ${seq}`;
+  const [left] = await stores.admin`select count(*) as n from despatch.awaited_receipts`;
+  expect([state?.['status'], Number(left?.['n'])]).toEqual(['delivered', 0]);
+});
+
+test('a message whose result is stored while others are waited for is not decided about unlocked', async () => {
+  await using stores = await setupStores();
+  const tenant = await seedTenant(stores.admin);
+  const rows = [acceptRow(tenant), acceptRow(tenant)] as const;
+  await acceptBatch(stores.api, rows);
+  const [{ seq: settled }, { seq: underWay }] = rows;
+  const storeResult = (seq: number) => stores.admin`
+    with gone as (delete from despatch.live_messages where seq = ${seq} returning *)
+    insert into despatch.message_results (seq, purge_on, tenant_id, status, attempt, duplicate_risk, final, expires_at, updated_at)
+    select g.seq, g.purge_on, g.tenant_id, 'sent', 1, false, false, g.expires_at, now() from gone g`;
+  await stores.admin`update despatch.live_messages set status = 'sending', attempt = 1 where seq = ${underWay}`;
+  await storeResult(settled);
+  await stores.admin`insert into despatch.receipts (tenant_id, message_seq, purge_on, attempt, receipt, apply_at)
+    select m.tenant_id, m.seq, m.purge_on, 1, 'delivered', now() from despatch.messages m`;
+  await using locking = await reserved(stores.admin);
+  await locking.sql`begin`;
+  await locking.sql`select from despatch.message_results where seq = ${settled} for update`;
+  const looked = stores.admin.begin(async (tx) => {
+    const due = await tx`select seq, under_way from despatch.lock_receipts(10, 100, '{}') order by seq`;
+    return due.map(({ seq, under_way: isUnderWay }) => [seq, isUnderWay]);
+  });
+  await waitingFor(stores.admin, 1);
+  await storeResult(underWay);
+  await locking.sql`commit`;
+  const expected = [
+    [settled, false],
+    [underWay, true],
+  ];
+  expect(await looked).toEqual(expected.toSorted(([one], [other]) => Number(one) - Number(other)));
+});
+
+async function reserved(sql: Stores['admin']) {
+  const connection = await sql.reserve();
+  return {
+    sql: connection,
+    async [Symbol.asyncDispose]() {
+      await connection`reset all`;
+      connection.release();
+    },
+  };
+}
+
+test('whoever keeps the numbers of endpoints locks them in the order in which completions do', async () => {
+  await using b = await setupWebhooks();
+  const ids = Array.from({ length: 4 }, () => randomUUID()).toSorted();
+  // The later an id, the earlier its row in the table.
+  for (const id of ids.toReversed()) await b.endpoint({ id });
+  await b.send(2);
+  await b.match();
+  await b.admin`update despatch.endpoint_feed set purge_on = '2020-01-06'`;
+  // A plan that reads them in the order in which they lie in the table, as one of many rows may.
+  const purge = async () => {
+    await using connection = await reserved(b.admin);
+    await connection.sql`set enable_indexscan = off`;
+    await connection.sql`select despatch.purge_rows('endpoint_feed_default', 100)`;
+  };
+  let purged: Promise<unknown> | undefined;
+  await b.admin.begin(async (tx) => {
+    const lock = (id: string | undefined) =>
+      tx`select from despatch.webhook_endpoints where id = ${id ?? ''} for no key update`;
+    await lock(ids[0]);
+    purged = purge();
+    await waitingFor(b.admin, 1);
+    for (const id of ids.slice(1)) await lock(id);
+  });
+  await purged;
+  const kept = await b.admin`select distinct purged_to from despatch.webhook_endpoints`;
+  expect(kept).toEqual([{ purged_to: 2 }]);
+});

@@ -1,0 +1,171 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { moveSuspension, seedAccount, seedTenant } from '#test/support/seed.ts';
+import { setupMessages, states, terms } from '#test/support/setup-messages.ts';
+
+describe('claims', () => {
+  test('of a lane the more urgent is claimed first, however many have waited longer', async () => {
+    await using b = await setupMessages();
+    await b.accept(500, { priority: 2 });
+    const normal = await b.accept(2, { priority: 1 });
+    const high = await b.accept(1, { priority: 0 });
+    const claimed = await b.claimDue(4, 10_000);
+    const seqs = claimed.map(({ seq }) => seq);
+    expect(seqs).toEqual(expect.arrayContaining([...high, ...normal]));
+    expect(seqs).toHaveLength(4);
+    expect(await b.claimDue(1, 10_000)).toHaveLength(1);
+  });
+
+  test('a message is claimed by one of many workers that try at the same time, with its attempt row', async () => {
+    await using b = await setupMessages();
+    const wakes = await b.accept(20);
+    const claims = await Promise.all(
+      Array.from({ length: 6 }, (_, i) => b.store.claim(wakes, terms({ worker: `w${i}` }))),
+    );
+    expect(claims.flat()).toHaveLength(20);
+    expect(new Set(claims.flat().map((m) => m.id)).size).toBe(20);
+    const [attempts] = await b.admin`select count(*) as n from despatch.attempts where outcome = 'started'`;
+    expect(attempts?.['n']).toBe(20);
+  });
+
+  test.each([
+    {
+      while: 'another worker claims it',
+      set: "status = 'sending', lease_until = now() + interval '1 minute'",
+    },
+    { while: 'another account is to send it', set: 'account_id = gen_random_uuid()' },
+    { while: 'it is put off', set: "status = 'deferred', next_attempt_at = now() + interval '1 minute'" },
+    { while: 'it expires', set: 'expires_at = now()' },
+    { while: 'it is held', set: "status = 'held'" },
+  ])('a message is not claimed that changes as it is claimed: $while', async ({ set }) => {
+    await using b = await setupMessages();
+    const [changed = 0, other = 0] = await b.accept(2);
+    const changing = Promise.withResolvers<void>();
+    const commit = Promise.withResolvers<void>();
+    const change = b.admin.begin(async (tx) => {
+      await tx`update despatch.live_messages set ${tx.unsafe(set)} where seq = ${changed}`;
+      changing.resolve();
+      await commit.promise;
+    });
+    await changing.promise;
+    const claim = b.store.claim([changed, other], terms());
+    const waits = () =>
+      b.admin`select from pg_stat_activity where wait_event_type = 'Lock' and query like '%claim(%'
+        and datname = current_database()`;
+    await expect.poll(waits).toHaveLength(1);
+    commit.resolve();
+    await change;
+    expect((await claim).map(({ seq }) => seq)).toEqual([other]);
+  });
+
+  test('all claims of one start of a worker have its number, the first ones at once among them', async () => {
+    await using b = await setupMessages();
+    const seqs = await b.accept(20);
+    await Promise.all(seqs.map((seq, i) => b.store.claim([seq], terms({ worker: `w${i % 2}` }))));
+    const workers = await b.admin`select w.name, count(*) as n from despatch.attempts a
+      join despatch.workers w on w.id = a.worker group by 1 order by 1`;
+    expect(workers).toEqual([
+      { name: 'w0', n: 10 },
+      { name: 'w1', n: 10 },
+    ]);
+  });
+
+  test('a claim carries what the provider call needs', async () => {
+    await using b = await setupMessages();
+    const [message] = await b.store.claim(await b.accept(), terms());
+    expect(message).toMatchObject({
+      action: 'send',
+      attempt: 1,
+      channel: 'sms',
+      address: '+15550000001',
+      content: { body: 'Hello' },
+      accountId: b.accountId,
+      provider: 'simulator-sms',
+      accountVersion: 1,
+    });
+  });
+
+  test('what is expired, without an account, suspended or not due is not claimed, and a look says which', async () => {
+    await using b = await setupMessages();
+    const [expired = 0] = await b.accept(1, { expires_at: new Date(Date.now() - 1_000).toISOString() });
+    const [gone = 0] = await b.accept(1, { account_id: randomUUID() });
+    const [later = 0] = await b.accept();
+    await b.admin`update despatch.live_messages set next_attempt_at = now() + interval '1 hour' where seq = ${later}`;
+    const seqs = [expired, gone, later];
+    expect(await b.store.claim(seqs, terms())).toEqual([]);
+    expect(await b.claimDue(10, 10_000)).toEqual([]);
+    const looked = (await b.store.findWaiting(seqs)).toSorted((one, other) => one.seq - other.seq);
+    const usual = {
+      tenantStatus: 'active',
+      status: 'queued',
+      isExpired: false,
+      isDue: true,
+      isLeaseOver: false,
+    };
+    expect(looked).toMatchObject([
+      { ...usual, seq: expired, isExpired: true, accountStatus: 'unverified' },
+      { ...usual, seq: gone, accountStatus: null },
+      { ...usual, seq: later, isDue: false },
+    ]);
+    await moveSuspension(b.admin, b.tenant.tenantId, 'abuse');
+    expect(await b.store.claim(await b.accept(), terms())).toEqual([]);
+    expect(await states(b)).toEqual(['queued', 'queued', 'queued']);
+  });
+
+  test('of what waits each is moved once, and what is under way not at all', async () => {
+    await using b = await setupMessages();
+    const [first = 0, second = 0, third = 0, begun = 0] = await b.accept(4);
+    await b.store.claim([begun], terms());
+    const failure = { class: 'expired', code: 'expired', retryable: false };
+    expect(await b.store.moveMessages([first, begun], 'expired', failure)).toEqual(new Set([first]));
+    expect(await b.store.moveMessages([first], 'expired', failure)).toEqual(new Set());
+    expect(await b.store.moveMessages([first, second, begun], 'held', null)).toEqual(new Set([second]));
+    const other = await seedAccount(b.admin, b.tenant.tenantId);
+    const all = [first, second, third, begun];
+    expect(
+      await b.store.assignAccounts(
+        all,
+        all.map(() => other),
+      ),
+    ).toEqual(new Set([third]));
+    expect(await b.store.claim(all, terms())).toMatchObject([{ seq: third, accountId: other }]);
+    expect(await states(b)).toEqual(['expired', 'held', 'sending', 'sending']);
+    const [ended] = await b.admin`select failure ->> 'class' as class, final from despatch.message_results`;
+    expect(ended).toEqual({ class: 'expired', final: true });
+    expect(await b.store.backlogTotal()).toBe(3);
+  });
+
+  test('the accounts of a tenant come by age, without those that cannot be used', async () => {
+    await using b = await setupMessages();
+    const { tenantId } = b.tenant;
+    const [second, disabled] = [await seedAccount(b.admin, tenantId), await seedAccount(b.admin, tenantId)];
+    await b.admin`update despatch.provider_accounts set status = 'disabled' where id = ${disabled}`;
+    await seedAccount(b.admin, (await seedTenant(b.admin)).tenantId);
+    expect(await b.store.accountsOf([tenantId])).toEqual(
+      [b.accountId, second].map((id) => ({ tenantId, id, channel: 'sms' })),
+    );
+  });
+
+  test('a test-mode message needs no provider', async () => {
+    await using b = await setupMessages();
+    const other = await seedTenant(b.admin);
+    const [message] = await b.store.claim(await b.accept(1, { test: true }, other), terms());
+    expect(message).toMatchObject({ accountId: null, provider: 'simulator-sms' });
+  });
+
+  test("a provider's rate is shared by all workers, counted in segments", async () => {
+    await using b = await setupMessages();
+    await b.admin`update despatch.provider_accounts set rate_limit_per_second = 10`;
+    const seqs = await b.accept(12, { segments: 2 });
+    // By name no message of such an account is claimed, unless to find the one that cannot be.
+    expect(await b.store.claim(seqs, terms())).toEqual([]);
+    const started = Date.now();
+    const first = await Promise.all([b.claimDue(6, 10_000), b.claimDue(12, 10_000, { worker: 'w2' })]);
+    // Two calls may straddle a second's edge, never more than two seconds' worth.
+    const seconds = Math.floor(Date.now() / 1000) - Math.floor(started / 1000) + 1;
+    expect(first.flat().length).toBeLessThanOrEqual(5 * seconds);
+    expect(first.flat().length).toBeGreaterThanOrEqual(5);
+    expect(first.flat()[0]).toMatchObject({ attempt: 1, rateLimitPerSecond: 10 });
+    expect(await b.store.claim(seqs, terms(), true)).toHaveLength(12 - first.flat().length);
+  });
+});

@@ -1,0 +1,96 @@
+import { describe, expect, test } from 'vitest';
+import { decideReceipts } from '#core/domain/decide-receipts.ts';
+import { completionOf } from '#test/support/completion-of.ts';
+import {
+  accepted,
+  type MessageBench,
+  setupMessages,
+  states,
+  terms,
+  transient,
+} from '#test/support/setup-messages.ts';
+
+describe('completions', () => {
+  test('an accepted attempt makes the message sent and takes it out of the backlog', async () => {
+    await using b = await setupMessages();
+    const claimed = await b.store.claim(await b.accept(3), terms());
+    const applied = await b.store.complete(claimed.map((m) => completionOf(m, accepted)));
+    expect(applied.size).toBe(3);
+    expect(await states(b)).toEqual(['sent', 'sent', 'sent']);
+    expect(await liveCount(b)).toBe(0);
+    expect(await b.store.backlogTotal()).toBe(0);
+    const [attempt] =
+      await b.admin`select outcome, ended_at is not null as ended from despatch.attempts limit 1`;
+    expect(attempt).toEqual({ outcome: 'accepted', ended: true });
+  });
+
+  test('a second record of the same attempt changes nothing', async () => {
+    await using b = await setupMessages();
+    const [message] = await b.store.claim(await b.accept(), terms());
+    if (message === undefined) throw new Error('not claimed');
+    await b.store.complete([completionOf(message, accepted)]);
+    expect((await b.store.complete([completionOf(message, transient)])).size).toBe(0);
+    expect(await states(b)).toEqual(['sent']);
+    expect(await b.store.backlogTotal()).toBe(0);
+  });
+
+  test('a worker paused past its lease cannot overwrite what came after it', async () => {
+    await using b = await setupMessages();
+    const [zombie] = await b.store.claim(await b.accept(), terms({ leaseMs: 0 }));
+    if (zombie === undefined) throw new Error('not claimed');
+    const [lost] = await b.store.lost([zombie.seq]);
+    expect(lost).toMatchObject({ action: 'lost', attempt: 1 });
+    if (lost === undefined) throw new Error('not found');
+    const failure = { class: 'unknown', code: 'worker_lost' } as const;
+    await b.store.complete([{ ...completionOf(lost, { kind: 'ambiguous', failure }), next_attempt_ms: 0 }]);
+    const [second] = await b.claimDue(10, 0, { worker: 'w2' });
+    expect(second).toMatchObject({ action: 'send', attempt: 2, ambiguous: 1, duplicateRisk: true });
+    expect((await b.store.complete([completionOf(zombie, accepted)])).size).toBe(0);
+    expect(await states(b)).toEqual(['sending']);
+  });
+
+  test('an answer that comes after the message was given up still makes it sent', async () => {
+    await using b = await setupMessages();
+    const [zombie] = await b.store.claim(
+      await b.accept(1, { delivery_guarantee: 'at_most_once' }),
+      terms({ leaseMs: 0 }),
+    );
+    const [lost] = await b.store.lost([zombie?.seq ?? 0]);
+    if (zombie === undefined || lost === undefined) throw new Error('not claimed');
+    await b.store.complete([
+      completionOf(lost, { kind: 'ambiguous', failure: { class: 'unknown', code: 'worker_lost' } }),
+    ]);
+    expect(await states(b)).toEqual(['unknown']);
+    await b.store.complete([completionOf(zombie, accepted)]);
+    await b.store.applyReceipts(10, decideReceipts);
+    expect(await states(b)).toEqual(['sent']);
+  });
+
+  test('a transient rejection waits for its time in the database', async () => {
+    await using b = await setupMessages();
+    const wakes = await b.accept();
+    const [message] = await b.store.claim(wakes, terms());
+    if (message === undefined) throw new Error('not claimed');
+    await b.store.complete([{ ...completionOf(message, transient), next_attempt_ms: 60_000 }]);
+    expect(await b.store.claim(wakes, terms())).toEqual([]);
+    await b.admin`update despatch.live_messages set next_attempt_at = now()`;
+    expect(await b.store.claim(wakes, terms())).toHaveLength(1);
+  });
+
+  test('content that was to be discarded is gone once the provider has it, and stays until then', async () => {
+    await using b = await setupMessages();
+    const wakes = await b.accept(1, { content_retention: 'discard' });
+    const [message] = await b.store.claim(wakes, terms());
+    if (message === undefined) throw new Error('not claimed');
+    await b.store.complete([{ ...completionOf(message, transient), next_attempt_ms: 0 }]);
+    const content = async () => (await b.admin`select content from despatch.messages`)[0]?.['content'];
+    expect(await content()).toEqual({ body: 'Hello' });
+    const [again] = await b.store.claim(wakes, terms());
+    if (again === undefined) throw new Error('not claimed');
+    await b.store.complete([completionOf(again, accepted)]);
+    expect(await content()).toBeNull();
+  });
+});
+
+const liveCount = async (b: MessageBench): Promise<number> =>
+  (await b.admin`select from despatch.live_messages`).length;

@@ -1,0 +1,321 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import { decideReceipts } from '#core/domain/decide-receipts.ts';
+import type { AttemptOutcome } from '#core/domain/outcome.ts';
+import { RECEIPT_TIMEOUT_MS } from '#core/domain/settle.ts';
+import type { ClaimedMessage } from '#core/store/deliveries.ts';
+import { completionOf } from '#test/support/completion-of.ts';
+import { accepted, type MessageBench, setupMessages, states, terms } from '#test/support/setup-messages.ts';
+
+describe('receipts', () => {
+  async function sent(b: MessageBench) {
+    const [message] = await b.store.claim(await b.accept(), terms());
+    if (message === undefined) throw new Error('not claimed');
+    await b.store.complete([completionOf(message, accepted, { receiptsExpected: true })]);
+    return message;
+  }
+  async function receive(
+    b: MessageBench,
+    m: ClaimedMessage,
+    receipt: string,
+    temporary = false,
+    attempt = m.attempt,
+  ) {
+    await b.admin`insert into despatch.receipts (tenant_id, message_seq, purge_on, attempt, receipt, temporary, apply_at)
+      values (${m.tenantId}, ${m.seq}, ${m.purgeOn}, ${attempt}, ${receipt}, ${temporary}, now())`;
+    await b.store.applyReceipts(10, decideReceipts);
+  }
+
+  const ORDERS: { receipts: string[]; end: string }[] = [
+    { receipts: ['delivered'], end: 'delivered' },
+    { receipts: ['delivered', 'delivered'], end: 'delivered' },
+    { receipts: ['delivered', 'sent'], end: 'delivered' },
+    { receipts: ['sent', 'delivered', 'undelivered'], end: 'delivered' },
+    { receipts: ['undelivered', 'delivered'], end: 'undelivered' },
+    { receipts: ['undelivered', 'sent'], end: 'undelivered' },
+  ];
+  test.each(ORDERS)(
+    '$receipts end as $end, and every receipt is in the event log',
+    async ({ receipts, end }) => {
+      await using b = await setupMessages();
+      const message = await sent(b);
+      for (const receipt of receipts) await receive(b, message, receipt);
+      expect(await states(b)).toEqual([end]);
+      const [logged] = await b.admin`select count(*) as n from despatch.events where source = 'receipt'`;
+      expect(logged?.['n']).toBe(receipts.length);
+      expect(await awaitedCount(b)).toBe(0);
+    },
+  );
+
+  test('a temporary failure may still turn into delivered', async () => {
+    await using b = await setupMessages();
+    const message = await sent(b);
+    await receive(b, message, 'undelivered', true);
+    expect(await states(b)).toEqual(['undelivered']);
+    await receive(b, message, 'delivered');
+    expect(await states(b)).toEqual(['delivered']);
+  });
+
+  test('a message without a receipt becomes unknown after 72 hours, and a late receipt still counts', async () => {
+    await using b = await setupMessages();
+    const message = await sent(b);
+    const [due] =
+      await b.admin`select round(extract(epoch from due_at - now()) / 3600)::int as hours from despatch.awaited_receipts`;
+    expect(due?.['hours']).toBe(72);
+    expect(await b.store.expireReceipts(10, [], RECEIPT_TIMEOUT_MS)).toEqual({ seen: 0, silent: [] });
+    await b.admin`update despatch.awaited_receipts set due_at = now()`;
+    const [row] = await b.admin`select tenant_id, account_id, provider from despatch.message_results`;
+    const { tenant_id: tenantId, account_id: accountId, provider } = row ?? {};
+    expect(await b.store.expireReceipts(10, [], RECEIPT_TIMEOUT_MS)).toEqual({
+      seen: 1,
+      silent: [{ tenantId, accountId, provider, messages: 1 }],
+    });
+    expect(await states(b)).toEqual(['unknown']);
+    await receive(b, message, 'delivered');
+    expect(await states(b)).toEqual(['delivered']);
+  });
+
+  test('a receipt that overtakes its own attempt is kept and applied later', async () => {
+    await using b = await setupMessages();
+    const [message] = await b.store.claim(await b.accept(), terms());
+    if (message === undefined) throw new Error('not claimed');
+    await receive(b, message, 'delivered');
+    expect(await states(b)).toEqual(['sending']);
+    await b.store.complete([completionOf(message, accepted, { receiptsExpected: true })]);
+    await b.admin`update despatch.receipts set apply_at = now()`;
+    await b.store.applyReceipts(10, decideReceipts);
+    expect(await states(b)).toEqual(['delivered']);
+  });
+});
+
+test('what a vendor’s clock says is believed between the acceptance of the message and the arrival of the report', async () => {
+  await using b = await setupMessages();
+  const [message] = await b.store.claim(await b.accept(), terms());
+  if (message === undefined) throw new Error('not claimed');
+  await b.store.complete([completionOf(message, accepted, { receiptsExpected: true })]);
+  await b.admin`update despatch.messages set enqueued_at = now() - interval '1 hour'`;
+  const times = { opened: '2 hours', clicked: '30 minutes', complained: '-10 minutes' } as const;
+  for (const [engagement, ago] of Object.entries(times)) {
+    await b.admin`insert into despatch.receipts (tenant_id, account_id, message_seq, purge_on, engagement, happened_at, apply_at)
+      values (${message.tenantId}, ${message.accountId}, ${message.seq}, ${message.purgeOn}, ${engagement},
+        now() - ${ago}::interval, now())`;
+  }
+  await b.store.applyReceipts(10, decideReceipts);
+  const [row] = await b.admin<
+    { engagement: Record<string, number> }[]
+  >`select engagement from despatch.message_results`;
+  const minutesAgo = Object.entries(row?.engagement ?? {}).map(([name, at]) => [
+    name,
+    Math.round((Date.now() - at) / 60_000),
+  ]);
+  expect(Object.fromEntries(minutesAgo)).toEqual({ opened: 0, clicked: 30, complained: 0 });
+});
+
+describe('a receipt between two calls', () => {
+  const timeout: AttemptOutcome = { kind: 'ambiguous', failure: { class: 'unknown', code: 'timeout' } };
+
+  /** A message that waits for its second call, as its first one had no answer. */
+  async function deferred(b: MessageBench, overrides: Record<string, unknown> = {}) {
+    const [seq] = await b.accept(1, overrides);
+    const [message] = await b.store.claim([seq ?? 0], terms());
+    if (message === undefined) throw new Error('not claimed');
+    await b.store.complete([completionOf(message, timeout)]);
+    expect(await states(b)).toEqual(['deferred']);
+    return message;
+  }
+  async function report(b: MessageBench, m: ClaimedMessage, receipt: string) {
+    await b.admin`insert into despatch.receipts (tenant_id, account_id, message_seq, purge_on, message_id, provider_message_id,
+        receipt, verified, report_key, apply_at)
+      values (${m.tenantId}, ${m.accountId}, ${m.seq}, ${m.purgeOn}, ${m.id}, 'p-1', ${receipt}, true, ${randomUUID()}, now())`;
+    await b.store.applyReceipts(10, decideReceipts);
+  }
+  const record = async (b: MessageBench) => (await b.admin`select * from despatch.message_states`)[0] ?? {};
+  const events = async (b: MessageBench) =>
+    (
+      await b.admin<{ type: string; source: string; applied: boolean }[]>`
+      select type, source, applied from despatch.events order by event_seq`
+    ).map(({ type, source, applied }) => `${type} ${source} ${applied}`);
+  const again = (b: MessageBench) =>
+    b.admin`update despatch.live_messages set next_attempt_at = now(), due_at = now()`;
+
+  test('that tells of the delivery ends the message, and no second call is made', async () => {
+    await using b = await setupMessages();
+    const message = await deferred(b, { content_retention: 'discard' });
+    await report(b, message, 'delivered');
+    expect(await record(b)).toMatchObject({
+      status: 'delivered',
+      reason: null,
+      failure: null,
+      final: true,
+      account_id: b.accountId,
+      provider: 'simulator-sms',
+      provider_message_id: 'p-1',
+      attempt: 1,
+      sent_at: expect.any(Date),
+      delivered_at: expect.any(Date),
+      completed_at: expect.any(Date),
+    });
+    expect(await events(b)).toEqual([
+      'message.deferred worker true',
+      'message.sent receipt true',
+      'message.delivered receipt true',
+    ]);
+    await again(b);
+    expect(await b.store.claim([message.seq], terms())).toEqual([]);
+    expect(await b.store.backlogTotal()).toBe(0);
+    expect((await b.admin`select content from despatch.messages`)[0]?.['content']).toBeNull();
+    expect(await b.admin`select from despatch.receipts`).toHaveLength(0);
+    expect(await b.admin`select from despatch.awaited_receipts`).toHaveLength(0);
+  });
+
+  test('that shows no more than that it was taken makes it sent, and the next one is waited for', async () => {
+    await using b = await setupMessages();
+    const message = await deferred(b);
+    await report(b, message, 'sent');
+    expect(await record(b)).toMatchObject({
+      status: 'sent',
+      reason: null,
+      final: false,
+      sent_at: expect.any(Date),
+      completed_at: null,
+    });
+    expect(await events(b)).toEqual(['message.deferred worker true', 'message.sent receipt true']);
+    expect(await b.admin`select from despatch.awaited_receipts`).toHaveLength(1);
+    await report(b, message, 'delivered');
+    expect(await states(b)).toEqual(['delivered']);
+    expect(await b.admin`select from despatch.awaited_receipts`).toHaveLength(0);
+  });
+
+  test('that shows it was taken is how later ones find it that bear the provider’s id alone', async () => {
+    await using b = await setupMessages();
+    const message = await deferred(b);
+    await report(b, message, 'sent');
+    await b.admin`insert into despatch.receipts (tenant_id, account_id, provider_message_id, receipt, verified, report_key,
+        apply_at)
+      values (${message.tenantId}, ${message.accountId}, 'p-1', 'delivered', true, 'k', now())`;
+    await b.store.applyReceipts(10, decideReceipts);
+    expect(await states(b)).toEqual(['delivered']);
+  });
+
+  test('that came while the second call was under way counts when that has ended', async () => {
+    await using b = await setupMessages();
+    const message = await deferred(b);
+    await again(b);
+    const [second] = await b.store.claim([message.seq], terms());
+    if (second === undefined) throw new Error('not claimed');
+    await report(b, message, 'delivered');
+    expect([await states(b), await events(b)]).toEqual([['sending'], ['message.deferred worker true']]);
+    await b.store.complete([completionOf(second, timeout)]);
+    expect(await states(b)).toEqual(['unknown']);
+    await b.admin`update despatch.receipts set apply_at = now()`;
+    await b.store.applyReceipts(10, decideReceipts);
+    expect(await states(b)).toEqual(['delivered']);
+  });
+
+  test('that somebody is about to claim waits for the end of that call', async () => {
+    await using b = await setupMessages();
+    const message = await deferred(b);
+    await b.admin.begin(async (tx) => {
+      await tx`select from despatch.live_messages for update`;
+      await report(b, message, 'delivered');
+    });
+    expect(await states(b)).toEqual(['deferred']);
+    await b.admin`update despatch.receipts set apply_at = now()`;
+    await b.store.applyReceipts(10, decideReceipts);
+    expect(await states(b)).toEqual(['delivered']);
+  });
+
+  test('is the answer of a worker that was thought lost', async () => {
+    await using b = await setupMessages();
+    const [zombie] = await b.store.claim(await b.accept(), terms({ leaseMs: 0 }));
+    const [lost] = await b.store.lost([zombie?.seq ?? 0]);
+    if (zombie === undefined || lost === undefined) throw new Error('not claimed');
+    await b.store.complete([completionOf(lost, timeout)]);
+    await b.store.complete([completionOf(zombie, accepted)]);
+    await b.store.applyReceipts(10, decideReceipts);
+    // Nothing more is to come of it: this provider reports nothing.
+    expect(await record(b)).toMatchObject({ status: 'sent', final: true, provider_message_id: null });
+    expect(await b.admin`select from despatch.awaited_receipts`).toHaveLength(0);
+  });
+});
+
+describe('receipts of a message that was sent twice', () => {
+  /** Its first call had no answer; of the second one the provider's id is known. */
+  async function twice(b: MessageBench, overrides: Record<string, unknown> = {}) {
+    const seqs = await b.accept(1, overrides);
+    const timeout: AttemptOutcome = { kind: 'ambiguous', failure: { class: 'unknown', code: 'timeout' } };
+    for (const outcome of [timeout, accepted]) {
+      await b.admin`update despatch.live_messages set next_attempt_at = now()`;
+      const [message] = await b.store.claim(seqs, terms());
+      if (message === undefined) throw new Error('not claimed');
+      await b.store.complete([completionOf(message, outcome, { receiptsExpected: true })]);
+    }
+    const [row] = await b.admin`select tenant_id, seq, purge_on, id from despatch.messages`;
+    const record = async () =>
+      (await b.admin`select status, final, late_bounce, attempt from despatch.message_states`)[0];
+    const report = async (vendorId: string | null, receipt: string, segment: string | null = null) => {
+      await b.admin`insert into despatch.receipts (tenant_id, account_id, message_seq, purge_on, message_id,
+          provider_message_id, receipt, segment, verified, report_key, apply_at)
+        values (${row?.['tenant_id']}, ${b.accountId}, ${row?.['seq']}, ${row?.['purge_on']}, ${row?.['id']}, ${vendorId},
+          ${receipt}, ${segment}, true, ${randomUUID()}, now())`;
+      await b.store.applyReceipts(10, decideReceipts);
+      return record();
+    };
+    const attemptsTold = async () =>
+      (
+        await b.admin<{ attempt: number | null }[]>`
+          select (details ->> 'attempt')::integer as attempt from despatch.event_log order by event_seq`
+      ).map(({ attempt }) => attempt);
+    return { report, attemptsTold };
+  }
+
+  test('are told apart by the id that the provider gave, and the delivery of either one counts', async () => {
+    await using b = await setupMessages();
+    const { report, attemptsTold } = await twice(b);
+    expect(await report('of-the-first', 'undelivered')).toMatchObject({ status: 'sent', final: false });
+    expect(await report('p-1', 'undelivered')).toMatchObject({ status: 'undelivered', final: true });
+    expect(await attemptsTold()).toEqual([1, 2]);
+  });
+
+  test('that come in the other order say the same', async () => {
+    await using b = await setupMessages();
+    const { report } = await twice(b);
+    expect(await report('p-1', 'undelivered')).toMatchObject({ status: 'undelivered' });
+    expect(await report('of-the-first', 'delivered')).toMatchObject({
+      status: 'delivered',
+      late_bounce: false,
+    });
+    expect(await report('p-1', 'undelivered')).toMatchObject({ status: 'delivered', late_bounce: false });
+    expect(await report('of-the-first', 'undelivered')).toMatchObject({ late_bounce: true });
+  });
+
+  test('that nobody can place count segment by segment for what is certain', async () => {
+    await using b = await setupMessages();
+    const { report, attemptsTold } = await twice(b, { segments: 2 });
+    expect(await report('part-1', 'delivered', 'part-1')).toMatchObject({ status: 'sent' });
+    expect(await report('p-1', 'delivered', 'p-1')).toMatchObject({ status: 'sent' });
+    expect(await report('part-2', 'delivered', 'part-2')).toMatchObject({ status: 'delivered' });
+    expect(await attemptsTold()).toEqual([null, 2, null]);
+  });
+});
+
+test('a message that is known again by a late receipt is waited for again, and given up again', async () => {
+  await using b = await setupMessages();
+  const [message] = await b.store.claim(await b.accept(1, { delivery_guarantee: 'at_most_once' }), terms());
+  if (message === undefined) throw new Error('not claimed');
+  await b.store.complete([
+    completionOf(message, { kind: 'ambiguous', failure: { class: 'unknown', code: 'timeout' } }),
+  ]);
+  expect(await states(b)).toEqual(['unknown']);
+  await b.admin`insert into despatch.receipts (tenant_id, account_id, message_seq, purge_on, receipt, apply_at)
+    values (${message.tenantId}, ${message.accountId}, ${message.seq}, ${message.purgeOn}, 'sent', now())`;
+  await b.store.applyReceipts(10, decideReceipts);
+  const [row] = await b.admin`select status, completed_at, sent_at from despatch.message_results`;
+  expect(row).toMatchObject({ status: 'sent', completed_at: null, sent_at: expect.any(Date) });
+  await b.admin`update despatch.awaited_receipts set due_at = now()`;
+  expect(await b.store.expireReceipts(10, [], RECEIPT_TIMEOUT_MS)).toMatchObject({ seen: 1 });
+  expect(await states(b)).toEqual(['unknown']);
+});
+
+const awaitedCount = async (b: MessageBench): Promise<number> =>
+  (await b.admin`select from despatch.awaited_receipts`).length;

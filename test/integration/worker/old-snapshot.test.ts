@@ -1,0 +1,154 @@
+import { expect, test } from 'vitest';
+import type { Json, Sql } from '#core/platform/postgres/postgres.ts';
+import type { ApiKeyId } from '#core/domain/ids.ts';
+import { directoryStore } from '#core/store/directory.ts';
+import type { AcceptRow } from '#core/store/acceptance.ts';
+import { toAcceptBatch } from '#core/store/accept-batch.ts';
+import { holdSnapshot } from '#test/support/hold-snapshot.ts';
+import { acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
+import { setupStores } from '#test/support/worker.ts';
+
+/**
+ * A transaction that has looked at the data and is left open, as a backup's is: no row version that dies from then on is
+ * cleared away. What a call reads must not grow with what was changed since.
+ */
+const ROUNDS = 600;
+const TENANTS = 2;
+
+type Step = 'callers' | 'accept' | 'lanes' | 'claim' | 'waiting' | 'complete';
+
+async function setup() {
+  const stack = new AsyncDisposableStack();
+  const stores = stack.use(await setupStores());
+  const tenants = await Promise.all(
+    Array.from({ length: TENANTS }, async () => {
+      const tenant = await seedTenant(stores.admin);
+      const accountId = await seedAccount(stores.admin, tenant.tenantId, { ratePerSecond: 10_000 });
+      return { ...tenant, accountId };
+    }),
+  );
+  const read: Record<Step, number[]> = {
+    callers: [],
+    accept: [],
+    lanes: [],
+    claim: [],
+    waiting: [],
+    complete: [],
+  };
+
+  /** Calls a function of the schema, and notes how many pages it and all that it calls have read. */
+  async function call(step: Step, sql: Sql, text: string, args: Json[]): Promise<void> {
+    const rows = await sql.unsafe<{ 'QUERY PLAN': [{ Plan: Record<string, number> }] }[]>(
+      `explain (analyze, buffers, format json) ${text}`,
+      args as never[],
+    );
+    const plan = rows[0]?.['QUERY PLAN'][0].Plan;
+    read[step].push((plan?.['Shared Hit Blocks'] ?? 0) + (plan?.['Shared Read Blocks'] ?? 0));
+  }
+
+  /** As a worker does that has looked at this instant. */
+  async function claimOutOfLanes(looked: Date): Promise<void> {
+    const at = looked.getTime();
+    const dueFrom = [at, at, at];
+    await call('lanes', stores.worker, 'select * from due_lanes($1, $2::text::json)', [
+      looked.toISOString(),
+      '[]',
+    ]);
+    for (const { tenantId, accountId } of tenants) {
+      const lane = { tenant_id: tenantId, account_id: accountId, due_from: dueFrom, most: 10, ahead_ms: 0 };
+      await call('claim', stores.worker, `select * from claim_due($1::text::json, 'w', 60000, 1000000)`, [
+        JSON.stringify([lane]),
+      ]);
+      await call('waiting', stores.worker, 'select * from find_waiting_due($1, $2, 10, $3)', [
+        tenantId,
+        accountId,
+        dueFrom,
+      ]);
+    }
+  }
+
+  /** A message of each tenant from its acceptance to its end, claimed out of its lane or by its name. */
+  async function round({ isNamed = false } = {}): Promise<void> {
+    const [begun] = await stores.admin<{ now: Date }[]>`select clock_timestamp() as now`;
+    const keys = tenants.map(({ apiKeyId }) => apiKeyId as ApiKeyId);
+    await directoryStore(stores.api).touchApiKeys(new Map(keys.map((id) => [id, new Date()])));
+    const names = `{${keys.map((id) => id.slice(0, 16)).join()}}`;
+    await call('callers', stores.api, 'select * from find_callers($1::text[])', [names]);
+    const limits = { rate_per_minute: 1_000_000, messages_per_day: 1_000_000 };
+    const rows = tenants.map((tenant) => acceptRow(tenant, limits)) as unknown as AcceptRow[];
+    const batch = toAcceptBatch(rows);
+    await call('accept', stores.api, 'select * from accept($1::text::json, $2::text::json, null, 0)', [
+      JSON.stringify(batch.callers),
+      JSON.stringify(batch.messages),
+    ]);
+    const terms = { worker: 'w', leaseMs: 60_000 };
+    if (isNamed)
+      await stores.store.claim(
+        rows.map(({ seq }) => seq),
+        terms,
+        true,
+      );
+    else await claimOutOfLanes(begun?.now ?? new Date(0));
+    const ends = rows.map(({ seq, purge_on: purgeOn }) => ({
+      seq,
+      purge_on: purgeOn,
+      attempt: 1,
+      outcome: 'accepted',
+      status: 'sent',
+      retries: 0,
+      ambiguous: 0,
+      provider_waits: 0,
+      duplicate_risk: false,
+      final: true,
+      discard: false,
+      marketing: false,
+    }));
+    await call('complete', stores.worker, 'select * from complete($1::text::json)', [JSON.stringify(ends)]);
+  }
+
+  return { ...stores, tenants, read, round, [Symbol.asyncDispose]: () => stack.disposeAsync() };
+}
+
+/** What the planner knows is what the test tells it, whatever else the machine does meanwhile. */
+async function stopAutovacuum(admin: Sql): Promise<void> {
+  const tables = await admin<{ name: string }[]>`
+    select oid::regclass::text as name from pg_class where relnamespace = 'despatch'::regnamespace and relkind = 'r'`;
+  for (const { name } of tables) await admin.unsafe(`alter table ${name} set (autovacuum_enabled = off)`);
+}
+
+test('what many processes count at once is counted once, while rows of the counters make way for others', async () => {
+  await using b = await setup();
+  await Promise.all(Array.from({ length: 300 }, () => b.round({ isNamed: true })));
+  const counted = await b.admin`
+    select u.accepted, u.used, p.finished, w.total, w.slot > 5 as "isLater" from despatch.tenant_usage u
+    join despatch.tenant_progress p using (tenant_id) join despatch.api_keys k using (tenant_id)
+    join despatch.rate_windows w on w.subject = k.id`;
+  const each = { accepted: 300, used: 300, finished: 300, total: 300, isLater: true };
+  expect(counted).toEqual(b.tenants.map(() => each));
+});
+
+/** Without the highest tenth: what a connection has to learn anew, as others change what they share with it. */
+function usual(pages: readonly number[]): number {
+  const kept = pages.toSorted((a, b) => a - b).slice(0, Math.ceil(0.9 * pages.length));
+  return kept.reduce((sum, n) => sum + n, 0) / kept.length;
+}
+
+test('beside an old snapshot no call reads more the more was changed since', async () => {
+  await using b = await setup();
+  await stopAutovacuum(b.admin);
+  const reader = await holdSnapshot(b.admin);
+  for (let i = 0; i < ROUNDS; i += 1) {
+    // As autovacuum does: what a planner is told then is that there are hardly any rows.
+    if (i === ROUNDS / 10) await b.admin`analyze`;
+    await b.round();
+  }
+  await reader[Symbol.asyncDispose]();
+  const growth = Object.entries(b.read).map(([step, pages]) => {
+    const tenth = pages.length / 10;
+    // Plans have been made anew by then.
+    return { step, early: usual(pages.slice(2 * tenth, 3 * tenth)), late: usual(pages.slice(-tenth)) };
+  });
+  const [ended] = await b.admin`select count(*)::int as n from despatch.message_results`;
+  expect(ended?.['n']).toBe(ROUNDS * TENANTS);
+  expect(growth.filter(({ early, late }) => late > 1.2 * early)).toEqual([]);
+}, 300_000);

@@ -1,0 +1,73 @@
+import { describe, expect, test } from 'vitest';
+import { type MessageBench, setupMessages } from '#test/support/setup-messages.ts';
+
+describe('retention', () => {
+  test('partitions are made ahead and dropped whole as soon as their Monday has come', async () => {
+    await using b = await setupMessages();
+    await b.accept();
+    const [clock] = await b.admin<{ monday: string }[]>`
+      select date_trunc('week', now() at time zone 'UTC')::date as monday`;
+    const name = await makeOldPartition(b, clock?.monday ?? '');
+    expect(await b.store.maintain()).toEqual({ made: 0, dropped: [name], busy: [] });
+    expect(await b.store.maintain()).toEqual({ made: 0, dropped: [], busy: [] });
+    const [left] = await b.admin`select count(*) as n from despatch.messages`;
+    expect(left?.['n']).toBe(1);
+  });
+
+  test('a partition that cannot be dropped keeps no other one', async () => {
+    await using b = await setupMessages();
+    const [first, second] = [
+      await makeOldPartition(b, '2020-01-06'),
+      await makeOldPartition(b, '2020-01-13'),
+    ];
+    await b.admin.unsafe(`create view public.report as select id from despatch.${first}`);
+    await expect(b.store.maintain()).rejects.toThrow(`cannot drop table ${first}`);
+    const left = await b.admin`select relname from pg_class where relname in (${first}, ${second})`;
+    expect(left.map(({ relname }) => relname as string)).toEqual([first]);
+  });
+
+  test('a long reader delays the end of a partition, and neither acceptance nor the partitions to come', async () => {
+    await using b = await setupMessages();
+    const name = await makeOldPartition(b, '2020-01-06');
+    const [last] = await b.admin<{ name: string }[]>`
+      select max(relname) as name from pg_class where relname ~ '^attempt_log_[0-9]{8}$'`;
+    await b.admin.unsafe(`drop table despatch.${last?.name}`);
+    const [reading, finish] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const reader = b.admin.begin(async (tx) => {
+      await tx`select count(*) from despatch.messages`;
+      reading.resolve();
+      await finish.promise;
+    });
+    await reading.promise;
+    const maintained = b.store.maintain();
+    // Whoever accepts now waits no longer than the one second that the drop waits.
+    const slowest = await slowestAccept(b, maintained);
+    expect(slowest).toBeLessThan(10_000);
+    expect(await maintained).toEqual({ made: 1, dropped: [], busy: ['messages'] });
+    finish.resolve();
+    await reader;
+    expect(await b.store.maintain()).toEqual({ made: 0, dropped: [name], busy: [] });
+  });
+});
+
+async function makeOldPartition(b: MessageBench, monday: string): Promise<string> {
+  const name = `messages_${monday.replaceAll('-', '')}`;
+  await b.admin.unsafe(
+    `create table despatch.${name} partition of despatch.messages for values from ('${monday}') to (date '${monday}' + 7)`,
+  );
+  await b.admin.unsafe(`alter table despatch.${name} owner to despatch_definer`);
+  return name;
+}
+
+/** Accepts one message after the other until the work has ended. Returns the longest time in milliseconds. */
+async function slowestAccept(b: MessageBench, work: Promise<unknown>): Promise<number> {
+  const over = new AbortController();
+  void work.finally(() => over.abort());
+  let slowest = 0;
+  while (!over.signal.aborted) {
+    const started = performance.now();
+    await b.accept();
+    slowest = Math.max(slowest, performance.now() - started);
+  }
+  return slowest;
+}

@@ -1,0 +1,78 @@
+import { randomUUID } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { setupStores } from '#test/support/worker.ts';
+
+const EXPIRED = 12_000;
+
+/** Due rows of events that are gone. */
+async function expire(admin: Awaited<ReturnType<typeof setupStores>>['admin']): Promise<void> {
+  await admin`
+    insert into despatch.due_deliveries (endpoint_id, tenant_id, first_seq, last_seq, purge_on, due_at)
+    select ${randomUUID()}, ${randomUUID()}, n, n, case when n % 6 = 0 then current_date + 7 else date '2020-01-06' end, 'infinity'
+    from generate_series(1, ${EXPIRED}::int) n`;
+}
+
+test('what has served its time goes in steps, each a commit of its own, however much it is', async () => {
+  await using b = await setupStores();
+  await expire(b.admin);
+  await b.admin`create table public.steps (xid xid8, n bigint)`;
+  await b.admin`grant insert on public.steps to public`;
+  await b.admin`create function public.note() returns trigger language plpgsql as
+    $$ begin insert into public.steps select pg_current_xact_id(), count(*) from gone; return null; end $$`;
+  await b.admin`create trigger note after delete on despatch.due_deliveries referencing old table as gone
+    for each statement execute function public.note()`;
+
+  await b.store.maintain();
+
+  const steps = await b.admin<
+    { n: number }[]
+  >`select sum(n)::int as n from public.steps group by xid order by xid`;
+  expect(Math.max(...steps.map(({ n }) => n))).toBeLessThanOrEqual(5_000);
+  expect(steps.reduce((sum, { n }) => sum + n, 0)).toBe(EXPIRED - EXPIRED / 6);
+  expect(await b.admin`select from despatch.due_deliveries`).toHaveLength(EXPIRED / 6);
+});
+
+test('what cannot be deleted of one table keeps no other one', async () => {
+  await using b = await setupStores();
+  await expire(b.admin);
+  await b.admin`insert into despatch.workers (name, first_claim_at) values ('old', '2020-01-01')`;
+  await b.admin`
+    insert into despatch.messages_default (seq, enqueued_at, purge_on, priority, test, id, tenant_id, channel, recipient, category,
+      delivery_guarantee, content_retention)
+    values (1, now(), '2020-01-06', 1, false, ${randomUUID()}, ${randomUUID()}, 'sms', 'x', 'x', 'x', 'x')`;
+  await b.admin`create function public.refuse() returns trigger language plpgsql as $$ begin raise exception 'refused'; end $$`;
+  for (const table of ['messages_default', 'due_deliveries'])
+    await b.admin`create trigger refuse before delete on ${b.admin(`despatch.${table}`)} for each row execute function public.refuse()`;
+  await expect(b.store.maintain()).rejects.toThrow('refused');
+  expect(await b.admin`select from despatch.workers`).toHaveLength(0);
+  await b.admin`drop trigger refuse on despatch.messages_default`;
+  await expect(b.store.maintain()).rejects.toThrow('refused');
+  expect(await b.admin`select from despatch.messages`).toHaveLength(0);
+});
+
+test('routes go when no message is left that they decided about, and the one in force never', async () => {
+  await using b = await setupStores();
+  await b.admin`
+    with t as (insert into despatch.tenants (id, slug, name) values (gen_random_uuid(), 't', 't') returning id)
+    insert into despatch.routes (tenant_id, channel, version, strategy, steps, failover_on, created_at, replaced_at)
+    select t.id, 'sms', v.version, 'priority', '[]', '{}', '2020-01-01', v.replaced_at from t,
+      (values (1, timestamptz '2020-02-01'), (2, now() - interval '1 year'), (3, null)) as v (version, replaced_at)`;
+  await b.store.maintain();
+  const left = await b.admin<{ version: number }[]>`select version from despatch.routes order by version`;
+  expect(left.map(({ version }) => version)).toEqual([2, 3]);
+});
+
+test('calls of vendors to accounts that are gone are deleted, and no others', async () => {
+  await using b = await setupStores();
+  const [account] = await b.admin<{ id: string }[]>`
+    with t as (insert into despatch.tenants (id, slug, name) values (gen_random_uuid(), 't', 't') returning id)
+    insert into despatch.provider_accounts (id, tenant_id, provider, channel, label, config_public)
+    select gen_random_uuid(), id, 'twilio', 'sms', 'x', '{}' from t returning id`;
+  await b.admin`
+    insert into despatch.receipt_calls (tenant_id, account_id, method, receipt_version, query, headers, body, received_at, due_at)
+    select gen_random_uuid(), a, 'POST', 1, '', '{}', '', now(), now()
+    from unnest(${[randomUUID(), account?.id ?? '', randomUUID()]}::uuid[]) a, generate_series(1, 3)`;
+  await b.store.maintain();
+  const left = await b.admin`select account_id as id from despatch.receipt_calls`;
+  expect(left).toEqual([account, account, account]);
+});

@@ -1,0 +1,305 @@
+import { describe, expect, test } from 'vitest';
+import type { TenantId } from '#core/domain/ids.ts';
+import { withTenant } from '#core/store/tenant-scope.ts';
+import { webhookStore } from '#core/store/webhook-deliveries.ts';
+import { deleteEndpoint } from '#core/store/webhook-endpoints.ts';
+import { moveSuspension, seedAccount, seedTenant } from '#test/support/seed.ts';
+import { direct, LEASE_MS, seqsOf, setupWebhooks, succeeded, upTo } from '#test/support/setup-webhooks.ts';
+
+describe('claims', () => {
+  test('take endpoints in turn, however much one of them has', async () => {
+    await using b = await setupWebhooks();
+    const many = await b.endpoint();
+    await b.admin`
+      insert into despatch.due_deliveries (endpoint_id, tenant_id, first_seq, last_seq, purge_on, due_at)
+      select ${many}, ${b.tenant.tenantId}, n * 100 + 1, n * 100 + 100, current_date + 30, now() - interval '1 hour' from generate_series(0, 999) n`;
+    const other = await seedTenant(b.admin);
+    await seedAccount(b.admin, other.tenantId);
+    const few = await b.endpoint({}, other.tenantId);
+    await b.send(3, other);
+    await b.match(0, b.webhooks, LEASE_MS, [other.tenantId]);
+    for (const _ of upTo(3)) {
+      const claimed = await b.claims();
+      expect(claimed.filter(({ endpoint }) => endpoint.id === many)).toHaveLength(1);
+    }
+    const told =
+      await b.admin`select from despatch.due_deliveries where endpoint_id = ${few} and claim is not null`;
+    expect(told).toHaveLength(1);
+    // In one round, and by the limits of one look.
+    await b.over();
+    const first = await b.claim({ endpointsMax: 1 });
+    expect(first.next).not.toBeNull();
+    const second = await b.claim({ endpointsMax: 1, after: first.next });
+    expect(second.next).toBeNull();
+    expect((await b.claim({ busy: [many] })).claims).toEqual([]);
+  });
+
+  test('bring the events with them, and the endpoint with its secrets while these hold', async () => {
+    await using b = await setupWebhooks();
+    const [key] = await b.admin<{ id: string }[]>`
+      insert into despatch.webhook_keys (tenant_id, public_key, ciphertext) values (${b.tenant.tenantId}, 'x', 'vault:v1:k') returning id`;
+    const id = await b.endpoint({
+      previous_secret: 'vault:v1:old',
+      previous_until: new Date(Date.now() + 60_000),
+      signatures: ['v1', 'v1a'],
+      headers: b.admin.json({ 'x-a': 'b' }),
+    });
+    const [sent] = await b.send(1);
+    await b.match();
+    const [claimed] = await b.claims();
+    expect(claimed).toMatchObject({
+      attempts: 0,
+      manual: false,
+      endpoint: {
+        id,
+        tenantId: b.tenant.tenantId,
+        url: 'https://hooks.test/',
+        headers: { 'x-a': 'b' },
+        secret: 'vault:v1:s',
+        previousSecret: 'vault:v1:old',
+        signingKey: { id: key?.id, ciphertext: 'vault:v1:k' },
+        clientCertificate: null,
+        status: 'active',
+        version: 1,
+      },
+      events: [{ seq: 1, messageSeq: sent, event: { type: 'message.queued', seq: 1 } }],
+    });
+    await b.admin`update despatch.webhook_endpoints set previous_until = now()`;
+    await b.over();
+    expect((await b.claims())[0]?.endpoint.previousSecret).toBeNull();
+    await b.admin`select despatch.forget_replaced_secrets()`;
+    expect(
+      await b.admin`select from despatch.webhook_endpoints where previous_secret is not null`,
+    ).toHaveLength(0);
+  });
+
+  test('belong to one worker until their lease is over, and then to the next', async () => {
+    await using b = await setupWebhooks();
+    const id = await b.endpoint();
+    await b.send(2);
+    const [lost] = (await b.match(1)).claims;
+    if (lost === undefined) throw new Error('nothing was claimed');
+    const other = webhookStore(b.worker, direct, b.loadIds);
+    expect(await b.claims({}, other)).toEqual([]);
+    await b.over();
+    const [found] = await b.claims({}, other);
+    expect(found && seqsOf([found])).toEqual([1, 2]);
+    expect(found?.claim).not.toBe(lost.claim);
+    // Whoever was too late changes nothing.
+    const late = {
+      ...succeeded(lost),
+      again: [{ seq: 2, attempts: 1, dueAt: new Date(), messageSeq: null }],
+      uncalled: [{ first: 1, last: 1 }],
+    };
+    expect(await b.webhooks.completeDeliveries([late])).toEqual({ stale: 1 });
+    expect(await b.admin`select from despatch.delivery_attempts`).toHaveLength(0);
+    expect(await b.due(id)).toMatchObject([{ first: 1, last: 2, isClaimed: true }]);
+    expect(found && (await other.completeDeliveries([succeeded(found)]))).toEqual({ stale: 0 });
+    expect(await b.due(id)).toEqual([]);
+    expect(await b.admin`select from despatch.delivery_attempts where succeeded`).toHaveLength(2);
+  });
+
+  test('of one row are never two, whoever claims at once', async () => {
+    await using b = await setupWebhooks();
+    await b.endpoint();
+    await b.endpoint({ ordered: true });
+    await b.endpoint({ rate_limit_per_second: 500 });
+    await b.send(400);
+    await b.matchAll();
+    const workers = upTo(4).map(() => webhookStore(b.worker, direct, b.loadIds));
+    const claimed = (
+      await Promise.all(workers.flatMap((worker) => [b.claims({}, worker), b.claims({}, worker)]))
+    ).flat();
+    const events = claimed.flatMap(({ endpoint, events: told }) =>
+      told.map(({ seq }) => `${endpoint.id} ${seq}`),
+    );
+    expect(events.length).toBeGreaterThan(200);
+    expect(new Set(events).size).toBe(events.length);
+    const rest = await b.admin<{ n: number }[]>`
+      select sum(last_seq - first_seq + 1)::integer as n from despatch.due_deliveries`;
+    expect(rest[0]?.n).toBe(1_200);
+  });
+
+  test('try a failing endpoint with one event by one worker, and not again before that is over', async () => {
+    await using b = await setupWebhooks();
+    const id = await b.endpoint({ status: 'failing', failures: 4 });
+    await b.send(5);
+    await b.match();
+    const workers = upTo(4).map(() => webhookStore(b.worker, direct, b.loadIds));
+    const claimed = (await Promise.all(workers.map((worker) => b.claims({}, worker)))).flat();
+    expect(seqsOf(claimed)).toEqual([1]);
+    expect(await b.due(id)).toMatchObject([
+      { first: 1, last: 1, isClaimed: true },
+      { first: 2, last: 5, isClaimed: false },
+    ]);
+    await b.over();
+    expect(await b.claims()).toEqual([]);
+    await b.admin`update despatch.webhook_endpoints set call_at = now()`;
+    expect(seqsOf(await b.claims())).toHaveLength(1);
+    await b.admin`update despatch.webhook_endpoints set status = 'active', call_at = '-infinity'`;
+    expect(seqsOf(await b.claims())).toEqual([2, 3, 4, 5]);
+  });
+
+  test('try a failing endpoint again at once where its probe was given back, and only as its health says where it was made', async () => {
+    await using b = await setupWebhooks();
+    const id = await b.endpoint({ status: 'failing', failures: 4 });
+    await b.send(3);
+    await b.match();
+    const probe = async () => {
+      const [claim, ...others] = await b.claims();
+      if (claim === undefined) throw new Error('nothing was claimed');
+      expect([seqsOf([claim]), others]).toEqual([[expect.any(Number)], []]);
+      return claim;
+    };
+    const uncalled = await probe();
+    expect(await b.claims()).toEqual([]);
+    const { seq = 0 } = uncalled.events[0] ?? {};
+    await b.webhooks.completeDeliveries([
+      { claim: uncalled, attempts: [], again: [], uncalled: [{ first: seq, last: seq }] },
+    ]);
+    const called = await probe();
+    await b.webhooks.completeDeliveries([succeeded(called)]);
+    expect(await b.claims()).toEqual([]);
+    // Nor does one that was given back undo what a call has said meanwhile.
+    await b.admin`update despatch.webhook_endpoints set call_at = now() where id = ${id}`;
+    const late = await probe();
+    await b.webhooks.changeEndpoint(id, 1, (now) => ({ ...now, callAt: new Date(Date.now() + 300_000) }));
+    await b.webhooks.completeDeliveries([{ claim: late, attempts: [], again: [], uncalled: [] }]);
+    expect(await b.claims()).toEqual([]);
+  });
+
+  test('wait for a paused endpoint and for one that asked for time, and take what waited then', async () => {
+    await using b = await setupWebhooks();
+    const id = await b.endpoint({ status: 'paused' });
+    await b.send(2);
+    await b.match(5);
+    for (const _ of upTo(3)) expect(await b.claims()).toEqual([]);
+    expect(await b.feed(id)).toHaveLength(2);
+    await b.admin`update despatch.webhook_endpoints set status = 'active', call_at = now() + interval '1 hour'`;
+    expect(await b.claims()).toEqual([]);
+    await b.admin`update despatch.webhook_endpoints set call_at = now()`;
+    expect(seqsOf(await b.claims())).toEqual([1, 2]);
+  });
+
+  test('go on for a suspended tenant, and end with the tenant or the endpoint', async () => {
+    await using b = await setupWebhooks();
+    const id = await b.endpoint({ event_types: ['tenant.*'] });
+    await moveSuspension(b.admin, b.tenant.tenantId, 'manual');
+    await b.number();
+    await b.match();
+    expect((await b.claims())[0]?.events[0]?.event.type).toBe('tenant.suspended');
+    await b.over();
+    await b.admin`update despatch.webhook_endpoints set deleted_at = now()`;
+    expect(await b.claims()).toEqual([]);
+    expect(await b.due(id)).toEqual([]);
+  });
+
+  test('clear what deleted endpoints had waiting, a bounded part with each look', async () => {
+    await using b = await setupWebhooks();
+    const gone = [await b.endpoint(), await b.endpoint()];
+    await b.admin`
+      insert into despatch.due_deliveries (endpoint_id, tenant_id, first_seq, last_seq, purge_on, due_at)
+      select e, ${b.tenant.tenantId}, n, n, current_date + 30, now() + (n % 2) * interval '1 hour' - n * interval '1 second'
+      from unnest(${gone}::uuid[]) e, generate_series(1, 700) n`;
+    const stays = await b.endpoint();
+    await b.send(3);
+    await b.matchAll();
+    await b.admin`delete from despatch.due_deliveries where endpoint_id = any (${gone}::uuid[]) and last_seq - first_seq > 0`;
+    for (const id of gone)
+      await withTenant(b.api, b.tenant.tenantId as TenantId, (tx) =>
+        deleteEndpoint(b.tenant.tenantId as TenantId, tx, id),
+      );
+    const left = async () =>
+      (await b.admin`select from despatch.due_deliveries where endpoint_id = any (${gone}::uuid[])`).length;
+    expect(await left()).toBe(1_400);
+    const claimed = await b.claims();
+    expect(claimed.map(({ endpoint }) => endpoint.id)).toEqual([stays]);
+    expect(await left()).toBe(400);
+    expect(await b.claims()).toEqual([]);
+    expect(await left()).toBe(0);
+  });
+
+  test('take no more in a second than a rate limit lets', async () => {
+    await using b = await setupWebhooks();
+    const id = await b.endpoint({ rate_limit_per_second: 3 });
+    await b.send(10);
+    await b.match(5);
+    expect((await b.due(id)).map(({ isClaimed }) => isClaimed)).toEqual([false]);
+    const seconds = new Map<number, number>();
+    const seen: number[] = [];
+    while (seen.length < 10) {
+      const claimed = seqsOf(await b.claims());
+      const [clock] = await b.admin<
+        { second: number }[]
+      >`select floor(extract(epoch from clock_timestamp()))::bigint as second`;
+      const second = clock?.second ?? 0;
+      if (claimed.length > 0) seconds.set(second, (seconds.get(second) ?? 0) + claimed.length);
+      seen.push(...claimed);
+    }
+    expect(seen).toEqual(upTo(10));
+    // A claim may be of the second before the one in which it is looked at the clock.
+    expect(Math.max(...seconds.values())).toBeLessThanOrEqual(6);
+    expect(seconds.size).toBeGreaterThanOrEqual(2);
+  });
+
+  test('find rows that a look has passed over: of a busy endpoint, of one that was paused, and what is due later', async () => {
+    await using b = await setupWebhooks();
+    const id = await b.endpoint();
+    // A round that has seen nothing: from here on, what is older than that is not looked at again.
+    expect(await b.claim()).toEqual({ claims: [], next: null });
+    await b.send(1);
+    await b.match();
+    expect(await b.claims({ busy: [id] })).toEqual([]);
+    await b.admin`update despatch.webhook_endpoints set status = 'paused'`;
+    expect(await b.claims()).toEqual([]);
+    await b.admin`update despatch.webhook_endpoints set status = 'active'`;
+    const [claimed] = await b.claims({ leaseMs: 300 });
+    expect(claimed && seqsOf([claimed])).toEqual([1]);
+    await new Promise((resolve) => void setTimeout(resolve, 350));
+    expect(seqsOf(await b.claims())).toEqual([1]);
+  });
+});
+
+/** What waits for an endpoint that is paused, or is due later, lies between the others in no index that a look reads. */
+test('a look passes over what is not to be called for, however much that is', async () => {
+  await using b = await setupWebhooks();
+  const [paused, later, idle] = [
+    await b.endpoint({ status: 'paused' }),
+    await b.endpoint(),
+    await b.endpoint(),
+  ];
+  const queue = (id: string, dueAt: string) => b.admin`
+    insert into despatch.due_deliveries (endpoint_id, tenant_id, first_seq, last_seq, purge_on, due_at)
+    select ${id}, ${b.tenant.tenantId}, n, n, current_date + 30, ${dueAt}::text::timestamptz from generate_series(1, 20000) n`;
+  const hour = 3_600_000;
+  for (const [id, at] of [
+    [paused, Date.now() - hour],
+    [later, Date.now() + hour],
+  ] as const)
+    await queue(id, new Date(at).toISOString());
+  await queue(later, 'infinity');
+  const connection = await b.admin.reserve();
+  await connection`set search_path = despatch`;
+  const counted = webhookStore(connection, direct, b.loadIds);
+  const pages = async (): Promise<number> => {
+    await connection`select pg_stat_force_next_flush()`;
+    const [row] = await connection<{ n: number }[]>`
+      select (heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit)::integer as n from pg_statio_user_tables
+      where schemaname = 'despatch' and relname = 'due_deliveries'`;
+    return row?.n ?? 0;
+  };
+  try {
+    // The first look is at all, the second one at what fell due since.
+    for (const _ of upTo(2)) {
+      const before = await pages();
+      expect(await b.claims({}, counted)).toEqual([]);
+      expect((await pages()) - before).toBeLessThan(100);
+    }
+    await b.send(1);
+    await b.matchAll();
+    const claimed = await b.claims({}, counted);
+    expect(claimed.map(({ endpoint }) => endpoint.id)).toEqual([later, idle].toSorted());
+  } finally {
+    connection.release();
+  }
+});

@@ -1,0 +1,181 @@
+import { describe, expect, test } from 'vitest';
+import { attemptOf, seqsOf, setupWebhooks, succeeded, upTo } from '#test/support/setup-webhooks.ts';
+
+describe('completions', () => {
+  test('give what failed a row of its own, at its time, and log each call', async () => {
+    await using b = await setupWebhooks();
+    const id = await b.endpoint();
+    await b.send(3);
+    const [claimed] = (await b.match(1)).claims;
+    if (claimed === undefined) throw new Error('nothing was claimed');
+    const attempts = [attemptOf(claimed, 1, true), attemptOf(claimed, 2, false)];
+    const later = new Date(Date.now() + 3_600_000);
+    const again = [{ seq: 2, attempts: 1, dueAt: later, messageSeq: null }];
+    const uncalled = [{ first: 3, last: 3 }];
+    expect(await b.webhooks.completeDeliveries([{ claim: claimed, attempts, again, uncalled }])).toEqual({
+      stale: 0,
+    });
+    expect(await b.due(id)).toMatchObject([
+      { first: 2, last: 2 },
+      { first: 3, last: 3 },
+    ]);
+    const now = await b.claims();
+    expect(seqsOf(now)).toEqual([3]);
+    expect(now[0]?.attempts).toBe(0);
+    await b.admin`update despatch.due_deliveries set due_at = now() where first_seq = 2`;
+    const [second] = await b.claims();
+    expect(second).toMatchObject({ attempts: 1, events: [{ seq: 2 }] });
+    const logged = await b.admin`
+      select seq, attempt, status, error, answer, duration_ms, succeeded from despatch.delivery_attempts order by seq`;
+    const one = { attempt: 1, error: null, answer: 'ok', duration_ms: 12 };
+    expect(logged).toEqual([
+      { ...one, seq: 1, status: 200, succeeded: true },
+      { ...one, seq: 2, status: 503, succeeded: false },
+    ]);
+  });
+
+  test('leave what nobody called in stretches, as due as it was', async () => {
+    await using b = await setupWebhooks();
+    const id = await b.endpoint();
+    await b.send(60);
+    const [claim] = (await b.match(1)).claims;
+    if (claim === undefined) throw new Error('nothing was claimed');
+    const again = [{ seq: 1, attempts: 1, dueAt: new Date(Date.now() + 3_600_000), messageSeq: null }];
+    const attempts = [attemptOf(claim, 1, false), attemptOf(claim, 40, true)];
+    const uncalled = [
+      { first: 2, last: 39 },
+      { first: 41, last: 60 },
+    ];
+    await b.webhooks.completeDeliveries([{ claim, attempts, again, uncalled }]);
+    expect(await b.due(id)).toMatchObject([
+      { first: 1, last: 1 },
+      { first: 2, last: 39, isClaimed: false },
+      { first: 41, last: 60, isClaimed: false },
+    ]);
+    const claimed = await b.claims();
+    expect(seqsOf(claimed).toSorted((x, y) => x - y)).toEqual([...upTo(39, 2), ...upTo(60, 41)]);
+    expect(claimed.map(({ attempts: made }) => made)).toEqual([0, 0]);
+  });
+
+  test('leave an event that waits by itself what it is, where nobody called it', async () => {
+    await using b = await setupWebhooks();
+    const id = await b.endpoint({ ordered: true });
+    const [x = 0] = await b.send(1);
+    await b.admin`select despatch.move_messages(${[x]}::bigint[], 'expired', null)`;
+    await b.number();
+    await b.match();
+    const [claim] = await b.claims();
+    if (claim === undefined) throw new Error('nothing was claimed');
+    const again = [
+      { seq: 1, attempts: 1, dueAt: new Date(), messageSeq: x },
+      { seq: 2, attempts: 0, dueAt: 'after_earlier' as const, messageSeq: x },
+    ];
+    await b.webhooks.completeDeliveries([
+      { claim, attempts: [attemptOf(claim, 1, false)], again, uncalled: [] },
+    ]);
+    const back = async () => {
+      const [retry] = await b.claims();
+      if (retry === undefined) throw new Error('nothing was claimed');
+      expect(retry).toMatchObject({ attempts: 1, events: [{ seq: 1, messageSeq: x }] });
+      const uncalled = [{ first: 1, last: 1 }];
+      await b.webhooks.completeDeliveries([{ claim: retry, attempts: [], again: [], uncalled }]);
+    };
+    await back();
+    // The later one waits for it still.
+    await back();
+    expect(await b.due(id)).toMatchObject([
+      { first: 1, last: 1 },
+      { first: 2, last: 2 },
+    ]);
+  });
+
+  test('keep the order of a message: later events wait for an earlier one, and others do not', async () => {
+    await using b = await setupWebhooks();
+    const id = await b.endpoint({ ordered: true });
+    const [x = 0, y = 0] = await b.send(2);
+    await b.match();
+    const [first] = await b.claims();
+    if (first === undefined) throw new Error('nothing was claimed');
+    expect(first.blocked.size).toBe(0);
+    // Another claim of it is under way.
+    await b.admin`select despatch.move_messages(${[x, y]}::bigint[], 'expired', null)`;
+    await b.number();
+    await b.match();
+    expect(await b.claims()).toEqual([]);
+    // The first event of x fails.
+    const retry = { seq: 1, attempts: 1, dueAt: new Date(Date.now() + 3_600_000), messageSeq: x };
+    await b.webhooks.completeDeliveries([
+      {
+        claim: first,
+        attempts: [attemptOf(first, 1, false), attemptOf(first, 2, true)],
+        again: [retry],
+        uncalled: [],
+      },
+    ]);
+    const [second] = await b.claims();
+    if (second === undefined) throw new Error('nothing was claimed');
+    expect(second.events.map(({ seq, messageSeq }) => [seq, messageSeq])).toEqual([
+      [3, x],
+      [4, y],
+    ]);
+    expect([...second.blocked]).toEqual([x]);
+    const behind = { seq: 3, attempts: 0, dueAt: 'after_earlier' as const, messageSeq: x };
+    await b.webhooks.completeDeliveries([
+      { claim: second, attempts: [attemptOf(second, 4, true)], again: [behind], uncalled: [] },
+    ]);
+    expect(await b.claims()).toEqual([]);
+    // It succeeds at last, and the later one follows.
+    await b.admin`update despatch.due_deliveries set due_at = now() where first_seq = 1`;
+    const [third] = await b.claims();
+    expect(third && seqsOf([third])).toEqual([1]);
+    expect(third && third.blocked.size).toBe(0);
+    await b.webhooks.completeDeliveries(third === undefined ? [] : [succeeded(third)]);
+    const [fourth] = await b.claims();
+    expect(fourth && seqsOf([fourth])).toEqual([3]);
+    await b.webhooks.completeDeliveries(fourth === undefined ? [] : [succeeded(fourth)]);
+    expect(await b.due(id)).toEqual([]);
+  });
+
+  test('release what waits for an earlier event that was done with a moment before', async () => {
+    await using b = await setupWebhooks();
+    const id = await b.endpoint({ ordered: true });
+    const [x = 0] = await b.send(1);
+    await b.match();
+    const [claimed] = await b.claims();
+    if (claimed === undefined) throw new Error('nothing was claimed');
+    const again = [{ seq: 1, attempts: 0, dueAt: 'after_earlier' as const, messageSeq: x }];
+    await b.webhooks.completeDeliveries([{ claim: claimed, attempts: [], again, uncalled: [] }]);
+    expect(seqsOf(await b.claims())).toEqual([1]);
+    // Nor does anything wait where no order is asked for any more.
+    await b.admin`update despatch.due_deliveries set due_at = 'infinity', claim = null`;
+    await b.admin`update despatch.webhook_endpoints set ordered = false where id = ${id}`;
+    expect(seqsOf(await b.claims())).toEqual([1]);
+  });
+
+  test('wait for none whose endpoint has ceased to ask for an order while they were under way', async () => {
+    await using b = await setupWebhooks();
+    const id = await b.endpoint({ ordered: true });
+    const [messageSeq = 0] = await b.send(1);
+    await b.match();
+    const [claim] = await b.claims();
+    if (claim === undefined) throw new Error('not claimed');
+    await b.admin`update despatch.webhook_endpoints set ordered = false where id = ${id}`;
+    const again = [{ seq: 1, attempts: 0, dueAt: 'after_earlier' as const, messageSeq }];
+    await b.webhooks.completeDeliveries([{ claim, attempts: [], again, uncalled: [] }]);
+    expect(seqsOf(await b.claims())).toEqual([1]);
+  });
+
+  test('have an ordered endpoint told in order where a lease was lost', async () => {
+    await using b = await setupWebhooks();
+    await b.endpoint({ ordered: true });
+    await b.send(1);
+    await b.match();
+    expect(seqsOf(await b.claims())).toEqual([1]);
+    await b.send(1);
+    await b.match();
+    await b.admin`update despatch.due_deliveries set due_at = now() where claim is not null`;
+    const [claimed, ...others] = await b.claims();
+    expect(others).toEqual([]);
+    expect(claimed && seqsOf([claimed])).toEqual([1]);
+  });
+});

@@ -1,0 +1,226 @@
+import { describe, expect, test } from 'vitest';
+import { seedTenant } from '#test/support/seed.ts';
+import { LEASE_MS, seqsOf, setupWebhooks, succeeded, upTo } from '#test/support/setup-webhooks.ts';
+
+describe('an endpoint', () => {
+  test('has its health decided by one at a time, of the version that was called, and each change told', async () => {
+    await using b = await setupWebhooks();
+    const id = await b.endpoint({ url: 'https://hooks.test/?token=t' });
+    const fail = () =>
+      b.webhooks.changeEndpoint(id, 1, (now) => ({
+        ...now,
+        failures: now.failures + 1,
+        failingSince: now.failingSince ?? new Date(),
+        status: now.failures === 3 ? 'failing' : now.status,
+        callAt: now.failures === 3 ? new Date(Date.now() + 5_000) : null,
+      }));
+    await Promise.all(upTo(4).map(fail));
+    const health = await b.webhooks.changeEndpoint(id, 1, () => undefined);
+    expect(health).toMatchObject({ status: 'failing', failures: 4, statusReason: null });
+    expect(health?.callAt?.getTime()).toBeGreaterThan(Date.now());
+    expect(await b.webhooks.changeEndpoint(id, 2, (now) => ({ ...now, failures: 0 }))).toBeUndefined();
+    await b.webhooks.changeEndpoint(id, 1, (now) => ({ ...now, status: 'disabled', statusReason: 'gone' }));
+    const told = await b.admin`select type, details from despatch.tenant_events order by event_seq`;
+    const facts = { endpointId: id, url: 'https://hooks.test/' };
+    expect(told).toEqual([
+      { type: 'endpoint.failing', details: { ...facts, status: 'failing' } },
+      { type: 'endpoint.disabled', details: { ...facts, status: 'disabled', reason: 'gone' } },
+    ]);
+  });
+
+  test('is known to have changed by its version, and to be deleted', async () => {
+    await using b = await setupWebhooks();
+    const [same, changed, deleted] = [await b.endpoint(), await b.endpoint(), await b.endpoint()];
+    const known = [same, changed, deleted].map((id) => ({ id, version: 1 }));
+    expect(await b.webhooks.changedEndpoints(known)).toEqual([]);
+    await b.admin`update despatch.webhook_endpoints set version = 2 where id = ${changed}`;
+    await b.admin`update despatch.webhook_endpoints set deleted_at = now() where id = ${deleted}`;
+    expect(await b.webhooks.changedEndpoints(known)).toEqual([changed, deleted]);
+  });
+
+  test('is tried out once, and again where nothing came of that', async () => {
+    await using b = await setupWebhooks();
+    const id = await b.endpoint({ status: 'paused' });
+    const [asked] = await b.admin<{ id: string }[]>`
+      insert into despatch.endpoint_tests (endpoint_id, tenant_id) values (${id}, ${b.tenant.tenantId}) returning id`;
+    expect(await b.webhooks.takeEndpointTests(10)).toMatchObject([
+      { id: asked?.id, endpoint: { id, status: 'paused' } },
+    ]);
+    expect(await b.webhooks.takeEndpointTests(10)).toEqual([]);
+    await b.admin`update despatch.endpoint_tests set due_at = now()`;
+    expect(await b.webhooks.takeEndpointTests(10)).toHaveLength(1);
+    await b.webhooks.storeEndpointTest(asked?.id ?? '', { succeeded: true });
+    await b.admin`update despatch.endpoint_tests set due_at = now()`;
+    expect(await b.webhooks.takeEndpointTests(10)).toEqual([]);
+    expect(await b.admin`select result from despatch.endpoint_tests`).toEqual([
+      { result: { succeeded: true } },
+    ]);
+    await b.admin`update despatch.endpoint_tests set asked_at = now() - interval '11 minutes'`;
+    await b.webhooks.takeEndpointTests(10);
+    expect(await b.admin`select from despatch.endpoint_tests`).toHaveLength(0);
+  });
+
+  test('is tried out beside those of other tenants, of which none has all places', async () => {
+    await using b = await setupWebhooks();
+    const other = await seedTenant(b.admin);
+    const [mine, theirs] = [await b.endpoint(), await b.endpoint({}, other.tenantId)];
+    await b.admin`insert into despatch.endpoint_tests (endpoint_id, tenant_id, asked_at)
+      select ${mine}, ${b.tenant.tenantId}, now() - interval '1 second' from generate_series(1, 5)`;
+    await b.admin`insert into despatch.endpoint_tests (endpoint_id, tenant_id) values (${theirs}, ${other.tenantId})`;
+    const taken = await b.webhooks.takeEndpointTests(10);
+    expect(taken.map(({ endpoint }) => endpoint.id).toSorted()).toEqual(
+      [mine, mine, mine, theirs].toSorted(),
+    );
+    expect(await b.webhooks.takeEndpointTests(10)).toEqual([]);
+    await b.webhooks.storeEndpointTest(taken[0]?.id ?? '', {});
+    expect(await b.webhooks.takeEndpointTests(10)).toHaveLength(1);
+  });
+
+  test('is not claimed for where its tenant has its share', async () => {
+    await using b = await setupWebhooks();
+    await b.endpoint();
+    await b.send(1);
+    await b.match();
+    const ask = { after: null, endpointsMax: 10, claimsMax: 10, leaseMs: LEASE_MS };
+    const taken = await b.webhooks.claimDeliveries({ ...ask, busy: [b.tenant.tenantId] });
+    expect(taken.claims).toEqual([]);
+    expect((await b.webhooks.claimDeliveries({ ...ask, busy: [] })).claims).toHaveLength(1);
+  });
+
+  test('is numbered among its tenant’s, whose numbers no other one uses up', async () => {
+    await using b = await setupWebhooks();
+    const other = await seedTenant(b.admin);
+    for (const tenantId of [b.tenant.tenantId, b.tenant.tenantId, other.tenantId])
+      await b.endpoint({}, tenantId);
+    const rows = await b.admin`select number from despatch.webhook_endpoints order by number`;
+    expect(rows.map(({ number }) => Number(number))).toEqual([1, 1, 2]);
+  });
+
+  test('has its oldest unmatched event counted, of the number that it has had for so long', async () => {
+    await using b = await setupWebhooks();
+    expect(await b.webhooks.oldestUnmatchedSeconds()).toBe(0);
+    await b.send(1);
+    await b.endpoint({ matched_to: 1 });
+    expect(await b.webhooks.oldestUnmatchedSeconds()).toBe(0);
+    await b.send(2);
+    await b.admin`update despatch.feed set numbered_at = now() - interval '100 seconds' where last_seq > 1`;
+    expect(await b.webhooks.oldestUnmatchedSeconds()).toBeGreaterThan(99);
+    await b.match();
+    expect(await b.webhooks.oldestUnmatchedSeconds()).toBe(0);
+    await b.send(1);
+    await b.admin`update despatch.tenants set status = 'deleting'`;
+    expect(await b.webhooks.oldestUnmatchedSeconds()).toBe(0);
+  });
+
+  test('has its oldest due delivery counted while it can be called', async () => {
+    await using b = await setupWebhooks();
+    expect(await b.webhooks.oldestDueSeconds()).toBe(0);
+    await b.endpoint();
+    await b.send(1);
+    await b.match();
+    await b.admin`update despatch.due_deliveries set due_at = now() - interval '100 seconds'`;
+    expect(await b.webhooks.oldestDueSeconds()).toBeGreaterThan(99);
+    await b.admin`update despatch.webhook_endpoints set status = 'paused'`;
+    expect(await b.webhooks.oldestDueSeconds()).toBe(0);
+  });
+
+  test('has what its rate limit holds back not counted as late, but for what is there to be called', async () => {
+    await using b = await setupWebhooks();
+    await b.endpoint({ rate_limit_per_second: 1 });
+    await b.send(3);
+    await b.match();
+    await b.admin`update despatch.due_deliveries set due_at = now() - interval '100 seconds'`;
+    expect(await b.webhooks.oldestDueSeconds()).toBeGreaterThan(99);
+    const claimed = await b.claims();
+    expect(seqsOf(claimed)).toEqual([1]);
+    await b.webhooks.completeDeliveries(claimed.map(succeeded));
+    expect(await b.webhooks.oldestDueSeconds()).toBeLessThan(50);
+    // Nobody calls for the others, though there is a token each second.
+    await b.admin`update despatch.account_rates set second = second - 100`;
+    expect(await b.webhooks.oldestDueSeconds()).toBeGreaterThan(99);
+  });
+
+  test('has what waits for the end of a claim not counted as late', async () => {
+    await using b = await setupWebhooks();
+    const id = await b.endpoint({ ordered: true });
+    await b.send(1);
+    await b.match();
+    const claimed = await b.claims();
+    await b.send(1);
+    await b.match();
+    await b.admin`update despatch.due_deliveries set due_at = now() - interval '100 seconds' where claim is null`;
+    expect(await b.webhooks.oldestDueSeconds()).toBe(0);
+    await b.webhooks.completeDeliveries(claimed.map(succeeded));
+    expect(await b.due(id)).toHaveLength(1);
+    expect(await b.webhooks.oldestDueSeconds()).toBeGreaterThan(99);
+  });
+
+  test('counts as what it is, until it is deleted', async () => {
+    await using b = await setupWebhooks();
+    expect(await b.webhooks.endpointCounts()).toEqual([]);
+    const [first, second] = [await b.endpoint(), await b.endpoint(), await b.endpoint()];
+    await b.admin`update despatch.webhook_endpoints set status = 'failing' where id = ${first ?? ''}`;
+    await b.admin`update despatch.webhook_endpoints set deleted_at = now() where id = ${second ?? ''}`;
+    const counts = await b.webhooks.endpointCounts();
+    expect(counts.toSorted((one, other) => one.status.localeCompare(other.status))).toEqual([
+      { status: 'active', endpoints: 1 },
+      { status: 'failing', endpoints: 1 },
+    ]);
+  });
+
+  test('goes on with its numbers and its place after a purge', async () => {
+    await using b = await setupWebhooks();
+    const id = await b.endpoint();
+    await b.send(3);
+    await b.match();
+    await b.admin`update despatch.endpoint_feed set purge_on = '2020-01-06'`;
+    await b.admin`update despatch.due_deliveries set purge_on = '2020-01-06'`;
+    await b.worker`select purge_rows(table_name, 100) from unnest(array['endpoint_feed_default', 'due_deliveries']) as table_name`;
+    expect(await b.feed(id)).toEqual([]);
+    expect(await b.due(id)).toEqual([]);
+    const [sent] = await b.send(1);
+    await b.match();
+    expect(await b.feed(id)).toEqual([{ seq: 4, message: sent }]);
+  });
+
+  test('keeps both when the partition of its newest events is dropped', async () => {
+    await using b = await setupWebhooks();
+    const id = await b.endpoint();
+    await b.admin`
+      create table despatch.endpoint_feed_20200106 partition of despatch.endpoint_feed for values from ('2020-01-06') to ('2020-01-13')`;
+    await b.admin`alter table despatch.endpoint_feed_20200106 owner to despatch_definer`;
+    await b.send(3);
+    await b.match();
+    await b.admin`update despatch.endpoint_feed set purge_on = '2020-01-06'`;
+    const [dropped] = await b.worker`select drop_partition('endpoint_feed', '2020-01-06') as done`;
+    expect(dropped).toEqual({ done: true });
+    const kept = await b.admin`select purged_to, matched_to from despatch.webhook_endpoints where id = ${id}`;
+    expect(kept).toEqual([{ purged_to: 3, matched_to: 3 }]);
+    await b.match();
+    expect(await b.feed(id)).toEqual([]);
+  });
+
+  test('leaves nothing behind when its tenant is purged', async () => {
+    await using b = await setupWebhooks();
+    const id = await b.endpoint();
+    await b.admin`insert into despatch.webhook_keys (tenant_id, public_key) values (${b.tenant.tenantId}, 'x')`;
+    await b.admin`insert into despatch.endpoint_tests (endpoint_id, tenant_id) values (${id}, ${b.tenant.tenantId})`;
+    await b.send(3);
+    const { claims: claimed } = await b.match(1);
+    await b.webhooks.completeDeliveries(claimed.map(succeeded));
+    await b.send(3);
+    await b.match();
+    await b.admin`insert into despatch.endpoint_positions values (${id}, 99, ${b.tenant.tenantId})`;
+    await b.admin`update despatch.tenants set owner_uid = 'u', owner_ref = 'n/t', status = 'deleting' where id = ${b.tenant.tenantId}`;
+    const purge = () =>
+      b.admin<{ outcome: string }[]>`select outcome from despatch.purge_some(${b.tenant.slug}, 'u', 100)`;
+    while ((await purge())[0]?.outcome === 'deleted');
+    await b.admin`select despatch.end_purge(${b.tenant.slug}, 'u')`;
+    const left = await b.admin`
+      select 'endpoints' as of from despatch.webhook_endpoints union all select 'keys' from despatch.webhook_keys
+      union all select 'feed' from despatch.endpoint_feed union all select 'positions' from despatch.endpoint_positions
+      union all select 'due' from despatch.due_deliveries union all select 'attempts' from despatch.delivery_attempts
+      union all select 'tests' from despatch.endpoint_tests union all select 'tenant' from despatch.tenants`;
+    expect(left).toEqual([]);
+  });
+});

@@ -1,0 +1,71 @@
+import { expect, test } from 'vitest';
+import { webhookStore } from '#core/store/webhook-deliveries.ts';
+import { holdSnapshot } from '#test/support/hold-snapshot.ts';
+import { direct, setupWebhooks, succeeded } from '#test/support/setup-webhooks.ts';
+
+const median = (some: readonly number[]) => some.toSorted((x, y) => x - y)[some.length >> 1] ?? Number.NaN;
+
+/**
+ * Matches, claims and completes; with the pages that each step reads. Where the machine becomes quicker or slower meanwhile,
+ * as many more or fewer are passed over: that is over with another try, and what grows with all that was delivered is not.
+ */
+test(
+  'beside an old snapshot no step reads more the more was delivered since',
+  { timeout: 180_000, retry: 3 },
+  async () => {
+    await using b = await setupWebhooks();
+    for (const ordered of [false, true]) await b.endpoint({ ordered });
+    await b.endpoint({ event_types: ['tenant.*'] });
+    await b.endpoint({ rate_limit_per_second: 1_000 });
+    const connection = await b.admin.reserve();
+    await connection`set search_path = despatch`;
+    const counted = webhookStore(connection, direct, b.loadIds);
+    // Who looks for a claim that is under way reads the rows of one lease.
+    const leaseMs = 1_000;
+    const pages = async (): Promise<number> => {
+      const [row] = await b.admin<{ n: number }[]>`
+      select sum(heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit)::bigint as n from pg_statio_user_tables
+      where schemaname = 'despatch' and relname ~ '^(due_deliveries|endpoint_positions|webhook_endpoints|account_rates)$'`;
+      return row?.n ?? 0;
+    };
+    const round = async (): Promise<number> => {
+      await b.send(1);
+      const before = await pages();
+      const { claims: made } = await b.match(10, counted, leaseMs);
+      const { claims: found } = await b.claim({ leaseMs }, counted);
+      await counted.completeDeliveries([...made, ...found].map(succeeded));
+      await connection`select pg_stat_force_next_flush()`;
+      await connection`select 1`;
+      return (await pages()) - before;
+    };
+    try {
+      await using reader = await holdSnapshot(b.admin);
+      // Looks begin some seconds before the last one: what they pass over is what was delivered in that time, which is more
+      // where the machine is quicker, and no more than that.
+      const from = performance.now();
+      const ended: number[] = [];
+      const timed = async () => {
+        const read = await round();
+        const now = performance.now();
+        ended.push(now);
+        return { read, recent: ended.filter((at) => at > now - 6_000).length };
+      };
+      const roundsUntil = async (ms: number): Promise<Awaited<ReturnType<typeof timed>>[]> => {
+        const rounds = [];
+        do rounds.push(await timed());
+        while (performance.now() < from + ms || rounds.length < 20);
+        return rounds;
+      };
+      await roundsUntil(6_000);
+      const early = await roundsUntil(9_000);
+      const late = (await roundsUntil(18_000)).slice(-100);
+      const usual = median(early.map(({ recent }) => recent));
+      // Where the machine has become slower, what a round reads in any case is read in fewer of them.
+      const comparable = late.map(({ read, recent }) => read / Math.max(1, recent / usual));
+      expect(median(comparable)).toBeLessThan(1.5 * median(early.map(({ read }) => read)));
+      expect(reader).toBeDefined();
+    } finally {
+      connection.release();
+    }
+  },
+);

@@ -1,0 +1,19 @@
+import { settle, type AttemptedMessage } from '#core/domain/settle.ts';
+import type { AttemptOutcome } from '#core/domain/outcome.ts';
+import type { ClaimedMessage, Completion } from '#core/store/deliveries.ts';
+import { toCompletion } from '../../services/worker/deliver/completion.ts';
+
+/**
+ * How a claimed attempt is recorded that ended so now.
+ * @param terms of its provider, which guards against no second copy and reports nothing unless they say so.
+ */
+export function completionOf(
+  message: ClaimedMessage,
+  outcome: AttemptOutcome,
+  terms: Partial<Pick<AttemptedMessage, 'dedupe' | 'receiptsExpected'>> = {},
+): Completion {
+  const now = Date.now();
+  const expiresAt = message.expiresAt.getTime();
+  const attempted = { ...message, expiresAt, dedupe: 'none', receiptsExpected: false, ...terms } as const;
+  return toCompletion(message, outcome, settle(outcome, attempted, now, 0), now);
+}

@@ -1,0 +1,44 @@
+import { expect, test } from 'vitest';
+import type { VitestRun } from './run-vitest.ts';
+import { combine } from './run-vitest-again.ts';
+
+const FAILURE = 'test/a.test.ts: waits: timed out';
+
+const first: VitestRun = {
+  tally: { passed: 9, failed: 1, failures: [FAILURE] },
+  output: '',
+  failed: ['waits'],
+  failedFiles: [{ path: 'test/a.test.ts', passed: 2, failures: [FAILURE] }],
+  files: [],
+};
+
+function secondRun(passed: number, failures: readonly string[]): VitestRun {
+  return { ...first, tally: { passed, failed: failures.length, failures }, failed: [], failedFiles: [] };
+}
+
+test('a file that passes when it is run again counts as passed, and what had failed is named', () => {
+  expect(combine(first, secondRun(3, [])).tally).toMatchObject({
+    passed: 10,
+    failed: 0,
+    failures: [],
+    unsteady: [FAILURE],
+  });
+});
+
+test('a file that fails again has failed', () => {
+  expect(combine(first, secondRun(2, [FAILURE])).tally).toMatchObject({
+    passed: 9,
+    failed: 1,
+    failures: [FAILURE],
+    unsteady: [],
+  });
+});
+
+test('a second run that ends without a report has failed', () => {
+  const failures = ['integration tests ended with 1 and without a report'];
+  expect(combine(first, secondRun(0, failures)).tally).toMatchObject({ passed: 7, failed: 1, failures });
+});
+
+test('a second run that finds no test has failed', () => {
+  expect(combine(first, secondRun(0, [])).tally.failed).toBeGreaterThan(0);
+});

@@ -1,0 +1,54 @@
+import type { AttemptOutcome } from '#core/domain/outcome.ts';
+import type { ClaimTerms, DueRow, EarlierLook } from '#core/store/deliveries.ts';
+import { acceptBatch, acceptRow, seedAccount, type SeededTenant, seedTenant } from '#test/support/seed.ts';
+import { setupStores } from './worker.ts';
+
+export const terms = (overrides: Partial<ClaimTerms> = {}): ClaimTerms => ({
+  worker: 'w1',
+  leaseMs: 60_000,
+  ...overrides,
+});
+
+/** A tenant with an account, and what workers do with its messages, step by step. */
+export async function setupMessages() {
+  const stores = await setupStores();
+  const tenant = await seedTenant(stores.admin);
+  const accountId = await seedAccount(stores.admin, tenant.tenantId);
+  /** @returns the numbers of the messages. */
+  async function accept(n = 1, overrides: Record<string, unknown> = {}, of: SeededTenant = tenant) {
+    const rows = Array.from({ length: n }, () => acceptRow(of, overrides));
+    await acceptBatch(stores.api, rows);
+    return rows.map(({ seq }) => seq);
+  }
+  /** Claims out of the tenant's lane for its account. */
+  const claimDue = (most: number, aheadMs: number, more: Partial<ClaimTerms> = {}) =>
+    stores.store.claimDue([{ tenantId: tenant.tenantId, accountId, most, aheadMs }], terms(more));
+  return {
+    ...stores,
+    tenant,
+    accountId,
+    accept,
+    claimDue,
+    [Symbol.asyncDispose]: () => stores[Symbol.asyncDispose](),
+  };
+}
+
+export type MessageBench = Awaited<ReturnType<typeof setupMessages>>;
+
+/** Of a look all but when it was. */
+export async function dueRows(b: MessageBench, earlier?: EarlierLook): Promise<DueRow[]> {
+  return (await b.store.dueLanes(earlier)).filter(({ task }) => task !== 'looked');
+}
+
+export const accepted: AttemptOutcome = { kind: 'accepted', providerMessageId: 'p-1' };
+
+export const transient: AttemptOutcome = {
+  kind: 'rejected_transient',
+  failure: { class: 'provider_unavailable', code: 'http_503' },
+};
+
+/** Of all messages, in the order of their acceptance. */
+export async function states(b: MessageBench): Promise<string[]> {
+  const rows = await b.admin<{ status: string }[]>`select status from despatch.message_states order by seq`;
+  return rows.map((row) => row.status);
+}
