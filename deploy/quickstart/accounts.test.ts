@@ -10,7 +10,14 @@ test('every account is one that the catalog takes, on each of the four channels'
     if (provider === undefined) continue;
     expect(parseAccount(provider, publicConfig, await secretConfig())).toMatchObject({ ok: true });
   }
-  expect(accounts.map(({ channel }) => channel)).toEqual(['sms', 'email', 'email', 'push', 'whatsapp']);
+  expect(accounts.map(({ channel }) => channel)).toEqual([
+    'sms',
+    'sms',
+    'email',
+    'email',
+    'push',
+    'whatsapp',
+  ]);
 });
 
 test('tenants share no identifier at a vendor, and keep theirs', () => {

@@ -14,9 +14,15 @@ export type ProviderAccount = {
 /** The provider of the quick start's first mail. */
 export const REPORTED_MAIL = 'resend';
 
+/** The route of the sms: the second goes in where the first one fails. */
+export const FAILED_OVER = [
+  { provider: 'twilio', label: 'Twilio (stand-in)' },
+  { provider: 'plivo', label: 'Plivo (stand-in)' },
+] as const;
+
 /**
- * One account per channel, of the shapes that the vendors give out, and one more whose mails are reported on, as a mail
- * server never does. Each tenant has identifiers of its own.
+ * One account per channel, of the shapes that the vendors give out, one more whose mails are reported on, as a mail
+ * server never does, and one more for sms, to which a route can go on. Each tenant has identifiers of its own.
  */
 export function accountsOf(slug: string, smtpPort: number): readonly ProviderAccount[] {
   const digest = createHash('sha256').update(slug).digest('hex');
@@ -24,10 +30,15 @@ export function accountsOf(slug: string, smtpPort: number): readonly ProviderAcc
   return [
     {
       channel: 'sms',
-      provider: 'twilio',
-      label: 'Twilio (stand-in)',
+      ...FAILED_OVER[0],
       publicConfig: { accountSid: `AC${digest.slice(0, 32)}`, from: '+15005550006' },
       secretConfig: async () => ({ authToken: randomBytes(16).toString('hex') }),
+    },
+    {
+      channel: 'sms',
+      ...FAILED_OVER[1],
+      publicConfig: { authId: `MA${digest.slice(0, 18).toUpperCase()}`, from: '+15005550006' },
+      secretConfig: async () => ({ authToken: randomBytes(20).toString('hex') }),
     },
     {
       channel: 'email',

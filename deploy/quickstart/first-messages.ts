@@ -14,8 +14,10 @@ export type Delivery = {
   readonly latencyMs: number | undefined;
   /** From the acceptance to the provider's report of the delivery; undefined where it reports none. */
   readonly deliveredMs?: number;
-  /** Why it did not come further. */
+  /** Why it did not come further, or how it came there. */
   readonly reason?: string;
+  /** It did not take the way that it was to take. */
+  readonly isAstray?: boolean;
 };
 
 /** Where the messages of each channel arrive. */
@@ -53,12 +55,13 @@ export async function sendFirstMessages(
   for (const { channel, mark, body } of samples()) {
     const providerId = through[channel];
     const sample = { channel, mark, body: { ...body, ...(providerId === undefined ? {} : { providerId }) } };
-    deliveries.push(await send(api, serviceKey, sample, arrivals[channel]));
+    deliveries.push(await sendSample(api, serviceKey, sample, arrivals[channel]));
   }
   return deliveries;
 }
 
-async function send(
+/** Sends one message and waits for what becomes of it, 20 seconds at most. */
+export async function sendSample(
   api: ApiClient,
   serviceKey: string,
   { channel, mark, body }: Sample,
@@ -140,9 +143,9 @@ function toDelivery(
 }
 
 /** Reported as delivered, or known to be with a provider that never reports. */
-export function isDelivered({ channel, status, latencyMs }: Delivery): boolean {
+export function isDelivered({ channel, status, latencyMs, isAstray = false }: Delivery): boolean {
   const isOver = status === 'delivered' || (status === 'sent' && !REPORTED.has(channel));
-  return isOver && latencyMs !== undefined;
+  return isOver && latencyMs !== undefined && !isAstray;
 }
 
 /** @param events of each message, by its id. */

@@ -20,10 +20,12 @@ export type GuideInput = {
   readonly connectionFile: string;
   readonly logFolder: string;
   readonly formatter: Formatter;
+  /** Id of the message whose first provider was down. */
+  readonly failedOver: string;
 };
 
 /** What to do with the running service, for a person who sees it for the first time. */
-export function guide({ connection, connectionFile, logFolder, formatter }: GuideInput): string {
+export function guide({ connection, connectionFile, logFolder, formatter, failedOver }: GuideInput): string {
   const { baseUrl, metricsUrls, inboxUrl, providerUrls, webhookReceiverUrl, tenantSlug, otherTenant } =
     connection;
   return [
@@ -35,6 +37,7 @@ export function guide({ connection, connectionFile, logFolder, formatter }: Guid
       ['OpenAPI', `${baseUrl}/v1/openapi.json`],
       ['Inbox (email)', `${inboxUrl}  (mails of all providers)`],
       ['Twilio (sms)', `${providerUrls.twilio}  (stand-in: shows what it received)`],
+      ['Plivo (sms)', `${providerUrls.plivo}  (stand-in: next in the route)`],
       ['FCM (push)', `${providerUrls.fcm}  (stand-in)`],
       ['WhatsApp', `${providerUrls['whatsapp-cloud']}  (stand-in)`],
       ['All providers', `${new URL(providerUrls.twilio).origin}  (a stand-in for each of the catalog)`],
@@ -51,7 +54,10 @@ export function guide({ connection, connectionFile, logFolder, formatter }: Guid
     '',
     'Then try:',
     '',
-    ...curlLines(connection, formatter).flatMap(({ title, command }) => [`  # ${title}`, `  ${command}`]),
+    ...curlLines(connection, formatter, failedOver).flatMap(({ title, command }) => [
+      `  # ${title}`,
+      `  ${command}`,
+    ]),
     '',
   ].join('\n');
 }
@@ -70,8 +76,9 @@ export function credentialLines(connection: Connection): string[] {
 export type CurlLine = { readonly title: string; readonly command: string };
 
 export function curlLines(
-  { baseUrl, tenantSlug, webhookReceiverUrl }: Connection,
+  { baseUrl, tenantSlug, webhookReceiverUrl, providerUrls }: Connection,
   formatter: Formatter,
+  failedOver: string,
 ): CurlLine[] {
   const curl = (rest: string): string => `curl -sS ${rest} | ${FORMATTERS[formatter]}`;
   const send = (body: object, key = 'KEY'): string =>
@@ -98,6 +105,14 @@ export function curlLines(
     {
       title: 'the newest messages and their status',
       command: curl(`'${baseUrl}/v1/messages?limit=5' -H "X-Service-Key: $KEY"`),
+    },
+    {
+      title: 'how the sms found its way whose first provider was down: see "route"',
+      command: curl(`${baseUrl}/v1/admin/messages/${failedOver} ${asOwner}`),
+    },
+    {
+      title: 'Twilio refuses its next message, so this one goes on to Plivo: look at it as above, by its id',
+      command: `curl -sS -X POST '${providerUrls.twilio}/outage?messages=1' && ${send({ channel: 'sms', to: '+14155550102', body: 'Hello by the second' })}`,
     },
     { title: "the tenant's providers", command: curl(`${baseUrl}/v1/admin/providers ${asOwner}`) },
     {

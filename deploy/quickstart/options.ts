@@ -21,10 +21,11 @@ export type ParsedOptions =
 
 export const HELP = `Usage: npm run quickstart -- [options]
 
-Starts Despatch on this machine with all it needs, sends one message per channel and stays up until Ctrl-C.
+Starts Despatch on this machine with all it needs, sends one message per channel and an sms that goes on to a second
+provider, and stays up until Ctrl-C.
 
-  --once         end after the table of messages; the exit code is 0 if all four got as far as providers tell, and all
-                 their events were received
+  --once         end after the table of messages; the exit code is 0 if all five got as far as providers tell, one
+                 of them by its second provider, and all their events were received
   --vault        use a real HashiCorp Vault even where it has to be fetched or built first (minutes at most, once)
   --fresh        forget the data of earlier starts
   --any-ports    take free ports instead of the usual ones, and keep to them at later starts

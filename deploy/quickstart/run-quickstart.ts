@@ -1,11 +1,12 @@
 import { mkdir } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { accountsOf, REPORTED_MAIL } from './accounts.ts';
+import { accountsOf, FAILED_OVER, REPORTED_MAIL } from './accounts.ts';
 import { createApiClient, type ApiClient } from './api-client.ts';
 import type { Connection } from './connection.ts';
 import { openDataFolder } from './data-folder.ts';
 import { apiEnvironment, workerEnvironment } from './environments.ts';
 import { awaitFirstEvents, isTold } from './first-events.ts';
+import { sendFailedOver } from './first-failover.ts';
 import { deliveryTable, isDelivered, sendFirstMessages } from './first-messages.ts';
 import { chooseFormatter, guide } from './guide.ts';
 import { lockFolder } from './instance-lock.ts';
@@ -55,7 +56,7 @@ export async function runQuickstart({ root, options, progress }: QuickstartOptio
   const tenants = await progress.step(
     () => ensureTenants(api, tokens, state.tenants, servers),
     ({ first, other }) =>
-      `Tenants ${first.slug} and ${other.slug}, each with a key, a provider per channel and an endpoint for events`,
+      `Tenants ${first.slug} and ${other.slug}, each with a key, providers, a route for sms and an endpoint for events`,
   );
   await writeState(folder, { ...state, tenants });
   const connection = connectionOf({ ports, servers, tokens, tenants });
@@ -71,13 +72,17 @@ export async function runQuickstart({ root, options, progress }: QuickstartOptio
       const email = await accountIdOf(api, owner, { provider: REPORTED_MAIL, label: 'Resend (stand-in)' });
       const { serviceKey } = tenants.first;
       const sent = await sendFirstMessages(api, serviceKey, arrivalsOf(servers), { email });
+      const [first, second] = FAILED_OVER;
+      servers.standIns.fail(first.provider, 1);
+      const callers = { serviceKey, owner };
+      sent.push(await sendFailedOver(api, callers, () => servers.standIns.arrivals(second.provider)));
       const { received } = servers.receiver;
       return {
         deliveries: sent,
         events: await awaitFirstEvents(api, owner, sent, since, () => received),
       };
     },
-    () => 'One message per channel, and its events:',
+    () => 'One message per channel, an sms whose first provider was down, and their events:',
   );
   process.stdout.write(`\n${deliveryTable(deliveries, events)}\n\n`);
   const isAllDelivered = deliveries.every((one) => isDelivered(one) && isTold(events.get(one.id)));
@@ -85,7 +90,8 @@ export async function runQuickstart({ root, options, progress }: QuickstartOptio
   if (once) return isAllDelivered ? 0 : 1;
 
   const files = { connectionFile: shown(root, connectionFile), logFolder: shown(root, logFolder) };
-  process.stdout.write(guide({ connection, formatter: await chooseFormatter(), ...files }));
+  const failedOver = deliveries.at(-1)?.id ?? '';
+  process.stdout.write(guide({ connection, failedOver, formatter: await chooseFormatter(), ...files }));
   await untilSignal();
   progress.note('Stopping');
   return 0;
@@ -140,6 +146,7 @@ async function ensureTenants(
     name: 'Acme',
     ownerToken: tokens.owner,
     accounts: accountsOf('acme', smtpPort),
+    smsRoute: FAILED_OVER,
     endpointUrl: `${receiver.url}/acme`,
     viewer: PEOPLE.viewer.sub,
   };
@@ -148,6 +155,7 @@ async function ensureTenants(
     name: 'Globex',
     ownerToken: tokens.otherOwner,
     accounts: accountsOf('globex', smtpPort),
+    smsRoute: FAILED_OVER,
     endpointUrl: `${receiver.url}/globex`,
   };
   const [first, other] = await settleAll([

@@ -41,3 +41,41 @@ test('a page says how many older messages it leaves out', async () => {
   expect(page).toContain('message 3.');
   expect(page).not.toContain('message 2.');
 });
+
+test('a vendor refuses as many of its next messages as it is told, and nothing else', async () => {
+  const mails: unknown[] = [];
+  await using standIns = await startStandIns({
+    port: await freePort(),
+    deliverMail: (mail) => void mails.push(mail),
+  });
+  const { twilio, resend } = standIns.urls;
+  const sms = async (body: string) => {
+    const headers = { authorization: 'Basic QUMxOng=' };
+    const form = new URLSearchParams({ To: '+1', From: '+2', Body: body });
+    const url = `${twilio}/2010-04-01/Accounts/AC1/Messages.json`;
+    return (await fetch(url, { method: 'POST', headers, body: form })).status;
+  };
+  const fail = async (origin: string, query: string) =>
+    (await fetch(`${origin}/outage${query}`, { method: 'POST' })).status;
+
+  expect(await fail(twilio, '?messages=2')).toBe(204);
+  expect((await fetch(`${twilio}/2010-04-01/Accounts/AC1.json`)).status).toBe(401);
+  expect([await sms('one'), await sms('two'), await sms('three')]).toEqual([503, 503, 201]);
+  expect(standIns.arrivals('twilio').map(({ text }) => text)).toEqual(['three']);
+  expect((await (await fetch(twilio)).text()).match(/503, as it was told to refuse/g)).toHaveLength(2);
+
+  expect([await fail(twilio, ''), await sms('four'), await sms('five')]).toEqual([204, 503, 201]);
+  expect([await fail(twilio, ''), await fail(twilio, '?messages=0'), await sms('six')]).toEqual([
+    204, 204, 201,
+  ]);
+  for (const wrong of ['?messages=1001', '?messages=-1', '?messages=1.5', '?messages=x'])
+    expect(await fail(twilio, wrong)).toBe(400);
+
+  standIns.fail('resend', 1);
+  const mail = async () => {
+    const headers = { authorization: 'Bearer re_1', 'content-type': 'application/json' };
+    const body = JSON.stringify({ from: 'a@b.example', to: ['c@d.example'], subject: 'Hi', text: 'Hello' });
+    return (await fetch(`${resend}/emails`, { method: 'POST', headers, body })).status;
+  };
+  expect([await mail(), mails.length, await mail(), mails.length]).toEqual([503, 0, 200, 1]);
+});

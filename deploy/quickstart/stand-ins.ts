@@ -2,16 +2,19 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { PROVIDERS } from '#providers/registry.gen.ts';
 import type { AccountOf, Received, Reply } from '#providers/stand-in.ts';
 import { html, PAGE_HEADERS, renderPage, type Html } from './html.ts';
-import type { Arrival, ReadArrival } from './received.ts';
-import type { ReadMail, SubmittedMail } from './received-mails.ts';
+import type { Arrival, Fact, ReadArrival } from './received.ts';
+import type { SubmittedMail } from './received-mails.ts';
+import { createOutage, withOutage, type Outage } from './outages.ts';
 import { openStandInFront } from './stand-in-front.ts';
 import { VENDORS, type StandInId } from './vendors.ts';
 
 export type StandIns = AsyncDisposable & {
   /** By catalog id. */
   readonly urls: Readonly<Record<StandInId, string>>;
-  /** The messages that arrived, oldest first. */
+  /** The messages that were taken, oldest first. */
   readonly arrivals: (id: StandInId) => readonly Arrival[];
+  /** Has a vendor refuse its next messages as one that is down, as `POST /outage?messages=` at its address does. */
+  readonly fail: (id: StandInId, messages: number) => void;
   /** Says how the vendors know their customers; until then they report only what needs no such knowledge. */
   readonly know: (accountOf: AccountOf) => void;
 };
@@ -32,18 +35,22 @@ export async function startStandIns({ port, deliverMail }: StandInsOptions): Pro
   let known: AccountOf = async () => undefined;
   const accountOf: AccountOf = (reference) => known(reference);
   await using stack = new AsyncDisposableStack();
+  const outages = Object.fromEntries(IDS.map((id) => [id, createOutage()])) as Record<StandInId, Outage>;
   const front = stack.use(await openStandInFront(port, showIndex));
   const started = IDS.map(async (id) => {
     const { start, readMail, hint = '' } = VENDORS[id];
-    const read = readerOf(id);
+    const [read, outage, place] = [readerOf(id), outages[id], front.placeOf(id)];
     const standIn = await start({
-      place: front.placeOf(id),
+      place: (listener) => place(withOutage(outage, listener)),
       isReporting: true,
       accountOf,
-      page: (received) => showReceived(id, hint, read, received),
-      ...(readMail === undefined || deliverMail === undefined
-        ? {}
-        : { interfere: relay(readMail, deliverMail) }),
+      page: (received) => showReceived(id, hint, { read, outage }, received),
+      interfere: async (request) => {
+        const fault = read(request) === undefined ? undefined : outage.faultFor(request);
+        const mail = fault === undefined ? readMail?.(request) : undefined;
+        if (mail !== undefined) deliverMail?.(mail);
+        return fault;
+      },
     });
     return [id, stack.use(standIn)] as const;
   });
@@ -54,16 +61,13 @@ export async function startStandIns({ port, deliverMail }: StandInsOptions): Pro
   const resources = stack.move();
   return {
     urls: Object.fromEntries(IDS.map((id) => [id, standIns[id].origin])) as Record<StandInId, string>,
-    arrivals: (id) => arrivalsOf(readerOf(id), standIns[id].received),
+    arrivals: (id) => {
+      const taken = standIns[id].received.filter((request) => !outages[id].hasRefused(request));
+      return arrivalsOf(readerOf(id), taken);
+    },
+    fail: (id, messages) => outages[id].begin(messages),
     know: (accounts) => void (known = accounts),
     [Symbol.asyncDispose]: () => resources.disposeAsync(),
-  };
-}
-
-function relay(readMail: ReadMail, deliverMail: (mail: SubmittedMail) => void) {
-  return async (request: Received): Promise<undefined> => {
-    const mail = readMail(request);
-    if (mail !== undefined) deliverMail(mail);
   };
 }
 
@@ -102,16 +106,31 @@ function showIndex({ url }: IncomingMessage, response: ServerResponse): void {
   response.writeHead(url === '/' ? 200 : 404, PAGE_HEADERS).end(renderPage({ title, content }));
 }
 
+const REFUSED: Fact = ['answered', '503, as it was told to refuse'];
+
 /** Newest first; a page of more would not be read. */
 const SHOWN_MAX = 200;
 
-function showReceived(id: StandInId, hint: string, read: ReadArrival, received: readonly Received[]): Reply {
-  const arrivals = arrivalsOf(read, received);
+type Reading = { readonly read: ReadArrival; readonly outage: Outage };
+
+function showReceived(
+  id: StandInId,
+  hint: string,
+  { read, outage }: Reading,
+  received: readonly Received[],
+): Reply {
+  const arrivals = arrivalsOf((request) => {
+    const arrival = read(request);
+    if (arrival === undefined || !outage.hasRefused(request)) return arrival;
+    return { ...arrival, facts: [...(arrival.facts ?? []), REFUSED] };
+  }, received);
   const older = arrivals.length - SHOWN_MAX;
   const content = html`<h1>${nameOf(id)} (stand-in)</h1>
     <p class="quiet">
       Speaks the vendor's protocol and sends nothing to anyone. It takes any credential and any recipient. All
-      requests as JSON: <a href="/${id}/received">/${id}/received</a>
+      requests as JSON: <a href="/${id}/received">/${id}/received</a>.
+      <code>POST /${id}/outage?messages=1</code>
+      has it refuse as many of its next messages, as a vendor does that is down.
     </p>
     ${hint === '' ? html`` : html`<p class="quiet">${hint}</p>`}
     ${arrivals.length === 0 ? html`<p>No message yet.</p>` : html``}

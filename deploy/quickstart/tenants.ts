@@ -10,6 +10,8 @@ export type WantedTenant = {
   /** Bearer token of its owner. */
   readonly ownerToken: string;
   readonly accounts: readonly ProviderAccount[];
+  /** In the order in which they are to send the sms. */
+  readonly smsRoute?: readonly Pick<ProviderAccount, 'provider' | 'label'>[];
   /** Where its events go; absent: nowhere. */
   readonly endpointUrl?: string;
   /** Subject of a member who may only look. */
@@ -42,6 +44,7 @@ export async function ensureTenant(
   if (saved !== undefined) await resume(api, id, platformToken);
   if (wanted.endpointUrl !== undefined) await ensureEndpoint(api, owner, wanted.endpointUrl);
   await ensureAccounts(api, owner, wanted.accounts);
+  if (wanted.smsRoute !== undefined) await ensureSmsRoute(api, owner, wanted.smsRoute);
   if (viewer !== undefined) {
     await api.call(owner, 'PUT', '/v1/admin/members', { subject: viewer, role: 'viewer' });
   }
@@ -91,6 +94,17 @@ async function ensureAccounts(
       await api.call(owner, 'POST', `/v1/admin/providers/${known.id}/enable`);
     }
   }
+}
+
+/** What is in force already stays as it is. */
+async function ensureSmsRoute(
+  api: ApiClient,
+  owner: Caller,
+  accounts: readonly Pick<ProviderAccount, 'provider' | 'label'>[],
+): Promise<void> {
+  const steps = [];
+  for (const account of accounts) steps.push({ providerId: await accountIdOf(api, owner, account) });
+  await api.call(owner, 'PUT', '/v1/admin/routes/sms', { strategy: 'priority', steps });
 }
 
 async function ensureKey(

@@ -77,10 +77,14 @@ const CHANNEL_LINES = [
   ['email', 'delivered +\\d+ ms +\\d+ ms  3 of 3, verified'],
   ['push', 'sent +\\d+ ms +-  2 of 2, verified +its provider reports no deliveries'],
   ['whatsapp', 'delivered +\\d+ ms +\\d+ ms  3 of 3, verified'],
+  [
+    'sms',
+    'delivered +\\d+ ms +\\d+ ms  4 of 4, verified +Twilio \\(stand-in\\) failed: provider_unavailable, Plivo \\(stand-in\\) chosen: next_in_route',
+  ],
 ].map(([channel, rest]) => expect.stringMatching(new RegExp(`^[0-9a-f-]{36}  ${channel} +${rest}$`)));
 
 test(
-  'with --once it delivers on all four channels, leaves its connection file and nothing running',
+  'with --once it delivers on all four channels and by a second provider, leaves its connection file and nothing running',
   { timeout: 5 * MINUTE_MS },
   async () => {
     await using state = await stateFolder();
@@ -144,14 +148,18 @@ test(
     try {
       await untilPrinted(run, 'Then try:');
       const connection = await readConnection(state.path);
-      const printed = curlLines(connection, await chooseFormatter());
+      const failedOver = /admin\/messages\/([0-9a-f-]{36})/.exec(stdout())?.[1] ?? '';
+      const printed = curlLines(connection, await chooseFormatter(), failedOver);
       for (const { command } of printed) expect(stdout()).toContain(command);
-      for (const { title, command } of [...printed, ...curlLines(connection, 'node').slice(0, 1)]) {
-        const script = [...credentialLines(connection), command].join('\n');
-        const text = await runProgram('sh', ['-c', script]);
+      for (const { title, command } of [
+        ...printed,
+        ...curlLines(connection, 'node', failedOver).slice(0, 1),
+      ]) {
+        const text = await runProgram('sh', ['-c', [...credentialLines(connection), command].join('\n')]);
         expect(text.split('\n').length).toBeGreaterThan(3);
         expect({ title, ...(JSON.parse(text) as object) }).not.toHaveProperty('statusCode');
       }
+      await expectFailovers(connection, failedOver);
       await expectRestarts(run, connection);
       await expectRoles(connection);
       await expectPages(connection);
@@ -172,6 +180,30 @@ test(
     expect(fixed.stdout().split('\n')).toEqual(expect.arrayContaining(CHANNEL_LINES));
   },
 );
+
+/** Of the message that the start has sent, and of the one that the printed line has. */
+async function expectFailovers(connection: Connection, first: string): Promise<void> {
+  const { baseUrl, adminToken, tenantSlug, providerUrls } = connection;
+  const headers = { authorization: `Bearer ${adminToken}`, 'x-tenant-slug': tenantSlug };
+  const look = async <T>(path: string) =>
+    (await (await fetch(`${baseUrl}/v1/admin/messages${path}`, { headers })).json()) as T;
+  const to = encodeURIComponent('+14155550102');
+  const { items } = await look<{ items: { id: string }[] }>(`?to=${to}`);
+  expect(items).toHaveLength(1);
+  for (const id of [first, items[0]?.id])
+    await expect
+      .poll(() => look(`/${id}`))
+      .toMatchObject({
+        status: 'delivered',
+        routeVersion: 1,
+        route: [
+          { label: 'Twilio (stand-in)', verdict: 'failed', reason: 'provider_unavailable', attempt: 1 },
+          { label: 'Plivo (stand-in)', verdict: 'chosen', reason: 'next_in_route', attempt: 2 },
+        ],
+      });
+  expect(await (await fetch(providerUrls.twilio)).text()).toContain('503, as it was told to refuse');
+  expect(await (await fetch(providerUrls.plivo)).text()).toContain('Hello by the second');
+}
 
 /** Both services are killed as the system does it when memory runs out; what was promised is done by their successors. */
 async function expectRestarts({ child, stderr }: Run, { baseUrl, testKey }: Connection): Promise<void> {

@@ -1,0 +1,47 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { Fault, Received } from '#providers/stand-in.ts';
+
+/** A vendor that is down, for as many messages as it is told. */
+export type Outage = {
+  /** Refuses the next messages, 0 to 1000 of them, in place of what it was told before. */
+  readonly begin: (messages: number) => void;
+  /** What it answers to a call with a message, if it refuses that. */
+  readonly faultFor: (request: Received) => Fault | undefined;
+  /** Whether the call was refused so. */
+  readonly hasRefused: (request: Received) => boolean;
+};
+
+const MESSAGES_MAX = 1_000;
+const UNAVAILABLE: Fault = {
+  kind: 'reply',
+  status: 503,
+  body: { message: 'Service Unavailable: this stand-in was told to refuse' },
+};
+
+export function createOutage(): Outage {
+  const refused = new WeakSet<Received>();
+  let left = 0;
+  return {
+    begin: (messages) => void (left = messages),
+    faultFor(request) {
+      if (left === 0) return undefined;
+      left -= 1;
+      refused.add(request);
+      return UNAVAILABLE;
+    },
+    hasRefused: (request) => refused.has(request),
+  };
+}
+
+/** Takes `POST /outage?messages=2` for the outage, and leaves everything else to the stand-in itself. */
+export function withOutage({ begin }: Outage, listener: RequestListener): RequestListener {
+  return (request: IncomingMessage, response: ServerResponse) => {
+    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://stand-in');
+    if (request.method !== 'POST' || pathname !== '/outage') return listener(request, response);
+    request.resume();
+    const messages = Number(searchParams.get('messages') ?? 1);
+    const isFine = Number.isInteger(messages) && messages >= 0 && messages <= MESSAGES_MAX;
+    if (isFine) begin(messages);
+    response.writeHead(isFine ? 204 : 400).end(isFine ? '' : `messages must be 0 to ${MESSAGES_MAX}\n`);
+  };
+}
