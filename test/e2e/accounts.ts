@@ -31,6 +31,7 @@ export async function compareAccounts(input: AccountsInput): Promise<Checked> {
     // No vendor reports in a cluster without a way in for it.
     receipts: [],
     cancels: [],
+    suppressions: [],
     limits: {
       daily,
       perMinute,

@@ -28,7 +28,7 @@ export function startLoad({ origin, ...options }: LoadOptions): RunningLoad {
   const stopped = load.next('stopped');
   // One that ends early is noticed when it is stopped.
   stopped.catch(() => {});
-  load.tell({ kind: 'start', origins: [origin], canary: 'end to end', cancelLedger: null, ...options });
+  load.tell({ kind: 'start', origins: [origin], canary: 'end to end', deeds: null, ...options });
   return {
     startedAt: Date.now(),
     async stop() {
@@ -48,6 +48,7 @@ export function loadTenant(
   const isLimited = expects.length > 0;
   return {
     id,
+    owner: null,
     credentials: [{ name, key }],
     channels: isLimited ? ['sms'] : LOAD_CHANNELS,
     weight,

@@ -4,6 +4,7 @@ import {
   type Acknowledgement,
   type Cancellation,
   type ProviderCall,
+  type Suppression,
   type TakenReceipt,
 } from './ledger.ts';
 import type { MessageRecord } from './records.ts';
@@ -22,6 +23,8 @@ export type Case = {
   readonly promises: readonly Acknowledgement[];
   /** Wishes to cancel it that were heard, or may have been. */
   readonly cancels: readonly Cancellation[];
+  /** Wishes to suppress its recipient that were heard, or may have been. */
+  readonly suppressions: readonly Suppression[];
   readonly calls: readonly ProviderCall[];
   /** Reports of the provider that were taken. */
   readonly receipts: readonly TakenReceipt[];
@@ -36,10 +39,16 @@ export type Repeats = {
 };
 
 const ENDS: ReadonlySet<string> = new Set(['sent', 'delivered', 'undelivered', 'unknown']);
+/** The reason of the load's entries. */
+const SUPPRESSED_FOR = 'manual';
+/** The client's clock is read in whole milliseconds. */
+const CLIENT_CLOCK_MS = 1;
 const CHECKS = [
   checkPromises,
   checkOutcome,
   checkCancel,
+  checkSuppression,
+  checkFailover,
   checkInstant,
   checkCalls,
   checkReceipts,
@@ -75,17 +84,23 @@ function checkPromises({ record: { id, token }, promises }: Case): Violation[] {
   return found('idempotency', other !== undefined, `${token} is ${id}, answered with ${other?.id}`);
 }
 
-function checkOutcome({ record, cancels }: Case): Violation[] {
+function checkOutcome({ record, cancels, suppressions }: Case): Violation[] {
   const { id, status, reason, failure, isTimed } = record;
-  const isWished = status === 'canceled' && cancels.length > 0;
+  const isWished =
+    (status === 'canceled' && cancels.length > 0) ||
+    (status === 'suppressed' && suppressions.length > 0 && reason === SUPPRESSED_FOR);
   const why = failure === null ? (reason ?? 'no reason') : `${failure.class} ${failure.code}`;
   const name = status === 'failed' || status === 'expired' ? 'failed' : 'lost';
   return found(name, !ENDS.has(status) && !isTimed && !isWished, `message ${id} is ${status} (${why})`);
 }
 
+function firstHeard(wishes: readonly { readonly at: number | null }[]): number | undefined {
+  return wishes.flatMap(({ at }) => (at === null ? [] : [at])).toSorted((a, b) => a - b)[0];
+}
+
 /** A call whose worker was lost may have been under way for as long as it likes: its attempt is ambiguous. */
 function checkCancel({ record: { id, status, outcomes }, cancels, calls }: Case): Violation[] {
-  const heard = cancels.flatMap(({ at }) => (at === null ? [] : [at])).toSorted((a, b) => a - b)[0];
+  const heard = firstHeard(cancels);
   if (heard === undefined) return [];
   const lost = outcomes.filter((outcome) => outcome === 'ambiguous').length;
   const late = calls.filter(({ at }) => at > heard);
@@ -97,6 +112,27 @@ function checkCancel({ record: { id, status, outcomes }, cancels, calls }: Case)
       `message ${id} was canceled at ${new Date(heard).toISOString()} and called ${late.length} times after`,
     ),
   ];
+}
+
+/** An attempt that was begun before may be called afterwards. The database's clock and the client's are the same machine's. */
+function checkSuppression({ record: { id, begunAt }, suppressions }: Case): Violation[] {
+  const heard = firstHeard(suppressions);
+  const isLate = heard !== undefined && begunAt !== null && begunAt >= heard + CLIENT_CLOCK_MS;
+  return found(
+    'suppressed',
+    isLate,
+    `message ${id}: its recipient was suppressed at ${heard}, and an attempt began at ${begunAt}`,
+  );
+}
+
+function checkFailover({ record: { id }, calls }: Case): Violation[] {
+  const first = calls.findIndex(({ answer }) => !REFUSALS.has(answer));
+  const other = calls.slice(first + 1).find(({ account }) => account !== calls[first]?.account);
+  return found(
+    'failover',
+    first !== -1 && other !== undefined,
+    `message ${id}: ${calls.map(({ account, answer }) => `${account} ${answer}`).join(', ')}`,
+  );
 }
 
 /** The provider takes the time as the client does: both are processes of the suite, whose clocks nothing moves. */
@@ -183,13 +219,18 @@ function checkShown({ record: { id, status, attempts, duplicateRisk }, shown }: 
   return found('answers', !isTrue, `message ${id} is shown as ${JSON.stringify(shown)}, and is ${status}`);
 }
 
+/** A message that another account is to send waits for it. */
+function stateAfter(event: string): MessageState {
+  return event === 'failed_over' ? 'deferred' : (event as MessageState);
+}
+
 /** Whether events follow each other as states may; between two of them a message is `queued` or `sending` unseen. */
 function isHistory(events: readonly string[], isScheduled: boolean): boolean {
   let state: MessageState = isScheduled ? 'scheduled' : 'queued';
   let heldFrom: MessageState = 'queued';
   for (const event of events) {
     if (event === 'held') heldFrom = state === 'scheduled' ? 'scheduled' : 'queued';
-    const next: MessageState = event === 'released' ? heldFrom : (event as MessageState);
+    const next: MessageState = event === 'released' ? heldFrom : stateAfter(event);
     const isDirect = event === 'released' || canMove(state, next);
     const isByAttempt = canMove(state, 'sending') && canMove('sending', next);
     if (!isDirect && !isByAttempt) return false;

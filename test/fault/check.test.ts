@@ -24,6 +24,7 @@ const promise = (overrides: Partial<Acknowledgement> = {}): Acknowledgement => (
 const call = (overrides: Partial<ProviderCall> = {}): ProviderCall => ({
   token: 't1',
   worker: 'worker-1',
+  account: 'a1',
   at: START + 50,
   answer: 'accepted',
   ...overrides,
@@ -44,6 +45,7 @@ const record = (overrides: Partial<MessageRecord> = {}): MessageRecord => ({
   guarantee: 'at_least_once',
   attempts: [1],
   outcomes: ['accepted'],
+  begunAt: START + 40,
   events: ['sent'],
   receipts: 0,
   told: [0, -1],
@@ -54,12 +56,22 @@ const record = (overrides: Partial<MessageRecord> = {}): MessageRecord => ({
 const cancel = (at: number | null = START + 100): Cancellation => ({ token: 't1', askedAt: START + 60, at });
 const canceled = { status: 'canceled', attempts: [], outcomes: [], events: ['canceled'] } as const;
 
+const suppressed = {
+  status: 'suppressed',
+  reason: 'manual',
+  attempts: [],
+  outcomes: [],
+  begunAt: null,
+  events: ['suppressed'],
+};
+
 type World = Partial<CheckInput> & { readonly records?: readonly MessageRecord[] };
 
 function violationsOf({ records = [record()], ...input }: World): ViolationName[] {
   const checker = createChecker({
     acknowledgements: [promise()],
     cancels: [],
+    suppressions: [],
     calls: [call()],
     receipts: [],
     limits: {
@@ -159,6 +171,30 @@ test.each<[string, World]>([
   ],
   ['one that was not canceled, as its cancel was never heard of', { cancels: [cancel(null)] }],
   [
+    'one whose recipient was suppressed in time',
+    { suppressions: [cancel()], calls: [], records: [record(suppressed)] },
+  ],
+  [
+    'one whose attempt had begun when its recipient was suppressed',
+    {
+      suppressions: [cancel(START + 45)],
+      calls: [call({ at: START + 900 })],
+    },
+  ],
+  [
+    'one that another account sent after a refusal',
+    {
+      calls: [call({ answer: 'unavailable' }), call({ at: START + 90, account: 'a2' })],
+      records: [
+        record({
+          attempts: [1, 2],
+          outcomes: ['rejected_transient', 'accepted'],
+          events: ['failed_over', 'sent'],
+        }),
+      ],
+    },
+  ],
+  [
     'one that was canceled after a call without an answer, which came late',
     {
       cancels: [cancel()],
@@ -211,6 +247,20 @@ test.each<[string, World, ViolationName[]]>([
     'failed',
     { calls: [], records: [record({ status: 'failed', outcomes: ['accepted'], events: ['failed'] })] },
     ['failed'],
+  ],
+  [
+    'is attempted after its recipient was suppressed',
+    { suppressions: [cancel(START + 20)], calls: [call()] },
+    ['suppressed'],
+  ],
+  ['is suppressed, and nobody wished so', { calls: [], records: [record(suppressed)] }, ['lost']],
+  [
+    'another account was called for though the first one may have taken it',
+    {
+      calls: [call({ answer: 'reset' }), call({ at: START + 90, account: 'a2' })],
+      records: [record({ ...attempted, duplicateRisk: true })],
+    },
+    ['failover'],
   ],
   ['was sent and never stored', { calls: [call(), call({ token: 't2' })] }, ['ghost']],
   ['was called twice without a word', { calls: twice, records: [record({ ...attempted })] }, ['duplicate']],

@@ -1,5 +1,5 @@
 import { checkRecord, repeatsOf, type Repeats, type ShownMessage } from './check-record.ts';
-import type { Acknowledgement, Cancellation, ProviderCall, TakenReceipt } from './ledger.ts';
+import type { Acknowledgement, Cancellation, ProviderCall, Suppression, TakenReceipt } from './ledger.ts';
 import type { Miscount } from '../support/usage-recount.ts';
 import type { MessageRecord } from './records.ts';
 import type { Violation } from './violations.ts';
@@ -7,6 +7,7 @@ import type { Violation } from './violations.ts';
 export type CheckInput = {
   readonly acknowledgements: readonly Acknowledgement[];
   readonly cancels: readonly Cancellation[];
+  readonly suppressions: readonly Suppression[];
   readonly calls: readonly ProviderCall[];
   readonly receipts: readonly TakenReceipt[];
   readonly limits: {
@@ -52,6 +53,7 @@ export function createChecker(input: CheckInput): Checker {
   const violations: Violation[] = [];
   const promised = Map.groupBy(input.acknowledgements, ({ token }) => token);
   const canceled = Map.groupBy(input.cancels, ({ token }) => token);
+  const suppressed = Map.groupBy(input.suppressions, ({ token }) => token);
   const called = Map.groupBy(input.calls, ({ token }) => token);
   const reported = Map.groupBy(input.receipts, ({ token }) => token);
   /** Tenants of the messages that are stored, by their texts. */
@@ -70,6 +72,7 @@ export function createChecker(input: CheckInput): Checker {
         record,
         promises,
         cancels: canceled.get(token) ?? [],
+        suppressions: suppressed.get(token) ?? [],
         calls: called.get(token) ?? [],
         receipts: reported.get(token) ?? [],
         shown: input.shown.get(id),

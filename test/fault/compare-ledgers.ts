@@ -8,6 +8,7 @@ import {
   type Cancellation,
   type ProviderCall,
   type ReceivedEvent,
+  type Suppression,
   type TakenReceipt,
 } from './ledger.ts';
 import { checkEndpoint } from './check-events.ts';
@@ -34,11 +35,13 @@ export async function compareLedgers(
   {
     ledger,
     cancelLedger,
+    suppressionLedger,
     begunAt,
     notes,
   }: {
     readonly ledger: string;
     readonly cancelLedger: string;
+    readonly suppressionLedger: string;
     readonly begunAt: number;
     readonly notes: Notes;
   },
@@ -53,6 +56,7 @@ export async function compareLedgers(
   const checker = createChecker({
     acknowledgements,
     cancels: await readLedger<Cancellation>(cancelLedger),
+    suppressions: await readLedger<Suppression>(suppressionLedger),
     calls: await readLedger<ProviderCall>(providerLedger),
     receipts: await readLedger<TakenReceipt>(receiptLedger),
     limits: {

@@ -1,7 +1,7 @@
 import { hurryDeliveries, undelivered, unfinished } from './records.ts';
 import type { Servers } from './servers.ts';
 
-/** The longest wait that a provider's refusals cause in a run, and the sweep after it. */
+/** The longest wait that a provider's refusals cause in a run, and the sweep after it. Counted since something was last finished. */
 const DRAIN_MS_MAX = 150_000;
 /** Nothing has been finished for this long although it was due: a busy machine may starve a worker for some of it. */
 const STUCK_MS = 30_000;
@@ -25,14 +25,13 @@ export async function drainDeliveries(ask: Servers['ask']): Promise<number> {
 
 /** Waits until nothing is left to do, or what is left does not move any more. @returns how many still wait for their time. */
 export async function drain(ask: Servers['ask']): Promise<number> {
-  const deadline = Date.now() + DRAIN_MS_MAX;
   let least = Number.POSITIVE_INFINITY;
   let leastAt = Date.now();
   for (;;) {
     const { open, waiting, overdue } = await ask(unfinished);
     if (open < least) [least, leastAt] = [open, Date.now()];
-    const isStuck = overdue > 0 && Date.now() - leastAt > STUCK_MS;
-    if (open === 0 || isStuck || Date.now() > deadline) return waiting;
+    const silentMs = Date.now() - leastAt;
+    if (open === 0 || silentMs > (overdue > 0 ? STUCK_MS : DRAIN_MS_MAX)) return waiting;
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
   }
 }

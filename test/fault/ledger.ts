@@ -28,11 +28,21 @@ export type Cancellation = {
   readonly at: number | null;
 };
 
+/** One wish that the recipient of a message get nothing more, unless the service has said no. */
+export type Suppression = {
+  readonly token: string;
+  readonly askedAt: number;
+  /** When it was answered with a 201; null where nobody knows what became of it. */
+  readonly at: number | null;
+};
+
 /** One request with a message, taken whole by a provider. */
 export type ProviderCall = {
   readonly token: string;
   /** The worker that made it. */
   readonly worker: string;
+  /** The account that it was made with; empty where the request does not tell. */
+  readonly account: string;
   readonly at: number;
   /** How the provider behaved; `accepted` is the only one after which the message is on its way for certain. */
   readonly answer: 'accepted' | ProviderTrouble;

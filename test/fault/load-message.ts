@@ -8,6 +8,8 @@ export type Credential = { readonly name: string; readonly key: string };
 
 export type LoadTenant = {
   readonly id: string;
+  /** Signs in as a person who may change its settings; null where none of them is changed. */
+  readonly owner: { readonly token: string; readonly slug: string } | null;
   readonly credentials: readonly Credential[];
   readonly channels: readonly Channel[];
   /** Share of the load, relative to the others. */
@@ -22,20 +24,31 @@ export type LoadTenant = {
 export type LoadMessage = Omit<Acknowledgement, 'id' | 'askedAt' | 'at' | 'credential'> & {
   readonly credential: Credential;
   readonly tenant: LoadTenant;
-  readonly body: string;
+  readonly channel: Channel;
+  /** What the request says. */
+  readonly fields: Readonly<Record<string, unknown>>;
   /** Which process is asked first; beyond their number they are counted again. */
   readonly to: number;
 };
 
+export type Recipient = { readonly channel: Channel; readonly to: string };
+
 /**
  * @param place among the messages of one burst.
  * @param canary text that every body holds.
+ * @param recipient of a channel; default: one that many messages go to.
  */
-export function newMessage(tenant: LoadTenant, random: Random, place: number, canary: string): LoadMessage {
+export function newMessage(
+  tenant: LoadTenant,
+  random: Random,
+  place: number,
+  canary: string,
+  recipient?: Recipient,
+): LoadMessage {
   const { credentials } = tenant;
   const credential =
     tenant.burst === 1 ? random.pick(credentials) : (credentials[place % credentials.length] as Credential);
-  const channel = random.pick(tenant.channels);
+  const channel = recipient?.channel ?? random.pick(tenant.channels);
   const guarantee = random.next() < 0.3 ? 'at_most_once' : 'at_least_once';
   const token = newToken();
   const sendAt =
@@ -50,9 +63,11 @@ export function newMessage(tenant: LoadTenant, random: Random, place: number, ca
     sendAt,
     firstAskedAt: Date.now(),
     to: tenant.burst === 1 ? random.whole(0, 1) : place,
-    body: JSON.stringify({
+    channel,
+    fields: {
       channel,
       ...FIELDS[channel](`${token} ${canary}`, random),
+      ...(recipient === undefined ? {} : { to: recipient.to }),
       externalId: token,
       deliveryGuarantee: guarantee,
       // A lifetime that a clock an hour off would eat up.
@@ -60,8 +75,23 @@ export function newMessage(tenant: LoadTenant, random: Random, place: number, ca
       priority: random.pick(['high', 'normal', 'normal', 'bulk']),
       metadata: { order: token.slice(0, 8) },
       ...(sendAt === null ? {} : { sendAt: new Date(sendAt).toISOString() }),
-    }),
+    },
   };
+}
+
+/** A recipient that no other message of the run has. @param number of it, up to ten million. */
+export function ownRecipient(tenant: LoadTenant, random: Random, number: number): Recipient {
+  const channel = random.pick(tenant.channels);
+  const digits = String(number).padStart(7, '0');
+  switch (channel) {
+    case 'sms':
+    case 'whatsapp':
+      return { channel, to: `+4930${digits}` };
+    case 'email':
+      return { channel, to: `reader-${digits}@example.com` };
+    case 'push':
+      return { channel, to: `device-token-${digits}` };
+  }
 }
 
 /** Share of messages that are to be sent some seconds later. */

@@ -4,9 +4,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { serveHelper } from './helper-process.ts';
 import { openLedger } from './ledger-file.ts';
-import type { Acknowledgement, Cancellation } from './ledger.ts';
-import { newMessage, type Credential, type LoadMessage, type LoadTenant } from './load-message.ts';
-import { seededRandom } from './random.ts';
+import type { Acknowledgement, Cancellation, Suppression } from './ledger.ts';
+import {
+  newMessage,
+  ownRecipient,
+  type Credential,
+  type LoadMessage,
+  type LoadTenant,
+} from './load-message.ts';
+import { seededRandom, type Random } from './random.ts';
 
 export type LoadCommand =
   | {
@@ -16,8 +22,8 @@ export type LoadCommand =
       readonly ratePerSecond: number;
       readonly seed: number;
       readonly ledger: string;
-      /** Of messages that were canceled; null: none is. */
-      readonly cancelLedger: string | null;
+      /** Cancels, suppressions and batches, and the ledgers of the first two; null: messages are sent one by one, and that is all. */
+      readonly deeds: { readonly cancelLedger: string; readonly suppressionLedger: string } | null;
       /** Text that every body holds, to be searched for where it must not be. */
       readonly canary: string;
     }
@@ -35,6 +41,8 @@ export type LoadTotals = {
   /** Messages that were canceled, and those that it was too late for. */
   readonly canceled: number;
   readonly notCanceled: number;
+  /** Recipients that were suppressed. */
+  readonly suppressed: number;
   /** Final refusals by status and code. */
   readonly refused: Readonly<Record<string, number>>;
   /** Messages never sent, because too many were waiting already. */
@@ -51,18 +59,24 @@ export type LoadReport =
 
 type Start = Extract<LoadCommand, { kind: 'start' }>;
 
-const WAITING_MAX = 4_000;
+/** Seconds of the load that may wait for answers at once: what a machine cannot serve is not asked for. */
+const WAITING_SECONDS_MAX = 10;
 const ANSWER_MS_MAX = 10_000;
 /** Between two tries of one request: doubled each time, and spread, so that clients do not come back in step. */
 const RETRY_MS = { first: 100, max: 2_000 };
-/** How long the last messages are tried for after the load has ended. */
+/** How long the last messages are tried for after the load has ended, since any of them was last answered for good. */
 const PATIENCE_MS = 30_000;
 const UNEXPECTED_MAX = 20;
 /** Enough for each process to have seen it. */
 const USES = 6;
 /** Share of messages that are canceled: half of these as soon as they are acknowledged, the others a little later. */
 const CANCELS = 0.1;
-const CANCEL_AFTER_MS_MAX = 1_500;
+/** Share of messages that have a recipient of their own, who is suppressed then; another message follows. */
+const SUPPRESSIONS = 0.03;
+const DEED_AFTER_MS_MAX = 1_500;
+/** Share of requests that are batches. */
+const BATCHES = 0.03;
+const BATCH_SIZE = { min: 2, max: 8 };
 /** Share of requests that are sent twice at once, to both processes. */
 const TWINS = 0.02;
 
@@ -74,6 +88,7 @@ const totals = {
   unanswered: 0,
   canceled: 0,
   notCanceled: 0,
+  suppressed: 0,
   refused: {} as Record<string, number>,
   shed: 0,
   undecided: 0,
@@ -89,14 +104,18 @@ const added = new Map<string, Credential[]>();
 /** How often each of them is still to be taken until that is told. */
 const unused = new Map<string, number>();
 let waiting = 0;
-let stoppedAt: number | undefined;
+let recipients = 0;
+let isStopped = false;
+/** When a request was last answered for good, or the load was stopped. */
+let decidedAt = 0;
 
 const report = serveHelper<LoadCommand, LoadReport>((command) => {
   if (command.kind === 'credential') {
     unused.set(command.credential.name, USES);
     added.set(command.tenantId, [...(added.get(command.tenantId) ?? []), command.credential]);
   } else if (command.kind === 'stop') {
-    stoppedAt = Date.now();
+    isStopped = true;
+    decidedAt = Date.now();
   } else {
     void run(command).then(() => report({ kind: 'stopped', totals }));
   }
@@ -104,39 +123,34 @@ const report = serveHelper<LoadCommand, LoadReport>((command) => {
 
 async function run(start: Start): Promise<void> {
   const ledger = openLedger(start.ledger);
-  const cancels = start.cancelLedger === null ? null : openLedger(start.cancelLedger);
-  const written: Ledgers = { promised: ledger.append, canceled: cancels?.append ?? (() => {}) };
+  const cancels = start.deeds === null ? null : openLedger(start.deeds.cancelLedger);
+  const suppressions = start.deeds === null ? null : openLedger(start.deeds.suppressionLedger);
+  const written: Ledgers = {
+    promised: ledger.append,
+    canceled: cancels?.append ?? (() => {}),
+    suppressed: suppressions?.append ?? (() => {}),
+  };
   const random = seededRandom(start.seed);
   const lots = start.tenants.flatMap((tenant) => Array.from({ length: tenant.weight }, () => tenant));
   const begin = performance.now();
   const stepMs = 1_000 / start.ratePerSecond;
+  const waitingMax = WAITING_SECONDS_MAX * start.ratePerSecond;
   await new Promise<void>((resolve) => {
     const pump = (): void => {
-      const due = stoppedAt === undefined ? Math.floor((performance.now() - begin) / stepMs) : 0;
+      const due = isStopped ? 0 : Math.floor((performance.now() - begin) / stepMs);
       while (totals.offered < due) {
         totals.offered++;
-        if (waiting >= WAITING_MAX) {
-          totals.shed++;
-          continue;
-        }
-        const tenant = random.pick(lots);
-        for (let i = 0; i < tenant.burst; i++) {
-          const message = newMessage(withAdded(tenant), random, i, start.canary);
-          const isTwin = random.next() < TWINS;
-          const cancelAfterMs =
-            cancels !== null && random.next() < CANCELS
-              ? Math.max(0, random.whole(-CANCEL_AFTER_MS_MAX, CANCEL_AFTER_MS_MAX))
-              : null;
-          void send(start, message, { isTwin, cancelAfterMs }, written);
-        }
+        if (waiting >= waitingMax) totals.shed++;
+        else sendNext(start, withAdded(random.pick(lots)), random, written);
       }
-      if (stoppedAt !== undefined && waiting === 0) resolve();
+      if (isStopped && waiting === 0) resolve();
       else setTimeout(pump, 2);
     };
     pump();
   });
   ledger.close();
   cancels?.close();
+  suppressions?.close();
   await agent.destroy();
 }
 
@@ -146,24 +160,110 @@ function withAdded(tenant: LoadTenant): LoadTenant {
 }
 
 type Append<Entry> = (entry: Entry) => void;
-type Ledgers = { readonly promised: Append<Acknowledgement>; readonly canceled: Append<Cancellation> };
-type How = { readonly isTwin: boolean; readonly cancelAfterMs: number | null };
+type Ledgers = {
+  readonly promised: Append<Acknowledgement>;
+  readonly canceled: Append<Cancellation>;
+  readonly suppressed: Append<Suppression>;
+};
+/** What becomes of a message besides: nothing, a cancel, or the suppression of its recipient, so long after its acknowledgement. */
+type Deed = { readonly kind: 'none' } | { readonly kind: 'cancel' | 'suppress'; readonly afterMs: number };
+
+/** The tenant's next message, or some of them in one request. */
+function sendNext(start: Start, tenant: LoadTenant, random: Random, written: Ledgers): void {
+  const { canary, deeds } = start;
+  if (deeds !== null && random.next() < BATCHES) {
+    const size = random.whole(BATCH_SIZE.min, BATCH_SIZE.max);
+    totals.offered += size - 1;
+    const messages = Array.from({ length: size }, () => newMessage(tenant, random, 0, canary));
+    void counted(sendBatch(start, messages, written));
+    return;
+  }
+  for (let i = 0; i < tenant.burst; i++) {
+    const deed: Deed = deeds === null ? { kind: 'none' } : drawDeed(random);
+    const recipient = deed.kind === 'suppress' ? ownRecipient(tenant, random, (recipients += 1)) : undefined;
+    const message = newMessage(tenant, random, i, canary, recipient);
+    const isTwin = random.next() < TWINS;
+    const next = recipient && newMessage(tenant, random, i, canary, recipient);
+    void counted(send(start, message, { isTwin, deed, next }, written));
+  }
+}
+
+function drawDeed(random: Random): Deed {
+  const drawn = random.next();
+  const afterMs = Math.max(0, random.whole(-DEED_AFTER_MS_MAX, DEED_AFTER_MS_MAX));
+  if (drawn < CANCELS) return { kind: 'cancel', afterMs };
+  return drawn < CANCELS + SUPPRESSIONS ? { kind: 'suppress', afterMs } : { kind: 'none' };
+}
+
+async function counted(work: Promise<void>): Promise<void> {
+  waiting++;
+  await work;
+  waiting--;
+}
+
+type How = {
+  readonly isTwin: boolean;
+  readonly deed: Deed;
+  /** Another message to its recipient, which is sent once that one is suppressed. */
+  readonly next: LoadMessage | undefined;
+};
 
 async function send(
   start: Start,
   message: LoadMessage,
-  { isTwin, cancelAfterMs }: How,
-  { promised, canceled }: Ledgers,
+  { isTwin, deed, next }: How,
+  written: Ledgers,
 ): Promise<void> {
-  waiting++;
   const apis = isTwin ? [message.to, message.to + 1] : [message.to];
-  const ids = await Promise.all(apis.map((first) => sendUntilAnswered(start, message, first, promised)));
+  const ids = await Promise.all(
+    apis.map((first) => sendUntilAnswered(start, message, first, written.promised)),
+  );
   const [id] = ids.filter((one) => one !== null);
-  if (id !== undefined && cancelAfterMs !== null) {
-    await sleep(cancelAfterMs);
-    await cancelUntilAnswered(start, message, id, canceled);
+  if (id === undefined || deed.kind === 'none') return;
+  await sleep(deed.afterMs);
+  if (deed.kind === 'cancel') return cancelUntilAnswered(start, message, id, written.canceled);
+  const { owner } = message.tenant;
+  const wish = owner && (await suppressUntilAnswered(start, message, owner));
+  if (wish === null) return;
+  written.suppressed({ token: message.token, ...wish });
+  if (next === undefined) return;
+  written.suppressed({ token: next.token, ...wish });
+  await sendUntilAnswered(start, next, next.to, written.promised);
+}
+
+/** Each message that it is answered for is promised, as one that was sent by itself. */
+async function sendBatch(
+  start: Start,
+  messages: readonly LoadMessage[],
+  { promised }: Ledgers,
+): Promise<void> {
+  const [head] = messages;
+  if (head === undefined) return;
+  const body = JSON.stringify({ messages: messages.map(({ fields }) => fields) });
+  for (let turn = head.to; ; turn++) {
+    const askedAt = Date.now();
+    const answer = await askFor(originOf(start, turn), '/v1/messages/batch', {
+      headers: { 'x-service-key': head.credential.key, 'idempotency-key': head.key },
+      body,
+    });
+    if (isFinal(answer)) {
+      if (answer.isReplay) totals.replayed++;
+      return messages.forEach((message, i) => {
+        const item = answer.items?.[i] ?? { error: answer };
+        if (item.id !== undefined) promise(message, { id: item.id, askedAt }, promised);
+        // The batch is settled: what could not be taken is not tried again.
+        else if (item.error?.statusCode === 503) totals.unavailable++;
+        else refuse(message, item.error?.statusCode ?? 0, item.error?.code ?? '');
+      });
+    }
+    if (answer === null) totals.unanswered++;
+    else totals.unavailable++;
+    if (isGivenUp()) {
+      totals.undecided++;
+      return;
+    }
+    await sleep(delayMs(turn - head.to));
   }
-  waiting--;
 }
 
 /** A cancel is repeated until it is answered: what was canceled by one that was not is canceled still. */
@@ -174,25 +274,69 @@ async function cancelUntilAnswered(
   append: Append<Cancellation>,
 ): Promise<void> {
   for (let turn = to + 1; ; turn++) {
-    const origin = start.origins[turn % start.origins.length] as string;
     const askedAt = Date.now();
-    const answer = await askFor(`${origin}/v1/messages/${id}/cancel`, credential);
-    if (answer?.status === 200) {
+    const answer = await askFor(originOf(start, turn), `/v1/messages/${id}/cancel`, {
+      headers: { 'x-service-key': credential.key },
+    });
+    if (answer?.statusCode === 200) {
       totals.canceled++;
       return append({ token, askedAt, at: Date.now() });
     }
-    if (answer !== null && answer.status !== 503) {
-      const reason = `${answer.status} ${answer.code}`;
+    if (isFinal(answer)) {
+      const reason = `${answer.statusCode} ${answer.code}`;
       if (answer.code === 'not_cancelable') totals.notCanceled++;
       else if (!tenant.expects.includes(answer.code)) unexpected(`${reason} for the cancel of ${token}`);
       return;
     }
-    if (stoppedAt !== undefined && Date.now() - stoppedAt > PATIENCE_MS) {
+    if (isGivenUp()) {
       totals.undecided++;
       return append({ token, askedAt, at: null });
     }
     await sleep(delayMs(turn - to - 1));
   }
+}
+
+/** @returns null where it was refused for certain. */
+async function suppressUntilAnswered(
+  start: Start,
+  { tenant, channel, fields, token, to }: LoadMessage,
+  owner: NonNullable<LoadTenant['owner']>,
+): Promise<Pick<Suppression, 'askedAt' | 'at'> | null> {
+  const firstAskedAt = Date.now();
+  let isHeard = false;
+  for (let turn = to; ; turn++) {
+    const answer = await askFor(originOf(start, turn), '/v1/admin/suppressions', {
+      headers: {
+        authorization: `Bearer ${owner.token}`,
+        'x-tenant-slug': owner.slug,
+        'x-app-name': 'fault suite',
+      },
+      body: JSON.stringify({ channel, address: fields['to'], reason: 'manual' }),
+    });
+    if (answer?.statusCode === 201) {
+      totals.suppressed++;
+      return { askedAt: firstAskedAt, at: Date.now() };
+    }
+    const isLimited = answer?.code === 'rate_limited';
+    if (isFinal(answer) && !isLimited) {
+      if (!tenant.expects.includes(answer.code)) {
+        unexpected(`${answer.statusCode} ${answer.code} for the suppression of ${token}'s recipient`);
+      }
+      return isHeard ? { askedAt: firstAskedAt, at: null } : null;
+    }
+    isHeard ||= !isLimited;
+    if (isGivenUp()) return { askedAt: firstAskedAt, at: null };
+    await sleep(delayMs(turn - to));
+  }
+}
+
+function originOf({ origins }: Start, turn: number): string {
+  return origins[turn % origins.length] as string;
+}
+
+/** On a slow machine what waits is answered slowly; where nothing is answered any more, the rest is given up. */
+function isGivenUp(): boolean {
+  return isStopped && Date.now() - decidedAt > PATIENCE_MS;
 }
 
 function delayMs(failed: number): number {
@@ -206,31 +350,43 @@ async function sendUntilAnswered(
   first: number,
   append: Append<Acknowledgement>,
 ): Promise<string | null> {
+  const body = JSON.stringify(message.fields);
   for (let turn = first; ; turn++) {
-    const origin = start.origins[turn % start.origins.length] as string;
     const askedAt = Date.now();
-    const answer = await ask(origin, message);
-    if (answer.kind === 'promise') {
-      totals.acknowledged++;
-      if (answer.isReplay) totals.replayed++;
-      const { tenantId, key, token, guarantee, sendAt, firstAskedAt, credential } = message;
-      const entry = { id: answer.id, tenantId, key, token, guarantee, sendAt, firstAskedAt };
-      append({ ...entry, credential: credential.name, askedAt, at: Date.now() });
-      countUse(credential.name);
-      return answer.id;
+    const answer = await askFor(originOf(start, turn), '/v1/messages', {
+      headers: { 'x-service-key': message.credential.key, 'idempotency-key': message.key },
+      body,
+    });
+    if (isFinal(answer)) {
+      const { statusCode, id, code, isReplay } = answer;
+      if (statusCode !== 202) {
+        refuse(message, statusCode, code);
+        return null;
+      }
+      if (isReplay) totals.replayed++;
+      promise(message, { id, askedAt }, append);
+      return id;
     }
-    if (answer.kind === 'silence') totals.unanswered++;
-    else if (answer.status === 503) totals.unavailable++;
-    else {
-      refuse(message, answer.status, answer.code);
-      return null;
-    }
-    if (stoppedAt !== undefined && Date.now() - stoppedAt > PATIENCE_MS) {
+    if (answer === null) totals.unanswered++;
+    else totals.unavailable++;
+    if (isGivenUp()) {
       totals.undecided++;
       return null;
     }
     await sleep(delayMs(turn - first));
   }
+}
+
+function promise(
+  message: LoadMessage,
+  { id, askedAt }: { readonly id: string; readonly askedAt: number },
+  append: Append<Acknowledgement>,
+): void {
+  totals.acknowledged++;
+  const { tenantId, key, token, guarantee, sendAt, firstAskedAt, credential } = message;
+  const entry = { id, tenantId, key, token, guarantee, sendAt, firstAskedAt };
+  append({ ...entry, credential: credential.name, askedAt, at: Date.now() });
+  countUse(credential.name);
 }
 
 function countUse(name: string): void {
@@ -251,39 +407,44 @@ function unexpected(what: string): void {
   if (totals.unexpected.length < UNEXPECTED_MAX) totals.unexpected.push(what);
 }
 
-type Answer =
-  | { readonly kind: 'promise'; readonly id: string; readonly isReplay: boolean }
-  /** Nobody knows what became of the request. */
-  | { readonly kind: 'silence' }
-  | { readonly kind: 'refusal'; readonly status: number; readonly code: string };
+type Answer = {
+  readonly statusCode: number;
+  readonly id: string;
+  readonly code: string;
+  readonly isReplay: boolean;
+  /** Of a batch. */
+  readonly items?: readonly {
+    readonly id?: string;
+    readonly error?: { readonly statusCode: number; readonly code: string };
+  }[];
+};
 
-async function ask(origin: string, { credential, key, body }: LoadMessage): Promise<Answer> {
-  const answer = await askFor(`${origin}/v1/messages`, credential, {
-    headers: { 'content-type': 'application/json', 'idempotency-key': key },
-    body,
-  });
-  if (answer === null) return { kind: 'silence' };
-  const { status, id, code, isReplay } = answer;
-  return status === 202 ? { kind: 'promise', id, isReplay } : { kind: 'refusal', status, code };
+/** Whether the answer settles what was asked for; null where nobody knows what became of the request. */
+function isFinal(answer: Answer | null): answer is Answer {
+  if (answer === null || answer.statusCode === 503) return false;
+  decidedAt = Date.now();
+  return true;
 }
 
 /** @returns null where nobody knows what became of the request. */
 async function askFor(
-  url: string,
-  { key }: Credential,
-  { headers = {}, body }: { readonly headers?: Record<string, string>; readonly body?: string } = {},
-) {
+  origin: string,
+  path: string,
+  { headers, body }: { readonly headers: Record<string, string>; readonly body?: string },
+): Promise<Answer | null> {
   try {
-    const answer = await request(url, {
+    const answer = await request(origin + path, {
       method: 'POST',
       dispatcher: agent,
-      headers: { 'x-service-key': key, ...headers },
+      headers: { ...headers, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
       ...(body === undefined ? {} : { body }),
       signal: AbortSignal.timeout(ANSWER_MS_MAX),
     });
-    const document = (await answer.body.json()) as { id?: string; code?: string };
+    const document = (await answer.body.json()) as Partial<Answer>;
+    const { id = '', code = '', items } = document;
     const isReplay = answer.headers['idempotent-replayed'] === 'true';
-    return { status: answer.statusCode, id: document.id ?? '', code: document.code ?? '', isReplay };
+    const rest = items === undefined ? {} : { items };
+    return { statusCode: answer.statusCode, id, code, isReplay, ...rest };
   } catch {
     return null;
   }

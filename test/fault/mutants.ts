@@ -78,6 +78,37 @@ export const MUTANTS: readonly FaultMutant[] = [
     tree: 6,
   },
   {
+    name: 'failover after an ambiguous call',
+    changes: {
+      'ambiguous-stays': [
+        /\.\.\.ambiguity\((.*)\) \}/,
+        `...(elsewhere({ kind: 'rejected_transient', failure: { ...outcome.failure, class: 'provider_unavailable' } }, message, now, random)
+          ?? ambiguity($1)) }`,
+      ],
+      'ambiguous-facts': [
+        /outcome\.kind !== 'rejected_permanent' && outcome\.kind !== 'rejected_transient'/,
+        'outcome.failure === undefined',
+      ],
+    },
+    fault: 'first-account-reset',
+    expected: 'failover',
+    tree: 3,
+  },
+  {
+    name: 'a batch counted once',
+    changes: { 'counted-each': [/sum\(a\.calls\)/, 'count(*)'] },
+    fault: 'nats-connections-reset',
+    expected: 'quota',
+    tree: 4,
+  },
+  {
+    name: 'suppressions that no attempt looks for',
+    changes: { 'suppressed-claim': [/suppressions_now s/, '(select * from suppressions_now where false) s'] },
+    fault: 'nats-connections-reset',
+    expected: 'suppressed',
+    tree: 4,
+  },
+  {
     name: 'no sweep',
     changes: { sweep: [/await looks\.dueLanes\(\)/, '[]'] },
     fault: 'nats-store-lost',

@@ -17,7 +17,8 @@ export type Node = {
   readonly setClock: (offsetMs: number) => Promise<void>;
 };
 
-export const LEASE_MS = 3_000;
+/** Beside a call's deadline as much again as a slow machine needs to find what another worker has claimed. */
+export const LEASE_MS = 5_000;
 const DEADLINE_MS = 1_500;
 /** Of deliveries: four deadlines, and what a worker adds for their records. */
 export const DELIVERY_LEASE_MS = 4 * DEADLINE_MS + 5_000;

@@ -11,7 +11,13 @@ import type { ProviderCall, ProviderTrouble, TakenReceipt } from './ledger.ts';
 import { tokenIn } from './token.ts';
 
 export type ProviderCommand =
-  | { readonly kind: 'behave'; readonly trouble: ProviderTrouble | 'none'; readonly lateMs: number }
+  | {
+      readonly kind: 'behave';
+      readonly trouble: ProviderTrouble | 'none';
+      readonly lateMs: number;
+      /** How the accounts begin that alone are in trouble; empty: all. */
+      readonly accounts?: string;
+    }
   /** Holds the next call of a worker after it was taken whole. */
   | { readonly kind: 'hold'; readonly worker: string }
   | { readonly kind: 'release' }
@@ -32,13 +38,14 @@ let apis: readonly string[] = [];
 let reported = 0;
 let trouble: ProviderTrouble | 'none' = 'none';
 let lateMs = 0;
+let accounts = '';
 let holding: { readonly worker: string; readonly released: PromiseWithResolvers<void> } | undefined;
 
 const report = serveHelper<ProviderCommand, ProviderReport>(
   (command) => {
     switch (command.kind) {
       case 'behave':
-        ({ trouble, lateMs } = command);
+        ({ trouble, lateMs, accounts = '' } = command);
         break;
       case 'hold':
         holding = { worker: command.worker, released: Promise.withResolvers() };
@@ -65,13 +72,16 @@ const REPLIES: Readonly<Record<ProviderTrouble, Fault | undefined>> = {
   throttled: { kind: 'reply', status: 429, headers: { 'retry-after': '1' }, body: {} },
 };
 
+const TWILIO_ACCOUNT = /AC[0-9a-f]{32}/;
+
 function interfere(worker: string): (request: Received) => Promise<Fault | undefined> {
-  return async ({ body }) => {
+  return async ({ path, body }) => {
     const token = tokenIn(body);
     // A token request or a check of a credential.
     if (token === undefined) return undefined;
-    const answer = trouble === 'none' ? 'accepted' : trouble;
-    ledger.append({ token, worker, at: Date.now(), answer } satisfies ProviderCall);
+    const account = TWILIO_ACCOUNT.exec(path)?.[0] ?? '';
+    const answer = trouble === 'none' || !account.startsWith(accounts) ? 'accepted' : trouble;
+    ledger.append({ token, worker, account, at: Date.now(), answer } satisfies ProviderCall);
     if (holding?.worker === worker) {
       report({ kind: 'held' });
       await holding.released.promise;

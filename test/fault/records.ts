@@ -20,6 +20,8 @@ export type MessageRecord = {
   readonly attempts: readonly number[];
   /** How each attempt ended, in the same order; `started` where nobody has said. */
   readonly outcomes: readonly string[];
+  /** When the last attempt began, milliseconds since the epoch; null where none has. */
+  readonly begunAt: number | null;
   /** The moves that its events tell of, in order: their types with `message.` left out. */
   readonly events: readonly string[];
   /** Receipts that are in its history, applied or not. */
@@ -42,14 +44,16 @@ export async function eachRecord(sql: Sql, visit: (record: MessageRecord) => voi
       m.scheduled_at is not null as "isScheduled",
       coalesce(s.status = 'deferred' and s.next_attempt_at > now(), false) as "isTimed", s.failure,
       coalesce(s.duplicate_risk, false) as "duplicateRisk", m.delivery_guarantee as guarantee,
-      coalesce(a.numbers, '{}') as attempts, coalesce(a.outcomes, '{}') as outcomes, coalesce(e.types, '{}') as events,
+      coalesce(a.numbers, '{}') as attempts, coalesce(a.outcomes, '{}') as outcomes,
+      (extract(epoch from a.begun_at) * 1000)::float8 as "begunAt", coalesce(e.types, '{}') as events,
       coalesce(e.receipts, 0) as receipts, array[0::bigint] || coalesce(e.numbers, '{}') as told,
       coalesce(f.numbers, '{}') as fed
     from messages m
     -- One row: a message that has none is lost, and one that has two is there twice.
     left join message_states s on s.seq = m.seq and s.purge_on = m.purge_on
     left join lateral (
-      select array_agg(x.number order by x.number) as numbers, array_agg(x.outcome order by x.number) as outcomes
+      select array_agg(x.number order by x.number) as numbers, array_agg(x.outcome order by x.number) as outcomes,
+        max(x.started_at) as begun_at
       from attempts x where x.message_seq = m.seq and x.purge_on = m.purge_on) a on true
     left join lateral (
       select array_agg(substr(x.type, 9) order by x.event_seq)

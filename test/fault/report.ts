@@ -22,6 +22,7 @@ export function reportOf(result: RunResult): string {
     `ghosts        ${count('ghost')}`,
     `second calls  ${repeats.duplicateRisk} with duplicateRisk, ${repeats.askedFor} asked for by the provider, ${repeats.unexplained} unexplained`,
     `canceled      ${load.canceled}, too late for ${load.notCanceled}`,
+    `suppressed    ${load.suppressed} recipients`,
     `503           ${load.unavailable}, no answer ${load.unanswered}, replayed ${load.replayed}`,
     `refused       ${entries(load.refused) || 'none'}`,
     `crashes       ${crashes.length === 0 ? 'none' : crashes.length}`,

@@ -61,6 +61,7 @@ export async function runFaults(options: RunOptions, log: Log): Promise<RunResul
   const ledgers = {
     ledger: join(rig.folder, 'acknowledged.ndjson'),
     cancelLedger: join(rig.folder, 'canceled.ndjson'),
+    suppressionLedger: join(rig.folder, 'suppressed.ndjson'),
   };
 
   const begunAt = Date.now();
@@ -117,6 +118,7 @@ type UnderLoad = RunOptions & {
   readonly notes: Notes;
   readonly ledger: string;
   readonly cancelLedger: string;
+  readonly suppressionLedger: string;
   readonly canary: string;
 };
 
@@ -125,7 +127,7 @@ async function breakUnderLoad(
   options: UnderLoad,
   log: Log,
 ): Promise<{ load: LoadTotals; trials: Trial[] }> {
-  const { seed, notes, ledger, cancelLedger, canary, ratePerSecond } = options;
+  const { seed, notes, ledger, cancelLedger, suppressionLedger, canary, ratePerSecond } = options;
   await using load: HelperProcess<LoadCommand, LoadReport> = startHelper('load-process.ts');
   const stopped = load.next('stopped');
   load.tell({
@@ -135,7 +137,7 @@ async function breakUnderLoad(
     ratePerSecond,
     seed,
     ledger,
-    cancelLedger,
+    deeds: { cancelLedger, suppressionLedger },
     canary,
   });
   await untilUnderLoad(rig.ask);

@@ -22,8 +22,8 @@ type Outcome = {
 };
 
 const RATE = '80';
-const RUN_MS_MAX = 300_000;
-/** A fault comes at a random moment, and on a busy machine one trial of it may show nothing. */
+const RUN_MS_MAX = 600_000;
+/** A fault comes at a random moment, and on a busy machine one trial of it may show nothing: the next run has one more. */
 const RUNS_MAX = 3;
 
 /** The faults that bring the mutants to light. */
@@ -62,7 +62,7 @@ export async function runMutants(
 
 async function runControl(seed: number): Promise<MutantResult[]> {
   await using tree = await plantMutants([]);
-  const outcome = await runIn(tree.root, faultsOf(MUTANTS), seed);
+  const outcome = await runIn(tree.root, faultsOf(MUTANTS), { seed, times: 1 });
   const isCaught = typeof outcome !== 'string' && outcome.violations.length === 0;
   return [{ name: 'control, without a mutant', expected: null, isCaught, said: wordsOf(outcome) }];
 }
@@ -72,18 +72,20 @@ async function runTree(mutants: readonly FaultMutant[], seed: number): Promise<M
   const found = new Map<string, MutantResult>();
   let missed = mutants;
   for (let run = 0; run < RUNS_MAX && missed.length > 0; run += 1) {
-    for (const result of await runFaults(tree.root, missed, seed + run)) found.set(result.name, result);
+    const times = run + 1;
+    for (const result of await runFaults(tree.root, missed, { seed: seed + run, times })) {
+      found.set(result.name, result);
+    }
     missed = missed.filter(({ name }) => found.get(name)?.isCaught !== true);
   }
   return [...found.values()];
 }
 
-async function runFaults(
-  root: string,
-  mutants: readonly FaultMutant[],
-  seed: number,
-): Promise<MutantResult[]> {
-  const outcome = await runIn(root, faultsOf(mutants), seed);
+/** `times`: how often each fault happens. */
+type Runs = { readonly seed: number; readonly times: number };
+
+async function runFaults(root: string, mutants: readonly FaultMutant[], runs: Runs): Promise<MutantResult[]> {
+  const outcome = await runIn(root, faultsOf(mutants), runs);
   const { violations, trials } = typeof outcome === 'string' ? { violations: [], trials: [] } : outcome;
   return mutants.map(({ name, expected, fault }) => ({
     name,
@@ -108,8 +110,13 @@ function wordsOf(outcome: Outcome | string, first?: ViolationName): string {
 }
 
 /** @returns the result, or how the run ended without one. */
-async function runIn(root: string, faults: readonly string[], seed: number): Promise<Outcome | string> {
-  const size = ['--seed', String(seed), '--rate', RATE, '--tenants', '2', '--trials', String(faults.length)];
+async function runIn(
+  root: string,
+  faults: readonly string[],
+  { seed, times }: Runs,
+): Promise<Outcome | string> {
+  const trials = String(faults.length * times);
+  const size = ['--seed', String(seed), '--rate', RATE, '--tenants', '2', '--trials', trials];
   const args = [...size, ...faults.flatMap((fault) => ['--only', fault]), '--json'];
   const child = spawn(process.execPath, [join('test', 'fault', 'main.ts'), ...args], {
     cwd: root,

@@ -29,6 +29,8 @@ const FAULTS = unique([
   'vault-tokens-revoked',
   'provider-reset',
   'provider-unavailable',
+  'first-account-unavailable',
+  'first-account-reset',
   'receiver-unavailable',
   'receiver-down',
   'receiver-gone',

@@ -52,6 +52,9 @@ const PER_DAY = 200;
 const BURST = 2;
 const PER_MINUTE = 60;
 const WEIGHT = 4;
+/** How the sms accounts begin that a route has first, and those that come after them. */
+export const FIRST_ACCOUNTS = 'AC0';
+const NEXT_ACCOUNTS = 'AC1';
 
 /** Makes the tenants through the public api, with secrets that can be searched for. */
 export async function makeTenants(input: TenantInput): Promise<TenantSet> {
@@ -77,6 +80,7 @@ export async function makeTenants(input: TenantInput): Promise<TenantSet> {
     const accounts = accountsOf(pem, canaries).filter(({ channel }) => channels.includes(channel));
     const wanted = { slug, name: slug, ownerToken, accounts };
     const { id, serviceKey } = await ensureTenant(client, wanted, undefined, input.platformToken);
+    if (channels.includes('sms')) await setRoute(client, { slug, ownerToken }, canaries);
     await input.ask((sql) => setLimits(sql, id, options.limits));
     const more = Array.from({ length: keys - 1 }, (_, i) =>
       makeKey(client, { slug, ownerToken }, `key ${i}`),
@@ -87,7 +91,8 @@ export async function makeTenants(input: TenantInput): Promise<TenantSet> {
     ];
     canaries.push({ name: 'a sign-in token', secret: signatureOf(ownerToken) });
     for (const { key } of credentials) canaries.push({ name: 'a service key', secret: secretOf(key) });
-    return { id, slug, ownerToken, credentials, channels, weight, burst, expects };
+    const owner = { token: ownerToken, slug };
+    return { id, slug, ownerToken, owner, credentials, channels, weight, burst, expects };
   }
 
   const ordinary = Array.from({ length: input.count }, () => make({ weight: WEIGHT }));
@@ -126,6 +131,23 @@ export async function makeTenants(input: TenantInput): Promise<TenantSet> {
     suspended,
     canaries,
   };
+}
+
+/** A second account for sms, which a message goes on to where the first one refuses it. */
+async function setRoute(
+  client: ApiClient,
+  { slug, ownerToken }: Pick<RigTenant, 'slug' | 'ownerToken'>,
+  canaries: Canary[],
+): Promise<void> {
+  const caller = { token: ownerToken, tenantSlug: slug };
+  type Listed = { readonly items: readonly { readonly id: string; readonly channel: Channel }[] };
+  const { items } = await client.call<Listed>(caller, 'GET', '/v1/admin/providers?limit=200');
+  const first = items.find(({ channel }) => channel === 'sms');
+  const { provider, label, publicConfig, secretConfig } = smsAccount('sms, second', NEXT_ACCOUNTS, canaries);
+  const body = { provider, label, publicConfig, secretConfig: await secretConfig() };
+  const { id } = await client.call<{ readonly id: string }>(caller, 'POST', '/v1/admin/providers', body);
+  const steps = [{ providerId: first?.id }, { providerId: id }];
+  await client.call(caller, 'PUT', '/v1/admin/routes/sms', { strategy: 'priority', steps });
 }
 
 /** All events of the tenant; every call carries a secret of its own beside its signature. */
@@ -167,20 +189,31 @@ function signatureOf(token: string): string {
   return token.split('.')[2] ?? token;
 }
 
-function accountsOf(pem: string, canaries: Canary[]): ProviderAccount[] {
-  const planted = (name: string, secret: string): string => {
-    canaries.push({ name: `the credential of a ${name} account`, secret });
-    return secret;
+function planted(canaries: Canary[], name: string, secret: string): string {
+  canaries.push({ name: `the credential of a ${name} account`, secret });
+  return secret;
+}
+
+/** @param beginning of the account's id at its provider. */
+function smsAccount(label: string, beginning: string, canaries: Canary[]): ProviderAccount {
+  const accountSid =
+    beginning +
+    randomBytes(16)
+      .toString('hex')
+      .slice(beginning.length - 2);
+  return {
+    channel: 'sms',
+    provider: 'twilio',
+    label,
+    publicConfig: { accountSid, from: '+15005550006' },
+    secretConfig: async () => ({ authToken: planted(canaries, 'twilio', randomBytes(16).toString('hex')) }),
   };
+}
+
+function accountsOf(pem: string, canaries: Canary[]): ProviderAccount[] {
   const id = randomBytes(8).toString('hex');
   return [
-    {
-      channel: 'sms',
-      provider: 'twilio',
-      label: 'sms',
-      publicConfig: { accountSid: `AC${randomBytes(16).toString('hex')}`, from: '+15005550006' },
-      secretConfig: async () => ({ authToken: planted('twilio', randomBytes(16).toString('hex')) }),
-    },
+    smsAccount('sms', FIRST_ACCOUNTS, canaries),
     {
       channel: 'email',
       provider: 'sendgrid',
@@ -191,7 +224,7 @@ function accountsOf(pem: string, canaries: Canary[]): ProviderAccount[] {
           randomBytes(16).toString('base64url'),
           randomBytes(32).toString('base64url'),
         ];
-        return { apiKey: planted('sendgrid', `SG.${first}.${second}`) };
+        return { apiKey: planted(canaries, 'sendgrid', `SG.${first}.${second}`) };
       },
     },
     {
@@ -207,7 +240,7 @@ function accountsOf(pem: string, canaries: Canary[]): ProviderAccount[] {
       label: 'whatsapp',
       publicConfig: { phoneNumberId: String(BigInt(`0x${id}`)).slice(0, 15) },
       secretConfig: async () => ({
-        accessToken: planted('whatsapp', `EAA${randomBytes(48).toString('hex')}`),
+        accessToken: planted(canaries, 'whatsapp', `EAA${randomBytes(48).toString('hex')}`),
       }),
     },
   ];

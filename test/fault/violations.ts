@@ -12,6 +12,8 @@ export const VIOLATIONS = {
   attempts: 'attempt numbers have no gap, and every attempt is closed',
   canceled: 'a message whose cancel was answered with 200 is not called afterwards, and stays canceled',
   instant: 'a message is not called before the instant that its sender named',
+  suppressed: 'no attempt is begun for a recipient after its suppression was answered with a 201',
+  failover: 'after a call that a provider may have taken no other account is called',
   quota: 'exactly the daily limit is accepted',
   rate: 'no more requests a minute than the limit',
   revocation: 'a revoked key is refused within five seconds',

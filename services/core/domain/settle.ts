@@ -115,6 +115,7 @@ function decide(outcome: AttemptOutcome, message: AttemptedMessage, now: number,
           deferral(outcome.failure, outcome.retryAfterMs, message, now, random)),
       };
     case 'ambiguous':
+      // Tests break this (mutant: ambiguous-stays): what may have gone out stays with its account.
       return { ...base, ...ambiguity(outcome.failure, message, now, random) };
     case 'not_started':
       return {

@@ -18,6 +18,7 @@ const CLASSES: readonly string[] = FAILOVER_CLASSES;
 
 /** Whether another account may have a say at all: nothing is asked of the database for any other end of a call. */
 export function mayFailOver(outcome: AttemptOutcome, message: ClaimedMessage): boolean {
+  // Tests break this (mutant: ambiguous-facts): what may have gone out stays with its account.
   if (outcome.kind !== 'rejected_permanent' && outcome.kind !== 'rejected_transient') return false;
   return message.accountId !== null && message.ambiguous === 0 && CLASSES.includes(outcome.failure.class);
 }

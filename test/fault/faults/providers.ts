@@ -1,11 +1,12 @@
 import type { ProviderTrouble } from '../ledger.ts';
+import { FIRST_ACCOUNTS } from '../tenants.ts';
 import type { Fault } from './fault.ts';
 
 const TROUBLES: readonly ProviderTrouble[] = ['hang', 'reset', 'late', 'unavailable', 'throttled'];
 /** Some of these come within the deadline of a call, some after it. */
 const LATE_MS = { min: 200, max: 3_000 };
 
-export const PROVIDER_FAULTS: readonly Fault[] = TROUBLES.map((trouble) => ({
+const troubled: Fault[] = TROUBLES.map((trouble) => ({
   name: `provider-${trouble}`,
   async inject({ rig: { providers }, random }) {
     const lateMs = random.whole(LATE_MS.min, LATE_MS.max);
@@ -17,3 +18,18 @@ export const PROVIDER_FAULTS: readonly Fault[] = TROUBLES.map((trouble) => ({
     };
   },
 }));
+
+/** Those that routes have first: the messages go on to the accounts after them. */
+const firstAccounts: Fault[] = (['unavailable', 'reset'] as const).map((trouble) => ({
+  name: `first-account-${trouble}`,
+  async inject({ rig: { providers }, random }) {
+    providers.tell({ kind: 'behave', trouble, lateMs: 0, accounts: FIRST_ACCOUNTS });
+    return {
+      target: `accounts ${FIRST_ACCOUNTS}…`,
+      holdMs: random.whole(1_000, 3_000),
+      heal: () => providers.tell({ kind: 'behave', trouble: 'none', lateMs: 0 }),
+    };
+  },
+}));
+
+export const PROVIDER_FAULTS: readonly Fault[] = [...troubled, ...firstAccounts];
