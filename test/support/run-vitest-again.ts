@@ -2,7 +2,7 @@ import { runVitest, type VitestOptions, type VitestProject, type VitestRun } fro
 import { sum, type Tally } from './tally.ts';
 
 /** More failures than a busy machine makes: they are no accident, and a second run would say the same. */
-const FILES_MAX = 4;
+const FILES_MAX = 8;
 
 /**
  * As {@link runVitest}, and runs files that fail once more, by themselves: on a busy machine, a wait of one of ten thousand
