@@ -55,6 +55,7 @@ const WAITING: WaitingRow = {
   accountStatus: 'active',
   rateLimitPerSecond: null,
   pinned: false,
+  refusedBy: [],
   test: false,
   isDue: true,
   isExpired: true,

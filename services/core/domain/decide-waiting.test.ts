@@ -22,6 +22,7 @@ const message: fc.Arbitrary<WaitingMessage> = fc.record({
   accountId: fc.constantFrom(...ACCOUNTS, NO_ACCOUNT),
   accountStatus: fc.constantFrom('unverified', 'active', 'invalid', 'disabled', null),
   pinned: fc.boolean(),
+  refusedBy: fc.oneof({ weight: 3, arbitrary: fc.constant([]) }, fc.subarray([...ACCOUNTS])),
   ambiguous: fc.nat({ max: 2 }),
   isDue: fc.boolean(),
   isExpired: fc.boolean(),
@@ -103,7 +104,7 @@ test('a test message needs no account, and one whose account is usable keeps it'
   });
 });
 
-test('what is free to go another way takes the oldest account of its channel, or fails where there is none', () => {
+test('what is free to go another way takes the oldest account of its channel that has not refused it, or fails', () => {
   const stranded = waiting.map((m) => ({
     ...m,
     status: 'queued' as const,
@@ -117,8 +118,10 @@ test('what is free to go another way takes the oldest account of its channel, or
     isExpired: false,
     suppression: null,
   }));
-  always(stranded, ({ channel }, decision, usable) => {
-    const oldest = usable.find((account) => account.channel === channel);
+  always(stranded, ({ channel, refusedBy }, decision, usable) => {
+    const oldest = usable.find(
+      ({ id, ...account }) => account.channel === channel && !refusedBy.includes(id),
+    );
     if (oldest === undefined)
       expect(decision).toMatchObject({ kind: 'move', status: 'failed', failure: { class: 'no_route' } });
     else expect(decision).toEqual({ kind: 'assign', accountId: oldest.id });
@@ -142,8 +145,9 @@ test('a message whose account is gone goes to the first of its route that can be
   }));
   always(
     stranded,
-    (_, decision, usable) => {
-      const isUsable = (id: string) => usable.some((one) => one.id === id && one.channel === 'sms');
+    ({ refusedBy }, decision, usable) => {
+      const isUsable = (id: string) =>
+        !refusedBy.includes(id) && usable.some((one) => one.id === id && one.channel === 'sms');
       const next = ['c', 'a'].find(isUsable);
       if (next === undefined) expect(decision).toMatchObject({ kind: 'move', status: 'failed' });
       else expect(decision).toEqual({ kind: 'assign', accountId: next });

@@ -17,6 +17,8 @@ export type WaitingMessage = {
   readonly accountStatus: string | null;
   /** The sender named the account. */
   readonly pinned: boolean;
+  /** Accounts that will never take it; known where its own cannot be used. */
+  readonly refusedBy: readonly string[];
   /** Calls so far that may have reached the provider without an answer. */
   readonly ambiguous: number;
   readonly isDue: boolean;
@@ -109,7 +111,8 @@ function decide(
   // After a call without an answer the message stays with its account: only there can a second copy be recognised.
   const bound = message.pinned || message.ambiguous > 0;
   const { id, channel, accountId } = message;
-  const choice = chooseAccount(accounts, { id, channel, pinned: bound ? accountId : null }, routes);
+  const willing = accounts.filter((account) => !message.refusedBy.includes(account.id));
+  const choice = chooseAccount(willing, { id, channel, pinned: bound ? accountId : null }, routes);
   if (choice === undefined) return FAIL_WITHOUT_ROUTE;
   const { account } = choice;
   // The account has become usable since the message was read.

@@ -3,15 +3,19 @@ import { expect, test } from 'vitest';
 import { applyReport, type ReportedMessage } from './apply-report.ts';
 import { decideCancel } from './decide-cancel.ts';
 import { decideWaiting, type WaitingMessage } from './decide-waiting.ts';
+import type { FailedTry, FailoverFacts } from './failover.ts';
 import { canMove, isWaiting, LIVE_STATES, type MessageState } from './message-state.ts';
 import type { AttemptOutcome, ReceiptKind } from './outcome.ts';
+import { FAILOVER_DEFAULT, orderOf, ROUTE_STRATEGIES, type Route, type RouteStrategy } from './route.ts';
+import { decideReschedule } from './schedule.ts';
 import { settle } from './settle.ts';
 
 /**
  * Random histories of one message through the functions that decide about it. What they come to is held against a model that
  * knows nothing of them: it has the facts of the history, and says from these alone what may happen and what must.
  */
-const [OWN, OTHER] = ['own', 'other'] as const;
+const ACCOUNTS = ['first', 'second', 'third'] as const;
+type AccountId = (typeof ACCOUNTS)[number];
 const BEGIN = 1_800_000_000_000;
 const LIFETIME_MS = 3_600_000;
 
@@ -20,12 +24,28 @@ type Terms = {
   readonly dedupe: 'none' | 'key' | 'lookup';
   readonly pinned: boolean;
   readonly receipts: boolean;
+  readonly strategy: RouteStrategy;
+  /** How many accounts the route has. */
+  readonly steps: number;
+  /** How long after its acceptance it is to be sent. */
+  readonly afterMs: number;
 };
-type End = 'accepted' | 'refused' | 'busy' | 'throttled' | 'unauthorized' | 'ambiguous' | 'not_started';
+/** `unwanted`: by the account alone, for good. */
+type End =
+  | 'accepted'
+  | 'refused'
+  | 'unwanted'
+  | 'busy'
+  | 'throttled'
+  | 'unauthorized'
+  | 'ambiguous'
+  | 'not_started';
 type Step =
   | { readonly kind: 'pass'; readonly ms: number }
   | { readonly kind: 'look' | 'cancel' | 'suspend' | 'resume' | 'silence' }
-  | { readonly kind: 'suppress' | 'disable'; readonly on: boolean }
+  | { readonly kind: 'suppress'; readonly on: boolean }
+  | { readonly kind: 'disable'; readonly on: boolean; readonly account: AccountId }
+  | { readonly kind: 'reschedule'; readonly afterMs: number }
   /** `attempt`: one is made as soon as it may be. */
   | { readonly kind: 'end' | 'attempt'; readonly how: End; readonly random: number }
   | {
@@ -40,12 +60,17 @@ const terms: fc.Arbitrary<Terms> = fc.record({
   dedupe: fc.constantFrom('none', 'none', 'key', 'lookup'),
   pinned: fc.boolean(),
   receipts: fc.boolean(),
+  strategy: fc.constantFrom(...ROUTE_STRATEGIES),
+  steps: fc.integer({ min: 1, max: ACCOUNTS.length }),
+  afterMs: fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, fc.nat(LIFETIME_MS)),
 });
 const end = fc.record({
   kind: fc.constantFrom('end', 'attempt', 'attempt', 'attempt'),
   how: fc.constantFrom<End[]>(
     'accepted',
     'refused',
+    'unwanted',
+    'unwanted',
     'busy',
     'busy',
     'busy',
@@ -74,7 +99,15 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
   {
     weight: 1,
-    arbitrary: fc.record({ kind: fc.constantFrom('suppress', 'disable'), on: fc.boolean() }),
+    arbitrary: fc.oneof(
+      fc.record({ kind: fc.constant('suppress' as const), on: fc.boolean() }),
+      fc.record({
+        kind: fc.constant('disable' as const),
+        on: fc.boolean(),
+        account: fc.constantFrom(...ACCOUNTS),
+      }),
+      fc.record({ kind: fc.constant('reschedule' as const), afterMs: fc.nat(2 * LIFETIME_MS) }),
+    ),
   },
   {
     weight: 3,
@@ -90,6 +123,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 const OUTCOMES: Readonly<Record<End, AttemptOutcome>> = {
   accepted: { kind: 'accepted', providerMessageId: 'p' },
   refused: { kind: 'rejected_permanent', failure: { class: 'invalid_recipient', code: 'unknown_recipient' } },
+  unwanted: { kind: 'rejected_permanent', failure: { class: 'sender_rejected', code: 'sender_rejected' } },
   busy: { kind: 'rejected_transient', failure: { class: 'provider_unavailable', code: 'http_503' } },
   throttled: { kind: 'rejected_transient', failure: { class: 'provider_throttled', code: 'http_429' } },
   unauthorized: { kind: 'rejected_transient', failure: { class: 'auth_or_config', code: 'http_401' } },
@@ -97,17 +131,26 @@ const OUTCOMES: Readonly<Record<End, AttemptOutcome>> = {
   not_started: { kind: 'not_started', reason: 'shutdown' },
 };
 
+/** After these another account may have a say, where the route does not say otherwise. */
+const GOES_ON: readonly (End | undefined)[] = ['unwanted', 'busy', 'unauthorized'];
+const LIMITS = { scheduleHorizonDays: 30, retentionDays: 30 };
+const PURGE_ON = '2028-01-03';
+
 /** The message as the database would have it, moved by the decisions. */
-function createWorld({ guarantee, dedupe, pinned, receipts }: Terms) {
+function createWorld({ guarantee, dedupe, pinned, receipts, strategy, steps: size, afterMs }: Terms) {
+  const steps = ACCOUNTS.slice(0, size).map((id, i) => ({ accountId: id, weight: i + 1 }));
+  const route: Route = { channel: 'sms', version: 1, strategy, steps, failoverOn: FAILOVER_DEFAULT };
+  const order = [...orderOf(route, 'm')];
   let now = BEGIN;
-  let status: MessageState = 'queued';
-  let accountId: string = OWN;
+  let status: MessageState = afterMs === 0 ? 'queued' : 'scheduled';
+  let sendAt = BEGIN + afterMs;
+  let accountId: string = order[0] ?? '';
   let isActive = true;
   let isSuppressed = false;
-  let isDisabled = false;
+  const disabled = new Set<string>();
   let held: { at: number; from: MessageState } | undefined;
-  let expiresAt = BEGIN + LIFETIME_MS;
-  let nextAttemptAt = BEGIN;
+  let expiresAt = sendAt + LIFETIME_MS;
+  let nextAttemptAt = sendAt;
   let counts = { retries: 0, ambiguous: 0, providerWaits: 0, duplicateRisk: false };
   let known: Omit<ReportedMessage, 'status' | 'attempt'> = {
     final: false,
@@ -120,11 +163,16 @@ function createWorld({ guarantee, dedupe, pinned, receipts }: Terms) {
   };
 
   // What has happened, as somebody outside would write it down. The model reads nothing else.
-  const calls: { account: string; end?: End }[] = [];
+  const calls: { account: string; at: number; end?: End }[] = [];
+  /** Accounts that were called since the message last waited for one of them, and how that ended. */
+  let round = new Map<string, End>();
   const copies = new Map<number, 'delivered' | 'failing' | 'undelivered'>();
 
-  const accounts = () =>
-    [OWN, OTHER].filter((id) => !(isDisabled && id === OWN)).map((id) => ({ id, channel: 'sms' }));
+  const usable = () => ACCOUNTS.filter((id) => !disabled.has(id));
+  const accounts = () => usable().map((id) => ({ id, channel: 'sms' }));
+  const refusedBy = () =>
+    new Set(calls.flatMap(({ account, end: how }) => (how === 'unwanted' ? [account] : [])));
+  const isBound = () => pinned || calls.some((call) => call.end === 'ambiguous');
   const isLive = () => (LIVE_STATES as readonly MessageState[]).includes(status);
 
   function move(to: MessageState): void {
@@ -134,13 +182,15 @@ function createWorld({ guarantee, dedupe, pinned, receipts }: Terms) {
 
   /** What a look has to come to, by the facts alone. */
   function expectedOfLook(): MessageState {
-    if (status !== 'queued' && status !== 'deferred') return status;
+    if (status !== 'queued' && status !== 'deferred' && status !== 'scheduled') return status;
     if (!isActive) return 'held';
     if (now >= expiresAt) return 'expired';
     if (now < nextAttemptAt) return status;
+    if (status === 'scheduled') return 'queued';
     if (isSuppressed) return 'suppressed';
-    const isBound = pinned || calls.some((call) => call.end === 'ambiguous');
-    return isDisabled && accountId === OWN && isBound ? 'failed' : 'sending';
+    if (!disabled.has(accountId)) return 'sending';
+    const isLeft = order.some((id) => !disabled.has(id) && !refusedBy().has(id));
+    return isBound() || !isLeft ? 'failed' : 'sending';
   }
 
   function look(): void {
@@ -153,15 +203,16 @@ function createWorld({ guarantee, dedupe, pinned, receipts }: Terms) {
         channel: 'sms',
         test: false,
         accountId,
-        accountStatus: isDisabled && accountId === OWN ? 'disabled' : 'active',
+        accountStatus: disabled.has(accountId) ? 'disabled' : 'active',
         pinned,
+        refusedBy: [...refusedBy()],
         ambiguous: counts.ambiguous,
         isDue: now >= nextAttemptAt,
         isExpired: now >= expiresAt,
         isLeaseOver: false,
         suppression: isSuppressed ? 'manual' : null,
       };
-      const decision = decideWaiting(waiting, accounts(), []);
+      const decision = decideWaiting(waiting, accounts(), [route]);
       if (decision.kind === 'assign') {
         accountId = decision.accountId;
         continue;
@@ -172,7 +223,7 @@ function createWorld({ guarantee, dedupe, pinned, receipts }: Terms) {
       }
       if (decision.kind === 'lane') {
         move('sending');
-        calls.push({ account: accountId });
+        calls.push({ account: accountId, at: now });
       }
       break;
     }
@@ -196,20 +247,27 @@ function createWorld({ guarantee, dedupe, pinned, receipts }: Terms) {
         expect(calls.filter((call) => call.end === 'ambiguous').length).toBeLessThanOrEqual(1);
       }
     }
-    if (pinned) expect(calls.every(({ account }) => account === OWN)).toBe(true);
+    expect(
+      calls.every(({ at }) => at >= sendAt),
+      'no call before its instant',
+    ).toBe(true);
+    if (pinned) expect(new Set(calls.map(({ account }) => account)).size).toBe(1);
     expect(calls.some(({ end: how }) => how === 'accepted' || how === 'refused')).toBe(false);
   }
 
   function endCall(how: End, random: number): void {
     const call = calls.at(-1);
     if (status !== 'sending' || call === undefined) return;
+    const failover = pinned || counts.ambiguous > 0 ? undefined : failoverFacts();
     const attempted = {
       ...counts,
       deliveryGuarantee: guarantee,
       expiresAt,
       dedupe,
       receiptsExpected: receipts,
+      failover,
     };
+    const wasBound = isBound();
     const settled = settle(OUTCOMES[how], attempted, now, random);
     // A call that was never begun is none.
     if (how === 'not_started') calls.pop();
@@ -224,8 +282,9 @@ function createWorld({ guarantee, dedupe, pinned, receipts }: Terms) {
     move(settled.status);
     const reached: MessageState = settled.status;
     nextAttemptAt = settled.nextAttemptAt ?? nextAttemptAt;
-    const usesRetry = reached === 'deferred' && (how === 'busy' || how === 'ambiguous');
-    expect(counts.retries - before.retries).toBe(usesRetry ? 1 : 0);
+    const elsewhere = wasBound || !GOES_ON.includes(how) ? undefined : untried(how);
+    checkAccount(settled.rerouted?.accountId, elsewhere);
+    expect(counts.retries - before.retries).toBe(usesRetry(how, reached, elsewhere) ? 1 : 0);
     expect(counts.ambiguous).toBe(calls.filter((one) => one.end === 'ambiguous').length);
     expect(counts.duplicateRisk).toBe(
       before.duplicateRisk || (how === 'ambiguous' && reached === 'deferred' && dedupe === 'none'),
@@ -234,17 +293,82 @@ function createWorld({ guarantee, dedupe, pinned, receipts }: Terms) {
       accepted: 'sent',
       refused: 'failed',
       throttled: 'deferred',
-      unauthorized: 'deferred',
       not_started: 'queued',
     };
     expect(ends[how] ?? reached).toBe(reached);
-    if (how === 'busy') expect(['deferred', 'failed']).toContain(reached);
+    if (elsewhere !== undefined) expect([reached, nextAttemptAt]).toEqual(['deferred', now]);
+    else if (GOES_ON.includes(how)) checkFullRound(how, reached, wasBound);
+    if (how !== 'not_started') round = elsewhere === undefined ? new Map() : round.set(call.account, how);
+    accountId = settled.rerouted?.accountId ?? accountId;
     if (how === 'ambiguous') {
       const mayRepeat = dedupe !== 'none' || (guarantee === 'at_least_once' && before.ambiguous === 0);
       expect(mayRepeat ? ['deferred', 'unknown'] : ['unknown']).toContain(reached);
     }
     // One that ends after the expiry waits for no more than that.
     if (reached === 'deferred') expect(nextAttemptAt).toBeGreaterThanOrEqual(Math.min(now, expiresAt));
+  }
+
+  /** As the attempts that are written down tell it. */
+  function failoverFacts(): FailoverFacts {
+    const isPermanent = (how: End | undefined): boolean =>
+      OUTCOMES[how ?? 'busy'].kind === 'rejected_permanent';
+    const earlier = calls.slice(0, -1);
+    const inRound = earlier.slice(earlier.length - round.size);
+    const tried = earlier.flatMap((one): FailedTry[] => {
+      if (one.end === undefined || !(isPermanent(one.end) || inRound.includes(one))) return [];
+      const outcome = OUTCOMES[one.end];
+      if (outcome.kind !== 'rejected_permanent' && outcome.kind !== 'rejected_transient') return [];
+      return [{ accountId: one.account, isPermanent: isPermanent(one.end), class: outcome.failure.class }];
+    });
+    return { messageId: 'm', accountId, route, usable: usable(), tried };
+  }
+
+  /** The next account of the route that has not had its say since the message last waited. */
+  function untried(how: End): string | undefined {
+    const refused = refusedBy();
+    const had = new Set([...round.keys(), accountId]);
+    expect(
+      how === 'unwanted' || !refused.has(accountId),
+      'an account that refused it is not asked again',
+    ).toBe(true);
+    return order.find((id) => !disabled.has(id) && !refused.has(id) && !had.has(id));
+  }
+
+  function checkAccount(chosen: string | undefined, elsewhere: string | undefined): void {
+    if (elsewhere !== undefined) expect(chosen).toBe(elsewhere);
+    if (chosen !== undefined) expect(refusedBy().has(chosen)).toBe(false);
+  }
+
+  /** All have had their say: it waits for one that may take it later, or there is none. */
+  function checkFullRound(how: End, reached: MessageState, wasBound: boolean): void {
+    const mayTakeIt = wasBound
+      ? how !== 'unwanted'
+      : how !== 'unwanted' || order.some((id) => !disabled.has(id) && !refusedBy().has(id));
+    expect(mayTakeIt ? ['deferred', 'failed'] : ['failed']).toContain(reached);
+  }
+
+  function usesRetry(how: End, reached: MessageState, elsewhere: string | undefined): boolean {
+    if (reached !== 'deferred' || elsewhere !== undefined) return false;
+    if (how === 'ambiguous') return true;
+    if (!GOES_ON.includes(how)) return false;
+    // Of those that may take it later one at least is waited for as a retry.
+    const last = new Map([...round, [calls.at(-1)?.account ?? '', how]]);
+    const waited = [...last].filter(
+      ([id]) => !refusedBy().has(id) && (!disabled.has(id) || id === calls.at(-1)?.account),
+    );
+    return waited.some(([, one]) => one === 'busy');
+  }
+
+  function reschedule(after: number): void {
+    const isDue = now >= sendAt;
+    const message = { status, sendAt, expiresAt, isDue, purgeOn: PURGE_ON };
+    const decision = decideReschedule(message, now + after, now, LIMITS);
+    const isWaitingForIt = status === 'scheduled' && !isDue;
+    expect(decision.kind === 'move' || decision.kind === 'unchanged').toBe(isWaitingForIt);
+    if (decision.kind !== 'move') return;
+    expect(decision.expiresAt - decision.sendAt).toBe(expiresAt - sendAt);
+    ({ sendAt, expiresAt } = decision);
+    nextAttemptAt = sendAt;
   }
 
   function report({ state, temporary, of }: Extract<Step, { kind: 'report' }>): void {
@@ -318,7 +442,11 @@ function createWorld({ guarantee, dedupe, pinned, receipts }: Terms) {
         isSuppressed = one.on;
         break;
       case 'disable':
-        isDisabled = one.on;
+        if (one.on) disabled.add(one.account);
+        else disabled.delete(one.account);
+        break;
+      case 'reschedule':
+        reschedule(one.afterMs);
         break;
       case 'silence':
         // Nothing was heard for as long as is waited.
@@ -339,10 +467,11 @@ function createWorld({ guarantee, dedupe, pinned, receipts }: Terms) {
     /** Nothing stands in its way any more: it comes to an end by itself. */
     finish(): void {
       take({ kind: 'suppress', on: false });
-      take({ kind: 'disable', on: false });
+      for (const account of ACCOUNTS) take({ kind: 'disable', on: false, account });
       take({ kind: 'resume' });
       if (status === 'sending') endCall('not_started', 0);
       now = Math.max(now, nextAttemptAt);
+      if (status === 'scheduled') look();
       look();
       endCall('accepted', 0);
       expect(isLive()).toBe(false);

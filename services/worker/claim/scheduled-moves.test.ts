@@ -10,6 +10,7 @@ const row = (tenantId: string, seq: number): WaitingRow => ({
   accountId: 'a',
   accountStatus: 'active',
   pinned: false,
+  refusedBy: [],
   ambiguous: 0,
   suppression: null,
   isDue: true,

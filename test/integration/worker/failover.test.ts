@@ -94,6 +94,26 @@ test('accounts that cannot be used are passed over', async () => {
   expect(await b.attempts(seq)).toEqual(['first rejected_permanent', 'last accepted']);
 });
 
+test('an account that refused it for good is not called where the others are disabled while it waits', async () => {
+  await using b = await setup();
+  b.startWorker();
+  b.twilio.fail(badSender, b.accounts.first.path);
+  b.twilio.fail(badCredential, b.accounts.second.path);
+  b.twilio.fail(badCredential, b.accounts.last.path);
+  const seq = await b.send();
+  await expect.poll(b.statuses, POLL).toEqual({ deferred: 1 });
+  await expect.poll(() => b.attempts(seq), POLL).toHaveLength(3);
+  const others = [b.accounts.second.id, b.accounts.last.id];
+  await b.admin`update despatch.provider_accounts set status = 'disabled' where id = any (${others})`;
+  await b.admin`update despatch.live_messages set due_at = now(), next_attempt_at = now() where seq = ${seq}`;
+  await expect.poll(b.statuses, POLL).toEqual({ failed: 1 });
+  expect(await b.attempts(seq)).toEqual([
+    'first rejected_permanent',
+    'second rejected_transient',
+    'last rejected_transient',
+  ]);
+});
+
 test('once each has refused it for good, the message fails with the last failure', async () => {
   await using b = await setup();
   b.startWorker();

@@ -911,7 +911,10 @@ create view waiting_message with (security_invoker) as
     -- Why its recipient gets none of these; null where nothing says so.
     (select s.reason from suppressions_now s
       where s.address_key = l.address_key and s.tenant_id is not distinct from l.tenant_id and (s.scope = 'all' or l.marketing)
-      order by s.reason limit 1) as suppression
+      order by s.reason limit 1) as suppression,
+    case when l.attempt > 0 and (p.id is null or p.status = 'disabled') then array(
+      select a.account_id from attempt_log a
+      where a.message_seq = l.seq and a.purge_on = l.purge_on and a.outcome = 'rejected_permanent') else '{}' end as refused_by
   from live_messages l
   join tenants t on t.id = any (array[l.tenant_id])
   join messages m on m.seq = l.seq and m.purge_on = l.purge_on
