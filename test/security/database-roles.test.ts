@@ -102,6 +102,7 @@ async function seedEverything(): Promise<SeededTenant & { accountId: string }> {
   await admin`insert into usage_moves (at, purge_on, became, seqs)
     select now(), ${purge_on}, 'sent', ${[seq]} from generate_series(1, 2)`;
   await admin`insert into usage_times values (${tenantId}, 'day', now(), 'sms', '', 'provider', '{1}')`;
+  await admin`insert into account_counts values (${tenantId}, ${accountId}, now(), 1, 0, 0, 1, 0, '{1}')`;
   await admin`insert into feed_floors values (${tenantId}, 0)`;
   const [endpoint] = await admin<{ id: string }[]>`
     insert into webhook_endpoints (tenant_id, url, event_types, secret, matched_to)

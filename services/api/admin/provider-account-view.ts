@@ -10,6 +10,7 @@ import {
 import { findProvider, receiptSetupOf, receiptsOf } from '#providers/registry.ts';
 import type { MemberCaller } from '../auth/auth.ts';
 import { isoOrNull } from './admin-change.ts';
+import { RECENT_EXAMPLE, recentFields } from './provider-health.ts';
 import { ReceiptSetup } from './receipt-setup.ts';
 import { warningsField } from '../http/request-warnings.ts';
 
@@ -78,6 +79,12 @@ export const Provider = z
       .describe(
         'Where the provider reports what became of messages. A secret, as it vouches for whoever calls it: only admins and owners are shown it. Null where the provider reports nothing to a URL.',
       ),
+    recent: z
+      .object(recentFields)
+      .optional()
+      .describe(
+        'What its calls and receipts came to, as `/health` tells it. Only where the account is read by itself.',
+      ),
     createdAt: z.iso.datetime(),
     updatedAt: z.iso.datetime(),
     ...warningsField,
@@ -106,6 +113,7 @@ export const Provider = z
         lastReceiptAt: null,
         lastRefusedReceipt: null,
         receiptUrl: RECEIPT_URL,
+        recent: RECENT_EXAMPLE,
         createdAt: '2026-01-15T09:30:00.000Z',
         updatedAt: '2026-01-15T09:30:00.000Z',
       },

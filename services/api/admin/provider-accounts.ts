@@ -47,6 +47,7 @@ import {
   isOtherConfig,
   settingsRejected,
 } from './provider-account-secret.ts';
+import { providerHealthRoute, readRecent } from './provider-health.ts';
 import { Provider, receiptUrlOf, RECEIPT_URL, viewAccount, viewAccountFor } from './provider-account-view.ts';
 import { exactNumbers } from '../http/exact-numbers.ts';
 import { warningsField } from '../http/request-warnings.ts';
@@ -202,7 +203,8 @@ export function providerAccountRoutes(deps: AdminDeps): RouteModule[] {
   return [
     create(deps),
     list(deps),
-    read(deps),
+    show(deps),
+    providerHealthRoute(deps),
     update(deps),
     remove(deps),
     replaceSecret(deps),
@@ -311,20 +313,24 @@ function list({ read, cursors, receiptUrls }: AdminDeps): RouteModule {
   });
 }
 
-function read({ sql, receiptUrls }: AdminDeps): RouteModule {
+function show({ read, receiptUrls }: AdminDeps): RouteModule {
   return defineRoute({
     method: 'GET',
     path: '/v1/admin/providers/:id',
     operation: 'getProvider',
     summary: 'Show a provider account',
-    description: 'Everything but its secrets.',
+    description: 'Everything but its secrets, and what its calls and receipts came to lately.',
     tag,
     auth: reader,
     params: IdParams,
     response: Provider,
-    handler: async ({ caller, params }) => ({
-      body: viewAccountFor(receiptUrls, caller, await peek(sql, caller, params.id)),
-    }),
+    handler: async ({ caller, params, gone }) => {
+      const { account, recent } = await read(caller.tenant.id, gone, async (tx) => {
+        const found = await requireAccount(caller, tx, params.id);
+        return { account: found, recent: await readRecent(caller.tenant.id, tx, found.id) };
+      });
+      return { body: { ...viewAccountFor(receiptUrls, caller, account), recent } };
+    },
   });
 }
 

@@ -1,4 +1,5 @@
 import type { AddressKeyRoot } from '#core/domain/address-key.ts';
+import type { CallEnd } from '#core/domain/call-end.ts';
 import type { Channel } from '#core/domain/channel.ts';
 import { WAITING_REPORTS_MAX, type DueReceipt, type ReceiptDecisions } from '#core/domain/decide-receipts.ts';
 import type { WaitingMessage } from '#core/domain/decide-waiting.ts';
@@ -111,6 +112,9 @@ export type Completion = {
   readonly await_ms: number | undefined;
   readonly receipts: Json | undefined;
   readonly discard: boolean;
+  /** How the call speaks of its account, and how long it took in whole milliseconds; both or none, where none was made. */
+  readonly call_end?: CallEnd;
+  readonly call_ms?: number;
   /** Why its recipient is to get nothing more. */
   readonly suppress?: SuppressionCause | undefined;
 };

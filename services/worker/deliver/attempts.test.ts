@@ -50,7 +50,7 @@ test('the attempt of a worker that is gone is settled without a call', async () 
 
 test("the attempt of a worker that is gone has its provider's guard against a second copy", async () => {
   const guards: unknown[] = [];
-  const { run } = setup((_message, _outcome, provider) => {
+  const { run } = setup((_message, { provider }) => {
     guards.push(provider?.dedupe);
     return Promise.resolve(null);
   });

@@ -45,12 +45,7 @@ export function createAttempts({ deliver, recorder, events }: AttemptsDeps): Att
         ? // Its answer may still come, or the provider's report.
           { outcome: WORKER_LOST, provider: findProvider(message.provider), receiptsExpected: true }
         : await deliver(message);
-    const settlement = await recorder.record(
-      message,
-      delivered.outcome,
-      delivered.provider,
-      delivered.receiptsExpected,
-    );
+    const settlement = await recorder.record(message, delivered);
     events.attemptFinished(message, delivered, settlement);
     return settlement;
   }

@@ -1,10 +1,11 @@
+import { callEndOf } from '#core/domain/call-end.ts';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import { causeOfRefusal } from '#core/domain/suppression-cause.ts';
 import type { Settlement, StoredFailure } from '#core/domain/settle.ts';
 import type { Json } from '#core/platform/postgres/postgres.ts';
 import type { ClaimedMessage, Completion } from '#core/store/deliveries.ts';
-import type { AnyProvider } from '#providers/provider.ts';
 import { namesItsOwnIdAlone } from '#providers/registry.ts';
+import type { Delivered } from './deliver.ts';
 
 /**
  * The row that records how an attempt ended and what follows. Times are given as delays from `now`: only the
@@ -12,10 +13,9 @@ import { namesItsOwnIdAlone } from '#providers/registry.ts';
  */
 export function toCompletion(
   message: ClaimedMessage,
-  outcome: AttemptOutcome,
+  { outcome, provider, callMs }: Delivered,
   next: Settlement,
   now: number,
-  provider?: AnyProvider,
 ): Completion {
   const failure = 'failure' in outcome ? outcome.failure : undefined;
   return {
@@ -44,6 +44,9 @@ export function toCompletion(
     receipts: next.receipts.length === 0 ? undefined : next.receipts,
     discard: message.discard,
     // Recipients of simulators are chosen to be refused, again and again.
+    ...(callMs === undefined || outcome.kind === 'not_started'
+      ? {}
+      : { call_end: callEndOf(outcome), call_ms: Math.round(callMs) }),
     suppress: message.provider.startsWith(SIMULATOR) ? undefined : (causeOfRefusal(outcome) ?? undefined),
   };
 }

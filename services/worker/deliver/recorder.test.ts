@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import type { Outcome } from '#core/domain/outcome.ts';
 import type { ClaimedMessage, Completion } from '#core/store/deliveries.ts';
 import { createRecorder } from './recorder.ts';
 
@@ -37,6 +38,8 @@ const message = (seq: number): ClaimedMessage => ({
 });
 const ACCEPTED = { kind: 'accepted', providerMessageId: 'x' } as const;
 
+const delivered = (outcome: Outcome) => ({ outcome, provider: undefined });
+
 function setup(complete: (rows: readonly Completion[]) => Promise<Set<number>>) {
   const failures: number[] = [];
   const aborted = new AbortController();
@@ -54,10 +57,29 @@ function setup(complete: (rows: readonly Completion[]) => Promise<Set<number>>) 
 
 const all = (rows: readonly Completion[]) => new Set(rows.map((row) => row.seq));
 
+test('a call is recorded with its length and how it speaks of its account, and none where none was made', async () => {
+  const rows: Completion[] = [];
+  const b = setup((batch) => Promise.resolve((rows.push(...batch), all(batch))));
+  const failure = { class: 'invalid_recipient', code: 'unknown_recipient' } as const;
+  await b.recorder.record(message(1), { ...delivered(ACCEPTED), callMs: 12.6 });
+  await b.recorder.record(message(2), { ...delivered({ kind: 'rejected_permanent', failure }), callMs: 0.2 });
+  await b.recorder.record(message(3), delivered({ kind: 'ambiguous', failure }));
+  await b.recorder.record(message(4), {
+    outcome: { kind: 'not_started', reason: 'shutdown' },
+    provider: undefined,
+  });
+  expect(rows.map(({ call_end, call_ms }) => [call_end, call_ms])).toEqual([
+    ['accepted', 13],
+    ['refused', 0],
+    [undefined, undefined],
+    [undefined, undefined],
+  ]);
+});
+
 test('a database that is away delays a record and loses none', async () => {
   let away = 2;
   const b = setup((rows) => (away-- > 0 ? Promise.reject(new Error('gone')) : Promise.resolve(all(rows))));
-  await expect(b.recorder.record(message(1), ACCEPTED, undefined)).resolves.toMatchObject({
+  await expect(b.recorder.record(message(1), delivered(ACCEPTED))).resolves.toMatchObject({
     status: 'sent',
   });
   expect(b.failures).toEqual([1, 1]);
@@ -73,7 +95,7 @@ test.each(['22P02', '23514', '54000', '54001', 'XX000'])(
       rows.some((row) => row.seq === BAD) ? Promise.reject(refusal(code)) : Promise.resolve(all(rows)),
     );
     const results = await Promise.allSettled(
-      [1, 2, BAD, 3].map((seq) => b.recorder.record(message(seq), ACCEPTED, undefined)),
+      [1, 2, BAD, 3].map((seq) => b.recorder.record(message(seq), delivered(ACCEPTED))),
     );
     expect(results.map((result) => result.status)).toEqual([
       'fulfilled',
@@ -93,9 +115,9 @@ test('a row refused for what the provider said is recorded without it', async ()
   });
   const failure = { class: 'content_rejected', code: 'refused', providerMessage: 'poison' } as const;
   const settlements = await Promise.all([
-    b.recorder.record(message(1), ACCEPTED, undefined),
-    b.recorder.record(message(2), { kind: 'accepted', providerMessageId: 'poison' }, undefined),
-    b.recorder.record(message(3), { kind: 'rejected_permanent', failure }, undefined),
+    b.recorder.record(message(1), delivered(ACCEPTED)),
+    b.recorder.record(message(2), delivered({ kind: 'accepted', providerMessageId: 'poison' })),
+    b.recorder.record(message(3), delivered({ kind: 'rejected_permanent', failure })),
   ]);
   expect(settlements.map((settlement) => settlement?.status)).toEqual(['sent', 'sent', 'failed']);
   expect(written.find(({ seq }) => seq === 2)).toMatchObject({ outcome: 'accepted', status: 'sent' });
@@ -113,20 +135,20 @@ test('however long a name a provider gives to a message, its record stays short'
     return Promise.resolve(all(rows));
   });
   const named = (name: string) => ({ kind: 'accepted', providerMessageId: name, sender: name }) as const;
-  await b.recorder.record(message(1), named('x'.repeat(512)), undefined);
-  await b.recorder.record(message(2), named('x'.repeat(513)), undefined);
+  await b.recorder.record(message(1), delivered(named('x'.repeat(512))));
+  await b.recorder.record(message(2), delivered(named('x'.repeat(513))));
   expect(written.map((row) => row.provider_message_id?.length)).toEqual([512, undefined]);
   expect(written.map((row) => row.sent_from?.length)).toEqual([512, undefined]);
 });
 
 test('an attempt that is no longer current is told apart', async () => {
   const b = setup(() => Promise.resolve(new Set()));
-  await expect(b.recorder.record(message(1), ACCEPTED, undefined)).resolves.toBeNull();
+  await expect(b.recorder.record(message(1), delivered(ACCEPTED))).resolves.toBeNull();
 });
 
 test('a process that ends does not wait for a database that stays away', async () => {
   const b = setup(() => Promise.reject(new Error('gone')));
-  const recording = b.recorder.record(message(1), ACCEPTED, undefined);
+  const recording = b.recorder.record(message(1), delivered(ACCEPTED));
   await expect.poll(() => b.failures.length).toBeGreaterThan(0);
   b.aborted.abort();
   await expect(recording).rejects.toThrow('gone');

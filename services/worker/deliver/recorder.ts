@@ -1,11 +1,10 @@
 import { databaseFaultOf } from '#core/domain/database-fault.ts';
 import type { FailoverFacts } from '#core/domain/failover.ts';
 import { settle, type Settlement } from '#core/domain/settle.ts';
-import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import { storeByHalves } from '#core/platform/process/by-halves.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import type { ClaimedMessage, Completion, DeliveryStore } from '#core/store/deliveries.ts';
-import type { AnyProvider } from '#providers/provider.ts';
+import type { Delivered } from './deliver.ts';
 import { mayFailOver } from './failover-facts.ts';
 import { toCompletion, withoutVendorWords } from './completion.ts';
 
@@ -15,12 +14,7 @@ export type Recorder = {
    * process lives: the slots stay taken, so nothing new is claimed meanwhile.
    * @returns null when the attempt was no longer the message's current one.
    */
-  record(
-    message: ClaimedMessage,
-    outcome: AttemptOutcome,
-    provider: AnyProvider | undefined,
-    receiptsExpected?: boolean,
-  ): Promise<Settlement | null>;
+  record(message: ClaimedMessage, delivered: Delivered): Promise<Settlement | null>;
   drain(): Promise<void>;
 };
 
@@ -89,7 +83,8 @@ export function createRecorder(deps: RecorderDeps): Recorder {
   }
 
   return {
-    async record(message, outcome, provider, receiptsExpected = false) {
+    async record(message, delivered) {
+      const { outcome, provider, receiptsExpected = false } = delivered;
       const failover = mayFailOver(outcome, message) ? await deps.failoverFacts(message) : undefined;
       const now = deps.now();
       const settlement = settle(
@@ -109,7 +104,7 @@ export function createRecorder(deps: RecorderDeps): Recorder {
         now,
         deps.random(),
       );
-      const written = await batch.add(toCompletion(message, outcome, settlement, now, provider));
+      const written = await batch.add(toCompletion(message, delivered, settlement, now));
       if (typeof written === 'object') throw written.error;
       return written === 'applied' ? settlement : null;
     },

@@ -46,6 +46,7 @@ const ACCESS = {
   'POST /v1/admin/providers': 'admin',
   'GET /v1/admin/providers': 'viewer',
   'GET /v1/admin/providers/:id': 'viewer',
+  'GET /v1/admin/providers/:id/health': 'viewer',
   'PATCH /v1/admin/providers/:id': 'admin',
   'DELETE /v1/admin/providers/:id': 'admin',
   'PUT /v1/admin/providers/:id/secret': 'admin',

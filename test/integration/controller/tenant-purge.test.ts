@@ -87,6 +87,9 @@ test('a long feed and long queues of endpoints go in small steps, before the num
   await b.admin`
     insert into despatch.usage_times
     select ${tenantId}, 'tag', now() - n * interval '1 day', '', n::text, 'provider', '{1}' from generate_series(1, ${ROWS}::int) n`;
+  await b.admin`
+    insert into despatch.account_counts
+    select ${tenantId}, gen_random_uuid(), now(), 1, 0, 0, 1, 0, '{1}' from generate_series(1, ${ROWS}::int) n`;
   await b.begin();
 
   const steps = await b.purge();
@@ -104,6 +107,7 @@ test('a long feed and long queues of endpoints go in small steps, before the num
     'suppressions',
     'usage_counts',
     'usage_times',
+    'account_counts',
   ])
     expect(left).not.toHaveProperty(table);
   expect(await b.store.endPurge(b.owned)).toBe(true);

@@ -29,7 +29,9 @@ begin
       -- Only with `sent`: how long to wait for a receipt, and the receipts that a simulator will send.
       await_ms bigint, receipts jsonb,
       -- The content is to go as soon as no provider needs it.
-      discard boolean)
+      discard boolean,
+      -- How the call speaks of its account, and how long it took; null where none was made.
+      call_end text, call_ms integer)
     where may_move('sending', r.status)
     -- The order in which others lock the same rows.
     order by seq
@@ -39,7 +41,7 @@ begin
     returning l.seq, l.purge_on, l.tenant_id, l.attempt, case when not l.test then l.account_id end as account_id,
       l.provider, l.worker, l.started_at, l.expires_at, r.outcome, r.outcome_reason, r.failure,
       r.http_status, r.provider_message_id, r.found_by_id, r.sent_from, r.status, r.reason, r.failure_shown,
-      r.duplicate_risk, r.final, r.await_ms, r.receipts, r.discard, l.test
+      r.duplicate_risk, r.final, r.await_ms, r.receipts, r.discard, r.call_end, r.call_ms, l.test
   ), put_off as (
     update live_messages l
     set status = r.status, account_id = coalesce((r.rerouted ->> 'accountId')::uuid, l.account_id), reason = r.reason, failure = r.failure_shown, lease_until = null, retries = r.retries,
@@ -54,7 +56,7 @@ begin
     returning l.seq, l.purge_on, l.tenant_id, l.attempt,
       case when not l.test then coalesce(r.called_account, l.account_id) end as account_id,
       l.provider, l.worker, l.started_at, r.outcome, r.outcome_reason, r.failure, r.http_status, r.status,
-      r.reason, r.failure_shown, r.rerouted
+      r.reason, r.failure_shown, r.rerouted, r.call_end, r.call_ms
   ), counted as materialized (
     select seq, purge_on, tenant_id, attempt, account_id, provider, worker, started_at, outcome, outcome_reason,
       failure, http_status, status, reason, failure_shown, null::jsonb as rerouted from ended
@@ -80,9 +82,15 @@ begin
       select nextval('event_seq') as event_seq, e.started_at, e.http_status, e.worker
       where e.outcome = 'accepted') a on true
   ), noted as (
-    insert into usage_moves (at, purge_on, was, became, by_call, seqs, account_ids)
-    select at_now, e.purge_on, 'in_progress', e.status, e.status = 'sent', array_agg(e.seq), array_agg(e.account_id)
-    from ended e group by e.purge_on, e.status
+    insert into usage_moves (at, purge_on, was, became, by_call, seqs, account_ids, call_end, call_ms)
+    select at_now, e.purge_on, 'in_progress', e.status, e.status = 'sent', array_agg(e.seq), array_agg(e.account_id),
+      e.call_end, case when e.call_end is not null then array_agg(e.call_ms) end
+    from ended e group by e.purge_on, e.status, e.call_end
+    union all
+    -- No move, and a call all the same: after it the message waits for another one.
+    select at_now, p.purge_on, 'in_progress', 'in_progress', false, array_agg(p.seq), array_agg(p.account_id), p.call_end,
+      array_agg(p.call_ms)
+    from put_off p where p.call_end is not null and p.account_id is not null group by p.purge_on, p.call_end
   ), awaited as (
     insert into awaited_receipts (seq, purge_on, tenant_id, test, due_at)
     select e.seq, e.purge_on, e.tenant_id, e.test, at_now + make_interval(secs => e.await_ms / 1000.0) from ended e

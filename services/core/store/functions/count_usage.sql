@@ -1,6 +1,6 @@
 -- Adds up moves of messages that are committed and not counted yet (`usage_moves`), and deletes them in the same transaction:
 -- each counts once. At most `most` rows a pass, one pass at a time. Messages of test keys and of tenants that are being purged
--- do not count.
+-- do not count. The calls and receipts among them are added up by account too, by when they ended and came (`account_counts`).
 --
 -- What is left begins where the transactions begin that the pass before could not see: so nobody walks past what was deleted,
 -- however long an old snapshot keeps it. In a database that was restored into another cluster transactions have other numbers:
@@ -43,11 +43,11 @@ begin
   is_whole := cardinality(taken) < most;
 
   -- One retention week at a time: all other partitions are left out before the look-up begins.
-  for day in select distinct t.purge_on from unnest(taken) t loop
+  for day in select distinct t.purge_on from unnest(taken) t where t.was is distinct from t.became loop
     with moved as materialized (
       select e.seq, t.at, t.was, t.became, t.by_call, e.account_id, e.receipt_ms
       from unnest(taken) t, unnest(t.seqs, t.account_ids, t.receipt_ms) as e (seq, account_id, receipt_ms)
-      where t.purge_on = day
+      where t.purge_on = day and t.was is distinct from t.became
     ), message as materialized (
       select m.seq, m.tenant_id, m.channel, m.api_key_id, m.tags, coalesce(m.segments, 0) as segments,
         greatest(m.enqueued_at, m.scheduled_at) as waits_since,
@@ -140,6 +140,40 @@ begin
       select coalesce(u.counts[b], 0) + coalesce(excluded.counts[b], 0)
       from generate_series(1, greatest(cardinality(u.counts), cardinality(excluded.counts))) b);
   end loop;
+
+  with told as materialized (
+    select e.account_id, date_bin('5 minutes', t.at, 'epoch') as period, t.call_end, time_bucket(e.call_ms) as bucket,
+      case when t.became = 'delivered' then 1 when t.was = 'delivered' then -1 else 0 end as delivered,
+      case when t.became = 'undelivered' then 1 when t.was = 'undelivered' then -1 else 0 end as undelivered
+    from unnest(taken) t, unnest(t.account_ids, t.call_ms) as e (account_id, call_ms)
+    where e.account_id is not null and (t.call_end is not null
+      or t.became in ('delivered', 'undelivered') or t.was in ('delivered', 'undelivered'))
+  ), summed as materialized (
+    select x.account_id, x.period, count(*) filter (where x.call_end = 'accepted') as accepted,
+      count(*) filter (where x.call_end = 'refused') as refused, count(*) filter (where x.call_end = 'failed') as failed,
+      sum(x.delivered) as delivered, sum(x.undelivered) as undelivered
+    from told x group by x.account_id, x.period
+  ), timed as materialized (
+    select y.account_id, y.period, max(y.bucket) as top, array_agg(y.bucket) as buckets, array_agg(y.n) as ns
+    from (
+      select x.account_id, x.period, x.bucket, count(*) as n
+      from told x where x.call_end is not null and x.bucket is not null group by x.account_id, x.period, x.bucket
+    ) y
+    group by y.account_id, y.period
+  )
+  insert into account_counts as c (tenant_id, account_id, period, accepted, refused, failed, delivered, undelivered, call_times)
+  select a.tenant_id, s.account_id, s.period, s.accepted, s.refused, s.failed, s.delivered, s.undelivered,
+    array(select coalesce(t.ns[array_position(t.buckets, b)], 0) from generate_series(0, t.top) b)
+  from summed s
+  join provider_accounts a on a.id = s.account_id
+  left join timed t on t.account_id = s.account_id and t.period = s.period
+  where exists (select from tenants x where x.id = a.tenant_id and x.status <> 'deleting')
+  on conflict (tenant_id, account_id, period) do update set
+    accepted = c.accepted + excluded.accepted, refused = c.refused + excluded.refused, failed = c.failed + excluded.failed,
+    delivered = c.delivered + excluded.delivered, undelivered = c.undelivered + excluded.undelivered,
+    call_times = array(
+      select coalesce(c.call_times[b], 0) + coalesce(excluded.call_times[b], 0)
+      from generate_series(1, greatest(cardinality(c.call_times), cardinality(excluded.call_times))) b);
 
   delete from usage_passes p where p.id between before.id - 108 and before.id - 100;
   insert into usage_passes (from_xid, is_whole) values (

@@ -47,6 +47,7 @@ begin
   perform pg_advisory_xact_lock(hashtext('despatch.usage'));
   delete from usage_counts u where u.tenant_id = who;
   delete from usage_times u where u.tenant_id = who;
+  delete from account_counts c where c.tenant_id = who;
   delete from tenants t where t.id = who;
   -- Whoever was merely named and never came goes with the last tenant that named them. Those who are coming in right now,
   -- or are being named elsewhere, are locked and stay.

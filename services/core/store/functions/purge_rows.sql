@@ -60,6 +60,9 @@ begin
     when 'usage_times' then
       delete from usage_times u where u.ctid = any (array(
         select x.ctid from usage_times x where x.period < now() - interval '13 months' order by x.period limit most));
+    when 'account_counts' then
+      delete from account_counts c where c.ctid = any (array(
+        select x.ctid from account_counts x where x.period < now() - interval '25 hours' order by x.period limit most));
     else
       select p.parent into strict of_parent from partition_names() p where p.parent || '_default' = of_table;
       execute format('select exists (select from %I x where has_served(%L, x.%I, $1))', of_table, of_parent,

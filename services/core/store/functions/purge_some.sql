@@ -109,6 +109,10 @@ begin
     delete from usage_times u where u.ctid = any (array(select x.ctid from usage_times x where x.tenant_id = who limit most));
     get diagnostics n = row_count;
   end if;
+  if n = 0 then
+    delete from account_counts c where c.ctid = any (array(select x.ctid from account_counts x where x.tenant_id = who limit most));
+    get diagnostics n = row_count;
+  end if;
   if n > 0 then
     return query select 'deleted', n, who;
     return;

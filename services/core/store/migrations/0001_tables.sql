@@ -1016,7 +1016,11 @@ create table usage_moves (
   seqs bigint[] not null,
   -- For each of them: the account of the state that is no longer live; and how long its receipt took.
   account_ids uuid[],
-  receipt_ms bigint[]
+  receipt_ms bigint[],
+  -- How the calls speak of these accounts that the moves come from (core/domain/call-end.ts), and how long each took; null
+  -- where none was made. A message that waits on after a call is told of as one that moved from `in_progress` to there.
+  call_end text,
+  call_ms integer[]
 ) with (toast_tuple_target = 8160, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
 create index usage_moves_xid on usage_moves (xid);
 
@@ -1065,6 +1069,26 @@ create table usage_times (
 ) with (fillfactor = 70);
 create index usage_times_period on usage_times (period);
 
+-- What an account's calls came to, and what receipts said of its messages, by the five minutes in which that happened; those of
+-- test keys are not among them. Kept for 25 hours: a day up to now has all of its rows.
+create table account_counts (
+  tenant_id uuid not null,
+  account_id uuid not null,
+  -- When the five minutes begin.
+  period timestamptz not null,
+  -- Calls by how they speak of the account.
+  accepted bigint not null,
+  refused bigint not null,
+  failed bigint not null,
+  -- Messages of which a receipt said so; below zero where one that was said so before is said to be the other now.
+  delivered bigint not null,
+  undelivered bigint not null,
+  -- How many calls by their length (core/domain/time-buckets.ts).
+  call_times bigint[] not null,
+  primary key (tenant_id, account_id, period)
+) with (fillfactor = 70);
+create index account_counts_period on account_counts (period);
+
 -- Isolation -------------------------------------------------------------------------------------------------------------
 
 do $$
@@ -1073,7 +1097,7 @@ begin
   foreach t in array array['tenant_limits', 'members', 'api_keys', 'api_key_uses', 'provider_accounts', 'routes', 'audit_log', 'messages',
     'live_messages', 'suppressions', 'message_results', 'awaited_receipts', 'lookups', 'message_contents', 'unsettled_contents', 'attempt_log',
     'event_log', 'receipts', 'receipt_calls', 'idempotency_keys', 'tenant_usage', 'tenant_progress', 'tenant_events', 'feed',
-    'feed_floors', 'usage_counts', 'usage_times', 'webhook_endpoints', 'webhook_keys', 'endpoint_feed', 'endpoint_positions', 'due_deliveries',
+    'feed_floors', 'usage_counts', 'usage_times', 'account_counts', 'webhook_endpoints', 'webhook_keys', 'endpoint_feed', 'endpoint_positions', 'due_deliveries',
     'delivery_attempts', 'endpoint_tests', 'tenant_events_default', 'feed_default', 'endpoint_feed_default',
     'delivery_attempts_default', 'messages_default', 'message_results_default', 'message_contents_default', 'attempt_log_default', 'event_log_default',
     'idempotency_keys_default']
@@ -1106,7 +1130,7 @@ end $$;
 grant usage on schema despatch to despatch_api, despatch_worker, despatch_controller;
 grant select on tenants, tenant_limits, members, users, api_key_uses, messages, live_messages, message_results, message_states,
   attempt_log, attempts, event_log, events, tenant_events, feed, endpoint_feed, due_deliveries, delivery_attempts,
-  endpoint_tests, audit_log, tenant_usage, tenant_progress, usage_counts, usage_times to despatch_api;
+  endpoint_tests, audit_log, tenant_usage, tenant_progress, usage_counts, usage_times, account_counts to despatch_api;
 grant select, insert on routes to despatch_api;
 grant update (replaced_at) on routes to despatch_api;
 grant update (name, updated_at) on tenants to despatch_api;
