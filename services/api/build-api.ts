@@ -258,7 +258,11 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
       suppressions: { ...admin, addressKeys },
       unsubscribe: {
         key: unsubscribeKey(settings.receiptPepper),
-        unsubscribe: (request) => suppressRecipient({ ...admin, addressKeys }, request),
+        unsubscribe: (request) =>
+          suppressRecipient(
+            { ...admin, addressKeys, onUnsubscribed: () => metrics.unsubscribes.inc() },
+            request,
+          ),
         now: () => Date.now(),
       },
       webhooks: {

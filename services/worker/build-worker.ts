@@ -32,7 +32,7 @@ import { receiptUrlFor } from './receipts/receipt-url-for.ts';
 import { unsubscribeUrlFor, type UnsubscribeSettings } from './deliver/unsubscribe-url-for.ts';
 import { traceReceipts } from './receipts/trace-receipts.ts';
 import { repeat, type Repeating } from './repeat.ts';
-import { sweep } from './claim/sweep.ts';
+import { sweep, type Overdue } from './claim/sweep.ts';
 import { createScheduledMoves } from './claim/scheduled-moves.ts';
 import { createTenantMoves } from './claim/tenant-moves.ts';
 import { verifyRequested } from './accounts/verify.ts';
@@ -107,8 +107,8 @@ export type Worker = {
   readonly webhooksInFlight: () => number;
   /** Provider accounts whose calls wait, by provider and state. */
   readonly circuitStates: Breakers['counts'];
-  /** How long the longest due message waited that could be sent, as the last sweep saw it. */
-  readonly oldestDueSeconds: () => number;
+  /** How late the workers are, as the last sweep saw it. */
+  readonly overdue: () => Overdue;
 };
 
 type Health = Breaker['health'];
@@ -140,7 +140,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
   // Tests break this (mutant: process-name): a restarted worker does not begin again what it had claimed before.
   const identity = newProcessName(settings.name);
   let stopping = false;
-  let oldestDueSeconds = 0;
+  let overdue: Overdue = { oldestDueSeconds: 0, oldestScheduledSeconds: 0 };
   const aborted = new AbortController();
   const stopped = new AbortController();
 
@@ -171,6 +171,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
     failoverFacts: createFailoverFacts({ store, onFailure: events.recordDelayed, signal: aborted.signal }),
     now,
     random: Math.random,
+    onFailedOver: events.failedOver,
     onFailure: events.recordDelayed,
     signal: aborted.signal,
     inFlightMax: settings.inFlightMax,
@@ -279,7 +280,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
   }
   const tasks = {
     sweep: task('sweep', settings.sweepMs, async () => {
-      oldestDueSeconds = await sweep(looks, dispatcher, moves, scheduled, now());
+      overdue = await sweep(looks, dispatcher, moves, scheduled, now());
       tasks.moves.wake();
       tasks.scheduled.wake();
     }),
@@ -399,7 +400,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
     inFlight: () => dispatcher.inFlight,
     webhooksInFlight: () => webhooks?.inFlight() ?? 0,
     circuitStates: breakers.counts,
-    oldestDueSeconds: () => oldestDueSeconds,
+    overdue: () => overdue,
     wake(payload, kind) {
       if (kind === RECEIPT_WAKE) wakeReading();
       else for (const wake of decodeWakes(payload, kind)) dispatcher.offer(wake);

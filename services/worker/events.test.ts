@@ -175,6 +175,20 @@ test('a message whose recipient is suppressed has ended, and nobody has to look 
   const lines = (await metrics.expose()).text.split('\n');
   expect(lines.filter((line) => line.includes('dead_letters'))).toEqual(before);
   expect(lines).toContain(ENDED);
+  expect(lines).toContain(`despatch_messages_suppressed_total{channel="${WAITING.channel}"} 1`);
+});
+
+test('a message that goes on to another account is counted by both providers', async () => {
+  const metrics = createWorkerMetrics();
+  createEvents(silentLogger, metrics, () => NOW).failedOver({
+    channel: 'sms',
+    provider: 'twilio',
+    to: 'plivo',
+    failureClass: 'provider_unavailable',
+  });
+  expect((await metrics.expose()).text).toContain(
+    'despatch_failovers_total{channel="sms",provider="twilio",to="plivo",class="provider_unavailable"} 1\n',
+  );
 });
 
 test('messages that waited for a report are counted as heard of or silent, and silent accounts are named', async () => {

@@ -11,7 +11,12 @@ import type { Maintained } from '#core/store/partitions.ts';
 import type { StoredReceiptCall } from '#core/store/receipt-reports.ts';
 import type { WebhookEndpoint } from '#core/store/webhook-deliveries.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
-import type { GivenUpReason, LookupOutcome, WorkerMetrics } from '#core/platform/telemetry/metrics.ts';
+import type {
+  FailoverLabels,
+  GivenUpReason,
+  LookupOutcome,
+  WorkerMetrics,
+} from '#core/platform/telemetry/metrics.ts';
 import type { Refused } from './claim/named-claims.ts';
 import type { Delivered } from './deliver/deliver.ts';
 import type { Called } from './webhooks/delivery-lane.ts';
@@ -53,11 +58,15 @@ export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => num
       };
       log.info(line, 'Attempt finished');
     },
+    failedOver(failover: FailoverLabels): void {
+      metrics.failedOver(failover);
+    },
     /** A message ended before another call: its time was over, its recipient is suppressed, or its channel has lost its last provider. */
     endedUncalled(message: WaitingRow, reason: FailureClass | 'suppressed'): void {
       const { channel, attempt } = message;
       // Nothing has gone wrong where a recipient wants nothing.
-      if (reason !== 'suppressed') metrics.givenUp(reason);
+      if (reason === 'suppressed') metrics.suppressed(channel);
+      else metrics.givenUp(reason);
       metrics.endToEndSeconds.observe({ channel }, (now() - message.waitsSince.getTime()) / 1_000);
       log.info(
         { ...namesOf(message), channel, attempt, reason },

@@ -5,6 +5,7 @@ import { decideCancel } from '#core/domain/decide-cancel.ts';
 import type { LoadIds } from '#core/domain/id-loader.ts';
 import type { MessageState } from '#core/domain/message-state.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
+import type { CancelMeans } from '#core/platform/telemetry/metrics.ts';
 import { cancelMessages } from '#core/store/cancellation.ts';
 import { findMessage, type MessageRow } from '#core/store/messages.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
@@ -20,7 +21,7 @@ export type CancelMessageDeps = {
   /** Of the connections that messages are accepted on: however many are canceled, there is one left for those. */
   readonly slots: SharedSlots;
   readonly audit: AuditTrail;
-  readonly metrics: { readonly canceled: (channel: Channel) => void };
+  readonly metrics: { readonly canceled: (channel: Channel, by: CancelMeans) => void };
 };
 
 /** `POST /v1/messages/:id/cancel`. The commit behind a 200 takes the row that a claim would have to change. */
@@ -58,7 +59,7 @@ export function cancelMessageRoute({ sql, loadIds, slots, audit, metrics }: Canc
           }
           return { row, isNew: found !== undefined };
         });
-        if (isNew) metrics.canceled(row.channel);
+        if (isNew) metrics.canceled(row.channel, 'id');
         return { body: toMessage(row), messageId: row.id };
       } finally {
         leave();

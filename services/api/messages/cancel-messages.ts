@@ -9,6 +9,7 @@ import { CATEGORIES } from '#core/domain/message-options.ts';
 import type { MessageState } from '#core/domain/message-state.ts';
 import { WARNINGS_MAX, type Warnings } from '#core/domain/warning.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
+import type { CancelMeans } from '#core/platform/telemetry/metrics.ts';
 import { cancelMessages, findCancelable, type Cancelable } from '#core/store/cancellation.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import { auditTo, scopeOf } from '../admin/admin-change.ts';
@@ -25,7 +26,7 @@ export type CancelMessagesDeps = {
   readonly read: ReadTenant;
   readonly slots: SharedSlots;
   readonly audit: AuditTrail;
-  readonly metrics: { readonly canceled: (channel: Channel) => void };
+  readonly metrics: { readonly canceled: (channel: Channel, by: CancelMeans) => void };
 };
 
 /** Of one call. */
@@ -99,7 +100,7 @@ export function cancelMessagesRoute(deps: CancelMessagesDeps): RouteModule {
   function countByChannel(part: readonly Cancelable[], found: ReadonlyMap<number, MessageState>): void {
     for (const { seq, channel } of part) {
       const state = found.get(seq);
-      if (state !== undefined && isCanceledNow(state)) metrics.canceled(channel);
+      if (state !== undefined && isCanceledNow(state)) metrics.canceled(channel, 'filter');
     }
   }
 

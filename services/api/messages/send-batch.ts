@@ -5,6 +5,7 @@ import {
   endOfBatch,
   itemResults,
   type BatchDraft,
+  type BatchMode,
   type ItemFault,
   type ItemResult,
   type ItemVerdict,
@@ -12,6 +13,7 @@ import {
 import { INLINE_BYTES_MAX } from '#core/domain/content.ts';
 import { newId } from '#core/domain/ids.ts';
 import type { Warning } from '#core/domain/warning.ts';
+import type { BatchResult } from '#core/platform/telemetry/metrics.ts';
 import type { AcceptRow } from '#core/store/acceptance.ts';
 import type { BatchVerdicts, OwnKey } from '#core/store/batch-acceptance.ts';
 import { earlierAnswer } from '../admin/admin-change.ts';
@@ -23,10 +25,13 @@ import type { BatchAccepts } from './batch-accepts.ts';
 import { AcceptedBatch, SendBatch } from './batch-schema.ts';
 import { sendsPerMinute, type Accepted } from './new-message.ts';
 import { batchSizeFault, prepareBatch, type PreparedBatch } from './prepare-batch.ts';
-import { EXAMPLES, ROW_BYTES, type SendMessageDeps } from './send-message.ts';
+import { EXAMPLES, ROW_BYTES, type AcceptMetrics, type SendMessageDeps } from './send-message.ts';
 import { SEND_BYTES_MAX } from './send-message-schema.ts';
 
-export type SendBatchDeps = Omit<SendMessageDeps, 'batcher'> & {
+export type SendBatchDeps = Omit<SendMessageDeps, 'batcher' | 'metrics'> & {
+  readonly metrics: AcceptMetrics & {
+    readonly batchEnded: (mode: BatchMode, result: BatchResult, messages: number) => void;
+  };
   readonly batches: BatchAccepts;
   /** Key of idempotency fingerprints. */
   readonly fingerprintKey: KeyObject;
@@ -196,6 +201,24 @@ export function sendBatchRoute(deps: SendBatchDeps): RouteModule {
     }
   }
 
+  /** What became of the batch as a whole. */
+  async function counted(
+    context: Context,
+    work: (context: Context) => Promise<Answer<AcceptedBatch>>,
+  ): Promise<Answer<AcceptedBatch>> {
+    const { mode, messages } = context.body;
+    try {
+      const answer = await work(context);
+      const result = answer.replayed === true ? 'replayed' : resultOf(answer.body);
+      metrics.batchEnded(mode, result, messages.length);
+      return answer;
+    } catch (error) {
+      const isAnswer = error instanceof AppError && error.code !== 'dependency_unavailable';
+      metrics.batchEnded(mode, isAnswer ? 'refused' : 'failed', messages.length);
+      throw error;
+    }
+  }
+
   function replayOf(settled: Settled): Answer<AcceptedBatch> {
     metrics.replayed();
     const { draft, verdicts } = settled;
@@ -220,7 +243,7 @@ export function sendBatchRoute(deps: SendBatchDeps): RouteModule {
     response: AcceptedBatch,
     errors: ['provider_not_configured', 'url_blocked', 'daily_limit_reached', 'backlog_full'],
     examples: BATCH_EXAMPLES,
-    handler: send,
+    handler: (context) => counted(context, send),
   });
 }
 
@@ -260,6 +283,11 @@ function bodyOf({ batchId }: BatchDraft<Accepted>, results: readonly ItemResult<
       return { index, ...result.accepted, ...(result.kind === 'replayed' ? { replayed: true } : {}) };
     }),
   };
+}
+
+function resultOf({ items }: AcceptedBatch): BatchResult {
+  const refused = items.filter(({ error }) => error !== undefined).length;
+  return refused === 0 ? 'whole' : refused < items.length ? 'partial' : 'refused';
 }
 
 function isTaken({ verdict, response }: ItemVerdict): boolean {

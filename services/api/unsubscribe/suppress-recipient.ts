@@ -7,6 +7,8 @@ import type { UnsubscribeRequest } from './unsubscribe-routes.ts';
 
 export type UnsubscribeRecipientDeps = Pick<AdminDeps, 'sql' | 'audit'> & {
   readonly addressKeys: AddressKeyRoot;
+  /** Called after the commit, where the recipient was not on the list. */
+  readonly onUnsubscribed: () => void;
 };
 
 /** Adds the recipient to the tenant's suppression list. @throws AppError `not_found` where the tenant is gone. */
@@ -17,9 +19,11 @@ export async function suppressRecipient(
   const tenantId = id as TenantId;
   const origin = { actor: 'recipient', ip, requestId, appName: null };
   const key = addressKey(deps.addressKeys, tenantId, 'email', address);
-  await changeTenant(deps, { tenantId, origin }, async ({ tx, audit }) => {
+  const isNew = await changeTenant(deps, { tenantId, origin }, async ({ tx, audit }) => {
     const added = await unsubscribeRecipient(tenantId, tx, { key, address, messageId });
-    if (added === undefined) return;
+    if (added === undefined) return false;
     await audit('suppression.added', added.id, factsOf(added, key), { name: address });
+    return true;
   });
+  if (isNew) deps.onUnsubscribed();
 }

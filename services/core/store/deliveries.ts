@@ -121,6 +121,8 @@ export type Completion = {
 
 /** Without a route of the tenant's own its columns are null. */
 export type FailoverRow = { readonly seq: number } & Pick<FailoverFacts, 'usable'> & {
+    /** What each usable account is one of, by their order. */
+    readonly providers: readonly string[];
     readonly version: number | null;
     readonly strategy: Route['strategy'] | null;
     readonly steps: Route['steps'] | null;

@@ -13,14 +13,17 @@ const due = (accountId: string, ageMs: number): SweepTask => ({
 test('every lane is marked, and the wait is that of the longest that could be sent', async () => {
   const marked: string[] = [];
   const looks = { dueLanes: () => Promise.resolve([due('open', 4_000), due('blocked', 900_000)]) };
-  const seconds = await sweep(
+  const overdue = await sweep(
     looks,
     { mark: ({ accountId }) => marked.push(accountId), isOpen: (accountId) => accountId === 'open' },
     { add: () => undefined },
     { add: () => undefined },
     NOW,
   );
-  expect([seconds, marked]).toEqual([4, ['open', 'blocked']]);
+  expect([overdue, marked]).toEqual([
+    { oldestDueSeconds: 4, oldestScheduledSeconds: 0 },
+    ['open', 'blocked'],
+  ]);
 });
 
 test('suspended and resumed tenants are told of, and those who have scheduled something for now', async () => {
@@ -31,7 +34,7 @@ test('suspended and resumed tenants are told of, and those who have scheduled so
     { task: 'queue', tenantId: 's', oldestDue: new Date(NOW - 7_000) },
   ];
   const scheduled: string[] = [];
-  const seconds = await sweep(
+  const overdue = await sweep(
     { dueLanes: () => Promise.resolve(found) },
     { mark: () => undefined, isOpen: () => true },
     { add: (tenantId) => added.push(tenantId) },
@@ -40,5 +43,5 @@ test('suspended and resumed tenants are told of, and those who have scheduled so
   );
   expect(added).toEqual(['h', 'r']);
   // What was scheduled for now and is not queued yet is late.
-  expect([scheduled, seconds]).toEqual([['s'], 7]);
+  expect([scheduled, overdue]).toEqual([['s'], { oldestDueSeconds: 7, oldestScheduledSeconds: 7 }]);
 });

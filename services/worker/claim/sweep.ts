@@ -4,10 +4,17 @@ import type { DueLooks } from './due-looks.ts';
 import type { ScheduledMoves } from './scheduled-moves.ts';
 import type { TenantMoves } from './tenant-moves.ts';
 
+/** How far behind the workers are, in seconds. */
+export type Overdue = {
+  /** Since when the message that waits longest could have been sent. */
+  readonly oldestDueSeconds: number;
+  /** Since when the oldest scheduled message should have been queued; 0 where none is late. */
+  readonly oldestScheduledSeconds: number;
+};
+
 /**
  * Queries all tenants for what no wake-up brings: retries that are due, messages whose wake-up was lost, those that were
  * scheduled for now, which `scheduled` is told of, and tenants that were suspended or resumed, which `moves` is told of.
- * @returns how long the longest due message waits that could be sent now, in seconds.
  */
 export async function sweep(
   looks: Pick<DueLooks, 'dueLanes'>,
@@ -15,14 +22,24 @@ export async function sweep(
   moves: Pick<TenantMoves, 'add'>,
   scheduled: Pick<ScheduledMoves, 'add'>,
   now: number,
-): Promise<number> {
+): Promise<Overdue> {
   // Tests break this (mutant: sweep): due messages are found without their wake-ups.
   const found = await looks.dueLanes();
   for (const { task, tenantId } of found) {
     if (task === 'queue') scheduled.add(tenantId);
     else if (task !== 'due') moves.add(tenantId);
   }
-  return (now - markDue(found, dispatcher, now)) / 1_000;
+  const queueing = oldestScheduled(found, now);
+  const oldest = Math.min(queueing, markDue(found, dispatcher, now));
+  return {
+    oldestDueSeconds: (now - oldest) / 1_000,
+    oldestScheduledSeconds: (now - queueing) / 1_000,
+  };
+}
+
+/** @returns the earliest instant of what is scheduled and due, in ms since the epoch; `now` where nothing is. */
+function oldestScheduled(found: readonly SweepTask[], now: number): number {
+  return Math.min(now, ...found.flatMap((one) => (one.task === 'queue' ? [one.oldestDue.getTime()] : [])));
 }
 
 /** @returns since when the oldest of them waits, in ms since the epoch. */
@@ -33,7 +50,6 @@ function markDue(
 ): number {
   let oldest = now;
   for (const lane of found) {
-    if (lane.task === 'queue') oldest = Math.min(oldest, lane.oldestDue.getTime());
     if (lane.task !== 'due') continue;
     dispatcher.mark(lane, { swept: true });
     // A message that waits for its account to open is not late.

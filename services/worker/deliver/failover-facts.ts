@@ -4,6 +4,12 @@ import { FAILOVER_CLASSES, FAILOVER_DEFAULT, routeByAge, type Route } from '#cor
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import type { ClaimedMessage, DeliveryStore, FailoverRow } from '#core/store/deliveries.ts';
 
+/** What decides, and which provider each account that may be used is one of. */
+export type AccountedFacts = {
+  readonly facts: FailoverFacts;
+  readonly providers: ReadonlyMap<string, string>;
+};
+
 export type FailoverFactsDeps = {
   readonly store: Pick<DeliveryStore, 'failoverFacts'>;
   /** The database did not answer; it is asked again. */
@@ -29,7 +35,7 @@ export function mayFailOver(outcome: AttemptOutcome, message: ClaimedMessage): b
  * @throws what the database throws, once `signal` has fired.
  */
 export function createFailoverFacts({ store, onFailure, signal }: FailoverFactsDeps) {
-  const batch = createMicroBatch<ClaimedMessage, FailoverFacts | undefined>({
+  const batch = createMicroBatch<ClaimedMessage, AccountedFacts | undefined>({
     itemsMax: BATCH_MAX,
     flushesMax: 2,
     queuedMax: Number.POSITIVE_INFINITY,
@@ -52,16 +58,19 @@ export function createFailoverFacts({ store, onFailure, signal }: FailoverFactsD
     }
   }
 
-  return (message: ClaimedMessage): Promise<FailoverFacts | undefined> => batch.add(message);
+  return (message: ClaimedMessage): Promise<AccountedFacts | undefined> => batch.add(message);
 }
 
 function factsOf(
   { id: messageId, accountId, channel }: ClaimedMessage,
   row: FailoverRow | undefined,
-): FailoverFacts | undefined {
+): AccountedFacts | undefined {
   if (row === undefined || accountId === null) return undefined;
-  const { usable, tried } = row;
-  return { messageId, accountId, route: routeOf(channel, row), usable, tried: tried ?? [] };
+  const { usable, providers, tried } = row;
+  return {
+    facts: { messageId, accountId, route: routeOf(channel, row), usable, tried: tried ?? [] },
+    providers: new Map(usable.map((id, i) => [id, providers[i] ?? 'unknown'])),
+  };
 }
 
 function routeOf(channel: string, { version, strategy, steps, failoverOn, usable }: FailoverRow): Route {

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import type { Outcome } from '#core/domain/outcome.ts';
 import type { ClaimedMessage, Completion } from '#core/store/deliveries.ts';
-import { createRecorder } from './recorder.ts';
+import type { FailoverLabels } from '#core/platform/telemetry/metrics.ts';
+import { createRecorder, type RecorderDeps } from './recorder.ts';
 
 /** Messages are told apart by their numbers. */
 const message = (seq: number): ClaimedMessage => ({
@@ -40,19 +41,24 @@ const ACCEPTED = { kind: 'accepted', providerMessageId: 'x' } as const;
 
 const delivered = (outcome: Outcome) => ({ outcome, provider: undefined });
 
-function setup(complete: (rows: readonly Completion[]) => Promise<Set<number>>) {
+function setup(
+  complete: (rows: readonly Completion[]) => Promise<Set<number>>,
+  facts?: Awaited<ReturnType<RecorderDeps['failoverFacts']>>,
+) {
   const failures: number[] = [];
+  const failovers: FailoverLabels[] = [];
   const aborted = new AbortController();
   const recorder = createRecorder({
     store: { complete },
-    failoverFacts: () => Promise.resolve(undefined),
+    failoverFacts: () => Promise.resolve(facts),
+    onFailedOver: (failover) => failovers.push(failover),
     now: Date.now,
     random: () => 0,
     onFailure: (_error, rows) => failures.push(rows),
     signal: aborted.signal,
     inFlightMax: 512,
   });
-  return { recorder, failures, aborted };
+  return { recorder, failures, failovers, aborted };
 }
 
 const all = (rows: readonly Completion[]) => new Set(rows.map((row) => row.seq));
@@ -152,4 +158,45 @@ test('a process that ends does not wait for a database that stays away', async (
   await expect.poll(() => b.failures.length).toBeGreaterThan(0);
   b.aborted.abort();
   await expect(recording).rejects.toThrow('gone');
+});
+
+const REFUSED = {
+  kind: 'rejected_transient',
+  failure: { class: 'provider_unavailable', code: 'down' },
+} as const;
+const FACTS = {
+  facts: {
+    messageId: 'm1',
+    accountId: 'p',
+    route: {
+      channel: 'sms',
+      version: 1,
+      strategy: 'priority',
+      steps: [
+        { accountId: 'p', weight: 1 },
+        { accountId: 'q', weight: 1 },
+      ],
+      failoverOn: ['provider_unavailable'],
+    },
+    usable: ['p', 'q'],
+    tried: [],
+  },
+  providers: new Map([
+    ['p', 'twilio'],
+    ['q', 'plivo'],
+  ]),
+} as const;
+
+test('a failover is told of once it is recorded, with the providers of both accounts', async () => {
+  const b = setup((rows) => Promise.resolve(all(rows)), FACTS);
+  await b.recorder.record(message(1), delivered(REFUSED));
+  expect(b.failovers).toEqual([
+    { channel: 'sms', provider: 'twilio', to: 'plivo', failureClass: 'provider_unavailable' },
+  ]);
+});
+
+test('what another worker has recorded before is no failover of this one', async () => {
+  const b = setup(() => Promise.resolve(new Set()), FACTS);
+  await b.recorder.record(message(1), delivered(REFUSED));
+  expect(b.failovers).toEqual([]);
 });

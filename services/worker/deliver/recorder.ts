@@ -1,11 +1,11 @@
 import { databaseFaultOf } from '#core/domain/database-fault.ts';
-import type { FailoverFacts } from '#core/domain/failover.ts';
 import { settle, type Settlement } from '#core/domain/settle.ts';
 import { storeByHalves } from '#core/platform/process/by-halves.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
+import type { FailoverLabels } from '#core/platform/telemetry/metrics.ts';
 import type { ClaimedMessage, Completion, DeliveryStore } from '#core/store/deliveries.ts';
 import type { Delivered } from './deliver.ts';
-import { mayFailOver } from './failover-facts.ts';
+import { mayFailOver, type AccountedFacts } from './failover-facts.ts';
 import { toCompletion, withoutVendorWords } from './completion.ts';
 
 export type Recorder = {
@@ -21,7 +21,9 @@ export type Recorder = {
 export type RecorderDeps = {
   readonly store: Pick<DeliveryStore, 'complete'>;
   /** Through which accounts the message may go that was refused; undefined where it has to stay with its own. */
-  readonly failoverFacts: (message: ClaimedMessage) => Promise<FailoverFacts | undefined>;
+  readonly failoverFacts: (message: ClaimedMessage) => Promise<AccountedFacts | undefined>;
+  /** It is recorded that a message goes on to another account. */
+  readonly onFailedOver: (failover: FailoverLabels) => void;
   readonly now: () => number;
   readonly random: () => number;
   /** A batch could not be written; it is tried again. */
@@ -99,14 +101,21 @@ export function createRecorder(deps: RecorderDeps): Recorder {
           dedupe: provider?.dedupe ?? 'none',
           receiptsExpected,
           lookup: provider?.lookup?.by,
-          failover,
+          failover: failover?.facts,
         },
         now,
         deps.random(),
       );
       const written = await batch.add(toCompletion(message, delivered, settlement, now));
       if (typeof written === 'object') throw written.error;
-      return written === 'applied' ? settlement : null;
+      if (written !== 'applied') return null;
+      const { rerouted } = settlement;
+      if (rerouted !== null && 'failure' in outcome) {
+        const to = failover?.providers.get(rerouted.accountId) ?? 'unknown';
+        const { channel, provider: refusing } = message;
+        deps.onFailedOver({ channel, provider: refusing, to, failureClass: outcome.failure.class });
+      }
+      return settlement;
     },
     drain: () => batch.drain(),
   };

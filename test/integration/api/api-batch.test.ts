@@ -84,6 +84,30 @@ describe('a permissive batch', () => {
     expect(await countOf('live_messages', fresh.tenantId)).toBe(2);
   });
 
+  test('is counted by its mode and by what became of it', async () => {
+    const counts = async () => {
+      const text = await api.first.metrics.registry.metrics();
+      const lines = text.matchAll(/despatch_batches_total\{mode="(\w+)",result="(\w+)"\} (\d+)/g);
+      return Object.fromEntries([...lines].map(([, mode, result, n]) => [`${mode} ${result}`, Number(n)]));
+    };
+    const before = await counts();
+    const headers = { 'idempotency-key': crypto.randomUUID() };
+    await sendBatch(tenant.key, { messages: [sms, email] }, { headers });
+    await sendBatch(tenant.key, { messages: [sms, email] }, { headers });
+    await sendBatch(tenant.key, { messages: [sms, INVALID] });
+    await sendBatch(tenant.key, { messages: [INVALID, INVALID] });
+    await sendBatch(tenant.key, { mode: 'strict', messages: [sms, INVALID] });
+    const after = await counts();
+    const grown = Object.keys(after).filter((name) => after[name] !== before[name]);
+    expect(grown.map((name) => [name, (after[name] ?? 0) - (before[name] ?? 0)])).toEqual([
+      ['permissive whole', 1],
+      ['permissive partial', 1],
+      ['permissive refused', 1],
+      ['permissive replayed', 1],
+      ['strict refused', 1],
+    ]);
+  });
+
   test('wakes workers by priority, once for each', async () => {
     const fresh = await api.tenant();
     const messages = [sms, { ...sms, priority: 'high' }, sms];

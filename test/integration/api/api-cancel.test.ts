@@ -132,7 +132,7 @@ describe('a message that waits', () => {
   test('is counted by its channel, once', async () => {
     const count = async () =>
       Number(
-        /despatch_messages_canceled_total\{channel="sms"\} (\d+)/.exec(
+        /despatch_messages_canceled_total\{channel="sms",by="id"\} (\d+)/.exec(
           await api.first.metrics.registry.metrics(),
         )?.[1],
       );

@@ -98,9 +98,15 @@ describe.skipIf(programs === undefined)('a Prometheus that scrapes the running s
     await declareTenant(namespace);
     const tenant = await stack.tenant(CHANNELS);
     await addEndpoint(tenant);
+    await addSpare(tenant);
     await vi.waitFor(async () => {
       await drive(tenant);
-      for (const counter of ['tenant_messages_accepted', 'tenant_attempts', 'receipts_awaited']) {
+      for (const counter of [
+        'tenant_messages_accepted',
+        'tenant_attempts',
+        'receipts_awaited',
+        'failovers',
+      ]) {
         expect(sum(await prometheus.query(`rate(despatch_${counter}_total[5m])`))).toBeGreaterThan(0);
       }
     }, SOON);
@@ -139,8 +145,20 @@ describe.skipIf(programs === undefined)('a Prometheus that scrapes the running s
     expect(added).toMatchObject({ status: 201 });
   }
 
+  /** A second account, to which messages go that the first one refuses. */
+  async function addSpare({ token, slug }: StackTenant): Promise<void> {
+    const body = {
+      provider: 'twilio',
+      label: 'Spare',
+      publicConfig: { accountSid: `AC${randomUUID().replaceAll('-', '')}`, from: '+15005550006' },
+      secretConfig: { authToken: randomUUID().replaceAll('-', '') },
+    };
+    const added = await call(stack.apis[0].origin, 'POST', '/v1/admin/providers', { token, slug, body });
+    expect(added).toMatchObject({ status: 201 });
+  }
+
   /** Everything that a panel is about, at least once. */
-  async function drive({ serviceKey: key }: StackTenant): Promise<void> {
+  async function drive({ serviceKey: key, id: tenantId }: StackTenant): Promise<void> {
     const [{ origin }] = stack.apis;
     const send = (body: object, headers: Record<string, string> = {}) =>
       call(origin, 'POST', '/v1/messages', { key, body, headers });
@@ -155,7 +173,15 @@ describe.skipIf(programs === undefined)('a Prometheus that scrapes the running s
     const { body } = await send(MESSAGE.sms);
     const taken = await takenByTwilio(stack, key, (body as { id: string }).id);
     expect((await reportAsTwilio(taken, 'delivered')).status).toBe(200);
+    const batch = { messages: [MESSAGE.sms, MESSAGE.email] };
+    expect((await call(origin, 'POST', '/v1/messages/batch', { key, body: batch })).status).toBe(202);
     // Not of the check of an account, which comes when it comes.
+    stack.twilio.fail({ kind: 'reply', status: 503, body: { message: 'Down' } }, /\/Messages\.json$/);
+    // Sent after the refusal, or while another message was refused: until nothing is on its way the next fault may be anybody's.
+    const last = await send(MESSAGE.sms);
+    await takenByTwilio(stack, key, (last.body as { id: string }).id);
+    await vi.waitFor(async () => expect(await stack.states(tenantId)).not.toHaveProperty('queued'), SOON);
+    await vi.waitFor(async () => expect(await stack.states(tenantId)).not.toHaveProperty('deferred'), SOON);
     stack.twilio.fail(
       { kind: 'reply', status: 400, body: { code: 21211, message: 'No such number' } },
       /\/Messages\.json$/,

@@ -1,7 +1,8 @@
 import { Counter, Gauge, Histogram, collectDefaultMetrics, type Registry } from 'prom-client';
+import { BATCH_MODES, type BatchMode } from '#core/domain/batch-answer.ts';
 import { CHANNELS, type Channel } from '#core/domain/channel.ts';
 import { ENDPOINT_STATUSES } from '#core/domain/endpoint-state.ts';
-import { FAILURE_CLASSES } from '#core/domain/failure.ts';
+import { FAILURE_CLASSES, type FailureClass } from '#core/domain/failure.ts';
 import { createBaseMetrics, SECONDS } from './base-metrics.ts';
 import { sampled, sampledSeries } from './sampled-metrics.ts';
 import { tenantCounters } from './tenant-metrics.ts';
@@ -72,6 +73,20 @@ export const LOOKUP_RESULTS = [
 ] as const;
 export type LookupOutcome = (typeof LOOKUP_RESULTS)[number];
 
+/** How messages were canceled: one by its id, or all that fit a filter. */
+export const CANCEL_MEANS = ['id', 'filter'] as const;
+export type CancelMeans = (typeof CANCEL_MEANS)[number];
+
+/**
+ * What became of a batch that a client has sent. `whole`: every message was taken; `partial`: some were not; `refused`: none
+ * was; `replayed`: answered from a stored answer; `failed`: the database did not answer.
+ */
+export const BATCH_RESULTS = ['whole', 'partial', 'refused', 'replayed', 'failed'] as const;
+export type BatchResult = (typeof BATCH_RESULTS)[number];
+
+/** Up to the largest `batchMessagesMax` of a built-in plan, and what an operator may have set beyond it. */
+const BATCH_MESSAGES = [1, 10, 50, 100, 200, 500, 1_000];
+
 /** What a call to a webhook endpoint came to; `exhausted`: it failed, and was the last one of its event. */
 export const WEBHOOK_RESULTS = ['succeeded', 'failed', 'exhausted'] as const;
 export type WebhookResult = (typeof WEBHOOK_RESULTS)[number];
@@ -133,8 +148,21 @@ export function createApiMetrics({ tenantsMax = 0 }: TenantMetricsOptions = {}) 
   });
   const canceled = new Counter({
     name: 'despatch_messages_canceled_total',
-    help: 'Messages that somebody canceled before they were sent.',
-    labelNames: ['channel'],
+    help: 'Messages that somebody canceled before they were sent: one by its id, or many by a filter.',
+    labelNames: ['channel', 'by'],
+    registers: on,
+  });
+  const batches = new Counter({
+    name: 'despatch_batches_total',
+    help: 'Batches that clients have sent, by what became of them.',
+    labelNames: ['mode', 'result'],
+    registers: on,
+  });
+  for (const mode of BATCH_MODES) for (const result of BATCH_RESULTS) batches.inc({ mode, result }, 0);
+  const batchMessages = new Histogram({
+    name: 'despatch_batch_messages',
+    help: 'Messages of a batch, whatever became of them.',
+    buckets: BATCH_MESSAGES,
     registers: on,
   });
   const limitWarnings = new Counter({
@@ -146,7 +174,7 @@ export function createApiMetrics({ tenantsMax = 0 }: TenantMetricsOptions = {}) 
   for (const level of ['approaching', 'reached']) limitWarnings.inc({ level }, 0);
   for (const channel of CHANNELS) {
     accepted.inc({ channel }, 0);
-    canceled.inc({ channel }, 0);
+    for (const by of CANCEL_MEANS) canceled.inc({ channel, by }, 0);
   }
   for (const reason of REJECTION_REASONS) rejected.inc({ reason }, 0);
   const tenants = tenantCounters(registry, tenantsMax, {
@@ -192,13 +220,22 @@ export function createApiMetrics({ tenantsMax = 0 }: TenantMetricsOptions = {}) 
       accepted.inc({ channel });
       tenants.accepted(tenantId);
     },
-    canceled: (channel: Channel): void => canceled.inc({ channel }),
+    canceled: (channel: Channel, by: CancelMeans): void => canceled.inc({ channel, by }),
+    batchEnded(mode: BatchMode, result: BatchResult, messages: number): void {
+      batches.inc({ mode, result });
+      batchMessages.observe(messages);
+    },
     limitWarned: (level: 'approaching' | 'reached'): void => limitWarnings.inc({ level }),
     /** @param tenantId null where it is not known who was refused. */
     rejected(reason: RejectionReason, tenantId: string | null): void {
       rejected.inc({ reason });
       if (tenantId !== null) tenants.rejected(tenantId, reason);
     },
+    unsubscribes: new Counter({
+      name: 'despatch_unsubscribes_total',
+      help: 'Recipients that were put on a suppression list as they unsubscribed; who is on it already does not count.',
+      registers: on,
+    }),
     idempotencyReplays: new Counter({
       name: 'despatch_idempotency_replays_total',
       help: 'Requests answered from a stored answer.',
@@ -208,6 +245,16 @@ export function createApiMetrics({ tenantsMax = 0 }: TenantMetricsOptions = {}) 
 }
 
 export type ApiMetrics = ReturnType<typeof createApiMetrics>;
+
+/** A message that an account has refused, on its way to another one. */
+export type FailoverLabels = {
+  readonly channel: Channel;
+  /** Of the account that has refused it, an id of the catalog. */
+  readonly provider: string;
+  /** Of the account that is next; `unknown` where it cannot be used any more. */
+  readonly to: string;
+  readonly failureClass: FailureClass;
+};
 
 type AttemptLabels = {
   readonly channel: Channel;
@@ -223,6 +270,19 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
     name: 'despatch_delivery_attempts_total',
     help: 'Attempts by their outcome.',
     labelNames: ['channel', 'provider', 'outcome'],
+    registers: on,
+  });
+  // Pairs are many and few of them occur: their series begin when they do.
+  const failovers = new Counter({
+    name: 'despatch_failovers_total',
+    help: "Messages that an account has refused and that went on to another account of their channel's route, by the provider that has refused it, the one it went to and the class of the failure.",
+    labelNames: ['channel', 'provider', 'to', 'class'],
+    registers: on,
+  });
+  const suppressed = new Counter({
+    name: 'despatch_messages_suppressed_total',
+    help: 'Messages that ended without a call, as their recipient is on a suppression list.',
+    labelNames: ['channel'],
     registers: on,
   });
   const providerSeconds = new Histogram({
@@ -264,7 +324,10 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
     for (const outcome of ATTEMPT_OUTCOMES) attempts.inc({ channel, provider: id, outcome }, 0);
     providerSeconds.zero({ provider: id });
   }
-  for (const channel of CHANNELS) endToEndSeconds.zero({ channel });
+  for (const channel of CHANNELS) {
+    endToEndSeconds.zero({ channel });
+    suppressed.inc({ channel }, 0);
+  }
   const webhookCalls = new Counter({
     name: 'despatch_webhook_deliveries_total',
     help: 'Calls to webhook endpoints, by what they came to; `exhausted` for the last one of an event that was never taken.',
@@ -301,6 +364,9 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
       tenants.attempted(message.tenantId, outcome);
     },
     givenUp: (reason: GivenUpReason): void => givenUp.inc({ reason }),
+    failedOver: ({ channel, provider, to, failureClass }: FailoverLabels): void =>
+      failovers.inc({ channel, provider, to, class: failureClass }),
+    suppressed: (channel: Channel): void => suppressed.inc({ channel }),
     receipt: (provider: string, result: ReceiptResult): void => receipts.inc({ provider, result }),
     awaited: (provider: string, outcome: AwaitedOutcome, messages = 1): void =>
       awaited.inc({ provider, outcome }, messages),
@@ -361,6 +427,11 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
       registry,
       'despatch_scheduled_messages',
       'Messages that wait for the time that their sender named, of all tenants but suspended ones; every worker shows the same.',
+    ),
+    oldestScheduled: sampled(
+      registry,
+      'despatch_scheduled_oldest_overdue_seconds',
+      'For how long the message has waited to be queued whose time came first of those that were scheduled; 0 where none is late.',
     ),
     oldestDue: sampled(
       registry,
