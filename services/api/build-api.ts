@@ -13,7 +13,7 @@ import type { ApiMetrics } from '#core/platform/telemetry/metrics.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { timedStore } from '#core/platform/postgres/timed-store.ts';
 import { acceptMessages, type AcceptRow } from '#core/store/acceptance.ts';
-import { acceptWholeBatch, type BatchAcceptance } from '#core/store/batch-acceptance.ts';
+import { acceptWholeBatch, tryBatch, type BatchAcceptance } from '#core/store/batch-acceptance.ts';
 import { forgetContent, storeContent } from '#core/store/contents.ts';
 import { directoryStore } from '#core/store/directory.ts';
 import { loadReceiptAccounts, storeReceiptCalls, type NewReceiptCall } from '#core/store/receipt-calls.ts';
@@ -171,6 +171,10 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
   });
   const batches = createBatchAccepts({
     acceptBatch: acceptance.acceptBatch,
+    // Not timed: that it fails is what it is there to find.
+    tryBatch: (rows, sweepAfterMs) => tryBatch(sql, rows, sweepAfterMs),
+    onRefused: ({ id, tenant_id: tenantId, request_id: requestId, batch_id: batchId }, error) =>
+      log.error({ messageId: id, tenantId, requestId, batchId, err: error }, 'Message of a batch is refused'),
     onPlaceRefused: places.drop,
     wakes,
   });

@@ -1,7 +1,9 @@
-import { isPlaceRefused } from '#core/domain/database-fault.ts';
+import { databaseFaultOf, isPlaceRefused } from '#core/domain/database-fault.ts';
 import type { Nats } from '#core/platform/nats/broker.ts';
+import { findRefused } from '#core/platform/process/find-refused.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import { createQueueRoom } from '#core/platform/process/queue-room.ts';
+import type { AcceptRow } from '#core/store/acceptance.ts';
 import type { BatchAcceptance, BatchVerdicts } from '#core/store/batch-acceptance.ts';
 import { SWEEP_AFTER_MS } from './accept-batcher.ts';
 import { acceptWakes } from './accept-wakes.ts';
@@ -9,16 +11,28 @@ import { acceptWakes } from './accept-wakes.ts';
 /** Accepts batches that clients have made, each in a commit of its own: a strict one leaves nothing of itself behind. */
 export type BatchAccepts = {
   /**
-   * Resolves after the commit that holds the messages.
-   * @throws QueueFullError under overload; the database's error where no answer came.
+   * Resolves after the commit that holds the messages, or where some of them cannot be stored and nothing was.
+   * @throws QueueFullError under overload; the database's error where no answer came, or where a message of a strict batch
+   * is at fault, or too many of a permissive one.
    */
-  readonly accept: (owner: string, batch: BatchAcceptance, bytes: number) => Promise<BatchVerdicts>;
+  readonly accept: (
+    owner: string,
+    batch: BatchAcceptance,
+    bytes: number,
+  ) => Promise<BatchVerdicts | Unstorable>;
   /** Resolves when everything taken so far is settled. */
   readonly drain: () => Promise<void>;
 };
 
+/** Messages of a permissive batch that the database refuses, by their places among its rows. Nothing was stored. */
+export type Unstorable = { readonly kind: 'unstorable'; readonly indexes: readonly number[] };
+
 export type BatchAcceptsDeps = {
   readonly acceptBatch: (batch: BatchAcceptance, sweepAfterMs: number) => Promise<BatchVerdicts>;
+  /** Does the same with some of the messages, and takes it back. */
+  readonly tryBatch: (rows: readonly AcceptRow[], sweepAfterMs: number) => Promise<void>;
+  /** A message is refused by the database, which is a fault of ours. */
+  readonly onRefused: (row: AcceptRow, error: unknown) => void;
   readonly wakes: Pick<Nats, 'isConnected' | 'publishWakes'>;
   /** Called when the places of messages were refused: all that were reserved with them are of no use. */
   readonly onPlaceRefused: () => void;
@@ -26,12 +40,15 @@ export type BatchAcceptsDeps = {
 
 /** Of the connections of a process: single messages never wait for those that come by the hundred. */
 const BATCHES_AT_ONCE = 2;
+/** Of one batch. One message at fault among 500 takes 18; dozens of them are no message's fault. */
+const PROBES_MAX = 128;
 const WAITING_MAX = 64;
 const WAITING_BYTES_MAX = 64 * 1024 * 1024;
 
-export function createBatchAccepts({ acceptBatch, wakes, onPlaceRefused }: BatchAcceptsDeps): BatchAccepts {
+export function createBatchAccepts(deps: BatchAcceptsDeps): BatchAccepts {
+  const { acceptBatch, tryBatch, wakes, onPlaceRefused, onRefused } = deps;
   const room = createQueueRoom({ itemsMax: WAITING_MAX, bytesMax: WAITING_BYTES_MAX });
-  const batches = createMicroBatch<{ owner: string; batch: BatchAcceptance }, BatchVerdicts>({
+  const batches = createMicroBatch<{ owner: string; batch: BatchAcceptance }, BatchVerdicts | Unstorable>({
     itemsMax: 1,
     flushesMax: BATCHES_AT_ONCE,
     queuedMax: WAITING_MAX,
@@ -39,15 +56,24 @@ export function createBatchAccepts({ acceptBatch, wakes, onPlaceRefused }: Batch
     flush: (waiting) => Promise.all(waiting.map(({ batch }) => settle(batch))),
   });
 
-  async function settle(batch: BatchAcceptance): Promise<BatchVerdicts> {
+  async function settle(batch: BatchAcceptance): Promise<BatchVerdicts | Unstorable> {
     try {
       const result = await acceptBatch(batch, wakes.isConnected() ? SWEEP_AFTER_MS : 0);
       if (result.kind === 'settled') wake(batch, result.verdicts);
       return result;
     } catch (error) {
       if (isPlaceRefused(error)) onPlaceRefused();
-      throw error;
+      if (batch.strict || databaseFaultOf(error) !== 'row') throw error;
+      return await unstorableOf(batch.rows, error);
     }
+  }
+
+  /** @throws `error` where no message is at fault by itself, or too many are. */
+  async function unstorableOf(rows: readonly AcceptRow[], error: unknown): Promise<Unstorable> {
+    const refused = await findRefused(rows, (some) => tryBatch(some, SWEEP_AFTER_MS), PROBES_MAX);
+    if (refused === undefined || refused.length === 0) throw error;
+    for (const one of refused) onRefused(rows[one.index] as AcceptRow, one.error);
+    return { kind: 'unstorable', indexes: refused.map(({ index }) => index) };
   }
 
   /** Not awaited: the sweep finds messages whose wake-up is lost. What was not stored after all is found by nobody. */

@@ -160,6 +160,7 @@ function refusalsOf(caller: KeyCaller): Readonly<Record<Refusal, ItemFault>> {
     daily_limit_reached: faultOf(limitReached('daily_limit_reached', limitOf(caller, 'messagesPerDay'))),
     backlog_full: faultOf(limitReached('backlog_full', limitOf(caller, 'backlogMax'))),
     unsettled: faultOf(unavailable()),
+    unstorable: faultOf(new AppError('internal_error')),
   };
 }
 

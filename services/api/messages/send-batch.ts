@@ -14,18 +14,17 @@ import { INLINE_BYTES_MAX } from '#core/domain/content.ts';
 import { newId } from '#core/domain/ids.ts';
 import type { Warning } from '#core/domain/warning.ts';
 import type { BatchResult } from '#core/platform/telemetry/metrics.ts';
-import type { AcceptRow } from '#core/store/acceptance.ts';
-import type { BatchVerdicts, OwnKey } from '#core/store/batch-acceptance.ts';
 import { earlierAnswer } from '../admin/admin-change.ts';
 import type { KeyCaller } from '../auth/auth.ts';
 import { STATUS } from '../http/errors.ts';
 import { rateHeaders } from '../http/rate-headers.ts';
 import { defineRoute, type Answer, type RouteContext, type RouteModule } from '../http/routes-kit.ts';
+import { acceptPrepared } from './accept-prepared.ts';
 import type { BatchAccepts } from './batch-accepts.ts';
 import { AcceptedBatch, SendBatch } from './batch-schema.ts';
 import { sendsPerMinute, type Accepted } from './new-message.ts';
 import { batchSizeFault, prepareBatch, type PreparedBatch } from './prepare-batch.ts';
-import { EXAMPLES, ROW_BYTES, type AcceptMetrics, type SendMessageDeps } from './send-message.ts';
+import { EXAMPLES, type AcceptMetrics, type SendMessageDeps } from './send-message.ts';
 import { SEND_BYTES_MAX } from './send-message-schema.ts';
 
 export type SendBatchDeps = Omit<SendMessageDeps, 'batcher' | 'metrics'> & {
@@ -47,12 +46,9 @@ type Settled = {
 /** Nothing is known against it. */
 const UNASKED: ItemVerdict = { verdict: 'accepted' };
 
-/** Large contents of one batch that are on their way to the database at a time. */
-const STORES_AT_ONCE = 2;
-
 /** `POST /v1/messages/batch`: one commit for all messages of the request. */
 export function sendBatchRoute(deps: SendBatchDeps): RouteModule {
-  const { sql, batches, contents, rateMemory, noteUncounted, metrics } = deps;
+  const { sql, rateMemory, noteUncounted, metrics } = deps;
 
   async function send(context: Context): Promise<Answer<AcceptedBatch>> {
     const { caller, body, idempotency, warnings, request } = context;
@@ -87,50 +83,12 @@ export function sendBatchRoute(deps: SendBatchDeps): RouteModule {
     const held = isUnkeyed(batch, idempotency) ? refusedAgain(caller) : undefined;
     if (held !== undefined) return answerFor(context, { draft, verdicts: batch.rows.map(() => held) });
 
-    const own = idempotency && {
-      tenant_id: caller.tenant.id as string,
-      scope: idempotency.scope.toString('hex'),
-      fingerprint: idempotency.fingerprint.toString('hex'),
-      draft,
-    };
-    const outcome = await accept(caller, batch, { apart, strict: isStrict, own }).catch(countFault);
+    const asked = { ...batch, draft, apart, strict: isStrict, idempotency };
+    const { outcome, draft: known } = await acceptPrepared(deps, caller.tenant.id, asked).catch(countFault);
     if (outcome.kind === 'mismatch') throw new AppError('idempotency_mismatch');
     if (outcome.kind === 'replayed') return replayOf(outcome.stored as Settled);
     noteVerdicts(caller, outcome.verdicts, { isStrict, isKeyed: !isUnkeyed(batch, idempotency) });
-    return answerFor(context, { draft, verdicts: outcome.verdicts }, outcome.verdicts);
-  }
-
-  /** Whatever is stored apart and not accepted goes again. */
-  async function accept(
-    caller: KeyCaller,
-    { rows, bytes }: PreparedBatch,
-    options: { apart: ReadonlySet<number>; strict: boolean; own: OwnKey | null },
-  ): Promise<BatchVerdicts> {
-    const { apart, strict, own } = options;
-    const light: AcceptRow[] = [...rows];
-    const stored: number[] = [];
-    const large = [...apart].values();
-    const storeSome = async (): Promise<void> => {
-      for (const i of large) {
-        light[i] = await contents.takeApart(rows[i] as AcceptRow);
-        stored.push(i);
-      }
-    };
-    const forget = (indexes: readonly number[]): void => {
-      for (const i of indexes) void contents.forget(rows[i] as AcceptRow);
-    };
-    const stores = await Promise.allSettled(Array.from({ length: STORES_AT_ONCE }, storeSome));
-    const failed = stores.find((store) => store.status === 'rejected');
-    if (failed !== undefined) {
-      forget(stored);
-      throw failed.reason;
-    }
-    const inline = bytes.reduce((sum, size, i) => sum + ROW_BYTES + (apart.has(i) ? 0 : size), 0);
-    const outcome = await batches.accept(caller.tenant.id, { rows: light, strict, own }, inline);
-    const verdicts = outcome.kind === 'settled' ? outcome.verdicts : [];
-    const isKept = !strict || verdicts.every(isTaken);
-    forget(stored.filter((i) => !isKept || verdicts[i]?.verdict !== 'accepted'));
-    return outcome;
+    return answerFor(context, { draft: known, verdicts: outcome.verdicts }, outcome.verdicts);
   }
 
   function refusedAgain(caller: KeyCaller): ItemVerdict | undefined {
@@ -234,7 +192,7 @@ export function sendBatchRoute(deps: SendBatchDeps): RouteModule {
     operation: 'sendBatch',
     summary: 'Send many messages with one request',
     description:
-      'Stores the messages in one commit and answers what became of each, in their order. `permissive`, the default: those that can be taken are, and 202 tells of each of the others why not; where nothing was taken and a limit alone is why, that limit is the answer. `strict`: all or none; with any fault the answer is 400 with every fault, and nothing is stored. Each message counts as one sent by itself against `rateLimitRpm`, `messagesPerDay` and `backlogMax`. A request has at most 15 MiB, a message 1 MiB and no attachments.',
+      'Stores the messages in one commit and answers what became of each, in their order. `permissive`, the default: those that can be taken are, and 202 tells of each of the others why not; where nothing was taken and a limit alone is why, that limit is the answer. A message that cannot be stored for a fault of ours has the error `internal_error`, and the others are stored. `strict`: all or none; with any fault the answer is 400 with every fault, and nothing is stored. Each message counts as one sent by itself against `rateLimitRpm`, `messagesPerDay` and `backlogMax`. A request has at most 15 MiB, a message 1 MiB and no attachments.',
     auth: { kind: 'key', scope: 'messages:send' },
     body: SendBatch,
     large: { bytesMax: SEND_BYTES_MAX, exempt: () => SEND_BYTES_MAX },
@@ -253,6 +211,7 @@ const REASONS: Readonly<Partial<Record<ItemFault['code'], 'quota' | 'rate' | 'su
   backlog_full: 'quota',
   tenant_suspended: 'suspended',
   dependency_unavailable: 'dependency',
+  internal_error: 'dependency',
 };
 
 const BATCH_EXAMPLES = {
@@ -288,10 +247,6 @@ function bodyOf({ batchId }: BatchDraft<Accepted>, results: readonly ItemResult<
 function resultOf({ items }: AcceptedBatch): BatchResult {
   const refused = items.filter(({ error }) => error !== undefined).length;
   return refused === 0 ? 'whole' : refused < items.length ? 'partial' : 'refused';
-}
-
-function isTaken({ verdict, response }: ItemVerdict): boolean {
-  return verdict === 'accepted' || (verdict === 'replayed' && response != null);
 }
 
 /** Without an idempotency key anywhere: no limit is passed over by what may have been answered before. */

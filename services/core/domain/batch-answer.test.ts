@@ -6,6 +6,7 @@ import {
   endOfBatch,
   ITEM_DETAILS_MAX,
   itemResults,
+  withUnstorable,
   type BatchDraft,
   type ItemFault,
   type ItemVerdict,
@@ -23,6 +24,7 @@ const REFUSALS: BatchDraft<string>['refusals'] = {
   daily_limit_reached: fault('daily_limit_reached'),
   backlog_full: fault('backlog_full'),
   unsettled: fault('dependency_unavailable'),
+  unstorable: fault('internal_error'),
 };
 const INVALID = fault('validation_failed', {
   details: [{ field: 'to', rule: 'e164', message: 'No number' }],
@@ -60,6 +62,33 @@ const batches = fc.array(anyItem, { minLength: 1, maxLength: 20 }).map((items) =
   );
   const drafts = items.map((item, i) => ('verdict' in item ? { accepted: `new ${i}` } : item));
   return { items, results: itemResults({ batchId: 'b', items: drafts, refusals: REFUSALS }, asked) };
+});
+
+test('what the database refuses is told of alone, and all others keep their results', () => {
+  const drafts = fc.array(
+    fc.oneof(
+      fc.record({ fault: fc.constant(INVALID) }),
+      fc.record({ earlier: fc.constant('before') }),
+      fc.record({ accepted: fc.uuid(), isRefused: fc.boolean() }),
+    ),
+  );
+  fc.assert(
+    fc.property(drafts, (items) => {
+      const asked = items.filter((item) => 'accepted' in item);
+      const refused = new Set([...asked.keys()].filter((n) => asked[n]?.isRefused));
+      const draft = withUnstorable({ batchId: 'b', items, refusals: REFUSALS }, refused);
+      const verdicts = asked.filter(({ isRefused }) => !isRefused).map(() => verdictOf('accepted'));
+      const results = itemResults(draft, verdicts);
+      expect(results).toEqual(
+        items.map((item) => {
+          if ('fault' in item) return { kind: 'refused', fault: INVALID };
+          if ('earlier' in item) return { kind: 'replayed', accepted: 'before' };
+          if (item.isRefused) return { kind: 'refused', fault: REFUSALS.unstorable };
+          return { kind: 'accepted', accepted: item.accepted };
+        }),
+      );
+    }),
+  );
 });
 
 describe('of any batch', () => {

@@ -22,8 +22,11 @@ export type ItemDraft<Accepted> =
   | { readonly earlier: Accepted }
   | { readonly fault: ItemFault };
 
-/** Why an item is not taken that has no fault of its form. `unsettled`: the first request with its key has no answer yet. */
-export type Refusal = RefusalVerdict | 'unsettled';
+/**
+ * Why an item is not taken that has no fault of its form. `unsettled`: the first request with its key has no answer yet;
+ * `unstorable`: the database refuses it.
+ */
+export type Refusal = RefusalVerdict | 'unsettled' | 'unstorable';
 type RefusalVerdict = 'mismatch' | 'suspended' | 'rate_limited' | 'daily_limit_reached' | 'backlog_full';
 
 /** All that the answer to a batch is made of, but the verdicts. It is stored with them, so that a replay is the same. */
@@ -76,6 +79,22 @@ export function itemResults<Accepted>(
         };
     }
   });
+}
+
+/**
+ * The draft of a batch of which the database has refused some messages, each for itself: their fault is ours.
+ * @param refused Their places among the items that it was asked to store.
+ */
+export function withUnstorable<Draft extends BatchDraft<unknown>>(
+  draft: Draft,
+  refused: ReadonlySet<number>,
+): Draft {
+  let next = 0;
+  const { unstorable: fault } = draft.refusals;
+  return {
+    ...draft,
+    items: draft.items.map((item) => ('accepted' in item && refused.has(next++) ? { fault } : item)),
+  };
 }
 
 /** How the request as a whole ends. */

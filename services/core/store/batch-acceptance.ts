@@ -1,5 +1,5 @@
 import type { TenantId } from '#core/domain/ids.ts';
-import { asJson, withDeadline, type Sql } from '#core/platform/postgres/postgres.ts';
+import { asJson, withDeadline, type Sql, type TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { toAcceptBatch } from './accept-batch.ts';
 import {
   verdictsOf,
@@ -44,7 +44,7 @@ export type StoredBatch = { readonly draft: unknown; readonly verdicts: readonly
  * @throws DependencyError and what `isPlaceRefused` knows, as `acceptMessages` does.
  */
 export async function acceptWholeBatch(
-  sql: Sql,
+  sql: Sql | TransactionSql,
   { rows, strict, own }: BatchAcceptance,
   sweepAfterMs: number,
   { deadlineMs = DATABASE_DEADLINE_MS, warned = () => {} }: AcceptOptions = {},
@@ -64,6 +64,14 @@ export async function acceptWholeBatch(
     return { kind: 'replayed', stored: first.response as StoredBatch };
   }
   return { kind: 'settled', verdicts: verdictsOf(settled, warned) };
+}
+
+/**
+ * Does what `acceptWholeBatch` does with these messages, and takes it back.
+ * @throws what that throws.
+ */
+export async function tryBatch(sql: Sql, rows: readonly AcceptRow[], sweepAfterMs: number): Promise<void> {
+  await onlyLook(sql, (tx) => acceptWholeBatch(tx, { rows, strict: false, own: null }, sweepAfterMs));
 }
 
 type Key = { readonly scope: Buffer; readonly fingerprint: Buffer };
@@ -87,28 +95,17 @@ export async function findEarlierAnswers(
     .map(([, key]) => key);
   const scopes = distinct.map(({ scope }) => scope.toString('hex'));
   const fingerprints = distinct.map(({ fingerprint }) => fingerprint.toString('hex'));
-  const found: AnswerRow[] = [];
-  try {
-    await transactionWithin(
-      sql,
-      async (tx) => {
-        const tenants = distinct.map(() => tenantId);
-        found.push(
-          ...(await tx<AnswerRow[]>`select claimed.scope, claimed.fingerprint, claimed.response
-            from (
-              select array_agg(decode(k.scope, 'hex') order by k.nth) as scopes, array_agg(k.tenant order by k.nth) as tenants,
-                array_agg(decode(k.fingerprint, 'hex') order by k.nth) as fingerprints
-              from unnest(${scopes}::text[], ${tenants}::uuid[], ${fingerprints}::text[])
-                with ordinality as k (scope, tenant, fingerprint, nth)
-            ) k, claim_idempotency(k.scopes, k.tenants, k.fingerprints) claimed`),
-        );
-        throw new OnlyLooked();
-      },
-      DATABASE_DEADLINE_MS,
-    );
-  } catch (error) {
-    if (!(error instanceof OnlyLooked)) throw error;
-  }
+  const tenants = distinct.map(() => tenantId);
+  const found = await onlyLook(
+    sql,
+    (tx) => tx<AnswerRow[]>`select claimed.scope, claimed.fingerprint, claimed.response
+      from (
+        select array_agg(decode(k.scope, 'hex') order by k.nth) as scopes, array_agg(k.tenant order by k.nth) as tenants,
+          array_agg(decode(k.fingerprint, 'hex') order by k.nth) as fingerprints
+        from unnest(${scopes}::text[], ${tenants}::uuid[], ${fingerprints}::text[])
+          with ordinality as k (scope, tenant, fingerprint, nth)
+      ) k, claim_idempotency(k.scopes, k.tenants, k.fingerprints) claimed`,
+  );
   const byScope = new Map(found.map((row) => [row.scope.toString('hex'), row]));
   return keys.map(({ scope, fingerprint }) => {
     const row = byScope.get(scope.toString('hex'));
@@ -116,5 +113,23 @@ export async function findEarlierAnswers(
   });
 }
 
-/** Rolls back what was claimed to look. */
+/** Rolls back whatever `work` does. @returns what it has found. */
+async function onlyLook<T>(sql: Sql, work: (tx: TransactionSql) => Promise<T>): Promise<T> {
+  const looked = new OnlyLooked();
+  let found: { readonly value: T } | undefined;
+  try {
+    await transactionWithin(
+      sql,
+      async (tx) => {
+        found = { value: await work(tx) };
+        throw looked;
+      },
+      DATABASE_DEADLINE_MS,
+    );
+  } catch (error) {
+    if (error !== looked) throw error;
+  }
+  return (found as { readonly value: T }).value;
+}
+
 class OnlyLooked extends Error {}

@@ -223,6 +223,77 @@ describe('a strict batch', () => {
   });
 });
 
+describe('a message that the database cannot store', () => {
+  const UNSTORABLE = '+15550001313';
+  const UNSTORABLE_MAIL = 'unstorable@example.com';
+  beforeAll(
+    () => api.admin`
+      alter table messages add constraint planted check (recipient not in ('+15550001313', 'unstorable@example.com'))`,
+  );
+  afterAll(() => api.admin`alter table messages drop constraint planted`);
+  const fresh = (limits = {}) => api.tenant(limits);
+  const messages = [
+    ...times(7, sms),
+    { ...sms, to: UNSTORABLE, idempotencyKey: 'bad' },
+    email,
+    INVALID,
+    { ...sms, body: 'x'.repeat(1_000), to: UNSTORABLE },
+    { ...sms, idempotencyKey: 'good' },
+  ];
+  const codes = [
+    ...times(7, 'taken'),
+    'internal_error',
+    'taken',
+    'validation_failed',
+    'internal_error',
+    'taken',
+  ];
+
+  test('is told of alone in a permissive batch; the others are stored in one commit, and a replay says the same', async () => {
+    const own = await fresh();
+    const headers = { 'idempotency-key': crypto.randomUUID() };
+    const reply = await sendBatch(own.key, { messages }, { headers });
+    expect(reply.status).toBe(202);
+    expect(codesOf(reply)).toEqual(codes);
+    expect(itemsOf(reply)[7]?.error).toMatchObject({ statusCode: 500 });
+    expect(JSON.stringify(reply.body)).not.toContain('planted');
+    const rows = await api.admin`
+      select distinct xmin::text as commit from messages where tenant_id = ${own.tenantId}`;
+    expect(rows).toHaveLength(1);
+    expect(await messageCount(own.tenantId)).toBe(9);
+    expect(await countOf('live_messages', own.tenantId)).toBe(9);
+    const again = await sendBatch(own.key, { messages }, { headers });
+    expect([again.headers['idempotent-replayed'], again.body]).toEqual(['true', reply.body]);
+    const wakes = () => api.first.wakes.filter(({ payload }) => String(payload).includes(own.tenantId));
+    await expect.poll(wakes).toHaveLength(1);
+    // Of what was not stored no key is kept.
+    const single = await send(api.first, own.key, sms, { 'idempotency-key': 'bad' });
+    expect([single.status, single.headers['idempotent-replayed']]).toEqual([202, undefined]);
+  });
+
+  test('counts nothing, and leaves nothing behind of its content', async () => {
+    const own = await fresh({ messagesPerDay: 2 });
+    const large = { ...email, to: UNSTORABLE_MAIL, bodyText: 'x'.repeat(100_000) };
+    const reply = await sendBatch(own.key, { messages: [large, sms, sms, sms] });
+    expect(codesOf(reply)).toEqual(['internal_error', 'taken', 'taken', 'daily_limit_reached']);
+    await expect.poll(() => countOf('message_contents', own.tenantId)).toBe(0);
+    await expect.poll(() => countOf('unsettled_contents', own.tenantId)).toBe(0);
+  });
+
+  test('makes a strict batch store nothing', async () => {
+    const own = await fresh();
+    const reply = await sendBatch(own.key, { mode: 'strict', messages: [sms, { ...sms, to: UNSTORABLE }] });
+    expect([reply.status, reply.body.code]).toEqual([500, 'internal_error']);
+    expect(await messageCount(own.tenantId)).toBe(0);
+  });
+
+  test('is told of where it is all there is', async () => {
+    const own = await fresh();
+    const reply = await sendBatch(own.key, { messages: times(2, { ...sms, to: UNSTORABLE }) });
+    expect([reply.status, codesOf(reply)]).toEqual([202, ['internal_error', 'internal_error']]);
+  });
+});
+
 describe('limits', () => {
   test('the plan bounds the messages of a batch', async () => {
     const fresh = await api.tenant({ batchMessagesMax: 3 });

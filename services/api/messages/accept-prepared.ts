@@ -1,0 +1,94 @@
+import { withUnstorable, type BatchDraft, type ItemVerdict } from '#core/domain/batch-answer.ts';
+import type { AcceptRow } from '#core/store/acceptance.ts';
+import type { BatchVerdicts, OwnKey } from '#core/store/batch-acceptance.ts';
+import type { IdempotencyClaim } from '../http/idempotency.ts';
+import type { BatchAccepts } from './batch-accepts.ts';
+import type { LargeContents } from './large-contents.ts';
+import type { Accepted } from './new-message.ts';
+import type { PreparedBatch } from './prepare-batch.ts';
+import { ROW_BYTES } from './send-message.ts';
+
+export type AcceptPreparedDeps = {
+  readonly batches: Pick<BatchAccepts, 'accept'>;
+  readonly contents: LargeContents;
+};
+
+/** A batch that the database is asked to take. */
+type AskedBatch<Draft> = Pick<PreparedBatch, 'rows' | 'bytes'> & {
+  readonly draft: Draft;
+  /** Rows whose contents are stored by themselves. */
+  readonly apart: ReadonlySet<number>;
+  readonly strict: boolean;
+  readonly idempotency: IdempotencyClaim | null;
+};
+
+/** Large contents of one batch that are on their way to the database at a time. */
+const STORES_AT_ONCE = 2;
+
+/**
+ * Stores a batch in one commit. Of a permissive one the messages that the database cannot store are left out, and the draft says
+ * so. Whatever is stored apart and not accepted goes again.
+ * @throws what `BatchAccepts` throws.
+ */
+export async function acceptPrepared<Draft extends BatchDraft<Accepted>>(
+  { batches, contents }: AcceptPreparedDeps,
+  tenantId: string,
+  { rows, bytes, draft, apart, strict, idempotency }: AskedBatch<Draft>,
+): Promise<{ readonly outcome: BatchVerdicts; readonly draft: Draft }> {
+  const light: AcceptRow[] = [...rows];
+  const stored = new Set<number>();
+  const large = [...apart].values();
+  const storeSome = async (): Promise<void> => {
+    for (const i of large) {
+      light[i] = await contents.takeApart(rows[i] as AcceptRow);
+      stored.add(i);
+    }
+  };
+  const forget = (indexes: Iterable<number>): void => {
+    for (const i of indexes) void contents.forget(rows[i] as AcceptRow);
+  };
+  const stores = await Promise.allSettled(Array.from({ length: STORES_AT_ONCE }, storeSome));
+  const failed = stores.find((store) => store.status === 'rejected');
+  if (failed !== undefined) {
+    forget(stored);
+    throw failed.reason;
+  }
+  const sizeOf = (i: number): number => ROW_BYTES + (apart.has(i) ? 0 : (bytes[i] ?? 0));
+
+  let known = draft;
+  // Places among all rows.
+  let left: readonly number[] = [...rows.keys()];
+  while (left.length > 0) {
+    const own = ownKey(tenantId, idempotency, known);
+    const inline = left.reduce((sum, i) => sum + sizeOf(i), 0);
+    const asked = left.map((i) => light[i] as AcceptRow);
+    const outcome = await batches.accept(tenantId, { rows: asked, strict, own }, inline);
+    if (outcome.kind !== 'unstorable') {
+      const verdicts = outcome.kind === 'settled' ? outcome.verdicts : [];
+      const isKept = !strict || verdicts.every(isTaken);
+      const accepted = new Set(left.filter((_, n) => isKept && verdicts[n]?.verdict === 'accepted'));
+      forget([...stored].filter((i) => !accepted.has(i)));
+      return { outcome, draft: known };
+    }
+    const refused = new Set(outcome.indexes);
+    known = withUnstorable(known, refused);
+    left = left.filter((_, n) => !refused.has(n));
+  }
+  forget(stored);
+  return { outcome: { kind: 'settled', verdicts: [] }, draft: known };
+}
+
+function ownKey(tenantId: string, idempotency: IdempotencyClaim | null, draft: unknown): OwnKey | null {
+  return (
+    idempotency && {
+      tenant_id: tenantId,
+      scope: idempotency.scope.toString('hex'),
+      fingerprint: idempotency.fingerprint.toString('hex'),
+      draft,
+    }
+  );
+}
+
+function isTaken({ verdict, response }: ItemVerdict): boolean {
+  return verdict === 'accepted' || (verdict === 'replayed' && response != null);
+}
