@@ -84,7 +84,8 @@ const httpEnv = defineEnvGroup({
       fault('HEADERS_TIMEOUT_MS', 'must be at most REQUEST_TIMEOUT_MS');
     }
     return {
-      listen: { host: e.HOST, port: e.PORT },
+      // Connections that come at once, as after a rollout, wait for a busy process; the kernel's own bound holds as well.
+      listen: { host: e.HOST, port: e.PORT, backlog: 4_096 },
       publicBaseUrl: e.PUBLIC_BASE_URL,
       trustProxy: e.TRUST_PROXY_CIDRS.length === 0 ? false : e.TRUST_PROXY_CIDRS,
       limits: {

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { call } from '#test/support/http-call.ts';
 import { startDosTarget, type DosTarget } from './dos-target.ts';
@@ -115,6 +116,22 @@ describe('connections that take their time', () => {
 test('connections beyond the limit are closed at once, and room is for others again as soon as some have ended', async () => {
   const sockets = await openMany(CONNECTIONS_MAX + 100);
   await expect.poll(() => sockets.filter(({ isClosed }) => isClosed()).length).toBeGreaterThanOrEqual(100);
+  await Promise.all(sockets.map(({ closed }) => closed));
+  expect(await sendOne()).toBe(202);
+});
+
+test('connections that come at once while the process is busy wait for it, and none has to try again', async (context) => {
+  const waiting = CONNECTIONS_MAX;
+  const kernelMax = Number(await readFile('/proc/sys/net/core/somaxconn', 'utf8').catch(() => '0'));
+  if (kernelMax <= waiting) return context.skip(`the kernel lets ${kernelMax} connections wait`);
+  target.api.signal('SIGSTOP');
+  using going = new DisposableStack();
+  going.defer(() => target.api.signal('SIGCONT'));
+  // A connection that finds no room is not heard of before the process goes on.
+  const sockets = await openMany(waiting);
+  going.dispose();
+  expect(sockets.filter(({ isClosed }) => isClosed())).toEqual([]);
+  for (const { socket } of sockets) socket.end();
   await Promise.all(sockets.map(({ closed }) => closed));
   expect(await sendOne()).toBe(202);
 });

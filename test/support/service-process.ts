@@ -15,6 +15,8 @@ export type ServiceProcess = AsyncDisposable & {
   /** Starts it again after its end; returns once it is ready. */
   readonly start: () => Promise<void>;
   readonly kill: () => Promise<void>;
+  /** For what it does not end of, such as `SIGSTOP`. */
+  readonly signal: (signal: NodeJS.Signals) => void;
   /** Tells it to end and says how it ended, for example `exit code 0`. */
   readonly end: () => Promise<string>;
   /** All that it has written. */
@@ -69,6 +71,7 @@ export async function startServiceProcess(options: ServiceProcessOptions): Promi
     metricsOrigin,
     start,
     kill: async () => child?.stop('SIGKILL'),
+    signal: (signal) => void (child && process.kill(child.pid, signal)),
     async end() {
       await child?.stop('SIGTERM', END_MS_MAX);
       return child?.endedWith() ?? 'never started';
