@@ -7,7 +7,7 @@ import type { ServiceProcess } from '#test/support/service-process.ts';
 import { startServiceStack, type ServiceStack, type StackTenant } from '#test/support/service-stack.ts';
 
 // A few rounds of sends take seconds on a busy machine, and none of their calls may end before the last.
-const DEADLINE_MS = 20_000;
+const DEADLINE_MS = 15_000;
 const LEASE_MS = 30_000;
 
 let stack: ServiceStack;
