@@ -186,6 +186,10 @@ function take(draft: Draft, entry: AuditEntry): void {
       // One that is there again stays, as nobody is to get a right that they had not.
       draft.suppressions.delete(target);
       return;
+    case 'suppression.import_begun':
+    case 'suppression.imported':
+      // Its entries are in no log.
+      return lose(draft, action);
     case 'provider.verify_requested':
     case 'webhook_endpoint.tested':
     case 'webhook_endpoint.redelivered':

@@ -103,6 +103,9 @@ const CHANGE_SLOTS = {
   waitMsMax: DATABASE_DEADLINE_MS,
 };
 
+/** Imports and exports at once: one of each tenant. An import that waits holds its file in memory. */
+const FILE_SLOTS = { slots: 2, waitingPerOwnerMax: 1, waitingMax: 2, waitMsMax: 20_000 };
+
 /** Puts the parts together. Opens nothing and listens nowhere. */
 export async function buildApi(deps: ApiDeps): Promise<Api> {
   const { sql, nats, metrics, log, settings } = deps;
@@ -259,7 +262,12 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
         full: createFullAccounts(),
       },
       admin,
-      suppressions: { ...admin, addressKeys },
+      suppressions: {
+        ...admin,
+        addressKeys,
+        imports: createSharedSlots(FILE_SLOTS),
+        exports: createSharedSlots(FILE_SLOTS),
+      },
       unsubscribe: {
         key: unsubscribeKey(settings.receiptPepper),
         unsubscribe: (request) =>

@@ -55,6 +55,8 @@ const BODIES: Readonly<Record<string, () => Record<string, unknown>>> = {
   'POST /v1/admin/webhook-endpoints/:id/recover': () => ({ since: '2020-01-01T00:00:00Z' }),
   'POST /v1/admin/webhook-keys/rotate': () => ({}),
   'POST /v1/admin/suppressions': () => ({ channel: 'sms', address: '+15550000001' }),
+  // Is there already: it says the same each time.
+  'POST /v1/admin/suppressions/import': () => ({ channel: 'sms', address: a.names.to }),
   'POST /v1/admin/api-keys': () => ({ name: 'Mine' }),
   'PATCH /v1/admin/api-keys/:id': () => ({ name: 'Taken over' }),
   'POST /v1/admin/api-keys/:id/rotate': () => ({ graceSeconds: 60 }),
@@ -157,9 +159,12 @@ async function reach(route: ServedRoute, of: Shape, names: Names): Promise<Reply
     ...plain,
     ...Object.fromEntries(of.fields.map((name) => [name, FIELDS[name](names)])),
   };
-  const headers = of.isForeignHeader
-    ? { 'x-tenant-id': names.tenantId, 'x-forwarded-tenant': names.slug, 'x-user-id': names.userId }
-    : {};
+  const headers = {
+    ...(of.isForeignHeader
+      ? { 'x-tenant-id': names.tenantId, 'x-forwarded-tenant': names.slug, 'x-user-id': names.userId }
+      : {}),
+    ...(route.path.endsWith('/import') ? { 'content-type': 'application/x-ndjson' } : {}),
+  };
   return api.call(route.method, url, { ...credentialsOf(of, names, headers), body });
 }
 

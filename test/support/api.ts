@@ -201,10 +201,11 @@ export async function request(
       ? {}
       : { payload: typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body) }),
   });
+  const isLines = reply.headers['content-type'] === 'application/x-ndjson';
   return {
     status: reply.statusCode,
     headers: reply.headers,
-    body: reply.payload === '' ? null : (JSON.parse(reply.payload) as unknown),
+    body: reply.payload === '' || isLines ? null : (JSON.parse(reply.payload) as unknown),
     text: reply.payload,
   };
 }

@@ -1,7 +1,8 @@
 import type { FastifyRequest } from 'fastify';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { z } from 'zod';
-import { AppError, type ErrorCode } from '#core/domain/app-error.ts';
+import type { ErrorCode } from '#core/domain/app-error.ts';
+import { readUnparsed } from './read-unparsed.ts';
 import type { RouteDocs, RouteModule } from './routes-kit.ts';
 import type { Tag } from './tags.ts';
 
@@ -67,20 +68,8 @@ export function defineRawRoute<P extends z.ZodObject, A extends Admission>(
       const admission = await route.admit(request.params as z.input<P>);
       const { owner, providerId } = admission;
       request.reportedTo = { tenantId: owner, ...(providerId === undefined ? {} : { providerId }) };
-      const body = route.method === 'GET' ? NOTHING : await read(request, admission);
+      const body = route.method === 'GET' ? NOTHING : await readUnparsed(app, request, admission);
       taken.set(request, { admission, body });
-      request.bodyBytes = body.length;
-    }
-
-    async function read(request: FastifyRequest, admission: A): Promise<Buffer> {
-      // Nothing is unpacked that may be a thousand times as large then.
-      if (request.headers['content-encoding'] !== undefined) {
-        throw new AppError('unsupported_media_type', { message: 'Content-Encoding must be absent' });
-      }
-      const body = await app.readRaw(request, admission);
-      // The framework would ask for a parser of the body's type.
-      request.headers = NO_BODY;
-      return body;
     }
 
     app.route({
@@ -135,12 +124,6 @@ export function defineRawRoute<P extends z.ZodObject, A extends Admission>(
 }
 
 const NOTHING = Buffer.alloc(0);
-/** Laid over what a request came with. */
-const NO_BODY: IncomingHttpHeaders = {
-  'content-type': undefined,
-  'content-length': undefined,
-  'transfer-encoding': undefined,
-};
 
 function queryOf({ raw: { url = '' } }: FastifyRequest): string {
   const start = url.indexOf('?');

@@ -32,6 +32,14 @@ const MANY_MARKS = 1_000;
 /** Clients come again when the bodies of now are through. */
 const RETRY_AFTER_S = 2;
 
+/** Of a body that is read byte for byte. */
+export type RawBounds = {
+  readonly owner: string;
+  readonly bytesMax: number;
+  /** Its handler leaves the process to others by itself: it takes no turn from large bodies. */
+  readonly isPaced?: true;
+};
+
 /** What is known of a request's JSON body once it has been read. */
 export type JsonBody = { readonly value: unknown; readonly bytes: number };
 
@@ -46,11 +54,7 @@ export type BodyReader = {
    */
   readonly json: (request: FastifyRequest, moments: RequestMoments) => Promise<JsonBody>;
   /** Byte for byte. @throws AppError: the same, without those of `readJson`. */
-  readonly raw: (
-    request: FastifyRequest,
-    bounds: { readonly owner: string; readonly bytesMax: number },
-    moments: RequestMoments,
-  ) => Promise<Buffer>;
+  readonly raw: (request: FastifyRequest, bounds: RawBounds, moments: RequestMoments) => Promise<Buffer>;
 };
 
 export function createBodyReader({ memory, slow, onRefused }: ReadBodyDeps): BodyReader {
@@ -110,7 +114,7 @@ export function createBodyReader({ memory, slow, onRefused }: ReadBodyDeps): Bod
     },
     async raw(request, bounds, moments) {
       const { bytes } = await read(request, bounds, moments);
-      await takeTurn(bounds.owner, bytes, moments);
+      if (bounds.isPaced !== true) await takeTurn(bounds.owner, bytes, moments);
       return bytes;
     },
   };

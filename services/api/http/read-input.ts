@@ -93,7 +93,7 @@ function assertText(text: string, field: string): void {
 }
 
 /** False for what Postgres and UTF-8 cannot hold. */
-function isText(text: string): boolean {
+export function isText(text: string): boolean {
   return !text.includes('\0') && text.isWellFormed();
 }
 
@@ -192,20 +192,21 @@ const RULES: Readonly<Record<string, string>> = {
   invalid_union: 'type',
 };
 
-/** The error for a schema's issues: `missing_field` as soon as one of them is a field that is not there. */
-function rejection(issues: readonly z.core.$ZodIssue[], sent: unknown): AppError {
-  let missing: string | undefined;
-  const details = issues.map((issue): ErrorDetail => {
+/** Which rules a schema's issues say are broken. */
+export function brokenRules(issues: readonly z.core.$ZodIssue[], sent: unknown): ErrorDetail[] {
+  return issues.map((issue): ErrorDetail => {
     const field = issue.path.length === 0 ? 'body' : issue.path.map(String).join('.');
     const rule = ruleOf(issue, sent);
-    if (rule !== 'required') return { field, rule, message: issue.message };
-    const message =
-      issue.code === 'custom'
-        ? issue.message
-        : `Field '${field}' ${isCleared(issue, sent) ? 'cannot be null' : 'is required'}`;
-    missing ??= message;
+    if (rule !== 'required' || issue.code === 'custom') return { field, rule, message: issue.message };
+    const message = `Field '${field}' ${isCleared(issue, sent) ? 'cannot be null' : 'is required'}`;
     return { field, rule, message };
   });
+}
+
+/** The error for a schema's issues: `missing_field` as soon as one of them is a field that is not there. */
+function rejection(issues: readonly z.core.$ZodIssue[], sent: unknown): AppError {
+  const details = brokenRules(issues, sent);
+  const missing = details.find(({ rule }) => rule === 'required')?.message;
   const shown = details.slice(0, DETAILS_MAX);
   if (missing !== undefined) return new AppError('missing_field', { message: missing, details: shown });
   const isUrlBlocked = details.every(({ rule }) => rule === 'url_blocked');

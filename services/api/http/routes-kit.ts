@@ -1,6 +1,7 @@
 import type { KeyObject } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
 import { z } from 'zod';
 import { validationFailed, type ErrorCode } from '#core/domain/app-error.ts';
 import type { Warnings } from '#core/domain/warning.ts';
@@ -14,6 +15,9 @@ import {
   type IdempotencyClaim,
 } from './idempotency.ts';
 import { isGivenTwice } from './given-twice.ts';
+import type { RawBounds } from './read-body.ts';
+import { goneSignal } from './gone-signal.ts';
+import { takeUpload, type Upload, type UploadRules } from './upload.ts';
 import type { Tag } from './tags.ts';
 import { warningsField, warningsOf, withWarnings } from './request-warnings.ts';
 
@@ -44,10 +48,7 @@ declare module 'fastify' {
   }
   interface FastifyInstance {
     /** Reads a body byte for byte, of any type. */
-    readRaw: (
-      request: FastifyRequest,
-      bounds: { readonly owner: string; readonly bytesMax: number },
-    ) => Promise<Buffer>;
+    readRaw: (request: FastifyRequest, bounds: RawBounds) => Promise<Buffer>;
     /** Key of idempotency fingerprints. */
     fingerprintKey: KeyObject;
   }
@@ -64,6 +65,10 @@ export type RouteDocs = {
   readonly isRaw?: true;
   /** Answers with `text/csv` too. */
   readonly csv?: true;
+  /** Takes a file, by its types. */
+  readonly upload?: UploadRules;
+  /** Answers with a file of one of these types, with an example each. */
+  readonly download?: Readonly<Record<string, string>>;
   readonly errors: readonly ErrorCode[];
   /** Answers with `ETag`; a change takes `If-Match`. */
   readonly versioned?: true;
@@ -81,6 +86,8 @@ export type RouteContext<A extends RouteAuth, P, Q, B> = {
   readonly params: P;
   readonly query: Q;
   readonly body: B;
+  /** Of a route that takes a file. */
+  readonly upload: Upload | null;
   /** Null where the request carries no idempotency key. */
   readonly idempotency: IdempotencyClaim | null;
   /** What the answer will warn of. A handler may add to it until it answers, or until it stores its answer. */
@@ -101,6 +108,8 @@ export type RequestFacts = {
   readonly traceparent: string | null;
   /** The header `If-Match`; null without one. */
   readonly ifMatch: string | null;
+  /** The header `Accept`; empty without one. */
+  readonly accept: string;
 };
 
 export type Answer<Body> = {
@@ -112,6 +121,8 @@ export type Answer<Body> = {
   readonly headers?: Readonly<Record<string, string>>;
   /** Goes out instead of the body, as `text/csv`. */
   readonly csv?: string;
+  /** Goes out instead of the body, as it comes. Where it throws, the answer breaks off: its client sees that it is not whole. */
+  readonly download?: { readonly type: string; readonly name: string; readonly parts: AsyncIterable<string> };
   /** The message that the answer is about, for the request's log line. */
   readonly messageId?: string;
 };
@@ -138,6 +149,10 @@ export type Route<
   readonly body?: B;
   /** Bytes of a body beyond the usual megabyte, and those of them that do not count for it. */
   readonly large?: { readonly bytesMax: number; readonly exempt: (body: unknown) => number };
+  /** Takes a file instead of a JSON body. The handler leaves the process to others while it reads it. */
+  readonly upload?: UploadRules;
+  /** Answers with a file: types with an example each. */
+  readonly download?: Readonly<Record<string, string>>;
   /** Reads an idempotency key from the header or from `idempotencyKey` in the body, which handlers see without it. */
   readonly idempotent?: boolean;
   /** Answers with `ETag`; a change takes `If-Match`. */
@@ -223,9 +238,11 @@ export function defineRoute<
   R extends z.ZodType,
 >(route: Route<A, P, Q, B, R>): RouteModule {
   return (app) => {
-    const status = route.status ?? (route.response === undefined ? 204 : 200);
+    const hasAnswer = route.response !== undefined || route.download !== undefined;
+    const status = route.status ?? (hasAnswer ? 200 : 204);
     const idempotent = route.idempotent ?? false;
-    const { params, query, body, response, large } = route;
+    const { params, query, body, response, large, upload } = route;
+    const uploads = new WeakMap<FastifyRequest, Upload>();
     const docs: RouteDocs = {
       operation: route.operation,
       status,
@@ -234,6 +251,8 @@ export function defineRoute<
       errors: route.errors ?? [],
       ...(route.versioned === undefined ? {} : { versioned: route.versioned }),
       ...(route.csv === undefined ? {} : { csv: route.csv }),
+      ...(upload === undefined ? {} : { upload }),
+      ...(route.download === undefined ? {} : { download: route.download }),
       ...(route.examples === undefined ? {} : { examples: route.examples }),
     };
     assertWarns(route.path, docs, response);
@@ -242,6 +261,8 @@ export function defineRoute<
       url: route.path,
       config: { auth: route.auth, docs, ...(large === undefined ? {} : { exemptBytes: large.exempt }) },
       ...(large === undefined ? {} : { bodyLimit: large.bytesMax }),
+      // It would read all of the file for nobody.
+      ...(route.download === undefined ? {} : { exposeHeadRoute: false }),
       schema: {
         summary: route.summary,
         description: route.description,
@@ -252,6 +273,16 @@ export function defineRoute<
         ...(body === undefined ? {} : { body }),
         ...(response === undefined ? {} : { response: { [status]: response } }),
       },
+      ...(upload === undefined
+        ? {}
+        : {
+            preParsing: (request, _reply, payload, done) => {
+              takeUpload(app, request, upload).then((file) => {
+                uploads.set(request, file);
+                done(null, payload);
+              }, done);
+            },
+          }),
       handler: async (request, reply) => {
         const warnings = warningsOf(request.body, request.query);
         if (body === undefined && isGiven(request.body)) {
@@ -264,6 +295,7 @@ export function defineRoute<
             params: request.params as z.output<P>,
             query: request.query as z.output<Q>,
             body: (idempotent ? withoutKey(request.body) : request.body) as z.output<B>,
+            upload: uploads.get(request) ?? null,
             idempotency: claim,
             warnings,
             request: factsOf(request),
@@ -281,6 +313,7 @@ class Context<A extends RouteAuth, P, Q, B> implements RouteContext<A, P, Q, B> 
   readonly params: P;
   readonly query: Q;
   readonly body: B;
+  readonly upload: Upload | null;
   readonly idempotency: IdempotencyClaim | null;
   readonly warnings: Warnings;
   readonly request: RequestFacts;
@@ -291,6 +324,7 @@ class Context<A extends RouteAuth, P, Q, B> implements RouteContext<A, P, Q, B> 
     this.params = known.params;
     this.query = known.query;
     this.body = known.body;
+    this.upload = known.upload;
     this.idempotency = known.idempotency;
     this.warnings = known.warnings;
     this.request = known.request;
@@ -302,16 +336,6 @@ class Context<A extends RouteAuth, P, Q, B> implements RouteContext<A, P, Q, B> 
   }
 }
 
-function goneSignal(response: ServerResponse | null): AbortSignal {
-  const going = new AbortController();
-  if (response?.destroyed === true) going.abort();
-  else
-    response?.once('close', () => {
-      if (!response.writableFinished) going.abort();
-    });
-  return going.signal;
-}
-
 function factsOf(request: FastifyRequest): RequestFacts {
   const { id, ip, appName, bodyBytes, span } = request;
   return {
@@ -321,6 +345,7 @@ function factsOf(request: FastifyRequest): RequestFacts {
     bodyBytes,
     traceparent: span?.traceparent ?? null,
     ifMatch: request.headers['if-match'] ?? null,
+    accept: request.headers.accept ?? '',
   };
 }
 
@@ -345,6 +370,14 @@ function send(
   if (answer.messageId !== undefined) reply.request.messageId = answer.messageId;
   if (answer.replayed === true) reply.header('idempotent-replayed', 'true');
   for (const [name, value] of Object.entries(answer.headers ?? {})) reply.header(name, value);
+  if (answer.download !== undefined) {
+    const { type, name, parts } = answer.download;
+    reply.headers({
+      'content-disposition': `attachment; filename="${name}"`,
+      'x-content-type-options': 'nosniff',
+    });
+    return reply.type(type).send(Readable.from(parts));
+  }
   if (answer.csv !== undefined) return reply.type('text/csv; charset=utf-8').send(answer.csv);
   // A replay has what was stored: the first answer's.
   return reply.send(answer.replayed === true ? answer.body : withWarnings(answer.body, warnings));

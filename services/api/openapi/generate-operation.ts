@@ -34,6 +34,8 @@ export function completeOperation(operation: Operation, route: DocumentedRoute):
     addExamples(operation.requestBody.content, examples.request, docs.examples);
   }
   if (docs.isRaw === true && route.method !== 'get') operation.requestBody = ANY_BODY;
+  if (docs.upload !== undefined)
+    operation.requestBody = { required: true, content: filesOf(docs.upload.types) };
   const { content } = (operation.responses[docs.status] ?? {}) as Partial<Response>;
   if (content !== undefined) addExamples(content, examples.response);
   if (content !== undefined && docs.csv === true) content['text/csv'] = { schema: { type: 'string' } };
@@ -48,11 +50,19 @@ export function completeOperation(operation: Operation, route: DocumentedRoute):
         ...(docs.versioned === true ? (['ETag'] as const) : []),
       ),
       ...(content === undefined ? {} : { content }),
+      ...(docs.download === undefined ? {} : { content: filesOf(docs.download) }),
     },
     ...Object.fromEntries(
       [...errorsOf(route)].map(([status, codes]) => [status, errorResponse(status, [...codes])]),
     ),
   };
+}
+
+/** Texts of these media types, with an example each. */
+function filesOf(types: Readonly<Record<string, string>>): Content {
+  return Object.fromEntries(
+    Object.entries(types).map(([type, example]) => [type, { schema: { type: 'string' }, example }]),
+  );
 }
 
 /** Pairs of a map travel as `name[key]=value`: what generated clients know. */
@@ -144,7 +154,7 @@ function errorsOf({ auth, docs, path, method }: DocumentedRoute): Map<number, Se
   ];
   if (docs.hasInput) codes.push('missing_field');
   if (method !== 'get') codes.push('unsupported_media_type');
-  if (method !== 'get' && docs.isRaw !== true) codes.push('malformed_json');
+  if (method !== 'get' && docs.isRaw !== true && docs.upload === undefined) codes.push('malformed_json');
   if (isAuthenticated) codes.push('unauthenticated', 'tenant_suspended', 'rate_limited');
   if (usesKey) codes.push('api_key_expired', 'api_key_revoked', 'api_key_rotated', 'insufficient_scope');
   if (auth.kind === 'bearer' || auth.kind === 'either' || auth.kind === 'user')
@@ -222,7 +232,7 @@ const FAILURES: Readonly<Record<number, string>> = {
   409: 'Conflict',
   412: 'Changed meanwhile',
   413: 'Too large',
-  415: 'Not JSON',
+  415: 'Of a type that is not read here',
   429: 'Limit reached',
   500: 'Fault of the service. What was asked for may have been done: repeat with the same idempotency key, with backoff',
   503: 'Temporarily unavailable. What was asked for may have been done: repeat with the same idempotency key, with backoff',

@@ -1,38 +1,46 @@
 import { z } from 'zod';
-import { addressKey, type AddressKeyRoot } from '#core/domain/address-key.ts';
+import type { AddressKeyRoot } from '#core/domain/address-key.ts';
 import { notFound, validationFailed } from '#core/domain/app-error.ts';
-import { CHANNELS, type Channel } from '#core/domain/channel.ts';
-import type { TenantId } from '#core/domain/ids.ts';
-import { normalRecipient } from '#core/domain/normal-recipient.ts';
-import {
-  scopeOf as usualScope,
-  SUPPRESSION_REASONS,
-  SUPPRESSION_SCOPES,
-  SUPPRESSION_SOURCES,
-} from '#core/domain/suppression.ts';
 import {
   deleteSuppression,
   findSuppression,
   putSuppression,
   scanSuppressions,
-  type AddressName,
   type ListedSuppression,
 } from '#core/store/suppressions.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import { changeTenant, createInTenant, scopeOf, type AdminDeps } from '../admin/admin-change.ts';
 import { filteredPage } from '../http/filtered-page.ts';
+import type { SharedSlots } from '../http/shared-slots.ts';
 import { defineRoute, IdParams, pageOf, pageQuery, type RouteModule } from '../http/routes-kit.ts';
+import { exportSuppressionsRoute } from './export-suppressions.ts';
+import { importSuppressionsRoute } from './import-suppressions.ts';
+import { checkSuppression, suppressionEntry } from './suppression-entry.ts';
 import { factsOf } from './suppression-facts.ts';
-import { addressField, AddSuppression, Suppression, viewSuppression } from './suppression-schema.ts';
+import { addressNames, suppressionFilter } from './suppression-filter.ts';
+import { AddSuppression, Suppression, viewSuppression } from './suppression-schema.ts';
 
 /** What the routes of the suppression list work with. */
-export type SuppressionDeps = AdminDeps & { readonly addressKeys: AddressKeyRoot };
+export type SuppressionDeps = AdminDeps & {
+  readonly addressKeys: AddressKeyRoot;
+  /** One import of a tenant at a time, and few in the process. */
+  readonly imports: SharedSlots;
+  /** The same for exports. */
+  readonly exports: SharedSlots;
+};
 
 const tag = 'Suppressions';
 const auth = { kind: 'bearer', role: 'developer' } as const;
 
 export function suppressionRoutes(deps: SuppressionDeps): RouteModule[] {
-  return [add(deps), list(deps), read(deps), remove(deps)];
+  return [
+    add(deps),
+    list(deps),
+    read(deps),
+    remove(deps),
+    importSuppressionsRoute(deps),
+    exportSuppressionsRoute(deps),
+  ];
 }
 
 function add(deps: SuppressionDeps): RouteModule {
@@ -52,24 +60,9 @@ function add(deps: SuppressionDeps): RouteModule {
     errors: ['idempotency_mismatch'],
     handler: async ({ caller, body, idempotency, request }) => {
       const tenantId = caller.tenant.id;
-      const { channel, reason, expiresAt, hashed } = body;
-      const address = normalRecipient(channel, body.address);
-      if (address === undefined) {
-        const message = `Must be a recipient of the channel ${channel}`;
-        throw validationFailed({ field: 'address', rule: 'address', message });
-      }
-      if (expiresAt !== null && Date.parse(expiresAt) <= Date.now()) {
-        throw validationFailed({ field: 'expiresAt', rule: 'min', message: 'Must lie in the future' });
-      }
-      const entry = {
-        channel,
-        key: addressKey(deps.addressKeys, tenantId, channel, address),
-        address: hashed ? null : address,
-        reason,
-        scope: body.scope ?? usualScope(reason),
-        source: 'api' as const,
-        expiresAt: expiresAt === null ? null : new Date(expiresAt).toISOString(),
-      };
+      const checked = checkSuppression(body, Date.now());
+      if ('rule' in checked) throw validationFailed(checked);
+      const entry = suppressionEntry(deps.addressKeys, tenantId, 'api', checked);
       return createInTenant(deps, scopeOf(caller, request), idempotency, async ({ tx, audit }) => {
         const stored = await putSuppression(tenantId, tx, entry);
         await audit('suppression.added', stored.id, factsOf(stored, entry.key), { name: stored.address });
@@ -92,18 +85,14 @@ function list({ read, cursors, addressKeys }: SuppressionDeps): RouteModule {
     auth,
     query: z.object({
       ...pageQuery,
-      address: addressField.optional().describe('Only entries of this recipient, on any channel.'),
-      channel: z.enum(CHANNELS).optional().describe('Only entries of this channel.'),
-      reason: z.enum(SUPPRESSION_REASONS).optional().describe('Only entries for this reason.'),
-      scope: z.enum(SUPPRESSION_SCOPES).optional().describe('Only entries of this scope.'),
-      source: z.enum(SUPPRESSION_SOURCES).optional().describe('Only entries that come from there.'),
+      ...suppressionFilter,
     }),
     response: pageOf(Suppression),
     errors: ['invalid_cursor'],
     handler: async ({ caller: { tenant }, query: { limit, cursor, address, ...filter }, gone }) => {
       const pages = { list: 'suppressions', of: tenant.id, address, ...filter };
       const before = cursor === undefined ? undefined : Number(cursors.open(pages, cursor));
-      const addresses = address === undefined ? undefined : namesOf(addressKeys, tenant.id, address);
+      const addresses = address === undefined ? undefined : addressNames(addressKeys, tenant.id, address);
       const { rows, next } = await read(tenant.id, gone, (tx) =>
         filteredPage({
           limit,
@@ -161,13 +150,5 @@ function remove(deps: SuppressionDeps): RouteModule {
       });
       return { body: undefined };
     },
-  });
-}
-
-/** Under what a text may be found: it is no recipient of some channels. */
-function namesOf(root: AddressKeyRoot, tenantId: TenantId, text: string): AddressName[] {
-  return CHANNELS.flatMap((channel: Channel) => {
-    const address = normalRecipient(channel, text);
-    return address === undefined ? [] : [{ channel, key: addressKey(root, tenantId, channel, address) }];
   });
 }

@@ -42,6 +42,7 @@ function stored(type: FeedEventType, over: Partial<StoredEvent> = {}): StoredEve
       reason: 'manual',
       scope: 'all',
       source: 'api',
+      ...(type === 'suppression.imported' ? { entries: 3 } : {}),
     },
     endpoint: { endpointId: MESSAGE.id, url: 'https://hooks.test/', status: 'failing' },
     tenant: { reason: 'manual' },

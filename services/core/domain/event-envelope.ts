@@ -113,6 +113,10 @@ const suppressionData = z.object({
   messageId: z.uuid().nullable().describe('The message that caused it.'),
   expiresAt: z.iso.datetime().nullable(),
 });
+const importData = z.object({
+  seq,
+  entries: z.int().min(1).max(INT_MAX).describe('How many were added, or took the place of another one.'),
+});
 const tenantData = z.object({
   seq,
   reason: z.string().describe('Of the suspension: `manual`, `billing` or `abuse`.'),
@@ -264,6 +268,7 @@ export const EVENT_SCHEMAS = {
     reason: 'gone',
   }),
   'suppression.added': envelope('suppression.added', suppressionData, SUPPRESSION_EXAMPLE),
+  'suppression.imported': envelope('suppression.imported', importData, { seq: 1046, entries: 1_000 }),
   'suppression.removed': envelope('suppression.removed', suppressionData, {
     ...SUPPRESSION_EXAMPLE,
     seq: 1046,

@@ -24,6 +24,8 @@ export const FEED_EVENTS = {
     'A webhook endpoint is called no more: it failed for too long, or said that it is gone.',
   'suppression.added':
     'A recipient was put on the suppression list: by a member, a provider or the recipient.',
+  'suppression.imported':
+    'A member imported entries of the suppression list: one event for up to a thousand of them.',
   'suppression.removed': 'A recipient was taken off the suppression list before its entry expired.',
   'tenant.suspended': 'The tenant was suspended. Nothing is accepted and nothing sent.',
   'tenant.resumed': 'The tenant may send again.',

@@ -81,6 +81,8 @@ const ACCESS = {
   'GET /v1/admin/suppressions': 'developer',
   'GET /v1/admin/suppressions/:id': 'developer',
   'DELETE /v1/admin/suppressions/:id': 'developer',
+  'POST /v1/admin/suppressions/import': 'developer',
+  'GET /v1/admin/suppressions/export': 'developer',
   'GET /v1/admin/usage': 'viewer',
   'GET /v1/admin/platform/usage': 'user',
   'GET /v1/admin/limits': 'viewer',
@@ -123,6 +125,10 @@ function call(name: RouteName, credential: Credential): Promise<Reply> {
   return api.call(method, url, {
     ...credential,
     ...(method === 'GET' || method === 'DELETE' ? {} : { body: {} }),
+    headers: {
+      ...(path.endsWith('/import') ? { 'content-type': 'application/x-ndjson' } : {}),
+      ...credential.headers,
+    },
   });
 }
 

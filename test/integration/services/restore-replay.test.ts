@@ -187,6 +187,14 @@ beforeAll(async () => {
     ids[address] =
       (await post('/v1/admin/suppressions', { channel: 'sms', address, reason: 'opt_out' }))['id'] ?? '';
   await remove(`/v1/admin/suppressions/${ids['+15550000002']}`);
+  done(
+    await api.call('POST', '/v1/admin/suppressions/import', {
+      as: tenant.members.owner,
+      slug: tenant.slug,
+      headers: { 'content-type': 'application/x-ndjson' },
+      body: { channel: 'sms', address: '+15550000003' },
+    }),
+  );
   await remove(`/v1/admin/webhook-endpoints/${ids['removedEndpoint']}`);
   await post(`/v1/admin/webhook-endpoints/${ids['pausedEndpoint']}/pause`);
   await post(`/v1/admin/webhook-endpoints/${ids['resumedEndpoint']}/resume`);
@@ -371,6 +379,8 @@ test('a replay takes them away again, purges what was purged, and leaves everyth
     '1  keys narrowed',
     '2  members removed',
     '1  roles lowered',
+    // Their entries are in no log, and so not among what is suppressed again.
+    '1  suppression.imported',
   ])
     expect(text).toContain(line);
   expect(await state()).toMatchObject(REPLAYED);

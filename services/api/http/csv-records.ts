@@ -1,0 +1,79 @@
+import { isUtf8 } from 'node:buffer';
+
+/** One record of a CSV text, or why it is none. */
+export type CsvRecord = {
+  /** On which it begins, from 1. */
+  readonly line: number;
+  readonly cells: readonly string[];
+  /** What breaks the format; the cells say nothing then. */
+  readonly fault?: string;
+  /** Nobody knows where the next record would begin: it is the last one. */
+  readonly isEnd?: true;
+};
+
+const [QUOTE, COMMA, LF, CR] = [0x22, 0x2c, 0x0a, 0x0d];
+const BOM = Buffer.from('\u{feff}');
+
+/**
+ * Reads RFC 4180 one record at a time, with LF as a line break too; empty lines are no records. Looks at each byte once,
+ * whatever the bytes are, and takes no record of more than `bytesMax`.
+ */
+export function* csvRecords(bytes: Buffer, bytesMax: number): Generator<CsvRecord, void> {
+  let at = bytes.subarray(0, BOM.length).equals(BOM) ? BOM.length : 0;
+  let line = 1;
+  while (at < bytes.length) {
+    const [start, begunOn] = [at, line];
+    const most = start + bytesMax;
+    const cells: string[] = [];
+    let fault: string | undefined;
+    for (;;) {
+      const from = at;
+      if (bytes[at] === QUOTE) {
+        const end = closingQuote(bytes, at + 1, most);
+        if (end === undefined) {
+          yield { line: begunOn, cells: [], fault: 'A quote is not closed', isEnd: true };
+          return;
+        }
+        const text = bytes.toString('utf8', from + 1, end);
+        cells.push(text.replaceAll('""', '"'));
+        line += text.split('\n').length - 1;
+        at = end + 1;
+        if (!endsCell(bytes, at)) fault = 'A quoted cell goes on after its quote';
+      } else {
+        for (; at <= most && !endsCell(bytes, at); at++) {
+          const byte = bytes[at];
+          if (byte === QUOTE) fault = 'A quote stands within a cell that does not begin with one';
+          else if (byte === CR) fault = 'A carriage return stands without a line feed';
+        }
+        cells.push(bytes.toString('utf8', from, at));
+      }
+      if (at > most) fault = `Is longer than ${bytesMax} bytes`;
+      if (fault !== undefined || bytes[at] !== COMMA) break;
+      at++;
+    }
+    // Of what follows a fault nothing is a cell, and quotes in it mean nothing.
+    const end = bytes[at] === LF || fault === undefined ? at : bytes.indexOf(LF, at);
+    const next = end === -1 ? bytes.length : bytes[end] === CR ? end + 2 : end + 1;
+    at = next;
+    line++;
+    if (fault === undefined && !isUtf8(bytes.subarray(start, end))) fault = 'Is not valid UTF-8';
+    if (fault !== undefined) yield { line: begunOn, cells: [], fault };
+    else if (end > start) yield { line: begunOn, cells };
+  }
+}
+
+/** Whether a cell is over where this byte stands. */
+function endsCell(bytes: Buffer, at: number): boolean {
+  const byte = bytes[at];
+  if (byte === CR) return at + 1 === bytes.length || bytes[at + 1] === LF;
+  return byte === COMMA || byte === LF || byte === undefined;
+}
+
+/** Undefined where none comes in time. Two of them are one within the cell. */
+function closingQuote(bytes: Buffer, from: number, before: number): number | undefined {
+  const near = bytes.subarray(0, before);
+  for (let at = near.indexOf(QUOTE, from); at !== -1; at = near.indexOf(QUOTE, at + 2)) {
+    if (bytes[at + 1] !== QUOTE) return at;
+  }
+  return undefined;
+}

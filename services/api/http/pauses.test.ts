@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest';
+import { createPauses } from './pauses.ts';
+
+test('work of a while is followed by a pause that goes with it', async () => {
+  const clock = { now: 0 };
+  const waited: number[] = [];
+  const wait = async (ms: number): Promise<void> => {
+    waited.push(ms);
+    clock.now += ms;
+  };
+  const pause = createPauses(2, 3, { now: () => clock.now, wait });
+  clock.now += 1;
+  expect(pause()).toBeUndefined();
+  clock.now += 4;
+  await pause();
+  expect(waited).toEqual([15]);
+  // What was rested is no work.
+  clock.now += 1;
+  expect(pause()).toBeUndefined();
+  clock.now += 1;
+  await pause();
+  expect(waited).toEqual([15, 6]);
+});

@@ -1,0 +1,28 @@
+import * as fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { textLines } from './text-lines.ts';
+
+test('every line that is not blank is read, with its number', () => {
+  const line = fc.string({ unit: fc.constantFrom('a', 'ä', '{', '\r', ' ', '\0') });
+  fc.assert(
+    fc.property(fc.array(line), fc.constantFrom('', '\u{feff}'), (lines, bom) => {
+      const expected = lines.flatMap((text, i) =>
+        text.trim() === '' ? [] : [{ line: i + 1, text: text.trim() }],
+      );
+      expect([...textLines(Buffer.from(bom + lines.join('\n')), 1_000)]).toEqual(expected);
+    }),
+  );
+});
+
+test('a line that is too long or no UTF-8 is no other one’s fault', () => {
+  const bytes = Buffer.concat([
+    Buffer.from(`${'x'.repeat(11)}\n`),
+    Buffer.from([0xff, 0x0a]),
+    Buffer.from('ok'),
+  ]);
+  expect([...textLines(bytes, 10)]).toEqual([
+    { line: 1, text: '', fault: 'Is longer than 10 bytes' },
+    { line: 2, text: '', fault: 'Is not valid UTF-8' },
+    { line: 3, text: 'ok' },
+  ]);
+});

@@ -1,0 +1,23 @@
+import { isUtf8 } from 'node:buffer';
+
+/** A line of a text that is not blank, or why it cannot be read. */
+export type TextLine = { readonly line: number; readonly text: string; readonly fault?: string };
+
+const LF = 0x0a;
+const BOM = Buffer.from('\u{feff}');
+
+/** Reads UTF-8 line by line, and none that is longer than `bytesMax`. */
+export function* textLines(bytes: Buffer, bytesMax: number): Generator<TextLine, void> {
+  let at = bytes.subarray(0, BOM.length).equals(BOM) ? BOM.length : 0;
+  for (let line = 1; at < bytes.length; line++) {
+    const found = bytes.indexOf(LF, at);
+    const part = bytes.subarray(at, found === -1 ? bytes.length : found);
+    at += part.length + 1;
+    if (part.length > bytesMax) yield { line, text: '', fault: `Is longer than ${bytesMax} bytes` };
+    else if (!isUtf8(part)) yield { line, text: '', fault: 'Is not valid UTF-8' };
+    else {
+      const text = part.toString('utf8').trim();
+      if (text !== '') yield { line, text };
+    }
+  }
+}

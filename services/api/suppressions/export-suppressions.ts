@@ -1,0 +1,117 @@
+import { z } from 'zod';
+import { scanSuppressions, type ListedSuppression } from '#core/store/suppressions.ts';
+import type { Scanned } from '#core/store/scan.ts';
+import { Deadline } from '#core/platform/process/deadline.ts';
+import { toCsv } from '../http/csv.ts';
+import { defineRoute, type RouteModule } from '../http/routes-kit.ts';
+import { CSV, NDJSON } from './import-rows.ts';
+import { addressNames, suppressionFilter } from './suppression-filter.ts';
+import type { SuppressionDeps } from './suppression-routes.ts';
+import { viewSuppression } from './suppression-schema.ts';
+
+type Part = Scanned<ListedSuppression, number>;
+
+/** Of one read: what a client does not fetch waits in memory, twice. */
+const PART_ROWS = 1_000;
+/** A client that takes longer is cut off, and so sees that it has not all. */
+const EXPORT_MS_MAX = 15 * 60_000;
+
+const COLUMNS = [
+  'id',
+  'channel',
+  'address',
+  'hashed',
+  'reason',
+  'scope',
+  'source',
+  'messageId',
+  'expiresAt',
+  'createdAt',
+] as const;
+
+const EXAMPLES = {
+  [NDJSON]:
+    '{"id":"7c1e5a90-2b3d-4f6a-9e8c-0d1f2a3b4c5d","channel":"email","address":"ann@example.com","hashed":false,"reason":"unsubscribe","scope":"marketing","source":"api","messageId":null,"expiresAt":null,"createdAt":"2026-01-15T09:30:00.000Z"}\n',
+  [CSV]: `${COLUMNS.join(',')}\r\n7c1e5a90-2b3d-4f6a-9e8c-0d1f2a3b4c5d,email,ann@example.com,false,unsubscribe,marketing,api,,,2026-01-15T09:30:00.000Z\r\n`,
+};
+
+const DESCRIPTION = `All entries in force, newest first, as a JSON object a line, or as text/csv with the names in its first line: by \`format\`, else by the header \`Accept\`. An import takes either back. Entries of which only the hash is kept have no address; they are found by nothing else, so no import can take them.
+
+The answer is as long as the list, and is sent as it is read. An entry that is added, replaced or removed meanwhile may be missing or not; every other one is there once. An answer that breaks off before its end is not whole. One export of a tenant runs at a time.`;
+
+export function exportSuppressionsRoute({ read, addressKeys, exports: slots }: SuppressionDeps): RouteModule {
+  return defineRoute({
+    method: 'GET',
+    path: '/v1/admin/suppressions/export',
+    operation: 'exportSuppressions',
+    summary: 'Download the suppression list',
+    description: DESCRIPTION,
+    tag: 'Suppressions',
+    auth: { kind: 'bearer', role: 'developer' },
+    query: z.object({
+      ...suppressionFilter,
+      format: z.enum(['ndjson', 'csv']).optional().describe('Instead of the header `Accept`.'),
+    }),
+    download: EXAMPLES,
+    handler: async ({ caller: { tenant }, query: { address, format, ...filter }, request, gone }) => {
+      const isCsv = format === undefined ? prefersCsv(request.accept) : format === 'csv';
+      const addresses = address === undefined ? undefined : addressNames(addressKeys, tenant.id, address);
+      const deadline = new Deadline(EXPORT_MS_MAX, { parent: gone });
+      const over = deadline.signal;
+      const range = { rows: PART_ROWS, most: PART_ROWS };
+      const readPart = (before: number | undefined) =>
+        read(tenant.id, over, (tx) =>
+          scanSuppressions(tenant.id, tx, { ...filter, addresses }, { ...range, before }),
+        );
+      let leave = (): void => {};
+      const end = (): void => {
+        leave();
+        deadline[Symbol.dispose]();
+      };
+      // Of an answer that nobody has begun to read there is no other end.
+      over.addEventListener('abort', end);
+      let first: Part;
+      try {
+        leave = await slots.take(tenant.id, over);
+        first = await readPart(undefined);
+      } catch (error) {
+        end();
+        throw error;
+      }
+
+      async function* parts(): AsyncGenerator<string, void> {
+        try {
+          if (isCsv) yield toCsv([COLUMNS]);
+          for (let part = first; ; part = await readPart(part.end)) {
+            if (part.found.length > 0) yield isCsv ? csvOf(part.found) : ndjsonOf(part.found);
+            if (part.scanned < PART_ROWS) return;
+          }
+        } finally {
+          end();
+        }
+      }
+      const [type, name] = isCsv
+        ? [`${CSV}; charset=utf-8`, 'suppressions.csv']
+        : [NDJSON, 'suppressions.ndjson'];
+      return { body: undefined, download: { type, name, parts: parts() } };
+    },
+  });
+}
+
+function prefersCsv(accept: string): boolean {
+  const at = (type: string): number => accept.toLowerCase().indexOf(type);
+  return at(CSV) !== -1 && (at(NDJSON) === -1 || at(CSV) < at(NDJSON));
+}
+
+function ndjsonOf(entries: readonly ListedSuppression[]): string {
+  return entries.map((entry) => `${JSON.stringify(viewSuppression(entry))}\n`).join('');
+}
+
+function csvOf(entries: readonly ListedSuppression[]): string {
+  return toCsv(
+    entries.map((entry) => {
+      const view = viewSuppression(entry);
+      return COLUMNS.map((name) => view[name]);
+    }),
+  );
+}

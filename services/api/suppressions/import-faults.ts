@@ -1,0 +1,52 @@
+import { AppError, type ErrorDetail } from '#core/domain/app-error.ts';
+import { createLineRanges, lineRangesText, type LineRange } from '#core/domain/line-ranges.ts';
+
+/** A broken rule of one row. */
+export type RowFault = ErrorDetail & { readonly line: number };
+
+/** The rows of an import that are wrong: all by their lines, the first of them with what is wrong. */
+export type ImportFaults = {
+  readonly add: (line: number, faults: readonly ErrorDetail[]) => void;
+  readonly rows: () => number;
+  readonly named: () => readonly RowFault[];
+  readonly lines: () => readonly LineRange[];
+  /** For an import that is refused as a whole. */
+  readonly error: () => AppError;
+};
+
+/** A file can hold faults without number; the answer to it stays small. */
+export const NAMED_FAULTS_MAX = 1_000;
+
+export function createImportFaults(): ImportFaults {
+  const named: RowFault[] = [];
+  const lines = createLineRanges();
+  const beyond = createLineRanges();
+  let rows = 0;
+  return {
+    add(line, faults) {
+      rows += 1;
+      lines.add(line);
+      if (named.length + faults.length > NAMED_FAULTS_MAX) beyond.add(line);
+      else named.push(...faults.map((fault) => ({ line, ...fault })));
+    },
+    rows: () => rows,
+    named: () => named,
+    lines: lines.list,
+    error() {
+      const unnamed = beyond.list();
+      return new AppError('validation_failed', {
+        message: `Nothing was imported: ${rows} of the rows ${rows === 1 ? 'is' : 'are'} wrong`,
+        details: [
+          ...named.map(({ line, field, rule, message }) => ({
+            field: `lines.${line}.${field}`,
+            rule,
+            message,
+          })),
+          ...(unnamed.length === 0
+            ? []
+            : [{ field: 'lines', rule: 'more', message: `Wrong are these too: ${lineRangesText(unnamed)}` }]),
+        ],
+      });
+    },
+  };
+}

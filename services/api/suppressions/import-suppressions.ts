@@ -1,0 +1,270 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import { AppError, validationFailed } from '#core/domain/app-error.ts';
+import { newId } from '#core/domain/ids.ts';
+import { lineRangesText, type LineRange } from '#core/domain/line-ranges.ts';
+import { unknownField, type Warnings } from '#core/domain/warning.ts';
+import { importSuppressions } from '#core/store/imported-suppressions.ts';
+import type { NewSuppression } from '#core/store/suppressions.ts';
+import { assertActive, changeTenant, scopeOf } from '../admin/admin-change.ts';
+import type { MemberCaller } from '../auth/auth.ts';
+import { toAppError } from '../http/errors.ts';
+import { createPauses } from '../http/pauses.ts';
+import { warningsField } from '../http/request-warnings.ts';
+import { defineRoute, type RequestFacts, type RouteModule } from '../http/routes-kit.ts';
+import type { Upload } from '../http/upload.ts';
+import { createImportFaults, NAMED_FAULTS_MAX, type ImportFaults } from './import-faults.ts';
+import { CSV, importRows, NDJSON } from './import-rows.ts';
+import { suppressionEntry, type CheckedSuppression } from './suppression-entry.ts';
+import type { SuppressionDeps } from './suppression-routes.ts';
+import { AddSuppression } from './suppression-schema.ts';
+
+const BYTES_MAX = 15 * 1024 * 1024;
+const ROWS_MAX = 100_000;
+/** Of one transaction, for which others may have to wait. */
+const SLICE_ROWS = 1_000;
+/** Sends share the process. */
+const [WORK_MS, REST_FOR] = [2, 2];
+/** The database is left to others for as long as a slice took, up to this. */
+const SLICE_REST_MS_MAX = 100;
+
+const count = z.int().min(0).max(ROWS_MAX);
+/** There are no more than bytes. */
+const line = z.int().min(1).max(BYTES_MAX);
+
+const ImportedSuppressions = z
+  .object({
+    importId: z.uuid().describe('What the audit log calls it.'),
+    received: count.describe('Rows that were read: the sum of the following four.'),
+    created: count.describe('Entries that are new.'),
+    replaced: count.describe('Entries that took the place of one for the same recipient and reason.'),
+    unchanged: count.describe(
+      'Rows that changed nothing: they say what the list says, or a later row is for the same recipient and reason.',
+    ),
+    invalid: count.describe('Rows that are wrong, with `mode=permissive`.'),
+    invalidLines: z
+      .array(
+        z
+          .object({ from: line, to: line })
+          .meta({ id: 'LineRange', description: 'Lines that follow each other.' }),
+      )
+      .describe('All wrong rows, by the lines on which they begin: from 1, both ends included.'),
+    errors: z
+      .array(
+        z
+          .object({
+            line,
+            field: z.string(),
+            rule: z.string().describe('Which rule is broken, for programs.'),
+            message: z.string().describe('The rule, for people.'),
+          })
+          .meta({ id: 'ImportError', description: 'A broken rule of one row.' }),
+      )
+      .max(NAMED_FAULTS_MAX)
+      .describe('What is wrong with the first of them.'),
+    ...warningsField,
+  })
+  .meta({
+    id: 'ImportedSuppressions',
+    description: 'What became of the rows of an import.',
+    examples: [
+      {
+        importId: '0d5c9a3e-6b1f-4f0e-8c57-1a2b3c4d5e6f',
+        received: 3,
+        created: 1,
+        replaced: 0,
+        unchanged: 1,
+        invalid: 1,
+        invalidLines: [{ from: 4, to: 4 }],
+        errors: [
+          { line: 4, field: 'address', rule: 'address', message: 'Must be a recipient of the channel sms' },
+        ],
+      },
+    ],
+  });
+type ImportedSuppressions = z.output<typeof ImportedSuppressions>;
+
+const EXAMPLES = {
+  [NDJSON]:
+    '{"channel":"email","address":"ann@example.com","reason":"unsubscribe"}\n{"channel":"sms","address":"+15550000001"}\n',
+  [CSV]: 'channel,address,reason\nemail,ann@example.com,unsubscribe\nsms,+15550000001,\n',
+};
+
+const DESCRIPTION = `One entry a row, at most 100,000 rows and 15 MiB: a JSON object a line, with the fields of \`POST /v1/admin/suppressions\`, or text/csv (RFC 4180) whose first line names the columns so. \`channel\` and \`address\` have to be there; what an export has beyond those fields is passed over.
+
+All rows are read before the first is stored. If one is wrong, nothing is imported, and the answer names each; \`mode=permissive\` imports the others. Rows are stored in their order, a thousand in each transaction: where the database fails on the way, the error says which are stored. The same import again changes nothing of what is there. One import of a tenant runs at a time; a hundred thousand rows take some ten seconds.`;
+
+export function importSuppressionsRoute(deps: SuppressionDeps): RouteModule {
+  return defineRoute({
+    method: 'POST',
+    path: '/v1/admin/suppressions/import',
+    operation: 'importSuppressions',
+    summary: 'Suppress the recipients of a file',
+    description: DESCRIPTION,
+    tag: 'Suppressions',
+    auth: { kind: 'bearer', role: 'developer' },
+    query: z.object({
+      mode: z
+        .enum(['strict', 'permissive'])
+        .default('strict')
+        .describe('`strict`: all rows or none. `permissive`: those that are right.'),
+    }),
+    upload: { types: EXAMPLES, bytesMax: BYTES_MAX },
+    status: 200,
+    response: ImportedSuppressions,
+    handler: async ({ caller, query: { mode }, upload, warnings, request, gone }) => {
+      const leave = await deps.imports.take(caller.tenant.id, gone);
+      try {
+        const given: Given = { upload: upload as Upload, now: Date.now() };
+        const { received, faults } = await check(given, warnings);
+        if (received === 0)
+          throw validationFailed({ field: 'body', rule: 'min', message: 'Must have a row' });
+        if (faults.rows() > 0 && mode === 'strict') throw faults.error();
+        const importId = newId();
+        const scope = { caller, request, importId };
+        const { created, replaced } = await store(deps, given, scope, received - faults.rows());
+        return {
+          body: {
+            importId,
+            received,
+            created,
+            replaced,
+            unchanged: received - faults.rows() - created - replaced,
+            invalid: faults.rows(),
+            invalidLines: [...faults.lines()],
+            errors: [...faults.named()],
+          },
+        };
+      } finally {
+        leave();
+      }
+    },
+  });
+}
+
+/** Read once to check all of it and once to store it: what is made of a row takes ten times its bytes. */
+type Given = { readonly upload: Upload; readonly now: number };
+
+/** @throws AppError where nobody can tell what the rows are, or where they are too many. */
+async function check(
+  { upload, now }: Given,
+  warnings: Warnings,
+): Promise<{ readonly received: number; readonly faults: ImportFaults }> {
+  const faults = createImportFaults();
+  const unknown = new Set<string>();
+  const onUnknown = (name: string): void => {
+    if (unknown.size > UNKNOWN_MAX || unknown.has(name)) return;
+    unknown.add(name);
+    warnings.add(unknownField('', name, Object.keys(AddSuppression.shape)).warning);
+  };
+  const pause = createPauses(WORK_MS, REST_FOR);
+  let received = 0;
+  for (const row of importRows(upload, { now, onUnknown })) {
+    received += 1;
+    if (received > ROWS_MAX) {
+      throw new AppError('payload_too_large', { message: `An import has at most ${ROWS_MAX} rows` });
+    }
+    if ('faults' in row) faults.add(row.line, row.faults);
+    const resting = pause();
+    if (resting !== undefined) await resting;
+  }
+  return { received, faults };
+}
+
+/** Of names that nothing reads: more than warnings are told. */
+const UNKNOWN_MAX = 100;
+
+type ImportScope = {
+  readonly caller: MemberCaller;
+  readonly request: RequestFacts;
+  readonly importId: string;
+};
+type Counts = { readonly created: number; readonly replaced: number };
+
+/**
+ * Stores the rows that are right, in slices.
+ * @throws AppError that says which lines are stored.
+ */
+async function store(deps: SuppressionDeps, given: Given, scope: ImportScope, rows: number): Promise<Counts> {
+  const pause = createPauses(WORK_MS, REST_FOR);
+  const tenantId = scope.caller.tenant.id;
+  let counts: Counts = { created: 0, replaced: 0 };
+  const progress: Progress = { stored: undefined, done: 0, rows };
+  let slice: CheckedSuppression[] = [];
+  let lines: LineRange | undefined;
+
+  async function storeSlice(): Promise<void> {
+    const entries = slice.map((entry) => suppressionEntry(deps.addressKeys, tenantId, 'import', entry));
+    const startedAt = performance.now();
+    try {
+      counts = await storeEntries(deps, scope, { entries, counts, progress });
+    } catch (error) {
+      throw brokenOff(error, progress, lines);
+    }
+    progress.done += slice.length;
+    progress.stored = { from: progress.stored?.from ?? lines?.from ?? 1, to: lines?.to ?? 1 };
+    slice = [];
+    lines = undefined;
+    if (progress.done < rows) {
+      await sleep(Math.min(performance.now() - startedAt, SLICE_REST_MS_MAX));
+    }
+  }
+
+  for (const row of importRows(given.upload, { now: given.now, onUnknown: () => {} })) {
+    if ('faults' in row) continue;
+    slice.push(row.entry);
+    lines = { from: lines?.from ?? row.line, to: row.line };
+    if (slice.length === SLICE_ROWS) await storeSlice();
+    const resting = pause();
+    if (resting !== undefined) await resting;
+  }
+  if (slice.length > 0) await storeSlice();
+  return counts;
+}
+
+type Progress = { readonly rows: number; done: number; stored: LineRange | undefined };
+type Slice = {
+  readonly entries: readonly NewSuppression[];
+  /** Of the slices before. */
+  readonly counts: Counts;
+  readonly progress: Progress;
+};
+
+/** One transaction. The log tells of an import as it ends, and as it begins where it takes several. */
+function storeEntries(
+  deps: SuppressionDeps,
+  { caller, request, importId }: ImportScope,
+  { entries, counts, progress: { done, rows } }: Slice,
+): Promise<Counts> {
+  return changeTenant(deps, scopeOf(caller, request), async ({ tx, tenant, audit }) => {
+    // It may have been suspended, or deleted, since the import began.
+    assertActive(tenant);
+    const { created, replaced } = await importSuppressions(caller.tenant.id, tx, entries);
+    const sum = { created: counts.created + created, replaced: counts.replaced + replaced };
+    const isLast = done + entries.length === rows;
+    const tell = (action: string, facts: Readonly<Record<string, number>>): Promise<void> =>
+      audit(action, importId, facts, {
+        changes: Object.entries(facts).map(([field, to]) => ({ field, to })),
+      });
+    if (isLast) await tell('suppression.imported', { rows, ...sum });
+    else if (done === 0) await tell('suppression.import_begun', { rows });
+    return sum;
+  });
+}
+
+/** What is said of an import that ended before its end: which lines are stored, and of which nobody knows. */
+function brokenOff(error: unknown, { stored }: Progress, trying: LineRange | undefined): AppError {
+  const fault = toAppError(error);
+  const [done, open] = [stored, trying].map((range) => (range === undefined ? '' : lineRangesText([range])));
+  const told = (field: string, rule: string, message: string) => ({ field, rule, message });
+  return new AppError(fault.code, {
+    message: `${fault.message}. ${done === '' ? 'Of the import no line is known to be stored' : `Of the import the right ones of the lines ${done} are stored`}, and those of ${open} may be; send it again`,
+    details: [
+      ...(done === '' ? [] : [told('lines', 'stored', `Stored: ${done}`)]),
+      ...(open === '' ? [] : [told('lines', 'unknown', `May be stored: ${open}`)]),
+      told('lines', 'rest', 'All others are not stored'),
+    ],
+    cause: error,
+    ...(fault.retryAfter === undefined ? {} : { retryAfter: fault.retryAfter }),
+  });
+}

@@ -1,0 +1,45 @@
+import type { z } from 'zod';
+import { addressKey, type AddressKeyRoot } from '#core/domain/address-key.ts';
+import type { ErrorDetail } from '#core/domain/app-error.ts';
+import type { TenantId } from '#core/domain/ids.ts';
+import { normalRecipient } from '#core/domain/normal-recipient.ts';
+import { scopeOf, type SuppressionSource } from '#core/domain/suppression.ts';
+import type { NewSuppression } from '#core/store/suppressions.ts';
+import type { AddSuppression } from './suppression-schema.ts';
+
+/** What is asked for, of the right form. */
+export type AskedSuppression = Omit<z.output<typeof AddSuppression>, 'idempotencyKey'>;
+
+/** The same, with the address in its normal form. */
+export type CheckedSuppression = AskedSuppression & { readonly normal: string };
+
+/** What the form does not say: whether the address is one of the channel, and the entry's time still to come. */
+export function checkSuppression(asked: AskedSuppression, now: number): CheckedSuppression | ErrorDetail {
+  const { channel, address, expiresAt } = asked;
+  const normal = normalRecipient(channel, address);
+  if (normal === undefined) {
+    return { field: 'address', rule: 'address', message: `Must be a recipient of the channel ${channel}` };
+  }
+  if (expiresAt !== null && Date.parse(expiresAt) <= now) {
+    return { field: 'expiresAt', rule: 'min', message: 'Must lie in the future' };
+  }
+  return { ...asked, normal };
+}
+
+/** As it is stored. */
+export function suppressionEntry(
+  addressKeys: AddressKeyRoot,
+  tenantId: TenantId,
+  source: SuppressionSource,
+  { channel, normal, reason, scope, expiresAt, hashed }: CheckedSuppression,
+): NewSuppression {
+  return {
+    channel,
+    key: addressKey(addressKeys, tenantId, channel, normal),
+    address: hashed ? null : normal,
+    reason,
+    scope: scope ?? scopeOf(reason),
+    source,
+    expiresAt: expiresAt === null ? null : new Date(expiresAt).toISOString(),
+  };
+}

@@ -1,0 +1,25 @@
+import { z } from 'zod';
+import { addressKey, type AddressKeyRoot } from '#core/domain/address-key.ts';
+import { CHANNELS, type Channel } from '#core/domain/channel.ts';
+import type { TenantId } from '#core/domain/ids.ts';
+import { normalRecipient } from '#core/domain/normal-recipient.ts';
+import { SUPPRESSION_REASONS, SUPPRESSION_SCOPES, SUPPRESSION_SOURCES } from '#core/domain/suppression.ts';
+import type { AddressName } from '#core/store/suppressions.ts';
+import { addressField } from './suppression-schema.ts';
+
+/** Which entries are asked for. */
+export const suppressionFilter = {
+  address: addressField.optional().describe('Only entries of this recipient, on any channel.'),
+  channel: z.enum(CHANNELS).optional().describe('Only entries of this channel.'),
+  reason: z.enum(SUPPRESSION_REASONS).optional().describe('Only entries for this reason.'),
+  scope: z.enum(SUPPRESSION_SCOPES).optional().describe('Only entries of this scope.'),
+  source: z.enum(SUPPRESSION_SOURCES).optional().describe('Only entries that come from there.'),
+};
+
+/** Under what a text may be found: it is no recipient of some channels. */
+export function addressNames(root: AddressKeyRoot, tenantId: TenantId, text: string): AddressName[] {
+  return CHANNELS.flatMap((channel: Channel) => {
+    const address = normalRecipient(channel, text);
+    return address === undefined ? [] : [{ channel, key: addressKey(root, tenantId, channel, address) }];
+  });
+}

@@ -1,0 +1,26 @@
+/** Lines that follow each other, both ends included. */
+export type LineRange = { readonly from: number; readonly to: number };
+
+/** Numbers of lines, as few ranges. */
+export type LineRanges = {
+  /** @param line beyond all before. */
+  readonly add: (line: number) => void;
+  readonly list: () => readonly LineRange[];
+};
+
+export function createLineRanges(): LineRanges {
+  const ranges: { from: number; to: number }[] = [];
+  return {
+    add(line) {
+      const last = ranges.at(-1);
+      if (last !== undefined && last.to + 1 === line) last.to = line;
+      else ranges.push({ from: line, to: line });
+    },
+    list: () => ranges,
+  };
+}
+
+/** For people: `2-5, 9`. */
+export function lineRangesText(ranges: readonly LineRange[]): string {
+  return ranges.map(({ from, to }) => (from === to ? String(from) : `${from}-${to}`)).join(', ');
+}

@@ -1,0 +1,46 @@
+import type { TenantId } from '#core/domain/ids.ts';
+import { asJson, type TransactionSql } from '#core/platform/postgres/postgres.ts';
+import type { NewSuppression } from './suppressions.ts';
+
+/** How many entries are new, and how many took the place of another one. */
+export type ImportedSuppressions = { readonly created: number; readonly replaced: number };
+
+/**
+ * Adds entries of an import. Of two for the same recipient and reason the later one counts; one that says what is said
+ * already is left as it was. A trigger tells of them.
+ * @param entries A thousand at most: others wait meanwhile who suppress the same recipients.
+ */
+export async function importSuppressions(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  entries: readonly NewSuppression[],
+): Promise<ImportedSuppressions> {
+  const rows = entries.map(({ key, expiresAt, ...entry }, nth) => ({
+    ...entry,
+    nth,
+    address_key: key.toString('hex'),
+    expires_at: expiresAt,
+  }));
+  const [counts] = await tx<ImportedSuppressions[]>`
+    with given as (
+      -- In the same order wherever they come from: two that add the same wait for each other.
+      select distinct on (e.address_key, e.reason) decode(e.address_key, 'hex') as address_key, e.channel, e.address, e.reason,
+        e.scope, e.source, e.expires_at
+      from json_to_recordset(${asJson(tx, rows)}) as e (nth integer, address_key text, channel text, address text, reason text,
+        scope text, source text, expires_at timestamptz)
+      order by e.address_key, e.reason, e.nth desc
+    ), stored as (
+      insert into suppressions as s (tenant_id, channel, address_key, address, reason, scope, source, expires_at)
+      select ${tenantId}, g.channel, g.address_key, g.address, g.reason, g.scope, g.source, g.expires_at from given g
+      order by g.address_key, g.reason
+      on conflict (address_key, reason) do update set
+        id = excluded.id, address = excluded.address, scope = excluded.scope, source = excluded.source, message_id = null,
+        expires_at = excluded.expires_at, created_at = excluded.created_at
+      where (s.address, s.scope, s.expires_at) is distinct from (excluded.address, excluded.scope, excluded.expires_at)
+      returning xmax = 0 as is_new
+    )
+    select count(*) filter (where is_new)::integer as created, count(*) filter (where not is_new)::integer as replaced
+    from stored`;
+  if (counts === undefined) throw new Error('an import of suppressions returned no row');
+  return counts;
+}
