@@ -8,6 +8,7 @@ export const CONTESTANTS = {
   publish: 'JetStream publish, 256 in flight, no HTTP',
   accept: 'Despatch, worker stopped',
   accept64: 'the same, 64 connections',
+  acceptBatch: 'Despatch, batches of 500 messages',
   transaction: 'Despatch with a transaction per request',
   acceptGraphile: 'graphile-worker: message and job per request',
   acceptBoss: 'pg-boss: job per request',
@@ -53,9 +54,10 @@ export function isPaced(name: ContestantName): boolean {
 
 /**
  * Names that stand for several; `receipts` has the drain that applying is compared with, `events` what tells how much
- * half load is.
+ * half load is, `batch` the single requests that batches are compared with.
  */
 export const CONTESTANT_GROUPS: Readonly<Record<string, readonly ContestantName[]>> = {
   receipts: ['receiptFloor', 'receiptIntake', 'receiptApply', 'receiptStorm', 'drain'],
+  batch: ['accept', 'acceptBatch'],
   events: ['running', 'eventFloor', 'eventTell', 'eventSends', 'eventReceipts', 'eventDead'],
 };

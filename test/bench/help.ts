@@ -1,4 +1,5 @@
 import { CONTESTANT_GROUPS, CONTESTANT_NAMES, isPaced } from './contestants.ts';
+import { GROWTH_PARTS } from './measure/growth-parts.ts';
 
 export const HELP = `npm run bench [-- options]
 
@@ -11,7 +12,8 @@ with 2xx was lost.
 Three commands, each of which keeps in .despatch/bench.json what the others found:
 
   npm run bench                  rounds: every contestant, about twenty minutes a round on two cores
-  npm run bench -- --growth      from 1 thousand to 10 million messages and from 10 to 10,000 tenants, about an hour
+  npm run bench -- --growth      from 1 thousand to 10 million messages and from 10 to 10,000 tenants, beside a million scheduled
+                                 messages or suppressed recipients, with routes of 20 steps; more than an hour
   npm run bench -- --soak 60     an hour at a share of what the service keeps up with: throughput, latency, memory of
                                  each process and dead rows over time. An old snapshot is held open in the middle
 
@@ -26,6 +28,8 @@ Rounds:
 
 Growth:
   --grow-to N       messages of the largest database (10000000)
+  --only A,B        measures these parts alone, see below
+  --plant N         scheduled messages, and suppressed recipients, of the parts that have them (1000000)
 
 Soak:
   --soak MINUTES    how long, besides finding out before and after it what the service keeps up with
@@ -48,13 +52,17 @@ All:
   --profile DIR     writes CPU profiles of api and worker there
   --write           writes services/PERFORMANCE.md
   --quick           shortest run to see that all works: --rounds 1 --seconds 3 --warm 1 --backlog 5000 --keyring local
-                    --grow-to 100000
+                    --grow-to 100000 --plant 10000
   --json            prints the result as JSON instead of tables
   --help            this text
 
 Contestants: ${CONTESTANT_NAMES.join(' ')}
 ${Object.entries(CONTESTANT_GROUPS)
   .map(([group, names]) => `${group} stands for ${names.join(' ')}`)
+  .join('\n')}
+Parts of growth:
+${Object.entries(GROWTH_PARTS)
+  .map(([part, words]) => `  ${part.padEnd(16)}  ${words}`)
   .join('\n')}
 Those that run at the rates of another need running beside them, or --maximum: ${CONTESTANT_NAMES.filter(isPaced).join(' ')}
 `;

@@ -55,6 +55,18 @@ test('a result that is resumed is measured again only where it is said', () => {
   expect(() => parseOptions(['--resume'])).toThrow('--resume needs --only');
 });
 
+test('parts of growth are no contestants, and contestants no parts', () => {
+  expect(parseOptions(['--growth', '--only', 'suppressions', '--plant', '5'])).toMatchObject({
+    parts: ['suppressions'],
+    plant: 5,
+  });
+  expect(() => parseOptions(['--growth', '--only', 'accept'])).toThrow(
+    /--only takes messages, .*; not accept/,
+  );
+  expect(() => parseOptions(['--only', 'suppressions'])).toThrow('not suppressions');
+  expect(() => parseOptions(['--plant', '5'])).toThrow('--plant is for growth alone');
+});
+
 test('growth and soak are commands of their own, with a folder to go on from', () => {
   expect(parseOptions([])).toMatchObject({ measures: 'rounds', maximum: undefined, keptIn: undefined });
   expect(parseOptions(['--growth', '--dir', '/data', '--grow-to', '1000'])).toMatchObject({
@@ -76,7 +88,7 @@ test.each([
   [['--soak', '5', '--beside', '../old'], '--beside is for rounds alone'],
   [['--beside', '../old', '--only', 'accept'], '--beside needs running, or --maximum'],
   [['--growth', '--share', '50'], '--share is for soak alone'],
-  [['--soak', '5', '--only', 'accept'], '--only is for rounds alone'],
+  [['--soak', '5', '--only', 'accept'], '--only is for rounds and growth alone'],
   [['--soak', '5', '--share', '101'], '--share must be a whole number from 1 to 100'],
   [['--soak', '0.5'], '--soak must be a whole number from 1 to 10000'],
 ] as const)('%j is refused with a sentence', (args, sentence) => {

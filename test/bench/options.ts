@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 import { CONTESTANT_GROUPS, CONTESTANT_NAMES, isPaced, type ContestantName } from './contestants.ts';
+import { GROWTH_PART_NAMES, type GrowthPart } from './measure/growth-parts.ts';
 
 export type BenchOptions = {
   readonly measures: 'rounds' | 'growth' | 'soak';
@@ -28,6 +29,10 @@ export type BenchOptions = {
   readonly beside: string | undefined;
   /** Messages of the largest database, with growth. */
   readonly growTo: number;
+  /** What growth measures; everything unless chosen. */
+  readonly parts: readonly GrowthPart[];
+  /** Rows that growth plants beside messages. */
+  readonly plant: number;
   readonly soakMinutes: number;
   /** Of the maximum, for the soak. */
   readonly sharePercent: number;
@@ -60,6 +65,7 @@ export function parseOptions(args: readonly string[]): BenchOptions | 'help' {
       resume: { type: 'boolean', default: false },
       beside: { type: 'string' },
       'grow-to': { type: 'string' },
+      plant: { type: 'string' },
       share: { type: 'string' },
       dir: { type: 'string' },
       write: { type: 'boolean', default: false },
@@ -75,7 +81,14 @@ export function parseOptions(args: readonly string[]): BenchOptions | 'help' {
   const measures = values.growth ? 'growth' : values.soak === undefined ? 'rounds' : 'soak';
   refuseStrangers(measures, values);
   const maximum = values.maximum === undefined ? undefined : whole('maximum', values.maximum, 100_000);
-  const chosen = (values.only?.split(',') ?? CONTESTANT_NAMES).flatMap(
+  const names = values.only?.split(',');
+  const parts =
+    measures === 'growth' && names !== undefined
+      ? GROWTH_PART_NAMES.filter((part) =>
+          names.map((name) => oneOf('only', GROWTH_PART_NAMES, name)).includes(part),
+        )
+      : GROWTH_PART_NAMES;
+  const chosen = ((measures === 'rounds' ? names : undefined) ?? CONTESTANT_NAMES).flatMap(
     (name) => CONTESTANT_GROUPS[name] ?? [oneOf('only', CONTESTANT_NAMES, name)],
   );
   const only = [...new Set(chosen)];
@@ -101,6 +114,8 @@ export function parseOptions(args: readonly string[]): BenchOptions | 'help' {
     resumes: values.resume,
     beside: values.beside,
     growTo: whole('grow-to', values['grow-to'] ?? (quick ? '100000' : '10000000'), 100_000_000),
+    parts,
+    plant: whole('plant', values.plant ?? (quick ? '10000' : '1000000'), 10_000_000),
     soakMinutes: whole('soak', values.soak ?? '60', 10_000),
     sharePercent: whole('share', values.share ?? '70', 100),
     keptIn: values.dir,
@@ -113,11 +128,12 @@ export function parseOptions(args: readonly string[]): BenchOptions | 'help' {
 /** Options that only some commands know, by the commands. */
 const COMMANDS_OF = {
   rounds: ['rounds'],
-  only: ['rounds'],
+  only: ['rounds', 'growth'],
   resume: ['rounds'],
   backlog: ['rounds'],
   beside: ['rounds'],
   'grow-to': ['growth'],
+  plant: ['growth'],
   share: ['soak'],
   dir: ['growth', 'soak'],
 } as const satisfies Record<string, readonly BenchOptions['measures'][]>;

@@ -12,6 +12,17 @@ test('a prepared request says its true length and carries its number', () => {
   );
 });
 
+test('a batch is as long as any other, and each of its messages carries a number of its own', () => {
+  const texts = requestTexts(['key'], false, 3);
+  const [head = '', body = ''] = texts.of(1_234, 0).split('\r\n\r\n');
+  expect(head).toContain('POST /v1/messages/batch ');
+  expect(head).toContain(`content-length: ${Buffer.byteLength(body)}`);
+  expect(texts.of(0, 0)).toHaveLength(texts.of(1_234, 0).length);
+  const { mode, messages } = JSON.parse(body) as { mode: string; messages: { body: string }[] };
+  expect(mode).toBe('strict');
+  expect(messages.map((one) => messageNumber(`Body=${one.body}`))).toEqual([3_702, 3_703, 3_704]);
+});
+
 test('what carries no number is told apart', () => {
   expect(messageNumber('Body=hello')).toBeUndefined();
 });

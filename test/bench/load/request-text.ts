@@ -13,16 +13,25 @@ export function messageText(n: number): { to: string; body: string; externalId: 
   return { to: `+1555${digits.slice(-7)}`, body: `m${digits} ${FILLER}`, externalId: `order-${digits}` };
 }
 
-/** The prepared halves of a send request of about 400 bytes, one for each key, and what differs between messages. */
-export function requestTexts(keys: readonly string[], isIdempotent: boolean): RequestTexts {
-  const text = (n: number): string => {
+/**
+ * The prepared halves of a send request, one for each key, and what differs between messages of about 400 bytes.
+ * @param messagesEach of a request; more than one go as a batch that is taken as a whole, and each has a number of its own.
+ */
+export function requestTexts(keys: readonly string[], isIdempotent: boolean, messagesEach = 1): RequestTexts {
+  const one = (n: number): string => {
     const { to, body, externalId } = messageText(n);
     return `{"channel":"sms","to":"${to}","body":"${body}","externalId":"${externalId}","category":"transactional","metadata":{"order":"${externalId}","region":"eu-central","template":"parcel-v3","locale":"en-GB"},"tags":["parcel","tracking"],"deliveryGuarantee":"at_least_once"}`;
   };
+  const text = (n: number): string => {
+    if (messagesEach === 1) return one(n);
+    const messages = Array.from({ length: messagesEach }, (_, i) => one(n * messagesEach + i));
+    return `{"mode":"strict","messages":[${messages.join(',')}]}`;
+  };
+  const path = messagesEach === 1 ? '/v1/messages' : '/v1/messages/batch';
   const { length } = text(0);
   const heads = keys.map(
     (key) =>
-      `POST /v1/messages HTTP/1.1\r\n${COMMON}x-service-key: ${key}\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n`,
+      `POST ${path} HTTP/1.1\r\n${COMMON}x-service-key: ${key}\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n`,
   );
   return {
     of(n, key) {

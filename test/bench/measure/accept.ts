@@ -13,24 +13,35 @@ type Terms = {
   readonly stored?: (world: World) => Promise<number>;
   /** Default: the run's. */
   readonly connections?: number;
+  /** Of a request. Default 1. */
+  readonly messagesEach?: number;
   readonly isOurs?: boolean;
 };
 
 /** As many requests as it takes, each connection sending as soon as it has its answer, while no worker runs. */
 async function acceptAlone(
   bench: Bench,
-  { start, prepare, stored, connections, isOurs = false }: Terms,
+  { start, prepare, stored, connections, messagesEach = 1, isOurs = false }: Terms,
 ): Promise<Measured> {
   await using world = await bench.stack.world();
   await prepare?.(world);
   await using api = await start(bench, world);
   const meter = meterOf({ bench, world, services: { api }, asksVault: isOurs });
-  const { result, cost } = await offer(bench, api, meter, connections === undefined ? {} : { connections });
-  const { ratePerSecond, p50Ms, p99Ms, p999Ms, accepted, refused } = result;
-  if (accepted === 0) throw new Error(`nothing was accepted: ${JSON.stringify(refused)}`);
-  const figures = { ratePerSecond, p50Ms, p99Ms, p999Ms };
+  const { result, cost } = await offer(bench, api, meter, {
+    messagesEach,
+    ...(connections === undefined ? {} : { connections }),
+  });
+  const { p50Ms, p99Ms, p999Ms, refused } = result;
+  if (result.accepted === 0) throw new Error(`nothing was accepted: ${JSON.stringify(refused)}`);
+  const accepted = result.accepted * messagesEach;
+  const figures = { ratePerSecond: result.ratePerSecond * messagesEach, p50Ms, p99Ms, p999Ms };
   if (stored === undefined) return { figures, cost, refused };
-  return { figures, cost, refused, ledger: storedLedger(accepted, await stored(world), refused['0'] ?? 0) };
+  return {
+    figures,
+    cost,
+    refused,
+    ledger: storedLedger(accepted, await stored(world), (refused['0'] ?? 0) * messagesEach),
+  };
 }
 
 const plainRows = async ({ admin }: World): Promise<number> => (await countPlain(admin)).stored;
@@ -56,6 +67,20 @@ export function acceptService(bench: Bench, connections?: number): Promise<Measu
     stored: messageRows,
     isOurs: true,
     ...(connections === undefined ? {} : { connections }),
+  });
+}
+
+/** Few of them at a time: the api lets no more than 64 wait, and settles two at once. */
+const BATCH_CONNECTIONS = 16;
+const BATCH_MESSAGES = 500;
+
+export function acceptBatches(bench: Bench): Promise<Measured> {
+  return acceptAlone(bench, {
+    start: (bench, world) => startService(bench, world, 'api'),
+    stored: messageRows,
+    isOurs: true,
+    connections: BATCH_CONNECTIONS,
+    messagesEach: BATCH_MESSAGES,
   });
 }
 

@@ -10,10 +10,18 @@ test('every point has a database of its own, the largest as large as was asked f
   expect(new Set(names).size).toBe(8);
 });
 
+test('parts can be chosen, and what is planted is compared with a database that has nothing beside its messages', () => {
+  const { byMessages, byTenants, byPlanted } = beginGrowth(optionsOf('--only', 'routes,scheduled'), 500);
+  expect([byMessages, byTenants]).toEqual([[], []]);
+  expect(byPlanted.map(({ planted }) => planted)).toEqual(['nothing', 'scheduled', 'routes']);
+  expect(beginGrowth(optionsOf('--only', 'tenants'), 500)).toMatchObject({ byMessages: [], byPlanted: [] });
+});
+
 test('it is grown when every point was visited three times', () => {
   const growth = beginGrowth(optionsOf('--grow-to', '1000'), 500);
   expect(isGrown(growth)).toBe(false);
-  for (const { visits } of [...growth.byMessages, ...growth.byTenants]) visits.push({}, {}, {});
+  const points = [...growth.byMessages, ...growth.byTenants, ...growth.byPlanted];
+  for (const { visits } of points) visits.push({}, {}, {});
   expect(isGrown(growth)).toBe(true);
   growth.byTenants[0]?.visits.pop();
   expect(isGrown(growth)).toBe(false);

@@ -2,9 +2,11 @@ import { cumulativeShares, zipfWeights } from '../load/shares.ts';
 import type { BenchOptions } from '../options.ts';
 import { requireSame, type KeptFile } from '../stack/kept-file.ts';
 import { preloadMessages, settleTables } from '../stack/layout.ts';
+import { plantRoutes, plantScheduled, plantSuppressions } from '../stack/plant.ts';
 import type { BenchTenant } from '../stack/seed.ts';
 import type { World } from '../stack/stack.ts';
 import type { Bench } from './bench.ts';
+import { plantedOf, type Planted } from './growth-parts.ts';
 import { visitDatabase } from './growth-visit.ts';
 import { sumLedgers, type Ledger } from './ledger.ts';
 import { shuffled } from './shuffle.ts';
@@ -20,7 +22,13 @@ export type GrowthPoint = Size & {
   readonly visits: Readonly<Record<string, number>>[];
 };
 
-type GrowthTerms = Pick<BenchOptions, 'growTo' | 'seed' | 'measureMs' | 'warmMs' | 'connections'>;
+/** A database with something beside its messages. */
+export type PlantedPoint = GrowthPoint & { readonly planted: Planted };
+
+type GrowthTerms = Pick<
+  BenchOptions,
+  'growTo' | 'plant' | 'parts' | 'seed' | 'measureMs' | 'warmMs' | 'connections'
+>;
 
 /** What was found so far; everything that a later run needs to go on. */
 export type Growth = GrowthTerms & {
@@ -30,6 +38,8 @@ export type Growth = GrowthTerms & {
   readonly byMessages: readonly GrowthPoint[];
   /** Same messages, more tenants. */
   readonly byTenants: readonly GrowthPoint[];
+  /** Same messages and tenants, and something else beside them. */
+  readonly byPlanted: readonly PlantedPoint[];
   /** The database in which a visit was begun and not ended. */
   visiting: string | null;
   readonly ledgers: Ledger[];
@@ -41,7 +51,7 @@ const MESSAGES_BY_TENANTS = 100_000;
 
 /** Of sizes below the largest, each ten times or a hundred times the one before. */
 export function beginGrowth(options: BenchOptions, offeredPerSecond: number): Growth {
-  const { growTo } = options;
+  const { growTo, parts } = options;
   const steps = [1_000, 100_000, 1_000_000, 10_000_000, 100_000_000].filter((messages) => messages < growTo);
   const point = (database: string, messages: number, tenants: number): GrowthPoint => ({
     database,
@@ -54,12 +64,16 @@ export function beginGrowth(options: BenchOptions, offeredPerSecond: number): Gr
     ...termsOf(options),
     takenAt: new Date().toISOString(),
     offeredPerSecond,
-    byMessages: [...steps, growTo].map((messages) =>
+    byMessages: (parts.includes('messages') ? [...steps, growTo] : []).map((messages) =>
       point(`bench_messages_${messages}`, messages, TENANTS_BY_MESSAGES),
     ),
-    byTenants: [10, 100, 1_000, 10_000].map((tenants) =>
+    byTenants: (parts.includes('tenants') ? [10, 100, 1_000, 10_000] : []).map((tenants) =>
       point(`bench_tenants_${tenants}`, MESSAGES_BY_TENANTS, tenants),
     ),
+    byPlanted: plantedOf(parts).map((planted) => ({
+      ...point(`bench_beside_${planted}`, Math.min(growTo, MESSAGES_BY_TENANTS), TENANTS_BY_MESSAGES),
+      planted,
+    })),
     visiting: null,
     ledgers: [],
   };
@@ -84,7 +98,9 @@ export async function measureGrowth(
 ): Promise<void> {
   const { state } = kept;
   const points = pointsOf(state);
-  const wanted = points.filter(({ isFilled }) => !isFilled).map(({ messages }) => messages);
+  const wanted = points
+    .filter(({ isFilled }) => !isFilled)
+    .map((point) => point.messages + (plantedIn(point) === 'nothing' ? 0 : state.plant));
   await requireSpace(
     bench,
     wanted.reduce((sum, messages) => sum + messages, 0),
@@ -93,7 +109,7 @@ export async function measureGrowth(
   await kept.save();
   for (const point of points.filter(({ isFilled }) => !isFilled)) {
     step(`growth: filling a database with ${point.messages} messages of ${point.tenants} tenants`);
-    await fill(bench, point);
+    await fill(bench, point, state.plant);
     point.isFilled = true;
     await kept.save();
   }
@@ -125,7 +141,7 @@ async function visitPoint(bench: Bench, kept: KeptFile<Growth>, point: GrowthPoi
   await kept.save();
 }
 
-async function fill({ stack }: Bench, point: GrowthPoint): Promise<void> {
+async function fill({ stack }: Bench, point: GrowthPoint, count: number): Promise<void> {
   // One that was half full when a run was ended.
   await stack.dropWorld(point.database);
   await using world: World = await stack.world(point.database);
@@ -135,17 +151,26 @@ async function fill({ stack }: Bench, point: GrowthPoint): Promise<void> {
     cumulativeShares: cumulativeShares(zipfWeights(point.tenants)),
     messages: point.messages,
   });
+  const planted = plantedIn(point);
+  if (planted === 'scheduled') await plantScheduled(world.admin, tenants, count);
+  if (planted === 'suppressions') await plantSuppressions(world.admin, tenants, count);
+  if (planted === 'routes') await plantRoutes(world.admin, tenants);
   await settleTables(world.admin);
+}
+
+function plantedIn(point: GrowthPoint | PlantedPoint): Planted {
+  return 'planted' in point ? point.planted : 'nothing';
 }
 
 export function growthLedger({ ledgers }: Growth): Ledger {
   return sumLedgers(ledgers);
 }
 
-function pointsOf({ byMessages, byTenants }: Growth): GrowthPoint[] {
-  return [...byMessages, ...byTenants];
+function pointsOf({ byMessages, byTenants, byPlanted }: Growth): (GrowthPoint | PlantedPoint)[] {
+  return [...byMessages, ...byTenants, ...byPlanted];
 }
 
-function termsOf({ growTo, seed, measureMs, warmMs, connections }: BenchOptions): GrowthTerms {
-  return { growTo, seed, measureMs, warmMs, connections };
+function termsOf(options: BenchOptions): GrowthTerms {
+  const { growTo, plant, parts, seed, measureMs, warmMs, connections } = options;
+  return { growTo, plant, parts, seed, measureMs, warmMs, connections };
 }

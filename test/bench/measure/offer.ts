@@ -6,7 +6,10 @@ import type { Cost, Meter } from './meter.ts';
 export type Offered = { readonly result: LoadResult; readonly cost: Cost };
 
 export type Offer = Partial<
-  Pick<LoadCommand, 'weights' | 'reads' | 'textsFile' | 'connections' | 'rate' | 'warmMs' | 'measureMs'>
+  Pick<
+    LoadCommand,
+    'weights' | 'reads' | 'textsFile' | 'messagesEach' | 'connections' | 'rate' | 'warmMs' | 'measureMs'
+  >
 > & {
   /** Default: the stack's tenants. */
   readonly keys?: readonly string[];
@@ -34,7 +37,7 @@ export async function offer(
     }
   });
   if (ended === undefined) throw new Error('the load generator did not say when it measured');
-  return { result, cost: (await ended)(result.answered) };
+  return { result, cost: (await ended)(result.answered * (wanted.messagesEach ?? 1)) };
 }
 
 /** Offers load without counting what it costs. */

@@ -1,6 +1,13 @@
 import { isPaced, type ContestantName } from '../contestants.ts';
 import { boss, bossNotified, graphile, graphileBare } from '../stack/peers.ts';
-import { acceptFloor, acceptInsert, acceptPeer, acceptService, acceptTransaction } from './accept.ts';
+import {
+  acceptBatches,
+  acceptFloor,
+  acceptInsert,
+  acceptPeer,
+  acceptService,
+  acceptTransaction,
+} from './accept.ts';
 import type { Bench, Measured } from './bench.ts';
 import { ceilingPublish, ceilingRows } from './ceilings.ts';
 import { drainLoop, drainPeer, drainUnderSnapshot, drainWorker } from './drain.ts';
@@ -33,6 +40,7 @@ const MEASUREMENTS: { readonly [Name in ContestantName]: Measurement } = {
   publish: ceilingPublish,
   accept: (bench) => acceptService(bench),
   accept64: (bench) => acceptService(bench, FEW_CONNECTIONS),
+  acceptBatch: acceptBatches,
   transaction: acceptTransaction,
   acceptGraphile: (bench) => acceptPeer(bench, graphile),
   acceptBoss: (bench) => acceptPeer(bench, boss),

@@ -20,6 +20,8 @@ export type LoadCommand = {
   /** Prepared requests make samples too. */
   readonly samplesTexts?: boolean;
   readonly isIdempotent: boolean;
+  /** Of one request; more than one go as a batch. Default 1. What is counted are requests. */
+  readonly messagesEach?: number;
   readonly connections: number;
   readonly warmMs: number;
   readonly measureMs: number;
@@ -102,7 +104,7 @@ type Run = {
 };
 
 async function requestsOf(command: LoadCommand): Promise<(n: number) => Request> {
-  const { keys, weights, reads, textsFile, isIdempotent } = command;
+  const { keys, weights, reads, textsFile, isIdempotent, messagesEach } = command;
   if (textsFile !== undefined) {
     const texts = JSON.parse(await readFile(textsFile, 'utf8')) as string[];
     return (n) => ({ text: texts[n % texts.length] as string, key: 0 });
@@ -111,7 +113,7 @@ async function requestsOf(command: LoadCommand): Promise<(n: number) => Request>
     const texts = reads.map(([path, key]) => ({ text: readText(path, keys[key] as string), key }));
     return (n) => texts[n % texts.length] as Request;
   }
-  const texts = requestTexts(keys, isIdempotent);
+  const texts = requestTexts(keys, isIdempotent, messagesEach);
   const keyOf = keyChoice(keys.length, weights);
   return (n) => {
     const key = keyOf(n);

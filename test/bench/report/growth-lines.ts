@@ -1,8 +1,39 @@
-import type { GrowthPoint } from '../measure/growth.ts';
+import type { GrowthPoint, PlantedPoint } from '../measure/growth.ts';
+import { GROWTH_PARTS, type Planted } from '../measure/growth-parts.ts';
 import { growthMedian, growthRatio } from './growth-figures.ts';
 import { show, showSpread, table } from './text.ts';
 
+/** What is beside the messages, each compared with a database that has nothing beside them. */
+export function plantedLines(points: readonly PlantedPoint[]): string[] {
+  const columns = [
+    ['accept', 'acceptP99Ms'],
+    ['202 to provider', 'deliverP99Ms'],
+    ['first page', 'listP99Ms'],
+  ] as const;
+  const plain = points.find(({ planted }) => planted === 'nothing');
+  if (plain === undefined) return [];
+  return [
+    'p99 in milliseconds, and to the database with nothing beside its messages.',
+    '',
+    ...table(
+      ['', ...columns.flatMap(([words]) => [words, 'to nothing'])],
+      points.map((point) => [
+        wordsOf(point.planted),
+        ...columns.flatMap(([, figure]) => [
+          show(growthMedian(point, figure)),
+          showSpread(growthRatio([plain, point], figure), 'x'),
+        ]),
+      ]),
+    ),
+  ];
+}
+
+function wordsOf(planted: Planted): string {
+  return planted === 'nothing' ? 'nothing else' : GROWTH_PARTS[planted];
+}
+
 export function growthLines(points: readonly GrowthPoint[], by: 'messages' | 'tenants'): string[] {
+  if (points.length === 0) return [];
   const columns = [
     ['accept', 'acceptP99Ms'],
     ['202 to provider', 'deliverP99Ms'],

@@ -4,7 +4,7 @@ import { projectRoot } from '../../support/command.ts';
 import type { BenchResult } from './result.ts';
 
 /** Of the file: one that was written otherwise is not looked at. */
-const FORMAT = 2;
+const FORMAT = 3;
 const FILE = join(projectRoot, '.despatch', 'bench.json');
 
 /** What the commands have found on this machine so far; undefined where there is nothing. */

@@ -29,6 +29,7 @@ test('the page names machine, versions, settings, method and every part that was
     '## Memory',
     '## Growth in messages',
     '## Growth in tenants',
+    '## Beside what else is stored',
     '## Soak',
   ]);
   for (const word of ['2 × Sample CPU', 'Linux 6.1', 'node 24.0.0', 'fsync on', 'seed 7', '2030-01-02']) {

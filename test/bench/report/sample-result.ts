@@ -43,6 +43,14 @@ export function sampleResult(rounds = 3): BenchResult {
         isFilled: true,
         visits: [growthVisit(tenants === 10 ? 10 : 13)],
       })),
+      byPlanted: (['nothing', 'scheduled', 'suppressions', 'routes'] as const).map((planted, i) => ({
+        database: `bench_beside_${planted}`,
+        messages: 100_000,
+        tenants: 1_000,
+        planted,
+        isFilled: true,
+        visits: [growthVisit(10 + i)],
+      })),
     },
     soak: sampleSoak(options),
     beside: {
@@ -55,6 +63,7 @@ export function sampleResult(rounds = 3): BenchResult {
 const RATES: Readonly<Record<string, number>> = {
   floor: 16_000,
   accept: 9_000,
+  acceptBatch: 30_000,
   transaction: 1_000,
   drainLoop: 14_000,
   drain: 6_000,

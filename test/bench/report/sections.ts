@@ -3,7 +3,7 @@ import { LOADS } from '../measure/running.ts';
 import type { Round } from '../measure/round.ts';
 import { besideLines } from './beside-lines.ts';
 import { eventLines } from './event-lines.ts';
-import { growthLines } from './growth-lines.ts';
+import { growthLines, plantedLines } from './growth-lines.ts';
 import { figureAt, loadCostLines, loadLatencyLines } from './load-lines.ts';
 import { figureOf, spreadOver, type BenchResult, type FigurePath } from './result.ts';
 import { costLines, measuredOf, rateLines, showRatio } from './rate-lines.ts';
@@ -22,6 +22,7 @@ const ACCEPTING = [
   'insertEach',
   'accept',
   'accept64',
+  'acceptBatch',
   'running',
   'bare',
   'runningGraphile',
@@ -64,6 +65,7 @@ export function sectionsOf(result: BenchResult): Section[] {
       : [
           { title: 'Growth in messages', lines: growthLines(growth.byMessages, 'messages') },
           { title: 'Growth in tenants', lines: growthLines(growth.byTenants, 'tenants') },
+          { title: 'Beside what else is stored', lines: plantedLines(growth.byPlanted) },
         ]),
     { title: 'Soak', lines: soak === null ? [] : soakLines(soak) },
   ].filter(({ lines }) => lines.length > 0);

@@ -1,5 +1,6 @@
 import type { ContestantName } from '../contestants.ts';
 import type { GrowthPoint } from '../measure/growth.ts';
+import { GROWTH_PARTS, type Planted } from '../measure/growth-parts.ts';
 import { spreadOf, type Spread } from '../measure/percentile.ts';
 import type { Round } from '../measure/round.ts';
 import { sendRatio } from './event-lines.ts';
@@ -77,6 +78,12 @@ function rateTargets(rounds: readonly Round[]): TargetRow[] {
       { atLeast: 3 },
       'x',
       ratio(`accept/${rate}`, `transaction/${rate}`),
+    ],
+    [
+      'accepted/s in batches of 500, to single requests',
+      { atLeast: 2.5 },
+      'x',
+      ratio(`acceptBatch/${rate}`, `accept/${rate}`),
     ],
     ['drain, to a bare undici loop', { atLeast: 0.5 }, 'x', ratio(`drain/${rate}`, `drainLoop/${rate}`)],
     ['drain, to graphile-worker', { atLeast: 1.2 }, 'x', ratio(`drain/${rate}`, `drainGraphile/${rate}`)],
@@ -174,7 +181,16 @@ function growthTargets(growth: Findings['growth']): TargetRow[] {
   return [
     ...of('most messages to fewest', 1.25, ['accept', 'deliver', 'list', 'deep'], growth?.byMessages),
     ...of('most tenants to fewest', 1.15, ['accept', 'deliver'], growth?.byTenants),
+    ...(['scheduled', 'suppressions', 'routes'] as const).flatMap((part) =>
+      of(`${GROWTH_PARTS[part]}, to without`, 1.25, ['accept', 'deliver'], besideNothing(growth, part)),
+    ),
   ];
+}
+
+/** What a part is compared with, and the part; none where it was not measured. */
+function besideNothing(growth: Findings['growth'], part: Planted): GrowthPoint[] {
+  const points = growth?.byPlanted.filter(({ planted }) => planted === 'nothing' || planted === part) ?? [];
+  return points.length === 2 ? points : [];
 }
 
 const GROWTH_KINDS = {
