@@ -18,6 +18,7 @@ import { createBreakers, type Breakers } from './accounts/breakers.ts';
 import type { Credentials } from './accounts/credentials.ts';
 import { createContents } from './deliver/contents.ts';
 import { createDeliver } from './deliver/deliver.ts';
+import { createDelayedMoves } from './claim/delayed-moves.ts';
 import { createDispatcher } from './claim/dispatcher.ts';
 import { createDueLooks } from './claim/due-looks.ts';
 import type { WorkerEvents } from './events.ts';
@@ -264,6 +265,14 @@ export function buildWorker(deps: WorkerDeps): Worker {
     onReleased: () => tasks.sweep.wake(),
     isStopping: () => stopping,
   });
+  const delayed = createDelayedMoves({
+    store,
+    dueFrom: looks.dueFrom,
+    whyClosed: dispatcher.whyClosed,
+    mark: dispatcher.mark,
+    endedUncalled: events.endedUncalled,
+    isStopping: () => stopping,
+  });
   const scheduled = createScheduledMoves({
     store,
     mark: dispatcher.mark,
@@ -280,11 +289,13 @@ export function buildWorker(deps: WorkerDeps): Worker {
   }
   const tasks = {
     sweep: task('sweep', settings.sweepMs, async () => {
-      overdue = await sweep(looks, dispatcher, moves, scheduled, now());
+      overdue = await sweep(looks, dispatcher, moves, scheduled, delayed, now());
       tasks.moves.wake();
+      tasks.delayed.wake();
       tasks.scheduled.wake();
     }),
     moves: task('tenant_moves', HOUR_MS, moves.run),
+    delayed: task('delayed_moves', HOUR_MS, delayed.run),
     scheduled: task('scheduled_moves', HOUR_MS, scheduled.run),
     receipts: task('receipts', settings.sweepMs, () => receiptApplier.apply()),
     receiptCalls: task('receipt_calls', settings.sweepMs, async () => {

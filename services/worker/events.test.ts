@@ -50,6 +50,8 @@ const WAITING: WaitingRow = {
   status: 'queued',
   attempt: 0,
   ambiguous: 0,
+  waitedMs: 0,
+  leftForRate: [],
   channel: 'sms',
   accountId: 'p1',
   accountStatus: 'active',

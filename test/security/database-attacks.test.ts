@@ -27,6 +27,8 @@ const CALLABLE: Readonly<Record<string, readonly RoleName[]>> = {
   find_tenant: ['api'],
   find_callers: ['api'],
   routes_of: ['worker'],
+  delayed_lanes: ['worker'],
+  find_delayed: ['worker'],
   failover_facts: ['worker'],
   read_events: ['api'],
   events_of_day: ['api'],

@@ -6,6 +6,7 @@ import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import { parseAccount } from '#providers/registry.ts';
 import { PROVIDERS, type ProviderKind } from '#providers/registry.gen.ts';
 import type { ProviderContext } from '#providers/provider.ts';
+import { assignmentOf } from '#test/support/assignment.ts';
 import { completionOf } from '#test/support/completion-of.ts';
 import { CATALOG_ACCOUNTS } from '#test/support/catalog-accounts.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant, type SeededTenant } from '#test/support/seed.ts';
@@ -209,11 +210,17 @@ describe('among the accounts of one tenant', () => {
     const second = await seedAccount(stores.admin, tenant.tenantId, { provider: 'webhook-sms' });
     const third = await seedAccount(stores.admin, tenant.tenantId, { provider: 'webhook-sms' });
     const failure = { class: 'unknown', code: 'timeout' } as const;
-    await stores.store.assignAccounts([first.seq], [second]);
+    await stores.store.assignAccounts([assignmentOf(first.seq, first.accountId, second)]);
     // It waits for an account that nobody has called yet: no report can be about it.
     await report('webhook-sms', { ...first, accountId: second }, { reference: first.id });
-    expect(await stored(first)).toMatchObject([[], [], [], [], [{ status: 'queued' }]]);
-    await stores.store.assignAccounts([first.seq], [first.accountId]);
+    expect(await stored(first)).toMatchObject([
+      [],
+      [{ type: 'message.failed_over' }],
+      [],
+      [],
+      [{ status: 'queued' }],
+    ]);
+    await stores.store.assignAccounts([assignmentOf(first.seq, second, first.accountId)]);
     await attempt(first, { kind: 'rejected_transient', failure });
     await stores.admin`update despatch.live_messages set next_attempt_at = now(), account_id = ${second} where seq = ${first.seq}`;
     await attempt(first, { kind: 'accepted', providerMessageId: 'x' });

@@ -6,6 +6,7 @@ import type { TenantId } from '#core/domain/ids.ts';
 import {
   FAILOVER_CLASSES,
   FAILOVER_DEFAULT,
+  MAX_WAIT_MS_MAX,
   ROUTE_STEPS_MAX,
   ROUTE_STRATEGIES,
   routeByAge,
@@ -41,6 +42,14 @@ const failoverOn = z
   .describe(
     'After a refusal of these classes the next step is called at once. What is wrong with the recipient or the content is wrong with any account, and after a call without an answer no other account is called.',
   );
+const maxWaitMs = z
+  .int()
+  .min(0)
+  .max(MAX_WAIT_MS_MAX)
+  .nullable()
+  .describe(
+    'A message that is due for longer, in milliseconds, while calls to its account are held back or its rate is used up, goes on to the next step that can be called. Looked at every few seconds. Null: a message waits for its account.',
+  );
 const version = z.int().min(0).max(2_147_483_647);
 
 const EXAMPLE_STEPS = [
@@ -56,6 +65,7 @@ const Route = z
       .array(z.object({ providerId: z.uuid().describe('A provider account.'), weight }))
       .describe('In the order in which they are considered.'),
     failoverOn,
+    maxWaitMs,
     version: version.describe(
       'Rises with every change. 0: none was set, and the steps are the accounts by age.',
     ),
@@ -71,6 +81,7 @@ const Route = z
         strategy: 'priority',
         steps: EXAMPLE_STEPS,
         failoverOn: [...FAILOVER_DEFAULT],
+        maxWaitMs: 60_000,
         version: 3,
         updatedAt: '2026-01-15T09:30:00.000Z',
       },
@@ -94,6 +105,7 @@ const SetRoute = z
       .max(FAILOVER_CLASSES.length)
       .transform((classes) => FAILOVER_CLASSES.filter((one) => classes.includes(one)))
       .default([...FAILOVER_DEFAULT]),
+    maxWaitMs: maxWaitMs.default(null),
     version: version
       .optional()
       .describe(
@@ -173,11 +185,12 @@ async function current(tenantId: TenantId, tx: TransactionSql, channel: Channel)
   return { ...routeByAge(channel, await listSenders(tenantId, tx)), channel, createdAt: null };
 }
 
-function toNewRoute({ strategy, steps, failoverOn }: z.output<typeof SetRoute>): NewRoute {
+function toNewRoute({ strategy, steps, failoverOn, maxWaitMs }: z.output<typeof SetRoute>): NewRoute {
   return {
     strategy,
     steps: steps.map(({ providerId: accountId, weight }) => ({ accountId, weight })),
     failoverOn,
+    maxWaitMs,
   };
 }
 
@@ -185,10 +198,11 @@ function isSame(one: NewRoute, other: NewRoute): boolean {
   return JSON.stringify(told(one)) === JSON.stringify(told(other));
 }
 
-const told = ({ strategy, steps, failoverOn }: NewRoute) => ({
+const told = ({ strategy, steps, failoverOn, maxWaitMs = null }: NewRoute) => ({
   strategy,
   steps: steps.map(({ accountId, weight }) => ({ providerId: accountId, weight })),
   failoverOn: [...failoverOn],
+  maxWaitMs,
 });
 
 /** @throws AppError `validation_failed`: steps are the tenant's own accounts of the channel, each once. */

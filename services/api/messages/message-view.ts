@@ -1,12 +1,13 @@
 import { z } from 'zod';
 import { CHANNELS } from '#core/domain/channel.ts';
-import { CHOSEN_REASONS, explainRoute, ROUTE_VERDICTS, SKIPPED_REASONS } from '#core/domain/explain-route.ts';
+import { CHOSEN_REASONS, explainRoute, ROUTE_VERDICTS } from '#core/domain/explain-route.ts';
 import { FAILURE_CLASSES } from '#core/domain/failure.ts';
 import { EVENT_SOURCES, MESSAGE_EVENT_TYPES } from '#core/domain/message-event.ts';
 import { CATEGORIES, PRIORITIES } from '#core/domain/message-options.ts';
 import { isWaiting, MESSAGE_STATES } from '#core/domain/message-state.ts';
 import { ATTEMPT_OUTCOMES } from '#core/domain/outcome.ts';
 import { SMS_ENCODINGS } from '#core/domain/segments.ts';
+import { SKIPPED_REASONS } from '#core/domain/skipped-account.ts';
 import { STATUS_REASONS } from '#core/domain/status-reason.ts';
 import type { AttemptRow, EventRow, MessageKey, MessageRow } from '#core/store/messages.ts';
 import { warningsField } from '../http/request-warnings.ts';
@@ -52,12 +53,12 @@ const RouteStep = z
     verdict: z
       .enum(ROUTE_VERDICTS)
       .describe(
-        '`chosen`: it has sent the message, or was to send it. `failed`: it was called and did not take it. `skipped`: it could not be used.',
+        '`chosen`: it has sent the message, or was to send it. `failed`: it was called and did not take it. `skipped`: it could not be called.',
       ),
     reason: z
       .enum([...CHOSEN_REASONS, ...SKIPPED_REASONS, ...FAILURE_CLASSES])
       .describe(
-        'Of a chosen account `pinned`, where the sender named it, `oldest_available`, where no route is set, `in_route` or, after another one, `next_in_route`; of a failed one the class of its failure; of a skipped one `disabled`, which it was, or deleted.',
+        'Of a chosen account `pinned`, where the sender named it, `oldest_available`, where no route is set, `in_route` or, after another one, `next_in_route`; of a failed one the class of its failure; of a skipped one `disabled`, which it was, or deleted, `invalid`, where its credential is refused, or `breaker_open` and `rate_used_up`, where it could not be called for longer than the route has messages wait.',
       ),
     attempt: z
       .int()

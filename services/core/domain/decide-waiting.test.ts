@@ -1,16 +1,21 @@
 import * as fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { NO_ACCOUNT } from './choose-account.ts';
 import { decideWaiting, type WaitingDecision, type WaitingMessage } from './decide-waiting.ts';
 import { SUPPRESSION_REASONS } from './suppression.ts';
 import { canMove, MESSAGE_STATES, type MessageState } from './message-state.ts';
-import { FAILOVER_DEFAULT, type Route } from './route.ts';
+import { FAILOVER_DEFAULT, orderOf, ROUTE_STRATEGIES, type Route } from './route.ts';
+import type { ClosedReason } from './skipped-account.ts';
 
 const ACCOUNTS = ['a', 'b', 'c'] as const;
 const CHANNELS = ['sms', 'email'] as const;
 
 const accounts = fc.uniqueArray(
-  fc.record({ id: fc.constantFrom(...ACCOUNTS), channel: fc.constantFrom(...CHANNELS) }),
+  fc.record({
+    id: fc.constantFrom(...ACCOUNTS),
+    channel: fc.constantFrom(...CHANNELS),
+    status: fc.constantFrom('unverified', 'active', 'invalid'),
+  }),
   { selector: ({ id }) => id },
 );
 const message: fc.Arbitrary<WaitingMessage> = fc.record({
@@ -24,6 +29,8 @@ const message: fc.Arbitrary<WaitingMessage> = fc.record({
   pinned: fc.boolean(),
   refusedBy: fc.oneof({ weight: 3, arbitrary: fc.constant([]) }, fc.subarray([...ACCOUNTS])),
   ambiguous: fc.nat({ max: 2 }),
+  waitedMs: fc.nat({ max: 100_000 }),
+  leftForRate: fc.subarray([...ACCOUNTS]),
   isDue: fc.boolean(),
   isExpired: fc.boolean(),
   isLeaseOver: fc.boolean(),
@@ -124,7 +131,12 @@ test('what is free to go another way takes the oldest account of its channel tha
     );
     if (oldest === undefined)
       expect(decision).toMatchObject({ kind: 'move', status: 'failed', failure: { class: 'no_route' } });
-    else expect(decision).toEqual({ kind: 'assign', accountId: oldest.id });
+    else
+      expect(decision).toMatchObject({
+        kind: 'assign',
+        rerouted: { accountId: oldest.id, version: 0 },
+        why: 'disabled',
+      });
   });
 });
 
@@ -150,7 +162,7 @@ test('a message whose account is gone goes to the first of its route that can be
         !refusedBy.includes(id) && usable.some((one) => one.id === id && one.channel === 'sms');
       const next = ['c', 'a'].find(isUsable);
       if (next === undefined) expect(decision).toMatchObject({ kind: 'move', status: 'failed' });
-      else expect(decision).toEqual({ kind: 'assign', accountId: next });
+      else expect(decision).toMatchObject({ kind: 'assign', rerouted: { accountId: next, version: 1 } });
     },
     [{ ...route, steps }],
   );
@@ -185,5 +197,120 @@ test('a scheduled message is held while its tenant is not active, and else expir
     const status = decision.kind === 'move' ? decision.status : undefined;
     expect(status === 'held').toBe(tenantStatus !== 'active');
     expect(status === 'expired').toBe(tenantStatus === 'active' && isExpired);
+  });
+});
+
+describe('what waits for an account that cannot be called', () => {
+  const WAIT_MS = 30_000;
+  const steps = ACCOUNTS.map((accountId) => ({ accountId, weight: 2 }));
+  const routes = fc.record({
+    channel: fc.constant('sms'),
+    version: fc.constant(7),
+    strategy: fc.constantFrom(...ROUTE_STRATEGIES),
+    steps: fc.subarray(steps),
+    failoverOn: fc.constant(FAILOVER_DEFAULT),
+    maxWaitMs: fc.option(fc.constantFrom(0, WAIT_MS)),
+  });
+  const closed = fc
+    .subarray([...ACCOUNTS])
+    .map((ids) => new Map<string, ClosedReason>(ids.map((id) => [id, 'breaker_open'])));
+  const ready = message.map((m) => ({
+    ...m,
+    status: m.ambiguous > 0 ? ('deferred' as const) : ('queued' as const),
+    tenantStatus: 'active',
+    channel: 'sms',
+    accountStatus: m.accountStatus === 'invalid' ? 'invalid' : 'active',
+    isDue: true,
+    isExpired: false,
+    suppression: null,
+  }));
+  const usable = accounts.map((ones) => ones.map((one) => ({ ...one, channel: 'sms' })));
+  type Case = {
+    readonly m: WaitingMessage;
+    readonly own: readonly { id: string; channel: string; status: string }[];
+    readonly shut: ReadonlyMap<string, ClosedReason>;
+  };
+  const all = (holds: (of: Case, decision: WaitingDecision, route: Route) => void): void =>
+    fc.assert(
+      fc.property(ready, usable, routes, closed, (m, own, route, shut) => {
+        holds({ m, own, shut }, decideWaiting(m, own, [route], shut), route);
+      }),
+      { numRuns: 5_000 },
+    );
+
+  test('goes on only where the route says for how long, and that time is over', () => {
+    all(({ m, shut }, { kind }, { maxWaitMs }) => {
+      if (kind !== 'assign') return;
+      expect(maxWaitMs).not.toBeNull();
+      expect(m.waitedMs).toBeGreaterThanOrEqual(maxWaitMs ?? Infinity);
+      expect(shut.has(m.accountId)).toBe(true);
+      expect([m.pinned, m.ambiguous, m.test]).toEqual([false, 0, false]);
+    });
+  });
+
+  test('goes to the first step that can be called, and every step before it is named with its reason', () => {
+    all(({ m, own, shut }, decision, route) => {
+      if (decision.kind !== 'assign') return;
+      const { accountId, skipped, version } = decision.rerouted;
+      const others = [...orderOf(route, m.id)].filter(
+        (id) => id !== m.accountId && !m.refusedBy.includes(id),
+      );
+      const before = others.slice(0, others.indexOf(accountId));
+      expect(version).toBe(7);
+      expect(skipped.map((one) => one.accountId)).toEqual(before);
+      for (const { accountId: id, reason } of skipped) {
+        const account = own.find((one) => one.id === id);
+        const why = {
+          disabled: account === undefined,
+          invalid: account?.status === 'invalid',
+          breaker_open: shut.has(id),
+          rate_used_up: m.leftForRate.includes(id),
+        };
+        expect(why[reason]).toBe(true);
+      }
+      expect(own.some(({ id, status }) => id === accountId && status !== 'invalid')).toBe(true);
+      expect(shut.has(accountId) || m.leftForRate.includes(accountId)).toBe(false);
+      expect(decision.why).toBe(m.accountStatus === 'invalid' ? 'invalid' : 'breaker_open');
+    });
+  });
+
+  test('is decided about alike each time, and by what is stored of the decision', () => {
+    all(({ m, own, shut }, decision, route) => {
+      expect(decideWaiting(m, own, [route], shut)).toEqual(decision);
+      if (decision.kind !== 'assign') return;
+      const { accountId, skipped } = decision.rerouted;
+      const shown = new Map<string, ClosedReason>([[m.accountId, 'breaker_open']]);
+      for (const { accountId: id, reason } of skipped)
+        if (reason === 'breaker_open' || reason === 'rate_used_up') shown.set(id, reason);
+      const known = [
+        ...skipped.flatMap(({ accountId: id, reason }) =>
+          reason === 'disabled'
+            ? []
+            : [{ id, channel: 'sms', status: reason === 'invalid' ? 'invalid' : 'active' }],
+        ),
+        { id: accountId, channel: 'sms', status: 'active' },
+      ];
+      expect(decideWaiting(m, known, [route], shown)).toEqual(decision);
+    });
+  });
+
+  test('never passes between two accounts that are both too slow', () => {
+    fc.assert(
+      fc.property(ready, routes, (m, route) => {
+        const own = ACCOUNTS.map((id) => ({ id, channel: 'sms', status: 'active' }));
+        const left: string[] = [];
+        let at: string = m.accountId;
+        for (;;) {
+          const shut = new Map<string, ClosedReason>([[at, 'rate_used_up']]);
+          const waiting = { ...m, accountId: at, leftForRate: left, waitedMs: WAIT_MS };
+          const decision = decideWaiting(waiting, own, [route], shut);
+          if (decision.kind !== 'assign') break;
+          expect(left).not.toContain(decision.rerouted.accountId);
+          left.push(at);
+          at = decision.rerouted.accountId;
+        }
+        expect(left.length).toBeLessThanOrEqual(ACCOUNTS.length);
+      }),
+    );
   });
 });

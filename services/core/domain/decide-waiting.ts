@@ -1,7 +1,9 @@
-import { chooseAccount } from './choose-account.ts';
+import { chooseAccount, routeFor } from './choose-account.ts';
+import { reroutedTo, type Rerouted } from './failover.ts';
 import type { Failure } from './failure.ts';
 import { assertMove, type MessageState } from './message-state.ts';
-import type { Route } from './route.ts';
+import { orderOf, routeByAge, type Route } from './route.ts';
+import type { ClosedReason, SkippedAccount, SkippedReason } from './skipped-account.ts';
 import { SUPPRESSION_REASONS, type SuppressionReason } from './suppression.ts';
 
 /** A message that no claim took, as the database describes it; due, expired and over are by the database's clock. */
@@ -17,7 +19,7 @@ export type WaitingMessage = {
   readonly accountStatus: string | null;
   /** The sender named the account. */
   readonly pinned: boolean;
-  /** Accounts that will never take it; known where its own cannot be used. */
+  /** Accounts that will never take it. */
   readonly refusedBy: readonly string[];
   /** Calls so far that may have reached the provider without an answer. */
   readonly ambiguous: number;
@@ -25,11 +27,15 @@ export type WaitingMessage = {
   readonly isExpired: boolean;
   /** Only while `sending`: the worker's lease is over. */
   readonly isLeaseOver: boolean;
+  /** How long it could have been claimed by now, in milliseconds: since it is due, or was given to its account. */
+  readonly waitedMs: number;
+  /** Accounts that it has left as their rate was used up. */
+  readonly leftForRate: readonly string[];
   /** Why its recipient gets nothing of this kind; null where nothing says so. */
   readonly suppression: SuppressionReason | null;
 };
 
-type Account = { readonly id: string; readonly channel: string };
+type Account = { readonly id: string; readonly channel: string; readonly status: string };
 
 /** Without a call: it ends, or is put aside. What is decided alike is the same object, and moved at once. */
 export type WaitingMove = {
@@ -44,7 +50,12 @@ export type WaitingMove = {
 export type WaitingDecision =
   | WaitingMove
   /** Another account is to send it. */
-  | { readonly kind: 'assign'; readonly accountId: string }
+  | {
+      readonly kind: 'assign';
+      readonly rerouted: Rerouted;
+      /** Why its own does not. */
+      readonly why: SkippedReason;
+    }
   /** Can be sent, but only out of its lane: the account has a rate limit, or it changed as it was claimed. */
   | { readonly kind: 'lane' }
   /** The worker that began its attempt is gone. */
@@ -80,20 +91,23 @@ export const UNPROCESSABLE: StoredEnd = { class: 'unknown', code: 'unprocessable
 /**
  * Decides about a message that waits and was not claimed. A suspension comes before the expiry, since time in `held`
  * does not count; the expiry comes before the recipient's own wish, and that before the route.
- * @param accounts The tenant's, neither disabled nor deleted, the oldest first; used only where its own is not usable.
+ * @param accounts The tenant's, neither disabled nor deleted, the oldest first; used only where its own is not usable, or closed.
  * @param routes Those that the tenant has set; used as the accounts are.
+ * @param closed Accounts that cannot be called now. What waits for one of them for longer than its route allows goes on to the
+ * next that can. Default: none.
  */
 export function decideWaiting(
   message: WaitingMessage,
   accounts: readonly Account[],
   routes: readonly Route[],
+  closed: ReadonlyMap<string, ClosedReason> = NONE_CLOSED,
 ): WaitingDecision {
   const { status } = message;
   if (status === 'sending') return { kind: message.isLeaseOver ? 'lost' : 'wait' };
   if (status !== 'scheduled' && status !== 'queued' && status !== 'deferred') return { kind: 'wait' };
-  const decision = decide(message, accounts, routes);
+  const decision = decide(message, accounts, routes, closed);
   if (decision.kind === 'move') assertMove(status, decision.status);
-  if (decision.kind === 'lane') assertMove(status, 'sending');
+  if (decision.kind === 'lane' || decision.kind === 'assign') assertMove(status, 'sending');
   return decision;
 }
 
@@ -101,23 +115,81 @@ function decide(
   message: WaitingMessage,
   accounts: readonly Account[],
   routes: readonly Route[],
+  closed: ReadonlyMap<string, ClosedReason>,
 ): WaitingDecision {
   if (message.tenantStatus !== 'active') return HOLD;
   if (message.isExpired) return EXPIRE;
   if (!message.isDue) return { kind: 'wait' };
   if (message.status === 'scheduled') return QUEUE;
   if (message.suppression !== null) return SUPPRESS[message.suppression];
-  if (hasUsableAccount(message)) return { kind: 'lane' };
-  // After a call without an answer the message stays with its account: only there can a second copy be recognised.
-  const bound = message.pinned || message.ambiguous > 0;
-  const { id, channel, accountId } = message;
-  const willing = accounts.filter((account) => !message.refusedBy.includes(account.id));
-  const choice = chooseAccount(willing, { id, channel, pinned: bound ? accountId : null }, routes);
+  return hasUsableAccount(message)
+    ? (elsewhere(message, accounts, routes, closed) ?? LANE)
+    : reassign(message, accounts, routes);
+}
+
+const LANE = { kind: 'lane' } as const;
+const NONE_CLOSED: ReadonlyMap<string, ClosedReason> = new Map();
+
+/** After a call without an answer a message stays with its account: only there can a second copy be recognised. */
+function isBound({ pinned, ambiguous }: WaitingMessage): boolean {
+  return pinned || ambiguous > 0;
+}
+
+/** What becomes of a message whose account is disabled or deleted. */
+function reassign(
+  message: WaitingMessage,
+  accounts: readonly Account[],
+  routes: readonly Route[],
+): WaitingDecision {
+  const { id, channel, accountId, refusedBy } = message;
+  const pinned = isBound(message) ? accountId : null;
+  const asked = accounts.filter((account) => !refusedBy.includes(account.id));
+  const choice = chooseAccount(asked, { id, channel, pinned }, routes);
   if (choice === undefined) return FAIL_WITHOUT_ROUTE;
   const { account } = choice;
   // The account has become usable since the message was read.
-  if (account.id === accountId) return { kind: 'lane' };
-  return { kind: 'assign', accountId: account.id };
+  if (account.id === accountId) return LANE;
+  const skipped = choice.skipped
+    .filter((one) => one !== accountId && !refusedBy.includes(one))
+    .map((one): SkippedAccount => ({ accountId: one, reason: 'disabled' }));
+  const route = routeFor(channel, routes) ?? routeByAge(channel, accounts);
+  return { kind: 'assign', rerouted: reroutedTo({ accountId: account.id, skipped }, route), why: 'disabled' };
+}
+
+/**
+ * Where a message goes that waits for a closed account for too long; undefined where it stays. An account that it has left as
+ * its rate was used up is none to come back to: two that are both too slow would pass it to and fro.
+ */
+function elsewhere(
+  message: WaitingMessage,
+  accounts: readonly Account[],
+  routes: readonly Route[],
+  closed: ReadonlyMap<string, ClosedReason>,
+): WaitingDecision | undefined {
+  const { id, accountId, channel } = message;
+  const isClosed = closed.get(accountId);
+  const route = routeFor(channel, routes);
+  if (isClosed === undefined || route?.maxWaitMs == null || isBound(message) || message.test)
+    return undefined;
+  if (message.waitedMs < route.maxWaitMs) return undefined;
+  const skipped: SkippedAccount[] = [];
+  for (const step of orderOf(route, id)) {
+    if (step === accountId || message.refusedBy.includes(step)) continue;
+    const reason = skippedBecause(step);
+    if (reason === undefined) {
+      const why = message.accountStatus === 'invalid' ? 'invalid' : isClosed;
+      return { kind: 'assign', rerouted: reroutedTo({ accountId: step, skipped }, route), why };
+    }
+    skipped.push({ accountId: step, reason });
+  }
+  return undefined;
+
+  function skippedBecause(step: string): SkippedReason | undefined {
+    const account = accounts.find((one) => one.id === step && one.channel === channel);
+    if (account === undefined) return 'disabled';
+    if (account.status === 'invalid') return 'invalid';
+    return closed.get(step) ?? (message.leftForRate.includes(step) ? 'rate_used_up' : undefined);
+  }
 }
 
 /** An account whose credential is refused is usable: probes find out when it is fixed. */

@@ -5,6 +5,7 @@ import type { Rerouted } from './failover.ts';
 import { FAILURE_CLASSES, type Failure } from './failure.ts';
 import { TOLD_EVENTS, type FeedEventType, type ToldEventType } from './feed-event.ts';
 import { CATEGORIES, type Category } from './message-options.ts';
+import { SKIPPED_REASONS } from './skipped-account.ts';
 import { SUPPRESSION_REASONS, SUPPRESSION_SCOPES, SUPPRESSION_SOURCES } from './suppression.ts';
 
 /** A numbered event with what is stored of it. Of a message that is gone there is none. */
@@ -204,12 +205,20 @@ export const EVENT_SCHEMAS = {
   'message.failed_over': envelope(
     'message.failed_over',
     failed.extend({
+      why: z
+        .enum(['refused', ...SKIPPED_REASONS])
+        .describe(
+          'Why it went on: `refused`, as `failure` says, or the account could not be called: its breaker was open or its rate used up for too long, its credential was refused (`invalid`), or it was disabled.',
+        ),
+      fromProviderId: z.uuid().nullable().describe('The provider account that it went on from.'),
       toProviderId: z.uuid().describe('The provider account that is called next.'),
       routeVersion: z.int().min(0).max(INT_MAX).describe('Of the route that chose it.'),
     }),
     {
       ...MESSAGE_EXAMPLE,
       failure: FAILURE_EXAMPLE,
+      why: 'refused',
+      fromProviderId: MESSAGE_EXAMPLE.providerId,
       toProviderId: '8c1d7e5b-6a0f-4b6a-8f0c-1d2e3f4a5b6c',
       routeVersion: 3,
     },
@@ -320,7 +329,12 @@ export function toEnvelope({ seq, id, type, at, details, message }: StoredEvent)
           providerId: message.accountId,
           provider: message.provider,
         };
-  const given = { ...ABSENT, ...facts, ...reroutedOf(own['rerouted']), failure: failureOf(own['failure']) };
+  const given = {
+    ...ABSENT,
+    ...facts,
+    ...reroutedOf(own, message?.accountId),
+    failure: failureOf(own['failure']),
+  };
   // The schema of its type leaves out what is no part of it.
   return EVENT_SCHEMAS[type].parse({ id, type, timestamp: at.toISOString(), data: given });
 }
@@ -328,9 +342,12 @@ export function toEnvelope({ seq, id, type, at, details, message }: StoredEvent)
 /** What an event's own row may leave out. */
 const ABSENT = { providerStatus: null, reason: null, address: null, messageId: null, expiresAt: null };
 
-function reroutedOf(stored: unknown) {
-  const known = stored as Rerouted | null | undefined;
-  return known == null ? {} : { toProviderId: known.accountId, routeVersion: known.version };
+/** Of a wait its own row says from which account; of a refusal it is the one that was called. */
+function reroutedOf(own: NonNullable<StoredEvent['details']>, called: string | null = null) {
+  const known = own['rerouted'] as Rerouted | null | undefined;
+  if (known == null) return {};
+  const { why = 'refused', from = called } = own;
+  return { why, fromProviderId: from, toProviderId: known.accountId, routeVersion: known.version };
 }
 
 function failureOf(stored: unknown) {

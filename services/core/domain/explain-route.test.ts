@@ -17,6 +17,7 @@ const left = (accountId: string, attempt: number, overrides: Partial<LeftAccount
   accountId,
   attempt,
   class: 'provider_unavailable',
+  why: null,
   at: `${attempt}`,
   skipped: [],
   ...overrides,
@@ -39,7 +40,7 @@ test.each([
 test('accounts that failed or could not be used come before the one that was chosen in their place', () => {
   const given = {
     skipped: ['z'],
-    left: [left('a', 2, { skipped: ['b'] }), left('c', 3)],
+    left: [left('a', 2, { skipped: [{ accountId: 'b', reason: 'disabled' }] }), left('c', 3)],
     accountId: 'd',
     attempts: 4,
   };
@@ -60,8 +61,34 @@ test('an account that is called next has no call yet', () => {
 });
 
 test('one that was disabled while its messages waited was not called in vain', () => {
-  const given = { left: [left('a', 1, { class: null, skipped: null })], accountId: 'b', attempts: 2 };
+  const given = { left: [left('a', 1, { class: null, why: 'disabled' })], accountId: 'b', attempts: 2 };
   expect(told(facts(given))).toEqual(['a skipped disabled 1 @1', 'b chosen next_in_route 2 @1']);
+});
+
+test('one that could not be called for too long is told with the last call through it, if there was any', () => {
+  const waited = { class: null, why: 'breaker_open' } as const;
+  const given = {
+    left: [
+      left('a', 1, {
+        ...waited,
+        attempt: null,
+        at: '5',
+        skipped: [{ accountId: 'b', reason: 'rate_used_up' }],
+      }),
+      left('c', 2, { ...waited, why: 'invalid' }),
+    ],
+    accountId: 'd',
+    attempts: 3,
+  };
+  expect(told(facts(given))).toEqual([
+    'a skipped breaker_open - @5',
+    'b skipped rate_used_up - @5',
+    'c skipped invalid 2 @2',
+    'd chosen next_in_route 3 @2',
+  ]);
+  // It was never called through the one that it waited for last.
+  const ended = { left: [left('a', 1), left('b', 1, { ...waited, attempt: null })], accountId: 'c' };
+  expect(told(facts({ ...ended, attempts: 1 }))).toContain('c chosen next_in_route - @1');
 });
 
 test('the last one that refused a message has failed as well', () => {

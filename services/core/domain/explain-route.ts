@@ -1,16 +1,19 @@
 import type { FailureClass } from './failure.ts';
+import type { SkippedAccount, SkippedReason } from './skipped-account.ts';
 
-/** A stretch of calls through one account, after which the message went to another one. */
+/** A stretch of calls through one account, or a wait for it, after which the message went to another one. */
 export type LeftAccount = {
   readonly accountId: string;
-  /** Number of the last of these calls. */
-  readonly attempt: number;
-  /** Of its failure; null where the account could not be called, as it was disabled. */
+  /** Number of the last of these calls; null where there was none. */
+  readonly attempt: number | null;
+  /** Of the failure of that call; null where the account was not called for too long. */
   readonly class: FailureClass | null;
-  /** ISO 8601, when that call had ended. */
+  /** Why it was not called; null after a failure. */
+  readonly why: SkippedReason | null;
+  /** ISO 8601, when that call had ended, or the wait. */
   readonly at: string;
-  /** Accounts that would have gone next, and could not be used then; null where none was looked at. */
-  readonly skipped: readonly string[] | null;
+  /** Accounts that would have gone next. */
+  readonly skipped: readonly SkippedAccount[];
 };
 
 /** What is stored of how a message found its accounts. */
@@ -19,7 +22,7 @@ export type RouteFacts = {
   readonly isPinned: boolean;
   /** Of the route at acceptance; null where none was set. */
   readonly routeVersion: number | null;
-  /** Accounts that would have gone first and could not be used. */
+  /** Accounts that would have gone first and were disabled or deleted. */
   readonly skipped: readonly string[];
   /** In the order of their calls. */
   readonly left: readonly LeftAccount[];
@@ -34,7 +37,6 @@ export type RouteFacts = {
 };
 
 export const CHOSEN_REASONS = ['pinned', 'oldest_available', 'in_route', 'next_in_route'] as const;
-export const SKIPPED_REASONS = ['disabled'] as const;
 export const ROUTE_VERDICTS = ['chosen', 'failed', 'skipped'] as const;
 
 /** An account that was considered for a message. */
@@ -42,7 +44,7 @@ export type ConsideredAccount = {
   readonly accountId: string;
   readonly verdict: (typeof ROUTE_VERDICTS)[number];
   /** Why: of a failed one the class of its failure. */
-  readonly reason: (typeof CHOSEN_REASONS)[number] | (typeof SKIPPED_REASONS)[number] | FailureClass;
+  readonly reason: (typeof CHOSEN_REASONS)[number] | SkippedReason | FailureClass;
   /** The last call through it; absent where there was none. */
   readonly attempt?: number;
   /** ISO 8601. */
@@ -52,18 +54,23 @@ export type ConsideredAccount = {
 /** Every account that was considered for a message, in order. */
 export function explainRoute(facts: RouteFacts): ConsideredAccount[] {
   const { enqueuedAt, left, accountId, attempts, endedBy, endedAt } = facts;
-  const skip = (at: string) => (id: string) =>
-    ({ accountId: id, verdict: 'skipped', reason: 'disabled', at }) as const;
-  const before = facts.skipped.map(skip(enqueuedAt));
+  const skip = (one: SkippedAccount, at: string): ConsideredAccount => ({ ...one, verdict: 'skipped', at });
+  const before = facts.skipped.map((id) => skip({ accountId: id, reason: 'disabled' }, enqueuedAt));
   const leaving = left.flatMap((one): ConsideredAccount[] => [
-    one.class === null
-      ? { accountId: one.accountId, verdict: 'skipped', reason: 'disabled', attempt: one.attempt, at: one.at }
-      : { accountId: one.accountId, verdict: 'failed', reason: one.class, attempt: one.attempt, at: one.at },
-    ...(one.skipped ?? []).map(skip(one.at)),
+    {
+      accountId: one.accountId,
+      ...(one.class === null
+        ? { verdict: 'skipped', reason: one.why ?? 'disabled' }
+        : { verdict: 'failed', reason: one.class }),
+      ...(one.attempt === null ? {} : { attempt: one.attempt }),
+      at: one.at,
+    },
+    ...one.skipped.map((skipped) => skip(skipped, one.at)),
   ]);
   if (accountId === null) return [...before, ...leaving];
   const last = left.at(-1);
-  const called = (last?.attempt ?? 0) < attempts ? { attempt: attempts } : {};
+  const leftAfter = left.findLast(({ attempt }) => attempt !== null)?.attempt ?? 0;
+  const called = leftAfter < attempts ? { attempt: attempts } : {};
   const now: ConsideredAccount =
     endedBy !== null && 'attempt' in called
       ? { accountId, verdict: 'failed', reason: endedBy, ...called, at: endedAt ?? enqueuedAt }

@@ -33,7 +33,11 @@ describe('a refusal', () => {
 
   test('passes over accounts that cannot be used, and names them', () => {
     const decision = failOver(transient(), facts({ usable: ['a', 'c'] }));
-    expect(decision).toEqual({ kind: 'next', accountId: 'c', skipped: ['b'] });
+    expect(decision).toEqual({
+      kind: 'next',
+      accountId: 'c',
+      skipped: [{ accountId: 'b', reason: 'disabled' }],
+    });
   });
 
   test.each(FAILURE_CLASSES.filter((one) => !(FAILOVER_DEFAULT as readonly string[]).includes(one)))(

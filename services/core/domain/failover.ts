@@ -1,5 +1,6 @@
 import type { FailureClass } from './failure.ts';
 import { orderOf, type FailoverClass, type Route } from './route.ts';
+import type { SkippedAccount } from './skipped-account.ts';
 
 /** An earlier call for the same message that another account was to make up for. */
 export type FailedTry = {
@@ -24,7 +25,7 @@ export type FailoverFacts = {
 
 export type Failover =
   /** An account is left that has not been tried: it is called at once. */
-  | { readonly kind: 'next'; readonly accountId: string; readonly skipped: readonly string[] }
+  | { readonly kind: 'next'; readonly accountId: string; readonly skipped: readonly SkippedAccount[] }
   /**
    * All have been tried, and some may take the message later. `waitsFor`: the failure that says when; of a credential only
    * where nothing else is waited for.
@@ -32,7 +33,7 @@ export type Failover =
   | {
       readonly kind: 'again';
       readonly accountId: string;
-      readonly skipped: readonly string[];
+      readonly skipped: readonly SkippedAccount[];
       readonly waitsFor: FailureClass;
     }
   /** None will take it. */
@@ -69,29 +70,31 @@ export function failOver(
   const waitsFor = classes.find((one) => !WAITS.includes(one)) ?? classes[0] ?? refusal.class;
   return { kind: 'again', accountId: first, skipped: skippedBefore(first), waitsFor };
 
-  function skippedBefore(chosen: string): string[] {
+  function skippedBefore(chosen: string): SkippedAccount[] {
     const at = order.indexOf(chosen);
-    return order.slice(0, at === -1 ? order.length : at).filter((id) => !tried.has(id) && !canSend(id));
+    const before = order.slice(0, at === -1 ? order.length : at);
+    return before
+      .filter((id) => !tried.has(id) && !canSend(id))
+      .map((accountId) => ({ accountId, reason: 'disabled' }));
   }
 }
 
-/** Where a refusal sends a message: stored, so that it can be explained and decided again. */
+/** Where a message goes on to, after a refusal or a wait: stored, so that it can be explained and decided again. */
 export type Rerouted = {
   /** The account that sends it next. */
   readonly accountId: string;
   /** Of the route that decided. */
   readonly version: number;
   /** Accounts of the route that would have gone before it and could not be used. */
-  readonly skipped: readonly string[];
+  readonly skipped: readonly SkippedAccount[];
   /** The route's accounts in their order, where it has no version to find them by. */
   readonly steps?: readonly string[];
 };
 
 export function reroutedTo(
-  { accountId, skipped }: { readonly accountId: string; readonly skipped: readonly string[] },
-  { route }: FailoverFacts,
+  { accountId, skipped }: Pick<Rerouted, 'accountId' | 'skipped'>,
+  { version, steps }: Pick<Route, 'version' | 'steps'>,
 ): Rerouted {
-  const { version, steps } = route;
   const to = { accountId, version, skipped };
   return version > 0 ? to : { ...to, steps: steps.map((step) => step.accountId) };
 }

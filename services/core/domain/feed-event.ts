@@ -4,7 +4,8 @@ export const FEED_EVENTS = {
   'message.queued': 'A message was accepted, or the time of a scheduled one has come.',
   'message.sent': 'The provider accepted a message, or is known to have accepted it.',
   'message.deferred': 'A call to the provider failed, and there will be another one.',
-  'message.failed_over': 'A provider account refused a message, and the next one of its route is called.',
+  'message.failed_over':
+    'A message goes on to the next provider account of its route: one has refused it, or could not be called for too long.',
   'message.delivered': 'The provider reported that a message was delivered.',
   'message.undelivered': 'The provider reported that a message was not delivered.',
   'message.failed': 'A message was given up after a call that failed, or as no provider was left for it.',

@@ -169,7 +169,7 @@ function createWorld({ guarantee, dedupe, pinned, receipts, strategy, steps: siz
   const copies = new Map<number, 'delivered' | 'failing' | 'undelivered'>();
 
   const usable = () => ACCOUNTS.filter((id) => !disabled.has(id));
-  const accounts = () => usable().map((id) => ({ id, channel: 'sms' }));
+  const accounts = () => usable().map((id) => ({ id, channel: 'sms', status: 'active' }));
   const refusedBy = () =>
     new Set(calls.flatMap(({ account, end: how }) => (how === 'unwanted' ? [account] : [])));
   const isBound = () => pinned || calls.some((call) => call.end === 'ambiguous');
@@ -207,6 +207,8 @@ function createWorld({ guarantee, dedupe, pinned, receipts, strategy, steps: siz
         pinned,
         refusedBy: [...refusedBy()],
         ambiguous: counts.ambiguous,
+        waitedMs: Math.max(0, now - nextAttemptAt),
+        leftForRate: [],
         isDue: now >= nextAttemptAt,
         isExpired: now >= expiresAt,
         isLeaseOver: false,
@@ -214,7 +216,7 @@ function createWorld({ guarantee, dedupe, pinned, receipts, strategy, steps: siz
       };
       const decision = decideWaiting(waiting, accounts(), [route]);
       if (decision.kind === 'assign') {
-        accountId = decision.accountId;
+        accountId = decision.rerouted.accountId;
         continue;
       }
       if (decision.kind === 'move') {

@@ -44,7 +44,15 @@ export type Route = {
   readonly steps: readonly RouteStep[];
   /** After these a message goes on to the next account at once. */
   readonly failoverOn: readonly FailoverClass[];
+  /**
+   * In milliseconds, 0 to `MAX_WAIT_MS_MAX`: a message that is due for longer while its account cannot be called goes on to
+   * the next one. Null or absent: it waits for its own.
+   */
+  readonly maxWaitMs?: number | null;
 };
+
+/** A day, after which most messages have expired. */
+export const MAX_WAIT_MS_MAX = 86_400_000;
 
 export const ROUTE_STEPS_MAX = 50;
 export const STEP_WEIGHT_MAX = 1_000;

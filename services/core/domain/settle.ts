@@ -145,7 +145,7 @@ function elsewhere(
   const isPermanent = outcome.kind === 'rejected_permanent';
   const decision = failOver({ isPermanent, class: failure.class }, failover);
   if (decision === undefined || decision.kind === 'none') return undefined;
-  const rerouted = reroutedTo(decision, failover);
+  const rerouted = reroutedTo(decision, failover.route);
   if (decision.kind === 'next') {
     return {
       status: 'deferred',

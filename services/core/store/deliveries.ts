@@ -3,11 +3,12 @@ import type { CallEnd } from '#core/domain/call-end.ts';
 import type { Channel } from '#core/domain/channel.ts';
 import { WAITING_REPORTS_MAX, type DueReceipt, type ReceiptDecisions } from '#core/domain/decide-receipts.ts';
 import type { WaitingMessage } from '#core/domain/decide-waiting.ts';
-import type { FailoverFacts } from '#core/domain/failover.ts';
+import type { FailoverFacts, Rerouted } from '#core/domain/failover.ts';
 import type { MessageState } from '#core/domain/message-state.ts';
 import { areImplied } from '#core/domain/reported-copies.ts';
 import type { Limits } from '#core/domain/plan.ts';
 import type { Route } from '#core/domain/route.ts';
+import type { SkippedReason } from '#core/domain/skipped-account.ts';
 import type { StatusReason } from '#core/domain/status-reason.ts';
 import type { SuppressionCause } from '#core/domain/suppression-cause.ts';
 import {
@@ -83,6 +84,26 @@ export type WaitingRow = WaitingMessage & {
   readonly waitsSince: Date;
   readonly requestId: string | null;
   readonly rateLimitPerSecond: number | null;
+};
+
+/** Puts a waiting message into the queue of another account. */
+export type Assignment = {
+  readonly seq: number;
+  /** The account that it waits for. */
+  readonly from: string;
+  readonly rerouted: Rerouted;
+  readonly why: SkippedReason;
+  readonly waitedMs: number;
+};
+
+/** A message of a lane that is due for longer than its route has it wait. */
+export type DelayedMessage = {
+  readonly seq: number;
+  readonly priority: number;
+  /** Since when it is due, in microseconds since the epoch. */
+  readonly dueUs: number;
+  /** Whether another account may have it at all. */
+  readonly isMovable: boolean;
 };
 
 /** How an attempt ended and what follows, in the names that `complete` reads. What is undefined does not travel. */
@@ -282,13 +303,13 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
       rowsOf<WaitingRow>(sql`select * from find_scheduled_due(${tenantId}, ${most})`),
     /** Accounts that are neither disabled nor deleted, the oldest first. */
     accountsOf: (tenantIds: readonly string[]) =>
-      rowsOf<{ tenantId: string; id: string; channel: Channel }>(
-        sql`select tenant_id, id, channel from accounts_of(${[...tenantIds]}::uuid[])`,
+      rowsOf<{ tenantId: string; id: string; channel: Channel; status: string }>(
+        sql`select tenant_id, id, channel, status from accounts_of(${[...tenantIds]}::uuid[])`,
       ),
     /** The routes that the tenants have set. */
     routesOf: (tenantIds: readonly string[]) =>
       rowsOf<Route & { tenantId: string }>(
-        sql`select tenant_id, channel, version, strategy, steps, failover_on from routes_of(${[...tenantIds]}::uuid[])`,
+        sql`select tenant_id, channel, version, strategy, steps, failover_on, max_wait_ms from routes_of(${[...tenantIds]}::uuid[])`,
       ),
     /** These two pass over messages that have changed since they were read, and return those that they moved. */
     moveMessages: (
@@ -301,8 +322,24 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
         sql`select move_messages(${[...seqs]}::bigint[], ${status}, ${failure === null ? null : sql.json(failure)},
           ${reason}) as seq`,
       ),
-    assignAccounts: (seqs: readonly number[], accountIds: readonly string[]) =>
-      seqsOf(sql`select assign_accounts(${[...seqs]}::bigint[], ${[...accountIds]}::uuid[]) as seq`),
+    assignAccounts: (moves: readonly Assignment[]) =>
+      seqsOf(sql`select assign_accounts(${asJson(sql, moves.map(assignedTerms))}) as seq`),
+    /** Of lanes that are not claimed from now those whose messages go on to another account in the end. */
+    delayedLanes: (lanes: readonly Lane[]) =>
+      rowsOf<Lane>(
+        sql`select * from delayed_lanes(${lanes.map(({ tenantId }) => tenantId)}::uuid[],
+          ${lanes.map(({ accountId }) => accountId)}::uuid[])`,
+      ),
+    /** A page of the lane's messages that wait for too long; it begins after the message `after`. */
+    findDelayed: (
+      { tenantId, accountId, dueFrom }: SearchedLane,
+      most: number,
+      after: DelayedMessage | undefined,
+    ) =>
+      rowsOf<DelayedMessage>(
+        sql`select * from find_delayed(${tenantId}, ${accountId}, ${most}, ${arrayOf(dueFrom)}::float8[],
+          ${after?.priority ?? null}::smallint, ${after?.dueUs ?? null}::bigint, ${after?.seq ?? null}::bigint)`,
+      ),
 
     /** What decides where messages go whose call was refused; without those that stay with their account. */
     failoverFacts: (seqs: readonly number[]) =>
@@ -492,6 +529,14 @@ async function recordReceipts(tx: TransactionSql, decided: ReceiptDecisions): Pr
 function isEmpty(record: object): boolean {
   return Object.keys(record).length === 0;
 }
+
+/** In the names that `assign_accounts` reads; `details` are those of the event. */
+const assignedTerms = ({ seq, from, rerouted, why, waitedMs }: Assignment) => ({
+  seq,
+  from,
+  to: rerouted.accountId,
+  details: { reason: 'failed_over', from, why, waitedMs, rerouted },
+});
 
 const laneTerms = ({ most, aheadMs, ...lane }: LaneClaim) => ({
   ...searchedTerms(lane),

@@ -60,7 +60,7 @@ export type MessageRow = {
   readonly route_version: number | null;
   /** Accounts of that route which would have gone first and could not be used. */
   readonly route_skipped: string[] | null;
-  /** Accounts that it was called through and went on from; null where there are none. */
+  /** Accounts that it was called through, or waited for, and went on from; null where there are none. */
   readonly left_accounts: (LeftAccount & { readonly version: number | null })[] | null;
   /** Labels of the accounts that were considered, by their ids. */
   readonly labels: Readonly<Record<string, string>>;
@@ -209,17 +209,23 @@ function selectMessages(tx: TransactionSql, from = tx`messages m`) {
       s.sent_at, s.delivered_at, s.completed_at, s.updated_at, m.metadata, m.tags,
       m.route_version, m.route_skipped,
       case
-        -- Not called yet, or accepted at the first attempt: nearly all messages, for which the log need not be read.
-        when s.attempt = 0 or s.attempt = 1 and s.sent_at is not null or m.test then null
+        -- Not called yet, or accepted at the first attempt: nearly all messages, for which the logs need not be read.
+        when s.reassigned = 0 and (s.attempt = 0 or s.attempt = 1 and s.sent_at is not null) or m.test then null
         else (
-          select json_agg(json_build_object('accountId', a.account_id, 'attempt', a.number, 'class', a.failure ->> 'class',
-            'at', a.ended_at, 'skipped', a.rerouted -> 'skipped', 'version', a.rerouted -> 'version') order by a.number)
+          select json_agg(json_build_object('accountId', a.account_id, 'attempt', a.number, 'class', a.class, 'why', a.why,
+            'at', a.at, 'skipped', a.rerouted -> 'skipped', 'version', a.rerouted -> 'version') order by a.event_seq)
           from (
-            select x.account_id, x.number, x.failure, x.ended_at, x.rerouted,
-              lead(x.account_id, 1, s.account_id) over (order by x.number) as next_id
-            from attempt_log x where x.message_seq = m.seq and x.purge_on = m.purge_on
-          ) a
-          where a.rerouted is not null or a.next_id <> a.account_id)
+            select x.event_seq, x.account_id, x.number, x.failure ->> 'class' as class, null as why, x.ended_at as at, x.rerouted
+            from attempt_log x where x.message_seq = m.seq and x.purge_on = m.purge_on and x.rerouted is not null
+            union all
+            select e.event_seq, (e.details ->> 'from')::uuid, (
+                select max(x.number) from attempt_log x
+                where x.message_seq = m.seq and x.purge_on = m.purge_on and x.event_seq < e.event_seq
+                  and x.account_id = (e.details ->> 'from')::uuid),
+              null, e.details ->> 'why', e.at, e.details -> 'rerouted'
+            from event_log e
+            where s.reassigned > 0 and e.message_seq = m.seq and e.purge_on = m.purge_on and e.type = 'message.failed_over'
+          ) a)
       end as left_accounts
     from ${from}
     cross join lateral (select * from message_states t where t.seq = m.seq and t.purge_on = m.purge_on limit 1) s`;
@@ -235,7 +241,7 @@ async function withLabels(
     rows.flatMap(({ account_id: called, route_skipped: skipped, left_accounts: left }) => [
       ...(called === null ? [] : [called]),
       ...(skipped ?? []),
-      ...(left ?? []).flatMap((one) => [one.accountId, ...(one.skipped ?? [])]),
+      ...(left ?? []).flatMap((one) => [one.accountId, ...one.skipped.map(({ accountId }) => accountId)]),
     ]),
   );
   const found =

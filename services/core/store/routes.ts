@@ -12,13 +12,14 @@ type RouteRow = {
   readonly strategy: Route['strategy'];
   readonly steps: readonly RouteStep[];
   readonly failover_on: Route['failoverOn'];
+  readonly max_wait_ms: number | null;
   readonly created_at: Date;
 };
 
 /** Those in force; a channel without one is not among them. */
 export async function listRoutes(tenantId: TenantId, tx: TransactionSql): Promise<StoredRoute[]> {
   const rows = await tx<RouteRow[]>`
-    select channel, version, strategy, steps, failover_on, created_at from routes
+    select channel, version, strategy, steps, failover_on, max_wait_ms, created_at from routes
     where tenant_id = ${tenantId} and replaced_at is null`;
   return rows.map(toRoute);
 }
@@ -30,7 +31,7 @@ export async function findRoute(
   channel: Channel,
 ): Promise<StoredRoute | undefined> {
   const [row] = await tx<RouteRow[]>`
-    select channel, version, strategy, steps, failover_on, created_at from routes
+    select channel, version, strategy, steps, failover_on, max_wait_ms, created_at from routes
     where tenant_id = ${tenantId} and channel = ${channel} and replaced_at is null`;
   return row && toRoute(row);
 }
@@ -40,21 +41,26 @@ export async function storeRoute(
   tenantId: TenantId,
   tx: TransactionSql,
   channel: Channel,
-  { strategy, steps, failoverOn }: NewRoute,
+  { strategy, steps, failoverOn, maxWaitMs = null }: NewRoute,
 ): Promise<StoredRoute> {
   await tx`
     update routes set replaced_at = now()
     where tenant_id = ${tenantId} and channel = ${channel} and replaced_at is null`;
   const [row] = await tx<RouteRow[]>`
-    insert into routes (tenant_id, channel, version, strategy, steps, failover_on)
+    insert into routes (tenant_id, channel, version, strategy, steps, failover_on, max_wait_ms)
     select ${tenantId}, ${channel}, coalesce(max(x.version), 0) + 1, ${strategy},
-      ${JSON.stringify(steps)}::text::json, ${[...failoverOn]}::text[]
+      ${JSON.stringify(steps)}::text::json, ${[...failoverOn]}::text[], ${maxWaitMs}::integer
     from routes x where x.tenant_id = ${tenantId} and x.channel = ${channel}
-    returning channel, version, strategy, steps, failover_on, created_at`;
+    returning channel, version, strategy, steps, failover_on, max_wait_ms, created_at`;
   if (row === undefined) throw new Error('a new route returned no row');
   return toRoute(row);
 }
 
-function toRoute({ created_at: createdAt, failover_on: failoverOn, ...route }: RouteRow): StoredRoute {
-  return { ...route, failoverOn, createdAt };
+function toRoute({
+  created_at: createdAt,
+  failover_on: failoverOn,
+  max_wait_ms: maxWaitMs,
+  ...route
+}: RouteRow): StoredRoute {
+  return { ...route, failoverOn, maxWaitMs, createdAt };
 }

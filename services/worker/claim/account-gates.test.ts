@@ -76,3 +76,18 @@ test('a simulator has neither', () => {
   state.health = 'open';
   expect(gates.isFree(NO_ACCOUNT)).toBe(true);
 });
+
+test('a gate says why it is closed, and that it was until a second ago where tokens are used up', () => {
+  const { state, gates } = setup();
+  expect([gates.whyClosed('a'), gates.whyClosed(NO_ACCOUNT)]).toEqual([undefined, undefined]);
+  gates.noteLimit('a', 1);
+  gates.claimed('a', 50, [1]);
+  expect(gates.whyClosed('a')).toBe('rate_used_up');
+  // Open again for this second's tokens.
+  state.now += 1_010;
+  expect([gates.closedUntil('a') <= state.now, gates.whyClosed('a')]).toEqual([true, 'rate_used_up']);
+  state.now += 1_000;
+  expect(gates.whyClosed('a')).toBeUndefined();
+  state.health = 'open';
+  expect(gates.whyClosed('a')).toBe('breaker_open');
+});

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { NO_ACCOUNT } from '#core/domain/choose-account.ts';
+import type { ClosedReason } from '#core/domain/skipped-account.ts';
 import type { Breakers } from '../accounts/breakers.ts';
 
 /** When an account's lane may be claimed from, and for how many messages. Known by this process alone. */
@@ -8,6 +9,8 @@ export type AccountGates = {
   closedUntil(accountId: string): number;
   /** Whether messages may be claimed by name: without a rate limit and with a healthy provider. */
   isFree(accountId: string): boolean;
+  /** Why its lane is not claimed from now, or was not within the last second; undefined where it is. */
+  whyClosed(accountId: string): ClosedReason | undefined;
   /** How many messages to claim: one for an account to be probed, which is then closed until the probe has begun. */
   slots(accountId: string, most: number): number;
   /** Notes the account's rate limit. */
@@ -29,6 +32,7 @@ const LIMITED_MAX = 20_000;
 const SEGMENTS_USUAL = 3;
 /** Added to the start of a second, which may come later by the database's clock. */
 const SECOND_MARGIN_MS = 10;
+const SECOND_MS = 1_000;
 /** How long a claimed probe may take to reach the breaker. */
 const PROBE_MS = 1_000;
 
@@ -54,6 +58,12 @@ export function createAccountGates(
     closedUntil: (accountId) => Math.max(closed.get(accountId) ?? 0, breakers.blockedUntil(accountId)),
     isFree: (accountId) =>
       accountId === NO_ACCOUNT || (isHealthy(accountId) && limited.get(accountId) === undefined),
+    whyClosed(accountId) {
+      if (!isHealthy(accountId)) return 'breaker_open';
+      // Open for the moment in which a second's tokens are taken, and closed for the rest of it.
+      const isUsedUp = limited.has(accountId) && (closed.get(accountId) ?? 0) > now() - SECOND_MS;
+      return isUsedUp ? 'rate_used_up' : undefined;
+    },
     slots(accountId, most) {
       if (isHealthy(accountId)) return most;
       closed.set(accountId, now() + PROBE_MS);

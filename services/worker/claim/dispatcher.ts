@@ -1,5 +1,6 @@
 import type { FairQueue } from '#core/domain/fair-queue.ts';
 import { NO_ACCOUNT } from '#core/domain/choose-account.ts';
+import type { ClosedReason } from '#core/domain/skipped-account.ts';
 import type { Settlement } from '#core/domain/settle.ts';
 import type { Wake } from '#core/domain/wake.ts';
 import type { ClaimedMessage, Lane } from '#core/store/deliveries.ts';
@@ -34,6 +35,8 @@ export type Dispatcher = {
   mark(lane: Lane, mark?: DueMark): void;
   /** Whether messages of this account may be sent now: its breaker is closed, and it has tokens. */
   isOpen(accountId: string): boolean;
+  /** Why messages of this account are not sent now; undefined where they are. */
+  whyClosed(accountId: string): ClosedReason | undefined;
   /** The account was changed, or its provider has recovered. */
   accountChanged(accountId: string): void;
   /** Stops claiming and waits for what is in flight. */
@@ -163,6 +166,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     },
     mark: lanes.mark,
     isOpen: (accountId) => gates.closedUntil(accountId) <= Date.now(),
+    whyClosed: gates.whyClosed,
     accountChanged(accountId) {
       gates.forget(accountId);
       lanes.recheck();

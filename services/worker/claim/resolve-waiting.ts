@@ -1,10 +1,13 @@
 import { decideWaiting, hasUsableAccount, type WaitingDecision } from '#core/domain/decide-waiting.ts';
 import type { FailureClass } from '#core/domain/failure.ts';
-import type { ClaimedMessage, DeliveryStore, Lane, WaitingRow } from '#core/store/deliveries.ts';
+import type { ClosedReason } from '#core/domain/skipped-account.ts';
+import type { Assignment, ClaimedMessage, DeliveryStore, Lane, WaitingRow } from '#core/store/deliveries.ts';
 
 export type ResolveDeps = {
   readonly store: Pick<DeliveryStore, 'accountsOf' | 'routesOf' | 'moveMessages' | 'assignAccounts' | 'lost'>;
   readonly endedUncalled: (message: WaitingRow, reason: FailureClass | 'suppressed') => void;
+  /** Why an account cannot be called now. Absent: what waits for one goes on waiting. */
+  readonly whyClosed?: (accountId: string) => ClosedReason | undefined;
 };
 
 export type Resolved = {
@@ -12,15 +15,21 @@ export type Resolved = {
   readonly lanes: readonly Lane[];
   /** Attempts of workers that are gone, to be settled. */
   readonly lost: readonly ClaimedMessage[];
+  /** How many go to another account. */
+  readonly moved: number;
 };
 
 /** Carries out what was decided about waiting messages. Those that have changed since they were read are passed over. */
 export async function resolveWaiting(rows: readonly WaitingRow[], deps: ResolveDeps): Promise<Resolved> {
   const { store } = deps;
-  const { accounts, routes } = await routingFor(rows, store);
+  const { accounts, routes } = await routingFor(rows, deps);
+  const closed = closedOf(
+    accounts.values().flatMap((of) => of),
+    deps,
+  );
   const decided = rows.map((row) => ({
     row,
-    decision: decideWaiting(row, accounts.get(row.tenantId) ?? [], routes.get(row.tenantId) ?? []),
+    decision: decideWaiting(row, accounts.get(row.tenantId) ?? [], routes.get(row.tenantId) ?? [], closed),
   }));
   const of = <Kind extends WaitingDecision['kind']>(kind: Kind): Decided<Kind>[] =>
     decided.filter((one): one is Decided<Kind> => one.decision.kind === kind);
@@ -37,17 +46,27 @@ export async function resolveWaiting(rows: readonly WaitingRow[], deps: ResolveD
     for (const { row } of alike) if (moved.has(row.seq)) deps.endedUncalled(row, why);
   }
   const assigned = of('assign');
-  const toAccounts = assigned.map(({ decision }) => decision.accountId);
-  if (assigned.length > 0) await store.assignAccounts(seqsOf(assigned), toAccounts);
+  const moved = assigned.length === 0 ? NONE_MOVED : await store.assignAccounts(assigned.map(toAssignment));
   const lost = of('lost');
   return {
     lanes: [
       ...of('lane').map(({ row }) => row),
       ...queued,
-      ...assigned.map(({ row, decision }) => ({ tenantId: row.tenantId, accountId: decision.accountId })),
+      ...assigned.map(({ row, decision }) => ({
+        tenantId: row.tenantId,
+        accountId: decision.rerouted.accountId,
+      })),
     ],
     lost: lost.length === 0 ? [] : await store.lost(seqsOf(lost)),
+    moved: moved.size,
   };
+}
+
+const NONE_MOVED: ReadonlySet<number> = new Set();
+
+function toAssignment({ row, decision }: Decided<'assign'>): Assignment {
+  const { seq, accountId: from, waitedMs } = row;
+  return { seq, from, rerouted: decision.rerouted, why: decision.why, waitedMs };
 }
 
 type Decided<Kind extends WaitingDecision['kind']> = {
@@ -58,10 +77,10 @@ type Decided<Kind extends WaitingDecision['kind']> = {
 const seqsOf = (decided: readonly { row: WaitingRow }[]): number[] => decided.map(({ row }) => row.seq);
 
 /** Accounts and routes of the tenants with messages that may need another account. */
-async function routingFor(rows: readonly WaitingRow[], store: ResolveDeps['store']) {
-  const tenantIds = [
-    ...new Set(rows.filter((row) => !hasUsableAccount(row)).map(({ tenantId }) => tenantId)),
-  ];
+async function routingFor(rows: readonly WaitingRow[], { store, whyClosed }: ResolveDeps) {
+  const needsAnother = (row: WaitingRow): boolean =>
+    !hasUsableAccount(row) || whyClosed?.(row.accountId) !== undefined;
+  const tenantIds = [...new Set(rows.filter(needsAnother).map(({ tenantId }) => tenantId))];
   const [accounts, routes] =
     tenantIds.length === 0
       ? [[], []]
@@ -70,4 +89,18 @@ async function routingFor(rows: readonly WaitingRow[], store: ResolveDeps['store
     accounts: Map.groupBy(accounts, ({ tenantId }) => tenantId),
     routes: Map.groupBy(routes, ({ tenantId }) => tenantId),
   };
+}
+
+/** Asked once for each account, so that all messages are decided about alike. */
+function closedOf(
+  accounts: Iterable<{ readonly id: string }>,
+  { whyClosed }: ResolveDeps,
+): Map<string, ClosedReason> {
+  const closed = new Map<string, ClosedReason>();
+  if (whyClosed === undefined) return closed;
+  for (const { id } of accounts) {
+    const why = whyClosed(id);
+    if (why !== undefined) closed.set(id, why);
+  }
+  return closed;
 }

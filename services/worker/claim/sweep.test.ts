@@ -12,17 +12,24 @@ const due = (accountId: string, ageMs: number): SweepTask => ({
 
 test('every lane is marked, and the wait is that of the longest that could be sent', async () => {
   const marked: string[] = [];
+  const delayed: string[] = [];
   const looks = { dueLanes: () => Promise.resolve([due('open', 4_000), due('blocked', 900_000)]) };
   const overdue = await sweep(
     looks,
-    { mark: ({ accountId }) => marked.push(accountId), isOpen: (accountId) => accountId === 'open' },
+    {
+      mark: ({ accountId }) => marked.push(accountId),
+      isOpen: (accountId) => accountId === 'open',
+      whyClosed: (accountId) => (accountId === 'open' ? undefined : 'breaker_open'),
+    },
     { add: () => undefined },
     { add: () => undefined },
+    { add: ({ accountId }) => delayed.push(accountId) },
     NOW,
   );
-  expect([overdue, marked]).toEqual([
+  expect([overdue, marked, delayed]).toEqual([
     { oldestDueSeconds: 4, oldestScheduledSeconds: 0 },
     ['open', 'blocked'],
+    ['blocked'],
   ]);
 });
 
@@ -36,9 +43,10 @@ test('suspended and resumed tenants are told of, and those who have scheduled so
   const scheduled: string[] = [];
   const overdue = await sweep(
     { dueLanes: () => Promise.resolve(found) },
-    { mark: () => undefined, isOpen: () => true },
+    { mark: () => undefined, isOpen: () => true, whyClosed: () => undefined },
     { add: (tenantId) => added.push(tenantId) },
     { add: (tenantId) => scheduled.push(tenantId) },
+    { add: () => undefined },
     NOW,
   );
   expect(added).toEqual(['h', 'r']);

@@ -1,4 +1,5 @@
 import type { SweepTask } from '#core/store/deliveries.ts';
+import type { DelayedMoves } from './delayed-moves.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import type { DueLooks } from './due-looks.ts';
 import type { ScheduledMoves } from './scheduled-moves.ts';
@@ -14,20 +15,23 @@ export type Overdue = {
 
 /**
  * Queries all tenants for what no wake-up brings: retries that are due, messages whose wake-up was lost, those that were
- * scheduled for now, which `scheduled` is told of, and tenants that were suspended or resumed, which `moves` is told of.
+ * scheduled for now, which `scheduled` is told of, tenants that were suspended or resumed, which `moves` is told of, and what
+ * waits for an account that cannot be called, which `delayed` is told of.
  */
 export async function sweep(
   looks: Pick<DueLooks, 'dueLanes'>,
-  dispatcher: Pick<Dispatcher, 'mark' | 'isOpen'>,
+  dispatcher: Pick<Dispatcher, 'mark' | 'isOpen' | 'whyClosed'>,
   moves: Pick<TenantMoves, 'add'>,
   scheduled: Pick<ScheduledMoves, 'add'>,
+  delayed: Pick<DelayedMoves, 'add'>,
   now: number,
 ): Promise<Overdue> {
   // Tests break this (mutant: sweep): due messages are found without their wake-ups.
   const found = await looks.dueLanes();
-  for (const { task, tenantId } of found) {
-    if (task === 'queue') scheduled.add(tenantId);
-    else if (task !== 'due') moves.add(tenantId);
+  for (const one of found) {
+    if (one.task === 'queue') scheduled.add(one.tenantId);
+    else if (one.task !== 'due') moves.add(one.tenantId);
+    else if (dispatcher.whyClosed(one.accountId) !== undefined) delayed.add(one);
   }
   const queueing = oldestScheduled(found, now);
   const oldest = Math.min(queueing, markDue(found, dispatcher, now));

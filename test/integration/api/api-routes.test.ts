@@ -56,6 +56,7 @@ describe('a route', () => {
       strategy: 'priority',
       steps: [ids[1], ids[2]].map((providerId) => ({ providerId, weight: 1 })),
       failoverOn: FAILOVER_DEFAULT,
+      maxWaitMs: null,
       version: 0,
       updatedAt: null,
     });
@@ -168,6 +169,21 @@ describe('a route', () => {
     expect(await stored(await send())).toEqual([ids[1], 1, [ids[0]]]);
     await asAdmin('POST', `/v1/admin/providers/${ids[0]}/enable`);
     expect(await stored(await send())).toEqual([ids[0], 1, null]);
+  });
+
+  test('says for how long messages wait for an account, up to a day, and what was read can be sent back', async () => {
+    const own = { ...priority(ids[0], ids[1]), maxWaitMs: 0 };
+    expect((await put(own)).body).toMatchObject({ maxWaitMs: 0, version: 1 });
+    expect((await put({ ...own, maxWaitMs: 86_400_000 })).body).toMatchObject({ version: 2 });
+    const { body } = await put(priority(ids[0], ids[1]));
+    expect(body).toMatchObject({ maxWaitMs: null, version: 3 });
+    expect((await put(body)).body).toMatchObject(body);
+    for (const maxWaitMs of [-1, 86_400_001, 0.5, '60']) {
+      const { status, body: refused } = await put({ ...own, maxWaitMs });
+      expect([status, refused.details[0].field]).toEqual([400, 'maxWaitMs']);
+    }
+    const { body: audited } = await asAdmin('GET', '/v1/admin/audit-log?action=route.updated');
+    expect(audited.items[0].changes).toMatchObject([{ field: 'maxWaitMs' }]);
   });
 
   test('is of four channels', async () => {

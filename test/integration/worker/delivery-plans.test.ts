@@ -6,6 +6,7 @@ import { openPostgres, type Sql, type TransactionSql } from '#core/platform/post
 import { readAsTenant } from '#core/store/read-scope.ts';
 import { scanMessages } from '#core/store/messages.ts';
 import { deliveryStore, type ClaimedMessage, type Completion } from '#core/store/deliveries.ts';
+import { assignmentOf } from '#test/support/assignment.ts';
 import { completionOf } from '#test/support/completion-of.ts';
 import { ADDRESS_KEYS, acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
 import { setupStores } from '#test/support/worker.ts';
@@ -66,7 +67,9 @@ test('nor does what accepts with a key, looks for work or wakes what waits for a
       dueSeqs: () => store.dueSeqs(lane, 1, 0),
       holdTenant: () => store.holdTenant(tenant.tenantId, 1),
       releaseTenant: () => store.releaseTenant(tenant.tenantId, 1),
-      assignAccounts: () => store.assignAccounts([1], [accountId]),
+      assignAccounts: () => store.assignAccounts([assignmentOf(1, accountId, accountId)]),
+      delayedLanes: () => store.delayedLanes([lane]),
+      findDelayed: () => store.findDelayed(lane, 1, undefined),
       settleContents: () => store.settleContents(1),
       wakeDeferred: () => connection`select wake_deferred(${accountId})`,
       callers: () => connection`select find_callers(${['nobody']})`,

@@ -246,13 +246,13 @@ test('each decision can be made again from what is stored of it', async () => {
     for (const { account_id: accountId, outcome, class: of, reason, rerouted } of attempts) {
       const refusal = { isPermanent: outcome === 'rejected_permanent', class: of };
       const usable = [...orderOf(route as Route, messageId)].filter(
-        (id) => rerouted?.skipped.includes(id) !== true,
+        (id) => rerouted?.skipped.some(({ accountId }) => accountId === id) !== true,
       );
       const facts = { messageId, accountId, route: route as Route, usable, tried };
       const decision = failOver(refusal, facts);
       if (rerouted !== null) {
         expect(
-          decision === undefined || decision.kind === 'none' ? null : reroutedTo(decision, facts),
+          decision === undefined || decision.kind === 'none' ? null : reroutedTo(decision, facts.route),
         ).toEqual(rerouted);
       }
       tried = [...tried, { ...refusal, accountId }].filter(

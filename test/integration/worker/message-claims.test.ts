@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { assignmentOf } from '#test/support/assignment.ts';
 import { moveSuspension, seedAccount, seedTenant } from '#test/support/seed.ts';
 import { setupMessages, states, terms } from '#test/support/setup-messages.ts';
 
@@ -122,12 +123,9 @@ describe('claims', () => {
     expect(await b.store.moveMessages([first, second, begun], 'held', null)).toEqual(new Set([second]));
     const other = await seedAccount(b.admin, b.tenant.tenantId);
     const all = [first, second, third, begun];
-    expect(
-      await b.store.assignAccounts(
-        all,
-        all.map(() => other),
-      ),
-    ).toEqual(new Set([third]));
+    expect(await b.store.assignAccounts(all.map((seq) => assignmentOf(seq, b.accountId, other)))).toEqual(
+      new Set([third]),
+    );
     expect(await b.store.claim(all, terms())).toMatchObject([{ seq: third, accountId: other }]);
     expect(await states(b)).toEqual(['expired', 'held', 'sending', 'sending']);
     const [ended] = await b.admin`select failure ->> 'class' as class, final from despatch.message_results`;
@@ -142,7 +140,7 @@ describe('claims', () => {
     await b.admin`update despatch.provider_accounts set status = 'disabled' where id = ${disabled}`;
     await seedAccount(b.admin, (await seedTenant(b.admin)).tenantId);
     expect(await b.store.accountsOf([tenantId])).toEqual(
-      [b.accountId, second].map((id) => ({ tenantId, id, channel: 'sms' })),
+      [b.accountId, second].map((id) => ({ tenantId, id, channel: 'sms', status: 'unverified' })),
     );
   });
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { NO_ACCOUNT } from '#core/domain/choose-account.ts';
+import { assignmentOf } from '#test/support/assignment.ts';
 import { completionOf } from '#test/support/completion-of.ts';
 import {
   acceptBatch,
@@ -105,7 +106,7 @@ describe('lanes', () => {
     const [begun] = await b.store.claim([late], terms());
     if (begun === undefined) throw new Error('nothing was claimed');
     await b.admin`update despatch.live_messages set expires_at = now() - interval '1 minute' where seq = ${late}`;
-    expect(await b.store.assignAccounts([moved], [other])).toEqual(new Set([moved]));
+    expect(await b.store.assignAccounts([assignmentOf(moved, b.accountId, other)])).toEqual(new Set([moved]));
     expect(await b.store.moveMessages([given], 'deferred', null)).toEqual(new Set([given]));
     expect(await b.store.complete([completionOf(begun, transient)])).toEqual(new Set([late]));
     const [early] = await b.admin`

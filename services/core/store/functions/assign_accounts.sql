@@ -1,12 +1,39 @@
--- Puts messages that wait for a call into the queue of another account, where none is due before now (`due_floor`). Returns those that were still waiting.
-create or replace function assign_accounts(seqs bigint[], accounts uuid[]) returns setof bigint
-language sql security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$
-  update live_messages l set account_id = u.account, due_at = greatest(l.due_at, clock_timestamp()), updated_at = clock_timestamp()
-  from (select x.seq from live_messages x where x.seq = any (seqs) order by x.seq for update) locked
-  join unnest(seqs, accounts) as u (seq, account) on u.seq = locked.seq
-  where l.seq = locked.seq and l.status in ('queued', 'deferred')
-    and exists (select from provider_accounts p where p.id = u.account and p.tenant_id = l.tenant_id)
-  returning l.seq
-$$;
+-- Puts messages that wait for a call into the queue of another account, where none is due before now (`due_floor`), and tells of
+-- it. `moves`: {seq, from, to, details}: one that has left the account `from` meanwhile, was claimed or has ended is passed over.
+-- Returns those that were moved.
+create or replace function assign_accounts(moves json) returns setof bigint
+language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
+  set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+declare
+  at_now timestamptz;
+  seqs bigint[] := array(select m.seq from json_to_recordset(moves) as m (seq bigint));
+  moved_seqs bigint[];
+  days date[];
+  tenants uuid[];
+  event_seqs bigint[];
+begin
+  -- In the order in which others lock the same rows.
+  perform from live_messages l where l.seq = any (seqs) and l.status in ('queued', 'deferred') order by l.seq for update;
+  -- After the locks, as they may have been waited for.
+  at_now := clock_timestamp();
+  with moved as (
+    update live_messages l
+    set account_id = m."to", due_at = greatest(l.due_at, at_now), updated_at = at_now, reason = 'failed_over',
+      reassigned = l.reassigned + 1
+    from json_to_recordset(moves) as m (seq bigint, "from" uuid, "to" uuid, details jsonb)
+    -- Nothing is given to another account while a call is under way, or twice.
+    where l.seq = any (seqs) and l.seq = any (array[m.seq]) and l.status in ('queued', 'deferred') and l.account_id = m."from"
+      and (select true from provider_accounts p where p.id = m."to" and p.tenant_id = l.tenant_id)
+    returning l.seq, l.purge_on, l.tenant_id, m.details
+  ), told as (
+    insert into event_log (message_seq, purge_on, tenant_id, type, source, details, at)
+    select m.seq, m.purge_on, m.tenant_id, 'message.failed_over', 'worker', m.details, at_now from moved m
+    returning tenant_id, message_seq, purge_on, event_seq
+  )
+  select array_agg(t.tenant_id), array_agg(t.message_seq), array_agg(t.purge_on), array_agg(t.event_seq)
+  into tenants, moved_seqs, days, event_seqs from told t;
+  perform note_changes(tenants, moved_seqs, days, event_seqs);
+  return query select unnest(moved_seqs);
+end $$;
 
-grant execute on function assign_accounts(bigint[], uuid[]) to despatch_worker;
+grant execute on function assign_accounts(json) to despatch_worker;

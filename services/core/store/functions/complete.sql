@@ -41,7 +41,7 @@ begin
     returning l.seq, l.purge_on, l.tenant_id, l.attempt, case when not l.test then l.account_id end as account_id,
       l.provider, l.worker, l.started_at, l.expires_at, r.outcome, r.outcome_reason, r.failure,
       r.http_status, r.provider_message_id, r.found_by_id, r.sent_from, r.status, r.reason, r.failure_shown,
-      r.duplicate_risk, r.final, r.await_ms, r.receipts, r.discard, r.call_end, r.call_ms, l.test
+      r.duplicate_risk, r.final, r.await_ms, r.receipts, r.discard, r.call_end, r.call_ms, l.test, l.reassigned
   ), put_off as (
     update live_messages l
     set status = r.status, account_id = coalesce((r.rerouted ->> 'accountId')::uuid, l.account_id), reason = r.reason, failure = r.failure_shown, lease_until = null, retries = r.retries,
@@ -71,10 +71,10 @@ begin
     from counted c where c.outcome <> 'accepted'
   ), results as (
     insert into message_results (seq, expires_at, event_seq, started_at, sent_at, purge_on, attempt, http_status,
-      duplicate_risk, found_by_id, tenant_id, account_id, provider, provider_message_id, worker, sent_from,
+      reassigned, duplicate_risk, found_by_id, tenant_id, account_id, provider, provider_message_id, worker, sent_from,
       updated_at, completed_at, final, status, reason, failure)
     select e.seq, e.expires_at, a.event_seq, a.started_at, case when e.status = 'sent' then at_now end, e.purge_on,
-      e.attempt, a.http_status, e.duplicate_risk, e.found_by_id, e.tenant_id, e.account_id, e.provider,
+      e.attempt, a.http_status, nullif(e.reassigned, 0), e.duplicate_risk, e.found_by_id, e.tenant_id, e.account_id, e.provider,
       e.provider_message_id, a.worker, e.sent_from, at_now, case when e.await_ms is null then at_now end, e.final,
       e.status, e.reason, e.failure_shown
     from ended e

@@ -74,9 +74,9 @@ begin
         array_agg(case when e.attempt > 0 then e.account_id end)
       from ended e where not e.test group by e.purge_on
     )
-    insert into message_results (seq, purge_on, tenant_id, status, reason, attempt, duplicate_risk, account_id, provider,
+    insert into message_results (seq, purge_on, tenant_id, status, reason, attempt, reassigned, duplicate_risk, account_id, provider,
       failure, final, expires_at, completed_at, updated_at)
-    select e.seq, e.purge_on, e.tenant_id, to_status, case when not is_wish then e.reason else of_reason end, e.attempt, e.duplicate_risk,
+    select e.seq, e.purge_on, e.tenant_id, to_status, case when not is_wish then e.reason else of_reason end, e.attempt, nullif(e.reassigned, 0), e.duplicate_risk,
       case when e.attempt > 0 and not e.test then e.account_id end, e.provider,
       case when not is_wish then coalesce(of_failure, e.failure) end, true, e.expires_at, at_now, at_now
     from ended e;

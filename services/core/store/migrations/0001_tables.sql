@@ -172,6 +172,8 @@ create table routes (
   steps json not null,
   -- Classes of failures.
   failover_on text[] not null,
+  -- How long a message waits for an account that cannot be called before it goes on to the next one; null: as long as it takes.
+  max_wait_ms integer check (max_wait_ms between 0 and 86400000),
   created_at timestamptz not null default now(),
   -- When the next version came into force; null of the one in force.
   replaced_at timestamptz,
@@ -294,6 +296,8 @@ create table live_messages (
   retries smallint not null default 0,
   ambiguous smallint not null default 0,
   provider_waits smallint not null default 0,
+  -- How often it was given to another account while it waited.
+  reassigned smallint not null default 0,
   duplicate_risk boolean not null default false,
   test boolean not null,
   -- Whether the sender named the account.
@@ -369,6 +373,8 @@ create table message_results (
   attempt integer not null,
   worker integer,
   http_status smallint,
+  -- How often it was given to another account while it waited; null for never.
+  reassigned smallint,
   duplicate_risk boolean not null,
   -- Receipts may name the message by the provider's id alone.
   found_by_id boolean,
@@ -401,14 +407,14 @@ create index message_results_found_by_id on message_results (provider_message_id
 create view message_states with (security_invoker) as
   select seq, purge_on, tenant_id, status, reason, attempt, duplicate_risk, account_id, provider, provider_message_id,
     sent_from, null::timestamptz as next_attempt_at, failure, final, partial, late_bounce, engagement, expires_at, sent_at,
-    delivered_at, completed_at, updated_at
+    delivered_at, completed_at, updated_at, coalesce(reassigned, 0::smallint) as reassigned
   from message_results
   union all
   -- Why it waited and until when comes back with the state that a message is held from.
   select seq, purge_on, tenant_id, status, case when status <> 'held' then reason end, attempt, duplicate_risk,
     case when attempt > 0 and not test then account_id end, provider, null, null,
     case when status <> 'held' then next_attempt_at end, failure, false, false,
-    false, null, expires_at, null, null, null, case when status = 'sending' then started_at else updated_at end
+    false, null, expires_at, null, null, null, case when status = 'sending' then started_at else updated_at end, reassigned
   from live_messages;
 
 -- Sent messages whose provider reports what became of them, until it has or the wait is over.
@@ -908,11 +914,19 @@ create view waiting_message with (security_invoker) as
     coalesce(l.next_attempt_at, '-infinity') <= clock_timestamp() as is_due,
     l.expires_at <= clock_timestamp() as is_expired,
     l.status = 'sending' and l.lease_until <= clock_timestamp() as is_lease_over,
+    -- How long it could have been claimed by now: since it is due, or was given to its account.
+    case when l.due_at < clock_timestamp() then floor(extract(epoch from clock_timestamp() - l.due_at) * 1000)::bigint else 0 end as waited_ms,
+    l.reassigned,
+    -- Accounts that it has left as their rate was used up.
+    case when l.reassigned > 0 then array(select (e.details ->> 'from')::uuid from event_log e
+      where e.message_seq = l.seq and e.purge_on = l.purge_on and e.type = 'message.failed_over'
+        and e.details ->> 'why' = 'rate_used_up' order by e.event_seq)
+      else '{}' end as left_for_rate,
     -- Why its recipient gets none of these; null where nothing says so.
     (select s.reason from suppressions_now s
       where s.address_key = l.address_key and s.tenant_id is not distinct from l.tenant_id and (s.scope = 'all' or l.marketing)
       order by s.reason limit 1) as suppression,
-    case when l.attempt > 0 and (p.id is null or p.status = 'disabled') then array(
+    case when l.attempt > 0 then array(
       select a.account_id from attempt_log a
       where a.message_seq = l.seq and a.purge_on = l.purge_on and a.outcome = 'rejected_permanent') else '{}' end as refused_by
   from live_messages l

@@ -1,0 +1,78 @@
+import { LRUCache } from 'lru-cache';
+import type { ClosedReason } from '#core/domain/skipped-account.ts';
+import type { DelayedMessage, DeliveryStore, Lane } from '#core/store/deliveries.ts';
+import type { Dispatcher } from './dispatcher.ts';
+import type { DueLooks } from './due-looks.ts';
+import { laneKey } from './lanes.ts';
+import { resolveWaiting, type ResolveDeps } from './resolve-waiting.ts';
+
+export type DelayedMovesDeps = {
+  readonly store: ResolveDeps['store'] & Pick<DeliveryStore, 'delayedLanes' | 'findDelayed' | 'findWaiting'>;
+  readonly dueFrom: DueLooks['dueFrom'];
+  readonly whyClosed: (accountId: string) => ClosedReason | undefined;
+  readonly mark: Dispatcher['mark'];
+  readonly endedUncalled: ResolveDeps['endedUncalled'];
+  readonly isStopping: () => boolean;
+};
+
+/** Gives messages that wait for an account which cannot be called to the next one, where their route says for how long they may. */
+export type DelayedMoves = {
+  /** Something is due in a lane that is not claimed from now. */
+  add(lane: Lane): void;
+  /**
+   * Moves what waits for too long, a page of each lane in turn, as long as a page brings anything. What has to stay, as its
+   * sender named the account or no other one can be called, is passed once a look and hides nothing behind it.
+   * @throws the first failure, after all others had their turn; the lane is left to the next `add`.
+   */
+  run(): Promise<void>;
+};
+
+const MOVED_AT_ONCE = 500;
+/** Lanes of which is remembered how far they were looked through; of others it begins anew. */
+const POSITIONS_MAX = 10_000;
+
+export function createDelayedMoves(deps: DelayedMovesDeps): DelayedMoves {
+  const { store, dueFrom, whyClosed, mark, endedUncalled, isStopping } = deps;
+  const added = new Map<string, Lane>();
+  const positions = new LRUCache<string, DelayedMessage>({ max: POSITIONS_MAX });
+
+  /** @returns whether the lane may hold more to move. */
+  async function moveSome(lane: Lane): Promise<boolean> {
+    const key = laneKey(lane.tenantId, lane.accountId);
+    const after = positions.get(key);
+    const page = await store.findDelayed({ ...lane, dueFrom: dueFrom(lane) }, MOVED_AT_ONCE, after);
+    const last = page.length < MOVED_AT_ONCE ? undefined : page.at(-1);
+    if (last === undefined) positions.delete(key);
+    else positions.set(key, last);
+    const movable = page.flatMap(({ seq, isMovable }) => (isMovable ? [seq] : []));
+    if (movable.length === 0) return false;
+    const rows = await store.findWaiting(movable);
+    const { lanes, moved } = await resolveWaiting(rows, { store, endedUncalled, whyClosed });
+    for (const one of lanes) mark(one);
+    return last !== undefined && moved > 0;
+  }
+
+  return {
+    add: (lane) => void added.set(laneKey(lane.tenantId, lane.accountId), lane),
+    async run() {
+      const given = [...added.values()];
+      added.clear();
+      if (given.length === 0) return;
+      // What is added again comes last.
+      const open = new Map(
+        (await store.delayedLanes(given)).map((lane) => [laneKey(lane.tenantId, lane.accountId), lane]),
+      );
+      const failures: unknown[] = [];
+      for (const [key, lane] of open) {
+        if (isStopping()) return;
+        open.delete(key);
+        try {
+          if (await moveSome(lane)) open.set(key, lane);
+        } catch (error) {
+          failures.push(error);
+        }
+      }
+      if (failures.length > 0) throw failures[0];
+    },
+  };
+}
