@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { DELIVERY_MOVES } from '#core/domain/delivery-state.ts';
 import { ENDPOINT_MOVE_NAMES, ENDPOINT_MOVES, ENDPOINT_STATUSES } from '#core/domain/endpoint-state.ts';
 import { MESSAGE_MOVES } from '#core/domain/message-state.ts';
 import { projectRoot } from './support/command.ts';
@@ -8,11 +9,12 @@ import { projectRoot } from './support/command.ts';
 const architecture = readFileSync(join(projectRoot, 'services/ARCHITECTURE.md'), 'utf8');
 const webhooksGuide = readFileSync(join(projectRoot, 'services/api/docs/guides/webhooks.md'), 'utf8');
 
-test('the drawn states of a message and the table of its moves are the same', () => {
-  const drawn = drawnMoves(architecture, 'States of a message');
-  const tabled = Object.entries(MESSAGE_MOVES).flatMap(([from, moves]) =>
-    moves.map((to) => `${from} --> ${to}`),
-  );
+test.each<[string, Record<string, readonly string[]>]>([
+  ['a message', MESSAGE_MOVES],
+  ['a delivery', DELIVERY_MOVES],
+])('the drawn states of %s and the table of its moves are the same', (what, table) => {
+  const drawn = drawnMoves(architecture, `States of ${what}`);
+  const tabled = Object.entries(table).flatMap(([from, moves]) => moves.map((to) => `${from} --> ${to}`));
   expect(drawn.toSorted()).toEqual(tabled.toSorted());
 });
 
@@ -71,7 +73,7 @@ function drawnMoves(markdown: string, title: string, names?: 'with names'): stri
   const section = markdown.split(/^## /m).find((text) => text.startsWith(`${title}\n`)) ?? '';
   const diagram = /```mermaid\s+stateDiagram-v2\n(.*?)```/s.exec(section)?.[1];
   if (diagram === undefined) throw new Error(`there is no state diagram of '${title}'`);
-  return [...diagram.matchAll(/^\s*([a-z]+)\s*-->\s*([a-z]+)(?:\s*:\s*(.*\S))?/gm)].map(
+  return [...diagram.matchAll(/^\s*([a-z_]+)\s*-->\s*([a-z_]+)(?:\s*:\s*(.*\S))?/gm)].map(
     ([, from, to, name]) =>
       names === undefined || name === undefined ? `${from} --> ${to}` : `${from} --> ${to} : ${name}`,
   );

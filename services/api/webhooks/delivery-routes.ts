@@ -1,11 +1,11 @@
 import { z } from 'zod';
+import { DELIVERY_STATUSES } from '#core/domain/delivery-state.ts';
 import { AppError, notFound, validationFailed } from '#core/domain/app-error.ts';
 import { FEED_EVENT_PREFIXES, FEED_EVENT_TYPES } from '#core/domain/feed-event.ts';
 import type { Ids } from '#core/domain/id-loader.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import {
-  DELIVERY_STATUSES,
   findDelivery,
   listCalls,
   recoverDeliveries,

@@ -1,8 +1,8 @@
 import { z } from 'zod';
+import { DELIVERY_STATUSES } from '#core/domain/delivery-state.ts';
 import type { DeliveryIds } from '#core/domain/delivery-id.ts';
 import { SEQ_MAX } from '#core/domain/event-envelope.ts';
 import {
-  DELIVERY_STATUSES,
   RECOVERED_MAX,
   type CallOutcome,
   type Delivery as DeliveryRecord,

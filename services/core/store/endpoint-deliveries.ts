@@ -1,3 +1,4 @@
+import type { DeliveryStatus } from '#core/domain/delivery-state.ts';
 import type { EventIds, EventPlace } from '#core/domain/event-id.ts';
 import type { StoredEvent } from '#core/domain/event-envelope.ts';
 import type { FeedEventFilter } from '#core/domain/feed-event.ts';
@@ -6,9 +7,6 @@ import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { HISTORY_TYPES, scanFeed } from './feed.ts';
 import type { ScanRange, Scanned } from './scan.ts';
 import type { EndpointRecord } from './webhook-endpoints.ts';
-
-export const DELIVERY_STATUSES = ['pending', 'in_flight', 'retrying', 'succeeded', 'exhausted'] as const;
-export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 
 /** How a call ended. */
 export type CallOutcome = {
