@@ -49,6 +49,9 @@ const BODIES: Readonly<Record<string, () => Record<string, unknown>>> = {
     strategy: 'priority',
     steps: [{ providerId: b.names.accountId }],
   }),
+  'POST /v1/admin/routes/:channel/simulate': () => ({
+    draft: { strategy: 'priority', steps: [{ providerId: b.names.accountId }] },
+  }),
   'POST /v1/admin/webhook-endpoints': () => ({ url: 'https://example.com/', eventTypes: ['*'] }),
   'PATCH /v1/admin/webhook-endpoints/:id': () => ({ description: 'Taken over' }),
   'POST /v1/admin/webhook-endpoints/:id/rotate-secret': () => ({ graceSeconds: 0 }),

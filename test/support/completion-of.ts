@@ -6,12 +6,12 @@ import { toCompletion } from '../../services/worker/deliver/completion.ts';
 /**
  * How a claimed attempt is recorded that ended so now.
  * @param call how long it took; absent: none was made, as far as an account's counts are concerned.
- * @param terms of its provider, which guards against no second copy and reports nothing unless they say so.
+ * @param terms of its provider, which guards against no second copy and reports nothing unless they say so; and which other accounts may send it.
  */
 export function completionOf(
   message: ClaimedMessage,
   outcome: AttemptOutcome,
-  terms: Partial<Pick<AttemptedMessage, 'dedupe' | 'receiptsExpected'>> = {},
+  terms: Partial<Pick<AttemptedMessage, 'dedupe' | 'receiptsExpected' | 'failover'>> = {},
   call: { readonly callMs?: number } = {},
 ): Completion {
   const now = Date.now();

@@ -8,6 +8,7 @@ import { messageRoutes } from './message-routes.ts';
 import { platformUsageRoute } from './platform-usage.ts';
 import { providerCatalogRoute } from './provider-catalog.ts';
 import { providerAccountRoutes } from './provider-accounts.ts';
+import { simulateRouteRoute } from './simulate-route.ts';
 import { tenantRoutes } from './tenants.ts';
 import { usageRoute } from './usage.ts';
 import type { RouteModule } from '../http/routes-kit.ts';
@@ -21,6 +22,7 @@ export function adminRoutes(deps: AdminDeps): RouteModule[] {
     providerCatalogRoute(),
     ...providerAccountRoutes(deps),
     ...messageRoutes(deps),
+    simulateRouteRoute(deps),
     ...apiKeyRoutes(deps),
     limitsRoute(deps),
     usageRoute(deps),

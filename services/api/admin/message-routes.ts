@@ -24,7 +24,7 @@ import { changeTenant, isoOrNull, scopeOf, type AdminDeps } from './admin-change
 
 const tag = 'Providers';
 
-const ChannelParams = z.object({ channel: z.enum(CHANNELS).describe('Whose route it is.') });
+export const ChannelParams = z.object({ channel: z.enum(CHANNELS).describe('Whose route it is.') });
 
 const providerId = z.uuid().transform((id) => id.toLowerCase());
 const strategy = z
@@ -88,7 +88,7 @@ const Route = z
     ],
   });
 
-const SetRoute = z
+export const SetRoute = z
   .object({
     strategy,
     steps: z
@@ -137,7 +137,7 @@ function read({ sql }: AdminDeps): RouteModule {
     versioned: true,
     response: Route,
     handler: async ({ caller, params: { channel } }) =>
-      answerOf(await withTenant(sql, caller.tenant.id, (tx) => current(caller.tenant.id, tx, channel))),
+      answerOf(await withTenant(sql, caller.tenant.id, (tx) => currentRoute(caller.tenant.id, tx, channel))),
   });
 }
 
@@ -159,13 +159,13 @@ function set(deps: AdminDeps): RouteModule {
     handler: async ({ caller, params: { channel }, body, request }) => {
       const tenantId = caller.tenant.id;
       const stored = await changeTenant(deps, scopeOf(caller, request), async ({ tx, audit }) => {
-        const before = await current(tenantId, tx, channel);
+        const before = await currentRoute(tenantId, tx, channel);
         assertMatches(request.ifMatch, before.version);
         if (body.version !== undefined && body.version !== before.version)
           throw new AppError('version_mismatch');
         const route = toNewRoute(body);
         await assertSteps(tenantId, tx, channel, route);
-        if (before.version > 0 && isSame(before, route)) return before;
+        if (before.version > 0 && isSameRoute(before, route)) return before;
         const after = await storeRoute(tenantId, tx, channel, route);
         const changes = auditChanges(told(before), told(after));
         await audit('route.updated', channel, { version: after.version }, { name: channel, changes });
@@ -179,13 +179,14 @@ function set(deps: AdminDeps): RouteModule {
 
 type Shown = Omit<StoredRoute, 'createdAt'> & { readonly createdAt: Date | null };
 
-async function current(tenantId: TenantId, tx: TransactionSql, channel: Channel): Promise<Shown> {
+/** The channel's route in force; until one is set its accounts by age. */
+export async function currentRoute(tenantId: TenantId, tx: TransactionSql, channel: Channel): Promise<Shown> {
   const route = await findRoute(tenantId, tx, channel);
   if (route !== undefined) return route;
   return { ...routeByAge(channel, await listSenders(tenantId, tx)), channel, createdAt: null };
 }
 
-function toNewRoute({ strategy, steps, failoverOn, maxWaitMs }: z.output<typeof SetRoute>): NewRoute {
+export function toNewRoute({ strategy, steps, failoverOn, maxWaitMs }: z.output<typeof SetRoute>): NewRoute {
   return {
     strategy,
     steps: steps.map(({ providerId: accountId, weight }) => ({ accountId, weight })),
@@ -194,7 +195,7 @@ function toNewRoute({ strategy, steps, failoverOn, maxWaitMs }: z.output<typeof 
   };
 }
 
-function isSame(one: NewRoute, other: NewRoute): boolean {
+export function isSameRoute(one: NewRoute, other: NewRoute): boolean {
   return JSON.stringify(told(one)) === JSON.stringify(told(other));
 }
 
@@ -205,17 +206,21 @@ const told = ({ strategy, steps, failoverOn, maxWaitMs = null }: NewRoute) => ({
   maxWaitMs,
 });
 
-/** @throws AppError `validation_failed`: steps are the tenant's own accounts of the channel, each once. */
-async function assertSteps(
+/**
+ * @param at where the steps are in the body.
+ * @throws AppError `validation_failed`: steps are the tenant's own accounts of the channel, each once.
+ */
+export async function assertSteps(
   tenantId: TenantId,
   tx: TransactionSql,
   channel: Channel,
   { steps }: NewRoute,
+  at = 'steps',
 ): Promise<void> {
   const ids = steps.map(({ accountId }) => accountId);
   const own = new Set<string>(await listChannelAccounts(tenantId, tx, channel));
   const faults = ids.flatMap((id, i): ErrorDetail[] => {
-    const field = `steps.${i}.providerId`;
+    const field = `${at}.${i}.providerId`;
     if (!own.has(id))
       return [
         {

@@ -55,6 +55,7 @@ const ACCESS = {
   'POST /v1/admin/providers/:id/enable': 'admin',
   'POST /v1/admin/providers/:id/disable': 'admin',
   'GET /v1/admin/routes/:channel': 'viewer',
+  'POST /v1/admin/routes/:channel/simulate': 'viewer',
   'PUT /v1/admin/routes/:channel': 'admin',
   'POST /v1/admin/api-keys': 'admin',
   'GET /v1/admin/api-keys': 'admin',

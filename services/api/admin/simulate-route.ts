@@ -1,0 +1,267 @@
+import { z } from 'zod';
+import type { Channel } from '#core/domain/channel.ts';
+import { CHANNELS } from '#core/domain/channel.ts';
+import { ROUTE_VERDICTS } from '#core/domain/explain-route.ts';
+import type { TenantId } from '#core/domain/ids.ts';
+import type { Route } from '#core/domain/route.ts';
+import {
+  createSimulator,
+  SIMULATION_SAMPLES_MAX,
+  type Simulation,
+  type Simulator,
+} from '#core/domain/simulate-route.ts';
+import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
+import { listSenders, type MessagePosition } from '#core/store/messages.ts';
+import { scanPastMessages } from '#core/store/past-messages.ts';
+import { usageAccounts } from '#core/store/usage.ts';
+import { isoOrNull, type AdminDeps } from './admin-change.ts';
+import {
+  assertSteps,
+  ChannelParams,
+  currentRoute,
+  isSameRoute,
+  SetRoute,
+  toNewRoute,
+} from './message-routes.ts';
+import { warningsField } from '../http/request-warnings.ts';
+import { defineRoute, type RouteModule } from '../http/routes-kit.ts';
+
+const MESSAGES_MAX = 10_000;
+const MESSAGES_DEFAULT = 1_000;
+/** Messages of all channels that are looked at for those of one, and for how long. */
+const ROWS_MAX = 50_000;
+const SCAN_MS_MAX = 2_000;
+/** Read and replayed at once: others have the process between two of them. */
+const ROWS_AT_ONCE = 500;
+
+const count = z.int().min(0).max(MESSAGES_MAX);
+const providerFields = {
+  providerId: z.uuid(),
+  label: z.string().nullable().describe('Of the provider account.'),
+};
+const reason = z
+  .string()
+  .describe(
+    'As in the `route` of a message: `disabled`, or the class of the failure with which the account answered then.',
+  );
+
+const EXAMPLE_IDS = {
+  first: '3f0a1c52-8a4e-4d0b-9f57-2c6f5f1f7a10',
+  second: '8c1d7e5b-6a0f-4b6a-8f0c-1d2e3f4a5b6c',
+};
+
+const SimulateRoute = z
+  .object({
+    draft: SetRoute.describe('The route to try out, as it would be set. Its `version` says nothing.'),
+    last: z
+      .int()
+      .min(1)
+      .max(MESSAGES_MAX)
+      .default(MESSAGES_DEFAULT)
+      .describe('How many messages to replay, the newest ones.'),
+  })
+  .meta({
+    id: 'SimulateRoute',
+    description: 'A route to try out on messages of the past.',
+    examples: [
+      {
+        draft: {
+          strategy: 'priority',
+          steps: [{ providerId: EXAMPLE_IDS.second }, { providerId: EXAMPLE_IDS.first }],
+        },
+        last: 5_000,
+      },
+    ],
+  });
+
+const RouteSimulation = z
+  .object({
+    channel: z.enum(CHANNELS),
+    considered: count.describe(
+      'Messages that were replayed: fewer than asked for where there are no more, or where to find them among those of other channels takes too long.',
+    ),
+    since: z.iso
+      .datetime()
+      .nullable()
+      .describe('When the oldest of them was accepted. Null without messages.'),
+    moved: count.describe('Of them: another account would have had them in the end.'),
+    unroutable: count.describe('Of them: no account of the draft can be used.'),
+    byProvider: z
+      .array(
+        z.object({
+          ...providerFields,
+          before: count.describe('Messages that it had in the end.'),
+          after: count.describe('Messages that it would have had.'),
+          deliveryRate: z
+            .number()
+            .min(0)
+            .max(1)
+            .nullable()
+            .describe(
+              'Of those that it had: the delivered part of those whose receipt said what became of them; null where none has.',
+            ),
+        }),
+      )
+      .describe('Every account of the draft, and every one that had any of the messages.'),
+    moves: z
+      .array(z.object({ from: z.uuid(), to: z.uuid(), messages: count }))
+      .describe('From which account to which one how many messages would have moved; most first.'),
+    excluded: z
+      .array(z.object({ ...providerFields, reason, messages: count }))
+      .describe('Which accounts would have been passed over or left, and why; most first.'),
+    samples: z
+      .array(
+        z.object({
+          messageId: z.uuid(),
+          before: z.uuid().describe('The account that had it in the end.'),
+          after: z.uuid().nullable().describe('The one that would have had it; null where none.'),
+          route: z
+            .array(z.object({ ...providerFields, verdict: z.enum(ROUTE_VERDICTS), reason: z.string() }))
+            .describe('Every account that would have been considered, in order.'),
+        }),
+      )
+      .max(SIMULATION_SAMPLES_MAX)
+      .describe('The newest of those that would have moved, or found no account.'),
+    ...warningsField,
+  })
+  .meta({
+    id: 'RouteSimulation',
+    description: 'What a route would have made of messages of the past.',
+    examples: [
+      {
+        channel: 'sms',
+        considered: 5_000,
+        since: '2026-01-14T09:30:00.000Z',
+        moved: 4_871,
+        unroutable: 0,
+        byProvider: [
+          { providerId: EXAMPLE_IDS.second, label: 'Vonage', before: 88, after: 4_959, deliveryRate: 0.9762 },
+          { providerId: EXAMPLE_IDS.first, label: 'Twilio', before: 4_912, after: 41, deliveryRate: 0.9841 },
+        ],
+        moves: [{ from: EXAMPLE_IDS.first, to: EXAMPLE_IDS.second, messages: 4_871 }],
+        excluded: [
+          { providerId: EXAMPLE_IDS.second, label: 'Vonage', reason: 'provider_unavailable', messages: 41 },
+        ],
+        samples: [
+          {
+            messageId: '0d9f1b62-4c1e-4a57-b0a3-5a1f6c7d8e90',
+            before: EXAMPLE_IDS.first,
+            after: EXAMPLE_IDS.second,
+            route: [
+              { providerId: EXAMPLE_IDS.second, label: 'Vonage', verdict: 'chosen', reason: 'in_route' },
+            ],
+          },
+        ],
+      },
+    ],
+  });
+
+const DESCRIPTION = `Replays the newest messages of the channel by a draft of its route, and changes nothing. Each is chosen an account and failed over as messages of today are, with the accounts that can be used now. An account answers each message as it did then; of one that was not called then it is taken that it accepts. How long messages waited for an account is not replayed.
+
+Test messages, those whose sender named the account, and those for which no account has been called are left out. At most 50,000 messages of all channels are read for it, for 2 seconds.`;
+
+export function simulateRouteRoute({ read }: Pick<AdminDeps, 'read'>): RouteModule {
+  return defineRoute({
+    method: 'POST',
+    path: '/v1/admin/routes/:channel/simulate',
+    operation: 'simulateRoute',
+    summary: 'Try a route out on messages of the past',
+    description: DESCRIPTION,
+    tag: 'Providers',
+    auth: { kind: 'bearer', role: 'viewer' },
+    params: ChannelParams,
+    body: SimulateRoute,
+    response: RouteSimulation,
+    handler: async ({ caller, params: { channel }, body: { draft, last }, gone }) => {
+      const tenantId = caller.tenant.id;
+      return {
+        body: await read(tenantId, gone, async (tx) => {
+          const route = await draftOf(tenantId, tx, channel, draft);
+          const simulator = createSimulator(route, await listSenders(tenantId, tx));
+          const since = await replay(tenantId, tx, { channel, last, simulator, gone });
+          const result = simulator.result();
+          const labels = await labelsOf(tenantId, tx, result);
+          return { channel, since: isoOrNull(since), ...shown(result, labels) };
+        }),
+      };
+    },
+  });
+}
+
+/**
+ * The route as it would be in force. Its version has a part in how messages are spread, and is the one that it would get.
+ * @throws AppError `validation_failed`.
+ */
+async function draftOf(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  channel: Channel,
+  draft: z.output<typeof SetRoute>,
+): Promise<Route> {
+  const route = toNewRoute(draft);
+  await assertSteps(tenantId, tx, channel, route, 'draft.steps');
+  const { version, ...inForce } = await currentRoute(tenantId, tx, channel);
+  const isInForce = version > 0 && isSameRoute(inForce, route);
+  return { ...route, channel, version: isInForce ? version : version + 1 };
+}
+
+type Replay = {
+  readonly channel: Channel;
+  readonly last: number;
+  readonly simulator: Simulator;
+  readonly gone: AbortSignal;
+};
+
+/** @returns when the oldest one was accepted; null where there was none. */
+async function replay(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  { channel, last, simulator, gone }: Replay,
+): Promise<Date | null> {
+  const until = performance.now() + SCAN_MS_MAX;
+  let [before, since]: [MessagePosition | undefined, Date | null] = [undefined, null];
+  let missing = last;
+  for (let rows = 0; rows < ROWS_MAX && missing > 0 && performance.now() < until; rows += ROWS_AT_ONCE) {
+    gone.throwIfAborted();
+    const range = { before, rows: ROWS_AT_ONCE, most: missing };
+    const { found, scanned, end } = await scanPastMessages(tenantId, tx, channel, range);
+    found.forEach(simulator.add);
+    missing -= found.length;
+    [before, since] = [end ?? before, found.at(-1)?.enqueuedAt ?? since];
+    if (scanned < ROWS_AT_ONCE) break;
+  }
+  return since;
+}
+
+/** Of accounts that are deleted too. */
+async function labelsOf(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  { byAccount, excluded, samples }: Simulation,
+): Promise<ReadonlyMap<string, string>> {
+  const steps = samples.flatMap((sample) => sample.steps);
+  const ids = new Set([...byAccount, ...excluded, ...steps].map(({ accountId }) => accountId));
+  const accounts = await usageAccounts(tenantId, tx, [...ids]);
+  return new Map(accounts.map(({ id, label }) => [id, label]));
+}
+
+function shown(simulation: Simulation, labels: ReadonlyMap<string, string>) {
+  const { byAccount, excluded, samples, ...rest } = simulation;
+  const named = <T extends { readonly accountId: string }>({ accountId, ...facts }: T) => ({
+    providerId: accountId,
+    label: labels.get(accountId) ?? null,
+    ...facts,
+  });
+  return {
+    ...rest,
+    moves: [...rest.moves],
+    byProvider: byAccount.map(named),
+    excluded: excluded.map(named),
+    samples: samples.map(({ id, before, after, steps }) => ({
+      messageId: id,
+      before,
+      after,
+      route: steps.map(named),
+    })),
+  };
+}
