@@ -19,6 +19,7 @@ import type { Credentials } from './accounts/credentials.ts';
 import { createContents } from './deliver/contents.ts';
 import { createDeliver } from './deliver/deliver.ts';
 import { createDelayedMoves } from './claim/delayed-moves.ts';
+import { brakeChannels } from './claim/brake-channels.ts';
 import { createDispatcher } from './claim/dispatcher.ts';
 import { createDueLooks } from './claim/due-looks.ts';
 import type { WorkerEvents } from './events.ts';
@@ -328,7 +329,13 @@ export function buildWorker(deps: WorkerDeps): Worker {
     }),
     usage: task('usage', COUNTING_MS, async () => {
       for (;;) {
-        const outcome = await store.countUsage(MOVES_AT_ONCE, COUNTING_MS / 2);
+        const { outcome, windows } = await store.countUsage(MOVES_AT_ONCE, COUNTING_MS / 2);
+        for (const entry of await brakeChannels(store, windows)) {
+          events.brakeApplied(entry);
+          moves.add(entry.tenantId);
+          tasks.moves.wake();
+          tasks.numbering.wake();
+        }
         if (outcome !== 'more' || stopping) return;
       }
     }),

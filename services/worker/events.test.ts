@@ -62,6 +62,7 @@ const WAITING: WaitingRow = {
   isDue: true,
   isExpired: true,
   isLeaseOver: false,
+  brake: null,
   suppression: null,
   waitsSince: MESSAGE.waitsSince,
   requestId: 'r1',

@@ -1,3 +1,5 @@
+import type { AuditEntry, AuditTrail } from '#core/domain/audit-entry.ts';
+import { BRAKE_LEVELS } from '#core/domain/brake.ts';
 import type { Breaker } from '#core/domain/breaker.ts';
 import type { ReceiptDecisions } from '#core/domain/decide-receipts.ts';
 import type { LookupPause } from '#core/domain/decide-lookup.ts';
@@ -28,7 +30,12 @@ type Health = Breaker['health'];
  * What happened in the worker, told once: a metric and, where people need to know, one log line. Lines speak as the API
  * does, where an account's id is `providerId`.
  */
-export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => number) {
+export function createEvents(
+  log: Logger,
+  metrics: WorkerMetrics,
+  now: () => number,
+  audit: AuditTrail = () => {},
+) {
   return {
     attemptFinished(message: ClaimedMessage, delivered: Delivered, settlement: Settlement | null): void {
       const { outcome } = delivered;
@@ -72,6 +79,14 @@ export function createEvents(log: Logger, metrics: WorkerMetrics, now: () => num
         { ...namesOf(message), channel, attempt, reason },
         reason === 'suppressed' ? 'Message suppressed' : 'Message given up',
       );
+    },
+    /** A channel of a tenant is slowed or held. */
+    brakeApplied(entry: AuditEntry): void {
+      const { level, channel, reason, rate, bound } = entry.facts;
+      const known = BRAKE_LEVELS.find((one) => one === level);
+      if (known !== undefined) metrics.brakeApplied(known);
+      audit(entry);
+      log.warn({ tenantId: entry.tenantId, channel, level, reason, rate, bound }, 'Abuse brake applied');
     },
     claimFailed(error: unknown): void {
       log.error({ err: error }, 'Claim failed');

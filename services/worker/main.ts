@@ -2,6 +2,7 @@ import { createEgressGuard } from '#core/platform/http/egress-guard.ts';
 import { openHealthServer } from '#core/platform/process/health.ts';
 import { createHttpClient } from '#core/platform/http/http.ts';
 import { createHostResolver } from '#core/platform/http/host-resolver.ts';
+import { createAuditTrail } from '#core/platform/telemetry/audit-trail.ts';
 import { createLineSink } from '#core/platform/telemetry/line-sink.ts';
 import { createLogger, standardOutput } from '#core/platform/telemetry/logger.ts';
 import { collectProcessMetrics, createWorkerMetrics } from '#core/platform/telemetry/metrics.ts';
@@ -117,7 +118,12 @@ const worker = buildWorker({
     allowHttp: config.webhooks.allowHttp,
     settings: config.webhookDeliveries,
   },
-  events: createEvents(log, metrics, Date.now),
+  events: createEvents(
+    log,
+    metrics,
+    Date.now,
+    createAuditTrail(createLogger({ level: 'info', component: 'worker', context: traceFields })),
+  ),
   settings: config.delivery.settings,
 });
 const consumer = connectWorker({

@@ -1,3 +1,4 @@
+import { writtenLimits } from '../../services/controller/resources/limit-fields.ts';
 import { randomBytes } from 'node:crypto';
 import type { Limits } from '#core/domain/plan.ts';
 import { accountsOf } from '../../deploy/quickstart/accounts.ts';
@@ -32,7 +33,12 @@ export function tenantManifest(namespace: string, name: string, spec: TenantSpec
 }
 
 export function planManifest(name: string, limits: Limits): object {
-  return { apiVersion: API_VERSION, kind: 'Plan', metadata: { name }, spec: { displayName: name, limits } };
+  return {
+    apiVersion: API_VERSION,
+    kind: 'Plan',
+    metadata: { name },
+    spec: { displayName: name, limits: writtenLimits(limits) },
+  };
 }
 
 function ownerEmail(name: string): string {

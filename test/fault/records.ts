@@ -80,7 +80,7 @@ export async function numberRest(sql: Sql): Promise<void> {
 /** Counts what was committed as the last worker ended, as the next one would. */
 export async function countRest(sql: Sql): Promise<void> {
   for (;;) {
-    const [pass] = await sql<{ outcome: string }[]>`select count_usage(1000, 0) as outcome`;
+    const [pass] = await sql<{ outcome: string }[]>`select outcome from count_usage(1000, 0)`;
     // A worker may be at it.
     if (pass?.outcome !== 'more' && pass?.outcome !== 'elsewhere') return;
   }

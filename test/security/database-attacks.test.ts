@@ -45,6 +45,7 @@ const CALLABLE: Readonly<Record<string, readonly RoleName[]>> = {
   list_tenants: ['api'],
   platform_usage: ['api'],
   set_suspension: ['api'],
+  lift_brake: ['api'],
   begin_deletion: ['api'],
   set_plan: ['api'],
   cancel_messages: ['api'],
@@ -96,6 +97,8 @@ const CALLABLE: Readonly<Record<string, readonly RoleName[]>> = {
   note_verification: ['worker'],
   number_changes: ['worker'],
   count_usage: ['worker'],
+  note_hits: ['worker'],
+  apply_brakes: ['worker'],
   oldest_change_seconds: ['worker'],
   endpoints_to_match: ['worker'],
   endpoints_behind: ['worker'],
@@ -382,11 +385,15 @@ describe('tenants', () => {
   test.each([
     ['suspend', (id: string) => ['select * from set_suspension($1, $2, $3)', [id, 'abuse', 'x']] as const],
     ['resume', (id: string) => ['select * from set_suspension($1, $2, $3)', [id, null, 'x']] as const],
+    ['lift a brake of', (id: string) => ['select * from lift_brake($1, $2)', [id, null]] as const],
     ['delete', (id: string) => ['select begin_deletion($1)', [id]] as const],
     ['move the plan of', (id: string) => ['select set_plan($1, $2, $3)', [id, 'enterprise', '{}']] as const],
   ])("the api cannot %s a tenant that is not the transaction's", async (_, call) => {
+    await admin`insert into brakes (tenant_id, channel, level, reason, rate, bound, applied_at, gap_ms, next_at)
+      values (${b.tenantId}, 'sms', 'held', 'complaint_rate', 0.1, 0.01, now(), 1, now()) on conflict do nothing`;
     const facts = () =>
-      admin`select t.*, l.* from tenants t left join tenant_limits l on l.tenant_id = t.id where t.id = ${b.tenantId}`;
+      admin`select t.*, l.*, (select json_agg(k order by k.channel) from brakes k where k.tenant_id = t.id) as brakes
+        from tenants t left join tenant_limits l on l.tenant_id = t.id where t.id = ${b.tenantId}`;
     const before = await facts();
     const [query, values] = call(b.tenantId);
     await roles.api

@@ -27,6 +27,13 @@ export const GROUPS: readonly (readonly Attack[])[] = [
       test: "suspend a tenant that is not the transaction's",
     },
     {
+      name: 'one that lifts brakes trusts the id that it is given',
+      changes: { 'brake-tenant': [/of_tenant is distinct from current_tenant\(\)/, 'false'] },
+      project: 'integration',
+      suite: 'test/security/database-attacks.test.ts',
+      test: "lift a brake of a tenant that is not the transaction's",
+    },
+    {
       name: 'tenant filter dropped in a store function',
       changes: { 'account-list-tenant': [/tenant_id = \$\{tenantId\} and /, ''] },
       project: 'integration',

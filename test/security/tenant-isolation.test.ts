@@ -39,6 +39,7 @@ const BODIES: Readonly<Record<string, () => Record<string, unknown>>> = {
   'POST /v1/admin/tenants': () => ({ name: 'Another', slug: `another-${randomUUID()}` }),
   'PATCH /v1/admin/tenants/:id': () => ({ name: 'Taken over' }),
   'POST /v1/admin/tenants/:id/suspend': () => ({ reason: 'abuse' }),
+  'POST /v1/admin/tenants/:id/lift-brake': () => ({ channel: 'sms' }),
   'PUT /v1/admin/members': () => ({ email: 'friend@example.org', role: 'viewer' }),
   'PUT /v1/admin/members/:userId': () => ({ role: 'viewer' }),
   'POST /v1/admin/providers': () => ({ provider: 'simulator-sms', label: 'Mine', secretConfig: {} }),

@@ -1,5 +1,6 @@
+import { writtenLimits } from '../../services/controller/resources/limit-fields.ts';
 import { LIMIT_BOUNDS } from '#core/domain/limit-bounds.ts';
-import { LIMIT_NAMES, BUILT_IN_PLANS } from '#core/domain/plan.ts';
+import { isRateLimit, LIMIT_NAMES, BUILT_IN_PLANS } from '#core/domain/plan.ts';
 import { RESERVED_SLUGS } from '#core/domain/slug.ts';
 
 /** One object that somebody might write, and what is to come of it. */
@@ -28,6 +29,12 @@ function limitRows(around: (limits: Record<string, unknown>) => unknown): Writte
       spec: around({ [name]: value }),
       ...(refused === undefined ? {} : { refused: `spec.limits.${name}: Invalid value: ${refused}` }),
     });
+    if (isRateLimit(name))
+      return [
+        ...['0.0001', '0.10', '0.0030', '1', '1.0'].map((value) => row(value)),
+        ...['0', '0.0', '0.0000', '1.5', '2', '.1', '10%', ''].map((value) => row(value, `"${value}": `)),
+        row(0.1, '"number": '),
+      ];
     return [
       row(min),
       row(max),
@@ -51,7 +58,7 @@ export const TENANT_ROWS: readonly WrittenRow[] = [
       slug: 'acme-corp',
       displayName: 'Acme Corporation',
       planRef: { name: 'growth' },
-      limits: BUILT_IN_PLANS.enterprise,
+      limits: writtenLimits(BUILT_IN_PLANS.enterprise),
       state: 'Suspended',
       suspendReason: 'billing',
       owners: [{ email: 'ann@acme.com' }, { subject: 'auth0|123' }],
@@ -241,7 +248,7 @@ export const TENANT_ROWS: readonly WrittenRow[] = [
 
 const plan = (change: object = {}): object => ({
   displayName: 'Gold',
-  limits: BUILT_IN_PLANS.growth,
+  limits: writtenLimits(BUILT_IN_PLANS.growth),
   ...change,
 });
 
@@ -251,17 +258,19 @@ export const PLAN_ROWS: readonly WrittenRow[] = [
   { what: 'no limits', spec: { displayName: 'Gold' }, refused: 'spec.limits: Required value' },
   {
     what: 'no display name',
-    spec: { limits: BUILT_IN_PLANS.free },
+    spec: { limits: writtenLimits(BUILT_IN_PLANS.free) },
     refused: 'spec.displayName: Required value',
   },
   ...LIMIT_NAMES.map((name) => ({
     what: `limits without ${name}`,
     spec: plan({
-      limits: Object.fromEntries(Object.entries(BUILT_IN_PLANS.free).filter(([key]) => key !== name)),
+      limits: Object.fromEntries(
+        Object.entries(writtenLimits(BUILT_IN_PLANS.free)).filter(([key]) => key !== name),
+      ),
     }),
     refused: `spec.limits.${name}: Required value`,
   })),
-  ...limitRows((limits) => plan({ limits: { ...BUILT_IN_PLANS.free, ...limits } })),
+  ...limitRows((limits) => plan({ limits: { ...writtenLimits(BUILT_IN_PLANS.free), ...limits } })),
   { what: 'a display name of 2 characters', spec: plan({ displayName: 'ab' }) },
   { what: 'a display name of 80 characters', spec: plan({ displayName: text(80) }) },
   { what: 'a display name of 1 character', spec: plan({ displayName: 'a' }), refused: 'spec.displayName' },
@@ -354,7 +363,7 @@ export const TENANT_STATUS_ROWS: readonly StatusRow[] = [
       tenantId: '0b7e6f2c-6a55-4f0a-9d3e-3f1f4f0f9c11',
       slug: 'acme',
       plan: { name: 'growth', generation: 2 },
-      effectiveLimits: BUILT_IN_PLANS.growth,
+      effectiveLimits: writtenLimits(BUILT_IN_PLANS.growth),
       encryption: {
         keyName: 'tenant-0b7e6f2c-6a55-4f0a-9d3e-3f1f4f0f9c11',
         latestVersion: 4,

@@ -1,3 +1,4 @@
+import { writtenLimits } from '../../services/controller/resources/limit-fields.ts';
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { AuditEntry } from '#core/domain/audit-entry.ts';
@@ -124,7 +125,7 @@ export async function setupTenantReconciler() {
             resourceVersion: '1',
             creationTimestamp: '2026-01-01T00:00:00Z',
           },
-          spec: { displayName: name, limits: { ...BUILT_IN_PLANS.free, ...limits } },
+          spec: { displayName: name, limits: writtenLimits({ ...BUILT_IN_PLANS.free, ...limits }) },
         }),
       );
     },

@@ -3,6 +3,7 @@ import { notFound } from '#core/domain/app-error.ts';
 import { LIMIT_BOUNDS } from '#core/domain/limit-bounds.ts';
 import {
   effectiveLimits,
+  isRateLimit,
   LIMIT_NAMES,
   limitSources,
   BUILT_IN_PLANS,
@@ -19,7 +20,7 @@ const source = z
 
 const limit = (name: LimitName) => {
   const { min, max } = LIMIT_BOUNDS[name];
-  return z.object({ value: z.int().min(min).max(max), source });
+  return z.object({ value: (isRateLimit(name) ? z.number() : z.int()).min(min).max(max), source });
 };
 
 const Limits = z

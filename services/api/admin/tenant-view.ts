@@ -1,9 +1,41 @@
 import { z } from 'zod';
+import { BRAKE_LEVELS, BRAKE_REASONS } from '#core/domain/brake.ts';
+import { CHANNELS } from '#core/domain/channel.ts';
 import type { TenantFacts } from '#core/store/directory.ts';
 import { SUSPENSION_REASONS, type SuspensionReason } from '#core/store/tenants.ts';
 import { warningsField } from '../http/request-warnings.ts';
 
 export const TENANT_STATUSES = ['provisioning', 'active', 'suspended', 'deleting', 'deleted'] as const;
+
+const Brake = z
+  .object({
+    channel: z.enum(CHANNELS),
+    level: z
+      .enum(BRAKE_LEVELS)
+      .describe('`slowed`: the channel sends a tenth of what it sent; `held`: its messages wait.'),
+    reason: z.enum(BRAKE_REASONS),
+    rate: z.number().min(0).max(1).describe("Part of the channel's last 1,000 final messages."),
+    bound: z
+      .number()
+      .min(0)
+      .max(1)
+      .describe('The limit that it passed: `hardBounceRateMax` or `complaintRateMax`.'),
+    at: z.iso.datetime(),
+  })
+  .meta({
+    id: 'Brake',
+    description: 'An abuse brake on a channel.',
+    examples: [
+      {
+        channel: 'email',
+        level: 'slowed',
+        reason: 'hard_bounce_rate',
+        rate: 0.124,
+        bound: 0.1,
+        at: '2026-01-15T09:30:00.000Z',
+      },
+    ],
+  });
 
 export const Tenant = z
   .object({
@@ -20,6 +52,11 @@ export const Tenant = z
         by: z.string().nullable().describe('The user id of the platform admin, or what else suspended it.'),
       })
       .nullable(),
+    brake: z
+      .array(Brake)
+      .describe(
+        'Channels that are slowed or held, as too many messages bounced or too many recipients complained.',
+      ),
     managedBy: z
       .string()
       .nullable()
@@ -38,6 +75,7 @@ export const Tenant = z
         status: 'active',
         plan: 'free',
         suspension: null,
+        brake: [],
         managedBy: null,
       },
     ],
@@ -56,6 +94,7 @@ export function viewTenant(tenant: TenantFacts): z.output<typeof Tenant> {
       reason === null || at === null
         ? null
         : { reason: reason as SuspensionReason, at: at.toISOString(), by },
+    brake: [...tenant.brakes],
     managedBy: tenant.ownerRef,
   };
 }

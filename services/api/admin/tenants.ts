@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { auditChanges } from '#core/domain/audit-change.ts';
 import { AppError, notFound } from '#core/domain/app-error.ts';
+import { CHANNELS } from '#core/domain/channel.ts';
 import { newId, type TenantId } from '#core/domain/ids.ts';
 import { PLAN_NAMES, type PlanName } from '#core/domain/plan.ts';
 import type { Role } from '#core/domain/role.ts';
@@ -13,6 +14,7 @@ import {
   createTenant,
   findTenant,
   isSlugTaken,
+  liftBrakes,
   listTenants,
   movePlan,
   renameTenant,
@@ -78,12 +80,27 @@ const SuspendTenant = z.object({ reason: z.enum(SUSPENSION_REASONS).default('man
   examples: [{ reason: 'billing' }],
 });
 
+const LiftBrake = z.object({ channel: z.enum(CHANNELS).optional() }).meta({
+  id: 'LiftBrake',
+  description: 'Which channel to lift the brake of; without one all of them.',
+  examples: [{ channel: 'email' }],
+});
+
 const DELETION = `For platform admins, and for good. Calls with its keys and writes of its members are refused from now on, and messages that wait are not sent any more. A controller then deletes every row of it, destroys its encryption key and ends with the tenant itself; calls to providers that are under way end first. Until then the tenant is shown with the status \`deleting\` and its slug stays taken; afterwards the answer is 404. Repeating it changes nothing.
 
 Where no controller runs, as in the quick start, the tenant stays \`deleting\`, with its data and key.`;
 
 export function tenantRoutes(deps: AdminDeps): RouteModule[] {
-  return [create(deps), list(deps), read(deps), update(deps), suspend(deps), resume(deps), remove(deps)];
+  return [
+    create(deps),
+    list(deps),
+    read(deps),
+    update(deps),
+    suspend(deps),
+    resume(deps),
+    liftBrake(deps),
+    remove(deps),
+  ];
 }
 
 function create(deps: AdminDeps): RouteModule {
@@ -259,6 +276,47 @@ function resume(deps: AdminDeps): RouteModule {
     handler: async ({ caller, params, request }) => ({
       body: await moveSuspension(deps, caller, params.id as TenantId, null, request),
     }),
+  });
+}
+
+function liftBrake(deps: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'POST',
+    path: '/v1/admin/tenants/:id/lift-brake',
+    operation: 'liftBrake',
+    summary: "Lift a tenant's abuse brake",
+    description:
+      'For platform admins. Channels that were slowed go on as before, messages that a brake holds go on from where they were, and rates are taken anew: no brake is applied before another 1,000 messages are final. Where none is on nothing changes.',
+    tag,
+    auth,
+    params: IdParams,
+    body: LiftBrake,
+    response: Tenant,
+    errors: ['insufficient_role'],
+    handler: async ({ caller, params, body: { channel }, request }) => {
+      const id = params.id as TenantId;
+      const { tenant: before } = await reach(deps.sql, caller, id);
+      if (!caller.isPlatformAdmin) throw insufficientRole('platform admin');
+      const tenant = await changeTenant(
+        deps,
+        { tenantId: id, origin: originOf(caller, request) },
+        async (change) => {
+          const lifted = await liftBrakes(id, change.tx, channel);
+          if (lifted.length > 0) {
+            const changes = lifted.map((one) => ({
+              field: `brake.${one.channel}`,
+              from: one.level,
+              to: null,
+            }));
+            const facts = { channels: lifted.map((one) => one.channel) };
+            await change.audit('tenant.brake_lifted', id, facts, { name: before.name, changes });
+          }
+          return requireTenant(change.tx, id);
+        },
+      );
+      deps.notify('tenant', { tenantId: id });
+      return { body: viewTenant(tenant) };
+    },
   });
 }
 

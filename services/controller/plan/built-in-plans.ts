@@ -1,4 +1,5 @@
 import { PLAN_NAMES, BUILT_IN_PLANS, type PlanName } from '#core/domain/plan.ts';
+import { writtenLimits } from '../resources/limit-fields.ts';
 import { GROUP_VERSION } from '../resources/api-group.ts';
 import type { NewPlanResource } from '../resources/plan-resource.ts';
 
@@ -15,6 +16,6 @@ export function builtInPlans(): NewPlanResource[] {
     apiVersion: GROUP_VERSION,
     kind: 'Plan',
     metadata: { name },
-    spec: { displayName: DISPLAY_NAMES[name], limits: { ...BUILT_IN_PLANS[name] } },
+    spec: { displayName: DISPLAY_NAMES[name], limits: writtenLimits(BUILT_IN_PLANS[name]) },
   }));
 }

@@ -1,3 +1,4 @@
+import { writtenLimits } from '../resources/limit-fields.ts';
 import { describe, expect, test } from 'vitest';
 import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
 import { createLogger } from '#core/platform/telemetry/logger.ts';
@@ -21,7 +22,7 @@ function setup(metadata: object = {}) {
       creationTimestamp: '2026-01-01T00:00:00Z',
       ...metadata,
     },
-    spec: { displayName: 'Growth', limits: BUILT_IN_PLANS.growth },
+    spec: { displayName: 'Growth', limits: writtenLimits(BUILT_IN_PLANS.growth) },
   });
   const writes: string[] = [];
   const setFinalizers = (change: (finalizers: string[]) => string[]): void => {

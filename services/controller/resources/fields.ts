@@ -33,6 +33,14 @@ export function wholeNumber({ description, min, max }: NumberField): z.ZodInt {
   return z.int().min(min).max(max).meta({ description, format: 'int64' });
 }
 
+/** From 0.0001 to 1 with four decimals at most. */
+const RATE = /^(1(\.0{1,4})?|0\.([1-9][0-9]{0,3}|0[1-9][0-9]{0,2}|00[1-9][0-9]?|000[1-9]))$/;
+
+/** A part of one as text, such as "0.05": two readers may round a fraction differently. */
+export function rate(description: string): z.ZodString {
+  return text({ description, max: 6, pattern: RATE });
+}
+
 /** A generation of some object. */
 export function generation(description: string): z.ZodInt {
   return wholeNumber({ description, min: 0, max: Number.MAX_SAFE_INTEGER });

@@ -1,7 +1,13 @@
 import { z } from 'zod';
 import { LIMIT_BOUNDS } from '#core/domain/limit-bounds.ts';
-import { LIMIT_NAMES, type LimitName } from '#core/domain/plan.ts';
-import { wholeNumber } from './fields.ts';
+import {
+  isRateLimit,
+  LIMIT_NAMES,
+  type LimitName,
+  type Limits,
+  type RateLimitName,
+} from '#core/domain/plan.ts';
+import { rate, wholeNumber } from './fields.ts';
 
 const DESCRIPTIONS: Readonly<Record<LimitName, string>> = {
   messagesPerDay:
@@ -20,12 +26,23 @@ const DESCRIPTIONS: Readonly<Record<LimitName, string>> = {
   batchMessagesMax: 'Messages in one batch request.',
   scheduleHorizonDays: 'How many days ahead a message may be scheduled.',
   retentionDays: 'How many days the record of a message is kept.',
+  hardBounceRateMax:
+    'Part of a channel\'s last 1,000 final messages that may have bounced for good. Beyond it the channel is slowed to a tenth, at twice of it held. Text from "0.0001" to "1", which never brakes.',
+  complaintRateMax:
+    'Part of a channel\'s last 1,000 final messages whose recipients may have complained. Beyond it the channel is slowed to a tenth, at twice of it held. Text from "0.0001" to "1", which never brakes.',
 };
 
-type LimitFields = Record<LimitName, z.ZodInt>;
+type LimitField<Name extends LimitName> = Name extends RateLimitName ? z.ZodString : z.ZodInt;
+type LimitFields = { [Name in LimitName]: LimitField<Name> };
 
 const FIELDS = Object.fromEntries(
-  LIMIT_NAMES.map((name) => [name, wholeNumber({ description: DESCRIPTIONS[name], ...LIMIT_BOUNDS[name] })]),
+  LIMIT_NAMES.map((name) => {
+    const description = DESCRIPTIONS[name];
+    return [
+      name,
+      isRateLimit(name) ? rate(description) : wholeNumber({ description, ...LIMIT_BOUNDS[name] }),
+    ];
+  }),
 ) as LimitFields;
 
 /** All limits, each required. */
@@ -34,6 +51,16 @@ export const AllLimits = z.object(FIELDS);
 /** Some limits, each optional. */
 export const SomeLimits = z.object(
   Object.fromEntries(LIMIT_NAMES.map((name) => [name, FIELDS[name].exactOptional()])) as {
-    [Name in LimitName]: z.ZodExactOptional<z.ZodInt>;
+    [Name in LimitName]: z.ZodExactOptional<LimitField<Name>>;
   },
 );
+
+/** Limits as a resource holds them: a rate is text there. */
+export function writtenLimits(limits: Limits): z.output<typeof AllLimits> {
+  const { hardBounceRateMax, complaintRateMax, ...numbers } = limits;
+  return {
+    ...numbers,
+    hardBounceRateMax: String(hardBounceRateMax),
+    complaintRateMax: String(complaintRateMax),
+  };
+}

@@ -1,6 +1,7 @@
+import { writtenLimits } from './limit-fields.ts';
 import { expect, test } from 'vitest';
 import { CONDITION_ROWS, PLAN_ROWS } from '#test/suites/custom-resource-rows.ts';
-import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
+import { BUILT_IN_PLANS, effectiveLimits } from '#core/domain/plan.ts';
 import { builtInPlans } from '../plan/built-in-plans.ts';
 import { PlanResource } from './plan-resource.ts';
 
@@ -11,7 +12,7 @@ const plan = (fields: object = {}): unknown => ({
   apiVersion: 'despatch.dev/v1alpha1',
   kind: 'Plan',
   metadata: { name: 'gold', ...META },
-  spec: { displayName: 'Gold', limits: BUILT_IN_PLANS.growth },
+  spec: { displayName: 'Gold', limits: writtenLimits(BUILT_IN_PLANS.growth) },
   ...fields,
 });
 
@@ -30,7 +31,6 @@ test('the built-in plans are objects of their kind, with the limits that hold wi
   const plans = builtInPlans().map((one) =>
     PlanResource.parse({ ...one, metadata: { ...META, ...one.metadata } }),
   );
-  expect(Object.fromEntries(plans.map(({ metadata, spec }) => [metadata.name, spec.limits]))).toEqual(
-    BUILT_IN_PLANS,
-  );
+  const inForce = plans.map(({ metadata, spec }) => [metadata.name, effectiveLimits(spec.limits)] as const);
+  expect(Object.fromEntries(inForce)).toEqual(BUILT_IN_PLANS);
 });

@@ -1,3 +1,4 @@
+import { writtenLimits } from '../resources/limit-fields.ts';
 import { describe, expect, test } from 'vitest';
 import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
 import { PlanResource } from '../resources/plan-resource.ts';
@@ -17,7 +18,7 @@ const plan = (generation = 1, uid = 'p'): PlanResource =>
       resourceVersion: '1',
       creationTimestamp: '2026-01-01T00:00:00Z',
     },
-    spec: { displayName: 'Free', limits: BUILT_IN_PLANS.free },
+    spec: { displayName: 'Free', limits: writtenLimits(BUILT_IN_PLANS.free) },
   });
 
 /** A tenant of this generation whose status says this: of which generation and plan, and `True` or a reason. */

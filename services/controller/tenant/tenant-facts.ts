@@ -1,3 +1,4 @@
+import { writtenLimits } from '../resources/limit-fields.ts';
 import type { TenantId } from '#core/domain/ids.ts';
 import type { Limits } from '#core/domain/plan.ts';
 import type { KeyFacts } from '#core/platform/vault/vault-keys.ts';
@@ -23,7 +24,7 @@ export function factsFound(
   return {
     slug: slugOf(tenant),
     ...(id === null ? {} : { tenantId: id }),
-    ...(limits === null ? {} : { effectiveLimits: limits }),
+    ...(limits === null ? {} : { effectiveLimits: writtenLimits(limits) }),
     ...(plan === null ? {} : { plan: { name: plan.name, generation: plan.generation } }),
     ...(key === undefined ? (known === undefined ? {} : { encryption: known }) : { encryption: shown(key) }),
   };

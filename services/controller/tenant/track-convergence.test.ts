@@ -1,3 +1,4 @@
+import { writtenLimits } from '../resources/limit-fields.ts';
 import { expect, test } from 'vitest';
 import { BUILT_IN_PLANS } from '#core/domain/plan.ts';
 import { silentLogger } from '#core/platform/telemetry/logger.ts';
@@ -57,7 +58,7 @@ function plan(generation = 1): PlanResource {
       resourceVersion: String((version += 1)),
       creationTimestamp: '2026-01-01T00:00:00Z',
     },
-    spec: { displayName: 'Free', limits: BUILT_IN_PLANS.free },
+    spec: { displayName: 'Free', limits: writtenLimits(BUILT_IN_PLANS.free) },
   });
 }
 

@@ -1,5 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { BRAKE_LEVELS } from './brake.ts';
 import { NO_ACCOUNT } from './choose-account.ts';
 import { decideWaiting, type WaitingDecision, type WaitingMessage } from './decide-waiting.ts';
 import { SUPPRESSION_REASONS } from './suppression.ts';
@@ -34,6 +35,7 @@ const message: fc.Arbitrary<WaitingMessage> = fc.record({
   isDue: fc.boolean(),
   isExpired: fc.boolean(),
   isLeaseOver: fc.boolean(),
+  brake: fc.option(fc.constantFrom(...BRAKE_LEVELS)),
   suppression: fc.option(fc.constantFrom(...SUPPRESSION_REASONS), { freq: 1 }),
 });
 const waiting = message.map((m) => ({ ...m, status: m.ambiguous > 0 ? 'deferred' : 'queued' }) as const);
@@ -67,28 +69,43 @@ test('every decision is a legal move, and nothing moves that does not wait', () 
   });
 });
 
-test('a message of a tenant that is not active is held, whatever else is true of it', () => {
-  always(waiting, ({ tenantStatus }, decision) =>
-    expect(decision.kind === 'move' && decision.status === 'held').toBe(tenantStatus !== 'active'),
+test('a message of a tenant that is not active, or of a channel that a brake holds, is held, whatever else is true of it', () => {
+  always(waiting, ({ tenantStatus, brake }, decision) => {
+    const isHeld = decision.kind === 'move' && decision.status === 'held';
+    expect(isHeld).toBe(tenantStatus !== 'active' || brake === 'held');
+    if (isHeld && tenantStatus === 'active') expect(decision).toMatchObject({ reason: 'abuse_brake' });
+  });
+});
+
+test('a brake that slows holds nothing', () => {
+  always(
+    waiting.map((m) => ({ ...m, tenantStatus: 'active', brake: 'slowed' as const })),
+    (_, decision) => expect(decision.kind === 'move' && decision.status === 'held').toBe(false),
   );
 });
 
 test('an expired message ends as expired, whether or not there is a route for it', () => {
   always(
-    waiting.map((m) => ({ ...m, tenantStatus: 'active', isExpired: true })),
+    waiting.map((m) => ({ ...m, tenantStatus: 'active', brake: null, isExpired: true })),
     (_, decision) => expect(decision).toMatchObject({ kind: 'move', status: 'expired' }),
   );
 });
 
 test('a message whose time has not come is left alone, though it has no route now', () => {
   always(
-    waiting.map((m) => ({ ...m, tenantStatus: 'active', isExpired: false, isDue: false })),
+    waiting.map((m) => ({ ...m, tenantStatus: 'active', brake: null, isExpired: false, isDue: false })),
     (_, decision) => expect(decision).toEqual({ kind: 'wait' }),
   );
 });
 
 test('what is due for a suppressed recipient ends with the reason of the entry, whether or not there is a route', () => {
-  const due = waiting.map((m) => ({ ...m, tenantStatus: 'active', isExpired: false, isDue: true }));
+  const due = waiting.map((m) => ({
+    ...m,
+    tenantStatus: 'active',
+    brake: null,
+    isExpired: false,
+    isDue: true,
+  }));
   always(due, ({ suppression }, decision) => {
     expect(decision.kind === 'move' && decision.status === 'suppressed').toBe(suppression !== null);
     if (suppression !== null) expect(decision).toMatchObject({ failure: null, reason: suppression });
@@ -116,6 +133,7 @@ test('what is free to go another way takes the oldest account of its channel tha
     ...m,
     status: 'queued' as const,
     tenantStatus: 'active',
+    brake: null,
     accountId: NO_ACCOUNT,
     accountStatus: null,
     pinned: false,
@@ -147,6 +165,7 @@ test('a message whose account is gone goes to the first of its route that can be
     ...m,
     channel: 'sms',
     tenantStatus: 'active',
+    brake: null,
     accountId: 'd',
     accountStatus: 'disabled',
     pinned: false,
@@ -173,7 +192,8 @@ test('what is decided alike is the same decision, and what ends says why', () =>
     if (decision.kind !== 'move') return;
     expect(decideWaiting({ ...m, accountId: 'd' }, [], [])).toBe(decision);
     expect(decision.failure === null).toBe(decision.status === 'held' || decision.status === 'suppressed');
-    expect(decision.reason !== undefined).toBe(decision.status === 'suppressed');
+    const isBraked = decision.status === 'held' && m.tenantStatus === 'active';
+    expect(decision.reason !== undefined).toBe(decision.status === 'suppressed' || isBraked);
   });
 });
 
@@ -186,17 +206,18 @@ test('an attempt is lost when its lease is over, and not before', () => {
 
 test('a scheduled message is queued when its instant has come, whatever its route, and not before', () => {
   always(
-    scheduled.map((m) => ({ ...m, tenantStatus: 'active', isExpired: false })),
+    scheduled.map((m) => ({ ...m, tenantStatus: 'active', brake: null, isExpired: false })),
     ({ isDue }, decision) =>
       expect(decision).toEqual(isDue ? { kind: 'move', status: 'queued', failure: null } : { kind: 'wait' }),
   );
 });
 
-test('a scheduled message is held while its tenant is not active, and else expires as any that waits', () => {
-  always(scheduled, ({ tenantStatus, isExpired }, decision) => {
+test('a scheduled message is held while its tenant is not active, or when its instant has come and a brake holds its channel, and else expires as any that waits', () => {
+  always(scheduled, ({ tenantStatus, brake, isDue, isExpired }, decision) => {
     const status = decision.kind === 'move' ? decision.status : undefined;
-    expect(status === 'held').toBe(tenantStatus !== 'active');
-    expect(status === 'expired').toBe(tenantStatus === 'active' && isExpired);
+    const isHeld = tenantStatus !== 'active' || (brake === 'held' && isDue);
+    expect(status === 'held').toBe(isHeld);
+    expect(status === 'expired').toBe(!isHeld && isExpired);
   });
 });
 
@@ -220,6 +241,7 @@ describe('what waits for an account that cannot be called', () => {
     tenantStatus: 'active',
     channel: 'sms',
     accountStatus: m.accountStatus === 'invalid' ? 'invalid' : 'active',
+    brake: null,
     isDue: true,
     isExpired: false,
     suppression: null,
@@ -292,6 +314,16 @@ describe('what waits for an account that cannot be called', () => {
       ];
       expect(decideWaiting(m, known, [route], shown)).toEqual(decision);
     });
+  });
+
+  test('stays where a brake slows its channel, as any other account is as slow', () => {
+    fc.assert(
+      fc.property(ready, usable, routes, (m, own, route) => {
+        const shut = new Map<string, ClosedReason>([[m.accountId, 'rate_used_up']]);
+        const slowed = { ...m, accountStatus: 'active', brake: 'slowed' as const };
+        expect(decideWaiting(slowed, own, [route], shut)).toEqual({ kind: 'lane' });
+      }),
+    );
   });
 
   test('never passes between two accounts that are both too slow', () => {

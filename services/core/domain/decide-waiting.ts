@@ -1,3 +1,4 @@
+import type { BrakeLevel } from './brake.ts';
 import { chooseAccount, routeFor } from './choose-account.ts';
 import { reroutedTo, type Rerouted } from './failover.ts';
 import type { Failure } from './failure.ts';
@@ -31,6 +32,8 @@ export type WaitingMessage = {
   readonly waitedMs: number;
   /** Accounts that it has left as their rate was used up. */
   readonly leftForRate: readonly string[];
+  /** Of its tenant's channel; null without one, and for test messages. */
+  readonly brake: BrakeLevel | null;
   /** Why its recipient gets nothing of this kind; null where nothing says so. */
   readonly suppression: SuppressionReason | null;
 };
@@ -44,7 +47,7 @@ export type WaitingMove = {
   /** Why it ends; null where it does not. */
   readonly failure: StoredEnd | null;
   /** Why it is in its new state, where neither that nor a failure says so. */
-  readonly reason?: SuppressionReason;
+  readonly reason?: SuppressionReason | 'abuse_brake';
 };
 
 export type WaitingDecision =
@@ -67,6 +70,8 @@ type StoredEnd = Pick<Failure, 'class' | 'code'> & { readonly retryable: false }
 
 /** Until the tenant is active again. */
 const HOLD: WaitingMove = { kind: 'move', status: 'held', failure: null };
+/** Until the brake of its channel is lifted. */
+const BRAKE: WaitingMove = { kind: 'move', status: 'held', failure: null, reason: 'abuse_brake' };
 const EXPIRE: WaitingMove = {
   kind: 'move',
   status: 'expired',
@@ -89,8 +94,9 @@ const QUEUE: WaitingMove = { kind: 'move', status: 'queued', failure: null };
 export const UNPROCESSABLE: StoredEnd = { class: 'unknown', code: 'unprocessable', retryable: false };
 
 /**
- * Decides about a message that waits and was not claimed. A suspension comes before the expiry, since time in `held`
- * does not count; the expiry comes before the recipient's own wish, and that before the route.
+ * Decides about a message that waits and was not claimed. A suspension, and a brake that holds, come before the expiry, since
+ * time in `held` does not count; what is scheduled stays so until its instant; the expiry comes before the recipient's own
+ * wish, and that before the route.
  * @param accounts The tenant's, neither disabled nor deleted, the oldest first; used only where its own is not usable, or closed.
  * @param routes Those that the tenant has set; used as the accounts are.
  * @param closed Accounts that cannot be called now. What waits for one of them for longer than its route allows goes on to the
@@ -118,6 +124,7 @@ function decide(
   closed: ReadonlyMap<string, ClosedReason>,
 ): WaitingDecision {
   if (message.tenantStatus !== 'active') return HOLD;
+  if (message.brake === 'held' && (message.status !== 'scheduled' || message.isDue)) return BRAKE;
   if (message.isExpired) return EXPIRE;
   if (!message.isDue) return { kind: 'wait' };
   if (message.status === 'scheduled') return QUEUE;
@@ -171,6 +178,8 @@ function elsewhere(
   const route = routeFor(channel, routes);
   if (isClosed === undefined || route?.maxWaitMs == null || isBound(message) || message.test)
     return undefined;
+  // Each account of a slowed channel is as slow.
+  if (message.brake === 'slowed' && isClosed === 'rate_used_up') return undefined;
   if (message.waitedMs < route.maxWaitMs) return undefined;
   const skipped: SkippedAccount[] = [];
   for (const step of orderOf(route, id)) {

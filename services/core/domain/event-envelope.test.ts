@@ -45,7 +45,13 @@ function stored(type: FeedEventType, over: Partial<StoredEvent> = {}): StoredEve
       ...(type === 'suppression.imported' ? { entries: 3 } : {}),
     },
     endpoint: { endpointId: MESSAGE.id, url: 'https://hooks.test/', status: 'failing' },
-    tenant: { reason: 'manual' },
+    tenant: {
+      reason: type.includes('brake') ? 'complaint_rate' : 'manual',
+      channel: 'sms',
+      level: 'held',
+      rate: 0.2,
+      bound: 0.1,
+    },
     limit: { limit: 'messagesPerDay', value: 100, used: 80 },
   }[type.split('.')[0] as 'message' | 'provider' | 'endpoint' | 'suppression' | 'tenant' | 'limit'];
   const message = type.startsWith('message.') ? MESSAGE : null;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { BRAKE_LEVELS, BRAKE_REASONS } from './brake.ts';
 import { CHANNELS, type Channel } from './channel.ts';
 import { ENGAGEMENTS } from './engagement.ts';
 import type { Rerouted } from './failover.ts';
@@ -122,6 +123,22 @@ const tenantData = z.object({
   seq,
   reason: z.string().describe('Of the suspension: `manual`, `billing` or `abuse`.'),
 });
+const brakeData = z.object({
+  seq,
+  channel: z.enum(CHANNELS),
+  level: z
+    .enum(BRAKE_LEVELS)
+    .describe(
+      '`slowed`: it sends a tenth of what it sent; `held`: its messages wait. Of the brake that was lifted.',
+    ),
+  reason: z.enum(BRAKE_REASONS),
+  rate: z.number().min(0).max(1).describe("Part of the channel's last 1,000 final messages."),
+  bound: z
+    .number()
+    .min(0)
+    .max(1)
+    .describe("The plan's limit for it: `hardBounceRateMax` or `complaintRateMax`."),
+});
 
 const limitData = z.object({
   seq,
@@ -150,6 +167,14 @@ const FAILURE_EXAMPLE: z.output<typeof failure> & object = {
   code: 'http_503',
   providerCode: null,
   providerMessage: 'Service unavailable',
+};
+const BRAKE_EXAMPLE: z.output<typeof brakeData> = {
+  seq: 1046,
+  channel: 'email',
+  level: 'slowed',
+  reason: 'hard_bounce_rate',
+  rate: 0.124,
+  bound: 0.1,
 };
 const PROVIDER_EXAMPLE: z.output<typeof providerData> = {
   seq: 1043,
@@ -284,6 +309,8 @@ export const EVENT_SCHEMAS = {
   }),
   'tenant.suspended': envelope('tenant.suspended', tenantData, { seq: 1044, reason: 'billing' }),
   'tenant.resumed': envelope('tenant.resumed', tenantData, { seq: 1045, reason: 'billing' }),
+  'tenant.brake_applied': envelope('tenant.brake_applied', brakeData, BRAKE_EXAMPLE),
+  'tenant.brake_lifted': envelope('tenant.brake_lifted', brakeData, { ...BRAKE_EXAMPLE, seq: 1047 }),
   'limit.approaching': envelope('limit.approaching', limitData, {
     seq: 1046,
     limit: 'messagesPerDay',

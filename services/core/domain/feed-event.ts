@@ -30,6 +30,9 @@ export const FEED_EVENTS = {
   'suppression.removed': 'A recipient was taken off the suppression list before its entry expired.',
   'tenant.suspended': 'The tenant was suspended. Nothing is accepted and nothing sent.',
   'tenant.resumed': 'The tenant may send again.',
+  'tenant.brake_applied':
+    'Too many messages of a channel bounced, or too many recipients complained: the channel is slowed, or held.',
+  'tenant.brake_lifted': 'A channel that was slowed or held goes on as before.',
   'limit.approaching':
     'The tenant has sent 80 % of the messages that it may send on this day (UTC). Told once a day.',
   'limit.reached':

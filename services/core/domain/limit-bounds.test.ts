@@ -1,11 +1,12 @@
 import { expect, test } from 'vitest';
 import { LIMIT_BOUNDS } from './limit-bounds.ts';
-import { LIMIT_NAMES, PLAN_NAMES, BUILT_IN_PLANS } from './plan.ts';
+import { isRateLimit, LIMIT_NAMES, PLAN_NAMES, BUILT_IN_PLANS } from './plan.ts';
 
-test('every limit has bounds, whole numbers that JSON readers keep exactly', () => {
+test('every limit has bounds, whole numbers that JSON readers keep exactly but for rates', () => {
   expect(Object.keys(LIMIT_BOUNDS)).toEqual(LIMIT_NAMES);
-  for (const { min, max } of Object.values(LIMIT_BOUNDS)) {
-    expect([Number.isSafeInteger(min), Number.isSafeInteger(max)]).toEqual([true, true]);
+  for (const name of LIMIT_NAMES) {
+    const { min, max } = LIMIT_BOUNDS[name];
+    expect([Number.isSafeInteger(min), Number.isSafeInteger(max)]).toEqual([!isRateLimit(name), true]);
     expect(min).toBeGreaterThanOrEqual(0);
     expect(max).toBeGreaterThan(min);
   }

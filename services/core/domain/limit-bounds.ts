@@ -4,7 +4,7 @@ import type { LimitName } from './plan.ts';
 export type LimitBounds = { readonly min: number; readonly max: number };
 
 /**
- * What a plan or a tenant's override may set at all, whatever the plan. Every value is a whole number that a JSON
+ * What a plan or a tenant's override may set at all, whatever the plan. Every value but a rate is a whole number that a JSON
  * reader keeps exactly (below 2^53) and that the column it ends in can hold. Zero is allowed where "none" means something.
  */
 export const LIMIT_BOUNDS: Readonly<Record<LimitName, LimitBounds>> = {
@@ -25,4 +25,7 @@ export const LIMIT_BOUNDS: Readonly<Record<LimitName, LimitBounds>> = {
   scheduleHorizonDays: { min: 0, max: 365 },
   // One partition a week and table: the longest retention of any tenant decides how many there are.
   retentionDays: { min: 1, max: 365 },
+  // One in ten thousand is the finest that is compared; 1 never brakes.
+  hardBounceRateMax: { min: 0.0001, max: 1 },
+  complaintRateMax: { min: 0.0001, max: 1 },
 };

@@ -209,6 +209,7 @@ function createWorld({ guarantee, dedupe, pinned, receipts, strategy, steps: siz
         ambiguous: counts.ambiguous,
         waitedMs: Math.max(0, now - nextAttemptAt),
         leftForRate: [],
+        brake: null,
         isDue: now >= nextAttemptAt,
         isExpired: now >= expiresAt,
         isLeaseOver: false,

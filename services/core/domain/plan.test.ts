@@ -1,6 +1,14 @@
 import { assert, constantFrom, dictionary, jsonValue, property } from 'fast-check';
 import { expect, test } from 'vitest';
-import { effectiveLimits, FREE, LIMIT_NAMES, limitSources, PLAN_NAMES, BUILT_IN_PLANS } from './plan.ts';
+import {
+  effectiveLimits,
+  FREE,
+  isRateLimit,
+  LIMIT_NAMES,
+  limitSources,
+  PLAN_NAMES,
+  BUILT_IN_PLANS,
+} from './plan.ts';
 
 test('a tenant without limits has the free plan', () => {
   expect(effectiveLimits()).toEqual(FREE);
@@ -23,13 +31,27 @@ test.each(PLAN_NAMES)('no limit of the plan %s is below that of the free plan', 
   for (const limit of LIMIT_NAMES) expect(BUILT_IN_PLANS[name][limit]).toBeGreaterThanOrEqual(FREE[limit]);
 });
 
-test('whatever a row holds, every limit is a whole number that is not negative', () => {
+test('whatever a row holds, every limit is a whole number that is not negative, or a rate', () => {
   const anything = dictionary(constantFrom(...LIMIT_NAMES, 'unknown'), jsonValue());
   assert(
     property(anything, anything, (plan, overrides) => {
       const limits = effectiveLimits(plan, overrides);
       expect(Object.keys(limits)).toEqual(LIMIT_NAMES);
-      for (const value of Object.values(limits)) expect(Number.isSafeInteger(value) && value >= 0).toBe(true);
+      for (const name of LIMIT_NAMES) {
+        const value = limits[name];
+        if (isRateLimit(name)) expect(value > 0 && value <= 1).toBe(true);
+        else expect(Number.isSafeInteger(value) && value >= 0).toBe(true);
+      }
     }),
   );
+});
+
+test('a rate is a number or, in a resource, text', () => {
+  const limits = effectiveLimits(
+    { hardBounceRateMax: '0.05', complaintRateMax: 1 },
+    { complaintRateMax: '0.0010' },
+  );
+  expect(limits).toMatchObject({ hardBounceRateMax: 0.05, complaintRateMax: 0.001 });
+  for (const value of ['', '0', '0.0', '2', '1.5', '5 %', '0.00001', 0, -1, 1.2, Number.NaN, null])
+    expect(effectiveLimits({ hardBounceRateMax: value }).hardBounceRateMax).toBe(FREE.hardBounceRateMax);
 });

@@ -1,4 +1,4 @@
-/** What a tenant may use. The names stand verbatim in tables, resources and the API; every value is a whole number. */
+/** What a tenant may use. The names stand verbatim in tables, resources and the API; every value is a whole number, but those of `RATE_LIMITS`. */
 export type Limits = {
   /** Messages in one UTC day, over all channels. Replays, refused requests and test mode do not count. */
   readonly messagesPerDay: number;
@@ -25,7 +25,20 @@ export type Limits = {
   readonly scheduleHorizonDays: number;
   /** How long a message's record is kept, in days. */
   readonly retentionDays: number;
+  /**
+   * Part of a channel's last 1,000 final messages that may have bounced for good, from 0.0001 to 1, with four decimals. Beyond
+   * it the channel is slowed, at twice of it held.
+   */
+  readonly hardBounceRateMax: number;
+  /** Part of them whose recipients may have complained; otherwise the same. */
+  readonly complaintRateMax: number;
 };
+
+/** Limits that are parts of one, with four decimals at most. */
+export const RATE_LIMITS = ['hardBounceRateMax', 'complaintRateMax'] as const;
+export type RateLimitName = (typeof RATE_LIMITS)[number];
+export const isRateLimit = (name: LimitName): name is RateLimitName =>
+  (RATE_LIMITS as readonly string[]).includes(name);
 
 export type LimitName = keyof Limits;
 export type PlanName = 'free' | 'starter' | 'growth' | 'enterprise';
@@ -46,6 +59,8 @@ export const BUILT_IN_PLANS: Readonly<Record<PlanName, Limits>> = {
     batchMessagesMax: 100,
     scheduleHorizonDays: 7,
     retentionDays: 30,
+    hardBounceRateMax: 0.1,
+    complaintRateMax: 0.003,
   },
   starter: {
     messagesPerDay: 50_000,
@@ -61,6 +76,8 @@ export const BUILT_IN_PLANS: Readonly<Record<PlanName, Limits>> = {
     batchMessagesMax: 200,
     scheduleHorizonDays: 30,
     retentionDays: 30,
+    hardBounceRateMax: 0.1,
+    complaintRateMax: 0.003,
   },
   growth: {
     messagesPerDay: 500_000,
@@ -76,6 +93,8 @@ export const BUILT_IN_PLANS: Readonly<Record<PlanName, Limits>> = {
     batchMessagesMax: 500,
     scheduleHorizonDays: 90,
     retentionDays: 60,
+    hardBounceRateMax: 0.1,
+    complaintRateMax: 0.003,
   },
   enterprise: {
     messagesPerDay: 5_000_000,
@@ -91,6 +110,8 @@ export const BUILT_IN_PLANS: Readonly<Record<PlanName, Limits>> = {
     batchMessagesMax: 500,
     scheduleHorizonDays: 365,
     retentionDays: 90,
+    hardBounceRateMax: 0.1,
+    complaintRateMax: 0.003,
   },
 };
 
@@ -127,5 +148,12 @@ export function limitSources(
 
 function stated(limits: StatedLimits | null | undefined, name: LimitName): number | undefined {
   const value = limits?.[name];
+  if (isRateLimit(name)) return rateOf(value);
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
+}
+
+/** Resources state a rate as text, since no fraction travels through a cluster unchanged for certain. */
+function rateOf(value: unknown): number | undefined {
+  const rate = typeof value === 'string' && /^[01](\.\d{1,4})?$/.test(value) ? Number(value) : value;
+  return typeof rate === 'number' && rate > 0 && rate <= 1 ? rate : undefined;
 }

@@ -50,7 +50,12 @@ describe('an endpoint is told of', () => {
     const told = (eventTypes: string[]) =>
       FEED_EVENT_TYPES.filter((type) => matchesEndpoint({ ...ALL, eventTypes }, event(type)));
     expect(told(['*'])).toEqual(FEED_EVENT_TYPES);
-    expect(told(['tenant.*'])).toEqual(['tenant.suspended', 'tenant.resumed']);
+    expect(told(['tenant.*'])).toEqual([
+      'tenant.suspended',
+      'tenant.resumed',
+      'tenant.brake_applied',
+      'tenant.brake_lifted',
+    ]);
     expect(told(['message.sent', 'tenant.resumed'])).toEqual(['message.sent', 'tenant.resumed']);
     expect(told(['message'])).toEqual([]);
   });

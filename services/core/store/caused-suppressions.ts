@@ -20,7 +20,10 @@ type Recipient = {
   readonly address: string;
 };
 
-/** Puts recipients on their tenants' suppression lists, in the transaction that records what was said of them. */
+/**
+ * Puts recipients on their tenants' suppression lists, in the transaction that records what was said of them, and notes
+ * what counts towards a brake.
+ */
 export async function suppressCaused(
   tx: TransactionSql,
   addressKeys: AddressKeyRoot,
@@ -28,6 +31,12 @@ export async function suppressCaused(
   caused: readonly CausedSuppression[],
 ): Promise<void> {
   if (caused.length === 0) return;
+  const hits = caused.filter(({ cause }) => cause === 'hard_bounce' || cause === 'complaint');
+  if (hits.length > 0) {
+    const causes = hits.map(({ cause }) => cause);
+    const hitDays = hits.map(({ purgeOn }) => purgeOn);
+    await tx`select note_hits(${hits.map(({ seq }) => seq)}::bigint[], ${hitDays}::text[]::date[], ${causes}::text[])`;
+  }
   const seqs = caused.map(({ seq }) => seq);
   const days = caused.map(({ purgeOn }) => purgeOn);
   const found = camelRows<Recipient>(

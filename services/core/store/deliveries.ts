@@ -201,8 +201,10 @@ export type DueRow =
       readonly priority: number;
       /** Of the longest due. */
       readonly dueAt: Date;
-      /** Of the tenant. */
+      /** The tenant is, and no brake holds the lane's channel. */
       readonly isActive: boolean;
+      /** A brake slows the lane's channel. */
+      readonly isSlowed: boolean;
     })
   /** An active tenant with messages that are held. */
   | { readonly task: 'release'; readonly tenantId: string }
@@ -210,7 +212,8 @@ export type DueRow =
   | { readonly task: 'looked'; readonly dueAt: Date };
 
 export type SweepTask =
-  | (Lane & { readonly task: 'due'; readonly oldestDue: Date })
+  /** `isSlowed`: a brake slows its channel, so that what waits is not late. */
+  | (Lane & { readonly task: 'due'; readonly oldestDue: Date; readonly isSlowed: boolean })
   /** Of messages that are scheduled. */
   | { readonly task: 'queue'; readonly tenantId: string; readonly oldestDue: Date }
   | { readonly task: 'hold' | 'release'; readonly tenantId: string };

@@ -1,3 +1,4 @@
+import type { Brake } from '#core/domain/brake.ts';
 import type { ApiKeyId, TenantId, UserId } from '#core/domain/ids.ts';
 import { effectiveLimits, type Limits, type StatedLimits } from '#core/domain/plan.ts';
 import type { Role, Scope } from '#core/domain/role.ts';
@@ -24,6 +25,8 @@ export type TenantFacts = {
   readonly createdAt: Date;
   readonly limits: Limits;
   readonly overrides: StatedLimits | null;
+  /** Those that are on, by channel. */
+  readonly brakes: readonly Brake[];
 };
 
 /** A row of the schema's view `tenant_facts`. */
@@ -40,6 +43,7 @@ export type TenantFactsRow = {
   readonly created_at: Date;
   readonly limits: StatedLimits | null;
   readonly overrides: StatedLimits | null;
+  readonly brakes: readonly Brake[] | null;
 };
 
 export function toTenantFacts(row: TenantFactsRow): TenantFacts {
@@ -56,6 +60,7 @@ export function toTenantFacts(row: TenantFactsRow): TenantFacts {
     createdAt: row.created_at,
     limits: effectiveLimits(row.limits),
     overrides: row.overrides,
+    brakes: (row.brakes ?? []).map((brake) => ({ ...brake, at: new Date(brake.at).toISOString() })),
   };
 }
 

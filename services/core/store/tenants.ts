@@ -1,3 +1,5 @@
+import type { Brake } from '#core/domain/brake.ts';
+import type { Channel } from '#core/domain/channel.ts';
 import type { TenantId, UserId } from '#core/domain/ids.ts';
 import {
   effectiveLimits,
@@ -113,6 +115,17 @@ export async function setSuspension(
   by: string,
 ): Promise<void> {
   await tx`select from set_suspension(${tenantId}, ${reason}, ${by})`;
+}
+
+/** Lifts the brake of a channel, or all of them. @returns those that were on. */
+export async function liftBrakes(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  channel: Channel | undefined,
+): Promise<Pick<Brake, 'channel' | 'level'>[]> {
+  return tx<
+    Pick<Brake, 'channel' | 'level'>[]
+  >`select channel, level from lift_brake(${tenantId}, ${channel ?? null})`;
 }
 
 /** Ends intake and delivery for good; a controller deletes the rows and the key. Does nothing where a resource owns it. */

@@ -31,6 +31,7 @@ const waiting = (seq: number, more: Partial<WaitingRow> = {}) =>
     rateLimitPerSecond: null,
     ambiguous: 0,
     isDue: true,
+    brake: null,
     suppression: null,
     ...more,
   }) as WaitingRow;

@@ -11,6 +11,7 @@ const due = (ageMs: number, more: object = {}): DueRow => ({
   priority: 1,
   dueAt: new Date(LOOKED - ageMs),
   isActive: true,
+  isSlowed: false,
   ...more,
 });
 
@@ -57,8 +58,8 @@ test('a look begins a few seconds before the last one, and where older lanes had
   state.rows = [due(60_000), due(20_000, { priority: 0 }), due(1_000, { accountId: 'fresh' })];
   const found = await looks.dueLanes();
   expect(found).toEqual([
-    { task: 'due', ...LANE, oldestDue: new Date(LOOKED - 60_000) },
-    { task: 'due', tenantId: 't', accountId: 'fresh', oldestDue: new Date(LOOKED - 1_000) },
+    { task: 'due', ...LANE, oldestDue: new Date(LOOKED - 60_000), isSlowed: false },
+    { task: 'due', tenantId: 't', accountId: 'fresh', oldestDue: new Date(LOOKED - 1_000), isSlowed: false },
   ]);
   const after = LOOKED - 5_000;
   expect(looks.dueFrom(LANE)).toEqual([LOOKED - 20_000, LOOKED - 60_000, after]);
@@ -104,7 +105,7 @@ test('what is scheduled is none that can be sent: its tenant is told of once, wi
     due(1_000, { accountId: 'b' }),
   ];
   expect(await looks.dueLanes()).toEqual([
-    { task: 'due', tenantId: 't', accountId: 'b', oldestDue: new Date(LOOKED - 1_000) },
+    { task: 'due', tenantId: 't', accountId: 'b', oldestDue: new Date(LOOKED - 1_000), isSlowed: false },
     { task: 'queue', tenantId: 't', oldestDue: new Date(LOOKED - 90_000) },
   ]);
   const after = LOOKED - 5_000;

@@ -33,7 +33,11 @@ const LATE_COMMIT_MS = 5_000;
 const FULL_LOOK_SHARE = 1 / 50;
 
 /** `dueFrom`: by priority, then by priority of what is scheduled. */
-type DueLane = Lane & { readonly isActive: boolean; readonly dueFrom: (number | null)[] };
+type DueLane = Lane & {
+  readonly isActive: boolean;
+  readonly isSlowed: boolean;
+  readonly dueFrom: (number | null)[];
+};
 
 export function createDueLooks({ store, now }: DueLooksDeps): DueLooks {
   /** By the database's clock, in ms since the epoch. */
@@ -87,9 +91,9 @@ function lanesOf(rows: readonly DueRow[]): Map<string, DueLane> {
   const lanes = new Map<string, DueLane>();
   for (const row of rows) {
     if (row.task !== 'due') continue;
-    const { tenantId, accountId, isActive, priority, dueAt } = row;
+    const { tenantId, accountId, isActive, isSlowed, priority, dueAt } = row;
     const key = laneKey(tenantId, accountId);
-    const lane = lanes.get(key) ?? { tenantId, accountId, isActive, dueFrom: NOTHING_DUE.slice() };
+    const lane = lanes.get(key) ?? { tenantId, accountId, isActive, isSlowed, dueFrom: NOTHING_DUE.slice() };
     const known = lane.dueFrom[priority] ?? Number.POSITIVE_INFINITY;
     lane.dueFrom[priority] = Math.min(known, dueAt.getTime());
     lanes.set(key, lane);
@@ -100,15 +104,16 @@ function lanesOf(rows: readonly DueRow[]): Map<string, DueLane> {
 /** What is to be done about each lane, and once about each tenant. */
 function tasksOf(lanes: ReadonlyMap<string, DueLane>, rows: readonly DueRow[]): SweepTask[] {
   const due: SweepTask[] = [];
-  const suspended = new Set<string>();
+  const held = new Set<string>();
   const scheduled = new Map<string, number>();
-  for (const { tenantId, accountId, isActive, dueFrom } of lanes.values()) {
+  for (const { tenantId, accountId, isActive, isSlowed, dueFrom } of lanes.values()) {
     if (!isActive) {
-      suspended.add(tenantId);
+      held.add(tenantId);
       continue;
     }
     const sendable = oldestOf(dueFrom.slice(0, SCHEDULED_PRIORITY));
-    if (sendable !== undefined) due.push({ task: 'due', tenantId, accountId, oldestDue: new Date(sendable) });
+    if (sendable !== undefined)
+      due.push({ task: 'due', tenantId, accountId, oldestDue: new Date(sendable), isSlowed });
     const waiting = oldestOf(dueFrom.slice(SCHEDULED_PRIORITY));
     if (waiting !== undefined) scheduled.set(tenantId, Math.min(waiting, scheduled.get(tenantId) ?? waiting));
   }
@@ -118,7 +123,7 @@ function tasksOf(lanes: ReadonlyMap<string, DueLane>, rows: readonly DueRow[]): 
     ...[...scheduled].map(
       ([tenantId, at]) => ({ task: 'queue', tenantId, oldestDue: new Date(at) }) as const,
     ),
-    ...[...suspended].map((tenantId) => ({ task: 'hold', tenantId }) as const),
+    ...[...held].map((tenantId) => ({ task: 'hold', tenantId }) as const),
     ...released.map((tenantId) => ({ task: 'release', tenantId }) as const),
   ];
 }

@@ -41,7 +41,7 @@ export async function resolveWaiting(rows: readonly WaitingRow[], deps: ResolveD
   )) {
     const moved = await store.moveMessages(seqsOf(alike), status, failure, reason);
     if (status === 'queued') queued.push(...alike.map(({ row }) => row).filter(({ seq }) => moved.has(seq)));
-    const why = failure?.class ?? (reason === null ? undefined : 'suppressed');
+    const why = failure?.class ?? (status === 'suppressed' ? status : undefined);
     if (why === undefined) continue;
     for (const { row } of alike) if (moved.has(row.seq)) deps.endedUncalled(row, why);
   }

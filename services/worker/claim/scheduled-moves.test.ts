@@ -14,6 +14,7 @@ const row = (tenantId: string, seq: number): WaitingRow => ({
   waitedMs: 0,
   refusedBy: [],
   leftForRate: [],
+  brake: null,
   suppression: null,
   isDue: true,
   isExpired: false,

@@ -3,23 +3,27 @@ import type { SweepTask } from '#core/store/deliveries.ts';
 import { sweep } from './sweep.ts';
 
 const NOW = 1_000_000;
-const due = (accountId: string, ageMs: number): SweepTask => ({
+const due = (accountId: string, ageMs: number, isSlowed = false): SweepTask => ({
   task: 'due',
   tenantId: 't',
   accountId,
   oldestDue: new Date(NOW - ageMs),
+  isSlowed,
 });
 
 test('every lane is marked, and the wait is that of the longest that could be sent', async () => {
   const marked: string[] = [];
   const delayed: string[] = [];
-  const looks = { dueLanes: () => Promise.resolve([due('open', 4_000), due('blocked', 900_000)]) };
+  const looks = {
+    dueLanes: () =>
+      Promise.resolve([due('open', 4_000), due('blocked', 900_000), due('slowed', 600_000, true)]),
+  };
   const overdue = await sweep(
     looks,
     {
       mark: ({ accountId }) => marked.push(accountId),
-      isOpen: (accountId) => accountId === 'open',
-      whyClosed: (accountId) => (accountId === 'open' ? undefined : 'breaker_open'),
+      isOpen: (accountId) => accountId !== 'blocked',
+      whyClosed: (accountId) => (accountId !== 'blocked' ? undefined : 'breaker_open'),
     },
     { add: () => undefined },
     { add: () => undefined },
@@ -28,7 +32,7 @@ test('every lane is marked, and the wait is that of the longest that could be se
   );
   expect([overdue, marked, delayed]).toEqual([
     { oldestDueSeconds: 4, oldestScheduledSeconds: 0 },
-    ['open', 'blocked'],
+    ['open', 'blocked', 'slowed'],
     ['blocked'],
   ]);
 });

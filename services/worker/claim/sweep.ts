@@ -56,8 +56,9 @@ function markDue(
   for (const lane of found) {
     if (lane.task !== 'due') continue;
     dispatcher.mark(lane, { swept: true });
-    // A message that waits for its account to open is not late.
-    if (dispatcher.isOpen(lane.accountId)) oldest = Math.min(oldest, lane.oldestDue.getTime());
+    // A message that waits for its account to open, or its turn in a slowed channel, is not late.
+    if (!lane.isSlowed && dispatcher.isOpen(lane.accountId))
+      oldest = Math.min(oldest, lane.oldestDue.getTime());
   }
   return oldest;
 }

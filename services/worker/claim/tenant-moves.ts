@@ -8,7 +8,7 @@ export type TenantMovesDeps = {
   readonly isStopping: () => boolean;
 };
 
-/** Puts aside what suspended tenants have waiting, and gives it back when they are resumed. */
+/** Puts aside what suspended tenants and held channels have waiting, and gives it back when they may send again. */
 export type TenantMoves = {
   /** Something of the tenant's may have to be moved. */
   add(tenantId: string): void;

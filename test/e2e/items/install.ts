@@ -1,3 +1,4 @@
+import { writtenLimits } from '../../../services/controller/resources/limit-fields.ts';
 import assert from 'node:assert/strict';
 import { FREE, PLAN_NAMES } from '#core/domain/plan.ts';
 import { isReady, COMPONENTS } from '../release.ts';
@@ -40,7 +41,7 @@ export const install: Item<Stage> = {
       await kubectl.apply(tenantManifest(release.tenantNamespace, name));
       const tenant = await tenantReady(kubectl, release.tenantNamespace, name);
       assert.equal(tenant.status.slug, name);
-      assert.deepEqual(tenant.status.effectiveLimits, FREE);
+      assert.deepEqual(tenant.status.effectiveLimits, writtenLimits(FREE));
       assert.equal(tenant.status.plan.name, 'free');
       const conditions = ['PlanResolved', 'KeyProvisioned', 'Applied'].map((type) =>
         shownCondition(tenant, type),

@@ -37,6 +37,7 @@ const ACCESS = {
   'DELETE /v1/admin/tenants/:id': 'user',
   'POST /v1/admin/tenants/:id/suspend': 'user',
   'POST /v1/admin/tenants/:id/resume': 'user',
+  'POST /v1/admin/tenants/:id/lift-brake': 'user',
   'GET /v1/admin/members': 'admin',
   'PUT /v1/admin/members': 'admin',
   'GET /v1/admin/members/:userId': 'admin',

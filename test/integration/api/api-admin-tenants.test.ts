@@ -256,6 +256,76 @@ describe('changing a tenant', () => {
   });
 });
 
+describe('lifting a brake', () => {
+  const brake = async (tenantId: string, channel: string, level: string) =>
+    api.admin`insert into brakes (tenant_id, channel, level, reason, rate, bound, applied_at, gap_ms, next_at)
+      values (${tenantId}, ${channel}, ${level}, 'hard_bounce_rate', 0.2, 0.1, now(), 1000, now())`;
+  const shown = (body: unknown) => (body as { brake: { channel: string }[] }).brake.map((one) => one.channel);
+
+  test('is for platform admins: 403 to its members, 404 to others, who all see what is on', async () => {
+    const tenant = await api.tenant();
+    await brake(tenant.id, 'sms', 'slowed');
+    const people = [...Object.values(tenant.members), await api.person()];
+    const statuses = await Promise.all(
+      people.map(async (as) => (await api.call('POST', `${PATH}/${tenant.id}/lift-brake`, { as })).status),
+    );
+    expect(statuses).toEqual([403, 403, 403, 403, 404]);
+    const { body } = await api.call('GET', `${PATH}/${tenant.id}`, { as: tenant.members.viewer });
+    expect(body.brake).toEqual([
+      {
+        channel: 'sms',
+        level: 'slowed',
+        reason: 'hard_bounce_rate',
+        rate: 0.2,
+        bound: 0.1,
+        at: expect.any(String) as string,
+      },
+    ]);
+  });
+
+  test('lifts that of one channel or all, tells of it once, and may be repeated', async () => {
+    const tenant = await api.tenant();
+    for (const [channel, level] of [
+      ['sms', 'held'],
+      ['email', 'slowed'],
+      ['push', 'held'],
+    ] as const)
+      await brake(tenant.id, channel, level);
+    const lift = async (body?: object) => {
+      const reply = await api.call('POST', `${PATH}/${tenant.id}/lift-brake`, {
+        as: api.platformAdmin,
+        body,
+      });
+      return [reply.status, shown(reply.body)];
+    };
+    expect(await lift({ channel: 'sms' })).toEqual([200, ['email', 'push']]);
+    expect(await lift({ channel: 'sms' })).toEqual([200, ['email', 'push']]);
+    expect(await lift()).toEqual([200, []]);
+    expect(await lift({})).toEqual([200, []]);
+    expect((await auditOf(tenant.id)).map(({ action, tenant_id }) => [action, tenant_id])).toEqual([
+      ['tenant.brake_lifted', tenant.id],
+      ['tenant.brake_lifted', tenant.id],
+    ]);
+    const events = await api.admin`
+      select details ->> 'channel' as channel from tenant_events where tenant_id = ${tenant.id} and type = 'tenant.brake_lifted'
+      order by event_seq`;
+    expect(events.map(({ channel }) => channel as string)).toEqual(['sms', 'email', 'push']);
+    const wrong = await api.call('POST', `${PATH}/${tenant.id}/lift-brake`, {
+      as: api.platformAdmin,
+      body: { channel: 'fax' },
+    });
+    expect(wrong.status).toBe(400);
+  });
+
+  test('of a tenant that a cluster resource owns is allowed, as no resource says anything of it', async () => {
+    const tenant = await api.tenant();
+    await api.admin`update tenants set owner_ref = 'team/acme', owner_uid = 'uid' where id = ${tenant.id}`;
+    await brake(tenant.id, 'sms', 'held');
+    const reply = await api.call('POST', `${PATH}/${tenant.id}/lift-brake`, { as: api.platformAdmin });
+    expect([reply.status, shown(reply.body)]).toEqual([200, []]);
+  });
+});
+
 describe('suspending a tenant', () => {
   test('is for platform admins: 403 to its members, 404 to others', async () => {
     const tenant = await api.tenant();

@@ -1,3 +1,4 @@
+import { writtenLimits } from '../../../services/controller/resources/limit-fields.ts';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
@@ -79,7 +80,7 @@ describe('two releases, installed by Helm', () => {
     // What was kept is the release's own when it comes back, and known before its Plans are made.
     await install({
       ...first,
-      set: { 'plans.create': [{ name: 'partner', limits: BUILT_IN_PLANS.free }] },
+      set: { 'plans.create': [{ name: 'partner', limits: writtenLimits(BUILT_IN_PLANS.free) }] },
     });
     expect([await exists(deployment('team-a')), await exists(plan)]).toEqual([true, true]);
   });

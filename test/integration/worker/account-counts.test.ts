@@ -47,7 +47,7 @@ async function setup() {
     await store.applyReceipts(100, decideReceipts);
   }
   const count = async (most = 100): Promise<void> => {
-    while ((await store.countUsage(most, 0)) === 'more');
+    while ((await store.countUsage(most, 0)).outcome === 'more');
   };
   const counts = () => admin<Record<string, unknown>[]>`
     select account_id, sum(accepted)::int as accepted, sum(refused)::int as refused, sum(failed)::int as failed,

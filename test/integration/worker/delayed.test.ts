@@ -325,7 +325,15 @@ test('each move can be decided again from what is stored of it', async () => {
       status: 'active',
     }));
     const accountStatus = why === 'invalid' ? 'invalid' : 'active';
-    const waiting = { id, accountId: from, accountStatus, waitedMs, refusedBy: [], leftForRate: [] };
+    const waiting = {
+      id,
+      accountId: from,
+      accountStatus,
+      waitedMs,
+      refusedBy: [],
+      leftForRate: [],
+      brake: null,
+    };
     const message = { ...state, ...facts, ...waiting };
     expect(decideWaiting(message, own, [route as Route], closed)).toEqual({ kind: 'assign', rerouted, why });
   }

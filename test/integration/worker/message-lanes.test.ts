@@ -32,6 +32,7 @@ describe('lanes', () => {
           priority: 1,
           dueAt: expect.any(Date) as Date,
           isActive: true,
+          isSlowed: false,
         })),
       ),
     );

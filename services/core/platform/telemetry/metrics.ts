@@ -1,5 +1,6 @@
 import { Counter, Gauge, Histogram, collectDefaultMetrics, type Registry } from 'prom-client';
 import { BATCH_MODES, type BatchMode } from '#core/domain/batch-answer.ts';
+import { BRAKE_LEVELS, type BrakeLevel } from '#core/domain/brake.ts';
 import { CHANNELS, type Channel } from '#core/domain/channel.ts';
 import { ENDPOINT_STATUSES } from '#core/domain/endpoint-state.ts';
 import { FAILURE_CLASSES, type FailureClass } from '#core/domain/failure.ts';
@@ -348,6 +349,13 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
     registers: on,
   });
   for (const reason of GIVEN_UP_REASONS) givenUp.inc({ reason }, 0);
+  const brakes = new Counter({
+    name: 'despatch_brakes_applied_total',
+    help: 'Channels of tenants that were slowed or held, as too many of their messages bounced or too many recipients complained.',
+    labelNames: ['level'],
+    registers: on,
+  });
+  for (const level of BRAKE_LEVELS) brakes.inc({ level }, 0);
   const tenants = tenantCounters(registry, tenantsMax, {
     attempted: {
       name: 'despatch_tenant_attempts_total',
@@ -367,6 +375,7 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
     failedOver: ({ channel, provider, to, failureClass }: FailoverLabels): void =>
       failovers.inc({ channel, provider, to, class: failureClass }),
     suppressed: (channel: Channel): void => suppressed.inc({ channel }),
+    brakeApplied: (level: BrakeLevel): void => brakes.inc({ level }),
     receipt: (provider: string, result: ReceiptResult): void => receipts.inc({ provider, result }),
     awaited: (provider: string, outcome: AwaitedOutcome, messages = 1): void =>
       awaited.inc({ provider, outcome }, messages),

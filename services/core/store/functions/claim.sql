@@ -1,6 +1,6 @@
 -- Claims the messages named by wake-ups, by compare-and-set. One that is not returned is somebody else's, has ended, or
 -- needs a decision (`find_waiting`): its tenant is not active, it has expired, its recipient is suppressed, its account cannot be
--- used, or has a rate limit and so a queue of its own (`claim_due`). `beyond_limit`: rate limits count for nothing, where a message that makes a claim
+-- used, or has a rate limit and so a queue of its own (`claim_due`), or its channel is slowed or held. `beyond_limit`: rate limits count for nothing, where a message that makes a claim
 -- fail is looked for alone. `bytes_max`: of their contents (`within_bytes`); what goes beyond is claimed out of its lane.
 create or replace function claim(seqs bigint[], by_worker text, lease_ms integer, beyond_limit boolean, bytes_max integer)
 returns setof claimed_message
@@ -19,10 +19,12 @@ begin
     select l.seq, l.account_id, l.content_bytes from live_messages l
     join tenants t on t.id = any (array[l.tenant_id])
     left join provider_accounts p on p.id = l.account_id
+    left join brakes b on b.tenant_id = any (array[l.tenant_id]) and b.channel = l.channel and b.level is not null
     -- Tests break this (mutant: claim-named): a message is claimed only while no attempt is under way.
     where l.seq = any (seqs) and l.status in ('queued', 'deferred') and t.status = 'active'
       and l.expires_at > clock_timestamp() and coalesce(l.next_attempt_at, '-infinity') <= clock_timestamp()
-      and (l.test or (p.status not in ('disabled', 'deleted') and (beyond_limit or p.rate_limit_per_second is null)))) x;
+      and (l.test or (p.status not in ('disabled', 'deleted') and (beyond_limit or p.rate_limit_per_second is null)
+        and (b.level is null or (beyond_limit and b.level = 'slowed'))))) x;
   if bytes > bytes_max then
     select array_agg(u.seq order by u.seq), array_agg(u.account_id order by u.seq) into ready, accounts
     from unnest(ready, accounts) as u (seq, account_id) where u.seq = any (within_bytes(ready, bytes_max));

@@ -2,7 +2,8 @@
 -- due_from}, each lane once; `due_from` as for `due_floor`. Of each lane messages that are due, or will be within `ahead_ms` where no timer holds them back;
 -- the more urgent first, and of these the longest due. The way back from lost wake-ups, retry timers and a queue that
 -- outgrew a worker's memory, and the only way for an account with a rate limit: no more are claimed than it has tokens
--- for, nor than `bytes_max` of their contents (`within_bytes`).
+-- for, nor than `bytes_max` of their contents (`within_bytes`). From a channel that a brake holds nothing is claimed, and from one that
+-- is slowed what has its turn (`take_brake_turns`).
 create or replace function claim_due(lanes json, by_worker text, lease_ms integer, bytes_max integer)
 returns setof claimed_message
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
@@ -19,10 +20,13 @@ declare
 begin
   -- Tokens of accounts are locked in the same order by all workers.
   for lane in
-    select x.tenant_id, x.account_id, x.most, x.ahead_ms, x.due_from, p.id is not null as is_usable, p.rate_limit_per_second
+    select x.tenant_id, x.account_id, x.most, x.ahead_ms, x.due_from, p.id is not null as is_usable, p.rate_limit_per_second,
+      b.channel as slowed_channel
     from json_to_recordset(lanes) as x (tenant_id uuid, account_id uuid, most integer, ahead_ms integer, due_from float8[])
     join tenants t on t.id = x.tenant_id and t.status = 'active'
     left join provider_accounts p on p.id = x.account_id and p.status not in ('disabled', 'deleted')
+    left join brakes b on b.tenant_id = any (array[x.tenant_id]) and b.channel = p.channel and b.level is not null
+    where b.level is distinct from 'held'
     order by x.account_id
   loop
     select array_agg(y.seq), sum(y.content_bytes) into ready, bytes from (
@@ -49,6 +53,9 @@ begin
     end if;
     if lane.rate_limit_per_second is not null and cardinality(ready) > 0 then
       ready := take_account_tokens(lane.account_id, lane.rate_limit_per_second, ready);
+    end if;
+    if lane.slowed_channel is not null and cardinality(ready) > 0 then
+      ready := take_brake_turns(lane.tenant_id, lane.slowed_channel, ready);
     end if;
     claimed := claimed || coalesce(ready, '{}');
     accounts := accounts || array_fill(lane.account_id, array[coalesce(cardinality(ready), 0)]);

@@ -82,13 +82,14 @@ begin
       select nextval('event_seq') as event_seq, e.started_at, e.http_status, e.worker
       where e.outcome = 'accepted') a on true
   ), noted as (
-    insert into usage_moves (at, purge_on, was, became, by_call, seqs, account_ids, call_end, call_ms)
-    select at_now, e.purge_on, 'in_progress', e.status, e.status = 'sent', array_agg(e.seq), array_agg(e.account_id),
-      e.call_end, case when e.call_end is not null then array_agg(e.call_ms) end
-    from ended e group by e.purge_on, e.status, e.call_end
+    insert into usage_moves (at, purge_on, was, became, tells, by_call, seqs, account_ids, call_end, call_ms)
+    select at_now, e.purge_on, 'in_progress', e.status, case when e.is_final then 'final' end, e.status = 'sent',
+      array_agg(e.seq), array_agg(e.account_id), e.call_end, case when e.call_end is not null then array_agg(e.call_ms) end
+    from (select x.*, x.final and x.status <> 'unknown' as is_final from ended x) e
+    group by e.purge_on, e.status, e.is_final, e.call_end
     union all
     -- No move, and a call all the same: after it the message waits for another one.
-    select at_now, p.purge_on, 'in_progress', 'in_progress', false, array_agg(p.seq), array_agg(p.account_id), p.call_end,
+    select at_now, p.purge_on, 'in_progress', 'in_progress', null, false, array_agg(p.seq), array_agg(p.account_id), p.call_end,
       array_agg(p.call_ms)
     from put_off p where p.call_end is not null and p.account_id is not null group by p.purge_on, p.call_end
   ), awaited as (

@@ -5,9 +5,10 @@
 -- What is left begins where the transactions begin that the pass before could not see: so nobody walks past what was deleted,
 -- however long an old snapshot keeps it. In a database that was restored into another cluster transactions have other numbers:
 -- all is looked through then.
+-- `windows`: what rates of channels have come to by this pass, as from `count_finals`.
 -- Outcomes: counted; more (there was more than that); idle; early (the pass before was less than `gap_ms` ago); elsewhere
 -- (another worker is at it).
-create or replace function count_usage(most integer, gap_ms integer) returns text
+create or replace function count_usage(most integer, gap_ms integer, out outcome text, out windows jsonb)
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_mergejoin = off set jit = off set work_mem = '32MB' as $$
 declare
@@ -19,12 +20,14 @@ declare
   day date;
 begin
   if not pg_try_advisory_xact_lock(hashtext('despatch.usage')) then
-    return 'elsewhere';
+    outcome := 'elsewhere';
+    return;
   end if;
   -- Read after the lock: the pass before has committed.
   select p.* into before from usage_passes p order by p.id desc limit 1;
   if before.is_whole and before.at between at_now - make_interval(secs => gap_ms / 1000.0) and at_now then
-    return 'early';
+    outcome := 'early';
+    return;
   end if;
   -- Before the look at what there is: what is under way now is of this transaction or of a later one.
   seen := pg_current_snapshot();
@@ -38,7 +41,8 @@ begin
   )
   select array_agg(g.u) into taken from gone g;
   if taken is null then
-    return 'idle';
+    outcome := 'idle';
+    return;
   end if;
   is_whole := cardinality(taken) < most;
 
@@ -178,7 +182,8 @@ begin
   delete from usage_passes p where p.id between before.id - 108 and before.id - 100;
   insert into usage_passes (from_xid, is_whole) values (
     least(pg_snapshot_xmin(seen), case when not is_whole then (select max(t.xid) from unnest(taken) t) end), is_whole);
-  return case when is_whole then 'counted' else 'more' end;
+  windows := count_finals(taken);
+  outcome := case when is_whole then 'counted' else 'more' end;
 end $$;
 
 grant execute on function count_usage(integer, integer) to despatch_worker;

@@ -1,13 +1,13 @@
--- Lanes that have something due, and since when, by priority (`due`, with whether the tenant is active; of messages that are
--- scheduled the priority is three higher), and active tenants
--- that have messages held (`release`). The last row names no lane: it tells when was looked.
+-- Lanes that have something due, and since when, by priority (`due`, with whether the tenant is active and no brake holds the
+-- channel, and whether one slows it; of messages that are scheduled the priority is three higher), and active tenants
+-- that have messages held which no brake holds (`release`). The last row names no lane: it tells when was looked.
 -- Without `after` all is looked at, in hops from lane to lane over the index, so that a large backlog costs no more than a
 -- small one; but entries of messages that are gone and that an old snapshot still sees are passed one by one. With `after` none
 -- from before it is passed: looked at are lanes of tenants with a backlog, for what fell due since then, and `older`, lanes of
 -- which is known that something is due for longer: {tenant_id, account_id, due_from}, as for `due_floor`. Who is to be
 -- released is only told where all is looked at.
 create or replace function due_lanes(after timestamptz default null, older json default null)
-returns table (task text, tenant_id uuid, account_id uuid, priority smallint, due_at timestamptz, is_active boolean)
+returns table (task text, tenant_id uuid, account_id uuid, priority smallint, due_at timestamptz, is_active boolean, is_slowed boolean)
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 #variable_conflict use_column
@@ -27,18 +27,20 @@ begin
           where (d.tenant_id, d.account_id, d.priority) > (h.tenant_id, h.account_id, h.priority)
           order by d.tenant_id, d.account_id, d.priority, d.due_at limit 1) n
       ), lane as materialized (
-        select h.*, t.status = 'active' as is_active from hop h join tenants t on t.id = h.tenant_id
+        select h.*, t.status = 'active' and b.level is distinct from 'held' as is_active, b.level is not distinct from 'slowed' as is_slowed
+        from hop h join tenants t on t.id = h.tenant_id cross join lateral (select brake_of(h.tenant_id, h.account_id) as level) b
       )
       select 'due', l.* from lane l where l.due_at <= at_now
       union all
-      select distinct 'release', l.tenant_id, null::uuid, null::smallint, null::timestamptz, true
+      select distinct 'release', l.tenant_id, null::uuid, null::smallint, null::timestamptz, true, false
       from lane l
       where l.is_active and exists (
         select from live_messages d
         where d.tenant_id = l.tenant_id and d.account_id = l.account_id and d.priority = l.priority and d.due_at = 'infinity');
   else
     return query
-      select 'due', t.id, a.account_id, p.priority, d.due_at, t.status = 'active'
+      select 'due', t.id, a.account_id, p.priority, d.due_at, t.status = 'active' and b.level is distinct from 'held',
+        b.level is not distinct from 'slowed'
       from tenants t
       cross join lateral (select x.accepted, x.scheduled from tenant_usage x where x.tenant_id = t.id order by x.slot desc limit 1) u
       left join lateral (
@@ -56,9 +58,11 @@ begin
           and x.due_at >= due_after and x.due_at <= at_now
         order by x.due_at limit 1
       ) d
+      cross join lateral (select brake_of(t.id, a.account_id) as level) b
       where u.accepted > coalesce(f.finished, 0) and (p.priority < 3 or u.scheduled > coalesce(f.unscheduled, 0))
       union all
-      select 'due', o.tenant_id, o.account_id, p.priority, d.due_at, t.status = 'active'
+      select 'due', o.tenant_id, o.account_id, p.priority, d.due_at, t.status = 'active' and b.level is distinct from 'held',
+        b.level is not distinct from 'slowed'
       from json_to_recordset(older) as o (tenant_id uuid, account_id uuid, due_from float8[])
       join tenants t on t.id = o.tenant_id
       cross join (values (0::smallint), (1::smallint), (2::smallint), (3::smallint), (4::smallint), (5::smallint)) as p (priority)
@@ -67,9 +71,10 @@ begin
         where x.tenant_id = o.tenant_id and x.account_id = o.account_id and x.priority = p.priority
           and x.due_at >= due_floor(o.due_from, p.priority) and x.due_at <= at_now
         order by x.due_at limit 1
-      ) d;
+      ) d
+      cross join lateral (select brake_of(o.tenant_id, o.account_id) as level) b;
   end if;
-  return query select 'looked', null::uuid, null::uuid, null::smallint, at_now, null::boolean;
+  return query select 'looked', null::uuid, null::uuid, null::smallint, at_now, null::boolean, null::boolean;
 end $$;
 
 grant execute on function due_lanes(timestamptz, json) to despatch_worker;

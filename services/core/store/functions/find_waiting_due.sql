@@ -1,4 +1,4 @@
--- Messages of a lane that are due and that `claim_due` will not take: of a tenant that is not active, expired, of an account
+-- Messages of a lane that are due and that `claim_due` will not take: of a tenant that is not active, of a channel that a brake holds, expired, of an account
 -- that cannot be used, to a recipient that is suppressed, under way for longer than their lease. What is under way in good order is put out of sight until its
 -- lease is over. `due_from`: as for `due_floor`.
 create or replace function find_waiting_due(for_tenant uuid, for_account uuid, most integer, due_from float8[])
@@ -9,6 +9,7 @@ declare
   at_now timestamptz := clock_timestamp();
   is_active boolean := exists (select from tenants t where t.id = for_tenant and t.status = 'active');
   is_usable boolean := exists (select from provider_accounts p where p.id = for_account and p.status not in ('disabled', 'deleted'));
+  is_held boolean := brake_of(for_tenant, for_account) is not distinct from 'held';
   has_suppressions boolean := exists (select from suppressions s where s.tenant_id = for_tenant);
 begin
   update live_messages l set due_at = l.lease_until + interval '1 second'
@@ -31,7 +32,7 @@ begin
       where l.tenant_id = for_tenant and l.account_id = for_account and l.priority = p.priority
         and l.due_at >= due_floor(due_from, p.priority) and l.due_at <= at_now
         and ((l.status = 'sending' and l.lease_until <= at_now) or (l.status in ('queued', 'deferred')
-          and (not is_active or l.expires_at <= at_now or not (l.test or is_usable)
+          and (not is_active or is_held or l.expires_at <= at_now or not (l.test or is_usable)
             or (has_suppressions and exists (select from suppressions_now s
               where s.address_key = l.address_key and s.tenant_id is not distinct from l.tenant_id
                 and (s.scope = 'all' or l.marketing))))))

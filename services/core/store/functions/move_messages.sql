@@ -39,7 +39,8 @@ begin
       'message.' || case when l.status = 'held' and is_live(to_status) then 'released' else to_status end,
       case when is_wish and to_status = 'canceled' then 'api' when l.status = 'scheduled' and to_status = 'queued' then 'worker'
         when is_live(to_status) then 'system' else 'worker' end,
-      case when is_live(to_status) then null when not is_wish then jsonb_build_object('failure', coalesce(of_failure, l.failure))
+      case when is_live(to_status) then case when of_reason is not null then jsonb_build_object('reason', of_reason) end
+        when not is_wish then jsonb_build_object('failure', coalesce(of_failure, l.failure))
         when of_reason is not null then jsonb_build_object('reason', of_reason) end,
       at_now
     from live_messages l where l.seq = any (movable) and to_status <> 'sent'
@@ -47,7 +48,7 @@ begin
   )
   select array_agg(t.tenant_id), array_agg(t.message_seq), array_agg(t.purge_on), array_agg(t.event_seq)
   into event_tenants, event_seqs, event_days, numbers
-  -- That a message waits aside is nobody's event: it began and ended with its tenant's suspension.
+  -- That a message waits aside is nobody's event: it began and ended with its tenant's suspension, or its channel's brake.
   from told t where not is_live(to_status) or t.type = 'message.queued';
   perform note_changes(event_tenants, event_seqs, event_days, numbers);
   if is_live(to_status) then

@@ -54,23 +54,27 @@ begin
     -- Tests break this (mutant: receipt-moves): a move that the table does not have is not made.
     where s.seq = r.seq and s.purge_on = r.purge_on and (s.status = r.status or may_move(s.status, r.status))
     returning s.seq, s.purge_on, s.tenant_id, s.status, s.account_id, r.await_ms, old.status as was,
-      old.account_id as was_account_id, old.sent_at as was_sent_at
+      old.account_id as was_account_id, old.sent_at as was_sent_at,
+      -- Once for each message: what is unknown was never said to be final.
+      case when s.final and not (old.final and old.status <> 'unknown') then 'final' end as tells
   ), noted as (
-    insert into usage_moves (at, purge_on, was, became, seqs, account_ids, receipt_ms)
-    select at_now, c.purge_on, m.was, m.became, array_agg(c.seq), array_agg(m.account_id), array_agg(m.receipt_ms)
+    insert into usage_moves (at, purge_on, was, became, tells, seqs, account_ids, receipt_ms)
+    select at_now, c.purge_on, m.was, m.became, m.tells, array_agg(c.seq), array_agg(m.account_id), array_agg(m.receipt_ms)
     from changed c, lateral (
       select c.was_account_id is distinct from c.account_id as has_other_account,
         case when c.was in ('sent', 'unknown') and c.status in ('delivered', 'undelivered')
           then floor(extract(epoch from at_now - c.was_sent_at) * 1000)::bigint end as receipt_ms
     ) x, lateral (
       -- One row tells of one account: what has another one now takes two steps.
-      select c.was, c.status as became, c.account_id, x.receipt_ms where c.was <> c.status and not x.has_other_account
+      select c.was, c.status as became, c.tells, c.account_id, x.receipt_ms where c.was <> c.status and not x.has_other_account
       union all
-      select c.was, 'in_progress', c.was_account_id, null where x.has_other_account
+      select null, null, c.tells, c.account_id, null where c.was = c.status and not x.has_other_account and c.tells is not null
       union all
-      select 'in_progress', c.status, c.account_id, x.receipt_ms where x.has_other_account
+      select c.was, 'in_progress', null, c.was_account_id, null where x.has_other_account
+      union all
+      select 'in_progress', c.status, c.tells, c.account_id, x.receipt_ms where x.has_other_account
     ) m
-    group by c.purge_on, m.was, m.became
+    group by c.purge_on, m.was, m.became, m.tells
   ), awaited as (
     insert into awaited_receipts (seq, purge_on, tenant_id, test, due_at)
     select c.seq, c.purge_on, c.tenant_id,

@@ -1,11 +1,26 @@
--- Gives back what was held to where each was held from, up to `most` a call. Returns how many.
+-- Gives back what was held to where each was held from, up to `most` a call, while its tenant is active and no brake holds its
+-- channel. Returns how many.
 create or replace function release_tenant(for_tenant uuid, most integer) returns integer
-language sql security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$
+language sql security definer set search_path = despatch, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
   with picked as (
-    select l.seq, l.held_from from live_messages l
-    where l.tenant_id = for_tenant and l.due_at = 'infinity' and l.status = 'held'
-      and exists (select from tenants t where t.id = for_tenant and t.status = 'active')
-    limit most for update of l skip locked
+    select x.seq, x.held_from
+    from (
+      -- Account by account: of a channel that stays held there may be millions.
+      select p.id from provider_accounts p where p.tenant_id = for_tenant and brake_of(for_tenant, p.id) is distinct from 'held'
+      -- Of simulators.
+      union all select '00000000-0000-0000-0000-000000000000'
+    ) a,
+    (values (0::smallint), (1::smallint), (2::smallint), (3::smallint), (4::smallint), (5::smallint)) as q (priority),
+    lateral (
+      select l.seq, l.held_from from live_messages l
+      where l.tenant_id = for_tenant and l.account_id = a.id and l.priority = q.priority
+        and l.due_at = 'infinity' and l.status = 'held'
+        and (l.test or not exists (
+          select from brakes b where b.tenant_id = l.tenant_id and b.channel = l.channel and b.level = 'held'))
+      limit most for update of l skip locked
+    ) x
+    where exists (select from tenants t where t.id = for_tenant and t.status = 'active')
+    limit most
   ), origin as (
     select p.held_from, array_agg(p.seq) as seqs from picked p group by p.held_from
   )

@@ -47,6 +47,24 @@ create table tenant_limits (
   updated_at timestamptz not null default now()
 );
 
+-- Brakes of channels whose messages bounce too often, or whose recipients complain too often (core/domain/decide-brake.ts), by
+-- tenant. A row stays when its brake is lifted, without a level.
+create table brakes (
+  tenant_id uuid not null references tenants on delete cascade,
+  channel text not null check (channel in ('sms', 'email', 'push', 'whatsapp')),
+  level text check (level in ('slowed', 'held')),
+  reason text not null check (reason in ('hard_bounce_rate', 'complaint_rate')),
+  rate numeric not null,
+  bound numeric not null,
+  applied_at timestamptz not null,
+  -- While it is slowed: between two messages, in milliseconds, and when the next one may go (`take_brake_turns`).
+  gap_ms float8 not null check (gap_ms > 0),
+  next_at timestamptz not null,
+  -- When it was lifted last: what became final before counts for nothing.
+  lifted_at timestamptz,
+  primary key (tenant_id, channel)
+);
+
 -- A user without a subject is an invitation by e-mail that nobody has taken up yet.
 create table users (
   id uuid primary key default gen_random_uuid(),
@@ -86,7 +104,9 @@ create table gone_resources (
 -- the tenant was, where nobody owns it now, is nobody else's business.
 create view tenant_facts with (security_invoker) as
   select t.id, t.slug, t.name, t.plan, t.status, t.suspension_reason, t.suspended_at, t.suspended_by,
-    case when t.owner_uid is not null then t.owner_ref end as owner_ref, t.created_at, l.limits, l.overrides
+    case when t.owner_uid is not null then t.owner_ref end as owner_ref, t.created_at, l.limits, l.overrides,
+    (select json_agg(json_build_object('channel', b.channel, 'level', b.level, 'reason', b.reason, 'rate', b.rate, 'bound', b.bound,
+      'at', b.applied_at) order by b.channel) from brakes b where b.tenant_id = t.id and b.level is not null) as brakes
   from tenants t left join tenant_limits l on l.tenant_id = t.id
   where t.status <> 'deleted';
 
@@ -411,7 +431,11 @@ create view message_states with (security_invoker) as
   from message_results
   union all
   -- Why it waited and until when comes back with the state that a message is held from.
-  select seq, purge_on, tenant_id, status, case when status <> 'held' then reason end, attempt, duplicate_risk,
+  select seq, purge_on, tenant_id, status,
+    case when status <> 'held' then reason
+      when not test and exists (
+        select from brakes b where b.tenant_id = live_messages.tenant_id and b.channel = live_messages.channel and b.level = 'held')
+        then 'abuse_brake' end, attempt, duplicate_risk,
     case when attempt > 0 and not test then account_id end, provider, null, null,
     case when status <> 'held' then next_attempt_at end, failure, false, false,
     false, null, expires_at, null, null, null, case when status = 'sending' then started_at else updated_at end, reassigned
@@ -898,7 +922,11 @@ create view claimed_message with (security_invoker) as
     l.duplicate_risk, l.channel, coalesce(m.address, m.recipient) as address, m.sender, case when l.lease_until > clock_timestamp() then m.content end as content,
     l.content_bytes, l.test, l.segments, m.delivery_guarantee, least(greatest(m.enqueued_at, m.scheduled_at), clock_timestamp()) as waits_since,
     l.expires_at, m.traceparent, m.request_id, case when not l.test then l.account_id end as account_id, l.provider,
-    p.status as account_status, p.version as account_version, p.rate_limit_per_second,
+    p.status as account_status, p.version as account_version,
+    -- Of a slowed channel that is at most what it may send: its messages too are claimed out of their lane alone.
+    least(p.rate_limit_per_second, (
+      select greatest(1, ceil(1000 / b.gap_ms))::integer from brakes b
+      where b.tenant_id = l.tenant_id and b.channel = l.channel and b.level = 'slowed' and not l.test)) as rate_limit_per_second,
     m.content_retention = 'discard' as discard, l.marketing
   from live_messages l
   join messages m on m.seq = l.seq and m.purge_on = l.purge_on
@@ -908,7 +936,10 @@ create view claimed_message with (security_invoker) as
 -- What the decision about a message that was not claimed needs to know. `account_status` is null where there is no account.
 create view waiting_message with (security_invoker) as
   select l.seq, l.purge_on, m.id, l.tenant_id, t.status as tenant_status, l.status, l.attempt, l.ambiguous, l.account_id,
-    p.status as account_status, p.rate_limit_per_second, l.pinned, l.channel, l.test, l.lease_until,
+    p.status as account_status,
+    least(p.rate_limit_per_second, case when b.level = 'slowed' then greatest(1, ceil(1000 / b.gap_ms))::integer end)
+      as rate_limit_per_second,
+    b.level as brake, l.pinned, l.channel, l.test, l.lease_until,
     l.next_attempt_at, l.expires_at, l.due_at, least(greatest(m.enqueued_at, m.scheduled_at), clock_timestamp()) as waits_since, m.request_id,
     -- By this clock: no worker's own decides.
     coalesce(l.next_attempt_at, '-infinity') <= clock_timestamp() as is_due,
@@ -932,7 +963,8 @@ create view waiting_message with (security_invoker) as
   from live_messages l
   join tenants t on t.id = any (array[l.tenant_id])
   join messages m on m.seq = l.seq and m.purge_on = l.purge_on
-  left join provider_accounts p on p.id = l.account_id and p.status <> 'deleted';
+  left join provider_accounts p on p.id = l.account_id and p.status <> 'deleted'
+  left join brakes b on b.tenant_id = l.tenant_id and b.channel = l.channel and b.level is not null and not l.test;
 
 -- Idempotency: one partition a generation of seven days; a key is looked for in its own, the previous one and later ones.
 -- `response` is the answer word for word, since a replay repeats it, and so holds a message's recipient: `json`, as `jsonb`
@@ -1022,9 +1054,13 @@ create table usage_moves (
   xid xid8 not null default pg_current_xact_id(),
   at timestamptz not null,
   purge_on date not null,
-  -- From where, and to where: a state that is no longer live, else `in_progress`. `was` is null for an acceptance.
+  -- From where, and to where: a state that is no longer live, else `in_progress`. `was` is null for an acceptance; both are
+  -- where nothing was moved, and something is told.
   was text,
-  became text not null,
+  became text check (became is not null or tells is not null),
+  -- For the brake of their channels (`count_finals`): they are final now, or a provider says that an address does not exist, or
+  -- that its recipient has complained.
+  tells text check (tells in ('final', 'hard_bounce', 'complaint')),
   -- A provider accepted the messages just then: how long that took is counted too.
   by_call boolean not null default false,
   seqs bigint[] not null,
@@ -1037,6 +1073,27 @@ create table usage_moves (
   call_ms integer[]
 ) with (toast_tuple_target = 8160, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
 create index usage_moves_xid on usage_moves (xid);
+
+-- The last final messages of a tenant's channel in the order in which they became final, in stretches of fifty; of the last
+-- twenty full ones and the one that is being filled rates are taken. What is said of a message later counts where its channel is.
+create table final_stretches (
+  tenant_id uuid not null references tenants on delete cascade,
+  channel text not null,
+  stretch bigint not null,
+  finals integer not null,
+  hard_bounces integer not null,
+  complaints integer not null,
+  primary key (tenant_id, channel, stretch)
+) with (fillfactor = 70);
+
+-- How many became final in each hour of the last 24: how fast a channel was before it is slowed.
+create table final_hours (
+  tenant_id uuid not null references tenants on delete cascade,
+  channel text not null,
+  hour timestamptz not null,
+  finals integer not null,
+  primary key (tenant_id, channel, hour)
+) with (fillfactor = 70);
 
 -- How far the counting has come, the last row alone. Rows are added and none is updated: versions of one row would pile
 -- up under an old snapshot.
@@ -1111,7 +1168,7 @@ begin
   foreach t in array array['tenant_limits', 'members', 'api_keys', 'api_key_uses', 'provider_accounts', 'routes', 'audit_log', 'messages',
     'live_messages', 'suppressions', 'message_results', 'awaited_receipts', 'lookups', 'message_contents', 'unsettled_contents', 'attempt_log',
     'event_log', 'receipts', 'receipt_calls', 'idempotency_keys', 'tenant_usage', 'tenant_progress', 'tenant_events', 'feed',
-    'feed_floors', 'usage_counts', 'usage_times', 'account_counts', 'webhook_endpoints', 'webhook_keys', 'endpoint_feed', 'endpoint_positions', 'due_deliveries',
+    'feed_floors', 'usage_counts', 'usage_times', 'account_counts', 'brakes', 'final_stretches', 'final_hours', 'webhook_endpoints', 'webhook_keys', 'endpoint_feed', 'endpoint_positions', 'due_deliveries',
     'delivery_attempts', 'endpoint_tests', 'tenant_events_default', 'feed_default', 'endpoint_feed_default',
     'delivery_attempts_default', 'messages_default', 'message_results_default', 'message_contents_default', 'attempt_log_default', 'event_log_default',
     'idempotency_keys_default']
@@ -1144,7 +1201,7 @@ end $$;
 grant usage on schema despatch to despatch_api, despatch_worker, despatch_controller;
 grant select on tenants, tenant_limits, members, users, api_key_uses, messages, live_messages, message_results, message_states,
   attempt_log, attempts, event_log, events, tenant_events, feed, endpoint_feed, due_deliveries, delivery_attempts,
-  endpoint_tests, audit_log, tenant_usage, tenant_progress, usage_counts, usage_times, account_counts to despatch_api;
+  endpoint_tests, audit_log, tenant_usage, tenant_progress, usage_counts, usage_times, account_counts, brakes to despatch_api;
 grant select, insert on routes to despatch_api;
 grant update (replaced_at) on routes to despatch_api;
 grant update (name, updated_at) on tenants to despatch_api;

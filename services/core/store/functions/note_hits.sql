@@ -1,0 +1,13 @@
+-- Notes what providers have said of recipients, `hard_bounce` or `complaint`, for the brakes of their channels, in the
+-- transaction that records it: each by its message.
+create or replace function note_hits(seqs bigint[], days date[], causes text[]) returns void
+language sql security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$
+  insert into usage_moves (at, purge_on, tells, seqs, account_ids)
+  select clock_timestamp(), u.day, u.cause, array_agg(u.seq), array_agg(coalesce(r.account_id, l.account_id))
+  from unnest(seqs, days, causes) as u (seq, day, cause)
+  left join message_results r on r.seq = u.seq and r.purge_on = u.day
+  left join live_messages l on l.seq = u.seq
+  group by u.day, u.cause
+$$;
+
+grant execute on function note_hits(bigint[], date[], text[]) to despatch_worker;

@@ -1,0 +1,23 @@
+-- Takes turns of a slowed channel for messages in their order, shared by all workers: one each `gap_ms`. What was not taken adds
+-- up for ten seconds, as a lane may not be looked at more often. Returns those that got theirs; none while another worker
+-- takes some, so that nobody waits for anybody.
+create or replace function take_brake_turns(of_tenant uuid, of_channel text, seqs bigint[]) returns bigint[]
+language plpgsql set search_path = despatch, pg_temp as $$
+declare
+  brake brakes;
+  at_now timestamptz;
+  turn_at timestamptz;
+  turns integer;
+begin
+  select * into brake from brakes b
+  where b.tenant_id = of_tenant and b.channel = of_channel and b.level = 'slowed' for update skip locked;
+  at_now := clock_timestamp();
+  turn_at := greatest(brake.next_at, at_now - interval '10 seconds');
+  if brake.level is null or turn_at > at_now then
+    return '{}';
+  end if;
+  turns := least(cardinality(seqs), 1 + floor(1000 * extract(epoch from at_now - turn_at) / brake.gap_ms));
+  update brakes b set next_at = turn_at + turns * make_interval(secs => brake.gap_ms / 1000)
+  where b.tenant_id = of_tenant and b.channel = of_channel;
+  return seqs[1:turns];
+end $$;

@@ -1,0 +1,356 @@
+import { expect, test } from 'vitest';
+import type { AttemptOutcome } from '#core/domain/outcome.ts';
+import { decideReceipts } from '#core/domain/decide-receipts.ts';
+import type { Limits } from '#core/domain/plan.ts';
+import { completionOf } from '#test/support/completion-of.ts';
+import { acceptBatch, acceptRow, moveSuspension, seedAccount, seedTenant } from '#test/support/seed.ts';
+import { setupStores } from '#test/support/worker.ts';
+import { brakeChannels } from '../../../services/worker/claim/brake-channels.ts';
+import { resolveWaiting } from '../../../services/worker/claim/resolve-waiting.ts';
+
+const TERMS = { worker: 'w1', leaseMs: 60_000 };
+const SENT: AttemptOutcome = { kind: 'accepted', providerMessageId: 'p-1' };
+const BOUNCED: AttemptOutcome = {
+  kind: 'rejected_permanent',
+  failure: { class: 'invalid_recipient', code: 'unknown_recipient' },
+};
+const REJECTED: AttemptOutcome = {
+  kind: 'rejected_permanent',
+  failure: { class: 'content_rejected', code: 'spam' },
+};
+const AT_ONCE = 250;
+let addresses = 0;
+
+async function setup(limits: Partial<Limits> = {}) {
+  const stores = await setupStores();
+  const { admin, api, store } = stores;
+  const tenant = await seedTenant(admin, limits);
+  const { tenantId } = tenant;
+  const accounts = {
+    sms: await seedAccount(admin, tenantId, { provider: 'twilio' }),
+    email: await seedAccount(admin, tenantId, { provider: 'sendgrid', channel: 'email' }),
+  };
+
+  async function accept(n = 1, over: Record<string, unknown> = {}): Promise<number[]> {
+    const rows = Array.from({ length: n }, () => {
+      const address = `+1555${String(1_000_000 + addresses++)}`;
+      return acceptRow(tenant, { recipient: address, address, rate_per_minute: 60_000, ...over });
+    });
+    await acceptBatch(api, rows, 0);
+    return rows.map(({ seq }) => seq);
+  }
+  /** Sends so many messages, of which nothing more is to be learned. */
+  async function send(n: number, outcome = SENT, over: Record<string, unknown> = {}): Promise<number[]> {
+    const seqs: number[] = [];
+    for (let left = n; left > 0; left -= AT_ONCE) {
+      const some = await accept(Math.min(left, AT_ONCE), over);
+      const claimed = await store.claim(some, TERMS);
+      expect(claimed).toHaveLength(some.length);
+      await store.complete(claimed.map((message) => completionOf(message, outcome)));
+      seqs.push(...some);
+    }
+    return seqs;
+  }
+  /** A pass, and what is decided after it. */
+  async function pass(): Promise<string[]> {
+    const { windows } = await store.countUsage(10_000, 0);
+    const entries = await brakeChannels(store, windows);
+    return entries.map(({ facts }) => [facts['channel'], facts['level'], facts['rate']].join(' '));
+  }
+  const lift = (channel: string | null = null) =>
+    api.begin(async (tx) => {
+      await tx`select set_config('app.tenant', ${tenantId}, true)`;
+      return tx`select channel, level from lift_brake(${tenantId}, ${channel})`;
+    });
+  const claimDue = (most: number, channel: keyof typeof accounts = 'sms') =>
+    store.claimDue([{ tenantId, accountId: accounts[channel], most, aheadMs: 10_000 }], TERMS);
+  const shown = async (seqs: readonly number[]) => {
+    const rows = await admin<{ shown: string }[]>`
+      select concat_ws(' ', status, reason) as shown from despatch.message_states where seq = any (${[...seqs]}::bigint[]) order by seq`;
+    return rows.map((row) => row.shown);
+  };
+  const resolve = async (seqs: readonly number[]) =>
+    resolveWaiting(await store.findWaiting(seqs), { store, endedUncalled: () => undefined });
+  return {
+    ...stores,
+    tenantId,
+    accounts,
+    accept,
+    send,
+    pass,
+    lift,
+    claimDue,
+    shown,
+    resolve,
+    hold: () => store.holdTenant(tenantId, 1_000),
+    release: () => store.releaseTenant(tenantId, 1_000),
+    brakeHard: async () => {
+      await send(200, BOUNCED);
+      await send(800);
+      return pass();
+    },
+    told: async () => {
+      const events = await admin`
+        select type, details from despatch.tenant_events where tenant_id = ${tenantId} and type like 'tenant.brake%' order by event_seq`;
+      return events.map(({ type, details }) => `${String(type)} ${(details as { level: string }).level}`);
+    },
+    [Symbol.asyncDispose]: () => stores[Symbol.asyncDispose](),
+  };
+}
+
+test('999 finals brake nothing, however many bounce; from 1,000 on a rate above the bound slows, and one of twice of it holds', async () => {
+  await using b = await setup();
+  await b.send(101, BOUNCED);
+  await b.send(898);
+  expect(await b.pass()).toEqual([]);
+  // Neither of another channel, nor of a test, nor what nobody was called for.
+  await b.send(1, SENT, { channel: 'email' });
+  await b.send(1, SENT, { test: true });
+  await b.store.moveMessages(await b.accept(3), 'canceled', null);
+  expect(await b.pass()).toEqual([]);
+  await b.send(1, REJECTED);
+  expect(await b.pass()).toEqual(['sms slowed 0.101']);
+  expect(await b.pass()).toEqual([]);
+  expect(await b.told()).toEqual(['tenant.brake_applied slowed']);
+});
+
+test('twice the bound holds at once, one of the plan of the tenant where it has its own', async () => {
+  await using b = await setup();
+  expect(await b.brakeHard()).toEqual(['sms held 0.2']);
+  await using lenient = await setup({ hardBounceRateMax: 0.15 });
+  expect(await lenient.brakeHard()).toEqual(['sms slowed 0.2']);
+  await using off = await setup({ hardBounceRateMax: 1 });
+  expect(await off.brakeHard()).toEqual([]);
+});
+
+test('the window moves on: of more than 1,000 finals the last 1,000 to 1,049 count', async () => {
+  await using b = await setup();
+  const windowOf = async () => {
+    const { windows } = await b.store.countUsage(10_000, 0);
+    return windows.map(({ finals, hardBounces }) => [finals, hardBounces]);
+  };
+  await b.send(60, BOUNCED);
+  await b.send(940);
+  expect(await windowOf()).toEqual([[1_000, 60]]);
+  await b.send(49);
+  expect(await windowOf()).toEqual([[1_049, 60]]);
+  // The first fifty leave, all of which had bounced.
+  await b.send(1);
+  expect(await windowOf()).toEqual([[1_000, 10]]);
+  await b.send(50);
+  // Nothing that counts is left in it.
+  expect(await windowOf()).toEqual([]);
+  const [kept] =
+    await b.admin`select count(*)::int as n, sum(finals)::int as finals from despatch.final_stretches`;
+  expect(kept).toEqual({ n: 20, finals: 1_000 });
+});
+
+test('two workers that find the same apply it once, with one event and one entry of the log', async () => {
+  await using b = await setup();
+  await b.send(200, BOUNCED);
+  await b.send(800);
+  const { windows } = await b.store.countUsage(10_000, 0);
+  const both = await Promise.all([brakeChannels(b.store, windows), brakeChannels(b.store, windows)]);
+  expect(both.flat()).toHaveLength(1);
+  expect(await b.told()).toEqual(['tenant.brake_applied held']);
+  const entries =
+    await b.admin`select actor, action, target, changes from despatch.audit_log where tenant_id = ${b.tenantId}`;
+  expect(entries).toEqual([
+    {
+      actor: 'service',
+      action: 'tenant.brake_applied',
+      target: b.tenantId,
+      changes: [{ field: 'brake.sms', from: null, to: 'held' }],
+    },
+  ]);
+});
+
+test('late complaints count where their channel is now, and slow and then hold it', async () => {
+  await using b = await setup();
+  const seqs = await b.send(1_000);
+  expect(await b.pass()).toEqual([]);
+  const complain = async (n: number) => {
+    for (const seq of seqs.splice(0, n))
+      await b.admin`
+        insert into despatch.receipts (tenant_id, message_seq, purge_on, account_id, engagement, report_key, apply_at)
+        select tenant_id, seq, purge_on, ${b.accounts.sms}, 'complained', gen_random_uuid()::text, now()
+        from despatch.messages where seq = ${seq}`;
+    await b.store.applyReceipts(100, decideReceipts);
+    return b.pass();
+  };
+  expect(await complain(3)).toEqual([]);
+  expect(await complain(1)).toEqual(['sms slowed 0.004']);
+  expect(await complain(1)).toEqual([]);
+  expect(await complain(1)).toEqual(['sms held 0.006']);
+  expect(await b.told()).toEqual(['tenant.brake_applied slowed', 'tenant.brake_applied held']);
+});
+
+test('a held channel sends nothing and holds what waits, with its reason; other channels and tests go on', async () => {
+  await using b = await setup();
+  expect(await b.brakeHard()).toEqual(['sms held 0.2']);
+  const [first = 0, second = 0, third = 0] = await b.accept(3);
+  const [mail = 0] = await b.accept(1, { channel: 'email' });
+  const [tried = 0] = await b.accept(1, { test: true });
+
+  expect(await b.claimDue(10)).toEqual([]);
+  expect(await b.store.claim([first, second, third], TERMS)).toEqual([]);
+  // The one that its wake-up named, then the others.
+  await b.resolve([first]);
+  expect(await b.hold()).toBe(2);
+  expect(await b.hold()).toBe(0);
+  expect(await b.release()).toBe(0);
+  expect(await b.shown([first, second, third, mail, tried])).toEqual([
+    'held abuse_brake',
+    'held abuse_brake',
+    'held abuse_brake',
+    'queued',
+    'queued',
+  ]);
+  expect(await b.claimDue(10, 'email')).toMatchObject([{ seq: mail }]);
+  expect(await b.store.claim([tried], TERMS)).toMatchObject([{ seq: tried }]);
+
+  // What is held can be canceled.
+  await b.api.begin(async (tx) => {
+    await tx`select set_config('app.tenant', ${b.tenantId}, true)`;
+    await tx`select * from cancel_messages(${[third]}::bigint[])`;
+  });
+  expect(await b.shown([third])).toEqual(['canceled']);
+
+  expect(await b.lift()).toEqual([{ channel: 'sms', level: 'held' }]);
+  expect(await b.shown([first])).toEqual(['held']);
+  expect(await b.release()).toBe(2);
+  expect(await b.claimDue(10)).toHaveLength(2);
+  expect(await b.told()).toEqual(['tenant.brake_applied held', 'tenant.brake_lifted held']);
+});
+
+test('time in held does not count toward expiry', async () => {
+  await using b = await setup();
+  await b.brakeHard();
+  const [seq = 0] = await b.accept();
+  await b.hold();
+  await b.admin`update despatch.live_messages set expires_at = now() + interval '1 hour', held_at = now() - interval '2 hours'`;
+  await b.lift();
+  await b.release();
+  const [row] =
+    await b.admin`select expires_at > now() + interval '2 hours' as extended from despatch.live_messages where seq = ${seq}`;
+  expect(row).toEqual({ extended: true });
+});
+
+test('a scheduled message stays scheduled under a brake until its instant, is held then, and sent when the brake is lifted', async () => {
+  await using b = await setup();
+  await b.brakeHard();
+  const [seq = 0] = await b.accept(1, {
+    status: 'scheduled',
+    send_at: new Date(Date.now() + 3_600_000).toISOString(),
+  });
+  expect(await b.hold()).toBe(0);
+  await b.admin`update despatch.live_messages set due_at = now(), next_attempt_at = now() where seq = ${seq}`;
+  await b.resolve([seq]);
+  expect(await b.shown([seq])).toEqual(['held abuse_brake']);
+  await b.lift();
+  expect(await b.release()).toBe(1);
+  await b.resolve([seq]);
+  expect(await b.shown([seq])).toEqual(['queued']);
+});
+
+test('a resumed tenant keeps what a brake holds, and a lifted brake releases nothing of a suspended one', async () => {
+  await using b = await setup();
+  await b.brakeHard();
+  const [text = 0] = await b.accept();
+  const [mail = 0] = await b.accept(1, { channel: 'email' });
+  await moveSuspension(b.admin, b.tenantId, 'billing');
+  expect(await b.hold()).toBe(2);
+  expect(await b.shown([text, mail])).toEqual(['held abuse_brake', 'held']);
+  await moveSuspension(b.admin, b.tenantId, null);
+  expect((await b.store.dueLanes()).filter(({ task }) => task === 'release')).toHaveLength(1);
+  expect(await b.release()).toBe(1);
+  expect(await b.shown([text, mail])).toEqual(['held abuse_brake', 'queued']);
+  expect((await b.store.dueLanes()).filter(({ task }) => task === 'release')).toEqual([]);
+
+  await moveSuspension(b.admin, b.tenantId, 'billing');
+  await b.lift();
+  expect(await b.release()).toBe(0);
+  await moveSuspension(b.admin, b.tenantId, null);
+  expect(await b.release()).toBeGreaterThanOrEqual(1);
+  expect(await b.shown([text])).toEqual(['queued']);
+});
+
+test('lifting begins the window anew: what was final before counts for nothing, even if no pass had seen it', async () => {
+  await using b = await setup();
+  await b.brakeHard();
+  await b.lift();
+  await b.send(100, BOUNCED);
+  await b.admin`update despatch.brakes set level = 'held'`;
+  expect(await b.lift('email')).toEqual([]);
+  expect(await b.lift('sms')).toEqual([{ channel: 'sms', level: 'held' }]);
+  await b.send(998);
+  expect(await b.pass()).toEqual([]);
+  await b.send(1, BOUNCED);
+  await b.send(1);
+  expect(await b.pass()).toEqual([]);
+  const [row] =
+    await b.admin`select sum(finals)::int as finals, sum(hard_bounces)::int as bounces from despatch.final_stretches`;
+  expect(row).toEqual({ finals: 1_000, bounces: 1 });
+});
+
+test('what a pass has found before a brake was lifted applies none', async () => {
+  await using b = await setup();
+  await b.send(200, BOUNCED);
+  await b.send(800);
+  const { windows } = await b.store.countUsage(10_000, 0);
+  await brakeChannels(b.store, windows);
+  await b.lift();
+  expect(await brakeChannels(b.store, windows)).toEqual([]);
+  expect(await b.shown(await b.accept())).toEqual(['queued']);
+});
+
+test('a slowed channel has its turns out of its lane alone, a tenth of what its busiest hour had', async () => {
+  await using b = await setup();
+  await b.send(150, BOUNCED);
+  await b.send(850);
+  expect(await b.pass()).toEqual(['sms slowed 0.15']);
+  const [brake] = await b.admin<{ gap: number; busiest: number }[]>`
+    select gap_ms as gap, (select max(finals) from despatch.final_hours) as busiest from despatch.brakes`;
+  expect(brake?.gap).toBe(36_000_000 / (brake?.busiest ?? 0));
+  await b.admin`update despatch.brakes set gap_ms = 36000`;
+
+  const seqs = await b.accept(60);
+  expect(await b.store.claim(seqs, TERMS)).toEqual([]);
+  expect(await b.store.findWaiting(seqs.slice(0, 1))).toMatchObject([
+    { brake: 'slowed', rateLimitPerSecond: 1 },
+  ]);
+  // One now, and then one each gap, whoever asks how often; what was not taken for longer than ten seconds is lost.
+  expect(await b.claimDue(50)).toMatchObject([{ rateLimitPerSecond: 1 }]);
+  expect(await b.claimDue(50)).toEqual([]);
+  await b.admin`update despatch.brakes set next_at = next_at - interval '36 seconds'`;
+  expect(await b.claimDue(50)).toHaveLength(1);
+  await b.admin`update despatch.brakes set next_at = now() - interval '1 hour'`;
+  expect(await b.claimDue(50)).toHaveLength(1);
+  expect(await b.claimDue(50)).toEqual([]);
+
+  await b.admin`update despatch.brakes set gap_ms = 400, next_at = now() - interval '1 hour'`;
+  const burst = await b.claimDue(50);
+  expect(burst.length).toBeGreaterThanOrEqual(25);
+  expect(burst.length).toBeLessThanOrEqual(27);
+
+  await b.lift();
+  expect(await b.claimDue(50)).toHaveLength(60 - 3 - burst.length);
+});
+
+test('over any time a slowed channel has no more turns than its gap allows, and ten seconds of them, over any number of workers', async () => {
+  await using b = await setup();
+  await b.send(150, BOUNCED);
+  await b.send(850);
+  await b.pass();
+  await b.accept(AT_ONCE);
+  await b.admin`update despatch.brakes set gap_ms = 50, next_at = clock_timestamp()`;
+  const begun = performance.now();
+  let taken = 0;
+  while (performance.now() - begun < 1_500) {
+    const both = await Promise.all([b.claimDue(20), b.claimDue(20)]);
+    taken += both.flat().length;
+  }
+  const seconds = (performance.now() - begun) / 1_000;
+  expect(taken).toBeLessThanOrEqual(1 + Math.ceil(seconds * 20));
+  expect(taken).toBeGreaterThanOrEqual(Math.floor(seconds * 20) - 5);
+});
