@@ -64,7 +64,8 @@ export async function putSuppression(
 }
 
 /**
- * Suppresses marketing mail to a recipient who asked for that. A trigger tells of it.
+ * Suppresses marketing mail to a recipient who asked for that, for good: an entry that is to be over some day makes way, and
+ * stops no less than before. A trigger tells of it.
  * @returns undefined: that was so already.
  */
 export async function unsubscribeRecipient(
@@ -73,12 +74,14 @@ export async function unsubscribeRecipient(
   { key, address, messageId }: { readonly key: Buffer; readonly address: string; readonly messageId: string },
 ): Promise<Suppression | undefined> {
   const [row] = await tx<Row[]>`
-    insert into suppressions (tenant_id, channel, address_key, address, reason, scope, source, message_id)
+    insert into suppressions as s (tenant_id, channel, address_key, address, reason, scope, source, message_id)
     values (${tenantId}, 'email', ${key}, ${address}, 'unsubscribe', 'marketing', 'recipient', ${messageId})
     on conflict (address_key, reason) do update set
-      id = excluded.id, address = excluded.address, scope = excluded.scope, source = excluded.source,
-      message_id = excluded.message_id, expires_at = null, created_at = excluded.created_at
-      where suppressions.expires_at <= clock_timestamp()
+      id = excluded.id, source = excluded.source, message_id = excluded.message_id, expires_at = null,
+      created_at = excluded.created_at,
+      address = case when s.expires_at <= clock_timestamp() then excluded.address else s.address end,
+      scope = case when s.expires_at <= clock_timestamp() then excluded.scope else s.scope end
+      where s.expires_at is not null
     returning ${columns(tx)}`;
   return row && toSuppression(row);
 }

@@ -83,6 +83,17 @@ test('who was taken off the list can unsubscribe again', async () => {
   expect(await find(address)).toHaveLength(1);
 });
 
+test('who unsubscribes does so for good, also where the list held that for a while', async () => {
+  const { url, address } = newLink();
+  const expiresAt = new Date(Date.now() + 3_600_000).toISOString();
+  const entry = { channel: 'email', address, reason: 'unsubscribe', scope: 'all', expiresAt };
+  expect((await api.callAs('developer', tenant, 'POST', '/v1/admin/suppressions', entry)).status).toBe(201);
+  expect((await click(url)).statusCode).toBe(200);
+  expect(await find(address)).toMatchObject([
+    { reason: 'unsubscribe', scope: 'all', source: 'recipient', expiresAt: null },
+  ]);
+});
+
 test('a link of a tenant that is not there is not found', async () => {
   const answer = await click(newLink(randomUUID()).url);
   expect(answer.statusCode).toBe(404);

@@ -190,8 +190,14 @@ test('entries that have been over for a day are deleted without an event, and no
 });
 
 /** How a call for a message ended that was claimed: refused for good, by a provider that means its recipient. */
-async function refuse(b: MessageBench, seq: number, more: Partial<Completion> = {}) {
+async function refuse(
+  b: MessageBench,
+  seq: number,
+  more: Partial<Completion> = {},
+  meanwhile: () => Promise<void> = async () => {},
+) {
   const [message] = await b.store.claim([seq], terms());
+  await meanwhile();
   return b.store.complete([
     {
       seq,
@@ -238,7 +244,7 @@ test('an end that does not count suppresses nobody, and neither does one of a te
   expect(await entriesOf(b)).toEqual([]);
 });
 
-test('a report suppresses its recipient for its reason; an entry in force stays, and one that is over makes way', async () => {
+test('a report suppresses its recipient for its reason; an entry that says as much stays, and one that is over makes way', async () => {
   await using b = await setupMessages();
   const { tenantId } = b.tenant;
   const [bounced = 0, complained = 0, fine = 0] = [
@@ -251,7 +257,7 @@ test('a report suppresses its recipient for its reason; an entry in force stays,
       final, expires_at, updated_at)
     select seq, purge_on, tenant_id, account_id, 'twilio', 'sent', 1, now(), false, false, expires_at, now() from gone`;
   await plantSuppression(b.admin, tenantId, { reason: 'hard_bounce', expiresIn: '-1 hour' });
-  await plantSuppression(b.admin, tenantId, { reason: 'complaint', expiresIn: '1 hour' });
+  await plantSuppression(b.admin, tenantId, { reason: 'complaint' });
   const [kept] = await b.admin`select id from despatch.suppressions where reason = 'complaint'`;
   const report = (seq: number, said: Record<string, unknown>) =>
     b.admin`insert into despatch.receipts ${b.admin({
@@ -286,6 +292,33 @@ test('a report suppresses its recipient for its reason; an entry in force stays,
     ]),
   );
   expect(await b.admin`select id from despatch.suppressions where reason = 'complaint'`).toEqual([kept]);
+});
+
+test.each([
+  { entry: { expiresIn: '1 hour' }, scope: 'all', isKept: false },
+  { entry: { scope: 'marketing' }, scope: 'all', isKept: false },
+  { entry: { scope: 'marketing', expiresIn: '-1 hour' }, scope: 'all', isKept: false },
+  { entry: {}, scope: 'all', isKept: true },
+] as const)('beside $entry, what a recipient says holds for all and for good', async (given) => {
+  await using b = await setupMessages();
+  const [seq = 0] = await b.accept();
+  const entry = () => b.admin`select id, scope, expires_at, source, address from despatch.suppressions`;
+  let before: unknown;
+  const plant = async () => {
+    await plantSuppression(b.admin, b.tenant.tenantId, { reason: 'opt_out', ...given.entry });
+    await b.admin`update despatch.suppressions set address = null`;
+    [before] = await b.admin`select id from despatch.suppressions`;
+  };
+  expect(await refuse(b, seq, {}, plant)).toEqual(new Set([seq]));
+  const after = await entry();
+  expect(after).toMatchObject([{ scope: given.scope, expires_at: null }]);
+  expect(after[0]?.['id'] === (before as { id: string }).id).toBe(given.isKept);
+  // Of an entry in force the address is not kept against its tenant's wish.
+  const isOver = 'expiresIn' in given.entry && given.entry.expiresIn.startsWith('-');
+  expect(after[0]?.['address']).toBe(isOver ? '+15550000001' : null);
+  const told = await b.admin`select from despatch.tenant_events where type = 'suppression.added'
+    and details ->> 'source' = 'refusal'`;
+  expect(told).toHaveLength(given.isKept ? 0 : 1);
 });
 
 test('an entry is found by its key, also where a planner knows of no entries yet', async () => {
