@@ -4,6 +4,7 @@ import { serializerCompiler } from 'fastify-type-provider-zod';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { AppError, limitReached } from '#core/domain/app-error.ts';
 import { newId } from '#core/domain/ids.ts';
+import { UNSUBSCRIBE_TOKEN_MAX } from '#core/domain/unsubscribe-token.ts';
 import type { Logger } from '#core/platform/telemetry/logger.ts';
 import { QueueFullError } from '#core/platform/process/micro-batch.ts';
 import { beginSpan } from '#core/platform/telemetry/telemetry.ts';
@@ -45,6 +46,8 @@ import { createSlowBodies } from './http/slow-bodies.ts';
 
 /** Where a route does not say otherwise. */
 const BODY_BYTES_MAX = 1024 * 1024;
+/** The longest one names a recipient; beyond it nothing is. */
+const PATH_PARAMETER_MAX = UNSUBSCRIBE_TOKEN_MAX;
 /** A body that is left unread, and is no longer than this, is read to its end for the connection's sake. */
 const UNREAD_BYTES_MAX = 64 * 1024;
 /** Smaller answers take no more than the request did. */
@@ -88,7 +91,7 @@ export async function buildApp(deps: AppDeps, modules: readonly RouteModule[]): 
       void sendError(request, reply, toAppError(error));
     },
     return503OnClosing: false,
-    routerOptions: { ignoreTrailingSlash: false, maxParamLength: 200 },
+    routerOptions: { ignoreTrailingSlash: false, maxParamLength: PATH_PARAMETER_MAX },
   });
   app.setValidatorCompiler(inputCompiler);
   app.setSerializerCompiler(serializerCompiler);

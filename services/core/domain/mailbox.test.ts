@@ -1,3 +1,4 @@
+import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { normalAddress, parseMailbox } from './mailbox.ts';
 
@@ -28,6 +29,26 @@ describe('a mailbox', () => {
   ])('%s is none', (text) => {
     expect(parseMailbox(text)).toBeUndefined();
   });
+});
+
+test.each(['(', '(" (', '"', '<', 'a.', ' ', '\\'])('any number of %j is none, and no fault', (part) => {
+  for (const length of [100, 600, 4_096, 100_000]) {
+    const text = part.repeat(length / part.length);
+    expect(parseMailbox(text)).toBeUndefined();
+    expect(normalAddress(`${text}@example.com`)).toBeUndefined();
+  }
+});
+
+test('any text is one mailbox or none', () => {
+  const unit = fc.constantFrom(...'()"\\a@.<>,:;[] \t\r\nä💥');
+  fc.assert(
+    fc.property(fc.string({ unit, maxLength: 200 }), (text) => {
+      const address = normalAddress(text);
+      if (address === undefined) return;
+      expect(normalAddress(address)).toBe(address);
+      expect(parseMailbox(text)?.address).toBe(text);
+    }),
+  );
 });
 
 describe('a bare address', () => {

@@ -11,8 +11,15 @@ const PLAIN = new RegExp(`^${ADDRESS}$`);
 const NAMED = new RegExp(`^(${ATEXT}+(?: ${ATEXT}+)*) <(${ADDRESS})>$`);
 const LOCAL_DOT_ATOM = new RegExp(`^[^\\s"(),:;<>@[\\\\\\]]+$`, 'u');
 
-/** Reads one RFC 5322 mailbox, such as `Ann Example <ann@example.com>`. Undefined for anything else. */
+/**
+ * In UTF-16 code units: 320 code points, as much as a message may name. The full grammar is read by recursion, which a few
+ * thousand parentheses would take to the end of the stack.
+ */
+const MAILBOX_MAX = 640;
+
+/** Reads one RFC 5322 mailbox, such as `Ann Example <ann@example.com>`. Undefined for anything else, and for longer texts. */
 export function parseMailbox(text: string): Mailbox | undefined {
+  if (text.length > MAILBOX_MAX) return undefined;
   if (PLAIN.test(text)) return { address: text };
   const named = NAMED.exec(text);
   if (named !== null) return { name: named[1] as string, address: named[2] as string };
@@ -24,7 +31,7 @@ export function parseMailbox(text: string): Mailbox | undefined {
 
 /** The address when the text is nothing but one, its domain in lower case. Undefined for anything else. */
 export function normalAddress(text: string): string | undefined {
-  const address = PLAIN.test(text) ? text : parseMailbox(text)?.address;
+  const address = parseMailbox(text)?.address;
   if (address !== text) return undefined;
   const at = text.lastIndexOf('@');
   return text.slice(0, at) + text.slice(at).toLowerCase();

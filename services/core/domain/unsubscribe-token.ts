@@ -33,7 +33,8 @@ const UUID_BYTES = 16;
 const FIXED_BYTES = 2 * UUID_BYTES + 4;
 /** Version, nonce, content with an address of at least one byte, and tag. */
 const BYTES_MIN = 1 + NONCE_BYTES + FIXED_BYTES + 1 + TAG_BYTES;
-const TEXT_MAX = 1_024;
+/** In characters. A mail address has up to 320 bytes (RFC 5321, section 4.5.3.1), and its token 514. */
+export const UNSUBSCRIBE_TOKEN_MAX = 1_024;
 
 /** @param pepper that api and worker share. */
 export function unsubscribeKey(pepper: Secret): UnsubscribeKey {
@@ -63,7 +64,7 @@ export function unsubscribeToken(
 
 /** What a token stands for, however old; undefined for any text that is none. */
 export function readUnsubscribeToken(key: UnsubscribeKey, token: string): Unsubscribing | undefined {
-  if (token.length > TEXT_MAX || !/^[A-Za-z0-9_-]+$/.test(token)) return undefined;
+  if (token.length > UNSUBSCRIBE_TOKEN_MAX || !/^[A-Za-z0-9_-]+$/.test(token)) return undefined;
   const bytes = Buffer.from(token, 'base64url');
   if (bytes.length < BYTES_MIN || bytes[0] !== VERSION) return undefined;
   // One content has one token: other ends of the last character, which decode to the same bytes, are none.

@@ -131,6 +131,19 @@ describe('an entry', () => {
   });
 });
 
+test.each(['(', '"', '+1', 'ä', '💥', '@', '\u{202e}'])(
+  'whatever is looked up, such as many %j, is found or not',
+  async (part) => {
+    const address = part.repeat(4_096 / [...part].length);
+    expect(await find(address)).toEqual([]);
+    const made = await dev('POST', URL, { channel: 'push', address });
+    expect(made.status).toBe(201);
+    expect(await find(address)).toEqual([made.body]);
+    const refused = await dev('POST', URL, { channel: 'email', address });
+    expect(refused).toMatchObject({ status: 400, body: { details: [{ field: 'address' }] } });
+  },
+);
+
 test('a list is paged newest first, and filtered', async () => {
   const mine = await api.tenant();
   const call = (url: string) => api.callAs('developer', mine, 'GET', url);

@@ -14,8 +14,8 @@ beforeAll(async () => {
 });
 afterAll(() => api[Symbol.asyncDispose]());
 
-function newLink(tenantId: string = tenant.id) {
-  const about = { tenantId, messageId: randomUUID(), address: `${randomUUID()}@example.com` };
+function newLink(tenantId: string = tenant.id, address = `${randomUUID()}@example.com`) {
+  const about = { tenantId, messageId: randomUUID(), address };
   const token = unsubscribeToken(key, { ...about, issuedAt: Date.now() });
   return { ...about, url: `/v1/unsubscribe/${token}` };
 }
@@ -52,6 +52,16 @@ test('one click puts the recipient on the list of the tenant, for marketing alon
   expect(log.items).toMatchObject([
     { action: 'suppression.added', target: entry.id, actor: 'recipient', targetName: address },
   ]);
+});
+
+test.each([
+  ['of many letters', `${'a'.repeat(64)}@${'b'.repeat(60)}.${'c'.repeat(60)}.example.com`],
+  ['of many bytes', `${'ü'.repeat(32)}@${'ä'.repeat(60)}.${'ö'.repeat(60)}.example.com`],
+])('the longest address that a message can have, %s, has a link that works', async (_, address) => {
+  const { url } = newLink(tenant.id, address);
+  expect((await api.app.inject({ url })).statusCode).toBe(200);
+  expect((await click(url)).statusCode).toBe(200);
+  expect(await find(address)).toMatchObject([{ address, reason: 'unsubscribe' }]);
 });
 
 test('another link to the same recipient changes nothing, and tells of nothing', async () => {
