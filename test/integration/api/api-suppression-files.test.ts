@@ -259,6 +259,24 @@ describe('an import', () => {
     expect((await load(tenant, NDJSON, text)).body).toMatchObject({ created: 2_001, unchanged: 1_000 });
   });
 
+  test('runs alone: of two more at once one waits, and one is told to come again', async () => {
+    const [tenant, other] = [await api.tenant(), await api.tenant()];
+    const texts = Array.from({ length: 3 }, () => lines(mails(1_500)));
+    const replies = await Promise.all([
+      ...texts.map((text) => load(tenant, NDJSON, text)),
+      load(other, NDJSON, lines(mails(1))),
+    ]);
+    expect(
+      replies
+        .map(({ status }) => status)
+        .slice(0, 3)
+        .toSorted(),
+    ).toEqual([200, 200, 503]);
+    expect(replies[3]?.status).toBe(200);
+    expect(await stored(tenant)).toBe(3_000);
+    expect((await load(tenant, NDJSON, lines(mails(1)))).status).toBe(200);
+  });
+
   test('of a tenant that was suspended meanwhile is refused', async () => {
     const tenant = await api.tenant();
     await load(tenant, NDJSON, lines(mails(1)));
