@@ -90,6 +90,38 @@ test('an empty span and one that is too long are refused', () => {
   expect(usageSpanOf(before(33), 'hour', NOW)).toMatchObject({ field: 'since' });
 });
 
+test('a span begins and ends in years of four digits, or is refused', () => {
+  const time = fc.oneof(
+    fc.date({
+      min: new Date('0001-01-01T00:00:00Z'),
+      max: new Date('9999-12-31T23:59:59.999Z'),
+      noInvalidDate: true,
+    }),
+    fc
+      .constantFrom('0001-01-01T00:00:00Z', '9999-12-31T00:00:00Z', '9999-12-31T23:59:59.999Z')
+      .map((text) => new Date(text)),
+  );
+  fc.assert(
+    fc.property(
+      fc.constantFrom('hour' as const, 'day' as const),
+      time,
+      fc.option(fc.integer({ min: 1, max: 30 * 24 * HOUR_MS }), { nil: undefined }),
+      (unit, end, length) => {
+        const until = end.getTime();
+        const since =
+          length === undefined ? undefined : Math.max(until - length, Date.parse('0001-01-01T00:00:00Z'));
+        const found = usageSpanOf({ until, since }, unit, NOW);
+        if ('refused' in found) return;
+        for (const time of [found.since, found.until])
+          expect(new Date(time).toISOString()).toMatch(/^(?!0000)\d{4}-/);
+      },
+    ),
+  );
+  expect(usageSpanOf({ until: Date.parse('0001-01-10T00:00:00Z') }, 'day', NOW)).toHaveProperty('since');
+  const late = { since: Date.parse('9999-12-30T00:00:00Z'), until: Date.parse('9999-12-31T00:00:01Z') };
+  expect(usageSpanOf(late, 'day', NOW)).toMatchObject({ field: 'until' });
+});
+
 test('the delivery rate is of messages that a receipt has told of', () => {
   expect(deliveryRateOf({ sent: 5, delivered: 2, undelivered: 1, failed: 3 })).toBe(0.6667);
   expect(deliveryRateOf({ sent: 5, failed: 3 })).toBeNull();

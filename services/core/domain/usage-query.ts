@@ -30,6 +30,9 @@ const DAY_MS = 24 * HOUR_MS;
 /** The longest span of an answer, in days. */
 export const USAGE_DAYS_MAX = { hour: 31, day: 400 } as const;
 const DEFAULT_DAYS = { hour: 1, day: 30 } as const;
+/** The years that an answer can write its span in are 1 to 9999. */
+const EARLIEST = Date.parse('0001-01-01T00:00:00Z');
+const LATEST = Date.parse('9999-12-31T00:00:00Z');
 
 /** A combination that no counts are kept for. */
 export type RefusedGroups = { readonly refused: string };
@@ -65,8 +68,9 @@ export function usageSpanOf(
   const end = asked.until ?? now;
   const start = asked.since ?? end - DEFAULT_DAYS[kind] * DAY_MS;
   if (start >= end) return { field: 'until', refused: 'Must be later than `since`' };
-  const since = Math.floor(start / unit) * unit;
+  const since = Math.max(Math.floor(start / unit) * unit, EARLIEST);
   const until = Math.ceil(end / unit) * unit;
+  if (until > LATEST) return { field: 'until', refused: 'Must not be later than 9999-12-31T00:00:00Z' };
   const daysMax = USAGE_DAYS_MAX[kind];
   if (until - since > (daysMax + 1) * DAY_MS)
     return { field: 'since', refused: `Must be at most ${daysMax} days before \`until\`` };

@@ -44,6 +44,14 @@ const ask = (query: string, of = tenant) => api.callAs('viewer', of, 'GET', `/v1
 const span = 'since=2026-01-05T00:00:00Z&until=2026-01-07T00:00:00Z';
 
 describe('usage', () => {
+  test.each([
+    ['until=0001-01-10T00:00:00Z', 200],
+    ['since=9999-12-01T00:00:00Z&until=9999-12-31T12:00:00Z', 400],
+    ['since=9999-12-31T00:00:00Z&until=9999-12-31T23:30:00Z&groupBy=hour', 400],
+  ])('is asked for at the ends of time too: %s', async (query, status) => {
+    expect((await ask(query)).status).toBe(status);
+  });
+
   test('is what was accepted and what became of it, from the acceptance to the answer', async () => {
     const own = await api.tenant();
     const accountId = await seedAccount(api.admin, own.id);
