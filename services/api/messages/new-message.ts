@@ -125,8 +125,8 @@ export function newMessageRow(
     expires_at: new Date(expiresAt - aheadMs).toISOString(),
     lifetime_ms: message.expiresAt === undefined && !isScheduled ? expiresAt - sendersNow : null,
     ...(isScheduled ? ({ status: 'scheduled' } as const) : {}),
-    // Also where it seems to have passed: this process's clock may be ahead.
-    ...(sendAt === undefined ? {} : { send_at: new Date(sendAt - aheadMs).toISOString() }),
+    // Also where it seems to have passed: this process's clock may be ahead. By a clock that is ahead the first years have no name.
+    ...(sendAt === undefined ? {} : { send_at: new Date(Math.max(sendAt - aheadMs, 0)).toISOString() }),
     ...(sendAt === undefined || aheadMs === 0 ? {} : { scheduled_at: new Date(sendAt).toISOString() }),
     retention_days: limits.retentionDays,
     rate_per_minute: sendsPerMinute(caller),

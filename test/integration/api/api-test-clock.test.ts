@@ -76,6 +76,8 @@ describe('the test clock', () => {
     });
     const past = await send(api.first, testKey, { ...LEAST.sms, sendAt: ahead(5 * DAY_MS) });
     expect(past.body).toMatchObject({ status: 'queued', warnings: [{ field: 'sendAt' }] });
+    const longPast = await send(api.first, testKey, { ...LEAST.sms, sendAt: '0001-01-01T00:00:00Z' });
+    expect(longPast.body).toMatchObject({ status: 'queued', warnings: [{ field: 'sendAt' }] });
     const far = await send(api.first, testKey, { ...LEAST.sms, sendAt: on(31 * DAY_MS) });
     expect(far.body.details).toMatchObject([{ field: 'sendAt', rule: 'max' }]);
     const batch = await request(api.first, 'POST', '/v1/messages/batch', {
