@@ -301,9 +301,11 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
       rowsOf<WaitingRow>(
         sql`select * from find_waiting_due(${tenantId}, ${accountId}, ${most}, ${arrayOf(dueFrom)}::float8[])`,
       ),
-    /** Scheduled messages of a tenant whose instant has come. */
-    findScheduledDue: (tenantId: string, most: number) =>
-      rowsOf<WaitingRow>(sql`select * from find_scheduled_due(${tenantId}, ${most})`),
+    /** Scheduled messages of a tenant whose instant has come. @param dueFrom before this none of them is due. */
+    findScheduledDue: (tenantId: string, most: number, dueFrom: Date) =>
+      rowsOf<WaitingRow>(
+        sql`select * from find_scheduled_due(${tenantId}, ${most}, ${dueFrom.toISOString()})`,
+      ),
     /** Accounts that are neither disabled nor deleted, the oldest first. */
     accountsOf: (tenantIds: readonly string[]) =>
       rowsOf<{ tenantId: string; id: string; channel: Channel; status: string }>(

@@ -28,15 +28,19 @@ const row = (tenantId: string, seq: number): WaitingRow => ({
   rateLimitPerSecond: null,
 });
 
+const DUE = new Date(1_000);
+
 /** Of the n-th tenant the messages are numbered from n million on. @param due how many of each are due. */
 function setup(due: Record<string, number>, isMovedElsewhere = false) {
   const tenants = Object.keys(due);
   const done: string[] = [];
+  const asked: number[] = [];
   const marked = new Set<string>();
   let stopping = false;
   const moves = createScheduledMoves({
     store: {
-      findScheduledDue(tenantId, most) {
+      findScheduledDue(tenantId, most, dueFrom) {
+        asked.push(dueFrom.getTime());
         const left = due[tenantId];
         if (left === undefined) return Promise.reject(new Error(tenantId));
         const first = tenants.indexOf(tenantId) * 1_000_000;
@@ -60,20 +64,32 @@ function setup(due: Record<string, number>, isMovedElsewhere = false) {
     endedUncalled: () => undefined,
     isStopping: () => stopping,
   });
-  return { moves, done, marked, stop: () => (stopping = true) };
+  return { moves, done, asked, marked, stop: () => (stopping = true) };
 }
 
 test('tenants take turns, however much one of them has due at one instant, and their lanes are marked', async () => {
   const { moves, done, marked } = setup({ large: 1_200, small: 10, none: 0 });
-  for (const tenantId of ['large', 'small', 'none']) moves.add(tenantId);
+  for (const tenantId of ['large', 'small', 'none']) moves.add(tenantId, DUE);
   await moves.run();
   expect(done).toEqual(['large 500 queued', 'small 10 queued', 'large 500 queued', 'large 200 queued']);
   expect([...marked]).toEqual(['large a', 'small a']);
 });
 
+test('nothing is looked for among what was due before, as a look has shown', async () => {
+  const { moves, asked } = setup({ a: 700 });
+  moves.add('a', new Date(5_000));
+  moves.add('a', new Date(4_000));
+  moves.add('a', new Date(6_000));
+  await moves.run();
+  expect(asked).toEqual([4_000, 4_000]);
+  moves.add('a', new Date(9_000));
+  await moves.run();
+  expect(asked).toEqual([4_000, 4_000, 9_000]);
+});
+
 test('what another worker moves at the same time is left to it', async () => {
   const { moves, done, marked } = setup({ large: 1_200 }, true);
-  moves.add('large');
+  moves.add('large', DUE);
   await moves.run();
   expect(done).toEqual(['large 500 queued']);
   expect([...marked]).toEqual([]);
@@ -81,15 +97,15 @@ test('what another worker moves at the same time is left to it', async () => {
 
 test('a tenant that cannot be looked at holds nobody up, and is told of', async () => {
   const { moves, done } = setup({ b: 1 });
-  moves.add('unknown');
-  moves.add('b');
+  moves.add('unknown', DUE);
+  moves.add('b', DUE);
   await expect(moves.run()).rejects.toThrow('unknown');
   expect(done).toEqual(['b 1 queued']);
 });
 
 test('a worker that is stopping begins no further batch', async () => {
   const { moves, done, stop } = setup({ a: 1_000 });
-  moves.add('a');
+  moves.add('a', DUE);
   stop();
   await moves.run();
   expect(done).toEqual([]);

@@ -11,8 +11,8 @@ export type ScheduledMovesDeps = {
 
 /** Moves scheduled messages into their queues when their instant has come. */
 export type ScheduledMoves = {
-  /** Something that the tenant has scheduled is due. */
-  add(tenantId: string): void;
+  /** Something that the tenant has scheduled is due, the first of it since `oldestDue`. */
+  add(tenantId: string, oldestDue: Date): void;
   /**
    * Moves all that is due, a batch of each tenant in turn: a million messages of one that are due at the same instant hold
    * up nobody else's, and no transaction is longer than a batch.
@@ -25,27 +25,33 @@ const MOVED_AT_ONCE = 500;
 
 export function createScheduledMoves(deps: ScheduledMovesDeps): ScheduledMoves {
   const { store, mark, endedUncalled, isStopping } = deps;
-  const waiting = new Set<string>();
+  /** Since when something of each tenant is due. */
+  const waiting = new Map<string, Date>();
 
   /** @returns whether there may be more to move. */
-  async function moveSome(tenantId: string): Promise<boolean> {
-    const rows = await store.findScheduledDue(tenantId, MOVED_AT_ONCE);
+  async function moveSome(tenantId: string, dueFrom: Date): Promise<boolean> {
+    const rows = await store.findScheduledDue(tenantId, MOVED_AT_ONCE, dueFrom);
     const { lanes } = await resolveWaiting(rows, { store, endedUncalled });
     for (const lane of lanes) mark(lane);
     // Where nothing was moved another worker is at it.
     return rows.length === MOVED_AT_ONCE && lanes.length > 0;
   }
 
+  function add(tenantId: string, oldestDue: Date): void {
+    const known = waiting.get(tenantId);
+    waiting.set(tenantId, known === undefined || oldestDue < known ? oldestDue : known);
+  }
+
   return {
-    add: (tenantId) => void waiting.add(tenantId),
+    add,
     async run() {
       const failures: unknown[] = [];
       // What is taken out and added again comes last.
-      for (const tenantId of waiting) {
+      for (const [tenantId, dueFrom] of waiting) {
         if (isStopping()) return;
         waiting.delete(tenantId);
         try {
-          if (await moveSome(tenantId)) waiting.add(tenantId);
+          if (await moveSome(tenantId, dueFrom)) add(tenantId, dueFrom);
         } catch (error) {
           failures.push(error);
         }

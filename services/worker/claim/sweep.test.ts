@@ -44,16 +44,19 @@ test('suspended and resumed tenants are told of, and those who have scheduled so
     { task: 'release', tenantId: 'r' },
     { task: 'queue', tenantId: 's', oldestDue: new Date(NOW - 7_000) },
   ];
-  const scheduled: string[] = [];
+  const scheduled: [string, number][] = [];
   const overdue = await sweep(
     { dueLanes: () => Promise.resolve(found) },
     { mark: () => undefined, isOpen: () => true, whyClosed: () => undefined },
     { add: (tenantId) => added.push(tenantId) },
-    { add: (tenantId) => scheduled.push(tenantId) },
+    { add: (tenantId, oldestDue) => scheduled.push([tenantId, oldestDue.getTime()]) },
     { add: () => undefined },
     NOW,
   );
   expect(added).toEqual(['h', 'r']);
   // What was scheduled for now and is not queued yet is late.
-  expect([scheduled, overdue]).toEqual([['s'], { oldestDueSeconds: 7, oldestScheduledSeconds: 7 }]);
+  expect([scheduled, overdue]).toEqual([
+    [['s', NOW - 7_000]],
+    { oldestDueSeconds: 7, oldestScheduledSeconds: 7 },
+  ]);
 });

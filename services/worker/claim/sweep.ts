@@ -29,7 +29,7 @@ export async function sweep(
   // Tests break this (mutant: sweep): due messages are found without their wake-ups.
   const found = await looks.dueLanes();
   for (const one of found) {
-    if (one.task === 'queue') scheduled.add(one.tenantId);
+    if (one.task === 'queue') scheduled.add(one.tenantId, one.oldestDue);
     else if (one.task !== 'due') moves.add(one.tenantId);
     else if (dispatcher.whyClosed(one.accountId) !== undefined) delayed.add(one);
   }

@@ -7,6 +7,7 @@ import { acceptRow, acceptBatch, moveSuspension, seedAccount, seedTenant } from 
 import { dueRows, setupMessages, states, terms } from '#test/support/setup-messages.ts';
 
 const POLL = { interval: 20 };
+const LONG_AGO = new Date(0);
 const at = (ms: number): string => new Date(Date.now() + ms).toISOString();
 const scheduled = (ms: number, more: object = {}) => ({
   status: 'scheduled',
@@ -58,7 +59,7 @@ describe('a scheduled message', () => {
     expect(await b.store.claim(seqs, terms())).toEqual([]);
     expect(await b.claimDue(10, 10_000)).toEqual([]);
     expect(await dueRows(b)).toEqual([]);
-    expect(await b.store.findScheduledDue(b.tenant.tenantId, 10)).toEqual([]);
+    expect(await b.store.findScheduledDue(b.tenant.tenantId, 10, LONG_AGO)).toEqual([]);
     const waiting = await b.store.findWaiting(seqs);
     expect(Object.fromEntries(waiting.map(({ status, isDue }) => [status, isDue]))).toEqual({
       queued: false,
@@ -82,9 +83,9 @@ describe('a scheduled message', () => {
     const expected = new Set([3, 4, 5]);
     expect(priorities(await dueRows(b))).toEqual(expected);
     expect(priorities(await dueRows(b, { after: before, older: [] }))).toEqual(expected);
-    const due = await b.store.findScheduledDue(tenantId, 10);
+    const due = await b.store.findScheduledDue(tenantId, 10, LONG_AGO);
     expect(new Set(due.map(({ seq }) => seq))).toEqual(new Set(rows.slice(0, 3).map(({ seq }) => seq)));
-    const [first] = await b.store.findScheduledDue(tenantId, 1);
+    const [first] = await b.store.findScheduledDue(tenantId, 1, LONG_AGO);
     expect(first?.seq).toBe(rows[1]?.seq);
 
     const moved = await b.store.moveMessages([rows[0]?.seq ?? 0, rows[1]?.seq ?? 0], 'queued', null);
@@ -108,7 +109,7 @@ describe('a scheduled message', () => {
     await moveSuspension(b.admin, tenantId, 'billing');
     expect(await b.store.holdTenant(tenantId, 100)).toBe(2);
     expect(await states(b)).toEqual(['held', 'held']);
-    expect(await b.store.findScheduledDue(tenantId, 10)).toEqual([]);
+    expect(await b.store.findScheduledDue(tenantId, 10, LONG_AGO)).toEqual([]);
     await b.admin`update despatch.live_messages set held_at = held_at - interval '2 hours',
       next_attempt_at = case when seq = ${rows[1]?.seq ?? 0} then next_attempt_at - interval '30 minutes' else next_attempt_at end`;
     await moveSuspension(b.admin, tenantId, null);
@@ -118,7 +119,7 @@ describe('a scheduled message', () => {
     expect(early).toBe(0);
     expect(late).toBeGreaterThanOrEqual(30 * 60_000);
     expect(late).toBeLessThan(35 * 60_000);
-    const due = await b.store.findScheduledDue(tenantId, 10);
+    const due = await b.store.findScheduledDue(tenantId, 10, LONG_AGO);
     expect(due.map(({ seq }) => seq)).toEqual([rows[1]?.seq]);
   });
 
@@ -196,7 +197,7 @@ test('tens of thousands that are scheduled are passed by nobody who looks for wh
     `select * from despatch.due_lanes()`,
     `select * from despatch.due_lanes(now() - interval '5 s', '[]')`,
     `select * from despatch.find_waiting_due('${tenantId}', '${b.accountId}', 200, null)`,
-    `select * from despatch.find_scheduled_due('${tenantId}', 10)`,
+    `select * from despatch.find_scheduled_due('${tenantId}', 10, '-infinity')`,
     `select despatch.wake_deferred('${b.accountId}')`,
     `select * from despatch.claim_due('${lane}', 'w', 1000, 100000)`,
   ];

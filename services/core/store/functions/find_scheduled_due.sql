@@ -1,5 +1,7 @@
 -- A tenant's scheduled messages whose instant has come, the more urgent first, and of these the longest due. Takes no lock.
-create or replace function find_scheduled_due(for_tenant uuid, most integer) returns setof waiting_message
+-- `due_from`: before this nothing of them is due, as a look has shown; a search begins there, and not among entries of messages
+-- that were moved since.
+create or replace function find_scheduled_due(for_tenant uuid, most integer, due_from timestamptz) returns setof waiting_message
 language plpgsql stable security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
@@ -16,9 +18,9 @@ begin
     lateral (
       select l.seq, l.due_at from live_messages l
       where l.tenant_id = for_tenant and l.account_id = a.id and l.priority = p.priority
-        and l.due_at <= at_now and l.status = 'scheduled'
+        and l.due_at >= due_from and l.due_at <= at_now and l.status = 'scheduled'
       order by l.due_at limit most
     ) y order by p.priority, y.due_at limit most));
 end $$;
 
-grant execute on function find_scheduled_due(uuid, integer) to despatch_worker;
+grant execute on function find_scheduled_due(uuid, integer, timestamptz) to despatch_worker;
