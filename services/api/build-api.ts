@@ -250,7 +250,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
         noteUncounted: uncounted.note,
         metrics: sends,
       },
-      cancel: { sql, read, loadIds, slots, audit: deps.audit, metrics, notify },
+      cancel: { sql, read, cursors, loadIds, slots, audit: deps.audit, metrics, notify },
       retry: { sql, loadIds, places, slots, addressKeys, wakes, audit: deps.audit, warned, metrics: sends },
       erase: { sql, loadIds, audit: deps.audit },
       read: { read, cursors, loadIds },

@@ -10,11 +10,17 @@ import type { MessageState } from '#core/domain/message-state.ts';
 import { WARNINGS_MAX, type Warnings } from '#core/domain/warning.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import type { CancelMeans } from '#core/platform/telemetry/metrics.ts';
-import { cancelMessages, findCancelable, type Cancelable } from '#core/store/cancellation.ts';
+import {
+  cancelMessages,
+  findCancelable,
+  type Cancelable,
+  type LivePosition,
+} from '#core/store/cancellation.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import { auditTo, scopeOf } from '../admin/admin-change.ts';
 import type { KeyCaller, MemberCaller } from '../auth/auth.ts';
 import { text } from '../http/fields.ts';
+import type { Cursors } from '../http/cursor.ts';
 import type { ReadTenant } from '../http/reads.ts';
 import { warningsField } from '../http/request-warnings.ts';
 import { defineRoute, type RequestFacts, type RouteModule } from '../http/routes-kit.ts';
@@ -24,6 +30,7 @@ import { modeFor } from './message-address.ts';
 export type CancelMessagesDeps = {
   readonly sql: Sql;
   readonly read: ReadTenant;
+  readonly cursors: Cursors;
   readonly slots: SharedSlots;
   readonly audit: AuditTrail;
   readonly metrics: { readonly canceled: (channel: Channel, by: CancelMeans) => void };
@@ -33,6 +40,8 @@ export type CancelMessagesDeps = {
 const MESSAGES_MAX = 10_000;
 /** Of one transaction: a claim that meets one of them waits for its commit, and others' messages with it. */
 const AT_ONCE = 200;
+/** Of looking for them, well within what a read may take. What was found until then is canceled. */
+const FIND_MS_MAX = 1_000;
 /** After which a call answers with what it has done. */
 const CALL_MS_MAX = 10_000;
 
@@ -59,6 +68,14 @@ const CancelMessages = z
       .describe(
         'At least one; a message has to fit them all. A field that is unknown here is refused, as without it more would be canceled.',
       ),
+    cursor: z
+      .string()
+      .min(1)
+      .max(500)
+      .optional()
+      .describe(
+        '`nextCursor` of the call before, with the same filter: looks no more at what that one has looked at.',
+      ),
   })
   .meta({
     id: 'CancelMessages',
@@ -74,18 +91,34 @@ const CanceledMessages = z
     final: count.describe(
       'Messages that have come to their end: with `batchId` or `externalId` all that bear it, else those that ended during this call.',
     ),
-    more: z.boolean().describe('There may be more that fit: repeat the call.'),
+    more: z
+      .boolean()
+      .describe('There may be more that fit: repeat the call, with `nextCursor` where there is one.'),
+    nextCursor: z
+      .string()
+      .optional()
+      .describe(
+        '`cursor` of the next call, where so many messages wait that not all could be looked at. Else absent.',
+      ),
     ...warningsField,
   })
   .meta({
     id: 'CanceledMessages',
     description: 'What came of a cancel of many messages.',
-    examples: [{ canceled: 1280, alreadySending: 3, final: 0, more: false }],
+    examples: [
+      {
+        canceled: 1280,
+        alreadySending: 3,
+        final: 0,
+        more: true,
+        nextCursor: 'hJ3hVw0yq3O1bq4fM2b7Y1siYWNjb3VudElkIjoi',
+      },
+    ],
   });
 
 /** `POST /v1/messages/cancel`: finds messages once, by a bounded read, and cancels them in short transactions. */
 export function cancelMessagesRoute(deps: CancelMessagesDeps): RouteModule {
-  const { sql, read, slots, metrics } = deps;
+  const { sql, read, cursors, slots, metrics } = deps;
 
   /** Each transaction waits for its turn: a call with thousands keeps nobody else from cancelling. */
   async function inTurn<T>(tenantId: string, gone: AbortSignal, work: () => Promise<T>): Promise<T> {
@@ -111,16 +144,21 @@ export function cancelMessagesRoute(deps: CancelMessagesDeps): RouteModule {
     operation: 'cancelMessages',
     summary: 'Cancel all messages that wait and fit a filter',
     description:
-      'Cancels messages that are `scheduled`, `queued`, `deferred` or `held`, each as `POST /v1/messages/{id}/cancel` does, at most 10,000 a call and the oldest first. Messages that are accepted meanwhile are not among them. With a key those of its own mode alone. The counts are of what is committed.',
+      'Cancels messages that are `scheduled`, `queued`, `deferred` or `held`, each as `POST /v1/messages/{id}/cancel` does, at most 10,000 a call and the oldest first. Where hundreds of thousands wait, a call looks at them for a second at most, and `nextCursor` leads on. Messages that are accepted meanwhile are not among them. With a key those of its own mode alone. The counts are of what is committed.',
     auth: { kind: 'either', scope: 'messages:send', role: 'developer' },
     body: CancelMessages,
     response: CanceledMessages,
-    async handler({ caller, body: { filter }, request, warnings, gone }) {
+    errors: ['invalid_cursor'],
+    async handler({ caller, body: { filter, cursor }, request, warnings, gone }) {
       assertKnown(warnings);
       const { id: tenantId } = caller.tenant;
       const until = performance.now() + CALL_MS_MAX;
-      const { live, ended } = await read(tenantId, gone, (tx) =>
-        findCancelable(tenantId, tx, { ...filter, ...modeFor(caller) }, MESSAGES_MAX + 1),
+      const fitting = { ...filter, ...modeFor(caller) };
+      const search = ['cancel', tenantId, fitting];
+      const from =
+        cursor === undefined ? undefined : (JSON.parse(cursors.open(search, cursor)) as LivePosition);
+      const { live, ended, stoppedAt } = await read(tenantId, gone, (tx) =>
+        findCancelable(tenantId, tx, fitting, { most: MESSAGES_MAX + 1, ms: FIND_MS_MAX, from }),
       );
       const tell = auditor(deps, caller, request, filter);
       let counts = NO_CANCELS;
@@ -141,7 +179,13 @@ export function cancelMessagesRoute(deps: CancelMessagesDeps): RouteModule {
         done += part.length;
       }
       const final = Math.min(counts.final + ended, MESSAGES_MAX);
-      return { body: { ...counts, final, more: done < live.length } };
+      const isDone = done === live.length;
+      const next = isDone ? stoppedAt : from;
+      const more = !isDone || stoppedAt !== undefined;
+      const nextCursor = more && next !== undefined ? cursors.seal(search, JSON.stringify(next)) : undefined;
+      return {
+        body: { ...counts, final, more, ...(nextCursor === undefined ? {} : { nextCursor }) },
+      };
     },
   });
 }

@@ -34,21 +34,44 @@ export type FoundCancelable = {
   readonly live: readonly Cancelable[];
   /** Those that have come to an end, where a batch or a reference names them. */
   readonly ended: number;
+  /**
+   * Where the time was over before all that wait were looked at: the live ones are the oldest of those that were. Undefined
+   * where all were.
+   */
+  readonly stoppedAt: LivePosition | undefined;
+};
+
+/** A live row's place among its tenant's: rows that are due at the same instant share one. */
+export type LivePosition = {
+  readonly accountId: string;
+  readonly priority: number;
+  /** As the database writes it, with its microseconds. */
+  readonly dueAt: string;
+};
+
+export type CancelBounds = {
+  /** Messages in the answer. */
+  readonly most: number;
+  /** Milliseconds after which no further rows are read. */
+  readonly ms: number;
+  /** Where an earlier search stopped. */
+  readonly from?: LivePosition | undefined;
 };
 
 /**
  * The messages that a filter means, `most` at most. A batch or a reference leads to its messages, if they are no more than
- * that; else each of the tenant's live rows is looked at once, by the one index that has the tenant's first.
+ * that; else each of the tenant's live rows is looked at once, as far as the time goes.
  */
 export async function findCancelable(
   tenantId: TenantId,
   tx: TransactionSql,
   filter: CancelFilter,
-  most: number,
+  bounds: CancelBounds,
 ): Promise<FoundCancelable> {
-  const names = filter.batchId !== undefined || filter.externalId !== undefined;
-  const named = names ? await findNamed(tenantId, tx, filter, most) : undefined;
-  return named ?? { live: await findLive(tenantId, tx, filter, most), ended: 0 };
+  const names =
+    bounds.from === undefined && (filter.batchId !== undefined || filter.externalId !== undefined);
+  const named = names ? await findNamed(tenantId, tx, filter, bounds.most) : undefined;
+  return named ?? (await findLive(tenantId, tx, filter, bounds));
 }
 
 /** @returns undefined where more messages than `most` are of the batch, or bear the reference. */
@@ -72,37 +95,69 @@ async function findNamed(
   if (rows.length > most) return undefined;
   const fitting = rows.filter((row) => row.fits);
   const live = fitting.filter((row) => row.is_live);
-  return { live, ended: fitting.length - live.length };
+  return { live, ended: fitting.length - live.length, stoppedAt: undefined };
 }
 
+/** Read at a time, in some ten milliseconds. */
+const LIVE_AT_ONCE = 2_000;
+
 /**
- * Materialized, or the planner might go through all tenants' rows in the order of their numbers; and messages are looked up
- * one by one, each in the partition that its row names.
+ * Goes through the tenant's live rows by the index that has the tenant first, a stretch at a time, in one snapshot: however many
+ * there are, no statement takes long, and none is missed that moves meanwhile. Messages are looked up one by one, each in
+ * the partition that its row names: a lateral join with a limit is none that reads all of them.
  */
 async function findLive(
   tenantId: TenantId,
   tx: TransactionSql,
   filter: CancelFilter,
-  most: number,
-): Promise<Cancelable[]> {
+  { most, ms, from }: CancelBounds,
+): Promise<FoundCancelable> {
   const { batchId, externalId, tag, channel, category, test } = filter;
   const isInRow = [batchId, externalId, tag, category].every((criterion) => criterion === undefined);
-  return tx<Cancelable[]>`
-    with own as materialized (
-      select l.seq, l.purge_on, l.channel from live_messages l
-      where l.tenant_id = ${tenantId}
-        ${channel === undefined ? tx`` : tx`and l.channel = ${channel}`}
-        ${test === undefined ? tx`` : tx`and l.test = ${test}`}
-    )
-    select o.seq, o.channel from own o
+  const until = performance.now() + ms;
+  let found: Cancelable[] = [];
+  let stoppedAt: LivePosition | undefined;
+  // A bitmap or a sort would read all rows before it gives the first one.
+  await tx`select set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true)`;
+  // What does not fit is read too: else a stretch might have no end.
+  const fitsRow = tx`(true ${channel === undefined ? tx`` : tx`and l.channel = ${channel}`}
+    ${test === undefined ? tx`` : tx`and l.test = ${test}`})`;
+  const stretches = tx<LiveRow[]>`
+    select l.seq, l.channel, ${isInRow ? fitsRow : tx`m.fits is not null`} as fits, l.account_id as "accountId", l.priority,
+      l.due_at::text as "dueAt"
+    from live_messages l
     ${
       isInRow
         ? tx``
-        : tx`cross join lateral (
-      select from messages m where m.seq = o.seq and m.purge_on = o.purge_on and m.tenant_id = ${tenantId}
-        ${fits(tx, filter)} limit 1) m`
+        : tx`left join lateral (
+      select true as fits from messages m
+      where ${fitsRow} and m.seq = l.seq and m.purge_on = l.purge_on and m.tenant_id = ${tenantId} ${fits(tx, filter)}
+      limit 1) m on true`
     }
-    order by o.seq limit ${most}`;
+    where l.tenant_id = ${tenantId}
+      ${
+        from === undefined
+          ? tx``
+          : tx`and (l.account_id, l.priority, l.due_at) >= (${from.accountId}, ${from.priority}, ${from.dueAt}::text::timestamptz)`
+      }
+    order by l.account_id, l.priority, l.due_at`.cursor(LIVE_AT_ONCE);
+  for await (const rows of stretches) {
+    for (const { seq, channel: by, fits } of rows) if (fits) found.push({ seq, channel: by });
+    if (found.length > 4 * most) found = oldest(found, most);
+    const last = rows.at(-1);
+    if (performance.now() > until && rows.length === LIVE_AT_ONCE && last !== undefined) {
+      const { accountId, priority, dueAt } = last;
+      stoppedAt = { accountId, priority, dueAt };
+      break;
+    }
+  }
+  return { live: oldest(found, most), ended: 0, stoppedAt };
+}
+
+type LiveRow = Cancelable & LivePosition & { readonly fits: boolean };
+
+function oldest(found: readonly Cancelable[], most: number): Cancelable[] {
+  return found.toSorted((a, b) => a.seq - b.seq).slice(0, most);
 }
 
 function fits(tx: TransactionSql, { batchId, externalId, tag, channel, category, test }: CancelFilter) {

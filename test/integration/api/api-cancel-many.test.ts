@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { TenantId } from '#core/domain/ids.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { deliveryStore } from '#core/store/deliveries.ts';
-import { findCancelable, type CancelFilter } from '#core/store/cancellation.ts';
+import { findCancelable, type CancelFilter, type LivePosition } from '#core/store/cancellation.ts';
 import { readAsTenant } from '#core/store/read-scope.ts';
 import { get, LEAST, request, send, startTestApi, type ApiTenant, type TestApi } from '#test/support/api.ts';
 import type { TestKey } from '#test/support/service-keys.ts';
@@ -221,6 +221,44 @@ describe('a filter', () => {
     expect((await cancel(body, tenant.key)).body.code).toBe('validation_failed');
   });
 
+  test('is refused with a cursor of another filter, or of none', async () => {
+    const tenant = await api.tenant();
+    for (const cursor of ['x', Buffer.from('x'.repeat(40)).toString('base64url')]) {
+      const reply = await cancel({ filter: { tag: 'a' }, cursor }, tenant.key);
+      expect([reply.status, reply.body.code]).toEqual([400, 'invalid_cursor']);
+    }
+  });
+
+  test('is answered in time however many messages wait, and a later call goes on from there', async () => {
+    const [tenant, crowd] = [await api.tenant(), await api.tenant()];
+    await plant(crowd, 3_000);
+    await plant(tenant, 9_000, { tag: 'other' });
+    await plant(tenant, 1_500, { tag: 'spread' });
+    await api.admin`update live_messages set due_at = due_at + seq * interval '1 ms', account_id = md5((seq % 3)::text)::uuid
+      where tenant_id = ${tenant.tenantId}`;
+    await api.admin`analyze messages, live_messages`;
+    const id = tenant.tenantId as TenantId;
+    const scopes = { sql: api.admin, cancelSql: api.admin };
+    const found = new Set<number>();
+    let from: LivePosition | undefined;
+    let looks = 0;
+    do {
+      const step = await readAsTenant(scopes, id, new AbortController().signal, async (tx) => {
+        await tx`set local role despatch_api`;
+        const before = await rowsTouched(tx);
+        // No time at all: one stretch is looked at.
+        const step = await findCancelable(id, tx, { tag: 'spread' }, { most: 10_001, ms: -1, from });
+        return { ...step, rows: (await rowsTouched(tx)) - before };
+      });
+      for (const { seq } of step.live) found.add(seq);
+      // A live row and its message each.
+      expect(step.rows).toBeLessThan(2 * 2_000 + 50);
+      from = step.stoppedAt;
+      looks += 1;
+    } while (from !== undefined && looks < 20);
+    expect([found.size, looks]).toEqual([1_500, 6]);
+  });
+
   test('reads the rows that its tenant has waiting, once, and nothing of what is stored besides', async () => {
     const [tenant, crowd] = [await api.tenant(), await api.tenant()];
     const own = 300;
@@ -237,7 +275,10 @@ describe('a filter', () => {
         return readAsTenant(scopes, tenant.tenantId as TenantId, new AbortController().signal, async (tx) => {
           await tx`set local role despatch_api`;
           const before = await rowsTouched(tx);
-          const found = await findCancelable(tenant.tenantId as TenantId, tx, filter, 10_001);
+          const found = await findCancelable(tenant.tenantId as TenantId, tx, filter, {
+            most: 10_001,
+            ms: 60_000,
+          });
           return { live: found.live.length, rows: (await rowsTouched(tx)) - before };
         });
       };
