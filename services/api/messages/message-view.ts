@@ -104,7 +104,12 @@ export const Message = z
     test: z.boolean().describe('Sent with a test key: no provider is called.'),
     segments: z.int().min(1).max(255).nullable().describe('Only for `sms`.'),
     encoding: z.enum(SMS_ENCODINGS).nullable().describe('Only for `sms`.'),
-    providerId: z.uuid().nullable().describe('The provider account of the last attempt.'),
+    providerId: z
+      .uuid()
+      .nullable()
+      .describe(
+        'The provider account of the last attempt; where the message went on to another one since, that one.',
+      ),
     provider: z.string().nullable().describe('Its id in the catalog.'),
     providerMessageId: z.string().nullable().describe("The provider's own id of the message."),
     attemptCount: z.int().min(0).max(INT_MAX),

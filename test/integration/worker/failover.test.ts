@@ -1,10 +1,13 @@
 import { expect, test } from 'vitest';
 import { failOver, reroutedTo, type FailedTry, type Rerouted } from '#core/domain/failover.ts';
 import type { FailureClass } from '#core/domain/failure.ts';
-import { orderOf, type Route } from '#core/domain/route.ts';
+import { orderOf, routeByAge, type Route } from '#core/domain/route.ts';
 import type { Fault } from '#providers/stand-in.ts';
+import { assignmentOf } from '#test/support/assignment.ts';
+import { completionOf } from '#test/support/completion-of.ts';
 import { setupDelivery } from '#test/support/delivery.ts';
 import { seedAccount } from '#test/support/seed.ts';
+import { setupMessages, terms, transient } from '#test/support/setup-messages.ts';
 
 const POLL = { interval: 20 };
 const down: Fault = { kind: 'reply', status: 503, body: 'down' };
@@ -194,6 +197,46 @@ test('without a route the accounts by age make up for each other', async () => {
   const [sent] = await b.sendMany(1);
   await expect.poll(b.statuses, POLL).toEqual({ sent: 1 });
   expect(await b.attempts(sent?.seq ?? 0)).toEqual(['last rejected_transient', 'first accepted']);
+});
+
+test('a record names one account and its provider, also while another one is to call, and once it ends uncalled', async () => {
+  await using b = await setupMessages();
+  const { tenantId } = b.tenant;
+  const next = await seedAccount(b.admin, tenantId, { provider: 'infobip' });
+  const last = await seedAccount(b.admin, tenantId, { provider: 'plivo' });
+  const [seq = 0] = await b.accept();
+  const [message] = await b.store.claim([seq], terms());
+  const failover = {
+    messageId: message?.id ?? '',
+    accountId: b.accountId,
+    route: routeByAge(
+      'sms',
+      [b.accountId, next].map((id) => ({ id, channel: 'sms' })),
+    ),
+    usable: [b.accountId, next],
+    tried: [],
+  };
+  await b.store.complete([completionOf(message as never, transient, { failover })]);
+  const shown = async () => {
+    const [row] = await b.admin`select account_id, provider from despatch.message_states where seq = ${seq}`;
+    return row;
+  };
+  expect(await shown()).toEqual({ account_id: next, provider: 'infobip' });
+  const called = await b.admin`select account_id, provider from despatch.attempts where message_seq = ${seq}`;
+  expect(called).toEqual([{ account_id: b.accountId, provider: message?.provider }]);
+  await b.store.assignAccounts([assignmentOf(seq, next, last)]);
+  expect(await shown()).toEqual({ account_id: last, provider: 'plivo' });
+  await b.store.moveMessages([seq], 'expired', { class: 'expired', code: 'expired', retryable: false });
+  expect(await shown()).toEqual({ account_id: last, provider: 'plivo' });
+});
+
+test('a message that no provider was asked to send names none, whichever account it was given to', async () => {
+  await using b = await setupMessages();
+  const next = await seedAccount(b.admin, b.tenant.tenantId, { provider: 'infobip' });
+  const [seq = 0] = await b.accept();
+  await b.store.assignAccounts([assignmentOf(seq, b.accountId, next)]);
+  const [row] = await b.admin`select account_id, provider from despatch.message_states where seq = ${seq}`;
+  expect(row).toEqual({ account_id: null, provider: null });
 });
 
 test('many fail over together, each with one call at a time, and each is sent once', async () => {

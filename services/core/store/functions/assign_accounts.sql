@@ -18,7 +18,10 @@ begin
   at_now := clock_timestamp();
   with moved as (
     update live_messages l
-    set account_id = m."to", due_at = greatest(l.due_at, at_now), updated_at = at_now, reason = 'failed_over',
+    set account_id = m."to",
+      -- Named by its record, which names no account before the first call.
+      provider = case when l.attempt > 0 then (select p.provider from provider_accounts p where p.id = m."to") end,
+      due_at = greatest(l.due_at, at_now), updated_at = at_now, reason = 'failed_over',
       reassigned = l.reassigned + 1
     from json_to_recordset(moves) as m (seq bigint, "from" uuid, "to" uuid, details jsonb)
     -- Nothing is given to another account while a call is under way, or twice.

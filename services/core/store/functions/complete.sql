@@ -44,7 +44,11 @@ begin
       r.duplicate_risk, r.final, r.await_ms, r.receipts, r.discard, r.call_end, r.call_ms, l.test, l.reassigned
   ), put_off as (
     update live_messages l
-    set status = r.status, account_id = coalesce((r.rerouted ->> 'accountId')::uuid, l.account_id), reason = r.reason, failure = r.failure_shown, lease_until = null, retries = r.retries,
+    set status = r.status, account_id = coalesce((r.rerouted ->> 'accountId')::uuid, l.account_id),
+      -- A record names an account and its own provider.
+      provider = case when r.rerouted is null then l.provider
+        else (select p.provider from provider_accounts p where p.id = (r.rerouted ->> 'accountId')::uuid) end,
+      reason = r.reason, failure = r.failure_shown, lease_until = null, retries = r.retries,
       ambiguous = r.ambiguous, provider_waits = r.provider_waits, duplicate_risk = r.duplicate_risk,
       -- Looked at when it expires, should that come first.
       next_attempt_at = least(at_now + make_interval(secs => r.next_attempt_ms / 1000.0), l.expires_at),
@@ -55,7 +59,7 @@ begin
     where l.seq = any (array[r.seq]) and l.attempt = r.attempt and l.status = 'sending' and is_live(r.status)
     returning l.seq, l.purge_on, l.tenant_id, l.attempt,
       case when not l.test then coalesce(r.called_account, l.account_id) end as account_id,
-      l.provider, l.worker, l.started_at, r.outcome, r.outcome_reason, r.failure, r.http_status, r.status,
+      old.provider, l.worker, l.started_at, r.outcome, r.outcome_reason, r.failure, r.http_status, r.status,
       r.reason, r.failure_shown, r.rerouted, r.call_end, r.call_ms
   ), counted as materialized (
     select seq, purge_on, tenant_id, attempt, account_id, provider, worker, started_at, outcome, outcome_reason,
