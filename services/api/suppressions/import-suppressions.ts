@@ -39,7 +39,7 @@ const ImportedSuppressions = z
     created: count.describe('Entries that are new.'),
     replaced: count.describe('Entries that took the place of one for the same recipient and reason.'),
     unchanged: count.describe(
-      'Rows that changed nothing: they say what the list says, or a later row is for the same recipient and reason.',
+      'Rows that changed nothing: they say what the list says, or less than what the recipient or a provider said, or a later row is for the same recipient and reason.',
     ),
     invalid: count.describe('Rows that are wrong, with `mode=permissive`.'),
     invalidLines: z

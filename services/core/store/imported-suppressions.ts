@@ -7,7 +7,8 @@ export type ImportedSuppressions = { readonly created: number; readonly replaced
 
 /**
  * Adds entries of an import. Of two for the same recipient and reason the later one counts; one that says what is said
- * already is left as it was. A trigger tells of them.
+ * already is left as it was, and so is what a recipient or a provider said where the entry would stop less. A trigger tells of
+ * them.
  * @param entries A thousand at most: others wait meanwhile who suppress the same recipients.
  */
 export async function importSuppressions(
@@ -37,6 +38,9 @@ export async function importSuppressions(
         id = excluded.id, address = excluded.address, scope = excluded.scope, source = excluded.source, message_id = null,
         expires_at = excluded.expires_at, created_at = excluded.created_at
       where (s.address, s.scope, s.expires_at) is distinct from (excluded.address, excluded.scope, excluded.expires_at)
+        -- A file may be older than what recipients have said since.
+        and (s.source in ('api', 'import') or s.expires_at <= clock_timestamp()
+          or (excluded.expires_at is null and (excluded.scope = 'all' or s.scope = 'marketing')))
       returning xmax = 0 as is_new
     )
     select count(*) filter (where is_new)::integer as created, count(*) filter (where not is_new)::integer as replaced

@@ -152,6 +152,26 @@ describe('an import', () => {
     expect(items[0].id).not.toBe(made.id);
   });
 
+  test('takes nothing back of what a recipient said since', async () => {
+    const tenant = await api.tenant();
+    const row = { channel: 'email', address: 'ann@example.com', reason: 'unsubscribe' };
+    await load(tenant, NDJSON, lines([row]));
+    await api.admin`update suppressions set source = 'recipient' where tenant_id = ${tenant.id}`;
+    const { items } = (await api.callAs('developer', tenant, 'GET', URL)).body;
+    for (const over of [
+      { expiresAt: '2999-01-01T00:00:00Z' },
+      { scope: 'all', expiresAt: '2999-01-01T00:00:00Z' },
+    ]) {
+      const reply = await load(tenant, NDJSON, lines([{ ...row, ...over }]));
+      expect(reply.body).toMatchObject({ replaced: 0, unchanged: 1 });
+    }
+    expect((await api.callAs('developer', tenant, 'GET', URL)).body.items).toEqual(items);
+    const wider = await load(tenant, NDJSON, lines([{ ...row, scope: 'all' }]));
+    expect(wider.body).toMatchObject({ replaced: 1 });
+    await api.admin`update suppressions set source = 'recipient' where tenant_id = ${tenant.id}`;
+    expect((await load(tenant, NDJSON, lines([row]))).body).toMatchObject({ replaced: 0, unchanged: 1 });
+  });
+
   test('with a wrong row names each and stores nothing, unless it is told to store the others', async () => {
     const tenant = await api.tenant();
     const text = 'channel,address\nsms,+15550000001\nsms,ann@example.com\nemail,\npush,x\n';
@@ -270,7 +290,7 @@ describe('an import', () => {
       replies
         .map(({ status }) => status)
         .slice(0, 3)
-        .toSorted(),
+        .toSorted((a, b) => a - b),
     ).toEqual([200, 200, 503]);
     expect(replies[3]?.status).toBe(200);
     expect(await stored(tenant)).toBe(3_000);
