@@ -15,7 +15,7 @@ export type Resolved = {
   readonly lanes: readonly Lane[];
   /** Attempts of workers that are gone, to be settled. */
   readonly lost: readonly ClaimedMessage[];
-  /** How many go to another account. */
+  /** How many were moved: to another state, or to another account. */
   readonly moved: number;
 };
 
@@ -35,18 +35,20 @@ export async function resolveWaiting(rows: readonly WaitingRow[], deps: ResolveD
     decided.filter((one): one is Decided<Kind> => one.decision.kind === kind);
 
   const queued: WaitingRow[] = [];
+  let moves = 0;
   for (const [{ status, failure, reason = null }, alike] of Map.groupBy(
     of('move'),
     ({ decision }) => decision,
   )) {
     const moved = await store.moveMessages(seqsOf(alike), status, failure, reason);
+    moves += moved.size;
     if (status === 'queued') queued.push(...alike.map(({ row }) => row).filter(({ seq }) => moved.has(seq)));
     const why = failure?.class ?? (status === 'suppressed' ? status : undefined);
     if (why === undefined) continue;
     for (const { row } of alike) if (moved.has(row.seq)) deps.endedUncalled(row, why);
   }
   const assigned = of('assign');
-  const moved = assigned.length === 0 ? NONE_MOVED : await store.assignAccounts(assigned.map(toAssignment));
+  if (assigned.length > 0) moves += (await store.assignAccounts(assigned.map(toAssignment))).size;
   const lost = of('lost');
   return {
     lanes: [
@@ -58,11 +60,9 @@ export async function resolveWaiting(rows: readonly WaitingRow[], deps: ResolveD
       })),
     ],
     lost: lost.length === 0 ? [] : await store.lost(seqsOf(lost)),
-    moved: moved.size,
+    moved: moves,
   };
 }
-
-const NONE_MOVED: ReadonlySet<number> = new Set();
 
 function toAssignment({ row, decision }: Decided<'assign'>): Assignment {
   const { seq, accountId: from, waitedMs } = row;

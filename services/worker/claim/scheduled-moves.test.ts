@@ -31,7 +31,7 @@ const row = (tenantId: string, seq: number): WaitingRow => ({
 const DUE = new Date(1_000);
 
 /** Of the n-th tenant the messages are numbered from n million on. @param due how many of each are due. */
-function setup(due: Record<string, number>, isMovedElsewhere = false) {
+function setup(due: Record<string, number>, { isMovedElsewhere = false, isExpired = false } = {}) {
   const tenants = Object.keys(due);
   const done: string[] = [];
   const asked: number[] = [];
@@ -45,7 +45,10 @@ function setup(due: Record<string, number>, isMovedElsewhere = false) {
         if (left === undefined) return Promise.reject(new Error(tenantId));
         const first = tenants.indexOf(tenantId) * 1_000_000;
         return Promise.resolve(
-          Array.from({ length: Math.min(most, left) }, (_, i) => row(tenantId, first + i)),
+          Array.from({ length: Math.min(most, left) }, (_, i) => ({
+            ...row(tenantId, first + i),
+            isExpired,
+          })),
         );
       },
       moveMessages(seqs, status) {
@@ -88,11 +91,18 @@ test('nothing is looked for among what was due before, as a look has shown', asy
 });
 
 test('what another worker moves at the same time is left to it', async () => {
-  const { moves, done, marked } = setup({ large: 1_200 }, true);
+  const { moves, done, marked } = setup({ large: 1_200 }, { isMovedElsewhere: true });
   moves.add('large', DUE);
   await moves.run();
   expect(done).toEqual(['large 500 queued']);
   expect([...marked]).toEqual([]);
+});
+
+test('what nobody looked at within its lifetime is ended at once too, and keeps nothing behind it waiting', async () => {
+  const { moves, done } = setup({ late: 1_200 }, { isExpired: true });
+  moves.add('late', DUE);
+  await moves.run();
+  expect(done).toEqual(['late 500 expired', 'late 500 expired', 'late 200 expired']);
 });
 
 test('a tenant that cannot be looked at holds nobody up, and is told of', async () => {

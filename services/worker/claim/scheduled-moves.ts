@@ -31,10 +31,10 @@ export function createScheduledMoves(deps: ScheduledMovesDeps): ScheduledMoves {
   /** @returns whether there may be more to move. */
   async function moveSome(tenantId: string, dueFrom: Date): Promise<boolean> {
     const rows = await store.findScheduledDue(tenantId, MOVED_AT_ONCE, dueFrom);
-    const { lanes } = await resolveWaiting(rows, { store, endedUncalled });
+    const { lanes, moved } = await resolveWaiting(rows, { store, endedUncalled });
     for (const lane of lanes) mark(lane);
     // Where nothing was moved another worker is at it.
-    return rows.length === MOVED_AT_ONCE && lanes.length > 0;
+    return rows.length === MOVED_AT_ONCE && moved > 0;
   }
 
   function add(tenantId: string, oldestDue: Date): void {
