@@ -62,3 +62,110 @@ test('every example of an operation has its operation', () => {
   expect(Object.keys(OPERATION_EXAMPLES).length).toBeGreaterThan(0);
   for (const id of Object.keys(OPERATION_EXAMPLES)) expect(operations).toContain(id);
 });
+
+type Schema = {
+  readonly $ref?: string;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly items?: Schema;
+  readonly oneOf?: readonly Schema[];
+  readonly anyOf?: readonly Schema[];
+  readonly allOf?: readonly Schema[];
+  readonly enum?: readonly unknown[];
+};
+type Operation = {
+  readonly parameters?: readonly { readonly in?: string; readonly name?: string; readonly $ref?: string }[];
+  readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema?: Schema }>> };
+};
+
+const PATHS = openApiDocument.paths as unknown as Record<string, Record<string, Operation>>;
+const COMPONENTS = openApiDocument.components as unknown as Record<string, Record<string, unknown>>;
+
+/** The calls that the guides themselves show, as a shell would read them; another test runs the examples. */
+function curls(): { line: string; method: string; url: URL; body: string | undefined }[] {
+  const blocks = [...text.matchAll(/^```(?:sh|bash)\n([^]*?)^```/gm)].map(([, block = '']) => block);
+  const commands = blocks.flatMap((block) => block.replaceAll('\\\n', ' ').split(/\n(?=curl )/));
+  return commands
+    .filter((command) => command.startsWith('curl ') && command.includes('https://api.example.com/v1/'))
+    .map((line) => {
+      const url = new URL(/https:\/\/api\.example\.com[^'"\s]*/.exec(line)?.[0] ?? '');
+      const query = /--data-urlencode '([^']*)'/.exec(line)?.[1];
+      if (query !== undefined) url.search = query;
+      const body = / -d '([^']*)'/.exec(line)?.[1];
+      const isSending = body !== undefined || line.includes('--data-binary');
+      return { line, method: / -X (\w+)/.exec(line)?.[1] ?? (isSending ? 'POST' : 'GET'), url, body };
+    });
+}
+
+function resolve<T extends { readonly $ref?: string }>(one: T): T {
+  const [, , kind = '', name = ''] = one.$ref?.split('/') ?? [];
+  return one.$ref === undefined ? one : (COMPONENTS[kind]?.[name] as T);
+}
+
+/** What a reader who copies it would be told: fields that nobody knows, are missing, or have another value than they may. */
+function faultsOf(value: unknown, given: Schema, at: string): string[] {
+  const schema = resolve(given);
+  const choices = schema.oneOf ?? schema.anyOf;
+  if (choices !== undefined) {
+    const faults = choices.map((choice) => faultsOf(value, choice, at));
+    return faults.toSorted((a, b) => a.length - b.length)[0] ?? [];
+  }
+  if (schema.allOf !== undefined) return schema.allOf.flatMap((part) => faultsOf(value, part, at));
+  if (schema.enum !== undefined && !schema.enum.includes(value)) return [`${at} is none of its values`];
+  if (Array.isArray(value))
+    return value.flatMap((item, i) => faultsOf(item, schema.items ?? {}, `${at}.${i}`));
+  const { properties, required = [] } = schema;
+  if (typeof value !== 'object' || value === null || properties === undefined) return [];
+  const fields = value as Record<string, unknown>;
+  return [
+    ...required.filter((name) => !(name in fields)).map((name) => `${at}.${name} is missing`),
+    ...Object.entries(fields).flatMap(([name, field]) => {
+      const known = properties[name];
+      return known === undefined ? [`${at}.${name} is unknown`] : faultsOf(field, known, `${at}.${name}`);
+    }),
+  ];
+}
+
+function callFaults({ method, url, body }: ReturnType<typeof curls>[number]): string[] {
+  const path = Object.keys(PATHS).find(
+    (known) =>
+      !(known.includes('{') && url.pathname in PATHS) &&
+      new RegExp(`^${known.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(url.pathname),
+  );
+  const operation = PATHS[path ?? '']?.[method.toLowerCase()];
+  if (operation === undefined) return [`there is no ${method} ${url.pathname}`];
+  const { parameters = [], requestBody } = operation;
+  const queries = parameters.map(resolve).flatMap((one) => (one.in === 'query' ? [one.name] : []));
+  const strangers = [...url.searchParams.keys()].filter((name) => !queries.includes(name));
+  const schema = requestBody?.content['application/json']?.schema;
+  return [
+    ...strangers.map((name) => `the query has no ${name}`),
+    ...(body === undefined ? [] : schema === undefined ? ['takes no JSON'] : []),
+    ...(body !== undefined && schema !== undefined ? faultsOf(JSON.parse(body), schema, 'body') : []),
+  ];
+}
+
+test('every call that a guide shows is one of the API, with fields that it has', () => {
+  const calls = curls();
+  expect(calls.length).toBeGreaterThan(14);
+  // One item of the batch shows what is refused; that is its value, and none of its fields.
+  expect(calls.flatMap((one) => callFaults(one).map((fault) => `${fault}: ${one.line}`))).toEqual([]);
+});
+
+test.each([
+  ['a path', "curl '/v1/message'", 'POST', '/v1/message', '{}', 'there is no POST'],
+  [
+    'a field',
+    'cancel',
+    'POST',
+    '/v1/messages/cancel',
+    '{"filter":{"tags":"a"}}',
+    'body.filter.tags is unknown',
+  ],
+  ['a missing field', 'clock', 'POST', '/v1/messages/test-clock', '{}', 'body.advance is missing'],
+  ['a value', 'batch', 'POST', '/v1/messages/batch', '{"mode":"some","messages":[]}', 'body.mode is none'],
+  ['a query', 'usage', 'GET', '/v1/admin/usage?by=day', undefined, 'the query has no by'],
+])('and %s that is wrong is noticed', (_what, line, method, path, body, fault) => {
+  const url = new URL(path, 'https://api.example.com');
+  expect(callFaults({ line, method, url, body })).toContainEqual(expect.stringContaining(fault));
+});
