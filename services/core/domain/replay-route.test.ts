@@ -1,13 +1,14 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { chooseAccount } from './choose-account.ts';
+import { decideWaiting } from './decide-waiting.ts';
 import type { FailedTry } from './failover.ts';
-import type { FailureClass } from './failure.ts';
-import { FAILURE_CLASSES } from './failure.ts';
+import { FAILURE_CLASSES, type FailureClass } from './failure.ts';
 import type { AttemptOutcome } from './outcome.ts';
-import { replayRoute, type PastAnswer, type RoutedMessage } from './replay-route.ts';
+import { replayRoute, type PastTurn, type RoutedMessage } from './replay-route.ts';
 import { FAILOVER_CLASSES, FAILOVER_DEFAULT, ROUTE_STRATEGIES, type Route } from './route.ts';
 import { settle } from './settle.ts';
+import type { ClosedReason } from './skipped-account.ts';
 
 const CHANNEL = 'sms';
 const IDS = ['a', 'b', 'c', 'd', 'e'] as const;
@@ -18,17 +19,16 @@ const routeOf = (...ids: readonly string[]): Route => ({
   strategy: 'priority',
   steps: ids.map((accountId) => ({ accountId, weight: 1 })),
   failoverOn: FAILOVER_DEFAULT,
+  maxWaitMs: null,
 });
-const refusal = (accountId: string, of: FailureClass | undefined, isPermanent = false): PastAnswer => ({
+const refusal = (accountId: string, of: FailureClass, isPermanent = false): PastTurn => ({
+  kind: 'refused',
   accountId,
   isPermanent,
   class: of,
 });
-const message = (...answers: readonly PastAnswer[]): RoutedMessage => ({
-  id: 'm',
-  channel: CHANNEL,
-  answers,
-});
+const silence = (accountId: string): PastTurn => ({ kind: 'unanswered', accountId });
+const message = (...turns: readonly PastTurn[]): RoutedMessage => ({ id: 'm', channel: CHANNEL, turns });
 
 describe('a message of the past', () => {
   test('goes to the first step that can be used, and those before it are passed over', () => {
@@ -66,7 +66,27 @@ describe('a message of the past', () => {
     expect(replayRoute(throttled, routeOf('a', 'b'), both).accountId).toBe('a');
     const eager = { ...routeOf('a', 'b'), failoverOn: ['provider_throttled'] } as const;
     expect(replayRoute(throttled, eager, both).accountId).toBe('b');
-    expect(replayRoute(message(refusal('a', undefined)), routeOf('a', 'b'), both).accountId).toBe('a');
+    expect(replayRoute(message(silence('a')), routeOf('a', 'b'), both).accountId).toBe('a');
+  });
+
+  test('goes on from where it waited too long, if the route has messages go on at all', () => {
+    const past = message({
+      kind: 'delayed',
+      accountId: 'a',
+      why: 'rate_used_up',
+      skipped: [{ accountId: 'b', reason: 'breaker_open' }],
+    });
+    const all = accountsOf(['a', 'b', 'c']);
+    const patient = routeOf('a', 'b', 'c');
+    expect(replayRoute(past, patient, all).accountId).toBe('a');
+    expect(replayRoute(past, { ...patient, maxWaitMs: 1_000 }, all)).toEqual({
+      accountId: 'c',
+      steps: [
+        { accountId: 'a', verdict: 'skipped', reason: 'rate_used_up' },
+        { accountId: 'b', verdict: 'skipped', reason: 'breaker_open' },
+        { accountId: 'c', verdict: 'chosen', reason: 'next_in_route' },
+      ],
+    });
   });
 
   test('ends where a recipient was refused for good, or no account is left', () => {
@@ -88,48 +108,51 @@ const route: fc.Arbitrary<Route> = fc.record({
   channel: fc.constant(CHANNEL),
   version: fc.integer({ min: 1, max: 9 }),
   strategy: fc.constantFrom(...ROUTE_STRATEGIES),
-  steps: fc.uniqueArray(
-    fc.record({ accountId: fc.constantFrom<string[]>(...IDS), weight: fc.integer({ min: 1, max: 9 }) }),
-    {
-      minLength: 1,
-      selector: ({ accountId }) => accountId,
-    },
-  ),
+  steps: fc
+    .shuffledSubarray([...IDS], { minLength: 1 })
+    .map((ids) => ids.map((accountId, i) => ({ accountId, weight: 1 + (i % 3) }))),
   failoverOn: fc.subarray([...FAILOVER_CLASSES]),
+  maxWaitMs: fc.constantFrom(null, 0, 30_000),
 });
 const failure = fc.record({ class: fc.constantFrom(...FAILURE_CLASSES), code: fc.constant('x') });
-const outcome: fc.Arbitrary<AttemptOutcome> = fc.oneof(
-  {
-    weight: 2,
-    arbitrary: fc.record({ kind: fc.constant('accepted' as const), providerMessageId: fc.constant(null) }),
-  },
+const accepted: AttemptOutcome = { kind: 'accepted', providerMessageId: null };
+const notStarted: AttemptOutcome = { kind: 'not_started', reason: 'shutdown' };
+const wait = fc.record({
+  kind: fc.constant('wait' as const),
+  closed: fc.array(
+    fc.tuple(fc.constantFrom(...IDS), fc.constantFrom<ClosedReason[]>('breaker_open', 'rate_used_up')),
+  ),
+  invalid: fc.subarray<string>([...IDS], { maxLength: 1 }),
+});
+const happening = fc.oneof(
+  { weight: 1, arbitrary: fc.constant(accepted) },
+  { weight: 1, arbitrary: fc.constant(notStarted) },
   { weight: 6, arbitrary: fc.record({ kind: fc.constant('rejected_transient' as const), failure }) },
   { weight: 3, arbitrary: fc.record({ kind: fc.constant('rejected_permanent' as const), failure }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('ambiguous' as const), failure }) },
-  {
-    weight: 1,
-    arbitrary: fc.record({
-      kind: fc.constant('not_started' as const),
-      reason: fc.constant('shutdown' as const),
-    }),
-  },
+  { weight: 4, arbitrary: wait },
 );
+type Happening = typeof happening extends fc.Arbitrary<infer T> ? T : never;
+const history = fc.array(happening, { maxLength: 14 });
 const usable = fc.subarray([...IDS], { minLength: 1 });
 
-type Attempt = {
-  readonly accountId: string;
-  readonly outcome: AttemptOutcome;
-  readonly isFailedOver: boolean;
-};
-
-/** What the api and workers make of a message, by what is logged of its calls. */
-function send(id: string, by: Route, able: readonly string[], outcomes: readonly AttemptOutcome[]) {
+/** What the api and workers make of a message, and what is stored of that. */
+function send(id: string, by: Route, able: readonly string[], past: readonly Happening[]) {
   const chosen = chooseAccount(accountsOf(able), { id, channel: CHANNEL, pinned: null }, [by]);
   if (chosen === undefined) return undefined;
   let accountId = chosen.account.id;
-  const log: Attempt[] = [];
+  const log: Logged[] = [];
+  const turns: PastTurn[] = [];
   let state = { retries: 0, ambiguous: 0, providerWaits: 0, duplicateRisk: false };
-  for (const one of outcomes) {
+  for (const one of past) {
+    if (one.kind === 'wait') {
+      const delayed = delayOf(id, { accountId, by, able, turns, ambiguous: state.ambiguous }, one);
+      if (delayed === undefined) continue;
+      turns.push(delayed.turn);
+      ({ accountId } = delayed);
+      continue;
+    }
+    const failover = { messageId: id, accountId, route: by, usable: able, tried: triedOf(log) };
     const settled = settle(
       one,
       {
@@ -138,80 +161,110 @@ function send(id: string, by: Route, able: readonly string[], outcomes: readonly
         expiresAt: 1e15,
         dedupe: 'none',
         receiptsExpected: false,
-        ...('failure' in one && one.kind !== 'ambiguous'
-          ? { failover: { messageId: id, accountId, route: by, usable: able, tried: triedOf(log) } }
-          : {}),
+        ...('failure' in one && one.kind !== 'ambiguous' ? { failover } : {}),
       },
       0,
       0,
     );
-    log.push({ accountId, outcome: one, isFailedOver: settled.reason === 'failed_over' });
+    const turn = turnOf(accountId, one);
+    if (turn !== undefined) turns.push(turn);
+    if (one.kind !== 'not_started') log.push({ turn, isFailedOver: settled.reason === 'failed_over' });
     accountId = settled.rerouted?.accountId ?? accountId;
     state = settled;
     if (settled.status !== 'deferred' && settled.status !== 'queued') break;
   }
-  return { accountId, log };
+  return { accountId, turns };
+}
+
+type Logged = { readonly turn: PastTurn | undefined; readonly isFailedOver: boolean };
+type Waiting = {
+  readonly accountId: string;
+  readonly by: Route;
+  readonly able: readonly string[];
+  readonly turns: readonly PastTurn[];
+  readonly ambiguous: number;
+};
+
+function delayOf(
+  id: string,
+  { accountId, by, able, turns, ambiguous }: Waiting,
+  { closed, invalid }: Extract<Happening, { kind: 'wait' }>,
+): { readonly turn: PastTurn; readonly accountId: string } | undefined {
+  const statusOf = (of: string) => (invalid.includes(of) ? 'invalid' : 'active');
+  const refused = turns.filter((turn) => turn.kind === 'refused' && turn.isPermanent);
+  const left = turns.filter((turn) => turn.kind === 'delayed' && turn.why === 'rate_used_up');
+  const decision = decideWaiting(
+    {
+      id,
+      channel: CHANNEL,
+      status: 'queued',
+      tenantStatus: 'active',
+      test: false,
+      accountId,
+      accountStatus: statusOf(accountId),
+      pinned: false,
+      ambiguous,
+      waitedMs: 60_000,
+      refusedBy: refused.map((turn) => turn.accountId),
+      leftForRate: left.map((turn) => turn.accountId),
+      isDue: true,
+      isExpired: false,
+      isLeaseOver: false,
+      suppression: null,
+      brake: null,
+    },
+    accountsOf(able).map((account) => ({ ...account, status: statusOf(account.id) })),
+    [by],
+    new Map(closed),
+  );
+  if (decision.kind !== 'assign' || decision.why === 'disabled') return undefined;
+  const { rerouted, why } = decision;
+  const turn: PastTurn = { kind: 'delayed', accountId, why, skipped: rerouted.skipped };
+  return { turn, accountId: rerouted.accountId };
+}
+
+function turnOf(accountId: string, one: AttemptOutcome): PastTurn | undefined {
+  if (!('failure' in one)) return undefined;
+  if (one.kind === 'ambiguous') return silence(accountId);
+  return refusal(accountId, one.failure.class, one.kind === 'rejected_permanent');
 }
 
 /** As SQL `failover_facts` reads them. */
-function triedOf(log: readonly Attempt[]): FailedTry[] {
-  const round = log.findLastIndex((one) => one.outcome.kind !== 'not_started' && !one.isFailedOver);
-  return log.flatMap(({ accountId, outcome: one, isFailedOver }, at) => {
-    if (!('failure' in one)) return [];
-    const isPermanent = one.kind === 'rejected_permanent';
-    return isPermanent || (isFailedOver && at > round)
-      ? [{ accountId, isPermanent, class: one.failure.class }]
-      : [];
-  });
-}
-
-function answersOf(log: readonly Attempt[]): PastAnswer[] {
-  return log.flatMap(({ accountId, outcome: one }) =>
-    'failure' in one
-      ? [
-          refusal(
-            accountId,
-            one.kind === 'ambiguous' ? undefined : one.failure.class,
-            one.kind === 'rejected_permanent',
-          ),
-        ]
-      : [],
+function triedOf(log: readonly Logged[]): FailedTry[] {
+  const round = log.findLastIndex((one) => !one.isFailedOver);
+  return log.flatMap(({ turn, isFailedOver }, at) =>
+    turn?.kind === 'refused' && (turn.isPermanent || (isFailedOver && at > round)) ? [turn] : [],
   );
 }
 
-test('by the route in force a message comes to the account that it came to, whatever was answered', () => {
+test('by the route in force a message comes to the account that it came to, whatever became of it on its way', () => {
+  let [failedOver, delayed] = [0, 0];
   fc.assert(
-    fc.property(fc.uuid(), route, usable, fc.array(outcome, { maxLength: 12 }), (id, by, able, outcomes) => {
-      const sent = send(id, by, able, outcomes);
-      const past = { id, channel: CHANNEL, answers: answersOf(sent?.log ?? []) };
-      const replayed = replayRoute(past, by, accountsOf(able));
+    fc.property(fc.uuid(), route, usable, history, (id, by, able, past) => {
+      const sent = send(id, by, able, past);
+      const replayed = replayRoute({ id, channel: CHANNEL, turns: sent?.turns ?? [] }, by, accountsOf(able));
       expect(replayed.accountId).toBe(sent?.accountId ?? null);
       // The account that has it in the end stands last.
       if (sent !== undefined) expect(replayed.steps.at(-1)?.accountId).toBe(sent.accountId);
+      failedOver += Number(replayed.steps.filter(({ verdict }) => verdict === 'failed').length > 1);
+      delayed += Number(sent?.turns.some(({ kind }) => kind === 'delayed') ?? false);
     }),
-    { numRuns: 3_000 },
+    { numRuns: 5_000 },
   );
+  // There were such histories.
+  expect(Math.min(failedOver, delayed)).toBeGreaterThan(100);
 });
 
 test('by any route it comes to a step of it that can be used, or to none where there is none', () => {
   fc.assert(
-    fc.property(
-      fc.uuid(),
-      route,
-      usable,
-      fc.array(outcome, { maxLength: 12 }),
-      route,
-      usable,
-      (id, by, able, outcomes, draft, ableNow) => {
-        const answers = answersOf(send(id, by, able, outcomes)?.log ?? []);
-        const { accountId } = replayRoute({ id, channel: CHANNEL, answers }, draft, accountsOf(ableNow));
-        const steps = draft.steps
-          .map((step) => step.accountId)
-          .filter((one) => ableNow.some((now) => now === one));
-        if (steps.length === 0) expect(accountId).toBeNull();
-        else expect(steps).toContain(accountId);
-      },
-    ),
+    fc.property(fc.uuid(), route, usable, history, route, usable, (id, by, able, past, draft, ableNow) => {
+      const turns = send(id, by, able, past)?.turns ?? [];
+      const { accountId } = replayRoute({ id, channel: CHANNEL, turns }, draft, accountsOf(ableNow));
+      const steps = draft.steps.map((step) => step.accountId);
+      const left = steps.filter((one) => ableNow.some((now) => now === one));
+      if (left.length === 0) expect(accountId).toBeNull();
+      else expect(left).toContain(accountId);
+    }),
     { numRuns: 2_000 },
   );
 });

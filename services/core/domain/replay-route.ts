@@ -1,23 +1,30 @@
 import { chooseAccount } from './choose-account.ts';
 import type { ConsideredAccount } from './explain-route.ts';
-import { failOver, type FailedTry } from './failover.ts';
+import { decideWaiting, type WaitingMessage } from './decide-waiting.ts';
+import { failOver, type FailedTry, type Rerouted } from './failover.ts';
 import type { FailureClass } from './failure.ts';
 import type { Route } from './route.ts';
-import type { SkippedAccount } from './skipped-account.ts';
+import type { ClosedReason, SkippedAccount, SkippedReason } from './skipped-account.ts';
 
-/** How a call for a message ended that was not accepted; undefined `class`: no answer came. */
-export type PastAnswer = {
-  readonly accountId: string;
-  readonly isPermanent: boolean;
-  readonly class: FailureClass | undefined;
-};
+/** What became of a message at an account that did not accept it. */
+export type PastTurn = { readonly accountId: string } & (
+  | { readonly kind: 'refused'; readonly isPermanent: boolean; readonly class: FailureClass }
+  /** A call ended without an answer. */
+  | { readonly kind: 'unanswered' }
+  /** It waited for too long, and other accounts could not be called either. */
+  | {
+      readonly kind: 'delayed';
+      readonly why: Exclude<SkippedReason, 'disabled'>;
+      readonly skipped: readonly SkippedAccount[];
+    }
+);
 
 /** What is stored of how a message found its account; its sender named none. */
 export type RoutedMessage = {
   readonly id: string;
   readonly channel: string;
-  /** In the order of the calls. */
-  readonly answers: readonly PastAnswer[];
+  /** In the order in which it happened. */
+  readonly turns: readonly PastTurn[];
 };
 
 type Account = { readonly id: string; readonly channel: string };
@@ -32,9 +39,10 @@ export type Replayed = {
 };
 
 /**
- * Sends a message of the past once more by a route: it is chosen and failed over by the functions that do it for messages
- * of today. An account answers as it answered then, call by call, and takes the message once it has no more to say; so does
- * one that was not called then. How long a message waited, and for what, is not replayed.
+ * Sends a message of the past once more by a route: the functions that do it for messages of today choose its account, fail it
+ * over, and send it on after a wait. An account answers as it answered then, call by call, and takes the message once it has no
+ * more to say; so does one that was not asked then. A message waits where it waited then: it goes on if the route has its
+ * messages go on at all, and nothing is known of waits that ended in a call.
  * @param accounts The tenant's that can be used, the oldest first.
  */
 export function replayRoute(message: RoutedMessage, route: Route, accounts: readonly Account[]): Replayed {
@@ -48,42 +56,104 @@ export function replayRoute(message: RoutedMessage, route: Route, accounts: read
     return { accountId: null, steps };
   }
   skip(choice.skipped.map(disabled));
-  const said = answersOf(message);
+  const turns = turnsOf(message);
   const usable = accounts.filter((account) => account.channel === channel).map((account) => account.id);
   let accountId: string = choice.account.id;
+  let isFirst = true;
   /** Permanent refusals, and the others since all accounts were tried last. */
   let tried: FailedTry[] = [];
+  const leftForRate: string[] = [];
   for (;;) {
-    const answer = said.get(accountId)?.shift();
+    const turn = turns.get(accountId)?.shift();
     // What may have gone out stays with its account.
-    if (answer?.class === undefined) break;
-    const refusal = { isPermanent: answer.isPermanent, class: answer.class };
+    if (turn === undefined || turn.kind === 'unanswered') break;
+    if (turn.kind === 'delayed') {
+      const refusedBy = tried.filter((one) => one.isPermanent).map((one) => one.accountId);
+      const next = afterWait(message, turn, { route, accounts, refusedBy, leftForRate });
+      if (next === undefined) continue;
+      steps.push({ accountId, verdict: 'skipped', reason: turn.why });
+      skip(next.skipped);
+      if (turn.why === 'rate_used_up') leftForRate.push(accountId);
+      ({ accountId } = next);
+      isFirst = false;
+      continue;
+    }
+    const refusal = { isPermanent: turn.isPermanent, class: turn.class };
     const next = failOver(refusal, { messageId, accountId, route, usable, tried });
     if (refusal.isPermanent && (next === undefined || next.kind === 'none')) {
-      steps.push({ accountId, verdict: 'failed', reason: answer.class });
+      steps.push({ accountId, verdict: 'failed', reason: turn.class });
       return { accountId, steps };
     }
     tried.push({ ...refusal, accountId });
     if (next?.kind !== 'next') tried = tried.filter((one) => one.isPermanent);
-    if (next === undefined || next.kind === 'none') continue;
+    if (next === undefined || next.kind === 'none' || next.accountId === accountId) continue;
+    steps.push({ accountId, verdict: 'failed', reason: turn.class });
     skip(next.skipped);
-    if (next.accountId !== accountId) steps.push({ accountId, verdict: 'failed', reason: answer.class });
-    accountId = next.accountId;
+    ({ accountId } = next);
+    isFirst = false;
   }
-  const isFirst = steps.every(({ verdict }) => verdict !== 'failed');
   steps.push({ accountId, verdict: 'chosen', reason: isFirst ? 'in_route' : 'next_in_route' });
   return { accountId, steps };
 }
 
 const disabled = (accountId: string): SkippedAccount => ({ accountId, reason: 'disabled' });
 
-/** Of each account, what it said in turn. */
-function answersOf({ answers }: RoutedMessage): Map<string, PastAnswer[]> {
-  const said = new Map<string, PastAnswer[]>();
-  for (const answer of answers) {
-    const own = said.get(answer.accountId) ?? [];
-    said.set(answer.accountId, own);
-    own.push(answer);
+/** Of each account, what became of the message there in turn. */
+function turnsOf(message: RoutedMessage): Map<string, PastTurn[]> {
+  const turns = new Map<string, PastTurn[]>();
+  for (const turn of message.turns) {
+    const own = turns.get(turn.accountId) ?? [];
+    turns.set(turn.accountId, own);
+    own.push(turn);
   }
-  return said;
+  return turns;
 }
+
+type Waited = {
+  readonly route: Route;
+  readonly accounts: readonly Account[];
+  readonly refusedBy: readonly string[];
+  readonly leftForRate: readonly string[];
+};
+
+/** Where a message goes that waited for too long; undefined where it stays. */
+function afterWait(
+  { id, channel }: RoutedMessage,
+  { accountId, why, skipped }: Extract<PastTurn, { kind: 'delayed' }>,
+  { route, accounts, refusedBy, leftForRate }: Waited,
+): Pick<Rerouted, 'accountId' | 'skipped'> | undefined {
+  const known = new Map([...skipped, { accountId, reason: why }].map((one) => [one.accountId, one.reason]));
+  const statusOf = (of: string) => (known.get(of) === 'invalid' ? 'invalid' : 'active');
+  const closed = new Map<string, ClosedReason>();
+  for (const [of, reason] of known)
+    if (reason === 'breaker_open' || reason === 'rate_used_up') closed.set(of, reason);
+  // Its breaker is what holds calls back to an account whose credential is refused.
+  if (why === 'invalid') closed.set(accountId, 'breaker_open');
+  const waiting = {
+    ...WAITING,
+    id,
+    channel,
+    accountId,
+    accountStatus: statusOf(accountId),
+    refusedBy,
+    leftForRate,
+  };
+  const found = accounts.map((one) => ({ ...one, status: statusOf(one.id) }));
+  const decision = decideWaiting(waiting, found, [route], closed);
+  return decision.kind === 'assign' ? decision.rerouted : undefined;
+}
+
+/** Whatever else is asked of a message that waits: it is due, for longer than any route allows. */
+const WAITING = {
+  status: 'queued',
+  tenantStatus: 'active',
+  test: false,
+  pinned: false,
+  ambiguous: 0,
+  waitedMs: Infinity,
+  isDue: true,
+  isExpired: false,
+  isLeaseOver: false,
+  suppression: null,
+  brake: null,
+} as const satisfies Partial<WaitingMessage>;

@@ -15,18 +15,23 @@ const route: fc.Arbitrary<Route> = fc.record({
     .subarray([...IDS], { minLength: 1 })
     .map((ids) => ids.map((accountId) => ({ accountId, weight: 1 }))),
   failoverOn: fc.subarray([...FAILOVER_CLASSES]),
+  maxWaitMs: fc.constant(null),
 });
 const message: fc.Arbitrary<PastMessage> = fc.record({
   id: fc.uuid(),
   channel: fc.constant('sms'),
   accountId: fc.constantFrom(...IDS),
   status: fc.constantFrom('sent', 'delivered', 'undelivered', 'failed', 'queued'),
-  answers: fc.array(
-    fc.record({
-      accountId: fc.constantFrom(...IDS),
-      isPermanent: fc.boolean(),
-      class: fc.option(fc.constantFrom(...FAILURE_CLASSES), { nil: undefined }),
-    }),
+  turns: fc.array(
+    fc.oneof(
+      fc.record({
+        kind: fc.constant('refused' as const),
+        accountId: fc.constantFrom(...IDS),
+        isPermanent: fc.boolean(),
+        class: fc.constantFrom(...FAILURE_CLASSES),
+      }),
+      fc.record({ kind: fc.constant('unanswered' as const), accountId: fc.constantFrom(...IDS) }),
+    ),
     { maxLength: 6 },
   ),
 });
@@ -74,7 +79,7 @@ test('accounts that are passed over or left are named with why, and how many mes
   const steps = ['a', 'b', 'c'].map((accountId) => ({ accountId, weight: 1 }));
   const failoverOn = ['provider_unavailable'] as const;
   const simulator = createSimulator(
-    { channel: 'sms', version: 1, strategy: 'priority', steps, failoverOn },
+    { channel: 'sms', version: 1, strategy: 'priority', steps, failoverOn, maxWaitMs: null },
     accountsOf(['b', 'c']),
   );
   const past = (id: string, accountId: string, ...refused: string[]): PastMessage => ({
@@ -82,7 +87,12 @@ test('accounts that are passed over or left are named with why, and how many mes
     channel: 'sms',
     accountId,
     status: 'sent',
-    answers: refused.map((of) => ({ accountId: of, isPermanent: false, class: 'provider_unavailable' })),
+    turns: refused.map((of) => ({
+      kind: 'refused',
+      accountId: of,
+      isPermanent: false,
+      class: 'provider_unavailable',
+    })),
   });
   simulator.add(past('1', 'a'));
   simulator.add(past('2', 'a'));

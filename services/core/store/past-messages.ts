@@ -1,24 +1,20 @@
 import type { Channel } from '#core/domain/channel.ts';
 import type { TenantId } from '#core/domain/ids.ts';
-import type { PastAnswer } from '#core/domain/replay-route.ts';
+import type { PastTurn } from '#core/domain/replay-route.ts';
 import type { PastMessage } from '#core/domain/simulate-route.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import type { MessagePosition } from './messages.ts';
 import type { ScanRange, Scanned } from './scan.ts';
 
-/** Calls of a message that are read, the first ones. */
-const ANSWERS_MAX = 100;
+/** Calls of a message, and waits, that are read, the first ones. */
+const TURNS_MAX = 100;
 
 type Row = {
   readonly id: string;
   readonly enqueued_at: Date;
   readonly account_id: string;
   readonly status: string;
-  readonly answers: readonly {
-    readonly accountId: string;
-    readonly isPermanent: boolean;
-    readonly class: string | null;
-  }[];
+  readonly turns: readonly PastTurn[];
 };
 type ScannedRow = Row & { readonly scanned: number; readonly end_at: Date; readonly end_seq: number };
 
@@ -45,18 +41,32 @@ export async function scanPastMessages(
       select count(*) over ()::integer as scanned, r.enqueued_at as end_at, r.seq as end_seq
       from scanned r order by r.enqueued_at, r.seq limit 1
     )
-    select r.scanned, r.end_at, r.end_seq, m.id, m.enqueued_at, m.account_id, m.status, m.answers
+    select r.scanned, r.end_at, r.end_seq, m.id, m.enqueued_at, m.account_id, m.status, m.turns
     from reach r left join lateral (
       select f.id, f.enqueued_at, f.seq, s.account_id, s.status,
-        -- Accepted at the first call: nearly all messages, for which the log need not be read.
-        case when s.attempt = 1 and s.sent_at is not null then '[]'::json else coalesce((
-          select json_agg(json_build_object('accountId', a.account_id, 'isPermanent', a.outcome = 'rejected_permanent',
-            'class', case when a.outcome <> 'ambiguous' then a.failure ->> 'class' end) order by a.number)
+        -- Accepted at the first call: nearly all messages, for which the logs need not be read.
+        case when s.reassigned = 0 and s.attempt = 1 and s.sent_at is not null then '[]'::json else coalesce((
+          select json_agg(a.turn order by a.event_seq)
           from (
-            select * from attempt_log x
-            where x.message_seq = f.seq and x.purge_on = f.purge_on and x.outcome <> 'not_started' and x.account_id is not null
-            order by x.number limit ${ANSWERS_MAX}
-          ) a), '[]') end as answers
+            (
+              select x.event_seq, json_build_object('kind', case x.outcome when 'ambiguous' then 'unanswered' else 'refused' end,
+                'accountId', x.account_id, 'isPermanent', x.outcome = 'rejected_permanent', 'class', x.failure ->> 'class') as turn
+              from attempt_log x
+              where x.message_seq = f.seq and x.purge_on = f.purge_on and x.account_id is not null
+                and x.outcome in ('rejected_permanent', 'rejected_transient', 'ambiguous')
+              order by x.number limit ${TURNS_MAX}
+            )
+            union all
+            (
+              select e.event_seq, json_build_object('kind', 'delayed', 'accountId', e.details ->> 'from', 'why', e.details ->> 'why',
+                'skipped', e.details -> 'rerouted' -> 'skipped')
+              from event_log e
+              where s.reassigned > 0 and e.message_seq = f.seq and e.purge_on = f.purge_on and e.type = 'message.failed_over'
+                -- Which accounts were disabled then says nothing about the ones that can be used now.
+                and e.details ->> 'why' <> 'disabled'
+              order by e.event_seq limit ${TURNS_MAX}
+            )
+          ) a), '[]') end as turns
       from scanned f
       cross join lateral (select * from message_states t where t.seq = f.seq and t.purge_on = f.purge_on limit 1) s
       where f.fits and s.account_id is not null
@@ -66,16 +76,13 @@ export async function scanPastMessages(
   const [first] = scanned;
   const found = scanned.filter(({ id }) => id !== null);
   return {
-    found: found.map(({ id, enqueued_at: enqueuedAt, account_id: accountId, status, answers }) => ({
+    found: found.map(({ id, enqueued_at: enqueuedAt, account_id: accountId, status, turns }) => ({
       id,
       enqueuedAt,
       channel,
       accountId,
       status,
-      answers: answers.map((one): PastAnswer => ({
-        ...one,
-        class: (one.class ?? undefined) as PastAnswer['class'],
-      })),
+      turns,
     })),
     scanned: first?.scanned ?? 0,
     end: first && { enqueuedAt: first.end_at.toISOString(), seq: first.end_seq },

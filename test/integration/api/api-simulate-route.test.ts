@@ -159,6 +159,31 @@ describe('a simulated route', () => {
     expect((await simulate(priority(b), { last: 2 })).body).toMatchObject({ considered: 2, moved: 1 });
   });
 
+  test('goes on where a message has waited for too long, if it has messages go on', async () => {
+    await asAdmin('PUT', ROUTE, { ...priority(a, b, c), maxWaitMs: 1_000 });
+    const id = await send();
+    const [row] = await api.admin<{ seq: number }[]>`select seq::int as seq from messages where id = ${id}`;
+    const seq = row?.seq ?? 0;
+    const rerouted = { accountId: c, version: 1, skipped: [{ accountId: b, reason: 'invalid' }] } as const;
+    const moved = await store.assignAccounts([
+      { seq, from: a, rerouted, why: 'breaker_open', waitedMs: 2_000 },
+    ]);
+    expect(moved).toEqual(new Set([seq]));
+    await call(id, ACCEPTED);
+
+    const same = await simulate({ ...priority(a, b, c), maxWaitMs: 1_000 });
+    expect(same.body).toMatchObject({
+      considered: 1,
+      moved: 0,
+      excluded: [
+        { providerId: a, reason: 'breaker_open', messages: 1 },
+        { providerId: b, reason: 'invalid', messages: 1 },
+      ],
+    });
+    const patient = await simulate(priority(a, b, c));
+    expect(patient.body).toMatchObject({ moved: 1, moves: [{ from: c, to: a, messages: 1 }] });
+  });
+
   test("replays what a route has sent, of its own tenant's live messages alone", async () => {
     await asAdmin('PUT', ROUTE, priority(a));
     const kept = await send();
