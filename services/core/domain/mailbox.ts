@@ -1,4 +1,5 @@
 import emailAddresses from 'email-addresses';
+import { isMailboxShaped } from './is-mailbox-shaped.ts';
 
 export type Mailbox = { readonly name?: string; readonly address: string };
 
@@ -23,6 +24,7 @@ export function parseMailbox(text: string): Mailbox | undefined {
   if (PLAIN.test(text)) return { address: text };
   const named = NAMED.exec(text);
   if (named !== null) return { name: named[1] as string, address: named[2] as string };
+  if (!isMailboxShaped(text)) return undefined;
   const parsed = emailAddresses.parseOneAddress({ input: text, rfc6532: true, startAt: 'mailbox' } as never);
   if (parsed === null || parsed.type !== 'mailbox' || !isDomain(parsed.domain)) return undefined;
   const address = `${quoteLocal(parsed.local)}@${parsed.domain}`;
