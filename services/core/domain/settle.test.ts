@@ -282,6 +282,16 @@ describe('with other accounts in the route', () => {
     expect(settled.failure).toMatchObject({ class: 'sender_rejected' });
   });
 
+  test('a message that ends as no time is left for another round goes nowhere', () => {
+    const settled = settle(
+      transient(),
+      message({ retries: 1, expiresAt: NOW + 5_000, failover: last }),
+      NOW,
+      0,
+    );
+    expect(settled).toMatchObject({ status: 'failed', reason: 'no_retry_left', rerouted: null });
+  });
+
   test('once none is left it fails with the last failure', () => {
     const none = {
       ...last,

@@ -158,7 +158,9 @@ function elsewhere(
   const retryAfterMs = outcome.kind === 'rejected_transient' ? outcome.retryAfterMs : undefined;
   const wait = deferral({ ...failure, class: decision.waitsFor }, retryAfterMs, message, now, random);
   const shown = { ...wait, failure: stored(failure, true) };
-  return decision.accountId === failover.accountId ? shown : { ...shown, rerouted };
+  // One that ends, as no time is left, goes nowhere.
+  const stays = decision.accountId === failover.accountId || wait.status !== 'deferred';
+  return stays ? shown : { ...shown, rerouted };
 }
 
 function ambiguity(failure: Failure, message: AttemptedMessage, now: number, random: number): SettlementPart {
