@@ -57,10 +57,11 @@ export function rescheduleMessageRoute({ sql, loadIds, slots, audit }: Reschedul
       const leave = await slots.take(tenantId, gone);
       try {
         const row = await withTenant(sql, tenantId, async (tx) => {
+          const found = await lockSchedule(tx, address.seq);
+          // After the lock: whoever moves the clock of test messages moves this one with it, and waits or has ended.
           const before = await findMessage(tenantId, tx, address);
           if (before === undefined) throw notFound();
           if (before.status !== 'scheduled') throw notScheduled(before.status);
-          const found = await lockSchedule(tx, before.seq);
           const aheadMs = before.ahead_ms ?? 0;
           const next = nextSchedule(before, found, Date.parse(body.sendAt) - aheadMs, limits);
           if (next === 'unchanged') return before;
@@ -96,7 +97,6 @@ function nextSchedule(
   sendAt: number,
   limits: Limits,
 ): { readonly sendAt: number; readonly expiresAt: number } | 'unchanged' {
-  // It has come to an end since it was read.
   if (found === undefined || found.sendAt === null) throw notScheduled(found?.status ?? status);
   const message = {
     status: found.status,

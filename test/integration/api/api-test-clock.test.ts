@@ -57,6 +57,31 @@ describe('the test clock', () => {
     expect(api.first.notices).toContainEqual({ kind: 'tenant', notice: { tenantId } });
   });
 
+  test('that moves while a message is set to another instant has both happen, in the order of the locks', async () => {
+    const { testKey, tenantId } = await tester();
+    const { id } = (await send(api.first, testKey, { ...LEAST.sms, sendAt: ahead(48 * HOUR_MS) })).body;
+    const sendAt = ahead(10 * DAY_MS);
+    let moving: Promise<{ status: number }> | undefined;
+    await api.admin.begin(async (tx) => {
+      await tx`select set_config('app.tenant', ${tenantId}, true)`;
+      await tx`select advance_test_clock(${DAY_MS}, 100)`;
+      const headers = { 'x-service-key': testKey.text };
+      moving = request(api.first, 'PATCH', `/v1/messages/${id}`, { headers, body: { sendAt } });
+      await expect
+        .poll(
+          () => api.admin`
+            select from pg_stat_activity where wait_event_type = 'Lock' and query like '%lock_schedule%'`,
+        )
+        .toHaveLength(1);
+    });
+    expect((await moving)?.status).toBe(200);
+    const [row] = await api.admin<{ wait: number }[]>`
+      select extract(epoch from next_attempt_at - now())::float8 as wait from live_messages where tenant_id = ${tenantId}`;
+    expect(Math.abs((row?.wait ?? 0) - (9 * DAY_MS) / 1_000)).toBeLessThan(60);
+    const { body } = await get(api.first, `/v1/messages/${id}`, testKey);
+    expect(body.scheduledAt).toBe(sendAt);
+  });
+
   test('is the one by which new test messages name their instants', async () => {
     const { testKey, tenantId } = await tester();
     await advance(testKey, 'P10D');
