@@ -45,11 +45,25 @@ export type LastSuppression = {
   readonly expiresAt: string | null;
 };
 
+export type LastBrake = {
+  /** Null: lifted in the end. */
+  readonly applied: {
+    readonly level: string;
+    readonly reason: string;
+    readonly rate: number;
+    readonly bound: number;
+    readonly gapMs: number;
+  } | null;
+  readonly at: string;
+};
+
 /** What became of one tenant after the time that the database was restored to. */
 export type LastWords = {
   /** The resource whose deletion began a purge; from then on nothing else matters. */
   readonly purge: { readonly uid: string; readonly at: string } | null;
   readonly suspension: LastSuspension | null;
+  /** Of its channels. */
+  readonly brakes: ReadonlyMap<string, LastBrake>;
   readonly members: ReadonlyMap<string, LastMembership>;
   readonly keys: ReadonlyMap<string, LastKey>;
   readonly accounts: ReadonlyMap<string, LastAccount>;
@@ -68,6 +82,7 @@ export type LastWords = {
 type Draft = {
   purge: LastWords['purge'];
   suspension: LastSuspension | null;
+  brakes: Map<string, LastBrake>;
   members: Map<string, LastMembership>;
   keys: Map<string, LastKey>;
   accounts: Map<string, LastAccount>;
@@ -92,6 +107,7 @@ export function lastWords(entries: readonly AuditEntry[]): ReadonlyMap<string, L
 const newDraft = (): Draft => ({
   purge: null,
   suspension: null,
+  brakes: new Map(),
   members: new Map(),
   keys: new Map(),
   accounts: new Map(),
@@ -124,6 +140,25 @@ function take(draft: Draft, entry: AuditEntry): void {
       draft.suspension = { reason: 'manual', at, by: actor, goneUid: uid };
       if (uid !== null) draft.gone.push(uid);
       return;
+    case 'tenant.brake_applied': {
+      const { rate, bound, gapMs } = facts;
+      const [channel, level, reason] = [
+        textOf(facts['channel']),
+        textOf(facts['level']),
+        textOf(facts['reason']),
+      ];
+      if (channel === null || level === null || reason === null) return lose(draft, action);
+      if (typeof rate !== 'number' || typeof bound !== 'number' || typeof gapMs !== 'number')
+        return lose(draft, action);
+      draft.brakes.set(channel, { applied: { level, reason, rate, bound, gapMs }, at });
+      return;
+    }
+    case 'tenant.brake_lifted': {
+      const { channels } = facts;
+      if (!Array.isArray(channels)) return lose(draft, action);
+      for (const channel of channels as readonly string[]) draft.brakes.set(channel, { applied: null, at });
+      return;
+    }
     case 'member.removed':
       draft.members.set(target, { isRemoved: true, role: null, since: textOf(facts['since']) });
       return;

@@ -1,4 +1,4 @@
-// After a restore of the database to an earlier time: does again, out of the audit lines of api and controller, what has
+// After a restore of the database to an earlier time: does again, out of the audit lines of api, controller and worker, what has
 // taken rights away since. `--help` says how.
 import { createReadStream } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -17,7 +17,7 @@ const OPTIONS = {
 
 const HELP = `DATABASE_URL=… [VAULT_ADDR=… VAULT_TOKEN=…] node deploy/restore/replay-audit.ts [options] FILE…
 
-Reads the logs of api and controller, and does again in a restored database what took rights away after the time that it
+Reads the logs of api, controller and worker, and does again in a restored database what took rights away after the time that it
 was restored to: keys revoked, rotated and narrowed, members removed or given a lower role, provider accounts disabled and
 deleted, webhook endpoints paused and deleted, receipt URLs rotated, recipients suppressed (by the hash of the address), tenants suspended, resumed and purged. What the
 database knows already is left out; a second run does nothing.

@@ -3,6 +3,7 @@ import { ROLES } from '#core/domain/role.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import {
   lastWords,
+  type LastBrake,
   type LastKey,
   type LastMembership,
   type LastReceiptUrl,
@@ -36,8 +37,8 @@ class TakenBack extends Error {
 
 /**
  * Does again, in a database that was restored to an earlier time, what takes rights away: keys revoked, members removed
- * or given a lower role, accounts disabled or deleted, webhook endpoints paused or deleted, recipients suppressed, tenants suspended and purged. Nothing gets a right that it had not
- * at that time, but that a suspension ends which ended. What the database knows is left out, and what was done is
+ * or given a lower role, accounts disabled or deleted, webhook endpoints paused or deleted, recipients suppressed, tenants suspended and purged, channels braked. Nothing gets a right that it had not
+ * at that time, but that a suspension or a brake ends which ended. What the database knows is left out, and what was done is
  * written into its audit log: a second run finds nothing to do, and undoes nothing that was decided in between.
  *
  * No service may run meanwhile.
@@ -113,6 +114,7 @@ async function settleTenant(
   count: Count,
 ): Promise<void> {
   await settleSuspension(tx, tenantId, words, count);
+  for (const [channel, brake] of words.brakes) await settleBrake(tx, tenantId, { channel, ...brake }, count);
   for (const [userId, membership] of words.members)
     await settleMember(tx, tenantId, { userId, ...membership }, count);
   for (const [id, key] of words.keys) await settleKey(tx, tenantId, { id, ...key }, count);
@@ -207,6 +209,30 @@ async function settleSuspension(
       and (t.status = 'suspended', t.suspension_reason) is distinct from (${reason !== null}, ${reason}::text)`;
   count(reason === null ? 'tenants resumed' : 'tenants suspended', rows);
   if (goneUid !== null) await tx`update tenants set owner_uid = null where id = ${tenantId}`;
+}
+
+/** A brake that was lifted is off again, and one that was applied since is on. */
+async function settleBrake(
+  tx: TransactionSql,
+  tenantId: string,
+  { channel, applied, at }: LastBrake & { readonly channel: string },
+  count: Count,
+): Promise<void> {
+  if (applied === null) {
+    const { count: rows } = await tx`
+      update brakes set level = null, lifted_at = ${at} where tenant_id = ${tenantId} and channel = ${channel} and level is not null`;
+    await tx`delete from final_stretches where tenant_id = ${tenantId} and channel = ${channel}`;
+    count('brakes lifted', rows);
+    return;
+  }
+  const { level, reason, rate, bound, gapMs } = applied;
+  const { count: rows } = await tx`
+    insert into brakes as b (tenant_id, channel, level, reason, rate, bound, applied_at, gap_ms, next_at)
+    values (${tenantId}, ${channel}, ${level}, ${reason}, ${rate}, ${bound}, ${at}, ${gapMs}, now())
+    on conflict (tenant_id, channel) do update set level = excluded.level, reason = excluded.reason, rate = excluded.rate,
+      bound = excluded.bound, applied_at = excluded.applied_at, gap_ms = excluded.gap_ms, next_at = excluded.next_at
+    where b.level is distinct from excluded.level`;
+  count(`channels ${level}`, rows);
 }
 
 async function settleMember(

@@ -12,6 +12,7 @@ import {
 import { readLimits } from '#core/store/tenants.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import type { AdminDeps } from './admin-change.ts';
+import { Brake } from './tenant-view.ts';
 import { defineRoute, type RouteModule } from '../http/routes-kit.ts';
 
 const source = z
@@ -32,6 +33,11 @@ const Limits = z
         ReturnType<typeof limit>
       >,
     ),
+    brake: z
+      .array(Brake)
+      .describe(
+        'Channels that are slowed or held, as they went beyond `hardBounceRateMax` or `complaintRateMax`.',
+      ),
     usage: z.object({
       day: z.iso.date().describe('The current day, in UTC.'),
       messages: z.int().min(0).max(2_147_483_647).describe('Messages that count to the quota of the day.'),
@@ -47,6 +53,7 @@ const Limits = z
         limits: Object.fromEntries(
           LIMIT_NAMES.map((name) => [name, { value: BUILT_IN_PLANS.free[name], source: 'plan' }]),
         ),
+        brake: [],
         usage: { day: '2026-01-15', messages: 1_240, resetsAt: '2026-01-16T00:00:00.000Z' },
       },
     ],
@@ -71,7 +78,8 @@ export function limitsRoute({ sql }: Pick<AdminDeps, 'sql'>): RouteModule {
         LIMIT_NAMES.map((name) => [name, { value: values[name], source: sources[name] }]),
       ) as z.output<typeof Limits>['limits'];
       const resetsAt = new Date(Date.parse(row.day) + 86_400_000).toISOString();
-      return { body: { plan: row.plan, limits, usage: { day: row.day, messages: row.used, resetsAt } } };
+      const usage = { day: row.day, messages: row.used, resetsAt };
+      return { body: { plan: row.plan, limits, brake: [...tenant.brakes], usage } };
     },
   });
 }

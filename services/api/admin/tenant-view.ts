@@ -7,7 +7,7 @@ import { warningsField } from '../http/request-warnings.ts';
 
 export const TENANT_STATUSES = ['provisioning', 'active', 'suspended', 'deleting', 'deleted'] as const;
 
-const Brake = z
+export const Brake = z
   .object({
     channel: z.enum(CHANNELS),
     level: z

@@ -281,6 +281,7 @@ describe('lifting a brake', () => {
         at: expect.any(String) as string,
       },
     ]);
+    expect((await api.callAs('viewer', tenant, 'GET', '/v1/admin/limits')).body.brake).toEqual(body.brake);
   });
 
   test('lifts that of one channel or all, tells of it once, and may be repeated', async () => {

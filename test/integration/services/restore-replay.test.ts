@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { TenantId } from '#core/domain/ids.ts';
+import { deliveryStore } from '#core/store/deliveries.ts';
 import { createAuditTrail } from '#core/platform/telemetry/audit-trail.ts';
 import { createLogger } from '#core/platform/telemetry/logger.ts';
 import { postgres } from '#core/platform/postgres/postgres-driver.ts';
@@ -15,7 +16,7 @@ import {
   type WantedTenant,
 } from '#core/store/managed-tenants.ts';
 import { startAdminApi, type AdminApi, type TestTenant } from '#test/support/admin-api.ts';
-import { acceptBatch, acceptRow } from '#test/support/seed.ts';
+import { acceptBatch, acceptRow, ADDRESS_KEYS } from '#test/support/seed.ts';
 import { testVault, type TestVault } from '#test/support/servers.ts';
 import { main } from '../../../deploy/restore/replay-audit.ts';
 
@@ -154,6 +155,14 @@ beforeAll(async () => {
   const invited = `${randomUUID()}@example.org`;
   await put('/v1/admin/members', { email: invited, role: 'admin' });
   await platform(other.id, 'suspend');
+  const delivery = deliveryStore(api.database.open('worker', 1), 10_000, ADDRESS_KEYS);
+  const applied = createAuditTrail(log);
+  const brake = async (channel: 'sms' | 'email'): Promise<void> => {
+    const facts = { level: 'held', reason: 'complaint_rate', rate: 0.01, bound: 0.003 } as const;
+    const decided = { ...facts, tenantId: other.id, channel, gapMs: 1_000, liftedAt: null };
+    for (const entry of await delivery.applyBrakes([decided])) applied(entry);
+  };
+  await brake('sms');
   const suspended = await api.tenant();
   ids['suspended'] = suspended.id;
   const removed = await api.tenant();
@@ -208,6 +217,8 @@ beforeAll(async () => {
   done(await api.call('GET', '/v1/admin/me', { as: guest }));
   await remove(`/v1/admin/members/${guest.userId}`);
   await platform(other.id, 'resume');
+  await platform(other.id, 'lift-brake');
+  await brake('email');
   await platform(suspended.id, 'suspend');
   await store.retain(goneOf(managed.retained));
   await store.apply({ ...managed.held, generation: 2, suspension: 'billing' });
@@ -277,6 +288,9 @@ async function state(): Promise<Record<string, unknown>> {
       other.id,
       ...['suspended', 'held', 'retained', 'purged', 'removed'].map((name) => ids[name]),
     ].map(facts),
+    brakes: (
+      await restored`select channel from brakes where tenant_id = ${other.id} and level is not null order by channel`
+    ).map(({ channel }) => channel as string),
     retainedOwner: of(tenants, ids['retained'])?.['owner_uid'],
     suppressed: [
       ...(await restored`select channel, address, reason, scope from suppressions where tenant_id = ${tenant.id}`),
@@ -299,6 +313,7 @@ const REVIVED = {
   suppressed: [],
   roles: ['owner', 'admin', 'developer', 'viewer', 'admin'],
   tenants: ['suspended abuse', 'active', 'active', 'active', 'active', 'active'],
+  brakes: ['sms'],
   messages: 3,
 };
 
@@ -319,6 +334,7 @@ const REPLAYED = {
   roles: ['owner', 'viewer', undefined, 'viewer', undefined],
   tenants: ['active', 'suspended abuse', 'suspended billing', 'suspended manual', 'absent', 'absent'],
   retainedOwner: null,
+  brakes: ['email'],
   messages: 0,
 };
 

@@ -393,3 +393,42 @@ describe('stopping', () => {
     expect(states).toEqual({ risk: true, attempts: 2 });
   });
 });
+
+test('a worker holds a channel whose messages bounce too often, and sends what it held when the brake is lifted', async () => {
+  await using b = await setup();
+  const { tenantId } = b.tenant;
+  // All but the last report of a window, and one that no pass has counted.
+  await b.admin`insert into despatch.final_stretches (tenant_id, channel, stretch, finals, hard_bounces, complaints)
+    select ${tenantId}, 'sms', n, 50, case n when 0 then 199 else 0 end, 0 from generate_series(0, 19) n`;
+  await b.admin`insert into despatch.usage_moves (at, purge_on, tells, seqs, account_ids)
+    values (clock_timestamp(), current_date, 'hard_bounce', '{1}', array[${b.accountId}::uuid])`;
+  await b.admin`update despatch.usage_passes set at = now() - interval '1 minute'`;
+  const worker = b.startWorker();
+  const brakes = () => b.admin`select channel, level, rate::float8 from despatch.brakes`;
+  await expect.poll(brakes, POLL).toEqual([{ channel: 'sms', level: 'held', rate: 0.2 }]);
+
+  await b.send(3);
+  await b.send(2, {}, { wake: false });
+  await expect.poll(b.statuses, POLL).toEqual({ held: 5 });
+  expect(b.twilio.received).toEqual([]);
+
+  await b.api.begin(async (tx) => {
+    await tx`select set_config('app.tenant', ${tenantId}, true)`;
+    await tx`select * from lift_brake(${tenantId}, 'sms')`;
+  });
+  worker.notice('tenant', { tenantId });
+  await expect.poll(b.statuses, POLL).toEqual({ sent: 5 });
+  expect(b.twilio.received).toHaveLength(5);
+});
+
+test('a worker sends the messages of a slowed channel no faster than its turns come, and without one left behind', async () => {
+  await using b = await setup();
+  await b.admin`insert into despatch.brakes (tenant_id, channel, level, reason, rate, bound, applied_at, gap_ms, next_at)
+    values (${b.tenant.tenantId}, 'sms', 'slowed', 'complaint_rate', 0.005, 0.003, now(), 100, now())`;
+  b.startWorker();
+  const begun = performance.now();
+  await b.send(20);
+  await expect.poll(b.statuses, { ...POLL, timeout: 20_000 }).toEqual({ sent: 20 });
+  // Twenty turns, the first of which is now; what was not taken before may be ten seconds of them at most.
+  expect(performance.now() - begun).toBeGreaterThan(1_500);
+});
