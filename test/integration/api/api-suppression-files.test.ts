@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import { request } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { toCsv } from '../../../services/api/http/csv.ts';
 import { startAdminApi, type AdminApi, type TestTenant } from '#test/support/admin-api.ts';
@@ -13,6 +15,10 @@ beforeAll(async () => {
 });
 afterAll(() => api[Symbol.asyncDispose]());
 
+async function listening(): Promise<AddressInfo> {
+  if (!api.app.server.listening) await api.app.listen({ port: 0, host: '127.0.0.1' });
+  return api.app.server.address() as AddressInfo;
+}
 const headersOf = (tenant: TestTenant) => ({
   authorization: `Bearer ${tenant.members.developer.token}`,
   'x-tenant-slug': tenant.slug,
@@ -297,6 +303,37 @@ describe('an import', () => {
     expect((await load(tenant, NDJSON, lines(mails(1)))).status).toBe(200);
   });
 
+  test('leaves large requests of others their turn', async () => {
+    const [tenant, other] = [await api.tenant(), await api.tenant()];
+    const order: string[] = [];
+    const importing = load(tenant, NDJSON, lines(mails(20_000))).then(({ status }) =>
+      order.push(`import ${status}`),
+    );
+    while ((await stored(tenant)) === 0) await sleep(20);
+    const note = 'x'.repeat(200_000);
+    const large = await api.callAs('developer', other, 'POST', URL, { channel: 'push', address: 'a', note });
+    order.push(`other ${large.status}`);
+    await importing;
+    expect(order).toEqual(['other 201', 'import 200']);
+  });
+
+  test('whose client goes before its end is none', async () => {
+    const tenant = await api.tenant();
+    const { port } = await listening();
+    const outgoing = request({
+      port,
+      method: 'POST',
+      path: `${URL}/import`,
+      headers: { ...headersOf(tenant), 'content-type': NDJSON, 'content-length': 1_000_000 },
+    });
+    const ended = new Promise((resolve) => outgoing.once('close', resolve));
+    outgoing.once('error', () => {});
+    outgoing.write(lines(mails(2_000)), () => outgoing.destroy());
+    await ended;
+    expect((await load(tenant, NDJSON, lines(mails(1)))).body).toMatchObject({ created: 1 });
+    expect(await stored(tenant)).toBe(1);
+  });
+
   test('of a tenant that was suspended meanwhile is refused', async () => {
     const tenant = await api.tenant();
     await load(tenant, NDJSON, lines(mails(1)));
@@ -421,8 +458,7 @@ describe('an export', () => {
     await api.admin`insert into suppressions (tenant_id, channel, address_key, address, reason, scope, source)
       select ${tenant.id}, 'push', decode(md5(n || ${tenant.id}::text), 'hex'), repeat('x', 4000), 'manual', 'all', 'api'
       from generate_series(1, 20000) n`;
-    await api.app.listen({ port: 0, host: '127.0.0.1' });
-    const { port } = api.app.server.address() as AddressInfo;
+    const { port } = await listening();
     const url = `http://127.0.0.1:${port}${URL}/export`;
     for (let n = 0; n < 3; n++) {
       const going = new AbortController();
@@ -441,7 +477,7 @@ describe('an export', () => {
     await api.admin`insert into suppressions (tenant_id, channel, address_key, address, reason, scope, source)
       select ${tenant.id}, 'push', decode(md5(n || ${tenant.id}::text), 'hex'), repeat('x', 4000), 'manual', 'all', 'api'
       from generate_series(1, 20000) n`;
-    const { port } = api.app.server.address() as AddressInfo;
+    const { port } = await listening();
     const reply = await fetch(`http://127.0.0.1:${port}${URL}/export`, { headers: headersOf(tenant) });
     const reader = reply.body?.getReader();
     await reader?.read();
