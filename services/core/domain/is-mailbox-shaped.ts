@@ -1,4 +1,4 @@
-/** Words, dots and comments of one text; names of people and hosts have a dozen. */
+/** Words, signs, comments and blanks between them, of one text; names of people and hosts have a dozen. */
 const PARTS_MAX = 60;
 
 /**
@@ -32,7 +32,10 @@ export function isMailboxShaped(text: string): boolean {
     PART.lastIndex = i;
     const part = PART.exec(text)?.[0];
     if (part === undefined) return false;
-    shape += signOf(part);
+    const sign = signOf(part);
+    // The full grammar tries each blank anew.
+    if (sign === '') parts += part.length - 1;
+    shape += sign;
     i += part.length;
   }
   return parts <= PARTS_MAX && SHAPE.test(shape);
