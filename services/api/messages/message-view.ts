@@ -1,11 +1,12 @@
 import { z } from 'zod';
 import { CHANNELS } from '#core/domain/channel.ts';
-import { CHOSEN_REASONS, explainRoute, ROUTE_VERDICTS } from '#core/domain/explain-route.ts';
+import { CHOSEN_REASONS, explainRoute, ROUTE_VERDICTS, type RouteFacts } from '#core/domain/explain-route.ts';
 import { FAILURE_CLASSES } from '#core/domain/failure.ts';
 import { EVENT_SOURCES, MESSAGE_EVENT_TYPES } from '#core/domain/message-event.ts';
 import { CATEGORIES, PRIORITIES } from '#core/domain/message-options.ts';
 import { isWaiting, MESSAGE_STATES } from '#core/domain/message-state.ts';
 import { ATTEMPT_OUTCOMES } from '#core/domain/outcome.ts';
+import { orderOf } from '#core/domain/route.ts';
 import { SMS_ENCODINGS } from '#core/domain/segments.ts';
 import { SKIPPED_REASONS } from '#core/domain/skipped-account.ts';
 import { STATUS_REASONS } from '#core/domain/status-reason.ts';
@@ -58,7 +59,7 @@ const RouteStep = z
     reason: z
       .enum([...CHOSEN_REASONS, ...SKIPPED_REASONS, ...FAILURE_CLASSES])
       .describe(
-        'Of a chosen account `pinned`, where the sender named it, `oldest_available`, where no route is set, `in_route` or, after another one, `next_in_route`; of a failed one the class of its failure; of a skipped one `disabled`, which it was, or deleted, `invalid`, where its credential is refused, or `breaker_open` and `rate_used_up`, where it could not be called for longer than the route has messages wait.',
+        'Of a chosen account `pinned`, where the sender named it, `oldest_available`, where no route is set, `in_route` or, after another one, `next_in_route`; of a failed one the class of its failure; of a skipped one `disabled`, which it was, or deleted, `invalid`, where its credential is refused, or `breaker_open` and `rate_used_up`, where it could not be called for longer than the route has messages wait, `ambiguous_elsewhere`, after a call without an answer, and `not_in_route`, where it was called before and has been taken out of the route.',
       ),
     attempt: z
       .int()
@@ -336,6 +337,7 @@ function routeOf(row: MessageRow): z.output<typeof RouteStep>[] {
     routeVersion: row.route_version,
     skipped: row.route_skipped ?? [],
     left: (row.left_accounts ?? []).map((one) => ({ ...one, at: new Date(one.at).toISOString() })),
+    ambiguous: ambiguousOf(row),
     accountId: row.account_id,
     attempts: row.attempt,
     endedBy: row.status === 'failed' ? (row.failure?.class ?? null) : null,
@@ -346,6 +348,20 @@ function routeOf(row: MessageRow): z.output<typeof RouteStep>[] {
     label: row.labels[accountId] ?? null,
     ...one,
   }));
+}
+
+/** The accounts that its route had for it when a call had no answer. */
+function ambiguousOf({ id, channel, ambiguous_call: call }: MessageRow): RouteFacts['ambiguous'] {
+  if (call === null) return null;
+  const { at, strategy, version, steps } = call;
+  const route = {
+    channel,
+    strategy: strategy ?? 'priority',
+    version: version ?? 0,
+    steps: steps ?? [],
+    failoverOn: [],
+  };
+  return { at: new Date(at).toISOString(), accounts: [...orderOf(route, id)] };
 }
 
 function routeVersionOf(row: MessageRow): number | null {

@@ -6,7 +6,7 @@ import { decideWaiting, type WaitingDecision, type WaitingMessage } from './deci
 import { SUPPRESSION_REASONS } from './suppression.ts';
 import { canMove, MESSAGE_STATES, type MessageState } from './message-state.ts';
 import { FAILOVER_DEFAULT, orderOf, ROUTE_STRATEGIES, type Route } from './route.ts';
-import type { ClosedReason } from './skipped-account.ts';
+import type { ClosedReason, SkippedReason } from './skipped-account.ts';
 
 const ACCOUNTS = ['a', 'b', 'c'] as const;
 const CHANNELS = ['sms', 'email'] as const;
@@ -282,7 +282,7 @@ describe('what waits for an account that cannot be called', () => {
       expect(skipped.map((one) => one.accountId)).toEqual(before);
       for (const { accountId: id, reason } of skipped) {
         const account = own.find((one) => one.id === id);
-        const why = {
+        const why: Partial<Record<SkippedReason, boolean>> = {
           disabled: account === undefined,
           invalid: account?.status === 'invalid',
           breaker_open: shut.has(id),

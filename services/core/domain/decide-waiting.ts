@@ -4,7 +4,7 @@ import { reroutedTo, type Rerouted } from './failover.ts';
 import type { Failure } from './failure.ts';
 import { assertMove, type MessageState } from './message-state.ts';
 import { orderOf, routeByAge, type Route } from './route.ts';
-import type { ClosedReason, SkippedAccount, SkippedReason } from './skipped-account.ts';
+import type { ClosedReason, LeftReason, SkippedAccount } from './skipped-account.ts';
 import { SUPPRESSION_REASONS, type SuppressionReason } from './suppression.ts';
 
 /** A message that no claim took, as the database describes it; due, expired and over are by the database's clock. */
@@ -57,7 +57,7 @@ export type WaitingDecision =
       readonly kind: 'assign';
       readonly rerouted: Rerouted;
       /** Why its own does not. */
-      readonly why: SkippedReason;
+      readonly why: LeftReason;
     }
   /** Can be sent, but only out of its lane: the account has a rate limit, or it changed as it was claimed. */
   | { readonly kind: 'lane' }
@@ -193,7 +193,7 @@ function elsewhere(
   }
   return undefined;
 
-  function skippedBecause(step: string): SkippedReason | undefined {
+  function skippedBecause(step: string): LeftReason | undefined {
     const account = accounts.find((one) => one.id === step && one.channel === channel);
     if (account === undefined) return 'disabled';
     if (account.status === 'invalid') return 'invalid';

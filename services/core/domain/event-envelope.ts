@@ -6,7 +6,7 @@ import type { Rerouted } from './failover.ts';
 import { FAILURE_CLASSES, type Failure } from './failure.ts';
 import { TOLD_EVENTS, type FeedEventType, type ToldEventType } from './feed-event.ts';
 import { CATEGORIES, type Category } from './message-options.ts';
-import { SKIPPED_REASONS } from './skipped-account.ts';
+import { LEFT_REASONS } from './skipped-account.ts';
 import { SUPPRESSION_REASONS, SUPPRESSION_SCOPES, SUPPRESSION_SOURCES } from './suppression.ts';
 
 /** A numbered event with what is stored of it. Of a message that is gone there is none. */
@@ -231,7 +231,7 @@ export const EVENT_SCHEMAS = {
     'message.failed_over',
     failed.extend({
       why: z
-        .enum(['refused', ...SKIPPED_REASONS])
+        .enum(['refused', ...LEFT_REASONS])
         .describe(
           'Why it went on: `refused`, as `failure` says, or the account could not be called: its breaker was open or its rate used up for too long, its credential was refused (`invalid`), or it was disabled.',
         ),

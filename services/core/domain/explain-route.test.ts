@@ -1,5 +1,8 @@
-import { expect, test } from 'vitest';
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
 import { explainRoute, type LeftAccount, type RouteFacts } from './explain-route.ts';
+import { FAILURE_CLASSES } from './failure.ts';
+import { SKIPPED_REASONS } from './skipped-account.ts';
 
 const facts = (overrides: Partial<RouteFacts> = {}): RouteFacts => ({
   enqueuedAt: '0',
@@ -7,6 +10,7 @@ const facts = (overrides: Partial<RouteFacts> = {}): RouteFacts => ({
   routeVersion: 3,
   skipped: [],
   left: [],
+  ambiguous: null,
   accountId: 'a',
   attempts: 1,
   endedBy: null,
@@ -18,6 +22,7 @@ const left = (accountId: string, attempt: number, overrides: Partial<LeftAccount
   attempt,
   class: 'provider_unavailable',
   why: null,
+  to: `after ${accountId}`,
   at: `${attempt}`,
   skipped: [],
   ...overrides,
@@ -100,4 +105,103 @@ test('the last one that refused a message has failed as well', () => {
     endedAt: '9',
   } as const;
   expect(told(facts(given))).toEqual(['a failed provider_unavailable 1 @1', 'b failed sender_rejected 2 @9']);
+});
+
+test('accounts that were passed over where it stayed come after it, each once however often it stays', () => {
+  const passed = { to: 'a', skipped: [{ accountId: 'b', reason: 'disabled' }] } as const;
+  const stays = { left: [left('a', 1, passed), left('a', 2, passed)], attempts: 3 };
+  expect(told(facts(stays))).toEqual(['a chosen in_route 3 @0', 'b skipped disabled - @1']);
+  const ended = { left: [left('a', 1, passed)], endedBy: 'sender_rejected', endedAt: '9' } as const;
+  expect(told(facts(ended))).toEqual(['a failed sender_rejected 1 @9', 'b skipped disabled - @1']);
+  const later = { left: [left('a', 1, passed), left('a', 2)], accountId: 'c', attempts: 3 };
+  expect(told(facts(later))).toEqual([
+    'b skipped disabled - @1',
+    'a failed provider_unavailable 2 @2',
+    'c chosen next_in_route 3 @2',
+  ]);
+});
+
+test('after a call without an answer the accounts that were not called are out', () => {
+  const given = {
+    left: [left('a', 1, { skipped: [{ accountId: 'd', reason: 'invalid' }] })],
+    ambiguous: { at: '2', accounts: ['a', 'b', 'c', 'd'] },
+    accountId: 'b',
+    attempts: 2,
+  };
+  expect(told(facts(given))).toEqual([
+    'a failed provider_unavailable 1 @1',
+    'd skipped invalid - @1',
+    'b chosen next_in_route 2 @1',
+    'c skipped ambiguous_elsewhere - @2',
+  ]);
+});
+
+describe('however a message found its way', () => {
+  const id = fc.constantFrom('a', 'b', 'c', 'd');
+  const skipped = fc.uniqueArray(fc.record({ accountId: id, reason: fc.constantFrom(...SKIPPED_REASONS) }), {
+    selector: ({ accountId }) => accountId,
+  });
+  const step = fc.record({
+    accountId: id,
+    to: id,
+    attempt: fc.option(fc.nat({ max: 20 })),
+    class: fc.option(fc.constantFrom(...FAILURE_CLASSES)),
+    why: fc.option(fc.constantFrom(...SKIPPED_REASONS)),
+    at: fc.constantFrom('1', '2', '3'),
+    skipped,
+  });
+  const stored: fc.Arbitrary<RouteFacts> = fc.record({
+    enqueuedAt: fc.constant('0'),
+    isPinned: fc.boolean(),
+    routeVersion: fc.option(fc.nat()),
+    skipped: fc.uniqueArray(id),
+    left: fc.array(step, { maxLength: 6 }),
+    ambiguous: fc.option(fc.record({ at: fc.constant('2'), accounts: fc.uniqueArray(id) })),
+    accountId: fc.option(id),
+    attempts: fc.nat({ max: 20 }),
+    endedBy: fc.option(fc.constantFrom(...FAILURE_CLASSES)),
+    endedAt: fc.option(fc.constant('9')),
+  });
+
+  test('each account that was considered is told of, and no other', () => {
+    fc.assert(
+      fc.property(stored, (of) => {
+        const known = new Set([
+          ...of.skipped,
+          ...of.left.flatMap((one) => [
+            ...(one.to === one.accountId ? [] : [one.accountId]),
+            ...one.skipped.map(({ accountId }) => accountId),
+          ]),
+          ...(of.ambiguous?.accounts ?? []),
+          ...(of.accountId === null ? [] : [of.accountId]),
+        ]);
+        expect(new Set(explainRoute(of).map(({ accountId }) => accountId))).toEqual(known);
+      }),
+    );
+  });
+
+  test('one account at most is chosen, the one that it is with, and a failed one was called', () => {
+    fc.assert(
+      fc.property(stored, (of) => {
+        const considered = explainRoute(of);
+        const chosen = considered.filter(({ verdict }) => verdict === 'chosen');
+        expect(chosen.length).toBeLessThanOrEqual(1);
+        for (const one of chosen) expect(one.accountId).toBe(of.accountId);
+        for (const one of considered) {
+          const reasons: readonly string[] = one.verdict === 'failed' ? FAILURE_CLASSES : SKIPPED_REASONS;
+          if (one.verdict !== 'chosen') expect(reasons).toContain(one.reason);
+          if (one.reason === 'ambiguous_elsewhere' && !('attempt' in one))
+            expect(one.verdict).toBe('skipped');
+        }
+      }),
+    );
+  });
+
+  test('the same facts are told alike', () => {
+    fc.assert(
+      fc.property(stored, (of) => {
+        expect(explainRoute(structuredClone(of))).toEqual(explainRoute(of));
+      }),
+    );
+  });
 });

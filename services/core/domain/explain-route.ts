@@ -12,6 +12,8 @@ export type LeftAccount = {
   readonly why: SkippedReason | null;
   /** ISO 8601, when that call had ended, or the wait. */
   readonly at: string;
+  /** The account that it went to: its own where it stayed, or ended there, and others were passed over. */
+  readonly to: string;
   /** Accounts that would have gone next. */
   readonly skipped: readonly SkippedAccount[];
 };
@@ -26,6 +28,8 @@ export type RouteFacts = {
   readonly skipped: readonly string[];
   /** In the order of their calls. */
   readonly left: readonly LeftAccount[];
+  /** Its first call without an answer, and the accounts that were considered for it until then; null without one. */
+  readonly ambiguous: { readonly at: string; readonly accounts: readonly string[] } | null;
   /** The account that was called last, or is called next; null before the first call, and where a simulator answers. */
   readonly accountId: string | null;
   /** Calls so far. */
@@ -53,33 +57,85 @@ export type ConsideredAccount = {
 
 /** Every account that was considered for a message, in order. */
 export function explainRoute(facts: RouteFacts): ConsideredAccount[] {
-  const { enqueuedAt, left, accountId, attempts, endedBy, endedAt } = facts;
-  const skip = (one: SkippedAccount, at: string): ConsideredAccount => ({ ...one, verdict: 'skipped', at });
+  const { enqueuedAt, left, accountId } = facts;
   const before = facts.skipped.map((id) => skip({ accountId: id, reason: 'disabled' }, enqueuedAt));
-  const leaving = left.flatMap((one): ConsideredAccount[] => [
-    {
-      accountId: one.accountId,
-      ...(one.class === null
-        ? { verdict: 'skipped', reason: one.why ?? 'disabled' }
-        : { verdict: 'failed', reason: one.class }),
-      ...(one.attempt === null ? {} : { attempt: one.attempt }),
-      at: one.at,
-    },
-    ...one.skipped.map((skipped) => skip(skipped, one.at)),
-  ]);
-  if (accountId === null) return [...before, ...leaving];
-  const last = left.at(-1);
-  const leftAfter = left.findLast(({ attempt }) => attempt !== null)?.attempt ?? 0;
-  const called = leftAfter < attempts ? { attempt: attempts } : {};
-  const now: ConsideredAccount =
-    endedBy !== null && 'attempt' in called
-      ? { accountId, verdict: 'failed', reason: endedBy, ...called, at: endedAt ?? enqueuedAt }
-      : { accountId, verdict: 'chosen', reason: chosenBecause(facts), ...called, at: last?.at ?? enqueuedAt };
-  return [...before, ...leaving, now];
+  const leaves = left.filter(isLeft);
+  const last = leaves.at(-1);
+  const split = last === undefined ? 0 : left.indexOf(last) + 1;
+  const told = (some: readonly LeftAccount[]): ConsideredAccount[] =>
+    some.flatMap((one) => [
+      ...(isLeft(one) ? [leftAs(one)] : []),
+      ...one.skipped.map((skipped) => skip(skipped, one.at)),
+    ]);
+  const now = accountId === null ? [] : [nowAs(accountId, facts, last, leaves)];
+  const considered = [...before, ...told(left.slice(0, split)), ...now, ...told(left.slice(split))];
+  return withoutEchoes([...considered, ...boundTo(facts, considered)]);
 }
 
-function chosenBecause({ isPinned, routeVersion, left }: RouteFacts): (typeof CHOSEN_REASONS)[number] {
+const isLeft = ({ accountId, to }: LeftAccount): boolean => to !== accountId;
+
+const skip = (one: SkippedAccount, at: string): ConsideredAccount => ({ ...one, verdict: 'skipped', at });
+
+function leftAs(one: LeftAccount): ConsideredAccount {
+  return {
+    accountId: one.accountId,
+    ...(one.class === null
+      ? { verdict: 'skipped', reason: one.why ?? 'disabled' }
+      : { verdict: 'failed', reason: one.class }),
+    ...(one.attempt === null ? {} : { attempt: one.attempt }),
+    at: one.at,
+  };
+}
+
+/** The account that the message is with, or ended at. */
+function nowAs(
+  accountId: string,
+  { enqueuedAt, attempts, endedBy, endedAt, isPinned, routeVersion }: RouteFacts,
+  last: LeftAccount | undefined,
+  leaves: readonly LeftAccount[],
+): ConsideredAccount {
+  const leftAfter = leaves.findLast(({ attempt }) => attempt !== null)?.attempt ?? 0;
+  const called = leftAfter < attempts ? { attempt: attempts } : {};
+  if (endedBy !== null && 'attempt' in called) {
+    return { accountId, verdict: 'failed', reason: endedBy, ...called, at: endedAt ?? enqueuedAt };
+  }
+  const reason = chosenBecause(isPinned, routeVersion, last !== undefined);
+  return { accountId, verdict: 'chosen', reason, ...called, at: last?.at ?? enqueuedAt };
+}
+
+/** After a call without an answer no other account is called: neither one that was not considered yet, nor any again. */
+function boundTo(
+  { ambiguous, accountId }: RouteFacts,
+  considered: readonly ConsideredAccount[],
+): ConsideredAccount[] {
+  if (ambiguous === null) return [];
+  const named = new Set([accountId, ...considered.map((one) => one.accountId)]);
+  return ambiguous.accounts
+    .filter((id) => !named.has(id))
+    .map((id) => skip({ accountId: id, reason: 'ambiguous_elsewhere' }, ambiguous.at));
+}
+
+/** An account that is passed over in each round is told of once. */
+function withoutEchoes(considered: readonly ConsideredAccount[]): ConsideredAccount[] {
+  const latest = new Map<string, ConsideredAccount>();
+  return considered.filter((one) => {
+    const earlier = latest.get(one.accountId);
+    latest.set(one.accountId, one);
+    return (
+      one.verdict !== 'skipped' ||
+      'attempt' in one ||
+      earlier?.verdict !== 'skipped' ||
+      earlier.reason !== one.reason
+    );
+  });
+}
+
+function chosenBecause(
+  isPinned: boolean,
+  routeVersion: number | null,
+  isNext: boolean,
+): (typeof CHOSEN_REASONS)[number] {
   if (isPinned) return 'pinned';
-  if (left.length > 0) return 'next_in_route';
+  if (isNext) return 'next_in_route';
   return routeVersion === null ? 'oldest_available' : 'in_route';
 }

@@ -86,17 +86,98 @@ describe('when all have been tried', () => {
       permanent,
       facts({ accountId: 'c', tried: [tried('a', permanent), tried('b', permanent)] }),
     );
-    expect(decision).toEqual({ kind: 'none' });
+    expect(decision).toMatchObject({ kind: 'none' });
   });
 
   test('an account that is in the route no more waits as ever', () => {
     const alone = facts({ accountId: 'z', route: route('a'), tried: [tried('a', permanent)] });
     expect(failOver(transient(), alone)).toMatchObject({ kind: 'again', accountId: 'z' });
-    expect(failOver(permanent, alone)).toEqual({ kind: 'none' });
+    expect(failOver(permanent, alone)).toMatchObject({ kind: 'none' });
   });
 });
 
 const ids = fc.uniqueArray(fc.constantFrom<string[]>('a', 'b', 'c', 'd', 'e'), { minLength: 1 });
+
+describe('accounts that are passed over', () => {
+  test('an account whose credential is refused is called where no other is left, and not before', () => {
+    const invalid = ['b'];
+    expect(failOver(transient(), facts({ invalid }))).toEqual({
+      kind: 'next',
+      accountId: 'c',
+      skipped: [{ accountId: 'b', reason: 'invalid' }],
+    });
+    const last = facts({ accountId: 'c', invalid, tried: [tried('a')] });
+    expect(failOver(transient(), last)).toEqual({
+      kind: 'again',
+      accountId: 'a',
+      skipped: [{ accountId: 'b', reason: 'invalid' }],
+      waitsFor: 'provider_unavailable',
+    });
+    const none = facts({ accountId: 'c', invalid, tried: [tried('a', permanent)] });
+    expect(failOver(permanent, none)).toEqual({
+      kind: 'again',
+      accountId: 'b',
+      skipped: [],
+      waitsFor: 'auth_or_config',
+    });
+  });
+
+  test('one that was called and is in the route no more is named once all have been tried', () => {
+    const changed = facts({
+      accountId: 'b',
+      route: route('b', 'c'),
+      usable: ['a', 'b'],
+      tried: [tried('a')],
+    });
+    expect(failOver(transient(), changed)).toEqual({
+      kind: 'again',
+      accountId: 'b',
+      skipped: [
+        { accountId: 'c', reason: 'disabled' },
+        { accountId: 'a', reason: 'not_in_route' },
+      ],
+      waitsFor: 'provider_unavailable',
+    });
+  });
+
+  test('each account of the route is either tried, passed over with its reason, or next', () => {
+    fc.assert(
+      fc.property(
+        fc.uuid(),
+        ids,
+        ids,
+        ids,
+        fc.boolean(),
+        (messageId, inRoute, usable, invalid, isPermanent) => {
+          const of = route(...inRoute);
+          const [accountId = 'z'] = inRoute;
+          const able = usable.filter((id) => id !== 'e');
+          const decision = failOver(
+            { isPermanent, class: 'provider_unavailable' },
+            { messageId, accountId, route: of, usable: able, invalid, tried: [] },
+          );
+          if (decision === undefined) throw new Error('no decision');
+          const { skipped } = decision;
+          const next = decision.kind === 'none' ? undefined : decision.accountId;
+          for (const { accountId: id, reason } of skipped)
+            expect(reason).toBe(able.includes(id) ? 'invalid' : 'disabled');
+          const passed = skipped.map((one) => one.accountId);
+          expect(new Set(passed).size).toBe(passed.length);
+          expect(passed).not.toContain(accountId);
+          expect(passed).not.toContain(next);
+          if (decision.kind === 'next') {
+            expect(inRoute.slice(0, inRoute.indexOf(decision.accountId)).toSorted()).toEqual(
+              [accountId, ...passed].toSorted(),
+            );
+          } else {
+            expect(new Set([accountId, next, ...passed])).toEqual(new Set([...inRoute, accountId, next]));
+          }
+        },
+      ),
+    );
+  });
+});
+
 const refusal = fc.record({ isPermanent: fc.boolean(), class: fc.constantFrom(...FAILOVER_DEFAULT) });
 
 test('however accounts answer, a message calls each once in a round, and never again one that refused it for good', () => {

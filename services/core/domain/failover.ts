@@ -19,6 +19,8 @@ export type FailoverFacts = {
   readonly route: Route;
   /** Accounts of the channel that are neither disabled nor deleted. */
   readonly usable: readonly string[];
+  /** Those of them whose credential is refused: they come after all others. Default: none. */
+  readonly invalid?: readonly string[];
   /** Permanent refusals of the message, and the others since all accounts were tried last. */
   readonly tried: readonly FailedTry[];
 };
@@ -37,55 +39,61 @@ export type Failover =
       readonly waitsFor: FailureClass;
     }
   /** None will take it. */
-  | { readonly kind: 'none' };
+  | { readonly kind: 'none'; readonly skipped: readonly SkippedAccount[] };
 
 /** Failures after which the account alone is waited for, which uses no retry. */
 const WAITS: readonly FailureClass[] = ['auth_or_config', 'provider_throttled'];
 
 /**
  * Decides where a message goes that an account has refused; undefined where the failure is no reason to go elsewhere.
- * An account that refused it for good is not asked again. `skipped`: accounts that would have gone before the next one, and
- * cannot be used.
+ * An account that refused it for good is not asked again. `skipped`: accounts that would have gone before the next one; where
+ * all have been tried, each that was not, and those that have been taken out of the route since.
  */
 export function failOver(
   refusal: { readonly isPermanent: boolean; readonly class: FailureClass },
   facts: FailoverFacts,
 ): Failover | undefined {
-  const { route, messageId } = facts;
+  const { route, messageId, accountId: own, usable, invalid = [] } = facts;
   if (!route.failoverOn.includes(refusal.class as FailoverClass)) return undefined;
-  const tries = [...facts.tried, { ...refusal, accountId: facts.accountId }];
+  const tries = [...facts.tried, { ...refusal, accountId: own }];
   const tried = new Map(tries.map((one) => [one.accountId, one.class]));
   const refused = new Set(tries.flatMap((one) => (one.isPermanent ? [one.accountId] : [])));
   const order = [...orderOf(route, messageId)];
-  const canSend = (id: string) => facts.usable.includes(id);
+  const canSend = (id: string): boolean => usable.includes(id);
+  const isInvalid = (id: string): boolean => !tried.has(id) && invalid.includes(id);
 
-  const next = order.find((id) => !tried.has(id) && canSend(id));
-  if (next !== undefined) return { kind: 'next', accountId: next, skipped: skippedBefore(next) };
+  const next = order.find((id) => !tried.has(id) && canSend(id) && !isInvalid(id));
+  if (next !== undefined) {
+    return { kind: 'next', accountId: next, skipped: passedOver(order.slice(0, order.indexOf(next))) };
+  }
   // The account itself need not be in the route any more, nor usable: what it said still counts.
-  const left = order.filter((id) => !refused.has(id) && (canSend(id) || id === facts.accountId));
-  if (!refusal.isPermanent && !left.includes(facts.accountId)) left.push(facts.accountId);
-  const [first] = left;
-  if (first === undefined) return { kind: 'none' };
-  const classes = left.map((id) => tried.get(id) ?? refusal.class);
+  const left = order.filter((id) => !refused.has(id) && (canSend(id) || id === own));
+  if (!refusal.isPermanent && !left.includes(own)) left.push(own);
+  const first = left.find((id) => !isInvalid(id)) ?? left[0];
+  const removed = [...tried.keys()].filter((id) => id !== own && !refused.has(id) && !order.includes(id));
+  const skipped = [
+    ...passedOver(order.filter((id) => id !== first)),
+    ...removed.map((accountId): SkippedAccount => ({ accountId, reason: 'not_in_route' })),
+  ];
+  if (first === undefined) return { kind: 'none', skipped };
+  const classes = left.map((id) => (isInvalid(id) ? 'auth_or_config' : (tried.get(id) ?? refusal.class)));
   const waitsFor = classes.find((one) => !WAITS.includes(one)) ?? classes[0] ?? refusal.class;
-  return { kind: 'again', accountId: first, skipped: skippedBefore(first), waitsFor };
+  return { kind: 'again', accountId: first, skipped, waitsFor };
 
-  function skippedBefore(chosen: string): SkippedAccount[] {
-    const at = order.indexOf(chosen);
-    const before = order.slice(0, at === -1 ? order.length : at);
-    return before
-      .filter((id) => !tried.has(id) && !canSend(id))
-      .map((accountId) => ({ accountId, reason: 'disabled' }));
+  function passedOver(ids: readonly string[]): SkippedAccount[] {
+    return ids
+      .filter((id) => !tried.has(id))
+      .map((accountId) => ({ accountId, reason: canSend(accountId) ? 'invalid' : 'disabled' }));
   }
 }
 
-/** Where a message goes on to, after a refusal or a wait: stored, so that it can be explained and decided again. */
+/** Where a message goes on to, after a refusal or a wait, or stays: stored, so that it can be explained and decided again. */
 export type Rerouted = {
   /** The account that sends it next. */
   readonly accountId: string;
   /** Of the route that decided. */
   readonly version: number;
-  /** Accounts of the route that would have gone before it and could not be used. */
+  /** Accounts that were passed over for it. */
   readonly skipped: readonly SkippedAccount[];
   /** The route's accounts in their order, where it has no version to find them by. */
   readonly steps?: readonly string[];
@@ -97,4 +105,15 @@ export function reroutedTo(
 ): Rerouted {
   const to = { accountId, version, skipped };
   return version > 0 ? to : { ...to, steps: steps.map((step) => step.accountId) };
+}
+
+/** Where a decision puts the message: with another account, or with its own where others were passed over. */
+export function placeOf(
+  { accountId, skipped }: Pick<Rerouted, 'skipped'> & { readonly accountId?: string },
+  { accountId: own, route }: FailoverFacts,
+): { readonly rerouted: Rerouted | null; readonly stayed: Rerouted | null } {
+  if (accountId !== undefined && accountId !== own)
+    return { rerouted: reroutedTo({ accountId, skipped }, route), stayed: null };
+  const stays = skipped.length === 0 ? null : reroutedTo({ accountId: own, skipped }, route);
+  return { rerouted: null, stayed: stays };
 }

@@ -1,5 +1,5 @@
 import { AMBIGUOUS_LOOKUP_MS, FIRST_LOOKUP_MS } from './decide-lookup.ts';
-import { failOver, reroutedTo, type FailoverFacts, type Rerouted } from './failover.ts';
+import { failOver, placeOf, type FailoverFacts, type Rerouted } from './failover.ts';
 import type { Failure } from './failure.ts';
 import { assertMove, type MessageState } from './message-state.ts';
 import type { AttemptOutcome, SimulatedReceipt, NotStartedReason } from './outcome.ts';
@@ -54,6 +54,8 @@ export type Settlement = {
   readonly receipts: readonly SimulatedReceipt[];
   /** Another account is to send it. */
   readonly rerouted: Rerouted | null;
+  /** It stays with its account, or ends there, and others were passed over. */
+  readonly stayed: Rerouted | null;
 };
 
 /** A provider that reports at all has done so after three days; then the message is `unknown`. */
@@ -96,6 +98,7 @@ function decide(outcome: AttemptOutcome, message: AttemptedMessage, now: number,
     awaitUntil: null,
     receipts: [],
     rerouted: null,
+    stayed: null,
   } as const;
   switch (outcome.kind) {
     case 'accepted':
@@ -144,23 +147,23 @@ function elsewhere(
   if (failover === undefined || message.ambiguous > 0) return undefined;
   const isPermanent = outcome.kind === 'rejected_permanent';
   const decision = failOver({ isPermanent, class: failure.class }, failover);
-  if (decision === undefined || decision.kind === 'none') return undefined;
-  const rerouted = reroutedTo(decision, failover.route);
+  if (decision === undefined) return undefined;
+  const place = placeOf(decision, failover);
+  if (decision.kind === 'none') return { ...failed(failure), ...place };
   if (decision.kind === 'next') {
     return {
       status: 'deferred',
       reason: 'failed_over',
       failure: stored(failure, true),
       nextAttemptAt: now,
-      rerouted,
+      ...place,
     };
   }
   const retryAfterMs = outcome.kind === 'rejected_transient' ? outcome.retryAfterMs : undefined;
   const wait = deferral({ ...failure, class: decision.waitsFor }, retryAfterMs, message, now, random);
   const shown = { ...wait, failure: stored(failure, true) };
   // One that ends, as no time is left, goes nowhere.
-  const stays = decision.accountId === failover.accountId || wait.status !== 'deferred';
-  return stays ? shown : { ...shown, rerouted };
+  return wait.status === 'deferred' ? { ...shown, ...place } : shown;
 }
 
 function ambiguity(failure: Failure, message: AttemptedMessage, now: number, random: number): SettlementPart {

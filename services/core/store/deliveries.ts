@@ -8,7 +8,7 @@ import type { MessageState } from '#core/domain/message-state.ts';
 import { areImplied } from '#core/domain/reported-copies.ts';
 import type { Limits } from '#core/domain/plan.ts';
 import type { Route } from '#core/domain/route.ts';
-import type { SkippedReason } from '#core/domain/skipped-account.ts';
+import type { LeftReason } from '#core/domain/skipped-account.ts';
 import type { StatusReason } from '#core/domain/status-reason.ts';
 import type { SuppressionCause } from '#core/domain/suppression-cause.ts';
 import {
@@ -92,7 +92,7 @@ export type Assignment = {
   /** The account that it waits for. */
   readonly from: string;
   readonly rerouted: Rerouted;
-  readonly why: SkippedReason;
+  readonly why: LeftReason;
   readonly waitedMs: number;
 };
 
@@ -141,7 +141,7 @@ export type Completion = {
 };
 
 /** Without a route of the tenant's own its columns are null. */
-export type FailoverRow = { readonly seq: number } & Pick<FailoverFacts, 'usable'> & {
+export type FailoverRow = { readonly seq: number } & Required<Pick<FailoverFacts, 'usable' | 'invalid'>> & {
     /** What each usable account is one of, by their order. */
     readonly providers: readonly string[];
     readonly version: number | null;

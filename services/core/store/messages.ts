@@ -1,6 +1,7 @@
 import type { Channel } from '#core/domain/channel.ts';
 import type { Engagement } from '#core/domain/engagement.ts';
 import type { LeftAccount } from '#core/domain/explain-route.ts';
+import type { Route } from '#core/domain/route.ts';
 import type { Failure } from '#core/domain/failure.ts';
 import { uuidFrom, type MessageId, type ProviderAccountId, type TenantId } from '#core/domain/ids.ts';
 import type { EventSource, MessageEventType } from '#core/domain/message-event.ts';
@@ -62,6 +63,14 @@ export type MessageRow = {
   readonly route_skipped: string[] | null;
   /** Accounts that it was called through, or waited for, and went on from; null where there are none. */
   readonly left_accounts: (LeftAccount & { readonly version: number | null })[] | null;
+  /** Its first call without an answer, with the route that had decided by then. */
+  readonly ambiguous_call:
+    | (Pick<Route, 'steps'> & {
+        readonly at: string;
+        readonly strategy: Route['strategy'] | null;
+        readonly version: number | null;
+      })
+    | null;
   /** Labels of the accounts that were considered, by their ids. */
   readonly labels: Readonly<Record<string, string>>;
 };
@@ -213,7 +222,7 @@ function selectMessages(tx: TransactionSql, from = tx`messages m`) {
         when s.reassigned = 0 and (s.attempt = 0 or s.attempt = 1 and s.sent_at is not null) or m.test then null
         else (
           select json_agg(json_build_object('accountId', a.account_id, 'attempt', a.number, 'class', a.class, 'why', a.why,
-            'at', a.at, 'skipped', a.rerouted -> 'skipped', 'version', a.rerouted -> 'version') order by a.event_seq)
+            'at', a.at, 'to', a.rerouted -> 'accountId', 'skipped', a.rerouted -> 'skipped', 'version', a.rerouted -> 'version') order by a.event_seq)
           from (
             select x.event_seq, x.account_id, x.number, x.failure ->> 'class' as class, null as why, x.ended_at as at, x.rerouted
             from attempt_log x where x.message_seq = m.seq and x.purge_on = m.purge_on and x.rerouted is not null
@@ -226,7 +235,22 @@ function selectMessages(tx: TransactionSql, from = tx`messages m`) {
             from event_log e
             where s.reassigned > 0 and e.message_seq = m.seq and e.purge_on = m.purge_on and e.type = 'message.failed_over'
           ) a)
-      end as left_accounts
+      end as left_accounts,
+      case
+        when s.attempt = 0 or s.attempt = 1 and s.sent_at is not null or m.test or m.pinned_account_id is not null then null
+        else (
+          select json_build_object('at', a.ended_at, 'strategy', r.strategy, 'version', r.version, 'steps', coalesce(r.steps, (
+            -- Without a route the accounts by age.
+            select json_agg(json_build_object('accountId', p.id, 'weight', 1) order by p.seq) from provider_accounts p
+            where p.tenant_id = m.tenant_id and p.channel = m.channel and p.created_at <= a.ended_at)))
+          from attempt_log a
+          left join routes r on r.tenant_id = m.tenant_id and r.channel = m.channel and r.version = coalesce((
+            select (x.rerouted -> 'version')::integer from attempt_log x
+            where x.message_seq = m.seq and x.purge_on = m.purge_on and x.number < a.number and x.rerouted is not null
+            order by x.number desc limit 1), m.route_version)
+          where a.message_seq = m.seq and a.purge_on = m.purge_on and a.outcome = 'ambiguous'
+          order by a.number limit 1)
+      end as ambiguous_call
     from ${from}
     cross join lateral (select * from message_states t where t.seq = m.seq and t.purge_on = m.purge_on limit 1) s`;
 }
@@ -238,11 +262,14 @@ async function withLabels(
   rows: readonly UnlabelledRow[],
 ): Promise<MessageRow[]> {
   const ids = new Set(
-    rows.flatMap(({ account_id: called, route_skipped: skipped, left_accounts: left }) => [
-      ...(called === null ? [] : [called]),
-      ...(skipped ?? []),
-      ...(left ?? []).flatMap((one) => [one.accountId, ...one.skipped.map(({ accountId }) => accountId)]),
-    ]),
+    rows.flatMap(
+      ({ account_id: called, route_skipped: skipped, left_accounts: left, ambiguous_call: open }) => [
+        ...(called === null ? [] : [called]),
+        ...(skipped ?? []),
+        ...(left ?? []).flatMap((one) => [one.accountId, ...one.skipped.map(({ accountId }) => accountId)]),
+        ...(open?.steps ?? []).map(({ accountId }) => accountId),
+      ],
+    ),
   );
   const found =
     ids.size === 0

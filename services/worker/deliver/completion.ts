@@ -32,7 +32,7 @@ export function toCompletion(
     status: next.status,
     reason: next.reason ?? undefined,
     failure_shown: next.failure ?? undefined,
-    rerouted: next.rerouted ?? undefined,
+    rerouted: next.rerouted ?? next.stayed ?? undefined,
     called_account: next.rerouted === null ? undefined : (message.accountId ?? undefined),
     next_attempt_ms: next.nextAttemptAt === null ? undefined : Math.max(0, next.nextAttemptAt - now),
     retries: next.retries,

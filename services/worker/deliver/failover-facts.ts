@@ -66,9 +66,9 @@ function factsOf(
   row: FailoverRow | undefined,
 ): AccountedFacts | undefined {
   if (row === undefined || accountId === null) return undefined;
-  const { usable, providers, tried } = row;
+  const { usable, invalid, providers, tried } = row;
   return {
-    facts: { messageId, accountId, route: routeOf(channel, row), usable, tried: tried ?? [] },
+    facts: { messageId, accountId, route: routeOf(channel, row), usable, invalid, tried: tried ?? [] },
     providers: new Map(usable.map((id, i) => [id, providers[i] ?? 'unknown'])),
   };
 }

@@ -2,12 +2,16 @@ import { expect, test } from 'vitest';
 import { failOver, reroutedTo, type FailedTry, type Rerouted } from '#core/domain/failover.ts';
 import type { FailureClass } from '#core/domain/failure.ts';
 import { orderOf, routeByAge, type Route } from '#core/domain/route.ts';
+import type { TenantId } from '#core/domain/ids.ts';
+import { findMessage, type MessageAddress } from '#core/store/messages.ts';
+import { withTenant } from '#core/store/tenant-scope.ts';
 import type { Fault } from '#providers/stand-in.ts';
 import { assignmentOf } from '#test/support/assignment.ts';
 import { completionOf } from '#test/support/completion-of.ts';
 import { setupDelivery } from '#test/support/delivery.ts';
 import { seedAccount } from '#test/support/seed.ts';
 import { setupMessages, terms, transient } from '#test/support/setup-messages.ts';
+import { toMessage } from '../../../services/api/messages/message-view.ts';
 
 const POLL = { interval: 20 };
 const down: Fault = { kind: 'reply', status: 503, body: 'down' };
@@ -50,13 +54,26 @@ async function setup(failoverOn = ['provider_unavailable', 'auth_or_config', 'se
       select account_id, outcome from despatch.attempts where message_seq = ${seq} order by number`;
     return rows.map(({ account_id, outcome }) => `${names.get(account_id)} ${outcome}`);
   };
+  /** What its record says of the accounts that were considered. */
+  const route = async (seq: number) => {
+    const [place] = await b.admin<MessageAddress[]>`
+      select id, seq, purge_on::text as "purgeOn" from despatch.messages where seq = ${seq}`;
+    const id = tenantId as TenantId;
+    const row = place && (await withTenant(b.api, id, (tx) => findMessage(id, tx, place)));
+    return row === undefined
+      ? []
+      : toMessage(row).route.map(
+          ({ providerId, verdict, reason, attempt }) =>
+            `${names.get(providerId)} ${verdict} ${reason} ${attempt ?? '-'}`,
+        );
+  };
   const state = async (seq: number) => {
     const [row] = await b.admin`
       select s.status, s.reason, s.account_id, s.failure ->> 'code' as code, l.retries, l.provider_waits
       from despatch.message_states s left join despatch.live_messages l using (seq) where s.seq = ${seq}`;
     return { ...row, account: names.get(row?.['account_id'] as string) };
   };
-  return { ...b, accounts, sendMany: b.send, send, attempts, state };
+  return { ...b, accounts, sendMany: b.send, send, attempts, route, state };
 }
 
 test('a message whose account fails goes out through the next one at once', async () => {
@@ -115,6 +132,54 @@ test('an account that refused it for good is not called where the others are dis
     'second rejected_transient',
     'last rejected_transient',
   ]);
+});
+
+test('an account whose credential is refused is called where no other is left, and each that was passed over is told', async () => {
+  await using b = await setup();
+  b.startWorker();
+  await b.admin`update despatch.provider_accounts set status = 'invalid' where id = ${b.accounts.second.id}`;
+  b.twilio.fail(badSender, b.accounts.first.path);
+  const seq = await b.send();
+  await expect.poll(b.statuses, POLL).toEqual({ sent: 1 });
+  expect(await b.attempts(seq)).toEqual(['first rejected_permanent', 'last accepted']);
+  expect(await b.route(seq)).toEqual([
+    'first failed sender_rejected 1',
+    'second skipped invalid -',
+    'last chosen next_in_route 2',
+  ]);
+});
+
+test('the record of a message that failed tells of accounts that could not be called', async () => {
+  await using b = await setup();
+  b.startWorker();
+  await b.admin`update despatch.provider_accounts set status = 'disabled' where id = ${b.accounts.last.id}`;
+  b.twilio.fail(badSender, b.accounts.first.path);
+  b.twilio.fail(badSender, b.accounts.second.path);
+  const seq = await b.send();
+  await expect.poll(b.statuses, POLL).toEqual({ failed: 1 });
+  expect(await b.route(seq)).toEqual([
+    'first failed sender_rejected 1',
+    'second failed sender_rejected 2',
+    'last skipped disabled -',
+  ]);
+});
+
+test('the record of a message that was called without an answer tells which accounts are out since', async () => {
+  await using b = await setup();
+  b.startWorker();
+  b.twilio.fail(down, b.accounts.first.path);
+  b.twilio.fail({ kind: 'reset' }, b.accounts.second.path);
+  b.twilio.fail(badSender, b.accounts.second.path);
+  const seq = await b.send();
+  await expect.poll(b.statuses, { ...POLL, timeout: 15_000 }).toEqual({ failed: 1 });
+  expect(await b.route(seq)).toEqual([
+    'first failed provider_unavailable 1',
+    'second failed sender_rejected 3',
+    'last skipped ambiguous_elsewhere -',
+  ]);
+  await b.admin`delete from despatch.routes`;
+  const others = (await b.route(seq)).filter((line) => line.includes('ambiguous_elsewhere'));
+  expect(others).toEqual(['last skipped ambiguous_elsewhere -']);
 });
 
 test('once each has refused it for good, the message fails with the last failure', async () => {
@@ -289,7 +354,7 @@ test('each decision can be made again from what is stored of it', async () => {
     for (const { account_id: accountId, outcome, class: of, reason, rerouted } of attempts) {
       const refusal = { isPermanent: outcome === 'rejected_permanent', class: of };
       const usable = [...orderOf(route as Route, messageId)].filter(
-        (id) => rerouted?.skipped.some(({ accountId }) => accountId === id) !== true,
+        (id) => rerouted?.skipped.some((one) => one.accountId === id && one.reason === 'disabled') !== true,
       );
       const facts = { messageId, accountId, route: route as Route, usable, tried };
       const decision = failOver(refusal, facts);

@@ -23,7 +23,7 @@ begin
       -- The attempt's end.
       outcome text, outcome_reason text, failure jsonb, http_status smallint, provider_message_id text, found_by_id boolean, sent_from text,
       -- The message's next state; `failure_shown` is the failure as its record shows it.
-      -- `rerouted`: another account sends it next; `called_account` is the one whose attempt has ended then.
+      -- `rerouted`: another account sends it next, or none does and others were passed over; `called_account` is the one whose attempt has ended then.
       status text, reason text, failure_shown jsonb, rerouted jsonb, called_account uuid, retries smallint, ambiguous smallint, provider_waits smallint,
       duplicate_risk boolean, final boolean, next_attempt_ms bigint,
       -- Only with `sent`: how long to wait for a receipt, and the receipts that a simulator will send.
@@ -41,7 +41,7 @@ begin
     returning l.seq, l.purge_on, l.tenant_id, l.attempt, case when not l.test then l.account_id end as account_id,
       l.provider, l.worker, l.started_at, l.expires_at, r.outcome, r.outcome_reason, r.failure,
       r.http_status, r.provider_message_id, r.found_by_id, r.sent_from, r.status, r.reason, r.failure_shown,
-      r.duplicate_risk, r.final, r.await_ms, r.receipts, r.discard, r.call_end, r.call_ms, l.test, l.reassigned
+      r.duplicate_risk, r.final, r.await_ms, r.receipts, r.discard, r.call_end, r.call_ms, r.rerouted, l.test, l.reassigned
   ), put_off as (
     update live_messages l
     set status = r.status, account_id = coalesce((r.rerouted ->> 'accountId')::uuid, l.account_id),
@@ -63,7 +63,7 @@ begin
       r.reason, r.failure_shown, r.rerouted, r.call_end, r.call_ms
   ), counted as materialized (
     select seq, purge_on, tenant_id, attempt, account_id, provider, worker, started_at, outcome, outcome_reason,
-      failure, http_status, status, reason, failure_shown, null::jsonb as rerouted from ended
+      failure, http_status, status, reason, failure_shown, rerouted from ended
     union all
     select seq, purge_on, tenant_id, attempt, account_id, provider, worker, started_at, outcome, outcome_reason,
       failure, http_status, status, reason, failure_shown, rerouted from put_off

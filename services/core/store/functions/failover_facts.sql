@@ -1,8 +1,8 @@
 -- What decides where messages go whose call was refused, of those that may go elsewhere: their sender named no account. `usable`:
--- accounts of the channel, the oldest first, and `providers` what each is one of. `tried`: attempts that another account was to make up for; of those that were
+-- accounts of the channel, the oldest first, and `providers` what each is one of; `invalid`: those whose credential is refused. `tried`: attempts that another account was to make up for; of those that were
 -- not for good, the ones since all accounts were tried last.
 create or replace function failover_facts(seqs bigint[])
-returns table (seq bigint, version integer, strategy text, steps json, failover_on text[], usable uuid[], providers text[], tried json)
+returns table (seq bigint, version integer, strategy text, steps json, failover_on text[], usable uuid[], invalid uuid[], providers text[], tried json)
 language plpgsql stable security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 begin
@@ -10,6 +10,8 @@ begin
     select l.seq, r.version, r.strategy, r.steps, r.failover_on,
       array(select p.id from provider_accounts p where p.tenant_id = l.tenant_id and p.channel = l.channel
         and p.status not in ('disabled', 'deleted') order by p.seq),
+      array(select p.id from provider_accounts p where p.tenant_id = l.tenant_id and p.channel = l.channel
+        and p.status = 'invalid'),
       array(select p.provider from provider_accounts p where p.tenant_id = l.tenant_id and p.channel = l.channel
         and p.status not in ('disabled', 'deleted') order by p.seq),
       case when l.attempt > 1 then (
