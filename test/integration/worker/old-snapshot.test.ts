@@ -192,3 +192,18 @@ test.each([
   },
   300_000,
 );
+
+test('beside an old snapshot a claim begins by the numbers of its messages, whatever the planner was told', async () => {
+  await using b = await setup();
+  await stopAutovacuum(b.admin);
+  const reader = await holdSnapshot(b.admin);
+  for (let i = 0; i < 160; i += 1) {
+    // Of hardly any messages, which are of two states.
+    if (i === 60) await b.admin`analyze`;
+    await b.round();
+    await b.queueScheduled();
+  }
+  await reader[Symbol.asyncDispose]();
+  const [before, after] = [usual(b.read.claim.slice(80, 120)), usual(b.read.claim.slice(-40))];
+  expect(after).toBeLessThan(2 * before);
+}, 120_000);
