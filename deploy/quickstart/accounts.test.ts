@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { findProvider, parseAccount } from '#providers/registry.ts';
-import { accountsOf } from './accounts.ts';
+import { accountsOf, nextSmsAccount } from './accounts.ts';
 
 test('every account is one that the catalog takes, on each of the four channels', async () => {
-  const accounts = accountsOf('acme', 2525);
+  const accounts = [...accountsOf('acme', 2525), nextSmsAccount('acme')];
   for (const { channel, provider: id, publicConfig, secretConfig } of accounts) {
     const provider = findProvider(id);
     expect(provider?.channel).toBe(channel);
@@ -12,16 +12,17 @@ test('every account is one that the catalog takes, on each of the four channels'
   }
   expect(accounts.map(({ channel }) => channel)).toEqual([
     'sms',
-    'sms',
     'email',
     'email',
     'push',
     'whatsapp',
+    'sms',
   ]);
 });
 
 test('tenants share no identifier at a vendor, and keep theirs', () => {
-  const configs = (slug: string) => accountsOf(slug, 2525).map(({ publicConfig }) => publicConfig);
+  const configs = (slug: string) =>
+    [...accountsOf(slug, 2525), nextSmsAccount(slug)].map(({ publicConfig }) => publicConfig);
   expect(configs('acme')).toEqual(configs('acme'));
   const [acme, globex] = [configs('acme'), configs('globex')];
   for (const [index, config] of acme.entries()) expect(config).not.toEqual(globex[index]);

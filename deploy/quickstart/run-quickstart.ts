@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { accountsOf, FAILED_OVER, REPORTED_MAIL } from './accounts.ts';
+import { accountsOf, FAILED_OVER, nextSmsAccount, REPORTED_MAIL } from './accounts.ts';
 import { createApiClient, type ApiClient } from './api-client.ts';
 import type { Connection } from './connection.ts';
 import { openDataFolder } from './data-folder.ts';
@@ -145,7 +145,7 @@ async function ensureTenants(
     slug: 'acme',
     name: 'Acme',
     ownerToken: tokens.owner,
-    accounts: accountsOf('acme', smtpPort),
+    accounts: [...accountsOf('acme', smtpPort), nextSmsAccount('acme')],
     smsRoute: FAILED_OVER,
     endpointUrl: `${receiver.url}/acme`,
     viewer: PEOPLE.viewer.sub,
@@ -154,7 +154,7 @@ async function ensureTenants(
     slug: 'globex',
     name: 'Globex',
     ownerToken: tokens.otherOwner,
-    accounts: accountsOf('globex', smtpPort),
+    accounts: [...accountsOf('globex', smtpPort), nextSmsAccount('globex')],
     smsRoute: FAILED_OVER,
     endpointUrl: `${receiver.url}/globex`,
   };
