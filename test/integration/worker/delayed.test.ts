@@ -3,6 +3,10 @@ import type { TenantId } from '#core/domain/ids.ts';
 import { findMessage, type MessageAddress } from '#core/store/messages.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import { toMessage } from '../../../services/api/messages/message-view.ts';
+import { toEnvelope } from '#core/domain/event-envelope.ts';
+import { createEventIds } from '#core/domain/event-id.ts';
+import { scanFeed } from '#core/store/feed.ts';
+import { completionOf } from '#test/support/completion-of.ts';
 import { decideWaiting } from '#core/domain/decide-waiting.ts';
 import type { Rerouted } from '#core/domain/failover.ts';
 import type { Route } from '#core/domain/route.ts';
@@ -276,6 +280,37 @@ test('the record tells of each account that was considered, before a call and af
   await expect.poll(b.statuses, POLL).toEqual({ sent: 1 });
   expect(await route()).toEqual([...skipped, [b.accounts.third.id, 'chosen', 'next_in_route', 1]]);
   expect(await record()).toMatchObject({ routeVersion: 4, attemptCount: 1, status: 'sent' });
+});
+
+test('the feed tells from which account a message went on, and why, before a call and after one', async () => {
+  await using b = await setup();
+  const [, called = 0] = await b.accept(2);
+  const failure = { class: 'provider_unavailable', code: 'http_503' } as const;
+  const [claimed] = await b.store.claim([called], { worker: 'w', leaseMs: 60_000 });
+  if (claimed === undefined) throw new Error('nothing was claimed');
+  await b.store.complete([completionOf(claimed, { kind: 'rejected_transient', failure })]);
+  await b.admin`update despatch.live_messages set due_at = now(), next_attempt_at = now() where seq = ${called}`;
+  await b.moves().run();
+  await b.store.numberChanges(100, 0);
+  const ids = createEventIds(await b.store.messageIdKey());
+  const tenantId = b.tenantId as TenantId;
+  const range = { before: undefined, rows: 100, most: 100 };
+  const { found } = await withTenant(b.api, tenantId, (tx) =>
+    scanFeed(tenantId, tx, ids, { type: 'message.failed_over' }, range),
+  );
+  const moved = {
+    why: 'breaker_open',
+    fromProviderId: b.accounts.first.id,
+    toProviderId: b.accounts.second.id,
+  };
+  const told = found.map((event) => toEnvelope(event).data);
+  expect(told).toHaveLength(2);
+  expect(told).toContainEqual(
+    expect.objectContaining({ ...moved, routeVersion: 4, attempt: null, providerId: null, failure: null }),
+  );
+  expect(told).toContainEqual(
+    expect.objectContaining({ ...moved, routeVersion: 4, attempt: 1, providerId: b.accounts.first.id }),
+  );
 });
 
 test('what an account cannot send within its rate goes through the next one', async () => {
