@@ -124,6 +124,7 @@ export async function buildApi(deps: ApiDeps): Promise<Api> {
     serviceKeys,
     verifyToken: createTokenVerifier(settings.oidc),
     platformAdmins: new Set(settings.platformAdmins),
+    sendLimit: sendRateLimit,
     holdSender(caller) {
       const { name, value: limit } = sendRateLimit(caller);
       const retryAfter = uncounted.retryAfter(caller.key.id, limit);

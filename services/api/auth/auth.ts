@@ -15,10 +15,16 @@ import type { Sender } from '#core/store/messages.ts';
  */
 export type RouteAuth =
   | { readonly kind: 'none' }
-  | { readonly kind: 'key'; readonly scope: Scope }
+  | ({ readonly kind: 'key'; readonly scope: Scope } & KeyCounting)
   | { readonly kind: 'bearer'; readonly role: Role }
   | { readonly kind: 'user' }
-  | { readonly kind: 'either'; readonly scope: Scope; readonly role: Role };
+  | ({ readonly kind: 'either'; readonly scope: Scope; readonly role: Role } & KeyCounting);
+
+/**
+ * `countsChanges`: calls by a key count, as many a minute as the key may send, and apart from its sends. For what can be done to
+ * the same messages again and again; a member's calls count in any case.
+ */
+type KeyCounting = { readonly countsChanges?: true };
 
 export type KeyCaller = {
   readonly kind: 'key';

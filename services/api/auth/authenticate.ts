@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { AppError, unauthenticated } from '#core/domain/app-error.ts';
 import type { UserId } from '#core/domain/ids.ts';
 import { includesRole, type Role } from '#core/domain/role.ts';
@@ -23,6 +24,8 @@ export type AuthenticateDeps = {
   readonly platformAdmins: ReadonlySet<string>;
   /** The limit that a sender is to be told of before anything is done for it; undefined where it is heard. */
   readonly holdSender: (caller: KeyCaller) => Admitted['rate'];
+  /** How much a key may send a minute; its changes of what was sent have a limit of the same size. */
+  readonly sendLimit: (caller: KeyCaller) => { readonly name: string; readonly value: number };
 };
 
 export type Authentication = {
@@ -50,7 +53,7 @@ const NO_SUCH_TENANT = 'Resource not found: X-Tenant-Slug names no tenant of you
 
 /** Answers who calls and whether they may: key or token, tenant, limit, suspension, scope or role, in this order. */
 export function createAuthentication(deps: AuthenticateDeps): Authentication {
-  const { directory, serviceKeys, verifyToken, platformAdmins, holdSender } = deps;
+  const { directory, serviceKeys, verifyToken, platformAdmins, holdSender, sendLimit } = deps;
   const signedIn = createFreshCache<{ readonly id: UserId }>(ENTRIES_MAX);
   const members = createFreshCache<{ readonly found: Membership | null }>(ENTRIES_MAX);
 
@@ -59,7 +62,10 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
     return facts instanceof Promise ? facts.then((known) => admitKey(known, auth)) : admitKey(facts, auth);
   }
 
-  function admitKey({ key, tenant, senders, routes }: CallerFacts, { kind, scope }: KeyAuth): Admitted {
+  function admitKey(
+    { key, tenant, senders, routes }: CallerFacts,
+    { kind, scope, countsChanges }: KeyAuth,
+  ): Admitted | Promise<Admitted> {
     if (tenant.status !== 'active') throw new AppError('tenant_suspended');
     if (!key.scopes.includes(scope)) {
       throw new AppError('insufficient_scope', { message: `Scope '${scope}' is required` });
@@ -67,6 +73,10 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
     const { id, mode, scopes, rateLimitRpm } = key;
     const ofKey = { id, mode, scopes, rateLimitRpm };
     const caller: KeyCaller = { kind: 'key', tenant, senders, routes, key: ofKey };
+    if (countsChanges) {
+      const { name, value } = sendLimit(caller);
+      return take(changesOf(id), name, value).then((rate) => ({ caller, rate }));
+    }
     // The limit is about sends, not about what people may do with what was sent.
     const rate = kind === 'key' && scope === 'messages:send' ? holdSender(caller) : undefined;
     return rate === undefined ? { caller } : { caller, rate };
@@ -159,6 +169,13 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
       signedIn.clear();
     },
   };
+}
+
+/** The subject that a key's changes are counted by, which is not that of its sends. */
+function changesOf(keyId: string): string {
+  return hash('sha256', `changes by ${keyId}`)
+    .slice(0, 32)
+    .replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 }
 
 function toUser(id: UserId, { issuer, subject, email, name }: Identity): User {

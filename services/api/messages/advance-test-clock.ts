@@ -68,7 +68,7 @@ export function advanceTestClockRoute({ sql, slots, notify }: AdvanceTestClockDe
     summary: 'Let time pass for test messages',
     description:
       "Moves the clock of the tenant's test messages ahead, for test keys alone: scheduled messages, retries, expiries and the wait for receipts come as much sooner. Each message goes as far as its next step, which is made now; what follows counts from there. `sendAt` and `expiresAt` of new test messages are read on this clock. Live messages are never touched. With more than 2,000 test messages that wait it answers 409 `invalid_state`.",
-    auth: { kind: 'key', scope: 'messages:send' },
+    auth: { kind: 'key', scope: 'messages:send', countsChanges: true },
     body: AdvanceTestClock,
     response: TestClock,
     errors: ['invalid_state'],

@@ -145,7 +145,7 @@ export function cancelMessagesRoute(deps: CancelMessagesDeps): RouteModule {
     summary: 'Cancel all messages that wait and fit a filter',
     description:
       'Cancels messages that are `scheduled`, `queued`, `deferred` or `held`, each as `POST /v1/messages/{id}/cancel` does, at most 10,000 a call and the oldest first. Where hundreds of thousands wait, a call looks at them for a second at most, and `nextCursor` leads on. Messages that are accepted meanwhile are not among them. With a key those of its own mode alone. The counts are of what is committed.',
-    auth: { kind: 'either', scope: 'messages:send', role: 'developer' },
+    auth: { kind: 'either', scope: 'messages:send', role: 'developer', countsChanges: true },
     body: CancelMessages,
     response: CanceledMessages,
     errors: ['invalid_cursor'],

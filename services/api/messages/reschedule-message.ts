@@ -46,7 +46,7 @@ export function rescheduleMessageRoute({ sql, loadIds, slots, audit }: Reschedul
     summary: 'Send a scheduled message at another time',
     description:
       'Moves the `sendAt` of a message that is `scheduled`, and its `expiresAt` along with it. Once its time has come, and in any other state, the answer is 409 `invalid_state`. The new time lies within `scheduleHorizonDays` from now, and leaves the record its `retentionDays`: a message can always be moved to an earlier time, and to one up to a week after the first one.',
-    auth: { kind: 'either', scope: 'messages:send', role: 'developer' },
+    auth: { kind: 'either', scope: 'messages:send', role: 'developer', countsChanges: true },
     params: IdParams,
     body: RescheduleMessage,
     response: Message,

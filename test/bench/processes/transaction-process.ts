@@ -46,6 +46,7 @@ const { authenticate } = createAuthentication({
   verifyToken: createTokenVerifier(config.access.oidc),
   platformAdmins: new Set(),
   holdSender: () => undefined,
+  sendLimit: () => ({ name: 'sendRequestsPerMinute', value: 60_000 }),
 });
 
 async function accept(row: AcceptRow): Promise<Verdict> {

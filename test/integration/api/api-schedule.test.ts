@@ -307,6 +307,21 @@ describe('another time for a scheduled message', () => {
     ]);
   });
 
+  test('counts, by a key, against a limit as large as that of its sends, and apart from these', async () => {
+    const own = await api.tenant({ sendRequestsPerMinute: 3 });
+    const { body } = await send(api.first, own.key, { ...LEAST.sms, sendAt: ahead(MINUTE_MS) });
+    const move = (minutes: number) =>
+      request(api.first, 'PATCH', `/v1/messages/${body.id}`, {
+        headers: { 'x-service-key': own.key.text },
+        body: { sendAt: ahead(minutes * MINUTE_MS) },
+      });
+    const statuses = [];
+    for (const minutes of [2, 3, 4, 5, 6]) statuses.push((await move(minutes)).status);
+    expect(statuses).toEqual([200, 200, 200, 429, 429]);
+    expect((await move(7)).body).toMatchObject({ code: 'rate_limited', limit: { value: 3 } });
+    expect((await send(api.first, own.key, LEAST.sms)).status).toBe(202);
+  });
+
   test('waits for who has the row locked, and finds what was done meanwhile', async () => {
     const id = await planned(DAY_MS);
     let moving: Promise<unknown> | undefined;

@@ -71,7 +71,10 @@ async function startDelivery(b: Awaited<ReturnType<typeof setupWebhooks>>) {
         if (claim === undefined) return;
         await b.admin`update despatch.due_deliveries set due_at = now() where endpoint_id = ${id}`;
         break;
-      default:
+      case 'succeed':
+      case 'fail':
+      case 'give_up':
+      case 'leave':
         if (claim === undefined) return;
         await end(claim, step);
     }
