@@ -84,8 +84,7 @@ const httpEnv = defineEnvGroup({
       fault('HEADERS_TIMEOUT_MS', 'must be at most REQUEST_TIMEOUT_MS');
     }
     return {
-      // Connections that come at once, as after a rollout, wait for a busy process; the kernel's own bound holds as well.
-      listen: { host: e.HOST, port: e.PORT, backlog: 4_096 },
+      listen: { host: e.HOST, port: e.PORT },
       publicBaseUrl: e.PUBLIC_BASE_URL,
       trustProxy: e.TRUST_PROXY_CIDRS.length === 0 ? false : e.TRUST_PROXY_CIDRS,
       limits: {

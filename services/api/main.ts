@@ -18,6 +18,8 @@ import { apiConfig } from './config.ts';
 
 /** Longest wait for requests under way when the process ends. */
 const DRAIN_MS = 15_000;
+/** Connections that come at once, as after a rollout, wait for a busy process; the kernel's own bound holds as well. */
+const BACKLOG = 4_096;
 
 const config = apiConfig(process.env);
 const { observability, http, access } = config;
@@ -78,7 +80,7 @@ const health = stack.use(
     ready: async () => (watch.isEnding() ? { failing: ['ending'] } : schema()),
   }),
 );
-await api.app.listen({ ...http.listen });
+await api.app.listen({ ...http.listen, backlog: BACKLOG });
 log.info({ port: (api.app.server.address() as AddressInfo).port, metricsPort: health.port }, 'Listening');
 
 const ending = await watch.ended;
