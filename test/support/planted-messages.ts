@@ -37,16 +37,19 @@ export async function plantAttempt(
     readonly accountId: string;
     readonly provider: string;
     readonly failure: object;
+    /** Where it was sent on to; absent: it stayed. */
+    readonly rerouted?: object;
     /** In every text that is free. */
     readonly mark?: string;
   },
 ): Promise<void> {
-  const { number, outcome, status, accountId, provider, mark = null } = attempt;
+  const { number, outcome, status, accountId, provider, rerouted, mark = null } = attempt;
   const failure = admin.json(attempt.failure as never);
   await admin`
     insert into attempt_log (message_seq, purge_on, number, tenant_id, account_id, provider, worker, outcome,
-      http_status, failure, started_at, ended_at, message_status, message_reason, message_failure)
+      http_status, failure, started_at, ended_at, message_status, message_reason, message_failure, rerouted)
     select seq, purge_on, ${number}, tenant_id, ${accountId}, ${provider}, 0, ${outcome},
-      400, ${failure}, now(), now(), ${status}, ${mark}, ${failure}
+      400, ${failure}, now(), now(), ${status}, ${mark}, ${failure},
+      ${rerouted === undefined ? null : admin.json(rerouted as never)}
     from messages where id = ${id}`;
 }

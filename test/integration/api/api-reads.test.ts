@@ -131,6 +131,7 @@ describe('the record', () => {
       accountId: called,
       provider,
       failure: { class: 'provider_unavailable', code: 'http_503' },
+      rerouted: { accountId: next, version: 0, skipped: [] },
     });
 
     const { body } = await get(api.first, `/v1/messages/${id}`, tenant.key);

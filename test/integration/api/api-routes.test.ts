@@ -223,7 +223,7 @@ describe('a message', () => {
       steps: steps.map(({ providerId, weight }) => ({ accountId: providerId, weight })),
       failoverOn: FAILOVER_DEFAULT,
     };
-    const messages = Array.from({ length: 40 }, () => ({
+    const messages = Array.from({ length: 99 }, () => ({
       channel: 'sms',
       to: '+15550000009',
       body: 'Hello',
@@ -233,7 +233,7 @@ describe('a message', () => {
     const sent = [...body.items, (await send()).body] as { id: string }[];
     const rows = await api.admin<{ id: string; account_id: string }[]>`
       select m.id, l.account_id from messages m join live_messages l using (seq) where m.tenant_id = ${tenant.id}`;
-    expect(rows).toHaveLength(41);
+    expect(rows).toHaveLength(100);
     for (const { id } of sent) {
       const [first] = orderOf(route, id);
       expect(rows.find((row) => row.id === id)?.account_id).toBe(first);
