@@ -22,7 +22,7 @@ export type ClaimsDeps = Pick<NamedClaimsDeps, 'terms' | 'begin'> &
     readonly gates: AccountGates;
     readonly unanswered: UnansweredClaims;
     /** Messages in hand, which the database shows as ours as well. */
-    readonly inHand: () => ReadonlySet<number>;
+    readonly inHand: () => ReadonlyMap<number, number>;
     /** No claim for a moment. */
     readonly pause: () => void;
     readonly events: NamedClaimsDeps['events'] & { claimFailed(error: unknown): void };
@@ -59,7 +59,7 @@ export function createClaims(deps: ClaimsDeps): Claims {
       const inHand = deps.inHand();
       const found: ClaimedMessage[] = await store.claimedBy(tenantId, terms, afterSeq);
       for (const message of found) {
-        if (inHand.has(message.seq)) continue;
+        if ((inHand.get(message.seq) ?? 0) >= message.attempt) continue;
         deps.begin(message, tenantId);
         // Negative in the end where the claim had taken more messages than there are slots now.
         refill.left -= 1;

@@ -79,7 +79,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     lanes,
     gates,
     unanswered,
-    inHand: attempts.seqs,
+    inHand: attempts.inHand,
     begin,
     events,
     pause: limiter.pause,

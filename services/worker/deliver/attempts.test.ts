@@ -29,9 +29,22 @@ test('one that is in hand is not begun again, and afterwards it is none of ours'
   const { attempts, run, outcomes } = setup(() => Promise.resolve(null));
   const first = run(message(1));
   expect([run(message(1)), attempts.has(1), attempts.size]).toEqual([undefined, true, 1]);
-  const inHand = attempts.seqs();
+  const inHand = attempts.inHand();
   await first;
   expect([inHand.has(1), attempts.has(1), outcomes]).toEqual([true, false, ['accepted']]);
+});
+
+test('the next attempt of a message begins though the answer to the record of the one before is still on its way', async () => {
+  const answers = [Promise.withResolvers<null>(), Promise.withResolvers<null>()];
+  const { attempts, run } = setup(({ attempt }) => answers[attempt - 1]?.promise ?? Promise.resolve(null));
+  const [first, second] = [run(message(1)), run(message(2))];
+  expect([run(message(1)), run(message(2)), run(message(3, 'lost'))]).toEqual(Array(3).fill(undefined));
+  answers[0]?.resolve(null);
+  await first;
+  expect([attempts.has(1), attempts.inHand().get(1)]).toEqual([true, 2]);
+  answers[1]?.resolve(null);
+  await second;
+  expect([attempts.has(1), attempts.size]).toEqual([false, 0]);
 });
 
 test('one that could not be recorded is not called again, but settled as lost or followed by the next', async () => {

@@ -20,13 +20,15 @@ export type AttemptsDeps = {
 /** The attempts that this process has in hand, from their claim until they are recorded. */
 export type Attempts = {
   /**
+   * Another attempt of the same message begins although the one before is in hand: that one's record is committed, or nobody
+   * could have claimed the message, and its answer is on its way.
    * @returns false where the attempt is ours already, under way or given up unrecorded: it must not begin again.
    * @param ended called when it is no longer in hand; `settlement` is null if another attempt had replaced it.
    */
   begin(message: ClaimedMessage, ended: (settlement: Settlement | null) => void): boolean;
   has(seq: number): boolean;
-  /** A copy of those in hand now. */
-  seqs(): ReadonlySet<number>;
+  /** A copy of those in hand now: the numbers of the attempts, by their messages'. */
+  inHand(): ReadonlyMap<number, number>;
   readonly size: number;
 };
 
@@ -34,7 +36,7 @@ export type Attempts = {
 const UNRECORDED_MAX = 100_000;
 
 export function createAttempts({ deliver, recorder, events }: AttemptsDeps): Attempts {
-  const inHand = new Set<number>();
+  const inHand = new Map<number, number>();
   /** Attempts that ended and could not be recorded. They must not begin again, though the database shows them as begun. */
   const unrecorded = new LRUCache<string, true>({ max: UNRECORDED_MAX });
 
@@ -52,16 +54,18 @@ export function createAttempts({ deliver, recorder, events }: AttemptsDeps): Att
 
   return {
     begin(message, ended) {
-      if (inHand.has(message.seq)) return false;
+      const { seq, attempt: number } = message;
+      const earlier = inHand.get(seq);
+      if (earlier !== undefined && (message.action === 'lost' || earlier >= number)) return false;
       // Mostly there are none, and no name has to be made to find that out.
       if (unrecorded.size > 0) {
         const attempt = attemptOf(message);
         if (message.action === 'send' && unrecorded.has(attempt)) return false;
         unrecorded.delete(attempt);
       }
-      inHand.add(message.seq);
+      inHand.set(seq, number);
       const end = (settlement: Settlement | null): void => {
-        inHand.delete(message.seq);
+        if (inHand.get(seq) === number) inHand.delete(seq);
         ended(settlement);
       };
       void withSpan('process message', processSpan(message), () => run(message)).then(
@@ -75,7 +79,7 @@ export function createAttempts({ deliver, recorder, events }: AttemptsDeps): Att
       return true;
     },
     has: (seq) => inHand.has(seq),
-    seqs: () => new Set(inHand),
+    inHand: () => new Map(inHand),
     get size() {
       return inHand.size;
     },
