@@ -1,6 +1,5 @@
-import { hash } from 'node:crypto';
 import { AppError, unauthenticated } from '#core/domain/app-error.ts';
-import type { UserId } from '#core/domain/ids.ts';
+import { uuidFrom, type UserId } from '#core/domain/ids.ts';
 import { includesRole, type Role } from '#core/domain/role.ts';
 import { SLUG } from '#core/domain/slug.ts';
 import type {
@@ -75,7 +74,8 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
     const caller: KeyCaller = { kind: 'key', tenant, senders, routes, key: ofKey };
     if (countsChanges) {
       const { name, value } = sendLimit(caller);
-      return take(changesOf(id), name, value).then((rate) => ({ caller, rate }));
+      // By a subject that is not that of its sends.
+      return take(uuidFrom(`changes by ${id}`), name, value).then((rate) => ({ caller, rate }));
     }
     // The limit is about sends, not about what people may do with what was sent.
     const rate = kind === 'key' && scope === 'messages:send' ? holdSender(caller) : undefined;
@@ -169,13 +169,6 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
       signedIn.clear();
     },
   };
-}
-
-/** The subject that a key's changes are counted by, which is not that of its sends. */
-function changesOf(keyId: string): string {
-  return hash('sha256', `changes by ${keyId}`)
-    .slice(0, 32)
-    .replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 }
 
 function toUser(id: UserId, { issuer, subject, email, name }: Identity): User {
