@@ -5,6 +5,7 @@ import type { Dispatcher } from './dispatcher.ts';
 import type { DueLooks } from './due-looks.ts';
 import { laneKey } from './lanes.ts';
 import { resolveWaiting, type ResolveDeps } from './resolve-waiting.ts';
+import { takeTurns } from './take-turns.ts';
 
 export type DelayedMovesDeps = {
   readonly store: ResolveDeps['store'] & Pick<DeliveryStore, 'delayedLanes' | 'findDelayed' | 'findWaiting'>;
@@ -38,7 +39,7 @@ export function createDelayedMoves(deps: DelayedMovesDeps): DelayedMoves {
 
   /** @returns whether the lane may hold more to move. */
   async function moveSome(lane: Lane): Promise<boolean> {
-    const key = laneKey(lane.tenantId, lane.accountId);
+    const key = keyOf(lane);
     const after = positions.get(key);
     const page = await store.findDelayed({ ...lane, dueFrom: dueFrom(lane) }, MOVED_AT_ONCE, after);
     const last = page.length < MOVED_AT_ONCE ? undefined : page.at(-1);
@@ -53,26 +54,19 @@ export function createDelayedMoves(deps: DelayedMovesDeps): DelayedMoves {
   }
 
   return {
-    add: (lane) => void added.set(laneKey(lane.tenantId, lane.accountId), lane),
+    add: (lane) => void added.set(keyOf(lane), lane),
     async run() {
       const given = [...added.values()];
       added.clear();
       if (given.length === 0) return;
-      // What is added again comes last.
-      const open = new Map(
-        (await store.delayedLanes(given)).map((lane) => [laneKey(lane.tenantId, lane.accountId), lane]),
-      );
-      const failures: unknown[] = [];
-      for (const [key, lane] of open) {
-        if (isStopping()) return;
-        open.delete(key);
-        try {
-          if (await moveSome(lane)) open.set(key, lane);
-        } catch (error) {
-          failures.push(error);
-        }
-      }
-      if (failures.length > 0) throw failures[0];
+      const open = new Map((await store.delayedLanes(given)).map((lane) => [keyOf(lane), lane]));
+      await takeTurns(open, {
+        work: moveSome,
+        again: (lane) => void open.set(keyOf(lane), lane),
+        isStopping,
+      });
     },
   };
 }
+
+const keyOf = ({ tenantId, accountId }: Lane): string => laneKey(tenantId, accountId);

@@ -1,6 +1,7 @@
 import type { DeliveryStore } from '#core/store/deliveries.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { resolveWaiting, type ResolveDeps } from './resolve-waiting.ts';
+import { takeTurns } from './take-turns.ts';
 
 export type ScheduledMovesDeps = {
   readonly store: ResolveDeps['store'] & Pick<DeliveryStore, 'findScheduledDue'>;
@@ -23,13 +24,15 @@ export type ScheduledMoves = {
 
 const MOVED_AT_ONCE = 500;
 
+/** Since when something of a tenant is due. */
+type Due = { readonly tenantId: string; readonly dueFrom: Date };
+
 export function createScheduledMoves(deps: ScheduledMovesDeps): ScheduledMoves {
   const { store, mark, endedUncalled, isStopping } = deps;
-  /** Since when something of each tenant is due. */
-  const waiting = new Map<string, Date>();
+  const waiting = new Map<string, Due>();
 
   /** @returns whether there may be more to move. */
-  async function moveSome(tenantId: string, dueFrom: Date): Promise<boolean> {
+  async function moveSome({ tenantId, dueFrom }: Due): Promise<boolean> {
     const rows = await store.findScheduledDue(tenantId, MOVED_AT_ONCE, dueFrom);
     const { lanes, moved } = await resolveWaiting(rows, { store, endedUncalled });
     for (const lane of lanes) mark(lane);
@@ -37,26 +40,13 @@ export function createScheduledMoves(deps: ScheduledMovesDeps): ScheduledMoves {
     return rows.length === MOVED_AT_ONCE && moved > 0;
   }
 
-  function add(tenantId: string, oldestDue: Date): void {
-    const known = waiting.get(tenantId);
-    waiting.set(tenantId, known === undefined || oldestDue < known ? oldestDue : known);
+  function add(due: Due): void {
+    const known = waiting.get(due.tenantId);
+    waiting.set(due.tenantId, known === undefined || due.dueFrom < known.dueFrom ? due : known);
   }
 
   return {
-    add,
-    async run() {
-      const failures: unknown[] = [];
-      // What is taken out and added again comes last.
-      for (const [tenantId, dueFrom] of waiting) {
-        if (isStopping()) return;
-        waiting.delete(tenantId);
-        try {
-          if (await moveSome(tenantId, dueFrom)) add(tenantId, dueFrom);
-        } catch (error) {
-          failures.push(error);
-        }
-      }
-      if (failures.length > 0) throw failures[0];
-    },
+    add: (tenantId, oldestDue) => add({ tenantId, dueFrom: oldestDue }),
+    run: () => takeTurns(waiting, { work: moveSome, again: add, isStopping }),
   };
 }

@@ -1,4 +1,5 @@
 import type { DeliveryStore } from '#core/store/deliveries.ts';
+import { takeTurns } from './take-turns.ts';
 
 export type TenantMovesDeps = {
   /** Both do nothing unless the tenant's own row says so. */
@@ -22,7 +23,8 @@ export type TenantMoves = {
 const MOVED_AT_ONCE = 500;
 
 export function createTenantMoves({ store, onReleased, isStopping }: TenantMovesDeps): TenantMoves {
-  const waiting = new Set<string>();
+  const waiting = new Map<string, string>();
+  const add = (tenantId: string): void => void waiting.set(tenantId, tenantId);
 
   /** @returns whether there may be more to move. */
   async function moveSome(tenantId: string): Promise<boolean> {
@@ -33,20 +35,7 @@ export function createTenantMoves({ store, onReleased, isStopping }: TenantMoves
   }
 
   return {
-    add: (tenantId) => void waiting.add(tenantId),
-    async run() {
-      const failures: unknown[] = [];
-      // What is taken out and added again, also meanwhile, comes last and is looked at once more.
-      for (const tenantId of waiting) {
-        if (isStopping()) return;
-        waiting.delete(tenantId);
-        try {
-          if (await moveSome(tenantId)) waiting.add(tenantId);
-        } catch (error) {
-          failures.push(error);
-        }
-      }
-      if (failures.length > 0) throw failures[0];
-    },
+    add,
+    run: () => takeTurns(waiting, { work: moveSome, again: add, isStopping }),
   };
 }
