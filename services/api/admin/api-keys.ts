@@ -44,7 +44,7 @@ import {
   pageQuery,
   type RouteModule,
 } from '../http/routes-kit.ts';
-import { text } from '../http/fields.ts';
+import { graceSecondsField, text } from '../http/fields.ts';
 import { timeField } from '../http/time-field.ts';
 
 const tag = 'API keys';
@@ -97,12 +97,7 @@ const UpdateApiKey = z
 
 const RotateApiKey = z
   .object({
-    graceSeconds: z
-      .int()
-      .min(0)
-      .max(604_800)
-      .default(86_400)
-      .describe('How many seconds longer the former key is good.'),
+    graceSeconds: graceSecondsField('How many seconds longer the former key is good.'),
     idempotencyKey: idempotencyKeyField,
   })
   .meta({

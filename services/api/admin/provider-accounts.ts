@@ -60,7 +60,7 @@ import {
   type RequestFacts,
   type RouteModule,
 } from '../http/routes-kit.ts';
-import { withAlias, text } from '../http/fields.ts';
+import { graceSecondsField, text, withAlias } from '../http/fields.ts';
 
 const tag = 'Providers';
 const writer = { kind: 'bearer', role: 'admin' } as const;
@@ -161,12 +161,7 @@ const ProviderSecret = z
 
 const RotateReceiptUrl = z
   .object({
-    graceSeconds: z
-      .int()
-      .min(0)
-      .max(604_800)
-      .default(604_800)
-      .describe('How many seconds longer the former URL is good.'),
+    graceSeconds: graceSecondsField('How many seconds longer the former URL is good.', 604_800),
     idempotencyKey: idempotencyKeyField,
   })
   .meta({

@@ -9,6 +9,11 @@ export function withAlias<T extends z.ZodType>(alias: string, schema: T): T {
   return schema;
 }
 
+/** For how many seconds something that was replaced still holds: at most a week. */
+export function graceSecondsField(description: string, byDefault = 86_400) {
+  return z.int().min(0).max(604_800).default(byDefault).describe(description);
+}
+
 /** Text of `min` to `max` Unicode code points. */
 export function text(min: number, max: number): z.ZodString {
   return z

@@ -6,7 +6,7 @@ import { inputCompiler } from '../http/read-input.ts';
 import { ErrorDetail, ReachedLimit } from '../http/errors.ts';
 import { warningsField } from '../http/request-warnings.ts';
 import { idempotencyKeyField } from '../http/routes-kit.ts';
-import { AcceptedMessage, EXAMPLES } from './send-message.ts';
+import { ACCEPTED_EXAMPLE, AcceptedMessage, EXAMPLES } from './send-message.ts';
 import { SendMessage } from './send-message-schema.ts';
 
 /** An item as it was read: a message, or what is wrong with it beside all that was sent. */
@@ -107,16 +107,7 @@ export const AcceptedBatch = z
       {
         batchId: '5d6a3b1e-7c2f-4e8a-9b0d-1f2e3a4b5c6d',
         items: [
-          {
-            index: 0,
-            id: 'b7e23ec2-9f0a-4b1c-8d2e-3f4a5b6c7d8e',
-            status: 'queued',
-            channel: 'sms',
-            to: '+15550000001',
-            enqueuedAt: '2026-01-15T09:30:00.000Z',
-            segments: 1,
-            encoding: 'GSM-7',
-          },
+          { index: 0, ...ACCEPTED_EXAMPLE },
           {
             index: 1,
             error: {

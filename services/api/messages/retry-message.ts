@@ -32,7 +32,7 @@ import { accountFor, readRouting, type Routed } from './account-for.ts';
 import { addressOf } from './message-address.ts';
 import type { MessagePlaces, NewPlace } from './message-places.ts';
 import { retriedMessage, type Retried } from './retried-message.ts';
-import { AcceptedMessage, type AcceptMetrics } from './send-message.ts';
+import { ACCEPTED_EXAMPLE, AcceptedMessage, type AcceptMetrics } from './send-message.ts';
 
 export type RetryMessageDeps = {
   readonly sql: Sql;
@@ -71,18 +71,7 @@ const RetriedMessage = AcceptedMessage.extend({
 }).meta({
   id: 'RetriedMessage',
   description: 'What is promised of the new message once it is stored.',
-  examples: [
-    {
-      id: 'b7e23ec2-9f0a-4b1c-8d2e-3f4a5b6c7d8e',
-      status: 'queued',
-      channel: 'sms',
-      to: '+15550000001',
-      enqueuedAt: '2026-01-15T09:30:00.000Z',
-      segments: 1,
-      encoding: 'GSM-7',
-      parentMessageId: PARENT_ID,
-    },
-  ],
+  examples: [{ ...ACCEPTED_EXAMPLE, parentMessageId: PARENT_ID }],
 });
 
 type Context = RouteContext<

@@ -50,6 +50,17 @@ export type SendMessageDeps = {
   readonly metrics: AcceptMetrics;
 };
 
+/** Shown of a message that was accepted, by itself, in a batch or again. */
+export const ACCEPTED_EXAMPLE = {
+  id: 'b7e23ec2-9f0a-4b1c-8d2e-3f4a5b6c7d8e',
+  status: 'queued',
+  channel: 'sms',
+  to: '+15550000001',
+  enqueuedAt: '2026-01-15T09:30:00.000Z',
+  segments: 1,
+  encoding: 'GSM-7',
+} as const;
+
 export const AcceptedMessage = z
   .object({
     id: z.uuid(),
@@ -66,17 +77,7 @@ export const AcceptedMessage = z
   .meta({
     id: 'AcceptedMessage',
     description: 'What is promised of a message once it is stored.',
-    examples: [
-      {
-        id: 'b7e23ec2-9f0a-4b1c-8d2e-3f4a5b6c7d8e',
-        status: 'queued',
-        channel: 'sms',
-        to: '+15550000001',
-        enqueuedAt: '2026-01-15T09:30:00.000Z',
-        segments: 1,
-        encoding: 'GSM-7',
-      },
-    ],
+    examples: [ACCEPTED_EXAMPLE],
   });
 
 type Context = RouteContext<{ kind: 'key'; scope: 'messages:send' }, object, object, SendMessage>;

@@ -7,7 +7,7 @@ import {
   webhookHeaderFaults,
 } from '#core/domain/webhook-headers.ts';
 import { SIGNATURES, type Signature } from '#core/store/webhook-endpoints.ts';
-import { text } from '../http/fields.ts';
+import { graceSecondsField, text } from '../http/fields.ts';
 import { idempotencyKeyField } from '../http/routes-kit.ts';
 
 const EVENT_TYPES_MAX = 50;
@@ -146,12 +146,7 @@ export const UpdateEndpoint = z
 
 export const RotateSecret = z
   .object({
-    graceSeconds: z
-      .int()
-      .min(0)
-      .max(604_800)
-      .default(86_400)
-      .describe('How many seconds longer the former secret signs beside the new one.'),
+    graceSeconds: graceSecondsField('How many seconds longer the former secret signs beside the new one.'),
     idempotencyKey: idempotencyKeyField,
   })
   .meta({

@@ -7,6 +7,7 @@ import {
   type WebhookKey,
 } from '#core/store/webhook-keys.ts';
 import { createInTenant, earlierAnswer, scopeOf } from '../admin/admin-change.ts';
+import { graceSecondsField } from '../http/fields.ts';
 import { warningsField } from '../http/request-warnings.ts';
 import { defineRoute, idempotencyKeyField, type RouteModule } from '../http/routes-kit.ts';
 import { createPublicKeys } from './public-keys.ts';
@@ -43,12 +44,7 @@ const Jwks = z.object({ keys: z.array(Jwk) }).meta({
 
 const RotateKey = z
   .object({
-    graceSeconds: z
-      .int()
-      .min(0)
-      .max(604_800)
-      .default(86_400)
-      .describe('How many seconds longer the former keys are shown at most.'),
+    graceSeconds: graceSecondsField('How many seconds longer the former keys are shown at most.'),
     idempotencyKey: idempotencyKeyField,
   })
   .meta({ id: 'RotateWebhookKey', description: 'A key to make.', examples: [{ graceSeconds: 86_400 }] });
