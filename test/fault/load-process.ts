@@ -240,29 +240,20 @@ async function sendBatch(
   const [head] = messages;
   if (head === undefined) return;
   const body = JSON.stringify({ messages: messages.map(({ fields }) => fields) });
-  for (let turn = head.to; ; turn++) {
-    const askedAt = Date.now();
-    const answer = await askFor(originOf(start, turn), '/v1/messages/batch', {
-      headers: { 'x-service-key': head.credential.key, 'idempotency-key': head.key },
-      body,
-    });
-    if (isFinal(answer)) {
-      if (answer.isReplay) totals.replayed++;
-      return messages.forEach((message, i) => {
-        const item = answer.items?.[i] ?? { error: answer };
-        if (item.id !== undefined) promise(message, { id: item.id, askedAt }, promised);
-        // The batch is settled: what could not be taken is not tried again.
-        else if (item.error?.statusCode === 503) totals.unavailable++;
-        else refuse(message, item.error?.statusCode ?? 0, item.error?.code ?? '');
-      });
-    }
-    if (answer === null) totals.unanswered++;
-    else totals.unavailable++;
-    if (isGivenUp()) {
-      totals.undecided++;
-      return;
-    }
-    await sleep(delayMs(turn - head.to));
+  const headers = { 'x-service-key': head.credential.key, 'idempotency-key': head.key };
+  const question = { path: '/v1/messages/batch', headers, body };
+  const { answer, askedAt } = await insist(start, head.to, question, noteUndecided);
+  if (answer === null) {
+    totals.undecided++;
+    return;
+  }
+  if (answer.isReplay) totals.replayed++;
+  for (const [i, message] of messages.entries()) {
+    const item = answer.items?.[i] ?? { error: answer };
+    if (item.id !== undefined) promise(message, { id: item.id, askedAt }, promised);
+    // The batch is settled: what could not be taken is not tried again.
+    else if (item.error?.statusCode === 503) totals.unavailable++;
+    else refuse(message, item.error?.statusCode ?? 0, item.error?.code ?? '');
   }
 }
 
@@ -273,27 +264,19 @@ async function cancelUntilAnswered(
   id: string,
   append: Append<Cancellation>,
 ): Promise<void> {
-  for (let turn = to + 1; ; turn++) {
-    const askedAt = Date.now();
-    const answer = await askFor(originOf(start, turn), `/v1/messages/${id}/cancel`, {
-      headers: { 'x-service-key': credential.key },
-    });
-    if (answer?.statusCode === 200) {
-      totals.canceled++;
-      return append({ token, askedAt, at: Date.now() });
-    }
-    if (isFinal(answer)) {
-      const reason = `${answer.statusCode} ${answer.code}`;
-      if (answer.code === 'not_cancelable') totals.notCanceled++;
-      else if (!tenant.expects.includes(answer.code)) unexpected(`${reason} for the cancel of ${token}`);
-      return;
-    }
-    if (isGivenUp()) {
-      totals.undecided++;
-      return append({ token, askedAt, at: null });
-    }
-    await sleep(delayMs(turn - to - 1));
+  const question = { path: `/v1/messages/${id}/cancel`, headers: { 'x-service-key': credential.key } };
+  const { answer, askedAt } = await insist(start, to + 1, question);
+  if (answer === null) {
+    totals.undecided++;
+    return append({ token, askedAt, at: null });
   }
+  if (answer.statusCode === 200) {
+    totals.canceled++;
+    return append({ token, askedAt, at: Date.now() });
+  }
+  const reason = `${answer.statusCode} ${answer.code}`;
+  if (answer.code === 'not_cancelable') totals.notCanceled++;
+  else if (!tenant.expects.includes(answer.code)) unexpected(`${reason} for the cancel of ${token}`);
 }
 
 /** @returns null where it was refused for certain. */
@@ -304,31 +287,67 @@ async function suppressUntilAnswered(
 ): Promise<Pick<Suppression, 'askedAt' | 'at'> | null> {
   const firstAskedAt = Date.now();
   let isHeard = false;
-  for (let turn = to; ; turn++) {
-    const answer = await askFor(originOf(start, turn), '/v1/admin/suppressions', {
-      headers: {
-        authorization: `Bearer ${owner.token}`,
-        'x-tenant-slug': owner.slug,
-        'x-app-name': 'fault suite',
-      },
-      body: JSON.stringify({ channel, address: fields['to'], reason: 'manual' }),
-    });
-    if (answer?.statusCode === 201) {
-      totals.suppressed++;
-      return { askedAt: firstAskedAt, at: Date.now() };
-    }
+  const question = {
+    path: '/v1/admin/suppressions',
+    headers: {
+      authorization: `Bearer ${owner.token}`,
+      'x-tenant-slug': owner.slug,
+      'x-app-name': 'fault suite',
+    },
+    body: JSON.stringify({ channel, address: fields['to'], reason: 'manual' }),
     // An api whose clock is wrong takes the token for one of another time.
-    const isForLater = answer?.code === 'rate_limited' || answer?.statusCode === 401;
-    if (isFinal(answer) && !isForLater) {
-      if (!tenant.expects.includes(answer.code)) {
-        unexpected(`${answer.statusCode} ${answer.code} for the suppression of ${token}'s recipient`);
-      }
-      return isHeard ? { askedAt: firstAskedAt, at: null } : null;
-    }
-    isHeard ||= !isForLater;
-    if (isGivenUp()) return { askedAt: firstAskedAt, at: null };
-    await sleep(delayMs(turn - to));
+    isForLater: ({ code, statusCode }: Answer) => code === 'rate_limited' || statusCode === 401,
+  };
+  const { answer } = await insist(start, to, question, (undecided) => {
+    isHeard ||= undecided === null || !question.isForLater(undecided);
+  });
+  if (answer?.statusCode === 201) {
+    totals.suppressed++;
+    return { askedAt: firstAskedAt, at: Date.now() };
   }
+  if (answer === null) return { askedAt: firstAskedAt, at: null };
+  if (!tenant.expects.includes(answer.code)) {
+    unexpected(`${answer.statusCode} ${answer.code} for the suppression of ${token}'s recipient`);
+  }
+  return isHeard ? { askedAt: firstAskedAt, at: null } : null;
+}
+
+/** What settled it, and when that was asked for; null where it was given up, and when it was asked for last. */
+type Insisted = { readonly answer: Answer | null; readonly askedAt: number };
+
+type Question = {
+  readonly path: string;
+  readonly headers: Record<string, string>;
+  readonly body?: string;
+  /** Answers that settle nothing, besides those that nobody gives. */
+  readonly isForLater?: (answer: Answer) => boolean;
+};
+
+/**
+ * Asks one process after the other until one has settled what is asked for, or none settles anything any more.
+ * @param first which process is asked first.
+ * @param undecided is told of each try that settled nothing: of its answer, null where none came.
+ */
+async function insist(
+  start: Start,
+  first: number,
+  { path, isForLater = () => false, ...rest }: Question,
+  undecided: (answer: Answer | null) => void = () => {},
+): Promise<Insisted> {
+  for (let turn = first; ; turn++) {
+    const askedAt = Date.now();
+    const answer = await askFor(originOf(start, turn), path, rest);
+    if (isFinal(answer) && !isForLater(answer)) return { answer, askedAt };
+    undecided(answer);
+    if (isGivenUp()) return { answer: null, askedAt };
+    await sleep(delayMs(turn - first));
+  }
+}
+
+/** Of tries to send. */
+function noteUndecided(answer: Answer | null): void {
+  if (answer === null) totals.unanswered++;
+  else totals.unavailable++;
 }
 
 function originOf({ origins }: Start, turn: number): string {
@@ -351,31 +370,26 @@ async function sendUntilAnswered(
   first: number,
   append: Append<Acknowledgement>,
 ): Promise<string | null> {
+  const headers = { 'x-service-key': message.credential.key, 'idempotency-key': message.key };
   const body = JSON.stringify(message.fields);
-  for (let turn = first; ; turn++) {
-    const askedAt = Date.now();
-    const answer = await askFor(originOf(start, turn), '/v1/messages', {
-      headers: { 'x-service-key': message.credential.key, 'idempotency-key': message.key },
-      body,
-    });
-    if (isFinal(answer)) {
-      const { statusCode, id, code, isReplay } = answer;
-      if (statusCode !== 202) {
-        refuse(message, statusCode, code);
-        return null;
-      }
-      if (isReplay) totals.replayed++;
-      promise(message, { id, askedAt }, append);
-      return id;
-    }
-    if (answer === null) totals.unanswered++;
-    else totals.unavailable++;
-    if (isGivenUp()) {
-      totals.undecided++;
-      return null;
-    }
-    await sleep(delayMs(turn - first));
+  const { answer, askedAt } = await insist(
+    start,
+    first,
+    { path: '/v1/messages', headers, body },
+    noteUndecided,
+  );
+  if (answer === null) {
+    totals.undecided++;
+    return null;
   }
+  const { statusCode, id, code, isReplay } = answer;
+  if (statusCode !== 202) {
+    refuse(message, statusCode, code);
+    return null;
+  }
+  if (isReplay) totals.replayed++;
+  promise(message, { id, askedAt }, append);
+  return id;
 }
 
 function promise(
