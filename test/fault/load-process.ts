@@ -174,7 +174,9 @@ function sendNext(start: Start, tenant: LoadTenant, random: Random, written: Led
   if (deeds !== null && random.next() < BATCHES) {
     const size = random.whole(BATCH_SIZE.min, BATCH_SIZE.max);
     totals.offered += size - 1;
-    const messages = Array.from({ length: size }, () => newMessage(tenant, random, 0, canary));
+    // One request has one key, whichever of them was drawn.
+    const sender = { ...tenant, credentials: [random.pick(tenant.credentials)] };
+    const messages = Array.from({ length: size }, () => newMessage(sender, random, 0, canary));
     void counted(sendBatch(start, messages, written));
     return;
   }
