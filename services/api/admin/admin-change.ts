@@ -15,7 +15,7 @@ import type { ReadTenant } from '../http/reads.ts';
 import { createOnce, type Created, type CreateResult, type IdempotencyClaim } from '../http/idempotency.ts';
 import type { PublishNotice } from '../auth/notices.ts';
 import type { RequestFacts } from '../http/routes-kit.ts';
-import type { ReceiptUrlParts } from './provider-account-view.ts';
+import type { ReceiptUrlParts } from './provider-accounts/account-view.ts';
 
 /** What the admin routes work with. */
 export type AdminDeps = {

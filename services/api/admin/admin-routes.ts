@@ -7,7 +7,7 @@ import { memberRoutes } from './members.ts';
 import { messageRoutes } from './message-routes.ts';
 import { platformUsageRoute } from './platform-usage.ts';
 import { providerCatalogRoute } from './provider-catalog.ts';
-import { providerAccountRoutes } from './provider-accounts.ts';
+import { providerAccountRoutes } from './provider-accounts/account-routes.ts';
 import { simulateRouteRoute } from './simulate-route.ts';
 import { tenantRoutes } from './tenants.ts';
 import { usageRoute } from './usage.ts';

@@ -8,11 +8,11 @@ import {
   type ProviderAccount,
 } from '#core/store/provider-accounts.ts';
 import { findProvider, receiptSetupOf, receiptsOf } from '#providers/registry.ts';
-import type { MemberCaller } from '../auth/auth.ts';
-import { isoOrNull } from './admin-change.ts';
-import { RECENT_EXAMPLE, recentFields } from './provider-health.ts';
-import { ReceiptSetup } from './receipt-setup.ts';
-import { warningsField } from '../http/request-warnings.ts';
+import type { MemberCaller } from '../../auth/auth.ts';
+import { isoOrNull } from '../admin-change.ts';
+import { RECENT_EXAMPLE, recentFields } from './account-health-route.ts';
+import { ReceiptSetup } from '../receipt-setup.ts';
+import { warningsField } from '../../http/request-warnings.ts';
 
 const VERIFICATION_REASONS_TEXT =
   'Null when valid. Else `dns`, `connect_refused`, `unreachable`, `tls`, `timeout`, `connection_closed`, `egress_blocked`, `provider_unavailable`, `rate_limited`, or what the provider refused: `authentication_failed`, `forbidden`, `account_suspended`, `insufficient_credit` and others.';

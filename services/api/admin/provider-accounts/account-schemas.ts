@@ -1,0 +1,135 @@
+import { z } from 'zod';
+import { PROVIDERS } from '#providers/registry.gen.ts';
+import { exactNumbers } from '../../http/exact-numbers.ts';
+import { graceSecondsField, text, withAlias } from '../../http/fields.ts';
+import { warningsField } from '../../http/request-warnings.ts';
+import { idempotencyKeyField } from '../../http/routes-kit.ts';
+import { RECEIPT_URL } from './account-view.ts';
+
+const catalogIds = [...PROVIDERS.keys()] as [string, ...string[]];
+
+/** Far more than any provider needs; keeps a page of accounts small. */
+const CONFIG_BYTES_MAX = 32_768;
+
+const configField = () =>
+  z
+    .record(z.string(), z.unknown())
+    .check(exactNumbers)
+    .refine((value) => Buffer.byteLength(JSON.stringify(value)) <= CONFIG_BYTES_MAX, {
+      params: { rule: 'max' },
+      message: `Must have at most ${CONFIG_BYTES_MAX} bytes as JSON`,
+    });
+
+const fields = {
+  label: text(2, 80).describe("The tenant's own name for the account."),
+  publicConfig: withAlias(
+    'configPublic',
+    configField().describe(
+      "Settings, by the provider's schema in the catalog. Keys in either spelling. Stored and shown as they are, as `configPublic`, which is taken as this field's name too.",
+    ),
+  ),
+  secretConfig: configField().describe(
+    'Secrets, by the schema in the catalog. Encrypted at once, and never shown again.',
+  ),
+  rateLimitPerSecond: z
+    .int()
+    .min(1)
+    .max(10_000)
+    .nullable()
+    .describe('Messages or sms segments a second. Null: no limit.'),
+};
+
+export const CreateProvider = z
+  .object({
+    provider: z.enum(catalogIds).describe('An id of the catalog; it decides the channel.'),
+    label: fields.label,
+    publicConfig: fields.publicConfig.default({}),
+    secretConfig: fields.secretConfig,
+    rateLimitPerSecond: fields.rateLimitPerSecond.default(null),
+    idempotencyKey: idempotencyKeyField,
+  })
+  .meta({
+    id: 'CreateProvider',
+    description: 'A provider account to create.',
+    examples: [
+      {
+        provider: 'twilio',
+        label: 'Twilio, main account',
+        publicConfig: { accountSid: `AC${'0'.repeat(32)}`, from: '+15550000100' },
+        secretConfig: { authToken: 'the token of the account' },
+      },
+    ],
+  });
+
+export const UpdateProvider = z
+  .object({
+    label: fields.label.optional(),
+    publicConfig: fields.publicConfig.nullable().optional(),
+    secretConfig: fields.secretConfig.optional(),
+    rateLimitPerSecond: fields.rateLimitPerSecond.optional(),
+  })
+  .meta({
+    id: 'UpdateProvider',
+    description: 'What to change of a provider account.',
+    examples: [{ label: 'Twilio, second account', rateLimitPerSecond: 20 }],
+  });
+
+export const ReplaceProviderSecret = z.object({ secretConfig: fields.secretConfig }).meta({
+  id: 'ReplaceProviderSecret',
+  description: 'The new secrets of a provider account, all of them.',
+  examples: [{ secretConfig: { authToken: 'the new token of the account' } }],
+});
+
+export const ProviderSecret = z
+  .object({
+    id: z.uuid().describe('Of the provider account.'),
+    secretVersion: z.int().min(1).max(2_147_483_647),
+    rotatedAt: z.iso.datetime(),
+    ...warningsField,
+  })
+  .meta({
+    id: 'ProviderSecret',
+    description: 'Which version of the secrets holds now.',
+    examples: [
+      {
+        id: '3f0a1c52-8a4e-4d0b-9f57-2c6f5f1f7a10',
+        secretVersion: 2,
+        rotatedAt: '2026-01-15T09:30:00.000Z',
+      },
+    ],
+  });
+
+export const RotateReceiptUrl = z
+  .object({
+    graceSeconds: graceSecondsField('How many seconds longer the former URL is good.', 604_800),
+    idempotencyKey: idempotencyKeyField,
+  })
+  .meta({
+    id: 'RotateReceiptUrl',
+    description: 'How to rotate a receipt URL.',
+    examples: [{ graceSeconds: 604_800 }],
+  });
+
+export const RotatedReceiptUrl = z
+  .object({
+    id: z.uuid().describe('Of the provider account.'),
+    receiptUrl: z.string().describe('To be entered at the provider, where that is done by hand.'),
+    previousUntil: z.iso
+      .datetime()
+      .nullable()
+      .describe('Until when the former URL is good too. Null: it is not.'),
+    ...warningsField,
+  })
+  .meta({
+    id: 'RotatedReceiptUrl',
+    description: 'Where a provider reports from now on.',
+    examples: [
+      {
+        id: '3f0a1c52-8a4e-4d0b-9f57-2c6f5f1f7a10',
+        receiptUrl: RECEIPT_URL,
+        previousUntil: '2026-01-22T09:30:00.000Z',
+      },
+    ],
+  });
+
+export type RotatedReceiptUrl = z.output<typeof RotatedReceiptUrl>;

@@ -1,0 +1,56 @@
+import { notFound } from '#core/domain/app-error.ts';
+import type { ProviderAccountId } from '#core/domain/ids.ts';
+import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
+import type { AuditDetails } from '#core/store/audit-log.ts';
+import { findAccount, type ProviderAccount } from '#core/store/provider-accounts.ts';
+import { withTenant } from '#core/store/tenant-scope.ts';
+import type { AnyProvider } from '#providers/provider.ts';
+import { findProvider } from '#providers/registry.ts';
+import type { MemberCaller } from '../../auth/auth.ts';
+import type { RequestFacts } from '../../http/routes-kit.ts';
+import { changeTenant, scopeOf, type AdminDeps, type Change } from '../admin-change.ts';
+
+/** What the routes of provider accounts share in the document and in who may call them. */
+export const tag = 'Providers';
+export const writer = { kind: 'bearer', role: 'admin' } as const;
+export const reader = { kind: 'bearer', role: 'viewer' } as const;
+export const errors = ['invalid_state', 'dependency_unavailable'] as const;
+
+/** One change of one account, told to everybody after its commit. */
+export async function changeAccount<T>(
+  deps: AdminDeps,
+  caller: MemberCaller,
+  id: string,
+  request: RequestFacts,
+  work: (change: Change, account: ProviderAccount) => Promise<T>,
+): Promise<T> {
+  const result = await changeTenant(deps, scopeOf(caller, request), async (change) =>
+    work(change, await requireAccount(caller, change.tx, id)),
+  );
+  deps.notify('account', { tenantId: caller.tenant.id, id });
+  return result;
+}
+
+export function peek(sql: AdminDeps['sql'], caller: MemberCaller, id: string): Promise<ProviderAccount> {
+  return withTenant(sql, caller.tenant.id, (tx) => requireAccount(caller, tx, id));
+}
+
+export async function requireAccount(
+  caller: MemberCaller,
+  tx: TransactionSql,
+  id: string,
+): Promise<ProviderAccount> {
+  const account = await findAccount(caller.tenant.id, tx, id as ProviderAccountId);
+  if (account === undefined) throw notFound();
+  return account;
+}
+
+export function catalogEntry(id: string): AnyProvider {
+  const provider = findProvider(id);
+  if (provider === undefined) throw new Error(`the catalog has lost ${id}`);
+  return provider;
+}
+
+export function secretChanged({ label }: ProviderAccount): AuditDetails {
+  return { name: label, changes: [{ field: 'secretConfig' }] };
+}

@@ -1,0 +1,73 @@
+import type { z } from 'zod';
+import { newId, type ProviderAccountId } from '#core/domain/ids.ts';
+import { countAccounts, insertAccount } from '#core/store/provider-accounts.ts';
+import { configWarnings } from '#providers/config-keys.ts';
+import { parseAccount } from '#providers/registry.ts';
+import { defineRoute, type RouteModule } from '../../http/routes-kit.ts';
+import { assertBelow, createInTenant, earlierAnswer, scopeOf, type AdminDeps } from '../admin-change.ts';
+import { CreateProvider } from './account-schemas.ts';
+import { assertNoSecret, encryptSecrets, settingsRejected } from './account-secret.ts';
+import { Provider, receiptUrlOf, viewAccount } from './account-view.ts';
+import { catalogEntry, tag, writer } from './change-account.ts';
+
+export function createAccountRoute(deps: AdminDeps): RouteModule {
+  const { sql, keyring, notify } = deps;
+  return defineRoute({
+    method: 'POST',
+    path: '/v1/admin/providers',
+    operation: 'createProvider',
+    summary: 'Store the credentials of a provider account',
+    description:
+      'The catalog says which settings and secrets a provider needs. Secrets are encrypted at once with a key of the tenant, and never shown again. The account is `unverified`, and a check of it starts by itself.',
+    tag,
+    auth: writer,
+    idempotent: true,
+    body: CreateProvider,
+    status: 201,
+    response: Provider,
+    errors: ['plan_limit_reached', 'idempotency_mismatch', 'dependency_unavailable'],
+    handler: async ({ caller, body, idempotency, warnings, request }) => {
+      const { label, publicConfig: configPublic, rateLimitPerSecond } = body;
+      const provider = catalogEntry(body.provider);
+      assertNoSecret(provider, configPublic);
+      const parsed = parseAccount(provider, configPublic, body.secretConfig);
+      if (!parsed.ok) throw settingsRejected(parsed.details);
+      configWarnings(provider, configPublic, body.secretConfig).forEach(warnings.add);
+      const tenantId = caller.tenant.id;
+      // Of an account that is new the URL is the first one; what is stored for a replay lacks it.
+      const withUrl = <A extends { readonly body: z.output<typeof Provider> }>(answer: A): A => {
+        const { id, provider: name } = answer.body;
+        const first = { id: id as ProviderAccountId, provider: name, receiptVersion: 1 };
+        return { ...answer, body: { ...answer.body, receiptUrl: receiptUrlOf(deps.receiptUrls, first) } };
+      };
+      const earlier = await earlierAnswer<z.output<typeof Provider>>(sql, tenantId, idempotency);
+      if (earlier !== null) return withUrl(earlier);
+      const id = newId<ProviderAccountId>();
+      const ciphertext = await encryptSecrets(keyring, tenantId, id, parsed.secrets);
+      const { channel } = provider;
+      const account = {
+        id,
+        provider: provider.id,
+        channel,
+        label,
+        configPublic,
+        rateLimitPerSecond,
+        ciphertext,
+      };
+      const result = await createInTenant(
+        deps,
+        scopeOf(caller, request),
+        idempotency,
+        async ({ tx, tenant, audit }) => {
+          const count = await countAccounts(tenantId, tx, channel);
+          assertBelow(count, tenant.limits.providersPerChannelMax, 'providersPerChannelMax');
+          const stored = await insertAccount(tenantId, tx, account);
+          await audit('provider.created', id, {}, { name: label });
+          return { status: 201, body: viewAccount(stored) };
+        },
+      );
+      if (!result.replayed) notify('account', { tenantId, id });
+      return withUrl(result);
+    },
+  });
+}

@@ -1,0 +1,124 @@
+import type { z } from 'zod';
+import { AppError } from '#core/domain/app-error.ts';
+import { auditChanges } from '#core/domain/audit-change.ts';
+import {
+  deleteAccount,
+  requestVerification,
+  setAccountStatus,
+  wakeWaiting,
+} from '#core/store/provider-accounts.ts';
+import type { MemberCaller } from '../../auth/auth.ts';
+import { defineRoute, IdParams, type RequestFacts, type RouteModule } from '../../http/routes-kit.ts';
+import type { AdminDeps } from '../admin-change.ts';
+import { Provider, viewAccountFor } from './account-view.ts';
+import { changeAccount, requireAccount, tag, writer } from './change-account.ts';
+
+export function verifyAccountRoute(deps: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'POST',
+    path: '/v1/admin/providers/:id/verify',
+    operation: 'verifyProvider',
+    summary: "Have a provider account's credentials checked",
+    description:
+      'The check runs soon, without sending anything to anyone; `lastVerification`, `status` and `statusReason` tell how it ended.',
+    tag,
+    auth: writer,
+    params: IdParams,
+    status: 202,
+    response: Provider,
+    errors: ['invalid_state'],
+    handler: async ({ caller, params, request }) => {
+      const account = await changeAccount(
+        deps,
+        caller,
+        params.id,
+        request,
+        async ({ tx, audit }, { id, status, label: name }) => {
+          if (status === 'disabled')
+            throw new AppError('invalid_state', { message: 'Provider account is disabled' });
+          await requestVerification(caller.tenant.id, tx, id);
+          await audit('provider.verify_requested', id, {}, { name });
+          return requireAccount(caller, tx, id);
+        },
+      );
+      return { body: viewAccountFor(deps.receiptUrls, caller, account) };
+    },
+  });
+}
+
+export function enableAccountRoute(deps: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'POST',
+    path: '/v1/admin/providers/:id/enable',
+    operation: 'enableProvider',
+    summary: 'Enable a disabled provider account',
+    description: 'One that is not disabled stays as it is.',
+    tag,
+    auth: writer,
+    params: IdParams,
+    response: Provider,
+    handler: async ({ caller, params, request }) => ({
+      body: await move(deps, caller, params.id, request, 'active'),
+    }),
+  });
+}
+
+export function disableAccountRoute(deps: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'POST',
+    path: '/v1/admin/providers/:id/disable',
+    operation: 'disableProvider',
+    summary: 'Disable a provider account',
+    description: 'No message is sent over it until it is enabled again.',
+    tag,
+    auth: writer,
+    params: IdParams,
+    response: Provider,
+    handler: async ({ caller, params, request }) => ({
+      body: await move(deps, caller, params.id, request, 'disabled'),
+    }),
+  });
+}
+
+export function deleteAccountRoute(deps: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'DELETE',
+    path: '/v1/admin/providers/:id',
+    operation: 'deleteProvider',
+    summary: 'Delete a provider account',
+    description:
+      'Its secret is removed at once. Messages that waited for it go to another account, where there is one.',
+    tag,
+    auth: writer,
+    params: IdParams,
+    handler: async ({ caller, params, request }) => {
+      await changeAccount(deps, caller, params.id, request, async ({ tx, audit }, { id, label: name }) => {
+        await deleteAccount(caller.tenant.id, tx, id);
+        await wakeWaiting(caller.tenant.id, tx, id);
+        await audit('provider.deleted', id, {}, { name });
+      });
+      return { body: undefined };
+    },
+  });
+}
+
+/** Repeating it changes nothing. */
+async function move(
+  deps: AdminDeps,
+  caller: MemberCaller,
+  id: string,
+  request: RequestFacts,
+  to: 'active' | 'disabled',
+): Promise<z.output<typeof Provider>> {
+  const account = await changeAccount(deps, caller, id, request, async ({ tx, audit }, before) => {
+    if ((before.status === 'disabled') === (to === 'disabled')) return before;
+    await setAccountStatus(caller.tenant.id, tx, before.id, to);
+    await wakeWaiting(caller.tenant.id, tx, before.id);
+    const after = await requireAccount(caller, tx, before.id);
+    const changes = auditChanges({ status: before.status }, { status: after.status });
+    const details = { name: before.label, changes };
+    await audit(to === 'disabled' ? 'provider.disabled' : 'provider.enabled', before.id, {}, details);
+    return after;
+  });
+  return viewAccountFor(deps.receiptUrls, caller, account);
+}

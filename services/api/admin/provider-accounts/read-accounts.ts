@@ -1,0 +1,67 @@
+import { z } from 'zod';
+import { CHANNELS } from '#core/domain/channel.ts';
+import { ACCOUNT_STATUSES, listAccounts } from '#core/store/provider-accounts.ts';
+import { pageFrom } from '../../http/cursor.ts';
+import { text } from '../../http/fields.ts';
+import { defineRoute, IdParams, pageOf, pageQuery, type RouteModule } from '../../http/routes-kit.ts';
+import type { AdminDeps } from '../admin-change.ts';
+import { readRecent } from './account-health-route.ts';
+import { Provider, viewAccountFor } from './account-view.ts';
+import { reader, requireAccount, tag } from './change-account.ts';
+
+export function listAccountsRoute({ read, cursors, receiptUrls }: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'GET',
+    path: '/v1/admin/providers',
+    operation: 'listProviders',
+    summary: 'List provider accounts',
+    description: 'Newest first; filters add up.',
+    tag,
+    auth: reader,
+    query: z.object({
+      ...pageQuery,
+      channel: z.enum(CHANNELS).optional().describe('Only accounts of this channel.'),
+      status: z.enum(ACCOUNT_STATUSES).optional().describe('Only accounts in this state.'),
+      provider: text(1, 64).optional().describe('An id of the catalog.'),
+    }),
+    response: pageOf(Provider),
+    errors: ['invalid_cursor'],
+    handler: async ({ caller, query: { limit, cursor, ...filter }, gone }) => {
+      const { tenant } = caller;
+      const pages = { list: 'providers', of: tenant.id, ...filter };
+      const before = cursor === undefined ? undefined : Number(cursors.open(pages, cursor));
+      const rows = await read(tenant.id, gone, (tx) =>
+        listAccounts(tenant.id, tx, { ...filter, before, most: limit + 1 }),
+      );
+      return {
+        body: pageFrom(
+          rows,
+          limit,
+          ({ account }) => viewAccountFor(receiptUrls, caller, account),
+          ({ seq }) => cursors.seal(pages, String(seq)),
+        ),
+      };
+    },
+  });
+}
+
+export function showAccountRoute({ read, receiptUrls }: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'GET',
+    path: '/v1/admin/providers/:id',
+    operation: 'getProvider',
+    summary: 'Show a provider account',
+    description: 'Everything but its secrets, and what its calls and receipts came to lately.',
+    tag,
+    auth: reader,
+    params: IdParams,
+    response: Provider,
+    handler: async ({ caller, params, gone }) => {
+      const { account, recent } = await read(caller.tenant.id, gone, async (tx) => {
+        const found = await requireAccount(caller, tx, params.id);
+        return { account: found, recent: await readRecent(caller.tenant.id, tx, found.id) };
+      });
+      return { body: { ...viewAccountFor(receiptUrls, caller, account), recent } };
+    },
+  });
+}

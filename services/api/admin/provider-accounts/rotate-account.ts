@@ -1,0 +1,129 @@
+import { AppError, notFound } from '#core/domain/app-error.ts';
+import { receiptToken, receiptUrl } from '#core/domain/receipt-token.ts';
+import {
+  markUnverified,
+  replaceAccountSecret,
+  rotateReceiptUrl,
+  wakeWaiting,
+} from '#core/store/provider-accounts.ts';
+import { configWarnings } from '#providers/config-keys.ts';
+import { parseAccount } from '#providers/registry.ts';
+import { defineRoute, IdParams, type RouteModule } from '../../http/routes-kit.ts';
+import { createInTenant, isoOrNull, scopeOf, type AdminDeps } from '../admin-change.ts';
+import {
+  ProviderSecret,
+  ReplaceProviderSecret,
+  RotatedReceiptUrl,
+  RotateReceiptUrl,
+} from './account-schemas.ts';
+import { assertUnchanged, encryptSecrets, settingsRejected } from './account-secret.ts';
+import { receiptUrlOf } from './account-view.ts';
+import {
+  catalogEntry,
+  changeAccount,
+  errors,
+  peek,
+  requireAccount,
+  secretChanged,
+  tag,
+  writer,
+} from './change-account.ts';
+
+export function replaceSecretRoute(deps: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'PUT',
+    path: '/v1/admin/providers/:id/secret',
+    operation: 'replaceProviderSecret',
+    summary: "Replace a provider account's secret",
+    description:
+      'Takes effect for the next message. The account goes back to `unverified`, and a check starts by itself. The former secret is kept, encrypted, for 15 minutes.',
+    tag,
+    auth: writer,
+    params: IdParams,
+    body: ReplaceProviderSecret,
+    response: ProviderSecret,
+    errors,
+    handler: async ({ caller, params, body, warnings, request }) => {
+      const before = await peek(deps.sql, caller, params.id);
+      const provider = catalogEntry(before.provider);
+      const parsed = parseAccount(provider, before.configPublic, body.secretConfig);
+      if (!parsed.ok) throw settingsRejected(parsed.details);
+      configWarnings(provider, {}, body.secretConfig).forEach(warnings.add);
+      const ciphertext = await encryptSecrets(deps.keyring, caller.tenant.id, before.id, parsed.secrets);
+      const replaced = await changeAccount(
+        deps,
+        caller,
+        params.id,
+        request,
+        async ({ tx, audit }, account) => {
+          const { id } = account;
+          assertUnchanged(before, account);
+          const rotated = await replaceAccountSecret(caller.tenant.id, tx, id, ciphertext);
+          if (rotated === undefined) throw notFound();
+          await markUnverified(caller.tenant.id, tx, id);
+          await wakeWaiting(caller.tenant.id, tx, id);
+          await audit('provider.secret_rotated', id, {}, secretChanged(account));
+          return rotated;
+        },
+      );
+      const { secretVersion, rotatedAt } = replaced;
+      return { body: { id: before.id, secretVersion, rotatedAt: rotatedAt.toISOString() } };
+    },
+  });
+}
+
+export function rotateReceiptUrlRoute(deps: AdminDeps): RouteModule {
+  return defineRoute({
+    method: 'POST',
+    path: '/v1/admin/providers/:id/rotate-receipt-url',
+    operation: 'rotateReceiptUrl',
+    summary: "Give a provider account's receipts another URL",
+    description:
+      'The former URL is good for `graceSeconds` more: 7 days, unless said otherwise, so that it can be replaced at the provider and what is under way still arrives; with 0 it is refused at once. One that is older is refused from now on.',
+    tag,
+    auth: writer,
+    params: IdParams,
+    idempotent: true,
+    body: RotateReceiptUrl,
+    response: RotatedReceiptUrl,
+    errors: ['invalid_state', 'idempotency_mismatch'],
+    handler: async ({ caller, params, body: { graceSeconds }, idempotency, request }) => {
+      const tenantId = caller.tenant.id;
+      const result = await createInTenant<RotatedReceiptUrl>(
+        deps,
+        scopeOf(caller, request),
+        idempotency,
+        async ({ tx, audit }) => {
+          const account = await requireAccount(caller, tx, params.id);
+          const { id, label: name } = account;
+          if (receiptUrlOf(deps.receiptUrls, account) === null) {
+            throw new AppError('invalid_state', { message: 'The provider reports nothing to a URL' });
+          }
+          const rotated = await rotateReceiptUrl(tenantId, tx, id, graceSeconds);
+          if (rotated === undefined) throw notFound();
+          const { receiptVersion } = rotated;
+          const previousUntil = isoOrNull(rotated.previousUntil);
+          const facts = { version: receiptVersion, graceUntil: previousUntil };
+          const details = { name, changes: [{ field: 'receiptUrl' }] };
+          await audit('provider.receipt_url_rotated', id, facts, details);
+          const receiptUrl = receiptUrlOf(deps.receiptUrls, { ...account, receiptVersion }) as string;
+          const stored = { id, previousUntil };
+          return { status: 200, body: { ...stored, receiptUrl }, stored, nonce: nonceOf(receiptVersion) };
+        },
+        (stored, nonce) => ({ ...stored, receiptUrl: urlOf(stored.id, nonce) }),
+      );
+      if (!result.replayed) deps.notify('account', { tenantId, id: params.id });
+      return result;
+    },
+  });
+
+  /** The URL vouches for the provider: what is stored for a replay holds its version alone. */
+  function nonceOf(version: number): Uint8Array {
+    return Buffer.from(String(version));
+  }
+
+  function urlOf(id: string, nonce: Uint8Array): string {
+    const { key, publicBaseUrl } = deps.receiptUrls;
+    return receiptUrl(publicBaseUrl, id, receiptToken(key, id, Number(Buffer.from(nonce).toString())));
+  }
+}

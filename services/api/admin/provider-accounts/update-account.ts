@@ -1,0 +1,110 @@
+import { auditChanges } from '#core/domain/audit-change.ts';
+import type { AuditDetails } from '#core/store/audit-log.ts';
+import {
+  markUnverified,
+  replaceAccountSecret,
+  updateAccount,
+  wakeWaiting,
+  type ProviderAccount,
+} from '#core/store/provider-accounts.ts';
+import { configWarnings } from '#providers/config-keys.ts';
+import type { AnyProvider } from '#providers/provider.ts';
+import { parseAccount, parsePublicConfig } from '#providers/registry.ts';
+import { defineRoute, IdParams, type RouteModule } from '../../http/routes-kit.ts';
+import { changeTenant, scopeOf, type AdminDeps } from '../admin-change.ts';
+import { UpdateProvider } from './account-schemas.ts';
+import {
+  assertNoSecret,
+  assertSecretStays,
+  assertUnchanged,
+  encryptSecrets,
+  isOtherConfig,
+  settingsRejected,
+} from './account-secret.ts';
+import { Provider, viewAccountFor } from './account-view.ts';
+import { catalogEntry, errors, peek, requireAccount, secretChanged, tag, writer } from './change-account.ts';
+
+export function updateAccountRoute(deps: AdminDeps): RouteModule {
+  const { sql, keyring, notify, receiptUrls } = deps;
+  return defineRoute({
+    method: 'PATCH',
+    path: '/v1/admin/providers/:id',
+    operation: 'updateProvider',
+    summary: 'Change a provider account',
+    description:
+      'What is left out stays. `publicConfig` replaces all settings, null takes them away. Where a change decides where or how the secret travels (host, port, encryption, user, account at the vendor), it needs `secretConfig` in the same call. New settings or a new secret are `unverified`, and a check of them starts by itself. 409 `invalid_state`: somebody else changed the account meanwhile.',
+    tag,
+    auth: writer,
+    params: IdParams,
+    body: UpdateProvider,
+    response: Provider,
+    errors,
+    handler: async ({ caller, params, body, warnings, request }) => {
+      const { label, secretConfig, rateLimitPerSecond } = body;
+      const publicConfig = body.publicConfig === null ? {} : body.publicConfig;
+      const before = await peek(sql, caller, params.id);
+      if (Object.values(body).every((value) => value === undefined))
+        return { body: viewAccountFor(receiptUrls, caller, before) };
+      const tenantId = caller.tenant.id;
+      const { id } = before;
+      const provider = catalogEntry(before.provider);
+      if (publicConfig !== undefined) assertNoSecret(provider, publicConfig);
+      let ciphertext: string | undefined;
+      if (secretConfig !== undefined) {
+        const parsed = parseAccount(provider, publicConfig ?? before.configPublic, secretConfig);
+        if (!parsed.ok) throw settingsRejected(parsed.details);
+        ciphertext = await encryptSecrets(keyring, tenantId, id, parsed.secrets);
+      } else if (publicConfig !== undefined) {
+        const parsed = parsePublicConfig(provider, publicConfig);
+        if (!parsed.ok) throw settingsRejected(parsed.details);
+      }
+      // Tests break this (mutant: secret-stays): a stored secret is not sent to a server it was not given for.
+      if (publicConfig !== undefined && secretConfig === undefined)
+        assertSecretStays(provider, before.configPublic, publicConfig);
+      configWarnings(provider, publicConfig ?? {}, secretConfig).forEach(warnings.add);
+      const isNew =
+        ciphertext !== undefined ||
+        (publicConfig !== undefined &&
+          (before.status === 'invalid' || isOtherConfig(provider, before.configPublic, publicConfig)));
+      const account = await changeTenant(deps, scopeOf(caller, request), async (change) => {
+        const current = await requireAccount(caller, change.tx, id);
+        if (publicConfig !== undefined || ciphertext !== undefined) assertUnchanged(before, current);
+        await updateAccount(tenantId, change.tx, id, {
+          label,
+          rateLimitPerSecond,
+          configPublic: publicConfig,
+        });
+        const details = changesOf(provider, current, await requireAccount(caller, change.tx, id));
+        await change.audit('provider.updated', id, {}, details);
+        if (ciphertext !== undefined) {
+          await replaceAccountSecret(tenantId, change.tx, id, ciphertext);
+          await change.audit('provider.secret_rotated', id, {}, secretChanged(current));
+        }
+        if (isNew) {
+          await markUnverified(tenantId, change.tx, id);
+          await wakeWaiting(tenantId, change.tx, id);
+        }
+        return requireAccount(caller, change.tx, id);
+      });
+      notify('account', { tenantId, id });
+      return { body: viewAccountFor(receiptUrls, caller, account) };
+    },
+  });
+}
+
+/** Of settings that the provider does not know, what they hold is not told: it may have been put there by mistake. */
+function changesOf(provider: AnyProvider, before: ProviderAccount, after: ProviderAccount): AuditDetails {
+  const known = new Set(Object.keys(provider.config.shape).map(plainName));
+  const settings = ({ label, rateLimitPerSecond, configPublic }: ProviderAccount) => ({
+    label,
+    rateLimitPerSecond,
+    ...Object.fromEntries(Object.entries(configPublic).map(([key, value]) => [`publicConfig.${key}`, value])),
+  });
+  const isStrange = (field: string) =>
+    field.startsWith('publicConfig.') && !known.has(plainName(field.slice('publicConfig.'.length)));
+  return { name: before.label, changes: auditChanges(settings(before), settings(after), isStrange) };
+}
+
+function plainName(key: string): string {
+  return key.replaceAll('_', '').toLowerCase();
+}
