@@ -1,7 +1,7 @@
 import type { KeyObject } from 'node:crypto';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { serializerCompiler } from 'fastify-type-provider-zod';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { AppError, limitReached } from '#core/domain/app-error.ts';
 import { newId } from '#core/domain/ids.ts';
 import { UNSUBSCRIBE_TOKEN_MAX } from '#core/domain/unsubscribe-token.ts';
@@ -167,7 +167,7 @@ function momentsOf(request: FastifyRequest): RequestMoments {
     },
     ended(then) {
       if (response.closed) then();
-      else response.once('close', then);
+      else response.on('close', then);
     },
     isOver: () => response.closed,
   };
@@ -300,12 +300,8 @@ function refuseUnknown(app: FastifyInstance, answerUnknown: AnswerUnknown): void
  * longer one no more is wanted, and the answer says so.
  */
 function leaveBodies(app: FastifyInstance, { requestTimeoutMs }: HttpLimits): void {
-  app.addHook('onSend', ({ raw, headers }, reply, _payload, done) => {
-    const isLong =
-      headers['transfer-encoding'] !== undefined ||
-      headers.expect !== undefined ||
-      Number(headers['content-length'] ?? 0) > UNREAD_BYTES_MAX;
-    if (isLong && !raw.complete) reply.header('connection', 'close');
+  app.addHook('onSend', ({ raw }, reply, _payload, done) => {
+    if (!raw.complete && isLong(raw.headers)) reply.header('connection', 'close');
     done();
   });
   app.addHook('onResponse', ({ raw }, _reply, done) => {
@@ -316,6 +312,14 @@ function leaveBodies(app: FastifyInstance, { requestTimeoutMs }: HttpLimits): vo
     }
     done();
   });
+}
+
+function isLong(headers: IncomingHttpHeaders): boolean {
+  return (
+    headers['transfer-encoding'] !== undefined ||
+    headers.expect !== undefined ||
+    Number(headers['content-length'] ?? 0) > UNREAD_BYTES_MAX
+  );
 }
 
 /** A long answer takes memory until its client has read it, in the name of who asked. What was done is always told. */

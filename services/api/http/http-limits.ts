@@ -92,23 +92,30 @@ function oneAfterTheOther(handler: RequestListener): RequestListener {
 
 /** Has a connection linger that is to be closed after an answer while its request is still arriving. */
 function closingGently(limits: HttpLimits, lingering: Lingering, handler: RequestListener): RequestListener {
-  const current = new WeakMap<Socket, { readonly request: IncomingMessage; readonly since: number }>();
+  const current = new WeakMap<Socket, Current>();
   return (request, response) => {
     const { socket } = request;
     if (lingering.has(socket)) return;
-    if (!current.has(socket)) {
+    const known = current.get(socket);
+    if (known === undefined) {
+      const last: Current = { request, since: performance.now() };
+      current.set(socket, last);
       const close = socket.destroySoon.bind(socket);
       socket.destroySoon = () => {
-        const last = current.get(socket);
-        if (last === undefined || last.request.complete) return close();
+        if (last.request.complete) return close();
         const isLate = performance.now() - last.since >= limits.requestTimeoutMs;
         lingering.add(socket, last.request, isLate ? SLOW_LINGER_MS : undefined);
       };
+    } else {
+      known.request = request;
+      known.since = performance.now();
     }
-    current.set(socket, { request, since: performance.now() });
     handler(request, response);
   };
 }
+
+/** A connection's latest request. */
+type Current = { request: IncomingMessage; since: number };
 
 /** Refuses first what is too much: no other work is done for it. */
 export async function shedOverload(app: FastifyInstance, limits: HttpLimits): Promise<void> {

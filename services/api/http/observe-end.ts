@@ -52,8 +52,7 @@ export function observeEnd(
       'Request',
     );
   };
-  response.once('finish', end);
-  response.once('close', end);
+  response.on('finish', end).on('close', end);
 }
 
 export function tenantOf({ caller }: FastifyRequest): string | null {

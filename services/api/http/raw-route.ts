@@ -62,14 +62,13 @@ export function defineRawRoute<P extends z.ZodObject, A extends Admission>(
   route: RawRoute<P, A>,
 ): RouteModule {
   return (app) => {
-    const taken = new WeakMap<FastifyRequest, { readonly admission: A; readonly body: Buffer }>();
-
     async function take(request: FastifyRequest): Promise<void> {
       const admission = await route.admit(request.params as z.input<P>);
       const { owner, providerId } = admission;
       request.reportedTo = { tenantId: owner, ...(providerId === undefined ? {} : { providerId }) };
       const body = route.method === 'GET' ? NOTHING : await readUnparsed(app, request, admission);
-      taken.set(request, { admission, body });
+      // Where a parsed body would stand.
+      request.body = { admission, body } satisfies Taken<A>;
     }
 
     app.route({
@@ -95,11 +94,13 @@ export function defineRawRoute<P extends z.ZodObject, A extends Admission>(
         operationId: route.operation,
         params: route.params,
       },
+      // The parameters were admitted before there is anything to validate.
+      validatorCompiler: () => () => true,
       preParsing: (request, _reply, payload, done) => {
         take(request).then(() => done(null, payload), done);
       },
       handler: async (request, reply) => {
-        const { admission, body } = taken.get(request) as { admission: A; body: Buffer };
+        const { admission, body } = request.body as Taken<A>;
         const { method } = route;
         const { headers } = request.raw;
         const traceparent = request.span?.traceparent;
@@ -122,6 +123,8 @@ export function defineRawRoute<P extends z.ZodObject, A extends Admission>(
     });
   };
 }
+
+type Taken<A> = { readonly admission: A; readonly body: Buffer };
 
 const NOTHING = Buffer.alloc(0);
 

@@ -68,7 +68,9 @@ export function createBodyReader({ memory, slow, onRefused }: ReadBodyDeps): Bod
     const length = headers['content-length'];
     const announced = length === undefined ? undefined : Number(length);
     if (announced !== undefined && announced > bytesMax) throw new AppError('payload_too_large');
-    const reservation = await roomFor(owner, announced ?? 0, ended);
+    const wanted = announced ?? 0;
+    // Without a turn of the queue where there is room: what has come of the body need not be kept meanwhile.
+    const reservation = memory.reserve(owner, wanted) ?? (await roomFor(owner, wanted, ended));
     ended(reservation.release);
     if (isOver()) throw truncated();
     begin();
@@ -77,17 +79,14 @@ export function createBodyReader({ memory, slow, onRefused }: ReadBodyDeps): Bod
     return { bytes, reservation };
   }
 
-  /** From the first look at the bytes on. */
+  /** Of a large body, from the first look at the bytes on. */
   async function takeTurn(owner: string, bytes: Buffer, { ended, isOver }: RequestMoments): Promise<void> {
-    if (bytes.length <= LARGE_BYTES) return;
     ended(await turns.take(owner, bytes.length));
     if (isOver()) throw truncated();
   }
 
   /** Nothing more is read of a body that waits: its client sends no faster than it is served. */
   async function roomFor(owner: string, bytes: number, ended: RequestMoments['ended']): Promise<Reservation> {
-    const free = memory.reserve(owner, bytes);
-    if (free !== undefined) return free;
     const gone = new AbortController();
     ended(() => gone.abort());
     const reservation = await memory.await(owner, bytes, gone.signal);
@@ -109,12 +108,12 @@ export function createBodyReader({ memory, slow, onRefused }: ReadBodyDeps): Bod
       const { bytes, reservation } = await read(request, { owner, bytesMax, look }, moments);
       const marks = scan?.marks() ?? 0;
       if (marks > MANY_MARKS && !reservation.grow(marks * BYTES_PER_VALUE)) throw noRoom();
-      await takeTurn(owner, bytes, moments);
+      if (bytes.length > LARGE_BYTES) await takeTurn(owner, bytes, moments);
       return { value: readJson(bytes), bytes: bytes.length };
     },
     async raw(request, bounds, moments) {
       const { bytes } = await read(request, bounds, moments);
-      if (bounds.isPaced !== true) await takeTurn(bounds.owner, bytes, moments);
+      if (bounds.isPaced !== true && bytes.length > LARGE_BYTES) await takeTurn(bounds.owner, bytes, moments);
       return bytes;
     },
   };
@@ -173,6 +172,7 @@ type Gathering = {
 function gather(raw: IncomingMessage, options: Gathering): Promise<Buffer> {
   const { announced, bytesMax, slow, reservation, look, noRoom, onSlow } = options;
   return new Promise((resolve, reject) => {
+    let isSettled = false;
     let received = 0;
     let reserved = announced ?? 0;
     /** The whole body, where it came at once; else the pieces are copied, as each would hold on to more than itself. */
@@ -188,14 +188,15 @@ function gather(raw: IncomingMessage, options: Gathering): Promise<Buffer> {
     };
 
     function settle(how: () => void): void {
-      raw.off('data', onData).off('end', onEnd).off('error', onBroken).off('close', onBroken);
-      // An error of a connection that nobody listens to any more would end the process.
-      raw.on('error', () => {});
+      // The listeners stay: an error of a connection that nobody listens to any more would end the process.
+      if (isSettled) return;
+      isSettled = true;
       slow.forget(upload);
       how();
     }
 
     function onData(chunk: Buffer): void {
+      if (isSettled) return;
       const before = received;
       received += chunk.length;
       if (received > bytesMax) return settle(() => reject(new AppError('payload_too_large')));
@@ -220,9 +221,11 @@ function gather(raw: IncomingMessage, options: Gathering): Promise<Buffer> {
     }
 
     function onEnd(): void {
-      const [first] = kept;
-      const bytes = whole ?? (kept.length === 1 && first !== undefined ? first : Buffer.concat(kept));
-      settle(() => resolve(bytes.subarray(0, received)));
+      settle(() => {
+        const [first] = kept;
+        const bytes = whole ?? (kept.length === 1 && first !== undefined ? first : Buffer.concat(kept));
+        resolve(bytes.subarray(0, received));
+      });
     }
 
     function onBroken(): void {

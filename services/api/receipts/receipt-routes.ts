@@ -73,9 +73,11 @@ export function receiptRoutes(deps: ReceiptRoutesDeps): RouteModule {
     { account, receipts, version, token }: Admitted,
     { method, query, headers, body, traceparent }: RawRequest,
   ): Promise<ReceiptAnswer> {
-    const url = receiptUrl(publicBaseUrl, account.id, token) + query;
-    const handshake = receipts.handshake?.({ method, url }, token);
-    if (handshake !== undefined) return handshake;
+    if (receipts.handshake !== undefined) {
+      const url = receiptUrl(publicBaseUrl, account.id, token) + query;
+      const handshake = receipts.handshake({ method, url }, token);
+      if (handshake !== undefined) return handshake;
+    }
     const verdict = await batcher.store({
       accountId: account.id,
       method,

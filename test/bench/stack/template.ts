@@ -1,4 +1,5 @@
 import type { Sql } from '#core/platform/postgres/postgres.ts';
+import { makePartitions } from '../../../services/migrate/make-partitions.ts';
 import { migrate } from '../../../services/migrate/migrate.ts';
 import type { KeptFile } from './kept-file.ts';
 import { createPlainTable } from './layout.ts';
@@ -37,6 +38,9 @@ export async function ensureTemplate({
   await template.sql`create extension pg_stat_statements`;
   await createPlainTable(template.sql);
   const tenants = await pool.writeTo(template.sql, 0, state.tenants);
+  // The tenants' limits ask for more weeks than a new database has. A worker would make them while it is measured, and each
+  // has every connection plan its statements anew.
+  await makePartitions(template.sql);
   state.hasTemplate = true;
   await kept.save();
   return tenants;

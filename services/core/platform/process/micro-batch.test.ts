@@ -106,6 +106,22 @@ describe('micro-batch', () => {
     expect(await Promise.all(results)).toEqual([9, 4, 30, 1, 6]);
   });
 
+  test('a full batch that waits is under way before those of the one before go on', async () => {
+    const { batch, flushes } = setup({ itemsMax: 2 });
+    const order: string[] = [];
+    const first = batch.add(1).then(() => order.push(`one is answered, ${flushes.length} begun`));
+    await expect.poll(() => flushes.length).toBe(1);
+    const rest = [batch.add(2), batch.add(3), batch.add(4)];
+    flushes[0]?.done.resolve([1]);
+    await first;
+    expect(order).toEqual(['one is answered, 2 begun']);
+    expect(flushes[1]?.items).toEqual([2, 3]);
+    flushes[1]?.done.resolve([2, 3]);
+    await expect.poll(() => flushes.length).toBe(3);
+    flushes[2]?.done.resolve([4]);
+    expect(await Promise.all(rest)).toEqual([2, 3, 4]);
+  });
+
   test('a full queue refuses at once', async () => {
     const { batch } = setup({ queuedMax: 1 });
     void batch.add(1);

@@ -112,15 +112,21 @@ export function createMicroBatch<Item, Result>(
     schedule();
     try {
       const results = await options.flush(batch.map((entry) => entry.item));
+      goOn();
       for (const [i, entry] of batch.entries()) entry.resolve(results[i] as Result);
     } catch (error) {
+      goOn();
       for (const entry of batch) entry.reject(error);
-    } finally {
-      flushing--;
-      endPause();
-      schedule();
-      if (flushing === 0 && waiting.size === 0) idle?.resolve();
     }
+    if (flushing === 0 && waiting.size === 0) idle?.resolve();
+  }
+
+  /** A full batch is on its way before those who waited for this one go on: the database works while they are answered. */
+  function goOn(): void {
+    flushing--;
+    endPause();
+    if (flushing === 0 && !scheduled && waiting.size >= options.itemsMax) flush();
+    else schedule();
   }
 
   return {
