@@ -9,6 +9,7 @@ const WRITERS: Readonly<Record<string, readonly string[]>> = {
   begin_attempts: ['update live_messages'],
   complete: ['delete live_messages', 'insert message_results', 'update live_messages'],
   move_messages: ['delete live_messages', 'insert message_results', 'update live_messages'],
+  fail_over_silent: ['delete message_results', 'insert live_messages'],
   record_receipts: ['update message_results'],
   expire_receipts: ['update message_results'],
   purge_some: ['delete live_messages', 'delete message_results'],

@@ -25,12 +25,14 @@ import { createDueLooks } from './claim/due-looks.ts';
 import type { WorkerEvents } from './events.ts';
 import { refreshPolicies } from './claim/policies.ts';
 import { createFailoverFacts } from './deliver/failover-facts.ts';
+import { createReceiptTimeouts } from './deliver/receipt-timeouts.ts';
 import { createRecorder } from './deliver/recorder.ts';
 import { createLookups } from './lookups/lookups.ts';
 import { createReceiptApplier } from './receipts/apply-receipts.ts';
 import { createReceiptReader } from './receipts/receipt-calls.ts';
 import { createReceiptPace } from './receipts/receipt-pace.ts';
 import { receiptUrlFor } from './receipts/receipt-url-for.ts';
+import { failOverSilent } from './receipts/silent-messages.ts';
 import { unsubscribeUrlFor, type UnsubscribeSettings } from './deliver/unsubscribe-url-for.ts';
 import { traceReceipts } from './receipts/trace-receipts.ts';
 import { repeat, type Repeating } from './repeat.ts';
@@ -118,6 +120,8 @@ type Health = Breaker['health'];
 const LATE_AT_ONCE = 200;
 /** Between two searches for receipts that have not come. */
 const LATE_RECEIPTS_MS = 10_000;
+/** Between two searches for messages that go on to another account as no receipt came in time. */
+const SILENT_MS = 1_000;
 const CONTENTS_AT_ONCE = 100;
 const OUTLIVED_AT_ONCE = 500;
 /** Commits that one pass of the numbering takes. */
@@ -168,7 +172,14 @@ export function buildWorker(deps: WorkerDeps): Worker {
     onAdapterFault: events.adapterFault,
     isStopping: () => stopping,
   });
+  const receiptTimeouts = createReceiptTimeouts({
+    store,
+    onFailure: events.recordDelayed,
+    now: () => performance.now(),
+    signal: aborted.signal,
+  });
   const recorder = createRecorder({
+    receiptTimeouts,
     store,
     failoverFacts: createFailoverFacts({ store, onFailure: events.recordDelayed, signal: aborted.signal }),
     now,
@@ -314,6 +325,15 @@ export function buildWorker(deps: WorkerDeps): Worker {
         if (seen < LATE_AT_ONCE) return;
       }
     }),
+    silent: task('silent_messages', SILENT_MS, () =>
+      failOverSilent({
+        store,
+        whyClosed: dispatcher.whyClosed,
+        mark: dispatcher.mark,
+        onFailedOver: events.failedOver,
+        isStopping: () => stopping,
+      }),
+    ),
     lookups: task('lookups', settings.sweepMs, () => lookups.look()),
     numbering: task('numbering', NUMBERING_MS, async () => {
       for (;;) {
@@ -438,6 +458,7 @@ export function buildWorker(deps: WorkerDeps): Worker {
         tasks.verify.wake();
         tasks.sweep.wake();
       }
+      if (kind === 'route' && tenantId !== undefined) receiptTimeouts.forget(tenantId);
       if (kind === 'endpoint' && id !== undefined && isUuid(id)) webhooks?.endpointChanged(id, changed);
       if (kind === 'tenant' && tenantId !== undefined && isUuid(tenantId)) {
         noteTenantChange(tenantId);

@@ -39,6 +39,8 @@ const MESSAGE = {
   rateLimitPerSecond: null,
   discard: false,
   marketing: false,
+  pinned: false,
+  sentAccountId: null,
   leaseEndsAt: Infinity,
 } satisfies ClaimedMessage;
 

@@ -6,7 +6,7 @@ import type { LookupPause } from '#core/domain/decide-lookup.ts';
 import type { EndpointHealth } from '#core/domain/endpoint-state.ts';
 import type { FailureClass } from '#core/domain/failure.ts';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
-import type { Settlement } from '#core/domain/settle.ts';
+import type { Settlement } from '#core/domain/settlement.ts';
 import type { ClaimedMessage, WaitingRow } from '#core/store/deliveries.ts';
 import type { DueLookup, SilentMessages } from '#core/store/lookups.ts';
 import type { Maintained } from '#core/store/partitions.ts';

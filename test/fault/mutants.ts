@@ -70,7 +70,7 @@ export const MUTANTS: readonly FaultMutant[] = [
   {
     name: 'a cancel that does not fence a claim',
     changes: {
-      'cancel-claim': [/move_messages\(live, 'canceled', null\)/, 'count(*) from unnest(live)'],
+      'cancel-claim': [/move_messages\(waiting, 'canceled', null\)/, 'count(*) from unnest(waiting)'],
       'cancel-answer': [/assertCanceled\((\w+)\)/, '$1'],
     },
     fault: 'nats-connections-reset',

@@ -1,4 +1,5 @@
-import { settle, type AttemptedMessage } from '#core/domain/settle.ts';
+import { settle } from '#core/domain/settle.ts';
+import type { AttemptedMessage } from '#core/domain/settlement.ts';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import type { ClaimedMessage, Completion } from '#core/store/deliveries.ts';
 import { toCompletion } from '../../services/worker/deliver/completion.ts';

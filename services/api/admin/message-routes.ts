@@ -7,6 +7,8 @@ import {
   FAILOVER_CLASSES,
   FAILOVER_DEFAULT,
   MAX_WAIT_MS_MAX,
+  RECEIPT_WAIT_MS_MAX,
+  RECEIPT_WAIT_MS_MIN,
   ROUTE_STEPS_MAX,
   ROUTE_STRATEGIES,
   routeByAge,
@@ -50,6 +52,14 @@ const maxWaitMs = z
   .describe(
     'A message that is due for longer, in milliseconds, while calls to its account are held back or its rate is used up, goes on to the next step that can be called. Looked at every few seconds. Null: a message waits for its account.',
   );
+const receiptTimeoutMs = z
+  .int()
+  .min(RECEIPT_WAIT_MS_MIN)
+  .max(RECEIPT_WAIT_MS_MAX)
+  .nullable()
+  .describe(
+    'A message of which nothing was heard for so long after its account accepted it, in milliseconds, goes on to the next step that was not called for it yet and can be, and may arrive twice: its `duplicateRisk` is true. Receipts of each copy count, and the first that says `delivered` decides. No message with `deliveryGuarantee: at_most_once`, with a `providerId`, with `contentRetention: discard` or of a test key goes on so, nor one whose account reports no receipts, or that had a call without an answer, has expired, or of which receipts have told anything but that it is on its way. Where no step is left the message stays with its account. Held against the route that is in force when the time is over: a longer time is waited for, and without one the message stays. Null: it always does.',
+  );
 const version = z.int().min(0).max(2_147_483_647);
 
 const EXAMPLE_STEPS = [
@@ -66,6 +76,7 @@ const Route = z
       .describe('In the order in which they are considered.'),
     failoverOn,
     maxWaitMs,
+    receiptTimeoutMs,
     version: version.describe(
       'Rises with every change. 0: none was set, and the steps are the accounts by age.',
     ),
@@ -82,6 +93,7 @@ const Route = z
         steps: EXAMPLE_STEPS,
         failoverOn: [...FAILOVER_DEFAULT],
         maxWaitMs: 60_000,
+        receiptTimeoutMs: 120_000,
         version: 3,
         updatedAt: '2026-01-15T09:30:00.000Z',
       },
@@ -106,6 +118,7 @@ export const SetRoute = z
       .transform((classes) => FAILOVER_CLASSES.filter((one) => classes.includes(one)))
       .default([...FAILOVER_DEFAULT]),
     maxWaitMs: maxWaitMs.default(null),
+    receiptTimeoutMs: receiptTimeoutMs.default(null),
     version: version
       .optional()
       .describe(
@@ -186,12 +199,19 @@ export async function currentRoute(tenantId: TenantId, tx: TransactionSql, chann
   return { ...routeByAge(channel, await listSenders(tenantId, tx)), channel, createdAt: null };
 }
 
-export function toNewRoute({ strategy, steps, failoverOn, maxWaitMs }: z.output<typeof SetRoute>): NewRoute {
+export function toNewRoute({
+  strategy,
+  steps,
+  failoverOn,
+  maxWaitMs,
+  receiptTimeoutMs,
+}: z.output<typeof SetRoute>): NewRoute {
   return {
     strategy,
     steps: steps.map(({ providerId: accountId, weight }) => ({ accountId, weight })),
     failoverOn,
     maxWaitMs,
+    receiptTimeoutMs,
   };
 }
 
@@ -199,11 +219,12 @@ export function isSameRoute(one: NewRoute, other: NewRoute): boolean {
   return JSON.stringify(told(one)) === JSON.stringify(told(other));
 }
 
-const told = ({ strategy, steps, failoverOn, maxWaitMs = null }: NewRoute) => ({
+const told = ({ strategy, steps, failoverOn, maxWaitMs = null, receiptTimeoutMs = null }: NewRoute) => ({
   strategy,
   steps: steps.map(({ accountId, weight }) => ({ providerId: accountId, weight })),
   failoverOn: [...failoverOn],
   maxWaitMs,
+  receiptTimeoutMs,
 });
 
 /**

@@ -156,7 +156,7 @@ const RouteSimulation = z
     ],
   });
 
-const DESCRIPTION = `Replays the newest messages of the channel by a draft of its route, and changes nothing. Each is chosen an account and failed over as messages of today are, with the accounts that can be used now. An account answers each message as it did then; of one that was not called then it is taken that it accepts. A message that once waited for too long for an account goes on from there if the draft has a \`maxWaitMs\`, of whatever length; other waits are not on record.
+const DESCRIPTION = `Replays the newest messages of the channel by a draft of its route, and changes nothing. Each is chosen an account and failed over as messages of today are, with the accounts that can be used now. An account answers each message as it did then; of one that was not called then it is taken that it accepts. A message that once waited for too long for an account goes on from there if the draft has a \`maxWaitMs\`, of whatever length; other waits are not on record. So does one on which its account once did not report in time, if the draft has a \`receiptTimeoutMs\`; of others it is taken that their receipts come in time.
 
 Test messages, those whose sender named the account, and those for which no account has been called are left out. At most 50,000 messages of all channels are read for it, for 2 seconds.`;
 

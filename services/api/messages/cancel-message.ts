@@ -33,7 +33,7 @@ export function cancelMessageRoute({ sql, loadIds, slots, audit, metrics }: Canc
     operation: 'cancelMessage',
     summary: 'Cancel a message that waits',
     description:
-      "Takes back a message that is `scheduled`, `queued`, `deferred` or `held`: once this is answered with 200, no call to a provider is begun for it any more. One that is `sending`, or has come to its end, answers 409 `not_cancelable`. To cancel it again answers 200 again. The day's quota is not given back.",
+      "Takes back a message that is `scheduled`, `queued`, `deferred` or `held`: once this is answered with 200, no call to a provider is begun for it any more. One that is `sending`, that a provider has accepted, though it waits for another account as no receipt came in time, or that has come to its end, answers 409 `not_cancelable`. To cancel it again answers 200 again. The day's quota is not given back.",
     auth: { kind: 'either', scope: 'messages:send', role: 'developer' },
     params: IdParams,
     response: Message,

@@ -57,9 +57,9 @@ const RouteStep = z
         '`chosen`: it has sent the message, or was to send it. `failed`: it was called and did not take it. `skipped`: it could not be called.',
       ),
     reason: z
-      .enum([...CHOSEN_REASONS, ...SKIPPED_REASONS, ...FAILURE_CLASSES])
+      .enum([...CHOSEN_REASONS, ...SKIPPED_REASONS, ...FAILURE_CLASSES, 'receipt_timeout'])
       .describe(
-        'Of a chosen account `pinned`, where the sender named it, `oldest_available`, where no route is set, `in_route` or, after another one, `next_in_route`; of a failed one the class of its failure; of a skipped one `disabled`, which it was, or deleted, `invalid`, where its credential is refused, or `breaker_open` and `rate_used_up`, where it could not be called for longer than the route has messages wait, `ambiguous_elsewhere`, after a call without an answer, and `not_in_route`, where it was called before and has been taken out of the route.',
+        'Of a chosen account `pinned`, where the sender named it, `oldest_available`, where no route is set, `in_route` or, after another one, `next_in_route`, and `sent_before`, where it has accepted the message and the others that were to send it too have not; of a failed one the class of its failure, or `receipt_timeout`, where it accepted the message and no receipt came in time; of a skipped one `disabled`, which it was, or deleted, `invalid`, where its credential is refused, or `breaker_open` and `rate_used_up`, where it could not be called for longer than the route has messages wait, `ambiguous_elsewhere`, after a call without an answer, `not_in_route`, where it was called before and has been taken out of the route, and `expired` and `suppressed`, where it was to send the message too and that had ended before.',
       ),
     attempt: z
       .int()
@@ -115,7 +115,11 @@ export const Message = z
     providerMessageId: z.string().nullable().describe("The provider's own id of the message."),
     attemptCount: z.int().min(0).max(INT_MAX),
     nextAttemptAt: timeOrNull,
-    duplicateRisk: z.boolean(),
+    duplicateRisk: z
+      .boolean()
+      .describe(
+        'It may have been sent twice: after a call without an answer, or as no receipt came in time.',
+      ),
     partial: z.boolean().describe('Undelivered, though some of its segments may have arrived.'),
     lateBounce: z.boolean().describe('A bounce was reported after the delivery.'),
     expiresAt: time,
@@ -340,6 +344,7 @@ function routeOf(row: MessageRow): z.output<typeof RouteStep>[] {
     ambiguous: ambiguousOf(row),
     accountId: row.account_id,
     attempts: row.attempt,
+    sentAttempt: row.sent_attempt,
     endedBy: row.status === 'failed' ? (row.failure?.class ?? null) : null,
     endedAt: iso(row.completed_at),
   });

@@ -43,7 +43,7 @@ const scheduled = message.map((m) => ({ ...m, status: 'scheduled', ambiguous: 0 
 
 const always = <M extends WaitingMessage>(
   messages: fc.Arbitrary<M>,
-  holds: (m: M, decision: WaitingDecision, usable: { id: string; channel: string }[]) => void,
+  holds: (m: M, decision: WaitingDecision, usable: { id: string; channel: string; status: string }[]) => void,
   routes: readonly Route[] = [],
 ): void =>
   fc.assert(
@@ -59,6 +59,7 @@ test('every decision is a legal move, and nothing moves that does not wait', () 
     lane: () => 'sending',
     assign: () => 'sending',
     lost: () => 'unknown',
+    return: () => 'sent',
     wait: () => undefined,
   };
   always(message, ({ status }, decision) => {
@@ -67,6 +68,19 @@ test('every decision is a legal move, and nothing moves that does not wait', () 
     expect(next === undefined || canMove(status, next)).toBe(true);
     expect(isWaiting || ['lost', 'wait'].includes(decision.kind)).toBe(true);
   });
+});
+
+test('what a provider has accepted before is sent again where any other message would end, and is decided about alike elsewhere', () => {
+  const WHY = { expired: 'expired', suppressed: 'suppressed', failed: 'disabled' } as const;
+  let returned = 0;
+  always(waiting, (m, decision, usable) => {
+    const sent = decideWaiting({ ...m, isSent: true }, usable, []);
+    const ends = decision.kind === 'move' && decision.status !== 'held' ? decision.status : undefined;
+    if (ends === undefined) expect(sent).toEqual(decision);
+    else expect(sent).toEqual({ kind: 'return', why: WHY[ends as keyof typeof WHY] });
+    returned += ends === undefined ? 0 : 1;
+  });
+  expect(returned).toBeGreaterThan(100);
 });
 
 test('a message of a tenant that is not active, or of a channel that a brake holds, is held, whatever else is true of it', () => {

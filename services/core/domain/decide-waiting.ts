@@ -2,9 +2,9 @@ import type { BrakeLevel } from './brake.ts';
 import { chooseAccount, routeFor } from './choose-account.ts';
 import { reroutedTo, type Rerouted } from './failover.ts';
 import type { Failure } from './failure.ts';
-import { assertMove, type MessageState } from './message-state.ts';
+import { assertMove, isWaiting, type MessageState } from './message-state.ts';
 import { orderOf, routeByAge, type Route } from './route.ts';
-import type { ClosedReason, LeftReason, SkippedAccount } from './skipped-account.ts';
+import type { ClosedReason, LeftReason, SkippedAccount, UnsentReason } from './skipped-account.ts';
 import { SUPPRESSION_REASONS, type SuppressionReason } from './suppression.ts';
 
 /** A message that no claim took, as the database describes it; due, expired and over are by the database's clock. */
@@ -34,6 +34,8 @@ export type WaitingMessage = {
   readonly leftForRate: readonly string[];
   /** Of its tenant's channel; null without one, and for test messages. */
   readonly brake: BrakeLevel | null;
+  /** A provider has accepted it before, and did not report on it in time. Default: none has. */
+  readonly isSent?: boolean;
   /** Why its recipient gets nothing of this kind; null where nothing says so. */
   readonly suppression: SuppressionReason | null;
 };
@@ -63,6 +65,8 @@ export type WaitingDecision =
   | { readonly kind: 'lane' }
   /** The worker that began its attempt is gone. */
   | { readonly kind: 'lost' }
+  /** It is sent, as before it waited for another account, and no other one sends it. */
+  | { readonly kind: 'return'; readonly why: UnsentReason }
   /** Nothing to do now. */
   | { readonly kind: 'wait' };
 
@@ -111,11 +115,25 @@ export function decideWaiting(
   const { status } = message;
   if (status === 'sending') return { kind: message.isLeaseOver ? 'lost' : 'wait' };
   if (status !== 'scheduled' && status !== 'queued' && status !== 'deferred') return { kind: 'wait' };
-  const decision = decide(message, accounts, routes, closed);
+  const decision = returned(message, decide(message, accounts, routes, closed));
+  if (decision.kind === 'return') assertMove(status, 'sent');
   if (decision.kind === 'move') assertMove(status, decision.status);
   if (decision.kind === 'lane' || decision.kind === 'assign') assertMove(status, 'sending');
   return decision;
 }
+
+/** In the states that it would end in receipts count for nothing; those of the call that was accepted may still come. */
+function returned({ isSent }: WaitingMessage, decision: WaitingDecision): WaitingDecision {
+  if (isSent !== true || decision.kind !== 'move' || isWaiting(decision.status)) return decision;
+  return RETURNS[decision.status] ?? decision;
+}
+
+/** By the state that it would end in. */
+const RETURNS: Readonly<Partial<Record<MessageState, WaitingDecision>>> = {
+  expired: { kind: 'return', why: 'expired' },
+  suppressed: { kind: 'return', why: 'suppressed' },
+  failed: { kind: 'return', why: 'disabled' },
+};
 
 function decide(
   message: WaitingMessage,

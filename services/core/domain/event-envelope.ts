@@ -231,9 +231,9 @@ export const EVENT_SCHEMAS = {
     'message.failed_over',
     failed.extend({
       why: z
-        .enum(['refused', ...LEFT_REASONS])
+        .enum(['refused', ...LEFT_REASONS, 'receipt_timeout'])
         .describe(
-          'Why it went on: `refused`, as `failure` says, or the account could not be called: its breaker was open or its rate used up for too long, its credential was refused (`invalid`), or it was disabled.',
+          'Why it went on: `refused`, as `failure` says, or the account could not be called: its breaker was open or its rate used up for too long, its credential was refused (`invalid`), or it was disabled. Or the account had accepted it and no receipt came in time (`receipt_timeout`): it may arrive twice.',
         ),
       fromProviderId: z.uuid().nullable().describe('The provider account that it went on from.'),
       toProviderId: z.uuid().describe('The provider account that is called next.'),

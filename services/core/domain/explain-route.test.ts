@@ -13,6 +13,7 @@ const facts = (overrides: Partial<RouteFacts> = {}): RouteFacts => ({
   ambiguous: null,
   accountId: 'a',
   attempts: 1,
+  sentAttempt: null,
   endedBy: null,
   endedAt: null,
   ...overrides,
@@ -136,6 +137,32 @@ test('after a call without an answer the accounts that were not called are out',
   ]);
 });
 
+test('an account that did not report in time has failed, and one that was to send the message too is told of', () => {
+  const silent = left('a', 1, { class: null, why: 'receipt_timeout', to: 'b', at: '5' });
+  expect(told(facts({ left: [silent], accountId: 'b', attempts: 2 }))).toEqual([
+    'a failed receipt_timeout 1 @5',
+    'b chosen next_in_route 2 @5',
+  ]);
+  const refused = left('b', 2, { class: 'sender_rejected', to: 'a', at: '6' });
+  const returned = { accountId: 'a', attempts: 2, sentAttempt: 1 };
+  expect(told(facts({ ...returned, left: [silent, refused] }))).toEqual([
+    'a failed receipt_timeout 1 @5',
+    'b failed sender_rejected 2 @6',
+    'a chosen sent_before 1 @6',
+  ]);
+  const expired = {
+    ...left('b', 2, { to: 'a', at: '6' }),
+    attempt: null,
+    class: null,
+    why: 'expired',
+  } as const;
+  expect(told(facts({ ...returned, attempts: 1, left: [silent, expired] }))).toEqual([
+    'a failed receipt_timeout 1 @5',
+    'b skipped expired - @6',
+    'a chosen sent_before 1 @6',
+  ]);
+});
+
 describe('however a message found its way', () => {
   const id = fc.constantFrom('a', 'b', 'c', 'd');
   const skipped = fc.uniqueArray(fc.record({ accountId: id, reason: fc.constantFrom(...SKIPPED_REASONS) }), {
@@ -146,7 +173,7 @@ describe('however a message found its way', () => {
     to: id,
     attempt: fc.option(fc.nat({ max: 20 })),
     class: fc.option(fc.constantFrom(...FAILURE_CLASSES)),
-    why: fc.option(fc.constantFrom(...SKIPPED_REASONS)),
+    why: fc.option(fc.constantFrom(...SKIPPED_REASONS, 'receipt_timeout')),
     at: fc.constantFrom('1', '2', '3'),
     skipped,
   });
@@ -159,6 +186,7 @@ describe('however a message found its way', () => {
     ambiguous: fc.option(fc.record({ at: fc.constant('2'), accounts: fc.uniqueArray(id) })),
     accountId: fc.option(id),
     attempts: fc.nat({ max: 20 }),
+    sentAttempt: fc.option(fc.integer({ min: 1, max: 20 }), { freq: 1 }),
     endedBy: fc.option(fc.constantFrom(...FAILURE_CLASSES)),
     endedAt: fc.option(fc.constant('9')),
   });
@@ -188,7 +216,8 @@ describe('however a message found its way', () => {
         expect(chosen.length).toBeLessThanOrEqual(1);
         for (const one of chosen) expect(one.accountId).toBe(of.accountId);
         for (const one of considered) {
-          const reasons: readonly string[] = one.verdict === 'failed' ? FAILURE_CLASSES : SKIPPED_REASONS;
+          const reasons: readonly string[] =
+            one.verdict === 'failed' ? [...FAILURE_CLASSES, 'receipt_timeout'] : SKIPPED_REASONS;
           if (one.verdict !== 'chosen') expect(reasons).toContain(one.reason);
           if (one.reason === 'ambiguous_elsewhere' && !('attempt' in one))
             expect(one.verdict).toBe('skipped');

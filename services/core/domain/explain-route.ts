@@ -1,5 +1,5 @@
 import type { FailureClass } from './failure.ts';
-import type { SkippedAccount, SkippedReason } from './skipped-account.ts';
+import type { SkippedAccount, SkippedReason, UnsentReason } from './skipped-account.ts';
 
 /** A stretch of calls through one account, or a wait for it, after which the message went to another one. */
 export type LeftAccount = {
@@ -8,8 +8,8 @@ export type LeftAccount = {
   readonly attempt: number | null;
   /** Of the failure of that call; null where the account was not called for too long. */
   readonly class: FailureClass | null;
-  /** Why it was not called; null after a failure. */
-  readonly why: SkippedReason | null;
+  /** Why it was not called, or that no receipt came in time; null after a failure. */
+  readonly why: SkippedReason | UnsentReason | 'receipt_timeout' | null;
   /** ISO 8601, when that call had ended, or the wait. */
   readonly at: string;
   /** The account that it went to: its own where it stayed, or ended there, and others were passed over. */
@@ -34,21 +34,29 @@ export type RouteFacts = {
   readonly accountId: string | null;
   /** Calls so far. */
   readonly attempts: number;
+  /** The one that it was sent by, where a later one was not accepted; else null. */
+  readonly sentAttempt: number | null;
   /** The class of the failure that ended it; null where none did. */
   readonly endedBy: FailureClass | null;
   /** When it ended; null while it has not. */
   readonly endedAt: string | null;
 };
 
-export const CHOSEN_REASONS = ['pinned', 'oldest_available', 'in_route', 'next_in_route'] as const;
+export const CHOSEN_REASONS = [
+  'pinned',
+  'oldest_available',
+  'in_route',
+  'next_in_route',
+  'sent_before',
+] as const;
 export const ROUTE_VERDICTS = ['chosen', 'failed', 'skipped'] as const;
 
 /** An account that was considered for a message. */
 export type ConsideredAccount = {
   readonly accountId: string;
   readonly verdict: (typeof ROUTE_VERDICTS)[number];
-  /** Why: of a failed one the class of its failure. */
-  readonly reason: (typeof CHOSEN_REASONS)[number] | SkippedReason | FailureClass;
+  /** Why: of a failed one the class of its failure, or that its receipt did not come in time. */
+  readonly reason: (typeof CHOSEN_REASONS)[number] | SkippedReason | FailureClass | 'receipt_timeout';
   /** The last call through it; absent where there was none. */
   readonly attempt?: number;
   /** ISO 8601. */
@@ -79,9 +87,11 @@ const skip = (one: SkippedAccount, at: string): ConsideredAccount => ({ ...one, 
 function leftAs(one: LeftAccount): ConsideredAccount {
   return {
     accountId: one.accountId,
-    ...(one.class === null
-      ? { verdict: 'skipped', reason: one.why ?? 'disabled' }
-      : { verdict: 'failed', reason: one.class }),
+    ...(one.why === 'receipt_timeout'
+      ? { verdict: 'failed', reason: one.why }
+      : one.class === null
+        ? { verdict: 'skipped', reason: one.why ?? 'disabled' }
+        : { verdict: 'failed', reason: one.class }),
     ...(one.attempt === null ? {} : { attempt: one.attempt }),
     at: one.at,
   };
@@ -90,10 +100,19 @@ function leftAs(one: LeftAccount): ConsideredAccount {
 /** The account that the message is with, or ended at. */
 function nowAs(
   accountId: string,
-  { enqueuedAt, attempts, endedBy, endedAt, isPinned, routeVersion }: RouteFacts,
+  { enqueuedAt, attempts, sentAttempt, endedBy, endedAt, isPinned, routeVersion }: RouteFacts,
   last: LeftAccount | undefined,
   leaves: readonly LeftAccount[],
 ): ConsideredAccount {
+  if (sentAttempt !== null) {
+    return {
+      accountId,
+      verdict: 'chosen',
+      reason: 'sent_before',
+      attempt: sentAttempt,
+      at: last?.at ?? enqueuedAt,
+    };
+  }
   const leftAfter = leaves.findLast(({ attempt }) => attempt !== null)?.attempt ?? 0;
   const called = leftAfter < attempts ? { attempt: attempts } : {};
   if (endedBy !== null && 'attempt' in called) {

@@ -5,7 +5,7 @@ export const FEED_EVENTS = {
   'message.sent': 'The provider accepted a message, or is known to have accepted it.',
   'message.deferred': 'A call to the provider failed, and there will be another one.',
   'message.failed_over':
-    'A message goes on to the next provider account of its route: one has refused it, or could not be called for too long.',
+    'A message goes on to the next provider account of its route: one has refused it, could not be called for too long, or did not report on it in time.',
   'message.delivered': 'The provider reported that a message was delivered.',
   'message.undelivered': 'The provider reported that a message was not delivered.',
   'message.failed': 'A message was given up after a call that failed, or as no provider was left for it.',

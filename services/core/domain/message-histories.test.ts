@@ -2,6 +2,7 @@ import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { applyReport, type ReportedMessage } from './apply-report.ts';
 import { decideCancel } from './decide-cancel.ts';
+import { decideSilence, type SilentMessage } from './decide-silence.ts';
 import { decideWaiting, type WaitingMessage } from './decide-waiting.ts';
 import type { FailedTry, FailoverFacts } from './failover.ts';
 import { canMove, isWaiting, LIVE_STATES, type MessageState } from './message-state.ts';
@@ -27,6 +28,8 @@ type Terms = {
   readonly strategy: RouteStrategy;
   /** How many accounts the route has. */
   readonly steps: number;
+  /** Whether the route has messages go on to another account on which no receipt came. */
+  readonly goesOn: boolean;
   /** How long after its acceptance it is to be sent. */
   readonly afterMs: number;
 };
@@ -42,7 +45,7 @@ type End =
   | 'not_started';
 type Step =
   | { readonly kind: 'pass'; readonly ms: number }
-  | { readonly kind: 'look' | 'cancel' | 'suspend' | 'resume' | 'silence' }
+  | { readonly kind: 'look' | 'cancel' | 'suspend' | 'resume' | 'silence' | 'late' }
   | { readonly kind: 'suppress'; readonly on: boolean }
   | { readonly kind: 'disable'; readonly on: boolean; readonly account: AccountId }
   | { readonly kind: 'reschedule'; readonly afterMs: number }
@@ -60,6 +63,7 @@ const terms: fc.Arbitrary<Terms> = fc.record({
   dedupe: fc.constantFrom('none', 'none', 'key', 'lookup'),
   pinned: fc.boolean(),
   receipts: fc.boolean(),
+  goesOn: fc.boolean(),
   strategy: fc.constantFrom(...ROUTE_STRATEGIES),
   steps: fc.integer({ min: 1, max: ACCOUNTS.length }),
   afterMs: fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, fc.nat(LIFETIME_MS)),
@@ -67,6 +71,8 @@ const terms: fc.Arbitrary<Terms> = fc.record({
 const end = fc.record({
   kind: fc.constantFrom('end', 'attempt', 'attempt', 'attempt'),
   how: fc.constantFrom<End[]>(
+    'accepted',
+    'accepted',
     'accepted',
     'refused',
     'unwanted',
@@ -92,6 +98,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     }),
   },
   { weight: 3, arbitrary: fc.constant({ kind: 'look' as const }) },
+  { weight: 3, arbitrary: fc.constant({ kind: 'late' as const }) },
   { weight: 6, arbitrary: end },
   {
     weight: 1,
@@ -133,13 +140,24 @@ const OUTCOMES: Readonly<Record<End, AttemptOutcome>> = {
 
 /** After these another account may have a say, where the route does not say otherwise. */
 const GOES_ON: readonly (End | undefined)[] = ['unwanted', 'busy', 'unauthorized'];
+const RECEIPT_WAIT_MS = 60_000;
+/** In these no receipt counts. */
+const DEAF: readonly MessageState[] = ['canceled', 'failed', 'expired', 'suppressed'];
 const LIMITS = { scheduleHorizonDays: 30, retentionDays: 30 };
 const PURGE_ON = '2028-01-03';
 
 /** The message as the database would have it, moved by the decisions. */
-function createWorld({ guarantee, dedupe, pinned, receipts, strategy, steps: size, afterMs }: Terms) {
+function createWorld(of: Terms) {
+  const { guarantee, dedupe, pinned, receipts, goesOn, strategy, steps: size, afterMs } = of;
   const steps = ACCOUNTS.slice(0, size).map((id, i) => ({ accountId: id, weight: i + 1 }));
-  const route: Route = { channel: 'sms', version: 1, strategy, steps, failoverOn: FAILOVER_DEFAULT };
+  const route: Route = {
+    channel: 'sms',
+    version: 1,
+    strategy,
+    steps,
+    failoverOn: FAILOVER_DEFAULT,
+    receiptTimeoutMs: goesOn ? RECEIPT_WAIT_MS : null,
+  };
   const order = [...orderOf(route, 'm')];
   let now = BEGIN;
   let status: MessageState = afterMs === 0 ? 'queued' : 'scheduled';
@@ -152,6 +170,10 @@ function createWorld({ guarantee, dedupe, pinned, receipts, strategy, steps: siz
   let expiresAt = sendAt + LIFETIME_MS;
   let nextAttemptAt = sendAt;
   let counts = { retries: 0, ambiguous: 0, providerWaits: 0, duplicateRisk: false };
+  /** The call that was accepted before the message went on to another account; and whether it is sent by that one in the end. */
+  let sentBefore: { readonly account: string; readonly attempt: number } | undefined;
+  let isReturned = false;
+  let isByCall = false;
   let known: Omit<ReportedMessage, 'status' | 'attempt'> = {
     final: false,
     failure: null,
@@ -171,7 +193,9 @@ function createWorld({ guarantee, dedupe, pinned, receipts, strategy, steps: siz
   const usable = () => ACCOUNTS.filter((id) => !disabled.has(id));
   const accounts = () => usable().map((id) => ({ id, channel: 'sms', status: 'active' }));
   const refusedBy = () =>
-    new Set(calls.flatMap(({ account, end: how }) => (how === 'unwanted' ? [account] : [])));
+    new Set(
+      calls.flatMap(({ account, end: how }) => (how === 'unwanted' || how === 'accepted' ? [account] : [])),
+    );
   const isBound = () => pinned || calls.some((call) => call.end === 'ambiguous');
   const isLive = () => (LIVE_STATES as readonly MessageState[]).includes(status);
 
@@ -180,17 +204,21 @@ function createWorld({ guarantee, dedupe, pinned, receipts, strategy, steps: siz
     status = to;
   }
 
+  /** What was accepted once is sent again, where any other message would end. */
+  const endOf = (state: MessageState): MessageState => (wasAccepted() ? 'sent' : state);
+  const wasAccepted = () => calls.some((call) => call.end === 'accepted');
+
   /** What a look has to come to, by the facts alone. */
   function expectedOfLook(): MessageState {
     if (status !== 'queued' && status !== 'deferred' && status !== 'scheduled') return status;
     if (!isActive) return 'held';
-    if (now >= expiresAt) return 'expired';
+    if (now >= expiresAt) return endOf('expired');
     if (now < nextAttemptAt) return status;
     if (status === 'scheduled') return 'queued';
-    if (isSuppressed) return 'suppressed';
+    if (isSuppressed) return endOf('suppressed');
     if (!disabled.has(accountId)) return 'sending';
     const isLeft = order.some((id) => !disabled.has(id) && !refusedBy().has(id));
-    return isBound() || !isLeft ? 'failed' : 'sending';
+    return isBound() || !isLeft ? endOf('failed') : 'sending';
   }
 
   function look(): void {
@@ -207,6 +235,7 @@ function createWorld({ guarantee, dedupe, pinned, receipts, strategy, steps: siz
         pinned,
         refusedBy: [...refusedBy()],
         ambiguous: counts.ambiguous,
+        isSent: sentBefore !== undefined,
         waitedMs: Math.max(0, now - nextAttemptAt),
         leftForRate: [],
         brake: null,
@@ -224,6 +253,7 @@ function createWorld({ guarantee, dedupe, pinned, receipts, strategy, steps: siz
         if (decision.status === 'held') held = { at: now, from: status };
         move(decision.status);
       }
+      if (decision.kind === 'return') comeBack();
       if (decision.kind === 'lane') {
         move('sending');
         calls.push({ account: accountId, at: now });
@@ -232,6 +262,63 @@ function createWorld({ guarantee, dedupe, pinned, receipts, strategy, steps: siz
     }
     expect(status).toBe(expected);
     if (expected === 'sending') checkCalls();
+  }
+
+  /** It is sent by the call that was accepted before, as no other account sends it. */
+  function comeBack(): void {
+    move('sent');
+    accountId = sentBefore?.account ?? '';
+    isReturned = true;
+    isByCall = false;
+  }
+
+  /** Nothing was heard of it for as long as its route waits, if that waits at all. */
+  function late(): void {
+    const silent: SilentMessage = {
+      id: 'm',
+      channel: 'sms',
+      tenantStatus: isActive ? 'active' : 'suspended',
+      status: isLive() ? null : status,
+      final: known.final,
+      test: false,
+      pinned,
+      deliveryGuarantee: guarantee,
+      discard: false,
+      hasContent: true,
+      accountId,
+      isByCall,
+      isTold: Object.keys(known.copies).length > 0,
+      isAwaited: receipts,
+      isExpired: now >= expiresAt,
+      isBusy: false,
+      isBehind: false,
+      silentMs: RECEIPT_WAIT_MS,
+      tried: calls.map(({ account }) => account),
+      ambiguous: calls.filter(({ end: how }) => how === 'ambiguous').length,
+    };
+    const decision = decideSilence(silent, accounts(), [route]);
+    const called = new Set(calls.map(({ account }) => account));
+    const next = order.find((id) => !called.has(id) && !disabled.has(id));
+    const mayGoOn =
+      goesOn &&
+      isActive &&
+      receipts &&
+      !isBound() &&
+      guarantee === 'at_least_once' &&
+      now < expiresAt &&
+      status === 'sent' &&
+      calls.at(-1)?.end === 'accepted' &&
+      copies.size === 0;
+    expect(decision.kind === 'move').toBe(mayGoOn && next !== undefined);
+    if (decision.kind !== 'move') return;
+    expect(decision.rerouted.accountId).toBe(next);
+    sentBefore = { account: accountId, attempt: calls.length };
+    ({ accountId } = decision.rerouted);
+    move('queued');
+    nextAttemptAt = now;
+    counts = { ...counts, retries: 0, providerWaits: 0, duplicateRisk: true };
+    round = new Map();
+    isReturned = false;
   }
 
   /** What must hold of the calls whatever has happened. */
@@ -255,7 +342,10 @@ function createWorld({ guarantee, dedupe, pinned, receipts, strategy, steps: siz
       'no call before its instant',
     ).toBe(true);
     if (pinned) expect(new Set(calls.map(({ account }) => account)).size).toBe(1);
-    expect(calls.some(({ end: how }) => how === 'accepted' || how === 'refused')).toBe(false);
+    expect(calls.some(({ end: how }) => how === 'refused')).toBe(false);
+    const takers = calls.flatMap(({ account, end: how }) => (how === 'accepted' ? [account] : []));
+    expect(takers.length === 0 || (goesOn && receipts && guarantee === 'at_least_once')).toBe(true);
+    expect(takers, 'who has accepted it is not called again').not.toContain(calls.at(-1)?.account);
   }
 
   function endCall(how: End, random: number): void {
@@ -268,6 +358,7 @@ function createWorld({ guarantee, dedupe, pinned, receipts, strategy, steps: siz
       expiresAt,
       dedupe,
       receiptsExpected: receipts,
+      sentBy: sentBefore?.account,
       failover,
     };
     const wasBound = isBound();
@@ -282,19 +373,23 @@ function createWorld({ guarantee, dedupe, pinned, receipts, strategy, steps: siz
       providerWaits: settled.providerWaits,
       duplicateRisk: settled.duplicateRisk,
     };
-    move(settled.status);
+    if (settled.returned) comeBack();
+    else move(settled.status);
+    isByCall = how === 'accepted';
     const reached: MessageState = settled.status;
     nextAttemptAt = settled.nextAttemptAt ?? nextAttemptAt;
     const elsewhere = wasBound || !GOES_ON.includes(how) ? undefined : untried(how);
-    checkAccount(settled.rerouted?.accountId, elsewhere);
+    checkAccount(settled.returned ? undefined : settled.rerouted?.accountId, elsewhere);
     expect(counts.retries - before.retries).toBe(usesRetry(how, reached, elsewhere) ? 1 : 0);
     expect(counts.ambiguous).toBe(calls.filter((one) => one.end === 'ambiguous').length);
     expect(counts.duplicateRisk).toBe(
-      before.duplicateRisk || (how === 'ambiguous' && reached === 'deferred' && dedupe === 'none'),
+      before.duplicateRisk ||
+        sentBefore !== undefined ||
+        (how === 'ambiguous' && reached === 'deferred' && dedupe === 'none'),
     );
     const ends: Readonly<Partial<Record<End, MessageState>>> = {
       accepted: 'sent',
-      refused: 'failed',
+      refused: wasAccepted() ? 'sent' : 'failed',
       throttled: 'deferred',
       not_started: 'queued',
     };
@@ -302,7 +397,7 @@ function createWorld({ guarantee, dedupe, pinned, receipts, strategy, steps: siz
     if (elsewhere !== undefined) expect([reached, nextAttemptAt]).toEqual(['deferred', now]);
     else if (GOES_ON.includes(how)) checkFullRound(how, reached, wasBound);
     if (how !== 'not_started') round = elsewhere === undefined ? new Map() : round.set(call.account, how);
-    accountId = settled.rerouted?.accountId ?? accountId;
+    if (!settled.returned) accountId = settled.rerouted?.accountId ?? accountId;
     if (how === 'ambiguous') {
       const mayRepeat = dedupe !== 'none' || (guarantee === 'at_least_once' && before.ambiguous === 0);
       expect(mayRepeat ? ['deferred', 'unknown'] : ['unknown']).toContain(reached);
@@ -314,12 +409,13 @@ function createWorld({ guarantee, dedupe, pinned, receipts, strategy, steps: siz
   /** As the attempts that are written down tell it. */
   function failoverFacts(): FailoverFacts {
     const isPermanent = (how: End | undefined): boolean =>
-      OUTCOMES[how ?? 'busy'].kind === 'rejected_permanent';
+      how === 'accepted' || OUTCOMES[how ?? 'busy'].kind === 'rejected_permanent';
     const earlier = calls.slice(0, -1);
     const inRound = earlier.slice(earlier.length - round.size);
     const tried = earlier.flatMap((one): FailedTry[] => {
       if (one.end === undefined || !(isPermanent(one.end) || inRound.includes(one))) return [];
       const outcome = OUTCOMES[one.end];
+      if (one.end === 'accepted') return [{ accountId: one.account, isPermanent: true, class: 'unknown' }];
       if (outcome.kind !== 'rejected_permanent' && outcome.kind !== 'rejected_transient') return [];
       return [{ accountId: one.account, isPermanent: isPermanent(one.end), class: outcome.failure.class }];
     });
@@ -347,7 +443,7 @@ function createWorld({ guarantee, dedupe, pinned, receipts, strategy, steps: siz
     const mayTakeIt = wasBound
       ? how !== 'unwanted'
       : how !== 'unwanted' || order.some((id) => !disabled.has(id) && !refusedBy().has(id));
-    expect(mayTakeIt ? ['deferred', 'failed'] : ['failed']).toContain(reached);
+    expect(mayTakeIt ? ['deferred', endOf('failed')] : [endOf('failed')]).toContain(reached);
   }
 
   function usesRetry(how: End, reached: MessageState, elsewhere: string | undefined): boolean {
@@ -386,13 +482,15 @@ function createWorld({ guarantee, dedupe, pinned, receipts, strategy, steps: siz
       const failing = temporary ? 'failing' : 'undelivered';
       copies.set(attempt, state === 'delivered' ? 'delivered' : failing);
     }
+    // The last call that was accepted decides, where the message is sent by that one.
+    const deciding = isReturned ? (sentBefore?.attempt ?? 0) : calls.length;
     const { message } = applyReport(
-      { ...known, status, attempt: calls.length },
+      { ...known, status, attempt: deciding },
       { attempt, state, isTemporary: temporary, at: now },
     );
     const { status: next, attempt: _attempt, ...rest } = message;
     known = rest;
-    const last = copies.get(calls.length);
+    const last = copies.get(deciding);
     const expected = !canArrive
       ? from
       : [...copies.values()].includes('delivered')
@@ -403,6 +501,7 @@ function createWorld({ guarantee, dedupe, pinned, receipts, strategy, steps: siz
             ? 'sent'
             : from;
     expect(next, `${state} of call ${attempt} while ${status}`).toBe(expected);
+    if (isWaiting(status) && !isWaiting(next)) [isByCall, isReturned] = [false, false];
     status = next;
     if (!isLive()) held = undefined;
   }
@@ -435,6 +534,9 @@ function createWorld({ guarantee, dedupe, pinned, receipts, strategy, steps: siz
       case 'report':
         report(one);
         break;
+      case 'late':
+        late();
+        break;
       case 'suspend':
         isActive = false;
         break;
@@ -456,17 +558,21 @@ function createWorld({ guarantee, dedupe, pinned, receipts, strategy, steps: siz
         if (status === 'sent' && receipts) move('unknown');
         break;
       case 'cancel':
-        expect(decideCancel(status) === 'cancel').toBe(isWaiting(status));
-        if (decideCancel(status) === 'cancel') move('canceled');
+        // What was accepted before is found sent.
+        if (decideCancel(sentBefore !== undefined && isLive() ? 'sent' : status) === 'cancel')
+          move('canceled');
+        expect(status === 'canceled').toBe(before === 'canceled' || (isWaiting(before) && !wasAccepted()));
         break;
     }
     const ended: readonly MessageState[] = ['canceled', 'failed', 'expired', 'suppressed', 'delivered'];
     if (ended.includes(before)) expect(status).toBe(before);
+    if (wasAccepted()) expect(DEAF, 'what was accepted is heard of').not.toContain(status);
   }
 
   return {
     take,
     isLive,
+    hasGoneOn: () => sentBefore !== undefined,
     /** Nothing stands in its way any more: it comes to an end by itself. */
     finish(): void {
       take({ kind: 'suppress', on: false });
@@ -490,8 +596,9 @@ test('whatever happens to a message, it does what the model says, and comes to a
       for (const one of steps) world.take(one);
       seen.add(world.isLive() ? 'live' : 'ended');
       world.finish();
+      if (world.hasGoneOn()) seen.add('gone on');
     }),
     { numRuns: 5_000 },
   );
-  expect([...seen].toSorted()).toEqual(['ended', 'live']);
+  expect([...seen].toSorted()).toEqual(['ended', 'gone on', 'live']);
 });

@@ -10,7 +10,8 @@ export const MESSAGE_MOVES = {
   held: ['queued', 'scheduled', 'deferred', 'sent', 'canceled'],
   sending: ['sent', 'deferred', 'failed', 'unknown', 'queued'],
   deferred: ['sending', 'sent', 'held', 'suppressed', 'failed', 'canceled', 'expired'],
-  sent: ['delivered', 'undelivered', 'unknown'],
+  /** `queued`: its provider has not reported on it in time, and another account is to send it too. */
+  sent: ['queued', 'delivered', 'undelivered', 'unknown'],
   unknown: ['sent', 'delivered', 'undelivered'],
   /** Only for a temporary failure, when the same attempt reports again. */
   undelivered: ['delivered'],
@@ -24,7 +25,10 @@ export const MESSAGE_MOVES = {
 export type MessageState = keyof typeof MESSAGE_MOVES;
 export const MESSAGE_STATES = Object.keys(MESSAGE_MOVES) as MessageState[];
 
-/** A provider may still be called: the message has its row in `live_messages`, in any other state in `message_results`. */
+/**
+ * A provider may still be called: the message has its row in `live_messages`, in any other state in `message_results`. What has
+ * left these states comes back to them by one move alone, from `sent` to `queued`.
+ */
 export const LIVE_STATES = [
   'scheduled',
   'queued',

@@ -69,6 +69,33 @@ describe('a message of the past', () => {
     expect(replayRoute(message(silence('a')), routeOf('a', 'b'), both).accountId).toBe('a');
   });
 
+  test('goes on from an account that did not report on it in time, if the route has messages go on so at all', () => {
+    const silent = {
+      kind: 'silent',
+      accountId: 'a',
+      skipped: [{ accountId: 'b', reason: 'breaker_open' }],
+    } as const;
+    const all = accountsOf(['a', 'b', 'c']);
+    const patient = routeOf('a', 'b', 'c');
+    const eager = { ...patient, receiptTimeoutMs: 10_000 };
+    expect(replayRoute(message(silent), patient, all).accountId).toBe('a');
+    const failed = { accountId: 'a', verdict: 'failed', reason: 'receipt_timeout' };
+    const skipped = { accountId: 'b', verdict: 'skipped', reason: 'breaker_open' };
+    expect(replayRoute(message(silent), eager, all)).toEqual({
+      accountId: 'c',
+      steps: [failed, skipped, { accountId: 'c', verdict: 'chosen', reason: 'next_in_route' }],
+    });
+    expect(replayRoute(message(silent, refusal('c', 'invalid_recipient', true)), eager, all)).toEqual({
+      accountId: 'a',
+      steps: [
+        failed,
+        skipped,
+        { accountId: 'c', verdict: 'failed', reason: 'invalid_recipient' },
+        { accountId: 'a', verdict: 'chosen', reason: 'sent_before' },
+      ],
+    });
+  });
+
   test('goes on from where it waited too long, if the route has messages go on at all', () => {
     const past = message({
       kind: 'delayed',

@@ -1,5 +1,6 @@
 import { chooseAccount } from './choose-account.ts';
 import type { ConsideredAccount } from './explain-route.ts';
+import { decideSilence, type SilentMessage } from './decide-silence.ts';
 import { decideWaiting, type WaitingMessage } from './decide-waiting.ts';
 import { failOver, type FailedTry, type Rerouted } from './failover.ts';
 import type { FailureClass } from './failure.ts';
@@ -17,6 +18,8 @@ export type PastTurn = { readonly accountId: string } & (
       readonly why: Exclude<SkippedReason, 'disabled'>;
       readonly skipped: readonly SkippedAccount[];
     }
+  /** It was accepted, and no receipt came in time. */
+  | { readonly kind: 'silent'; readonly skipped: readonly SkippedAccount[] }
 );
 
 /** What is stored of how a message found its account; its sender named none. */
@@ -42,7 +45,7 @@ export type Replayed = {
  * Sends a message of the past once more by a route: the functions that do it for messages of today choose its account, fail it
  * over, and send it on after a wait. An account answers as it answered then, call by call, and takes the message once it has no
  * more to say; so does one that was not asked then. A message waits where it waited then: it goes on if the route has its
- * messages go on at all, and nothing is known of waits that ended in a call.
+ * messages go on at all, and nothing is known of waits that ended in a call. Likewise an account that did not report on it in time.
  * @param accounts The tenant's that can be used, the oldest first.
  */
 export function replayRoute(message: RoutedMessage, route: Route, accounts: readonly Account[]): Replayed {
@@ -63,10 +66,25 @@ export function replayRoute(message: RoutedMessage, route: Route, accounts: read
   /** Permanent refusals, and the others since all accounts were tried last. */
   let tried: FailedTry[] = [];
   const leftForRate: string[] = [];
+  const called = new Set<string>([accountId]);
+  /** What has it already keeps it where no other account takes it. */
+  let sentBy: string | undefined;
   for (;;) {
     const turn = turns.get(accountId)?.shift();
     // What may have gone out stays with its account.
     if (turn === undefined || turn.kind === 'unanswered') break;
+    if (turn.kind === 'silent') {
+      const next = afterSilence(message, accountId, turn, { route, accounts, called });
+      if (next === undefined) break;
+      steps.push({ accountId, verdict: 'failed', reason: 'receipt_timeout' });
+      sentBy = accountId;
+      tried.push({ accountId, isPermanent: true, class: 'unknown' });
+      skip(next.skipped);
+      ({ accountId } = next);
+      called.add(accountId);
+      isFirst = false;
+      continue;
+    }
     if (turn.kind === 'delayed') {
       const refusedBy = tried.filter((one) => one.isPermanent).map((one) => one.accountId);
       const next = afterWait(message, turn, { route, accounts, refusedBy, leftForRate });
@@ -82,8 +100,11 @@ export function replayRoute(message: RoutedMessage, route: Route, accounts: read
     const next = failOver(refusal, { messageId, accountId, route, usable, tried });
     if (refusal.isPermanent && (next === undefined || next.kind === 'none')) {
       steps.push({ accountId, verdict: 'failed', reason: turn.class });
-      return { accountId, steps };
+      if (sentBy === undefined) return { accountId, steps };
+      steps.push({ accountId: sentBy, verdict: 'chosen', reason: 'sent_before' });
+      return { accountId: sentBy, steps };
     }
+    called.add(accountId);
     tried.push({ ...refusal, accountId });
     if (next?.kind !== 'next') tried = tried.filter((one) => one.isPermanent);
     if (next === undefined || next.kind === 'none' || next.accountId === accountId) continue;
@@ -108,6 +129,56 @@ function turnsOf(message: RoutedMessage): Map<string, PastTurn[]> {
   }
   return turns;
 }
+
+type Silent = {
+  readonly route: Route;
+  readonly accounts: readonly Account[];
+  readonly called: ReadonlySet<string>;
+};
+
+/** Where a message goes too whose account did not report on it; undefined where it stays with that one alone. */
+function afterSilence(
+  { id, channel }: RoutedMessage,
+  accountId: string,
+  { skipped }: Extract<PastTurn, { kind: 'silent' }>,
+  { route, accounts, called }: Silent,
+): Pick<Rerouted, 'accountId' | 'skipped'> | undefined {
+  const known = new Map(skipped.map((one) => [one.accountId, one.reason]));
+  const closed = new Map<string, ClosedReason>();
+  for (const [of, reason] of known)
+    if (reason === 'breaker_open' || reason === 'rate_used_up') closed.set(of, reason);
+  const found = accounts.map((one) => ({
+    ...one,
+    status: known.get(one.id) === 'invalid' ? 'invalid' : 'active',
+  }));
+  const decision = decideSilence(
+    { ...SILENT, id, channel, accountId, tried: [...called] },
+    found,
+    [route],
+    closed,
+  );
+  return decision.kind === 'move' ? decision.rerouted : undefined;
+}
+
+/** Whatever else is asked of a silent message: it is silent for longer than any route waits. */
+const SILENT = {
+  tenantStatus: 'active',
+  status: 'sent',
+  final: false,
+  test: false,
+  pinned: false,
+  deliveryGuarantee: 'at_least_once',
+  discard: false,
+  hasContent: true,
+  isByCall: true,
+  isTold: false,
+  isAwaited: true,
+  isExpired: false,
+  isBusy: false,
+  isBehind: false,
+  silentMs: Infinity,
+  ambiguous: 0,
+} as const satisfies Partial<SilentMessage>;
 
 type Waited = {
   readonly route: Route;

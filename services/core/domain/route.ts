@@ -49,10 +49,19 @@ export type Route = {
    * the next one. Null or absent: it waits for its own.
    */
   readonly maxWaitMs?: number | null;
+  /**
+   * In milliseconds, `RECEIPT_WAIT_MS_MIN` to `RECEIPT_WAIT_MS_MAX`: a sent message on which its provider has not reported by
+   * then goes on to the next account, and may arrive twice. Null or absent: it stays with its own.
+   */
+  readonly receiptTimeoutMs?: number | null;
 };
 
 /** A day, after which most messages have expired. */
 export const MAX_WAIT_MS_MAX = 86_400_000;
+/** Vendors take seconds to report: whoever waits for less sends nearly everything twice. */
+export const RECEIPT_WAIT_MS_MIN = 10_000;
+/** A day, after which most messages have expired. */
+export const RECEIPT_WAIT_MS_MAX = 86_400_000;
 
 export const ROUTE_STEPS_MAX = 50;
 export const STEP_WEIGHT_MAX = 1_000;

@@ -6,7 +6,8 @@ import { canMove } from './message-state.ts';
 import { NOT_STARTED_REASONS, type AttemptOutcome } from './outcome.ts';
 import { AMBIGUOUS_RETRY_MS, RETRY_DELAYS_MS } from './retry.ts';
 import { FAILOVER_DEFAULT, type Route } from './route.ts';
-import { RECEIPT_TIMEOUT_MS, settle, type AttemptedMessage } from './settle.ts';
+import { RECEIPT_TIMEOUT_MS, settle } from './settle.ts';
+import type { AttemptedMessage } from './settlement.ts';
 
 const NOW = 1_800_000_000_000;
 const DAY = 86_400_000;
@@ -32,6 +33,63 @@ const transient = (
   ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
 });
 const ambiguous: AttemptOutcome = { kind: 'ambiguous', failure: failure('unknown') };
+
+describe('what another account has accepted before', () => {
+  const before = { sentBy: 'first', duplicateRisk: true };
+  const refused: AttemptOutcome = { kind: 'rejected_permanent', failure: failure('invalid_recipient') };
+
+  test('is sent by that one where this one refuses it, or no time is left for a retry', () => {
+    const returned = { status: 'sent', reason: 'no_other_account', returned: true, final: false };
+    expect(settle(refused, message(before), NOW, 0)).toMatchObject({ ...returned, nextAttemptAt: null });
+    const last = message({ ...before, retries: 3, expiresAt: NOW + 1 });
+    expect(settle(transient(), last, NOW, 0)).toMatchObject(returned);
+    expect(settle(refused, message(), NOW, 0)).toMatchObject({ status: 'failed', returned: false });
+  });
+
+  test('names the account and the route by which it was not sent again', () => {
+    const steps = ['first', 'second'].map((accountId) => ({ accountId, weight: 1 }));
+    const route: Route = {
+      channel: 'sms',
+      version: 5,
+      strategy: 'priority',
+      steps,
+      failoverOn: FAILOVER_DEFAULT,
+    };
+    const failover = {
+      messageId: 'm',
+      accountId: 'second',
+      route,
+      usable: ['first', 'second'],
+      tried: [{ accountId: 'first', isPermanent: true, class: 'unknown' }],
+    } as const;
+    const bad: AttemptOutcome = { kind: 'rejected_permanent', failure: failure('sender_rejected') };
+    expect(settle(bad, message({ ...before, failover }), NOW, 0)).toMatchObject({
+      status: 'sent',
+      rerouted: { accountId: 'first', version: 5, skipped: [] },
+      stayed: null,
+    });
+  });
+
+  test('is waited for though this account reports nothing', () => {
+    expect(settle({ kind: 'accepted', providerMessageId: 'p' }, message(before), NOW, 0)).toMatchObject({
+      status: 'sent',
+      final: false,
+      awaitUntil: NOW + RECEIPT_TIMEOUT_MS,
+      failoverMs: null,
+    });
+  });
+});
+
+test.each([
+  ['as long as its route says', {}, 30_000],
+  ['for nothing where it must not go out twice', { deliveryGuarantee: 'at_most_once' as const }, null],
+  ['for nothing where no receipt can come', { receiptsExpected: false }, null],
+  ['for nothing after a call without an answer', { ambiguous: 1 }, null],
+  ['for nothing where its route says nothing', { receiptTimeoutMs: undefined }, null],
+])('an accepted message waits for its receipt, before another account sends it, %s', (_name, given, ms) => {
+  const one = message({ receiptsExpected: true, receiptTimeoutMs: 30_000, ...given });
+  expect(settle({ kind: 'accepted', providerMessageId: 'p' }, one, NOW, 0).failoverMs).toBe(ms);
+});
 
 describe('acceptance by the provider', () => {
   test('ends at sent where the provider reports nothing more', () => {

@@ -1,62 +1,11 @@
 import { AMBIGUOUS_LOOKUP_MS, FIRST_LOOKUP_MS } from './decide-lookup.ts';
-import { failOver, placeOf, type FailoverFacts, type Rerouted } from './failover.ts';
+import { failOver, placeOf, reroutedTo } from './failover.ts';
 import type { Failure } from './failure.ts';
-import { assertMove, type MessageState } from './message-state.ts';
-import type { AttemptOutcome, SimulatedReceipt, NotStartedReason } from './outcome.ts';
+import { assertMove } from './message-state.ts';
+import type { AttemptOutcome, NotStartedReason } from './outcome.ts';
+import type { AttemptedMessage, Settlement } from './settlement.ts';
 import { deferral, failed, stored, type SettlementPart } from './settlement-part.ts';
-import type { StatusReason } from './status-reason.ts';
 import { AMBIGUOUS_RETRY_MS, retryDelayMs } from './retry.ts';
-
-/** What decides a message's future after an attempt, besides the attempt's outcome. */
-export type AttemptedMessage = {
-  /** Retries used so far: grows only with transient rejections of the message. */
-  readonly retries: number;
-  /** Ambiguous calls so far. */
-  readonly ambiguous: number;
-  /** Times it waited for the provider without using a retry. */
-  readonly providerWaits: number;
-  readonly duplicateRisk: boolean;
-  readonly deliveryGuarantee: 'at_least_once' | 'at_most_once';
-  /** Milliseconds since the epoch. */
-  readonly expiresAt: number;
-  /** The provider's own guard against a second copy; with `lookup` it is asked before each repetition. */
-  readonly dedupe: 'key' | 'lookup' | 'none';
-  /** Whether the provider reports what became of a message after accepting it. */
-  readonly receiptsExpected: boolean;
-  /**
-   * Whether the provider can be asked what became of a message: by its own id, or by our reference too. Default: neither.
-   */
-  readonly lookup?: 'id' | 'reference' | undefined;
-  /** Through which accounts it may go; absent where it has to stay with its own. */
-  readonly failover?: FailoverFacts | undefined;
-};
-
-/** The failure as the record shows it. */
-export type StoredFailure = Omit<Failure, 'httpStatus'> & { readonly retryable: boolean };
-
-export type Settlement = {
-  readonly status: MessageState;
-  readonly reason: StatusReason | null;
-  readonly failure: StoredFailure | null;
-  /** Milliseconds since the epoch; only for `deferred` and `queued`. */
-  readonly nextAttemptAt: number | null;
-  readonly retries: number;
-  readonly ambiguous: number;
-  readonly providerWaits: number;
-  readonly duplicateRisk: boolean;
-  /** Nothing more can happen to the message. */
-  readonly final: boolean;
-  /**
-   * Until when a receipt is awaited before the provider is asked, or where it cannot be, before the message is `unknown`;
-   * only for `sent`, and for `unknown` where the provider can be asked by our reference.
-   */
-  readonly awaitUntil: number | null;
-  readonly receipts: readonly SimulatedReceipt[];
-  /** Another account is to send it. */
-  readonly rerouted: Rerouted | null;
-  /** It stays with its account, or ends there, and others were passed over. */
-  readonly stayed: Rerouted | null;
-};
 
 /** A provider that reports at all has done so after three days; then the message is `unknown`. */
 export const RECEIPT_TIMEOUT_MS = 72 * 3_600_000;
@@ -80,9 +29,27 @@ export function settle(
   now: number,
   random: number,
 ): Settlement {
-  const settlement = decide(outcome, message, now, random);
+  const settlement = returned(decide(outcome, message, now, random), message);
   assertMove('sending', settlement.status);
   return settlement;
+}
+
+/**
+ * What one account has accepted does not fail as another one refuses it: receipts of the call that was accepted still count, and
+ * are waited for.
+ */
+function returned(settlement: Settlement, { sentBy, failover }: AttemptedMessage): Settlement {
+  if (sentBy === undefined || settlement.status !== 'failed') return settlement;
+  const to = { accountId: sentBy, skipped: settlement.stayed?.skipped ?? [] };
+  return {
+    ...settlement,
+    status: 'sent',
+    reason: 'no_other_account',
+    final: false,
+    returned: true,
+    rerouted: failover === undefined ? { ...to, version: 0 } : reroutedTo(to, failover.route),
+    stayed: null,
+  };
 }
 
 function decide(outcome: AttemptOutcome, message: AttemptedMessage, now: number, random: number): Settlement {
@@ -97,6 +64,8 @@ function decide(outcome: AttemptOutcome, message: AttemptedMessage, now: number,
     final: false,
     awaitUntil: null,
     receipts: [],
+    failoverMs: null,
+    returned: false,
     rerouted: null,
     stayed: null,
   } as const;
@@ -105,9 +74,10 @@ function decide(outcome: AttemptOutcome, message: AttemptedMessage, now: number,
       return {
         ...base,
         status: 'sent',
-        final: !message.receiptsExpected,
-        awaitUntil: message.receiptsExpected ? now + firstLookMs(message) : null,
+        final: !isAwaited(message),
+        awaitUntil: isAwaited(message) ? now + firstLookMs(message) : null,
         receipts: outcome.receipts ?? [],
+        failoverMs: mayGoOn(message) ? (message.receiptTimeoutMs ?? null) : null,
       };
     case 'rejected_permanent':
       return { ...base, ...(elsewhere(outcome, message, now, random) ?? failed(outcome.failure)) };
@@ -128,6 +98,16 @@ function decide(outcome: AttemptOutcome, message: AttemptedMessage, now: number,
         nextAttemptAt: now + Math.round(NOT_STARTED_DELAY_MS[outcome.reason] * (1 + random)),
       };
   }
+}
+
+/** The account that accepted it before reports on it, whether this one does or not. */
+function isAwaited({ receiptsExpected, sentBy }: AttemptedMessage): boolean {
+  return receiptsExpected || sentBy !== undefined;
+}
+
+/** Whether another account may send it too if no receipt comes: where none can come, that would say nothing. */
+function mayGoOn({ receiptsExpected, deliveryGuarantee, ambiguous }: AttemptedMessage): boolean {
+  return receiptsExpected && deliveryGuarantee === 'at_least_once' && ambiguous === 0;
 }
 
 function firstLookMs({ lookup }: AttemptedMessage): number {
@@ -185,7 +165,7 @@ function ambiguity(failure: Failure, message: AttemptedMessage, now: number, ran
       nextAttemptAt: null,
       awaitUntil,
       // Nobody is left who could tell.
-      final: !message.receiptsExpected && awaitUntil === null,
+      final: !isAwaited(message) && awaitUntil === null,
     };
   }
   return {

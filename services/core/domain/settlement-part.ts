@@ -1,6 +1,6 @@
 import type { Failure } from './failure.ts';
 import { providerWaitMs, retryDelayMs, throttleWaitMs } from './retry.ts';
-import type { AttemptedMessage, Settlement, StoredFailure } from './settle.ts';
+import type { AttemptedMessage, Settlement, StoredFailure } from './settlement.ts';
 import type { StatusReason } from './status-reason.ts';
 
 /** What of a settlement an outcome decides. */

@@ -9,6 +9,7 @@ export const SKIPPED_REASONS = [
   'rate_used_up',
   'ambiguous_elsewhere',
   'not_in_route',
+  'suppressed',
 ] as const;
 export type SkippedReason = (typeof SKIPPED_REASONS)[number];
 
@@ -16,6 +17,9 @@ export type SkippedAccount = { readonly accountId: string; readonly reason: Skip
 
 /** Why an account cannot be called now, as the worker that asks knows it. */
 export type ClosedReason = Extract<SkippedReason, 'breaker_open' | 'rate_used_up'>;
+
+/** Why a message that was sent before, and is to go out through another account as well, is not sent by that one after all. */
+export type UnsentReason = 'expired' | 'suppressed' | 'disabled' | 'unknown';
 
 /** Why a message that waits goes on to another account. */
 export const LEFT_REASONS = [

@@ -14,6 +14,7 @@ export const STATUS_REASONS = [
   'provider_throttled',
   'ambiguous_attempt',
   'receipt_timeout',
+  'no_other_account',
   'abuse_brake',
   ...SUPPRESSION_REASONS,
 ] as const;

@@ -8,7 +8,7 @@ import type { MessageState } from '#core/domain/message-state.ts';
 import { areImplied } from '#core/domain/reported-copies.ts';
 import type { Limits } from '#core/domain/plan.ts';
 import type { Route } from '#core/domain/route.ts';
-import type { LeftReason } from '#core/domain/skipped-account.ts';
+import type { LeftReason, UnsentReason } from '#core/domain/skipped-account.ts';
 import type { StatusReason } from '#core/domain/status-reason.ts';
 import type { SuppressionCause } from '#core/domain/suppression-cause.ts';
 import {
@@ -25,6 +25,7 @@ import { feedNumberingStore } from './feed-numbering.ts';
 import { lookupStore } from './lookups.ts';
 import type { SettledReceiptCalls, StoredReceiptCall } from './receipt-reports.ts';
 import { maintainPartitions } from './partitions.ts';
+import { silentMessageStore } from './silent-messages.ts';
 import { usageCountingStore } from './usage-counting.ts';
 
 /** A message that a worker has to act on; see the view `claimed_message`. */
@@ -67,6 +68,10 @@ export type ClaimedMessage = {
   readonly discard: boolean;
   /** Of the category `marketing`: its recipient may unsubscribe from it. */
   readonly marketing: boolean;
+  /** The sender named the account. */
+  readonly pinned: boolean;
+  /** The account that accepted it before and did not report on it in time; null where none has. */
+  readonly sentAccountId: string | null;
   /**
    * With `send`: until when the attempt is surely ours, as `performance.now()` tells time. Counted from before the claim was
    * sent, so that a late answer, or a pause of this process, makes it no longer.
@@ -131,6 +136,9 @@ export type Completion = {
   readonly duplicate_risk: boolean;
   readonly final: boolean;
   readonly await_ms: number | undefined;
+  readonly failover_ms: number | undefined;
+  /** The message is sent by an earlier call, as this one was not accepted. */
+  readonly returns: true | undefined;
   readonly receipts: Json | undefined;
   readonly discard: boolean;
   /** How the call speaks of its account, and how long it took in whole milliseconds; both or none, where none was made. */
@@ -224,6 +232,9 @@ export const SCHEDULED_PRIORITY = 3;
 /** Of contents in one answer of a claim that are large enough to count (`COUNTED_BYTES_MIN`). */
 export const CLAIM_BYTES_MAX = 768 * 1024;
 
+/** Why a message is `sent` again that was to go out through another account. */
+const RETURNED = 'no_other_account' satisfies StatusReason;
+
 export type ClaimTerms = {
   /** Names this start of the process, and no other one: what is claimed under it is its own. */
   readonly worker: string;
@@ -314,7 +325,8 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
     /** The routes that the tenants have set. */
     routesOf: (tenantIds: readonly string[]) =>
       rowsOf<Route & { tenantId: string }>(
-        sql`select tenant_id, channel, version, strategy, steps, failover_on, max_wait_ms from routes_of(${[...tenantIds]}::uuid[])`,
+        sql`select tenant_id, channel, version, strategy, steps, failover_on, max_wait_ms, receipt_timeout_ms
+          from routes_of(${[...tenantIds]}::uuid[])`,
       ),
     /** These two pass over messages that have changed since they were read, and return those that they moved. */
     moveMessages: (
@@ -326,6 +338,11 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
       seqsOf(
         sql`select move_messages(${[...seqs]}::bigint[], ${status}, ${failure === null ? null : sql.json(failure)},
           ${reason}) as seq`,
+      ),
+    /** Those of these messages that a provider has accepted before are sent as they were, and no other account sends them. */
+    returnSent: (seqs: readonly number[], why: UnsentReason) =>
+      seqsOf(
+        sql`select move_messages(${[...seqs]}::bigint[], 'sent', ${sql.json({ why })}, ${RETURNED}) as seq`,
       ),
     assignAccounts: (moves: readonly Assignment[]) =>
       seqsOf(sql`select assign_accounts(${asJson(sql, moves.map(assignedTerms))}) as seq`),
@@ -356,12 +373,16 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
       const causes = batch.flatMap(({ seq, purge_on: purgeOn, suppress: cause }) =>
         cause === undefined ? [] : [{ seq, purgeOn, cause }],
       );
-      if (causes.length === 0) return seqsOf(sql`select complete(${asJson(sql, batch)}) as seq`);
+      const returned = batch.flatMap(({ seq, returns }) => (returns === true ? [seq] : []));
+      if (causes.length + returned.length === 0)
+        return seqsOf(sql`select complete(${asJson(sql, batch)}) as seq`);
       return bounded(
         inTransaction(sql, async (tx) => {
           const rows = await tx<{ seq: number }[]>`select complete(${asJson(tx, batch)}) as seq`;
           const applied = new Set(rows.map(({ seq }) => seq));
           const caused = causes.filter(({ seq }) => applied.has(seq));
+          const back = returned.filter((seq) => applied.has(seq));
+          if (back.length > 0) await tx`select move_messages(${back}::bigint[], 'sent', null, ${RETURNED})`;
           await suppressCaused(tx, addressKeys, 'refusal', caused);
           return applied;
         }),
@@ -431,6 +452,7 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
       return (await value<Buffer>(sql`select message_id_key() as n`)) ?? Buffer.alloc(0);
     },
     ...lookupStore(sql, bounded),
+    ...silentMessageStore(sql, bounded, addressKeys),
     ...feedNumberingStore(sql, bounded),
     ...usageCountingStore(sql, bounded),
 

@@ -44,6 +44,8 @@ export type MessageRow = {
   readonly provider_message_id: string | null;
   readonly pinned_account_id: ProviderAccountId | null;
   readonly attempt: number;
+  /** The attempt that it was sent by, where a later one was not accepted. */
+  readonly sent_attempt: number | null;
   readonly next_attempt_at: Date | null;
   readonly duplicate_risk: boolean;
   readonly expires_at: Date;
@@ -213,7 +215,7 @@ function selectMessages(tx: TransactionSql, from = tx`messages m`) {
   return tx`
     select m.seq, m.id, m.purge_on, m.external_id, m.batch_id, m.parent_id, m.channel, m.recipient, coalesce(m.sender, s.sent_from) as sender, s.status,
       s.reason, s.final, s.failure, s.partial, s.late_bounce, s.engagement, m.category, m.priority, m.test, m.segments, m.encoding, s.account_id, s.provider, s.provider_message_id,
-      m.pinned_account_id, s.attempt, s.next_attempt_at, s.duplicate_risk, s.expires_at, m.enqueued_at, m.scheduled_at,
+      m.pinned_account_id, s.attempt, s.sent_attempt, s.next_attempt_at, s.duplicate_risk, s.expires_at, m.enqueued_at, m.scheduled_at,
       case when m.test then (select t.test_clock_ms from tenants t where t.id = m.tenant_id) end as ahead_ms,
       s.sent_at, s.delivered_at, s.completed_at, s.updated_at, m.metadata, m.tags,
       m.route_version, m.route_skipped,
@@ -233,7 +235,8 @@ function selectMessages(tx: TransactionSql, from = tx`messages m`) {
                   and x.account_id = (e.details ->> 'from')::uuid),
               null, e.details ->> 'why', e.at, e.details -> 'rerouted'
             from event_log e
-            where s.reassigned > 0 and e.message_seq = m.seq and e.purge_on = m.purge_on and e.type = 'message.failed_over'
+            where s.reassigned > 0 and e.message_seq = m.seq and e.purge_on = m.purge_on
+              and e.type in ('message.failed_over', 'message.sent') and e.details ? 'rerouted'
           ) a)
       end as left_accounts,
       case

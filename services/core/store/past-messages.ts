@@ -58,7 +58,7 @@ export async function scanPastMessages(
             )
             union all
             (
-              select e.event_seq, json_build_object('kind', 'delayed', 'accountId', e.details ->> 'from', 'why', e.details ->> 'why',
+              select e.event_seq, json_build_object('kind', case e.details ->> 'why' when 'receipt_timeout' then 'silent' else 'delayed' end, 'accountId', e.details ->> 'from', 'why', e.details ->> 'why',
                 'skipped', e.details -> 'rerouted' -> 'skipped')
               from event_log e
               where s.reassigned > 0 and e.message_seq = f.seq and e.purge_on = f.purge_on and e.type = 'message.failed_over'

@@ -13,13 +13,14 @@ type RouteRow = {
   readonly steps: readonly RouteStep[];
   readonly failover_on: Route['failoverOn'];
   readonly max_wait_ms: number | null;
+  readonly receipt_timeout_ms: number | null;
   readonly created_at: Date;
 };
 
 /** Those in force; a channel without one is not among them. */
 export async function listRoutes(tenantId: TenantId, tx: TransactionSql): Promise<StoredRoute[]> {
   const rows = await tx<RouteRow[]>`
-    select channel, version, strategy, steps, failover_on, max_wait_ms, created_at from routes
+    select channel, version, strategy, steps, failover_on, max_wait_ms, receipt_timeout_ms, created_at from routes
     where tenant_id = ${tenantId} and replaced_at is null`;
   return rows.map(toRoute);
 }
@@ -31,7 +32,7 @@ export async function findRoute(
   channel: Channel,
 ): Promise<StoredRoute | undefined> {
   const [row] = await tx<RouteRow[]>`
-    select channel, version, strategy, steps, failover_on, max_wait_ms, created_at from routes
+    select channel, version, strategy, steps, failover_on, max_wait_ms, receipt_timeout_ms, created_at from routes
     where tenant_id = ${tenantId} and channel = ${channel} and replaced_at is null`;
   return row && toRoute(row);
 }
@@ -41,17 +42,17 @@ export async function storeRoute(
   tenantId: TenantId,
   tx: TransactionSql,
   channel: Channel,
-  { strategy, steps, failoverOn, maxWaitMs = null }: NewRoute,
+  { strategy, steps, failoverOn, maxWaitMs = null, receiptTimeoutMs = null }: NewRoute,
 ): Promise<StoredRoute> {
   await tx`
     update routes set replaced_at = now()
     where tenant_id = ${tenantId} and channel = ${channel} and replaced_at is null`;
   const [row] = await tx<RouteRow[]>`
-    insert into routes (tenant_id, channel, version, strategy, steps, failover_on, max_wait_ms)
+    insert into routes (tenant_id, channel, version, strategy, steps, failover_on, max_wait_ms, receipt_timeout_ms)
     select ${tenantId}, ${channel}, coalesce(max(x.version), 0) + 1, ${strategy},
-      ${JSON.stringify(steps)}::text::json, ${[...failoverOn]}::text[], ${maxWaitMs}::integer
+      ${JSON.stringify(steps)}::text::json, ${[...failoverOn]}::text[], ${maxWaitMs}::integer, ${receiptTimeoutMs}::integer
     from routes x where x.tenant_id = ${tenantId} and x.channel = ${channel}
-    returning channel, version, strategy, steps, failover_on, max_wait_ms, created_at`;
+    returning channel, version, strategy, steps, failover_on, max_wait_ms, receipt_timeout_ms, created_at`;
   if (row === undefined) throw new Error('a new route returned no row');
   return toRoute(row);
 }
@@ -60,7 +61,8 @@ function toRoute({
   created_at: createdAt,
   failover_on: failoverOn,
   max_wait_ms: maxWaitMs,
+  receipt_timeout_ms: receiptTimeoutMs,
   ...route
 }: RouteRow): StoredRoute {
-  return { ...route, failoverOn, maxWaitMs, createdAt };
+  return { ...route, failoverOn, maxWaitMs, receiptTimeoutMs, createdAt };
 }

@@ -64,6 +64,7 @@ function setup(store: Partial<DispatcherDeps['store']> = {}) {
       accountsOf: never,
       routesOf: never,
       moveMessages: never,
+      returnSent: never,
       assignAccounts: never,
       lost: never,
       ...store,

@@ -1,7 +1,7 @@
 import type { FairQueue } from '#core/domain/fair-queue.ts';
 import { NO_ACCOUNT } from '#core/domain/choose-account.ts';
 import type { ClosedReason } from '#core/domain/skipped-account.ts';
-import type { Settlement } from '#core/domain/settle.ts';
+import type { Settlement } from '#core/domain/settlement.ts';
 import type { Wake } from '#core/domain/wake.ts';
 import type { ClaimedMessage, Lane } from '#core/store/deliveries.ts';
 import type { Breakers } from '../accounts/breakers.ts';

@@ -89,6 +89,8 @@ export function createNamedClaims(deps: NamedClaimsDeps): NamedClaims {
       // Only to name it in the log: its row may be as unreadable as its content.
       const [row] = await store.findWaiting([first.seq]).catch(() => []);
       const ended = await store.moveMessages([first.seq], 'failed', UNPROCESSABLE);
+      // What a provider has accepted before is sent as it was.
+      if (!ended.has(first.seq)) await store.returnSent([first.seq], 'unknown');
       if (ended.has(first.seq)) events.claimRefused(row ?? first, refusal);
     } catch (error) {
       fail(error);

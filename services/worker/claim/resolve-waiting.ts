@@ -4,7 +4,10 @@ import type { ClosedReason } from '#core/domain/skipped-account.ts';
 import type { Assignment, ClaimedMessage, DeliveryStore, Lane, WaitingRow } from '#core/store/deliveries.ts';
 
 export type ResolveDeps = {
-  readonly store: Pick<DeliveryStore, 'accountsOf' | 'routesOf' | 'moveMessages' | 'assignAccounts' | 'lost'>;
+  readonly store: Pick<
+    DeliveryStore,
+    'accountsOf' | 'routesOf' | 'moveMessages' | 'returnSent' | 'assignAccounts' | 'lost'
+  >;
   readonly endedUncalled: (message: WaitingRow, reason: FailureClass | 'suppressed') => void;
   /** Why an account cannot be called now. Absent: what waits for one goes on waiting. */
   readonly whyClosed?: (accountId: string) => ClosedReason | undefined;
@@ -47,6 +50,8 @@ export async function resolveWaiting(rows: readonly WaitingRow[], deps: ResolveD
     if (why === undefined) continue;
     for (const { row } of alike) if (moved.has(row.seq)) deps.endedUncalled(row, why);
   }
+  for (const [why, alike] of Map.groupBy(of('return'), ({ decision }) => decision.why))
+    moves += (await store.returnSent(seqsOf(alike), why)).size;
   const assigned = of('assign');
   if (assigned.length > 0) moves += (await store.assignAccounts(assigned.map(toAssignment))).size;
   const lost = of('lost');

@@ -60,6 +60,7 @@ function setup(due: Record<string, number>, { isMovedElsewhere = false, isExpire
       },
       accountsOf: () => Promise.resolve([]),
       routesOf: () => Promise.resolve([]),
+      returnSent: () => Promise.resolve(new Set()),
       assignAccounts: () => Promise.resolve(new Set()),
       lost: () => Promise.resolve([]),
     },

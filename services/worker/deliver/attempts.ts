@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
-import type { Settlement } from '#core/domain/settle.ts';
+import type { Settlement } from '#core/domain/settlement.ts';
 import { withSpan } from '#core/platform/telemetry/telemetry.ts';
 import type { ClaimedMessage } from '#core/store/deliveries.ts';
 import { findProvider } from '#providers/registry.ts';

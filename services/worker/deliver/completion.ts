@@ -1,7 +1,7 @@
 import { callEndOf } from '#core/domain/call-end.ts';
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import { causeOfRefusal } from '#core/domain/suppression-cause.ts';
-import type { Settlement, StoredFailure } from '#core/domain/settle.ts';
+import type { Settlement, StoredFailure } from '#core/domain/settlement.ts';
 import type { Json } from '#core/platform/postgres/postgres.ts';
 import type { ClaimedMessage, Completion } from '#core/store/deliveries.ts';
 import { namesItsOwnIdAlone } from '#providers/registry.ts';
@@ -29,8 +29,9 @@ export function toCompletion(
     provider_message_id: outcome.kind === 'accepted' ? storable(outcome.providerMessageId) : undefined,
     found_by_id: outcome.kind === 'accepted' && namesItsOwnIdAlone(provider) ? true : undefined,
     sent_from: outcome.kind === 'accepted' && message.sender === null ? storable(outcome.sender) : undefined,
-    status: next.status,
-    reason: next.reason ?? undefined,
+    // It waits on, and is then sent as it was (`returnSent`), in the same transaction.
+    status: next.returned ? 'deferred' : next.status,
+    reason: next.returned ? 'failed_over' : (next.reason ?? undefined),
     failure_shown: next.failure ?? undefined,
     rerouted: next.rerouted ?? next.stayed ?? undefined,
     called_account: next.rerouted === null ? undefined : (message.accountId ?? undefined),
@@ -41,6 +42,8 @@ export function toCompletion(
     duplicate_risk: next.duplicateRisk,
     final: next.final,
     await_ms: next.awaitUntil === null ? undefined : next.awaitUntil - now,
+    failover_ms: next.failoverMs ?? undefined,
+    returns: next.returned ? true : undefined,
     receipts: next.receipts.length === 0 ? undefined : next.receipts,
     discard: message.discard,
     // Recipients of simulators are chosen to be refused, again and again.

@@ -26,7 +26,9 @@ const CLASSES: readonly string[] = FAILOVER_CLASSES;
 export function mayFailOver(outcome: AttemptOutcome, message: ClaimedMessage): boolean {
   // Tests break this (mutant: ambiguous-facts): what may have gone out stays with its account.
   if (outcome.kind !== 'rejected_permanent' && outcome.kind !== 'rejected_transient') return false;
-  return message.accountId !== null && message.ambiguous === 0 && CLASSES.includes(outcome.failure.class);
+  if (message.accountId === null || message.ambiguous > 0) return false;
+  // Where a message was sent before its record tells by which route it was not sent again.
+  return message.sentAccountId !== null || CLASSES.includes(outcome.failure.class);
 }
 
 /**

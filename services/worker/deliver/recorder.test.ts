@@ -35,6 +35,8 @@ const message = (seq: number): ClaimedMessage => ({
   rateLimitPerSecond: null,
   discard: false,
   marketing: false,
+  pinned: false,
+  sentAccountId: null,
   leaseEndsAt: Infinity,
 });
 const ACCEPTED = { kind: 'accepted', providerMessageId: 'x' } as const;
@@ -51,6 +53,7 @@ function setup(
   const recorder = createRecorder({
     store: { complete },
     failoverFacts: () => Promise.resolve(facts),
+    receiptTimeouts: { of: () => undefined },
     onFailedOver: (failover) => failovers.push(failover),
     now: Date.now,
     random: () => 0,

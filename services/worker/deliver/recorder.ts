@@ -1,11 +1,13 @@
 import { databaseFaultOf } from '#core/domain/database-fault.ts';
-import { settle, type Settlement } from '#core/domain/settle.ts';
+import { settle } from '#core/domain/settle.ts';
+import type { Settlement } from '#core/domain/settlement.ts';
 import { storeByHalves } from '#core/platform/process/by-halves.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import type { FailoverLabels } from '#core/platform/telemetry/metrics.ts';
 import type { ClaimedMessage, Completion, DeliveryStore } from '#core/store/deliveries.ts';
 import type { Delivered } from './deliver.ts';
 import { mayFailOver, type AccountedFacts } from './failover-facts.ts';
+import type { ReceiptTimeouts } from './receipt-timeouts.ts';
 import { toCompletion, withoutVendorWords } from './completion.ts';
 
 export type Recorder = {
@@ -22,6 +24,8 @@ export type RecorderDeps = {
   readonly store: Pick<DeliveryStore, 'complete'>;
   /** Through which accounts the message may go that was refused; undefined where it has to stay with its own. */
   readonly failoverFacts: (message: ClaimedMessage) => Promise<AccountedFacts | undefined>;
+  /** How long a message waits for its receipt before another account sends it too. */
+  readonly receiptTimeouts: Pick<ReceiptTimeouts, 'of'>;
   /** It is recorded that a message goes on to another account. */
   readonly onFailedOver: (failover: FailoverLabels) => void;
   readonly now: () => number;
@@ -88,6 +92,10 @@ export function createRecorder(deps: RecorderDeps): Recorder {
     async record(message, delivered) {
       const { outcome, provider, receiptsExpected = false } = delivered;
       const failover = mayFailOver(outcome, message) ? await deps.failoverFacts(message) : undefined;
+      const isAwaited = outcome.kind === 'accepted' && receiptsExpected;
+      const timeout = isAwaited ? deps.receiptTimeouts.of(message) : undefined;
+      // Nobody waits a turn of the event loop for what is known.
+      const receiptTimeoutMs = timeout instanceof Promise ? await timeout : timeout;
       const now = deps.now();
       const settlement = settle(
         outcome,
@@ -101,6 +109,8 @@ export function createRecorder(deps: RecorderDeps): Recorder {
           dedupe: provider?.dedupe ?? 'none',
           receiptsExpected,
           lookup: provider?.lookup?.by,
+          sentBy: message.sentAccountId ?? undefined,
+          receiptTimeoutMs,
           failover: failover?.facts,
         },
         now,
@@ -110,7 +120,7 @@ export function createRecorder(deps: RecorderDeps): Recorder {
       if (typeof written === 'object') throw written.error;
       if (written !== 'applied') return null;
       const { rerouted } = settlement;
-      if (rerouted !== null && 'failure' in outcome) {
+      if (rerouted !== null && !settlement.returned && 'failure' in outcome) {
         const to = failover?.providers.get(rerouted.accountId) ?? 'unknown';
         const { channel, provider: refusing } = message;
         deps.onFailedOver({ channel, provider: refusing, to, failureClass: outcome.failure.class });

@@ -160,6 +160,15 @@ const MOVERS: readonly Mover[] = [
     moves: tabled(WAITING, ['canceled']),
   },
   {
+    name: 'end_outlived of what was sent before',
+    async run({ seqs }) {
+      await b.admin`update despatch.live_messages set purge_on = current_date, sent_attempt = 1,
+        sent_account_id = account_id where seq = any (${seqs}::bigint[])`;
+      await b.store.endOutlived(100);
+    },
+    moves: tabled(WAITING, ['sent']),
+  },
+  {
     name: 'end_outlived',
     async run({ seqs }) {
       await b.admin`update despatch.live_messages set purge_on = current_date where seq = any (${seqs}::bigint[])`;
@@ -193,6 +202,43 @@ const MOVERS: readonly Mover[] = [
     },
     // A final `undelivered` stays: the one move that the table alone cannot decide.
     moves: [...tabled(['sent', 'unknown'], ['delivered']), ...foundAs('delivered')],
+  },
+  {
+    name: 'fail_over_silent',
+    async run({ accountId, places }) {
+      await b.admin`update despatch.message_results set event_seq = nextval('despatch.event_seq'), worker = 0,
+        started_at = now(), sent_at = now(), account_id = ${accountId}, provider = 'simulator-sms'
+        where seq = any (${places.map(({ seq }) => seq)}::bigint[])`;
+      const moves = places.map(({ seq, day }) => ({
+        seq,
+        purge_on: day,
+        to: accountId,
+        address_key: '00',
+        details: { reason: 'failed_over' },
+      }));
+      await b.worker`select fail_over_silent(${asJson(b.worker, moves)}, '[]', '{}')`;
+    },
+    moves: tabled(ENDED, ['queued']),
+  },
+  {
+    name: 'move_messages of what was sent before',
+    async run({ tenantId, seqs }) {
+      await b.admin`update despatch.live_messages set sent_attempt = 1, sent_account_id = account_id
+        where tenant_id = ${tenantId}`;
+      for (const status of MESSAGE_STATES.filter((state) => !isLive(state) && state !== 'sent'))
+        await b.store.moveMessages(seqs, status, null);
+      await b.store.returnSent(seqs, 'expired');
+    },
+    moves: tabled(WAITING, ['sent']),
+  },
+  {
+    name: 'cancel_messages of what was sent before',
+    async run({ tenantId, seqs }) {
+      await b.admin`update despatch.live_messages set sent_attempt = 1, sent_account_id = account_id
+        where tenant_id = ${tenantId}`;
+      await withTenant(b.api, tenantId as TenantId, (tx) => cancelMessages(tx, seqs));
+    },
+    moves: [],
   },
   {
     name: 'expire_receipts',

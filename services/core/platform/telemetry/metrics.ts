@@ -247,14 +247,14 @@ export function createApiMetrics({ tenantsMax = 0 }: TenantMetricsOptions = {}) 
 
 export type ApiMetrics = ReturnType<typeof createApiMetrics>;
 
-/** A message that an account has refused, on its way to another one. */
+/** A message that an account has refused, or not reported on in time, on its way to another one. */
 export type FailoverLabels = {
   readonly channel: Channel;
-  /** Of the account that has refused it, an id of the catalog. */
+  /** Of the account that it goes on from, an id of the catalog. */
   readonly provider: string;
   /** Of the account that is next; `unknown` where it cannot be used any more. */
   readonly to: string;
-  readonly failureClass: FailureClass;
+  readonly failureClass: FailureClass | 'receipt_timeout';
 };
 
 type AttemptLabels = {
@@ -276,7 +276,7 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
   // Pairs are many and few of them occur: their series begin when they do.
   const failovers = new Counter({
     name: 'despatch_failovers_total',
-    help: "Messages that an account has refused and that went on to another account of their channel's route, by the provider that has refused it, the one it went to and the class of the failure.",
+    help: "Messages that an account has refused, or not reported on in time, and that went on to another account of their channel's route, by the provider that they left, the one that they went to and the class of the failure, or receipt_timeout.",
     labelNames: ['channel', 'provider', 'to', 'class'],
     registers: on,
   });

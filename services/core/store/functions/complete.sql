@@ -28,6 +28,8 @@ begin
       duplicate_risk boolean, final boolean, next_attempt_ms bigint,
       -- Only with `sent`: how long to wait for a receipt, and the receipts that a simulator will send.
       await_ms bigint, receipts jsonb,
+      -- Only with that: when the message goes on to another account if none has come.
+      failover_ms bigint,
       -- The content is to go as soon as no provider needs it.
       discard boolean,
       -- How the call speaks of its account, and how long it took; null where none was made.
@@ -41,7 +43,8 @@ begin
     returning l.seq, l.purge_on, l.tenant_id, l.attempt, case when not l.test then l.account_id end as account_id,
       l.provider, l.worker, l.started_at, l.expires_at, r.outcome, r.outcome_reason, r.failure,
       r.http_status, r.provider_message_id, r.found_by_id, r.sent_from, r.status, r.reason, r.failure_shown,
-      r.duplicate_risk, r.final, r.await_ms, r.receipts, r.discard, r.call_end, r.call_ms, r.rerouted, l.test, l.reassigned
+      r.duplicate_risk, r.final, r.await_ms, r.receipts, r.discard, r.call_end, r.call_ms, r.rerouted, l.test, l.reassigned,
+      r.failover_ms, l.sent_attempt
   ), put_off as (
     update live_messages l
     set status = r.status, account_id = coalesce((r.rerouted ->> 'accountId')::uuid, l.account_id),
@@ -87,10 +90,12 @@ begin
       where e.outcome = 'accepted') a on true
   ), noted as (
     insert into usage_moves (at, purge_on, was, became, tells, by_call, seqs, account_ids, call_end, call_ms)
-    select at_now, e.purge_on, 'in_progress', e.status, case when e.is_final then 'final' end, e.status = 'sent',
+    select at_now, e.purge_on, 'in_progress', e.status, case when e.is_final then 'final' end, e.is_accepted,
       array_agg(e.seq), array_agg(e.account_id), e.call_end, case when e.call_end is not null then array_agg(e.call_ms) end
-    from (select x.*, x.final and x.status <> 'unknown' as is_final from ended x) e
-    group by e.purge_on, e.status, e.is_final, e.call_end
+    from (select x.*, x.final and x.status <> 'unknown' as is_final,
+        -- How long that took is known of the first one.
+        x.status = 'sent' and x.sent_attempt is null as is_accepted from ended x) e
+    group by e.purge_on, e.status, e.is_final, e.is_accepted, e.call_end
     union all
     -- No move, and a call all the same: after it the message waits for another one.
     select at_now, p.purge_on, 'in_progress', 'in_progress', null, false, array_agg(p.seq), array_agg(p.account_id), p.call_end,
@@ -100,6 +105,10 @@ begin
     insert into awaited_receipts (seq, purge_on, tenant_id, test, due_at)
     select e.seq, e.purge_on, e.tenant_id, e.test, at_now + make_interval(secs => e.await_ms / 1000.0) from ended e
     where e.await_ms is not null
+  ), limited as (
+    insert into failover_waits (seq, purge_on, tenant_id, due_at)
+    select e.seq, e.purge_on, e.tenant_id, at_now + make_interval(secs => e.failover_ms / 1000.0) from ended e
+    where e.failover_ms is not null
   ), simulated as (
     insert into receipts (tenant_id, message_seq, purge_on, attempt, receipt, temporary, failure, apply_at, waiting)
     select e.tenant_id, e.seq, e.purge_on, e.attempt, f.receipt, coalesce(f.temporary, false), f.failure,

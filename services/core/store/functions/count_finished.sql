@@ -1,15 +1,16 @@
 -- Counts messages that left the backlog (sent, unknown or terminal), and those that were scheduled and no longer are. Each
--- tenant is named once for each of its messages.
-create or replace function count_finished(tenants uuid[], of_unscheduled uuid[] default null) returns void
+-- tenant is named once for each of its messages. `of_resumed`: of those that come back into it.
+create or replace function count_finished(tenants uuid[], of_unscheduled uuid[] default null, of_resumed uuid[] default null) returns void
 language plpgsql set search_path = despatch, pg_temp as $$
 begin
-  perform lock_counters('finished', array(select distinct t.id from unnest(tenants || of_unscheduled) as t (id)));
+  perform lock_counters('finished', array(select distinct t.id from unnest(tenants || of_unscheduled || of_resumed) as t (id)));
   with counted as materialized (
     select t.id, t.n, p.slot, p.uses, coalesce(p.finished, 0) + t.n as finished, coalesce(p.unscheduled, 0) + t.begun as unscheduled
     from (
-      select x.id, count(*) filter (where x.has_finished) as n, count(*) filter (where not x.has_finished) as begun from (
-        select f.id, true as has_finished from unnest(tenants) as f (id)
-        union all select u.id, false from unnest(of_unscheduled) as u (id)
+      select x.id, sum(x.n)::bigint as n, sum(x.begun)::bigint as begun from (
+        select f.id, 1 as n, 0 as begun from unnest(tenants) as f (id)
+        union all select u.id, 0, 1 from unnest(of_unscheduled) as u (id)
+        union all select r.id, -1, 0 from unnest(of_resumed) as r (id)
       ) x group by x.id
     ) t
     left join lateral (

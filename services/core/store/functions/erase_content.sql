@@ -7,7 +7,8 @@ language plpgsql security definer set search_path = despatch, pg_temp set plan_c
 declare
   emptied integer;
 begin
-  -- Asked first, and without a lock: no message becomes live again.
+  -- One that waits for its receipt may go on to another account: who has its result locked is waited for.
+  perform from message_results s where s.seq = of_message and s.purge_on = of_purge and s.tenant_id = current_tenant() for update;
   if exists (select from live_messages l where l.seq = of_message) then
     return 'live';
   end if;

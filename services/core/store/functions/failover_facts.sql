@@ -1,6 +1,6 @@
 -- What decides where messages go whose call was refused, of those that may go elsewhere: their sender named no account. `usable`:
 -- accounts of the channel, the oldest first, and `providers` what each is one of; `invalid`: those whose credential is refused. `tried`: attempts that another account was to make up for; of those that were
--- not for good, the ones since all accounts were tried last.
+-- not for good, the ones since all accounts were tried last. An account that has accepted the message is not asked again either.
 create or replace function failover_facts(seqs bigint[])
 returns table (seq bigint, version integer, strategy text, steps json, failover_on text[], usable uuid[], invalid uuid[], providers text[], tried json)
 language plpgsql stable security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
@@ -15,11 +15,11 @@ begin
       array(select p.provider from provider_accounts p where p.tenant_id = l.tenant_id and p.channel = l.channel
         and p.status not in ('disabled', 'deleted') order by p.seq),
       case when l.attempt > 1 then (
-        select json_agg(json_build_object('accountId', a.account_id, 'isPermanent', a.outcome = 'rejected_permanent',
-          'class', a.failure ->> 'class') order by a.number)
+        select json_agg(json_build_object('accountId', a.account_id, 'isPermanent', a.outcome in ('rejected_permanent', 'accepted'),
+          'class', coalesce(a.failure ->> 'class', 'unknown')) order by a.number)
         from attempt_log a
         where a.message_seq = l.seq and a.purge_on = l.purge_on and a.number < l.attempt
-          and (a.outcome = 'rejected_permanent' or a.message_reason = 'failed_over' and a.number > coalesce((
+          and (a.outcome in ('rejected_permanent', 'accepted') or a.message_reason = 'failed_over' and a.number > coalesce((
             select max(x.number) from attempt_log x
             where x.message_seq = l.seq and x.purge_on = l.purge_on and x.outcome <> 'not_started'
               and x.message_reason is distinct from 'failed_over'), 0))) end

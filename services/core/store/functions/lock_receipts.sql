@@ -92,15 +92,15 @@ begin
   -- account has been called for it, a message is not found: whoever can report to one says nothing about another one's.
   select array_agg(p.id), array_agg(p.seq), array_agg(p.purge_on), array_agg(p.number) into ids, seqs, days, numbers
   from (
-    select r.id, coalesce(m.seq, v.seq) as seq, coalesce(m.purge_on, v.purge_on) as purge_on,
+    select r.id, coalesce(m.seq, v.seq, g.seq) as seq, coalesce(m.purge_on, v.purge_on, g.purge_on) as purge_on,
       -- The attempt that bears the provider's id, else the only one of the account that may have it.
-      coalesce(r.attempt, v.number, case
+      coalesce(r.attempt, v.number, g.number, w.named, case
         when m.is_named or m.attempt = 1 then m.attempt
         when coalesce(m.accepted, 0) + w.unanswered = 1 then coalesce(w.number, m.attempt) end) as number
     from unnest(come[1:most - again] || due_again[1:again]) with ordinality as u (id, nth)
     join receipts r on r.id = u.id
     left join lateral (
-      select y.seq, y.purge_on, s.attempt, s.provider_message_id = r.provider_message_id as is_named,
+      select y.seq, y.purge_on, coalesce(s.sent_attempt, s.attempt) as attempt, s.provider_message_id = r.provider_message_id as is_named,
         -- Segments may have ids of their own.
         (s.account_id = r.account_id and s.started_at is not null and (s.provider_message_id is null
           or r.provider_message_id is null or r.segment is not null))::integer as accepted
@@ -117,15 +117,25 @@ begin
               and a.outcome <> 'not_started' limit 1)))
     ) m on true
     left join lateral (
-      select a.seq, a.purge_on, a.attempt as number from message_results a
+      select a.seq, a.purge_on, coalesce(a.sent_attempt, a.attempt) as number from message_results a
       where m.seq is null and a.found_by_id and a.provider_message_id = r.provider_message_id
         and a.account_id = r.account_id and a.tenant_id = r.tenant_id
       order by a.sent_at desc limit 1
     ) v on true
     left join lateral (
-      select count(*)::integer as unanswered, max(a.number) as number from attempt_log a
+      -- Of a message that went on to another account.
+      select a.message_seq as seq, a.purge_on, a.number from attempt_log a
+      where m.seq is null and v.seq is null and a.found_by_id and a.provider_message_id = r.provider_message_id
+        and a.account_id = r.account_id and a.tenant_id = r.tenant_id
+      order by a.ended_at desc limit 1
+    ) g on true
+    left join lateral (
+      select count(*)::integer as unanswered, max(a.number) as number,
+        max(a.number) filter (where a.provider_message_id = r.provider_message_id) as named
+      from attempt_log a
       where coalesce(m.attempt, 2) > 1 and a.message_seq = m.seq and a.purge_on = m.purge_on and a.account_id = r.account_id
-        and a.outcome = 'ambiguous'
+        and (a.outcome = 'ambiguous' or a.outcome = 'accepted' and (a.provider_message_id is null
+          or r.provider_message_id is null or r.segment is not null or a.provider_message_id = r.provider_message_id))
     ) w on true
     order by u.nth
   ) p;
@@ -138,7 +148,7 @@ begin
     where (s.seq, s.purge_on) in (select u.seq, u.day from unnest(seqs, days) as u (seq, day)) order by s.seq for update) x;
   return query
     with matched as materialized (
-      select r.*, u.seq, u.day, u.number, u.nth, s.status, s.final, s.attempt as last_attempt, s.provider,
+      select r.*, u.seq, u.day, u.number, u.nth, s.status, s.final, coalesce(s.sent_attempt, s.attempt) as last_attempt, s.provider,
         s.failure as failure_shown, s.segment_states, s.partial, s.late_bounce, s.engagement as engaged,
         l.seq is not null as is_live, l.status as live_status, l.attempt as live_attempt, l.provider as live_provider,
         l.ambiguous > 0 as is_doubtful,

@@ -8,7 +8,7 @@ language sql immutable parallel safe as $$
     when 'held' then to_status in ('queued', 'scheduled', 'deferred', 'sent', 'canceled')
     when 'sending' then to_status in ('sent', 'deferred', 'failed', 'unknown', 'queued')
     when 'deferred' then to_status in ('sending', 'sent', 'held', 'suppressed', 'failed', 'canceled', 'expired')
-    when 'sent' then to_status in ('delivered', 'undelivered', 'unknown')
+    when 'sent' then to_status in ('queued', 'delivered', 'undelivered', 'unknown')
     when 'unknown' then to_status in ('sent', 'delivered', 'undelivered')
     when 'undelivered' then to_status in ('delivered')
     else false

@@ -3,6 +3,9 @@
 -- (`complete`). What was scheduled and becomes `queued` is told to its tenant. What is `sent` without a call, since a receipt shows it,
 -- is told by the caller. What is canceled without a reason has its sender's wish for one, and what is suppressed its recipient's:
 -- that is nobody's failure, whatever came of earlier attempts. `of_reason`: why it is in its new state, where that leaves it open.
+-- What a provider has accepted once (`sent_attempt`) ends in no other state than `sent`, in which its receipts count. With a reason
+-- it is that again as it was, by the account that accepted it, and told of here; `of_failure` is {why}, where the account that was
+-- to send it next was left without a call.
 -- Returns those that were moved.
 create or replace function move_messages(seqs bigint[], to_status text, of_failure jsonb, of_reason text default null)
 returns setof bigint
@@ -20,6 +23,7 @@ declare
   numbers bigint[];
   event_seqs bigint[];
   is_wish boolean := to_status in ('canceled', 'suppressed') and of_failure is null;
+  is_return boolean := to_status = 'sent' and of_reason is not null;
 begin
   -- In the order in which others lock the same rows.
   select array_agg(x.seq), array_agg(x.purge_on), array_agg(x.tenant_id),
@@ -27,6 +31,7 @@ begin
   into movable, days, tenants, unscheduled from (
     select l.seq, l.purge_on, l.tenant_id, l.priority from live_messages l
     where l.seq = any (seqs) and l.status <> 'sending' and may_move(l.status, to_status)
+      and case when is_return then l.sent_attempt is not null else l.sent_attempt is null or is_live(to_status) or to_status = 'sent' end
     order by l.seq for update) x;
   if movable is null then
     return;
@@ -39,11 +44,13 @@ begin
       'message.' || case when l.status = 'held' and is_live(to_status) then 'released' else to_status end,
       case when is_wish and to_status = 'canceled' then 'api' when l.status = 'scheduled' and to_status = 'queued' then 'worker'
         when is_live(to_status) then 'system' else 'worker' end,
-      case when is_live(to_status) then case when of_reason is not null then jsonb_build_object('reason', of_reason) end
+      case when is_return then jsonb_build_object('reason', of_reason) || coalesce(case when of_failure is not null then jsonb_build_object(
+          'from', l.account_id, 'why', of_failure -> 'why', 'rerouted', jsonb_build_object('accountId', l.sent_account_id, 'skipped', '[]'::jsonb)) end, '{}')
+        when is_live(to_status) then case when of_reason is not null then jsonb_build_object('reason', of_reason) end
         when not is_wish then jsonb_build_object('failure', coalesce(of_failure, l.failure))
         when of_reason is not null then jsonb_build_object('reason', of_reason) end,
       at_now
-    from live_messages l where l.seq = any (movable) and to_status <> 'sent'
+    from live_messages l where l.seq = any (movable) and (to_status <> 'sent' or is_return)
     returning tenant_id, message_seq, purge_on, event_seq, type
   )
   select array_agg(t.tenant_id), array_agg(t.message_seq), array_agg(t.purge_on), array_agg(t.event_seq)
@@ -72,15 +79,27 @@ begin
     ), noted as (
       insert into usage_moves (at, purge_on, was, became, seqs, account_ids)
       select at_now, e.purge_on, 'in_progress', to_status, array_agg(e.seq),
-        array_agg(case when e.attempt > 0 then e.account_id end)
+        array_agg(case when is_return then e.sent_account_id when e.attempt > 0 then e.account_id end)
       from ended e where not e.test group by e.purge_on
+    ), accepted as materialized (
+      select e.seq, a.ended_at, a.account_id, a.provider, a.provider_message_id, a.found_by_id, a.sent_from, a.await_until
+      from ended e join attempt_log a on a.message_seq = e.seq and a.purge_on = e.purge_on and a.number = e.sent_attempt
+      where to_status = 'sent' and e.sent_attempt is not null
+    ), awaited as (
+      insert into awaited_receipts (seq, purge_on, tenant_id, test, due_at)
+      select e.seq, e.purge_on, e.tenant_id, e.test, greatest(a.await_until, at_now)
+      from ended e join accepted a on a.seq = e.seq where is_return
     )
     insert into message_results (seq, purge_on, tenant_id, status, reason, attempt, reassigned, duplicate_risk, account_id, provider,
-      failure, final, expires_at, completed_at, updated_at)
-    select e.seq, e.purge_on, e.tenant_id, to_status, case when not is_wish then e.reason else of_reason end, e.attempt, nullif(e.reassigned, 0), e.duplicate_risk,
-      case when e.attempt > 0 and not e.test then e.account_id end, e.provider,
-      case when not is_wish then coalesce(of_failure, e.failure) end, true, e.expires_at, at_now, at_now
-    from ended e;
+      failure, final, expires_at, completed_at, updated_at, sent_at, sent_attempt, provider_message_id, found_by_id, sent_from)
+    select e.seq, e.purge_on, e.tenant_id, to_status, case when is_wish or is_return then of_reason else e.reason end, e.attempt, nullif(e.reassigned, 0), e.duplicate_risk,
+      case when is_return then a.account_id when e.attempt > 0 and not e.test then e.account_id end,
+      case when is_return then a.provider else e.provider end,
+      case when not (is_wish or is_return) then coalesce(of_failure, e.failure) end, not is_return, e.expires_at,
+      case when not is_return then at_now end, at_now, a.ended_at,
+      case when is_return then e.sent_attempt end, case when is_return then a.provider_message_id end,
+      case when is_return then a.found_by_id end, case when is_return then a.sent_from end
+    from ended e left join accepted a on a.seq = e.seq;
     perform discard_contents(movable, days);
     perform count_finished(tenants, unscheduled);
   end if;

@@ -22,12 +22,15 @@ begin
     and not exists (select from live_messages l where l.seq = m.seq and l.status = 'sending' and l.lease_until >= now())
     limit most);
   if cardinality(seqs) > 0 then
-    -- Rows that others lock too are locked in their order: by number, whichever partition they are in.
+    -- Rows that others lock too are locked in their order: by number, whichever partition they are in. These come first: who has
+    -- one may make its message live again.
+    perform from failover_waits w where w.seq = any (seqs) order by w.seq for update;
     perform from live_messages l where l.seq = any (seqs) order by l.seq for update;
     -- A call under way keeps its message until its outcome is recorded or its lease is over.
     delete from live_messages l where l.seq = any (seqs) and (l.status <> 'sending' or l.lease_until < now());
     seqs := array(select u.seq from unnest(seqs) as u (seq)
       where not exists (select from live_messages l where l.seq = u.seq));
+    delete from failover_waits w where w.seq = any (seqs);
     perform from awaited_receipts a where a.seq = any (seqs) order by a.seq for update;
     delete from awaited_receipts a where a.seq = any (seqs);
     perform from lookups l where l.seq = any (seqs) order by l.seq for update;

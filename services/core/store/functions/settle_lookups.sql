@@ -27,8 +27,8 @@ begin
     receipt text, temporary boolean, failure jsonb, segment text, engagement text, provider_status text,
     verified boolean, happened_ms bigint, report_key text, received_ms bigint)
   -- None of a message that is gone with its tenant.
-  where exists (select from message_results s
-    where s.seq = r.message_seq and s.purge_on = r.purge_on and s.tenant_id = r.tenant_id);
+  where exists (select from messages m
+    where m.seq = r.message_seq and m.purge_on = r.purge_on and m.tenant_id = r.tenant_id);
   delete from lookups l using json_to_recordset(done) as d (seq bigint, asks smallint)
   where l.seq = d.seq and l.asks = d.asks;
   update lookups l set ask_at = coalesce(at_now + make_interval(secs => a.ms / 1000.0), 'infinity')

@@ -194,6 +194,8 @@ create table routes (
   failover_on text[] not null,
   -- How long a message waits for an account that cannot be called before it goes on to the next one; null: as long as it takes.
   max_wait_ms integer check (max_wait_ms between 0 and 86400000),
+  -- How long a sent message waits for its receipt before it goes on to the next account as well; null: it never does.
+  receipt_timeout_ms integer check (receipt_timeout_ms between 10000 and 86400000),
   created_at timestamptz not null default now(),
   -- When the next version came into force; null of the one in force.
   replaced_at timestamptz,
@@ -334,6 +336,10 @@ create table live_messages (
   failure jsonb,
   held_at timestamptz,
   held_from text,
+  -- Of a message that was sent, and goes on to another account as no receipt came: the attempt that its provider accepted, and
+  -- through which account. It ends in no state in which its receipts would count for nothing, but is `sent` again.
+  sent_attempt integer,
+  sent_account_id uuid,
   next_attempt_at timestamptz,
   -- What a claim changes stands last, as an update logs a row from its first change on. The last attempt begun is committed
   -- before its provider is called; when it has ended `attempt_log` or the message's result has it too.
@@ -404,6 +410,8 @@ create table message_results (
   provider_message_id text,
   -- The account's own sender, where the provider accepted a message that named none.
   sent_from text,
+  -- The attempt that the provider accepted, where a later one was not: then the log has it too. Its copy decides.
+  sent_attempt integer,
   updated_at timestamptz not null,
   completed_at timestamptz,
   delivered_at timestamptz,
@@ -427,7 +435,7 @@ create index message_results_found_by_id on message_results (provider_message_id
 create view message_states with (security_invoker) as
   select seq, purge_on, tenant_id, status, reason, attempt, duplicate_risk, account_id, provider, provider_message_id,
     sent_from, null::timestamptz as next_attempt_at, failure, final, partial, late_bounce, engagement, expires_at, sent_at,
-    delivered_at, completed_at, updated_at, coalesce(reassigned, 0::smallint) as reassigned
+    delivered_at, completed_at, updated_at, coalesce(reassigned, 0::smallint) as reassigned, sent_attempt
   from message_results
   union all
   -- Why it waited and until when comes back with the state that a message is held from.
@@ -438,7 +446,7 @@ create view message_states with (security_invoker) as
         then 'abuse_brake' end, attempt, duplicate_risk,
     case when attempt > 0 and not test then account_id end, provider, null, null,
     case when status <> 'held' then next_attempt_at end, failure, false, false,
-    false, null, expires_at, null, null, null, case when status = 'sending' then started_at else updated_at end, reassigned
+    false, null, expires_at, null, null, null, case when status = 'sending' then started_at else updated_at end, reassigned, null
   from live_messages;
 
 -- Sent messages whose provider reports what became of them, until it has or the wait is over.
@@ -486,7 +494,18 @@ create table lookup_turns (
 create index lookup_turns_next on lookup_turns (next_at) where failures = 0;
 create index lookup_turns_failing on lookup_turns (next_at) where failures > 0;
 
--- Attempts that have ended and that no provider accepted, each with the state it left its message in. Insert-only.
+-- Sent messages that go on to another account if their provider does not report on them by `due_at`; of routes with such a
+-- time alone. A receipt leaves its row alone, which goes when it is due.
+create table failover_waits (
+  seq bigint primary key,
+  purge_on date not null,
+  tenant_id uuid not null,
+  due_at timestamptz not null
+);
+create index failover_waits_turns on failover_waits (tenant_id, due_at);
+
+-- Attempts that have ended, each with the state it left its message in: those that no provider accepted, and accepted ones of
+-- messages that went on to another account. Insert-only.
 create table attempt_log (
   message_seq bigint not null,
   event_seq bigint not null,
@@ -507,8 +526,14 @@ create table attempt_log (
   message_failure jsonb,
   -- Which other account was to send the message next, and why that one (core/domain/failover.ts); null for none.
   rerouted jsonb,
+  -- Of an accepted one, as its result had it: by what its receipts are found, and how long they were to be waited for.
+  provider_message_id text,
+  found_by_id boolean,
+  sent_from text,
+  await_until timestamptz,
   primary key (message_seq, purge_on, number)
 ) partition by range (purge_on);
+create index attempt_log_found_by_id on attempt_log (provider_message_id) where found_by_id;
 
 -- What happened to messages other than by an attempt: receipts, expiry, holds. Append-only.
 create table event_log (
@@ -927,7 +952,7 @@ create view claimed_message with (security_invoker) as
     least(p.rate_limit_per_second, (
       select greatest(1, ceil(1000 / b.gap_ms))::integer from brakes b
       where b.tenant_id = l.tenant_id and b.channel = l.channel and b.level = 'slowed' and not l.test)) as rate_limit_per_second,
-    m.content_retention = 'discard' as discard, l.marketing
+    m.content_retention = 'discard' as discard, l.marketing, l.pinned, l.sent_account_id
   from live_messages l
   join messages m on m.seq = l.seq and m.purge_on = l.purge_on
   left join provider_accounts p on p.id = l.account_id
@@ -947,7 +972,7 @@ create view waiting_message with (security_invoker) as
     l.status = 'sending' and l.lease_until <= clock_timestamp() as is_lease_over,
     -- How long it could have been claimed by now: since it is due, or was given to its account.
     case when l.due_at < clock_timestamp() then floor(extract(epoch from clock_timestamp() - l.due_at) * 1000)::bigint else 0 end as waited_ms,
-    l.reassigned,
+    l.reassigned, l.sent_attempt is not null as is_sent,
     -- Accounts that it has left as their rate was used up.
     case when l.reassigned > 0 then array(select (e.details ->> 'from')::uuid from event_log e
       where e.message_seq = l.seq and e.purge_on = l.purge_on and e.type = 'message.failed_over'
@@ -959,7 +984,7 @@ create view waiting_message with (security_invoker) as
       order by s.reason limit 1) as suppression,
     case when l.attempt > 0 then array(
       select a.account_id from attempt_log a
-      where a.message_seq = l.seq and a.purge_on = l.purge_on and a.outcome = 'rejected_permanent') else '{}' end as refused_by
+      where a.message_seq = l.seq and a.purge_on = l.purge_on and a.outcome in ('rejected_permanent', 'accepted')) else '{}' end as refused_by
   from live_messages l
   join tenants t on t.id = any (array[l.tenant_id])
   join messages m on m.seq = l.seq and m.purge_on = l.purge_on
@@ -1023,7 +1048,7 @@ create table tenant_usage (
   primary key (tenant_id, slot)
 ) with (fillfactor = 50);
 
--- Only grows, moved by workers; accepted - finished = backlog, of which scheduled - unscheduled wait for their instant. Apart from tenant_usage so that neither path waits
+-- Moved by workers; accepted - finished = backlog, of which scheduled - unscheduled wait for their instant. Apart from tenant_usage so that neither path waits
 -- for the other's row.
 create table tenant_progress (
   tenant_id uuid not null,
@@ -1166,7 +1191,7 @@ do $$
 declare t text;
 begin
   foreach t in array array['tenant_limits', 'members', 'api_keys', 'api_key_uses', 'provider_accounts', 'routes', 'audit_log', 'messages',
-    'live_messages', 'suppressions', 'message_results', 'awaited_receipts', 'lookups', 'message_contents', 'unsettled_contents', 'attempt_log',
+    'live_messages', 'suppressions', 'message_results', 'awaited_receipts', 'lookups', 'failover_waits', 'message_contents', 'unsettled_contents', 'attempt_log',
     'event_log', 'receipts', 'receipt_calls', 'idempotency_keys', 'tenant_usage', 'tenant_progress', 'tenant_events', 'feed',
     'feed_floors', 'usage_counts', 'usage_times', 'account_counts', 'brakes', 'final_stretches', 'final_hours', 'webhook_endpoints', 'webhook_keys', 'endpoint_feed', 'endpoint_positions', 'due_deliveries',
     'delivery_attempts', 'endpoint_tests', 'tenant_events_default', 'feed_default', 'endpoint_feed_default',

@@ -1,0 +1,201 @@
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { decideSilence, type SilentMessage } from './decide-silence.ts';
+import { canMove, MESSAGE_STATES } from './message-state.ts';
+import { orderOf, RECEIPT_WAIT_MS_MIN, ROUTE_STRATEGIES, type Route } from './route.ts';
+import type { ClosedReason } from './skipped-account.ts';
+
+const ACCOUNTS = ['first', 'second', 'third', 'fourth'] as const;
+const silent = (overrides: Partial<SilentMessage> = {}): SilentMessage => ({
+  id: 'm',
+  channel: 'sms',
+  tenantStatus: 'active',
+  status: 'sent',
+  final: false,
+  test: false,
+  pinned: false,
+  deliveryGuarantee: 'at_least_once',
+  discard: false,
+  hasContent: true,
+  accountId: 'first',
+  isByCall: true,
+  isTold: false,
+  isAwaited: true,
+  isExpired: false,
+  isBusy: false,
+  isBehind: false,
+  silentMs: 60_000,
+  tried: ['first'],
+  ambiguous: 0,
+  ...overrides,
+});
+const routeOf = (overrides: Partial<Route> = {}): Route => ({
+  channel: 'sms',
+  version: 4,
+  strategy: 'priority',
+  steps: ACCOUNTS.map((accountId) => ({ accountId, weight: 1 })),
+  failoverOn: [],
+  receiptTimeoutMs: 60_000,
+  ...overrides,
+});
+const accountsOf = (statuses: Readonly<Record<string, string>> = {}) =>
+  ACCOUNTS.map((id) => ({ id, channel: 'sms', status: statuses[id] ?? 'active' }));
+
+test('it goes on to the next account of its route', () => {
+  expect(decideSilence(silent(), accountsOf(), [routeOf()])).toEqual({
+    kind: 'move',
+    rerouted: { accountId: 'second', version: 4, skipped: [] },
+  });
+});
+
+test('accounts that cannot be called now are passed over, and one that was called is none', () => {
+  const closed = new Map<string, ClosedReason>([['third', 'breaker_open']]);
+  const message = silent({ accountId: 'second', tried: ['first', 'second'] });
+  expect(decideSilence(message, accountsOf(), [routeOf()], closed)).toEqual({
+    kind: 'move',
+    rerouted: {
+      accountId: 'fourth',
+      version: 4,
+      skipped: [{ accountId: 'third', reason: 'breaker_open' }],
+    },
+  });
+});
+
+test.each<[string, Partial<SilentMessage>]>([
+  ['is gone', { id: null, channel: null, tenantStatus: null, status: null }],
+  ['waits for a call', { status: null }],
+  ['must not go out twice', { deliveryGuarantee: 'at_most_once' }],
+  ['is to go through the account that its sender named', { pinned: true }],
+  ['is a test message', { test: true }],
+  ['has no content any more', { hasContent: false }],
+  ['is not to keep its content', { discard: true }],
+  ['has expired', { isExpired: true }],
+  ['is final, as no receipts come', { final: true }],
+  ['is not waited for', { isAwaited: false }],
+  ['was told of', { isTold: true }],
+  ['is known to be sent by a receipt alone', { isByCall: false }],
+  ['had a call without an answer', { ambiguous: 1 }],
+  ['is of a tenant that is being purged', { tenantStatus: 'deleting' }],
+  ['was called through every account', { tried: [...ACCOUNTS] }],
+])('one that %s stays', (_name, overrides) => {
+  expect(decideSilence(silent(overrides), accountsOf(), [routeOf()])).toEqual({ kind: 'stay' });
+});
+
+test.each<[string, Partial<SilentMessage>, number]>([
+  ['its time is not over', { silentMs: 20_000 }, 40_000],
+  ['somebody else has it', { isBusy: true }, 1_000],
+  ['receipts that came in time are not applied', { isBehind: true }, 1_000],
+  ['its tenant may not send', { tenantStatus: 'suspended' }, 60_000],
+])('it is looked at again where %s', (_name, overrides, ms) => {
+  expect(decideSilence(silent(overrides), accountsOf(), [routeOf()])).toEqual({ kind: 'later', ms });
+});
+
+test('it is looked at again as long as an account may be called later, and stays where none may', () => {
+  const closed = new Map<string, ClosedReason>([['second', 'rate_used_up']]);
+  const route = routeOf({
+    steps: ['first', 'second', 'third'].map((accountId) => ({ accountId, weight: 1 })),
+  });
+  const look = (statuses: Record<string, string>) =>
+    decideSilence(silent(), accountsOf(statuses), [route], closed);
+  expect(look({ third: 'invalid' })).toEqual({ kind: 'later', ms: 30_000 });
+  const own = accountsOf().filter(({ id }) => id === 'first');
+  expect(decideSilence(silent(), own, [route])).toEqual({ kind: 'stay' });
+});
+
+test('it stays where the route in force names no such time, or none is set', () => {
+  expect(decideSilence(silent(), accountsOf(), [routeOf({ receiptTimeoutMs: null })]).kind).toBe('stay');
+  expect(decideSilence(silent(), accountsOf(), []).kind).toBe('stay');
+  expect(decideSilence(silent(), accountsOf(), [routeOf({ channel: 'push' })]).kind).toBe('stay');
+});
+
+describe('whatever is true of a message', () => {
+  const flag = fc.oneof({ weight: 6, arbitrary: fc.constant(false) }, fc.boolean());
+  const message: fc.Arbitrary<SilentMessage> = fc.record({
+    id: fc.uuid(),
+    channel: fc.constant('sms'),
+    tenantStatus: fc.oneof(
+      { weight: 4, arbitrary: fc.constant('active') },
+      fc.constantFrom('suspended', 'deleting'),
+    ),
+    status: fc.oneof(
+      { weight: 6, arbitrary: fc.constant('sent' as const) },
+      fc.constantFrom(...MESSAGE_STATES),
+    ),
+    final: flag,
+    test: flag,
+    pinned: flag,
+    deliveryGuarantee: fc.constantFrom('at_least_once', 'at_least_once', 'at_most_once'),
+    discard: flag,
+    hasContent: flag.map((is) => !is),
+    accountId: fc.constantFrom(...ACCOUNTS),
+    isByCall: flag.map((is) => !is),
+    isTold: flag,
+    isAwaited: flag.map((is) => !is),
+    isExpired: flag,
+    isBusy: flag,
+    isBehind: flag,
+    silentMs: fc.nat(200_000),
+    tried: fc.subarray([...ACCOUNTS]),
+    ambiguous: fc.constantFrom(0, 0, 0, 1),
+  });
+  const route = fc.record({
+    strategy: fc.constantFrom(...ROUTE_STRATEGIES),
+    receiptTimeoutMs: fc.option(fc.integer({ min: RECEIPT_WAIT_MS_MIN, max: 100_000 }), { freq: 6 }),
+    steps: fc
+      .uniqueArray(fc.constantFrom(...ACCOUNTS), { minLength: 1 })
+      .map((ids) => ids.map((accountId, i) => ({ accountId, weight: i + 1 }))),
+  });
+  const accounts = fc.uniqueArray(
+    fc.record({
+      id: fc.constantFrom(...ACCOUNTS),
+      channel: fc.constantFrom('sms', 'sms', 'sms', 'push'),
+      status: fc.constantFrom('active', 'active', 'invalid'),
+    }),
+    { selector: ({ id }) => id },
+  );
+  const closed = fc
+    .subarray([...ACCOUNTS])
+    .map((ids) => new Map<string, ClosedReason>(ids.map((id) => [id, 'breaker_open'])));
+
+  test('it goes on at most once through an account, only where it may, and to the first that can be called', () => {
+    let moved = 0;
+    fc.assert(
+      fc.property(message, route, accounts, closed, (one, given, own, shut) => {
+        const of = routeOf(given);
+        const decision = decideSilence(one, own, [of], shut);
+        const isFree = (id: string) => !one.tried.includes(id) && id !== one.accountId;
+        const isOpen = (id: string) =>
+          own.some(
+            (account) => account.id === id && account.channel === 'sms' && account.status === 'active',
+          ) && !shut.has(id);
+        const order = [...orderOf(of, one.id ?? '')].filter(isFree);
+        const may =
+          one.status === 'sent' &&
+          one.tenantStatus === 'active' &&
+          one.deliveryGuarantee === 'at_least_once' &&
+          ![one.final, one.test, one.pinned, one.discard, one.isTold, one.isExpired].includes(true) &&
+          one.hasContent === true &&
+          one.isByCall === true &&
+          one.isAwaited === true &&
+          one.ambiguous === 0 &&
+          of.receiptTimeoutMs != null;
+        if (decision.kind !== 'move') {
+          const isOver = may && (one.silentMs ?? 0) >= (of.receiptTimeoutMs ?? Infinity);
+          if (isOver && one.isBusy !== true && one.isBehind !== true) expect(order.some(isOpen)).toBe(false);
+          if (!may && one.tenantStatus === 'active') expect(decision.kind).toBe('stay');
+          return;
+        }
+        moved += 1;
+        expect(may && one.isBusy !== true && one.isBehind !== true).toBe(true);
+        expect(one.silentMs).toBeGreaterThanOrEqual(of.receiptTimeoutMs ?? Infinity);
+        expect(canMove('sent', 'queued')).toBe(true);
+        const { accountId, skipped } = decision.rerouted;
+        expect(accountId).toBe(order.find(isOpen));
+        expect(skipped.map((step) => step.accountId)).toEqual(order.slice(0, order.indexOf(accountId)));
+        expect(decideSilence(one, own, [of], shut)).toEqual(decision);
+      }),
+      { numRuns: 20_000 },
+    );
+    expect(moved).toBeGreaterThan(100);
+  });
+});

@@ -1,0 +1,114 @@
+import { LRUCache } from 'lru-cache';
+import type { Route } from '#core/domain/route.ts';
+import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
+import type { ClaimedMessage, DeliveryStore } from '#core/store/deliveries.ts';
+
+export type ReceiptTimeoutsDeps = {
+  readonly store: Pick<DeliveryStore, 'routesOf'>;
+  /** The database did not answer; it is asked again. */
+  readonly onFailure: (error: unknown, rows: number) => void;
+  readonly now: () => number;
+  readonly signal: AbortSignal;
+};
+
+export type ReceiptTimeouts = {
+  /**
+   * How long a message that its account has accepted now waits for a receipt before another account sends it too; undefined
+   * where no other one does. No promise where that is known, as it is of nearly all messages.
+   * @throws what the database throws, once `signal` has fired.
+   */
+  of(message: ClaimedMessage): number | undefined | Promise<number | undefined>;
+  /** The tenant has changed a route. */
+  forget(tenantId: string): void;
+};
+
+type Timeouts = readonly Pick<Route, 'channel' | 'steps' | 'receiptTimeoutMs'>[];
+
+const TENANTS_MAX = 20_000;
+const TENANTS_AT_ONCE = 256;
+/** Where the notice of a change was lost. */
+const KNOWN_MS = 30_000;
+const RETRY_MS_MAX = 5_000;
+const NONE: Timeouts = [];
+
+/** The routes' waits for receipts, of each tenant read once in half a minute. */
+export function createReceiptTimeouts({
+  store,
+  onFailure,
+  now,
+  signal,
+}: ReceiptTimeoutsDeps): ReceiptTimeouts {
+  const known = new LRUCache<string, Timeouts>({
+    max: TENANTS_MAX,
+    ttl: KNOWN_MS,
+    ttlResolution: 0,
+    perf: { now },
+  });
+  const loads = createMicroBatch<string, Timeouts>({
+    itemsMax: TENANTS_AT_ONCE,
+    flushesMax: 2,
+    queuedMax: Number.POSITIVE_INFINITY,
+    async flush(tenantIds) {
+      const routes = Map.groupBy(await load(tenantIds), ({ tenantId }) => tenantId);
+      return tenantIds.map((tenantId) => {
+        const own = (routes.get(tenantId) ?? NONE).filter(({ receiptTimeoutMs }) => receiptTimeoutMs != null);
+        const timeouts = own.length === 0 ? NONE : own;
+        known.set(tenantId, timeouts);
+        return timeouts;
+      });
+    },
+  });
+
+  async function load(tenantIds: readonly string[]): ReturnType<DeliveryStore['routesOf']> {
+    for (let delayMs = 50; ; delayMs = Math.min(delayMs * 2, RETRY_MS_MAX)) {
+      try {
+        return await store.routesOf(tenantIds);
+      } catch (error) {
+        onFailure(error, tenantIds.length);
+        if (signal.aborted) throw error;
+        await new Promise((resolve) => setTimeout(resolve, delayMs));
+      }
+    }
+  }
+
+  return {
+    of(message) {
+      if (!mayWait(message)) return undefined;
+      const timeouts = known.get(message.tenantId);
+      return timeouts === undefined
+        ? loads.add(message.tenantId).then((loaded) => timeoutOf(message, loaded))
+        : timeoutOf(message, timeouts);
+    },
+    forget: (tenantId) => void known.delete(tenantId),
+  };
+}
+
+/** What another account must not have, or has no content for, need not be asked about. */
+function mayWait({
+  accountId,
+  pinned,
+  discard,
+  test,
+  deliveryGuarantee,
+  ambiguous,
+}: ClaimedMessage): boolean {
+  return (
+    accountId !== null &&
+    !test &&
+    !pinned &&
+    !discard &&
+    deliveryGuarantee === 'at_least_once' &&
+    ambiguous === 0
+  );
+}
+
+/** Undefined too where the route has no account that has not accepted it yet. */
+function timeoutOf(
+  { channel, accountId, sentAccountId }: ClaimedMessage,
+  routes: Timeouts,
+): number | undefined {
+  const route = routes.find((one) => one.channel === channel);
+  const hasOther =
+    route?.steps.some((step) => step.accountId !== accountId && step.accountId !== sentAccountId) === true;
+  return hasOther ? (route.receiptTimeoutMs ?? undefined) : undefined;
+}

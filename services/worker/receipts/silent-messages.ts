@@ -1,0 +1,68 @@
+import { decideSilence } from '#core/domain/decide-silence.ts';
+import type { ClosedReason } from '#core/domain/skipped-account.ts';
+import type { FailoverLabels } from '#core/platform/telemetry/metrics.ts';
+import type { DeliveryStore } from '#core/store/deliveries.ts';
+import type { SilenceDecided, SilenceRouting, SilentRow } from '#core/store/silent-messages.ts';
+import type { Dispatcher } from '../claim/dispatcher.ts';
+
+export type SilentMessagesDeps = {
+  readonly store: Pick<DeliveryStore, 'settleSilent'>;
+  readonly whyClosed: (accountId: string) => ClosedReason | undefined;
+  readonly mark: Dispatcher['mark'];
+  readonly onFailedOver: (failover: FailoverLabels) => void;
+  readonly isStopping: () => boolean;
+};
+
+/** Their locks are held while accounts and routes are read, and receipts of these messages wait. */
+const SETTLED_AT_ONCE = 100;
+
+/**
+ * Sends messages through the next account of their route on which the one that accepted them did not report in time.
+ * @throws what the database throws; what is left is due at the next run.
+ */
+export async function failOverSilent(deps: SilentMessagesDeps): Promise<void> {
+  const { store, mark, onFailedOver, isStopping } = deps;
+  while (!isStopping()) {
+    let providers = new Map<string, string>();
+    const decided = await store.settleSilent(SETTLED_AT_ONCE, (due, routing) => {
+      providers = new Map(routing.accounts.map(({ id, provider }) => [id, provider]));
+      return decideEach(due, routing, deps);
+    });
+    for (const { row, decision } of decided) {
+      if (decision.kind !== 'move' || row.channel === null) continue;
+      const { accountId } = decision.rerouted;
+      mark({ tenantId: row.tenantId, accountId });
+      onFailedOver({
+        channel: row.channel,
+        provider: row.provider ?? 'unknown',
+        to: providers.get(accountId) ?? 'unknown',
+        failureClass: 'receipt_timeout',
+      });
+    }
+    if (decided.length === 0) return;
+  }
+}
+
+function decideEach(
+  due: readonly SilentRow[],
+  { accounts, routes }: SilenceRouting,
+  { whyClosed }: Pick<SilentMessagesDeps, 'whyClosed'>,
+): SilenceDecided[] {
+  const accountsOf = Map.groupBy(accounts, ({ tenantId }) => tenantId);
+  const routesOf = Map.groupBy(routes, ({ tenantId }) => tenantId);
+  // Asked once for each account, so that all messages are decided about alike.
+  const closed = new Map<string, ClosedReason>();
+  for (const { id } of accounts) {
+    const why = whyClosed(id);
+    if (why !== undefined) closed.set(id, why);
+  }
+  return due.map((row) => ({
+    row,
+    decision: decideSilence(
+      row,
+      accountsOf.get(row.tenantId) ?? [],
+      routesOf.get(row.tenantId) ?? [],
+      closed,
+    ),
+  }));
+}

@@ -1,0 +1,518 @@
+import { createHmac, createSecretKey, randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { decideSilence } from '#core/domain/decide-silence.ts';
+import { RECEIPT_TIMEOUT_MS } from '#core/domain/settle.ts';
+import type { TenantId } from '#core/domain/ids.ts';
+import { orderOf, type Route } from '#core/domain/route.ts';
+import { cancelMessages } from '#core/store/cancellation.ts';
+import { eraseContent } from '#core/store/erasure.ts';
+import { toEnvelope } from '#core/domain/event-envelope.ts';
+import { createEventIds } from '#core/domain/event-id.ts';
+import { scanFeed } from '#core/store/feed.ts';
+import { findMessage, type MessageAddress } from '#core/store/messages.ts';
+import { withTenant } from '#core/store/tenant-scope.ts';
+import type { Fault } from '#providers/stand-in.ts';
+import { setupDelivery } from '#test/support/delivery.ts';
+import { seedAccount, seedTenant, type SeededTenant } from '#test/support/seed.ts';
+import { miscounts } from '#test/support/usage-recount.ts';
+import { toMessage } from '../../../services/api/messages/message-view.ts';
+
+/** Sent messages that go on to the next account of their route, with running workers and on their own. */
+const BASE = 'https://hooks.example/despatch';
+const KEY = createSecretKey(randomBytes(32));
+const POLL = { interval: 20, timeout: 15_000 };
+const TIMEOUT_MS = 10_000;
+const down: Fault = { kind: 'reply', status: 503, body: 'down' };
+const badSender: Fault = {
+  kind: 'reply',
+  status: 400,
+  body: { code: 21_606, message: 'Refused', status: 400 },
+};
+
+let b: Awaited<ReturnType<typeof setupDelivery>>;
+let tenant: SeededTenant;
+let accounts: Record<'first' | 'second' | 'third', { readonly id: string; readonly path: RegExp }>;
+let names: Map<string | null, string>;
+
+beforeAll(async () => {
+  b = await setupDelivery({}, { receipts: { publicBaseUrl: BASE, receiptKey: KEY } });
+  await b.admin`update despatch.message_id_key set key = ${Buffer.alloc(16)}`;
+  b.startWorker();
+});
+afterAll(() => b?.[Symbol.asyncDispose]());
+
+let sids = 0;
+beforeEach(async () => {
+  tenant = await seedTenant(b.admin, { inFlightMax: 50 });
+  const account = async () => {
+    const accountSid = `AC${String(++sids).padStart(32, '0')}`;
+    const config = { accountSid, from: '+15005550006' };
+    const id = await seedAccount(b.admin, tenant.tenantId, { provider: 'twilio', config });
+    return { id, path: new RegExp(`${accountSid}/Messages`) };
+  };
+  accounts = { first: await account(), second: await account(), third: await account() };
+  names = new Map(Object.entries(accounts).map(([name, { id }]) => [id, name]));
+});
+const setRoute = async (
+  steps: readonly (keyof typeof accounts)[] = ['first', 'second'],
+  timeoutMs: number | null = TIMEOUT_MS,
+  version = 1,
+) => {
+  const told = steps.map((name) => ({ accountId: accounts[name].id, weight: 1 }));
+  await b.admin`update despatch.routes set replaced_at = now() where tenant_id = ${tenant.tenantId} and replaced_at is null`;
+  await b.admin`insert into despatch.routes (tenant_id, channel, version, strategy, steps, failover_on, receipt_timeout_ms)
+    values (${tenant.tenantId}, 'sms', ${version}, 'priority', ${b.admin.json(told)}, ${['provider_unavailable', 'sender_rejected']},
+      ${timeoutMs})`;
+};
+
+/** A message that the first account has accepted. */
+async function sent(overrides: Record<string, unknown> = {}): Promise<number> {
+  const of = { account_id: accounts.first.id, ...overrides };
+  const [one] = await b.send(1, of, { of: tenant });
+  const seq = one?.seq ?? 0;
+  await expect.poll(() => statusOf(seq), POLL).toBe('sent');
+  return seq;
+}
+/** So long has the provider not reported on it. */
+async function pass(seq: number, ms = TIMEOUT_MS): Promise<void> {
+  await b.admin`update despatch.message_results set sent_at = sent_at - make_interval(secs => ${ms / 1_000}) where seq = ${seq}`;
+  await b.admin`update despatch.failover_waits set due_at = due_at - make_interval(secs => ${ms / 1_000}) where seq = ${seq}`;
+}
+async function stateOf(seq: number) {
+  const [row] = await b.admin<
+    {
+      status: string;
+      reason: string | null;
+      account_id: string | null;
+      attempt: number;
+      duplicate_risk: boolean;
+      final: boolean;
+    }[]
+  >`select * from despatch.message_states where seq = ${seq}`;
+  return { ...row, account: names.get(row?.account_id ?? null) };
+}
+const statusOf = async (seq: number) => (await stateOf(seq)).status;
+const attemptsOf = async (seq: number): Promise<string[]> =>
+  (
+    await b.admin<{ account_id: string; outcome: string }[]>`
+      select account_id, outcome from despatch.attempts where message_seq = ${seq} order by number`
+  ).map(({ account_id, outcome }) => `${names.get(account_id)} ${outcome}`);
+const eventsOf = async (seq: number): Promise<string[]> =>
+  (
+    await b.admin<{ type: string }[]>`
+      select type from despatch.events where message_seq = ${seq} and applied order by event_seq`
+  ).map(({ type }) => type);
+async function recordOf(seq: number) {
+  const [place] = await b.admin<MessageAddress[]>`
+    select id, seq, purge_on::text as "purgeOn" from despatch.messages where seq = ${seq}`;
+  const id = tenant.tenantId as TenantId;
+  const row = place && (await withTenant(b.api, id, (tx) => findMessage(id, tx, place)));
+  if (row === undefined) throw new Error('no such message');
+  return toMessage(row);
+}
+const routeOf = async (seq: number): Promise<string[]> =>
+  (await recordOf(seq)).route.map(
+    ({ providerId, verdict, reason, attempt }) =>
+      `${names.get(providerId)} ${verdict} ${reason} ${attempt ?? '-'}`,
+  );
+const waitsLeft = async (seq: number) =>
+  (await b.admin`select from despatch.failover_waits where seq = ${seq}`).length;
+
+/** What an account's vendor reports of the message that it accepted with so manieth call of the account. */
+async function report(
+  name: keyof typeof accounts,
+  status: string,
+  over: { hold?: boolean } = {},
+): Promise<void> {
+  const { id, path } = accounts[name];
+  const call = b.twilio.received.findLast((one) => path.test(one.path));
+  const url = new URLSearchParams(call?.body).get('StatusCallback') ?? '';
+  const [row] = await b.admin<{ sid: string }[]>`
+    select provider_message_id as sid from despatch.message_results where account_id = ${id}
+    union all select provider_message_id from despatch.attempt_log where account_id = ${id} and outcome = 'accepted'`;
+  const body = new URLSearchParams({ MessageSid: row?.sid ?? '', MessageStatus: status }).toString();
+  const text = [...new URLSearchParams(body)]
+    .toSorted(([x], [y]) => (x < y ? -1 : 1))
+    .reduce((all, [key, value]) => all + key + value, url);
+  const headers = {
+    'x-twilio-signature': createHmac('sha1', 'a'.repeat(32)).update(text).digest('base64'),
+  };
+  await b.admin`insert into despatch.receipt_calls (tenant_id, account_id, method, receipt_version, query, headers, body,
+      received_at, due_at)
+    values (${tenant.tenantId}, ${id}, 'POST', 1, ${new URL(url).search}, ${b.admin.json(headers)}, ${Buffer.from(body)},
+      now() - interval '1 second', ${over.hold === true ? b.admin`now() + interval '4 seconds'` : b.admin`now()`})`;
+}
+
+describe('a message on which its provider does not report in time', () => {
+  test('goes out through the next account too, and says so', async () => {
+    await setRoute();
+    const seq = await sent();
+    expect(await waitsLeft(seq)).toBe(1);
+    await pass(seq);
+    await expect.poll(() => attemptsOf(seq), POLL).toEqual(['first accepted', 'second accepted']);
+    expect(await stateOf(seq)).toMatchObject({
+      status: 'sent',
+      account: 'second',
+      attempt: 2,
+      duplicate_risk: true,
+      final: false,
+    });
+    expect(await eventsOf(seq)).toEqual(['message.sent', 'message.failed_over', 'message.sent']);
+    expect(await routeOf(seq)).toEqual(['first failed receipt_timeout 1', 'second chosen next_in_route 2']);
+    expect(await recordOf(seq)).toMatchObject({ attemptCount: 2, duplicateRisk: true, routeVersion: 1 });
+    const awaited = await b.admin`select from despatch.awaited_receipts where seq = ${seq}`;
+    expect([awaited.length, await waitsLeft(seq)]).toEqual([1, 0]);
+    expect(await b.store.backlogTotal()).toBe(0);
+    await expect.poll(async () => (await b.store.countUsage(500, 0), miscounts(b.admin)), POLL).toEqual([]);
+  });
+
+  test('is told of in the feed as any failover, and what decided it is stored', async () => {
+    await setRoute(['first', 'second', 'third'], TIMEOUT_MS, 7);
+    await b.admin`update despatch.provider_accounts set status = 'invalid' where id = ${accounts.second.id}`;
+    const seq = await sent();
+    await pass(seq);
+    await expect.poll(() => attemptsOf(seq), POLL).toEqual(['first accepted', 'third accepted']);
+    const [event] = await b.admin<{ details: Record<string, unknown> }[]>`
+      select details from despatch.event_log where message_seq = ${seq} and type = 'message.failed_over'`;
+    const rerouted = {
+      accountId: accounts.third.id,
+      version: 7,
+      skipped: [{ accountId: accounts.second.id, reason: 'invalid' }],
+    };
+    expect(event?.details).toMatchObject({ why: 'receipt_timeout', from: accounts.first.id, rerouted });
+    const id = tenant.tenantId as TenantId;
+    const ids = createEventIds(Buffer.alloc(16));
+    const range = { before: undefined, rows: 50, most: 50 };
+    const told = await vi.waitFor(async () => {
+      const page = await withTenant(b.api, id, (tx) => scanFeed(id, tx, ids, { type: 'message.*' }, range));
+      expect(page.found.length).toBe(4);
+      return page.found.map(toEnvelope);
+    }, POLL);
+    expect(told.map(({ type }) => type)).toEqual([
+      'message.queued',
+      'message.sent',
+      'message.failed_over',
+      'message.sent',
+    ]);
+    expect(told[2]?.data).toMatchObject({
+      why: 'receipt_timeout',
+      fromProviderId: accounts.first.id,
+      toProviderId: accounts.third.id,
+      routeVersion: 7,
+      attempt: 1,
+    });
+  });
+
+  test('goes on to a third one, and stays there as none is left', async () => {
+    await setRoute(['third', 'first', 'second']);
+    const seq = await sent();
+    await pass(seq);
+    await expect.poll(() => attemptsOf(seq), POLL).toEqual(['first accepted', 'third accepted']);
+    await pass(seq);
+    await expect
+      .poll(() => attemptsOf(seq), POLL)
+      .toEqual(['first accepted', 'third accepted', 'second accepted']);
+    await pass(seq);
+    await expect.poll(() => waitsLeft(seq), POLL).toBe(0);
+    expect(await stateOf(seq)).toMatchObject({ status: 'sent', account: 'second', attempt: 3 });
+    await b.admin`update despatch.awaited_receipts set due_at = now() where seq = ${seq}`;
+    await b.store.expireReceipts(100, [], RECEIPT_TIMEOUT_MS);
+    expect(await stateOf(seq)).toMatchObject({ status: 'unknown', reason: 'receipt_timeout' });
+  });
+});
+
+describe('stays with its account', () => {
+  const stays = async (seq: number) => {
+    await pass(seq);
+    await expect.poll(() => waitsLeft(seq), POLL).toBe(0);
+    expect(await attemptsOf(seq)).toEqual(['first accepted']);
+    expect(await stateOf(seq)).toMatchObject({ duplicate_risk: false, account: 'first' });
+  };
+
+  test.each([
+    ['that must not go out twice', { delivery_guarantee: 'at_most_once' }],
+    ['whose content is not kept', { content_retention: 'discard' }],
+  ])('a message %s', async (_name, overrides) => {
+    await setRoute();
+    const seq = await sent(overrides);
+    expect(await waitsLeft(seq)).toBe(0);
+    await stays(seq);
+  });
+
+  test('a message whose sender named the account', async () => {
+    await setRoute();
+    const seq = await sent({ pinned_account_id: accounts.first.id });
+    expect(await waitsLeft(seq)).toBe(0);
+    await stays(seq);
+  });
+
+  test('a message of a route without such a time, or with no other account', async () => {
+    await setRoute(['first', 'second'], null);
+    const seq = await sent();
+    expect(await waitsLeft(seq)).toBe(0);
+    await stays(seq);
+  });
+
+  test('a message whose receipt came in time', async () => {
+    await setRoute();
+    const seq = await sent();
+    await report('first', 'delivered');
+    await expect.poll(() => statusOf(seq), POLL).toBe('delivered');
+    await stays(seq);
+  });
+
+  test('a message whose receipt came in time and is read later', async () => {
+    await setRoute();
+    const seq = await sent();
+    await report('first', 'delivered', { hold: true });
+    await pass(seq);
+    await expect.poll(() => statusOf(seq), POLL).toBe('delivered');
+    await stays(seq);
+  });
+
+  test('a message that has expired, or whose content is erased', async () => {
+    await setRoute();
+    const [expired, erased] = [await sent(), await sent()];
+    await b.admin`update despatch.message_results set expires_at = now() where seq = ${expired}`;
+    const [place] = await b.admin<{ purge_on: string }[]>`
+      select purge_on::text from despatch.messages where seq = ${erased}`;
+    const erasure = await withTenant(b.api, tenant.tenantId as TenantId, (tx) =>
+      eraseContent(tx, { seq: erased, purge_on: place?.purge_on ?? '' }),
+    );
+    expect(erasure).toBe('erased');
+    await stays(expired);
+    await stays(erased);
+  });
+
+  test('a message whose route no longer names such a time, and a longer one is waited for', async () => {
+    await setRoute();
+    const [seq, other] = [await sent(), await sent()];
+    await setRoute(['first', 'second'], 3 * TIMEOUT_MS, 2);
+    await pass(seq);
+    await expect
+      .poll(
+        async () =>
+          Number(
+            (
+              await b.admin`select extract(epoch from due_at - now()) as s from despatch.failover_waits
+              where seq = ${seq}`
+            )[0]?.['s'],
+          ),
+        POLL,
+      )
+      .toBeGreaterThan(10);
+    await setRoute(['first', 'second'], null, 3);
+    await stays(other);
+  });
+
+  test('a message of a tenant that is being purged, and nothing is left of it', async () => {
+    await setRoute();
+    const seq = await sent();
+    await b.admin`update despatch.tenants set status = 'deleting', owner_uid = 'uid' where id = ${tenant.tenantId}`;
+    await pass(seq);
+    await expect.poll(() => waitsLeft(seq), POLL).toBe(0);
+    expect(await attemptsOf(seq)).toEqual(['first accepted']);
+    await b.admin`insert into despatch.failover_waits (seq, purge_on, tenant_id, due_at)
+      select seq, purge_on, tenant_id, now() + interval '1 hour' from despatch.messages where seq = ${seq}`;
+    await b.admin`select * from despatch.purge_some(${tenant.slug}, 'uid', 100)`;
+    expect(await waitsLeft(seq)).toBe(0);
+    expect(await stateOf(seq)).toEqual({ account: undefined });
+  });
+});
+
+describe('that the first account delivered it is known', () => {
+  /** The second account cannot be called, and what waits for it is looked at. */
+  const waiting = async (): Promise<number> => {
+    await setRoute();
+    const seq = await sent();
+    // The first retry follows at once.
+    for (let i = 0; i < 2; i++) b.twilio.fail(down, accounts.second.path);
+    await pass(seq);
+    await expect.poll(async () => (await attemptsOf(seq)).length, POLL).toBe(3);
+    await expect.poll(() => statusOf(seq), POLL).toBe('deferred');
+    return seq;
+  };
+
+  test('while it waits for the second one', async () => {
+    const seq = await waiting();
+    await report('first', 'delivered');
+    await expect.poll(() => statusOf(seq), POLL).toBe('delivered');
+    expect(await stateOf(seq)).toMatchObject({ account: 'first', final: true, duplicate_risk: true });
+    expect(await b.store.backlogTotal()).toBe(0);
+    await expect.poll(async () => (await b.store.countUsage(500, 0), miscounts(b.admin)), POLL).toEqual([]);
+  });
+
+  test('while its tenant is suspended meanwhile', async () => {
+    const seq = await waiting();
+    await b.admin`update despatch.tenants set status = 'suspended', suspension_reason = 'billing' where id = ${tenant.tenantId}`;
+    await b.store.holdTenant(tenant.tenantId, 10);
+    expect(await statusOf(seq)).toBe('held');
+    await report('first', 'delivered');
+    await expect.poll(() => statusOf(seq), POLL).toBe('delivered');
+  });
+
+  test('while the second one is being called', async () => {
+    await setRoute();
+    const seq = await sent();
+    b.twilio.fail({ kind: 'hang' }, accounts.second.path);
+    await pass(seq);
+    await expect.poll(() => statusOf(seq), POLL).toBe('sending');
+    await report('first', 'delivered');
+    // It waits for the end of the call.
+    await expect.poll(() => statusOf(seq), { ...POLL, timeout: 45_000 }).toBe('delivered');
+    expect((await attemptsOf(seq)).slice(0, 2)).toEqual(['first accepted', 'second ambiguous']);
+  });
+
+  test.each([
+    ['and the second one has it', []],
+    ['and the second one could not deliver it', ['undelivered']],
+  ])('late, %s', async (_name, before) => {
+    await setRoute();
+    const seq = await sent();
+    await pass(seq);
+    await expect.poll(() => attemptsOf(seq), POLL).toEqual(['first accepted', 'second accepted']);
+    for (const status of before) {
+      await report('second', status);
+      await expect.poll(() => statusOf(seq), POLL).toBe('undelivered');
+    }
+    await report('first', 'delivered');
+    await expect.poll(() => statusOf(seq), POLL).toBe('delivered');
+    expect(await miscounts(b.admin).then(() => b.store.backlogTotal())).toBe(0);
+  });
+
+  test('after the second one has refused it: it was sent all the while', async () => {
+    await setRoute();
+    const seq = await sent();
+    b.twilio.fail(badSender, accounts.second.path);
+    await pass(seq);
+    await expect.poll(() => attemptsOf(seq), POLL).toEqual(['first accepted', 'second rejected_permanent']);
+    expect(await stateOf(seq)).toMatchObject({
+      status: 'sent',
+      reason: 'no_other_account',
+      account: 'first',
+      final: false,
+      duplicate_risk: true,
+    });
+    expect(await routeOf(seq)).toEqual([
+      'first failed receipt_timeout 1',
+      'second failed sender_rejected 2',
+      'first chosen sent_before 1',
+    ]);
+    const [awaited] =
+      await b.admin`select extract(epoch from due_at - now()) / 3600 as hours from despatch.awaited_receipts
+      where seq = ${seq}`;
+    expect(Number(awaited?.['hours'])).toBeGreaterThan(0.5);
+    await report('first', 'delivered');
+    await expect.poll(() => statusOf(seq), POLL).toBe('delivered');
+    await expect.poll(async () => (await b.store.countUsage(500, 0), miscounts(b.admin)), POLL).toEqual([]);
+  });
+
+  test('that it did not is known too, where the second one has refused it', async () => {
+    await setRoute();
+    const seq = await sent();
+    b.twilio.fail(badSender, accounts.second.path);
+    await pass(seq);
+    await expect.poll(() => stateOf(seq), POLL).toMatchObject({ status: 'sent', attempt: 2 });
+    await report('first', 'undelivered');
+    await expect.poll(() => statusOf(seq), POLL).toBe('undelivered');
+  });
+});
+
+describe('what waits for the second account', () => {
+  const waiting = async (): Promise<number> => {
+    await setRoute();
+    const seq = await sent();
+    // The first retry follows at once.
+    for (let i = 0; i < 2; i++) b.twilio.fail(down, accounts.second.path);
+    await pass(seq);
+    await expect.poll(async () => (await attemptsOf(seq)).length, POLL).toBe(3);
+    await expect.poll(() => statusOf(seq), POLL).toBe('deferred');
+    return seq;
+  };
+
+  test('cannot be canceled any more, as it was sent', async () => {
+    const seq = await waiting();
+    const found = await withTenant(b.api, tenant.tenantId as TenantId, (tx) => cancelMessages(tx, [seq]));
+    expect([...found.values()]).toEqual(['sent']);
+    expect(await statusOf(seq)).toBe('deferred');
+  });
+
+  test('keeps its content', async () => {
+    const seq = await waiting();
+    const [place] = await b.admin<{ purge_on: string }[]>`
+      select purge_on::text from despatch.messages where seq = ${seq}`;
+    const erasure = await withTenant(b.api, tenant.tenantId as TenantId, (tx) =>
+      eraseContent(tx, { seq, purge_on: place?.purge_on ?? '' }),
+    );
+    expect(erasure).toBe('live');
+  });
+
+  test('is sent by the first one in the end where its time is over', async () => {
+    const seq = await waiting();
+    await b.admin`update despatch.live_messages set expires_at = now(), due_at = now(), next_attempt_at = now() where seq = ${seq}`;
+    await expect
+      .poll(() => stateOf(seq), POLL)
+      .toMatchObject({ status: 'sent', reason: 'no_other_account', account: 'first', final: false });
+    expect((await eventsOf(seq)).slice(-1)).toEqual(['message.sent']);
+    expect(await routeOf(seq)).toContain('first chosen sent_before 1');
+    await report('first', 'delivered');
+    await expect.poll(() => statusOf(seq), POLL).toBe('delivered');
+  });
+
+  test('is sent by the first one in the end the day before its record goes', async () => {
+    const seq = await waiting();
+    await b.admin`select * from despatch.move_messages(${[seq]}::bigint[], 'canceled', null)`;
+    expect(await statusOf(seq)).toBe('deferred');
+    const ended =
+      await b.admin`select * from despatch.move_messages(${[seq]}::bigint[], 'sent', '{"why": "expired"}', 'no_other_account')`;
+    expect(ended.length).toBe(1);
+    expect(await stateOf(seq)).toMatchObject({ status: 'sent', account: 'first' });
+  });
+});
+
+test('the decision can be made again from what is stored of it', async () => {
+  await setRoute(['first', 'second', 'third']);
+  const seq = await sent();
+  await pass(seq);
+  await expect.poll(() => attemptsOf(seq), POLL).toEqual(['first accepted', 'second accepted']);
+  const [stored] = await b.admin<
+    { id: string; details: { waitedMs: number; rerouted: { accountId: string; version: number } } }[]
+  >`select m.id, e.details from despatch.event_log e join despatch.messages m on m.seq = e.message_seq
+    where e.message_seq = ${seq} and e.type = 'message.failed_over'`;
+  const { rerouted, waitedMs } = stored?.details ?? { rerouted: { accountId: '', version: 0 }, waitedMs: 0 };
+  const [row] = await b.admin<{ steps: Route['steps']; receipt_timeout_ms: number }[]>`
+    select steps, receipt_timeout_ms from despatch.routes where tenant_id = ${tenant.tenantId} and version = ${rerouted.version}`;
+  const route: Route = {
+    channel: 'sms',
+    version: rerouted.version,
+    strategy: 'priority',
+    steps: row?.steps ?? [],
+    failoverOn: [],
+    receiptTimeoutMs: row?.receipt_timeout_ms ?? null,
+  };
+  expect([...orderOf(route, stored?.id ?? '')]).toHaveLength(3);
+  const usable = Object.values(accounts).map(({ id }) => ({ id, channel: 'sms', status: 'active' }));
+  const message = {
+    id: stored?.id ?? '',
+    channel: 'sms',
+    tenantStatus: 'active',
+    status: 'sent',
+    final: false,
+    test: false,
+    pinned: false,
+    deliveryGuarantee: 'at_least_once',
+    discard: false,
+    hasContent: true,
+    accountId: accounts.first.id,
+    isByCall: true,
+    isTold: false,
+    isAwaited: true,
+    isExpired: false,
+    isBusy: false,
+    isBehind: false,
+    silentMs: waitedMs,
+    tried: [],
+    ambiguous: 0,
+  } as const;
+  expect(decideSilence(message, usable, [route])).toEqual({ kind: 'move', rerouted });
+});
