@@ -308,6 +308,8 @@ function createWorld(of: Terms) {
       now < expiresAt &&
       status === 'sent' &&
       calls.at(-1)?.end === 'accepted' &&
+      // A receipt that said so while it waited for the next call ended that wait for good.
+      isByCall &&
       copies.size === 0;
     expect(decision.kind === 'move').toBe(mayGoOn && next !== undefined);
     if (decision.kind !== 'move') return;
