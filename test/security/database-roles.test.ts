@@ -78,6 +78,7 @@ async function seedEverything(): Promise<SeededTenant & { accountId: string }> {
     values (${seq}, ${purge_on}, ${tenantId}, 'sent', 1, false, false, now(), now())`;
   await admin`insert into awaited_receipts values (${seq}, ${purge_on}, ${tenantId}, now())`;
   await admin`insert into lookups values (${seq}, ${purge_on}, ${tenantId}, ${accountId}, now(), now(), now())`;
+  await admin`insert into failover_waits values (${seq}, ${purge_on}, ${tenantId}, now())`;
   await admin`insert into lookup_turns values (${accountId}, 'twilio', now(), now())`;
   await admin`insert into attempt_log (message_seq, purge_on, number, tenant_id, provider, worker, outcome, started_at, ended_at, message_status)
     values (${seq}, ${purge_on}, 1, ${tenantId}, 'simulator-sms', 0, 'accepted', now(), now(), 'sent')`;

@@ -57,6 +57,7 @@ describe('a route', () => {
       steps: [ids[1], ids[2]].map((providerId) => ({ providerId, weight: 1 })),
       failoverOn: FAILOVER_DEFAULT,
       maxWaitMs: null,
+      receiptTimeoutMs: null,
       version: 0,
       updatedAt: null,
     });
@@ -184,6 +185,22 @@ describe('a route', () => {
     }
     const { body: audited } = await asAdmin('GET', '/v1/admin/audit-log?action=route.updated');
     expect(audited.items[0].changes).toMatchObject([{ field: 'maxWaitMs' }]);
+  });
+
+  test('names how long a receipt is waited for, from ten seconds to a day', async () => {
+    const own = { ...priority(ids[0], ids[1]), receiptTimeoutMs: 10_000 };
+    const first = await put(own);
+    expect(first.body).toMatchObject({ receiptTimeoutMs: 10_000 });
+    const longest = await put({ ...own, receiptTimeoutMs: 86_400_000 });
+    expect(longest.body).toMatchObject({ receiptTimeoutMs: 86_400_000 });
+    expect((await put(longest.body)).body).toMatchObject({ receiptTimeoutMs: 86_400_000 });
+    expect((await put(priority(ids[0], ids[1]))).body).toMatchObject({ receiptTimeoutMs: null });
+    for (const receiptTimeoutMs of [0, 9_999, 86_400_001, 10_000.5, '10000']) {
+      const { status, body: refused } = await put({ ...own, receiptTimeoutMs });
+      expect([status, refused.details[0].field]).toEqual([400, 'receiptTimeoutMs']);
+    }
+    const { body: audited } = await asAdmin('GET', '/v1/admin/audit-log?action=route.updated');
+    expect(audited.items[0].changes).toMatchObject([{ field: 'receiptTimeoutMs' }]);
   });
 
   test('is of four channels', async () => {
