@@ -1,5 +1,5 @@
 -- Prepares a database for Despatch where its migration may not make roles by itself. Run it in that database as a superuser,
--- or as the database's owner with CREATEROLE; it may be run again. Postgres 16 or newer.
+-- or as the database's owner with CREATEROLE; it may be run again. Postgres 18 or newer.
 --
 -- It sets no passwords. Afterwards, in psql: \password despatch_migrate, and so on for each role that logs in.
 

@@ -10,6 +10,7 @@ import { applyFunctions, type AppliedFunctions } from './apply-functions.ts';
 import { createLockRetries, type LockWait } from './lock-retries.ts';
 import { makePartitions } from './make-partitions.ts';
 import { prepareRoles, type RolePasswords } from './prepare-roles.ts';
+import { assertServerVersion } from './server-version.ts';
 
 /** One number for everybody who migrates any Despatch database; "despatch" in ASCII, first seven bytes. */
 const LOCK = 0x64_65_73_70_61_74_63n;
@@ -57,7 +58,7 @@ export type Migrated = {
  * functions whose text has changed, in one transaction; then the partitions of the coming weeks. All under one advisory
  * lock, so that any number of runs at once end in the same state. Safe to repeat. A build that is older than the schema
  * leaves the functions as they are.
- * @throws LockWaitError where others held what a step needs for too long; FunctionFileError where a function is wrong.
+ * @throws ServerVersionError where the server is too old; LockWaitError where others held what a step needs for too long; FunctionFileError where a function is wrong.
  * The step has changed nothing then.
  */
 export async function migrate(options: MigrateOptions): Promise<Migrated> {
@@ -73,6 +74,7 @@ export async function migrate(options: MigrateOptions): Promise<Migrated> {
   await using database = open('despatch-migrate');
   await using observer = open('despatch-migrate');
   const { sql } = database;
+  await assertServerVersion(sql);
   const [own] = await sql<{ pid: number }[]>`select pg_backend_pid() as pid`;
   const retries = createLockRetries({
     observer: observer.sql,
