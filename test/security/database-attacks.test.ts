@@ -86,6 +86,8 @@ const CALLABLE: Readonly<Record<string, readonly RoleName[]>> = {
   oldest_receipt_seconds: ['worker'],
   expire_receipts: ['worker'],
   take_lookups: ['worker'],
+  take_silent: ['worker'],
+  fail_over_silent: ['worker'],
   settle_lookups: ['worker'],
   resume_lookups: ['worker'],
   hold_tenant: ['worker'],
