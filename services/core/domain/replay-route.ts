@@ -144,9 +144,7 @@ function afterSilence(
   { route, accounts, called }: Silent,
 ): Pick<Rerouted, 'accountId' | 'skipped'> | undefined {
   const known = new Map(skipped.map((one) => [one.accountId, one.reason]));
-  const closed = new Map<string, ClosedReason>();
-  for (const [of, reason] of known)
-    if (reason === 'breaker_open' || reason === 'rate_used_up') closed.set(of, reason);
+  const closed = closedAmong(known);
   const found = accounts.map((one) => ({
     ...one,
     status: known.get(one.id) === 'invalid' ? 'invalid' : 'active',
@@ -180,6 +178,14 @@ const SILENT = {
   ambiguous: 0,
 } as const satisfies Partial<SilentMessage>;
 
+/** Those that could not be called then, of the accounts that were passed over. */
+function closedAmong(known: ReadonlyMap<string, SkippedReason>): Map<string, ClosedReason> {
+  const closed = new Map<string, ClosedReason>();
+  for (const [of, reason] of known)
+    if (reason === 'breaker_open' || reason === 'rate_used_up') closed.set(of, reason);
+  return closed;
+}
+
 type Waited = {
   readonly route: Route;
   readonly accounts: readonly Account[];
@@ -195,9 +201,7 @@ function afterWait(
 ): Pick<Rerouted, 'accountId' | 'skipped'> | undefined {
   const known = new Map([...skipped, { accountId, reason: why }].map((one) => [one.accountId, one.reason]));
   const statusOf = (of: string) => (known.get(of) === 'invalid' ? 'invalid' : 'active');
-  const closed = new Map<string, ClosedReason>();
-  for (const [of, reason] of known)
-    if (reason === 'breaker_open' || reason === 'rate_used_up') closed.set(of, reason);
+  const closed = closedAmong(known);
   // Its breaker is what holds calls back to an account whose credential is refused.
   if (why === 'invalid') closed.set(accountId, 'breaker_open');
   const waiting = {

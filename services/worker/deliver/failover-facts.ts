@@ -3,6 +3,7 @@ import type { AttemptOutcome } from '#core/domain/outcome.ts';
 import { FAILOVER_CLASSES, FAILOVER_DEFAULT, routeByAge, type Route } from '#core/domain/route.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import type { ClaimedMessage, DeliveryStore, FailoverRow } from '#core/store/deliveries.ts';
+import { askUntilAnswered, type AskUntilAnsweredDeps } from './ask-until-answered.ts';
 
 /** What decides, and which provider each account that may be used is one of. */
 export type AccountedFacts = {
@@ -10,15 +11,11 @@ export type AccountedFacts = {
   readonly providers: ReadonlyMap<string, string>;
 };
 
-export type FailoverFactsDeps = {
+export type FailoverFactsDeps = AskUntilAnsweredDeps & {
   readonly store: Pick<DeliveryStore, 'failoverFacts'>;
-  /** The database did not answer; it is asked again. */
-  readonly onFailure: (error: unknown, rows: number) => void;
-  readonly signal: AbortSignal;
 };
 
 const BATCH_MAX = 256;
-const RETRY_MS_MAX = 5_000;
 
 const CLASSES: readonly string[] = FAILOVER_CLASSES;
 
@@ -36,29 +33,18 @@ export function mayFailOver(outcome: AttemptOutcome, message: ClaimedMessage): b
  * a database that is away, as their records have to.
  * @throws what the database throws, once `signal` has fired.
  */
-export function createFailoverFacts({ store, onFailure, signal }: FailoverFactsDeps) {
+export function createFailoverFacts({ store, ...deps }: FailoverFactsDeps) {
   const batch = createMicroBatch<ClaimedMessage, AccountedFacts | undefined>({
     itemsMax: BATCH_MAX,
     flushesMax: 2,
     queuedMax: Number.POSITIVE_INFINITY,
     async flush(messages) {
-      const rows = await load(messages.map(({ seq }) => seq));
+      const seqs = messages.map(({ seq }) => seq);
+      const rows = await askUntilAnswered(() => store.failoverFacts(seqs), seqs.length, deps);
       const bySeq = new Map(rows.map((row) => [row.seq, row]));
       return messages.map((message) => factsOf(message, bySeq.get(message.seq)));
     },
   });
-
-  async function load(seqs: readonly number[]): Promise<FailoverRow[]> {
-    for (let delayMs = 50; ; delayMs = Math.min(delayMs * 2, RETRY_MS_MAX)) {
-      try {
-        return await store.failoverFacts(seqs);
-      } catch (error) {
-        onFailure(error, seqs.length);
-        if (signal.aborted) throw error;
-        await new Promise((resolve) => setTimeout(resolve, delayMs));
-      }
-    }
-  }
 
   return (message: ClaimedMessage): Promise<AccountedFacts | undefined> => batch.add(message);
 }

@@ -2,13 +2,11 @@ import { LRUCache } from 'lru-cache';
 import type { Route } from '#core/domain/route.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import type { ClaimedMessage, DeliveryStore } from '#core/store/deliveries.ts';
+import { askUntilAnswered, type AskUntilAnsweredDeps } from './ask-until-answered.ts';
 
-export type ReceiptTimeoutsDeps = {
+export type ReceiptTimeoutsDeps = AskUntilAnsweredDeps & {
   readonly store: Pick<DeliveryStore, 'routesOf'>;
-  /** The database did not answer; it is asked again. */
-  readonly onFailure: (error: unknown, rows: number) => void;
   readonly now: () => number;
-  readonly signal: AbortSignal;
 };
 
 export type ReceiptTimeouts = {
@@ -28,16 +26,10 @@ const TENANTS_MAX = 20_000;
 const TENANTS_AT_ONCE = 256;
 /** Where the notice of a change was lost. */
 const KNOWN_MS = 30_000;
-const RETRY_MS_MAX = 5_000;
 const NONE: Timeouts = [];
 
 /** The routes' waits for receipts, of each tenant read once in half a minute. */
-export function createReceiptTimeouts({
-  store,
-  onFailure,
-  now,
-  signal,
-}: ReceiptTimeoutsDeps): ReceiptTimeouts {
+export function createReceiptTimeouts({ store, now, ...deps }: ReceiptTimeoutsDeps): ReceiptTimeouts {
   const known = new LRUCache<string, Timeouts>({
     max: TENANTS_MAX,
     ttl: KNOWN_MS,
@@ -49,7 +41,8 @@ export function createReceiptTimeouts({
     flushesMax: 2,
     queuedMax: Number.POSITIVE_INFINITY,
     async flush(tenantIds) {
-      const routes = Map.groupBy(await load(tenantIds), ({ tenantId }) => tenantId);
+      const found = await askUntilAnswered(() => store.routesOf(tenantIds), tenantIds.length, deps);
+      const routes = Map.groupBy(found, ({ tenantId }) => tenantId);
       return tenantIds.map((tenantId) => {
         const own = (routes.get(tenantId) ?? NONE).filter(({ receiptTimeoutMs }) => receiptTimeoutMs != null);
         const timeouts = own.length === 0 ? NONE : own;
@@ -58,18 +51,6 @@ export function createReceiptTimeouts({
       });
     },
   });
-
-  async function load(tenantIds: readonly string[]): ReturnType<DeliveryStore['routesOf']> {
-    for (let delayMs = 50; ; delayMs = Math.min(delayMs * 2, RETRY_MS_MAX)) {
-      try {
-        return await store.routesOf(tenantIds);
-      } catch (error) {
-        onFailure(error, tenantIds.length);
-        if (signal.aborted) throw error;
-        await new Promise((resolve) => setTimeout(resolve, delayMs));
-      }
-    }
-  }
 
   return {
     of(message) {

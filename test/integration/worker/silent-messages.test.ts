@@ -320,19 +320,19 @@ describe('stays with its account', () => {
   });
 });
 
-describe('that the first account delivered it is known', () => {
-  /** The second account cannot be called, and what waits for it is looked at. */
-  const waiting = async (): Promise<number> => {
-    await setRoute();
-    const seq = await sent();
-    // The first retry follows at once.
-    for (let i = 0; i < 2; i++) b.twilio.fail(down, accounts.second.path);
-    await pass(seq);
-    await expect.poll(async () => (await attemptsOf(seq)).length, POLL).toBe(3);
-    await expect.poll(() => statusOf(seq), POLL).toBe('deferred');
-    return seq;
-  };
+/** A message that waits for the second account, which cannot be called. */
+const waiting = async (): Promise<number> => {
+  await setRoute();
+  const seq = await sent();
+  // The first retry follows at once.
+  for (let i = 0; i < 2; i++) b.twilio.fail(down, accounts.second.path);
+  await pass(seq);
+  await expect.poll(async () => (await attemptsOf(seq)).length, POLL).toBe(3);
+  await expect.poll(() => statusOf(seq), POLL).toBe('deferred');
+  return seq;
+};
 
+describe('that the first account delivered it is known', () => {
   test('while it waits for the second one', async () => {
     const seq = await waiting();
     await report('first', 'delivered');
@@ -419,17 +419,6 @@ describe('that the first account delivered it is known', () => {
 });
 
 describe('what waits for the second account', () => {
-  const waiting = async (): Promise<number> => {
-    await setRoute();
-    const seq = await sent();
-    // The first retry follows at once.
-    for (let i = 0; i < 2; i++) b.twilio.fail(down, accounts.second.path);
-    await pass(seq);
-    await expect.poll(async () => (await attemptsOf(seq)).length, POLL).toBe(3);
-    await expect.poll(() => statusOf(seq), POLL).toBe('deferred');
-    return seq;
-  };
-
   test('cannot be canceled any more, as it was sent', async () => {
     const seq = await waiting();
     const found = await withTenant(b.api, tenant.tenantId as TenantId, (tx) => cancelMessages(tx, [seq]));
