@@ -23,7 +23,8 @@ async function setup() {
   async function waiting(sessions: number): Promise<void> {
     await expect
       .poll(
-        () => admin`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+        () =>
+          admin`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
       )
       .toHaveLength(sessions);
   }
@@ -118,7 +119,11 @@ test('an answer that comes after its lease and beside the purge leaves no receip
   await b.begin();
   const late = () =>
     b.store.complete([
-      completionOf(message, { kind: 'accepted', providerMessageId: 'SM1', receipts: [] }, { receiptsExpected: true }),
+      completionOf(
+        message,
+        { kind: 'accepted', providerMessageId: 'SM1', receipts: [] },
+        { receiptsExpected: true },
+      ),
     ]);
   await b.purgeWhile(late);
   expect(await b.leftovers()).not.toHaveProperty('receipts');
