@@ -108,14 +108,6 @@ describe('a receipt waits', () => {
   });
 });
 
-test('a receipt of a message that is gone is an event and changes nothing', () => {
-  expect(decideReceipts(due({ status: null }))).toMatchObject({
-    messages: [],
-    events: [{ type: 'message.receipt', applied: false }],
-    results: [{ result: 'unapplied' }],
-  });
-});
-
 describe('of a message that waits for another call', () => {
   const WAITS = { status: 'deferred', final: null, doubtful: true, lastAttempt: 2, attempt: 2 } as const;
   const VIA = { accountId: 'a1', provider: 'twilio', providerMessageId: 'SM1' };

@@ -52,7 +52,7 @@ export type DueReceipt = {
   readonly doubtful: boolean;
   /** It was settled before. */
   readonly repeated: boolean;
-  /** Null where the message is gone. */
+  /** Null where no message is found. */
   readonly status: MessageState | null;
   readonly final: boolean | null;
   readonly lastAttempt: number | null;
@@ -147,23 +147,23 @@ export function decideReceipts(due: readonly DueReceipt[]): ReceiptDecisions {
   function decide(one: DueReceipt): Decision {
     const { seq, purgeOn } = one;
     if (one.underWay || (seq === null && one.waitedMs < ORPHAN_MS)) return putOff();
-    if (seq === null || purgeOn === null) return settled('orphan');
+    if (seq === null || purgeOn === null || one.status === null) return settled('orphan');
     const key = `${seq} ${one.reportKey}`;
     if (one.repeated || (one.reportKey !== null && seen.has(key))) return settled('repeated');
-    const before = messages.get(seq) ?? messageOf(one);
+    const before = messages.get(seq) ?? messageOf(one, one.status);
     const report = reportOf(one);
-    if (before !== undefined && isWaiting(before.status) && !showsAcceptance(before, report, one.doubtful)) {
+    if (isWaiting(before.status) && !showsAcceptance(before, report, one.doubtful)) {
       // It is not used up: a call that comes may make of the message what it speaks of.
       if (report.state !== undefined || report.engagement !== undefined) return putOff();
     }
     seen.add(key);
-    const after = before && applyReport(before, report);
-    if (before !== undefined && after?.applied === true)
+    const after = applyReport(before, report);
+    if (after.applied)
       messages.set(
         seq,
         changed(one, { seq, purgeOn, before, after: after.message, known: messages.get(seq) }),
       );
-    const applied = after?.applied ?? false;
+    const { applied } = after;
     // Simulators have no account: their recipients are chosen to fail, again and again.
     const cause = applied && one.accountId !== null ? causeOfReport(one) : null;
     if (cause !== null) suppress.push({ seq, purgeOn, cause });
@@ -270,10 +270,8 @@ function waitMs({ waitedMs }: DueReceipt): number {
   return Math.min(Math.max(WAIT_MS_MIN, waitedMs), WAIT_MS_MAX);
 }
 
-/** Undefined where the message is gone. */
-function messageOf(one: DueReceipt): ReportedMessage | undefined {
-  if (one.status === null) return undefined;
-  const { status, lastAttempt } = one;
+function messageOf(one: DueReceipt, status: MessageState): ReportedMessage {
+  const { lastAttempt } = one;
   const [attempt, final, lateBounce] = [lastAttempt ?? 0, one.final ?? false, one.lateBounce ?? false];
   return {
     status,

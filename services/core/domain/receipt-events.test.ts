@@ -64,10 +64,6 @@ test.each([
   expect(eventsOf(before, report)).toEqual(expected);
 });
 
-test('a receipt of a message without a result is a receipt', () => {
-  expect(receiptEvents(undefined, undefined)).toEqual(['message.receipt']);
-});
-
 test('in any order of receipts each move and each new engagement has exactly one event', () => {
   const reports: Partial<Report>[] = [
     { state: 'sent' },

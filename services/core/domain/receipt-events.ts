@@ -6,13 +6,11 @@ export type ReceiptEventType = `message.${MessageState | 'engagement' | 'receipt
 /**
  * What a receipt is in the history of its message: the state that it has moved the message to, what it tells of the
  * recipient, both, or else no more than a receipt, whatever it reported. What has waited for another call is sent first.
- * @param before Undefined where the message is gone.
  */
 export function receiptEvents(
-  before: ReportedMessage | undefined,
-  after: AppliedReport | undefined,
+  before: ReportedMessage,
+  after: AppliedReport,
 ): readonly [ReceiptEventType, ...ReceiptEventType[]] {
-  if (before === undefined || after === undefined) return ['message.receipt'];
   const { status, engagement } = after.message;
   const isEngaged = engagement !== before.engagement;
   if (status !== before.status) {

@@ -126,6 +126,11 @@ begin
   perform note_changes(tenants, seqs, days, numbers);
 
   if coalesce(cardinality(applied), 0) < json_array_length(batch) then
+    -- None of these rows is locked: the messages are, against a purge.
+    perform from messages m where (m.seq, m.purge_on) in (
+      select r.seq, r.purge_on from json_to_recordset(batch) as r (seq bigint, purge_on date, outcome text)
+      where r.outcome = 'accepted' and r.seq <> all (coalesce(applied, '{}')))
+    order by m.seq for key share;
     -- An answer that came after the lease: proof all the same that the provider accepted.
     insert into receipts (tenant_id, message_seq, purge_on, attempt, receipt, provider_message_id, await_ms, apply_at)
     select a.tenant_id, a.message_seq, a.purge_on, a.number, 'sent', r.provider_message_id, r.await_ms, at_now

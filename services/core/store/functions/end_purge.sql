@@ -21,8 +21,11 @@ begin
   delete from lookup_turns t where t.account_id in (select p.id from provider_accounts p where p.tenant_id = who);
   delete from awaited_receipts a where a.tenant_id = who;
   delete from lookups l where l.tenant_id = who;
-  delete from receipts r where r.tenant_id = who;
+  -- A call that is being read has its receipts stored when it is gone.
   delete from receipt_calls c where c.account_id in (select p.id from provider_accounts p where p.tenant_id = who);
+  delete from receipts r where r.tenant_id = who;
+  -- Of what people did last: whoever writes to the audit log holds the tenant's row.
+  delete from idempotency_keys k where k.tenant_id = who;
   -- Of messages that were never accepted.
   delete from message_contents c using unsettled_contents u
   where u.tenant_id = who and c.message_seq = u.message_seq and c.purge_on = u.purge_on;

@@ -1,6 +1,6 @@
 -- Receipts whose turn it is, each with what is known of the message that it is about. Both stay locked until the transaction
--- ends: its caller decides what follows, and hands that to `record_receipts`. `seq` is null where no message is found,
--- `status` where it is gone. `under_way`: a call for the message is, or somebody else has it. `doubtful`: it waits, and an
+-- ends: its caller decides what follows, and hands that to `record_receipts`. `seq` is null where no message is found, or one
+-- that is gone. `under_way`: a call for the message is, or somebody else has it. `doubtful`: it waits, and an
 -- earlier call had no answer. `waiting_of_account`: how many of the account's wait for their message, counted to one more than
 -- `waiting_max`; null for one that need not wait. `without`: tenants that are passed over; as long as there are any, so is
 -- whatever was put off, which is found by its time alone.
@@ -148,7 +148,9 @@ begin
     where (s.seq, s.purge_on) in (select u.seq, u.day from unnest(seqs, days) as u (seq, day)) order by s.seq for update) x;
   return query
     with matched as materialized (
-      select r.*, u.seq, u.day, u.number, u.nth, s.status, s.final, coalesce(s.sent_attempt, s.attempt) as last_attempt, s.provider,
+      -- A message without a state was purged while its result was waited for: it has no history that could be added to.
+      select r.*, case when coalesce(s.seq, l.seq) is not null then u.seq end as seq, u.day, u.number, u.nth, s.status, s.final,
+        coalesce(s.sent_attempt, s.attempt) as last_attempt, s.provider,
         s.failure as failure_shown, s.segment_states, s.partial, s.late_bounce, s.engagement as engaged,
         l.seq is not null as is_live, l.status as live_status, l.attempt as live_attempt, l.provider as live_provider,
         l.ambiguous > 0 as is_doubtful,

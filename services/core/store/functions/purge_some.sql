@@ -37,6 +37,8 @@ begin
     delete from lookups l where l.seq = any (seqs);
     -- Whoever applies receipts has these before.
     perform from message_results s where s.seq = any (seqs) order by s.seq for update;
+    -- And who stores something of a message without either of its rows has this one (`complete`, `settle_lookups`).
+    perform from messages m where m.seq = any (seqs) order by m.seq for update;
     delete from attempt_log a where a.message_seq = any (seqs);
     delete from event_log e where e.message_seq = any (seqs);
     delete from message_results s where s.seq = any (seqs);

@@ -12,6 +12,8 @@ declare
   made integer;
 begin
   recovered := 0;
+  -- Whoever deletes the endpoint waits, and then finds what is stored here.
+  perform from webhook_endpoints w where w.id = of_endpoint and w.tenant_id = of_tenant for key share;
   for run in
     select f.first_seq, f.last_seq, f.purge_on, f.matched_at from endpoint_feed f
     where f.endpoint_id = of_endpoint and f.tenant_id = of_tenant and of_tenant = current_tenant()

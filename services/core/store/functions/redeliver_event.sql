@@ -8,6 +8,8 @@ declare
   due due_deliveries;
   made integer;
 begin
+  -- Whoever deletes the endpoint waits, and then finds what is stored here.
+  perform from webhook_endpoints w where w.id = of_endpoint and w.tenant_id = of_tenant for key share;
   select f.purge_on into day from (
     select x.first_seq, x.purge_on from endpoint_feed x
     where x.endpoint_id = of_endpoint and x.tenant_id = of_tenant and of_tenant = current_tenant() and x.last_seq >= of_seq

@@ -17,6 +17,10 @@ begin
   perform from lookup_turns t
   where t.account_id in (select a.account_id from json_to_recordset(turns) as a (account_id uuid))
   order by t.account_id for update;
+  -- Their results may be others': the messages are locked, against a purge.
+  perform from messages m where (m.seq, m.purge_on) in (
+    select r.message_seq, r.purge_on from json_to_recordset(reports) as r (message_seq bigint, purge_on date))
+  order by m.seq for key share;
   insert into receipts (tenant_id, account_id, message_seq, purge_on, message_id, provider_message_id, receipt,
     temporary, failure, segment, engagement, provider_status, verified, asked, happened_at, report_key, received_at, apply_at)
   select r.tenant_id, r.account_id, r.message_seq, r.purge_on, r.message_id, r.provider_message_id, r.receipt,

@@ -207,7 +207,8 @@ create index routes_replaced on routes (replaced_at) where replaced_at is not nu
 create table audit_log (
   seq bigint generated always as identity primary key,
   id uuid not null default gen_random_uuid(),
-  tenant_id uuid,
+  -- By the reference whoever writes an entry holds the tenant's row: the end of a purge waits for all that people change.
+  tenant_id uuid references tenants on delete cascade,
   actor text not null,
   -- As they were then, where the tenant may know them; ids alone tell people little.
   actor_name text,
