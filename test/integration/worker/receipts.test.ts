@@ -298,6 +298,22 @@ test("a quiet account's small call is taken beside the large ones of others", as
   expect(Math.min(...[first, ...rest].map((call) => call?.id ?? 0))).toBe(oldest);
 });
 
+test('a batch reads no more of an account that is flooded than it takes, whatever was planned before', async () => {
+  await using stores = await setupStores();
+  const flooded = randomUUID();
+  // One connection has one plan, made while there was nothing to read.
+  const session = await stores.admin.reserve();
+  const look = `select * from despatch.lock_receipts(10, 10, '{}')`;
+  await session.unsafe(look);
+  await stores.admin`insert into despatch.receipts (tenant_id, account_id, apply_at, report_key)
+    select ${flooded}, ${flooded}, now() - make_interval(secs => n), n::text from generate_series(1, 20000) n`;
+  await session.unsafe(look);
+  const plan = JSON.stringify(await session.unsafe(`explain (analyze, buffers) ${look}`));
+  session.release();
+  const pages = Number(/shared hit=(\d+)/.exec(plan)?.[1] ?? 0);
+  expect([pages > 0, pages < 1_000, pages]).toEqual([true, true, pages]);
+});
+
 describe('the turns of receipts', () => {
   type Planted = {
     tenantId?: string;

@@ -8,7 +8,7 @@ returns table (
   id bigint, tenant_id uuid, account_id uuid, account_version integer, method text, receipt_version integer, query text,
   headers jsonb, body bytea, received_ms bigint, tries smallint, traceparent text)
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
-  set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+  set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 #variable_conflict use_column
 declare
   at_now timestamptz := clock_timestamp();
