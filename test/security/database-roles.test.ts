@@ -108,7 +108,7 @@ async function seedEverything(): Promise<SeededTenant & { accountId: string }> {
     values (${tenantId}, 'push', 'slowed', 'complaint_rate', 0.004, 0.003, now(), 1, now())`;
   await admin`insert into final_stretches values (${tenantId}, 'push', 0, 1, 0, 0)`;
   await admin`insert into final_hours values (${tenantId}, 'push', now(), 1)`;
-  await admin`insert into feed_floors values (${tenantId}, 0)`;
+  await admin`insert into feed_heads values (${tenantId}, 0, now())`;
   const [endpoint] = await admin<{ id: string }[]>`
     insert into webhook_endpoints (tenant_id, url, event_types, secret, matched_to)
     values (${tenantId}, 'https://hooks.test/', '{*}', 'vault:v1:x', 0) returning id`;

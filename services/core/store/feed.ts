@@ -90,7 +90,7 @@ export async function feedStart(
     select coalesce(
       (select f.first_seq - 1 from feed f where f.tenant_id = ${tenantId} and f.numbered_at >= ${since}::text::timestamptz
         order by f.numbered_at, f.last_seq limit 1),
-      (select f.last_seq from feed f where f.tenant_id = ${tenantId} order by f.last_seq desc limit 1), 0) as seq`;
+      (select h.last_seq from feed_heads h where h.tenant_id = ${tenantId} order by h.last_seq desc limit 1), 0) as seq`;
   return row?.seq ?? 0;
 }
 

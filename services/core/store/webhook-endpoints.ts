@@ -68,7 +68,7 @@ export async function insertEndpoint(
     values (${id}, ${tenantId}, ${url}, ${description}, ${[...eventTypes]}, ${finalOnly}, ${[...channels]}, ${[...tags]},
       ${tx.json(headers)}, ${endpoint.ordered}, ${endpoint.maskRecipients}, ${endpoint.rateLimitPerSecond},
       ${[...endpoint.signatures]}, ${endpoint.secret}, ${endpoint.clientCertificate},
-      coalesce((select f.last_seq from feed f where f.tenant_id = ${tenantId} order by f.last_seq desc limit 1), 0))`;
+      coalesce((select h.last_seq from feed_heads h where h.tenant_id = ${tenantId} order by h.last_seq desc limit 1), 0))`;
 }
 
 export async function findEndpoint(

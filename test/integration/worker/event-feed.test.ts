@@ -386,7 +386,7 @@ describe('retention', () => {
     await b.admin`select despatch.end_purge(${b.tenant.slug}, 'u')`;
     await b.number();
     const left = await b.admin`
-      select from despatch.feed union all select from despatch.tenant_events union all select from despatch.feed_floors`;
+      select from despatch.feed union all select from despatch.tenant_events union all select from despatch.feed_heads`;
     expect(left).toHaveLength(0);
   });
 });

@@ -44,7 +44,7 @@ begin
   -- that none leaves anything of its feed behind.
   perform pg_advisory_xact_lock(hashtext('despatch.feed'));
   delete from feed f where f.tenant_id = who;
-  delete from feed_floors f where f.tenant_id = who;
+  delete from feed_heads f where f.tenant_id = who;
   delete from tenant_events e where e.tenant_id = who;
   -- Nor is anybody's usage counted: a pass that began before the purge has ended then.
   perform pg_advisory_xact_lock(hashtext('despatch.usage'));

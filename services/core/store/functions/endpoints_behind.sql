@@ -13,8 +13,9 @@ begin
         select distinct l.tenant_id from looked l
         join tenants t on t.id = l.tenant_id and t.status in ('active', 'suspended')
         join endpoint_reach r on r.id = any (array[l.id])
-        where r.matched_to < (
-          select f.last_seq from feed f where f.tenant_id = l.tenant_id order by f.last_seq desc limit 1)),
+        where r.matched_to < (select h.last_seq from feed_heads h where h.tenant_id = l.tenant_id order by h.last_seq desc limit 1)
+          -- Of events that are purged none is matched.
+          and exists (select from feed f where f.tenant_id = l.tenant_id and f.last_seq > r.matched_to)),
       (select case when count(*) = most then max(l.id::text)::uuid end from looked l);
 end $$;
 

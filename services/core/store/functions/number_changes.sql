@@ -78,11 +78,15 @@ begin
       array_agg(r.number order by r.nth) as numbers
     from ranked r group by r.tenant_id, r.day, r.run
   ), newest as materialized (
-    select t.tenant_id, coalesce(greatest(f.last_seq, o.last_seq), 0) as last_seq, greatest(f.numbered_at, at_now) as at
-    from (select distinct c.tenant_id from chunk c) t
+    select t.tenant_id, t.upto, coalesce(h.last_seq, 0) as last_seq, greatest(h.numbered_at, at_now) as at
+    from (select c.tenant_id, max(c.last_nth) as upto from chunk c group by c.tenant_id) t
     left join lateral (
-      select x.last_seq, x.numbered_at from feed x where x.tenant_id = t.tenant_id order by x.last_seq desc limit 1) f on true
-    left join feed_floors o on o.tenant_id = t.tenant_id
+      select x.last_seq, x.numbered_at from feed_heads x where x.tenant_id = t.tenant_id order by x.last_seq desc limit 1) h on true
+  ), left_behind as (
+    delete from feed_heads h using newest n
+    where h.tenant_id = any (array[n.tenant_id]) and h.last_seq = any (array[n.last_seq])
+  ), headed as (
+    insert into feed_heads (tenant_id, last_seq, numbered_at) select n.tenant_id, n.last_seq + n.upto, n.at from newest n
   ), stored as (
     insert into feed (first_seq, last_seq, numbered_at, tenant_id, purge_on, seqs, numbers)
     select n.last_seq + c.first_nth, n.last_seq + c.last_nth, n.at, c.tenant_id, c.day, c.seqs, c.numbers

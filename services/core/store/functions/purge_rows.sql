@@ -70,9 +70,7 @@ begin
       if not found_any then
         return 0;
       end if;
-      if of_parent = 'feed' then
-        perform keep_feed_floors(of_table::regclass, today);
-      elsif of_parent = 'endpoint_feed' then
+      if of_parent = 'endpoint_feed' then
         perform keep_endpoint_floors(of_table::regclass, today);
       end if;
       execute format('delete from %1$I d where d.ctid = any (array(select x.ctid from %1$I x where has_served(%2$L, x.%3$I, $1) limit $2))',

@@ -19,7 +19,9 @@ begin
   select array_agg(distinct l.tenant_id) into tenant_ids from looked l
   join tenants t on t.id = any (array[l.tenant_id]) and t.status in ('active', 'suspended')
   join endpoint_reach r on r.id = any (array[l.id])
-  where r.matched_to < (select f.last_seq from feed f where f.tenant_id = l.tenant_id order by f.last_seq desc limit 1);
+  where r.matched_to < (select h.last_seq from feed_heads h where h.tenant_id = l.tenant_id order by h.last_seq desc limit 1)
+    -- Of events that are purged none is matched.
+    and exists (select from feed f where f.tenant_id = l.tenant_id and f.last_seq > r.matched_to);
   tenant_ids := coalesce(tenant_ids, '{}');
   return next;
 end $$;

@@ -747,10 +747,14 @@ create table feed (
 ) partition by range (purge_on);
 create index feed_since on feed (tenant_id, numbered_at, last_seq);
 
--- The last numbers that were given to events which are purged by now: a tenant's feed never begins anew.
-create table feed_floors (
-  tenant_id uuid primary key,
-  last_seq bigint not null
+-- The last number of each tenant's feed, and when it was given; kept when the events are purged, so that numbers never repeat. To
+-- find it in `feed` takes a look into the partition of each week. A row is replaced and not updated: the newest comes first in the
+-- index, before all versions that an old snapshot still sees.
+create table feed_heads (
+  tenant_id uuid not null,
+  last_seq bigint not null,
+  numbered_at timestamptz not null,
+  primary key (tenant_id, last_seq)
 );
 
 -- Where a tenant wants to be told of its events.
@@ -1194,7 +1198,7 @@ begin
   foreach t in array array['tenant_limits', 'members', 'api_keys', 'api_key_uses', 'provider_accounts', 'routes', 'audit_log', 'messages',
     'live_messages', 'suppressions', 'message_results', 'awaited_receipts', 'lookups', 'failover_waits', 'message_contents', 'unsettled_contents', 'attempt_log',
     'event_log', 'receipts', 'receipt_calls', 'idempotency_keys', 'tenant_usage', 'tenant_progress', 'tenant_events', 'feed',
-    'feed_floors', 'usage_counts', 'usage_times', 'account_counts', 'brakes', 'final_stretches', 'final_hours', 'webhook_endpoints', 'webhook_keys', 'endpoint_feed', 'endpoint_positions', 'due_deliveries',
+    'feed_heads', 'usage_counts', 'usage_times', 'account_counts', 'brakes', 'final_stretches', 'final_hours', 'webhook_endpoints', 'webhook_keys', 'endpoint_feed', 'endpoint_positions', 'due_deliveries',
     'delivery_attempts', 'endpoint_tests', 'tenant_events_default', 'feed_default', 'endpoint_feed_default',
     'delivery_attempts_default', 'messages_default', 'message_results_default', 'message_contents_default', 'attempt_log_default', 'event_log_default',
     'idempotency_keys_default']
@@ -1226,7 +1230,7 @@ end $$;
 -- The api reads and writes its tenant's rows; it can write a provider's ciphertext and never read one, nor a key's hash.
 grant usage on schema despatch to despatch_api, despatch_worker, despatch_controller;
 grant select on tenants, tenant_limits, members, users, api_key_uses, messages, live_messages, message_results, message_states,
-  attempt_log, attempts, event_log, events, tenant_events, feed, endpoint_feed, due_deliveries, delivery_attempts,
+  attempt_log, attempts, event_log, events, tenant_events, feed, feed_heads, endpoint_feed, due_deliveries, delivery_attempts,
   endpoint_tests, audit_log, tenant_usage, tenant_progress, usage_counts, usage_times, account_counts, brakes to despatch_api;
 grant select, insert on routes to despatch_api;
 grant update (replaced_at) on routes to despatch_api;
