@@ -25,10 +25,16 @@ declare
   come uuid[];
   due_again uuid[];
   again integer;
+  batch uuid[];
   ids uuid[];
   seqs bigint[];
   days date[];
   numbers integer[];
+  -- Of the messages. Partitions that are out of these bounds are left out before a look-up begins, which for a small batch is most
+  -- of the work. Each look-up has a `limit`, so that it is made row by row: with hardly any messages a scan of all that is
+  -- within the bounds looks as good.
+  first_day date;
+  last_day date;
   -- Of messages that wait for another call.
   idle bigint[];
   -- Of messages whose results are locked.
@@ -90,24 +96,31 @@ begin
   ) y;
   -- Those that wait have half of a batch, and what the others leave of it.
   again := least(coalesce(cardinality(due_again), 0), greatest(most / 2, most - coalesce(cardinality(come), 0)));
+  batch := come[1:most - again] || due_again[1:again];
+  if coalesce(cardinality(batch), 0) = 0 then
+    return;
+  end if;
+  select min(r.purge_on), max(r.purge_on) into first_day, last_day from receipts r where r.id = any (batch);
   -- The message's own id counts for more than the provider's: an account may be shared with another system. Until the
   -- account has been called for it, a message is not found: whoever can report to one says nothing about another one's.
-  select array_agg(p.id), array_agg(p.seq), array_agg(p.purge_on), array_agg(p.number) into ids, seqs, days, numbers
+  select array_agg(p.id order by p.nth), array_agg(p.seq order by p.nth), array_agg(p.purge_on order by p.nth),
+    array_agg(p.number order by p.nth) into ids, seqs, days, numbers
   from (
-    select r.id, coalesce(m.seq, v.seq, g.seq) as seq, coalesce(m.purge_on, v.purge_on, g.purge_on) as purge_on,
+    select r.id, u.nth, m.seq, m.purge_on,
       -- The attempt that bears the provider's id, else the only one of the account that may have it.
-      coalesce(r.attempt, v.number, g.number, w.named, case
+      coalesce(r.attempt, w.named, case
         when m.is_named or m.attempt = 1 then m.attempt
         when coalesce(m.accepted, 0) + w.unanswered = 1 then coalesce(w.number, m.attempt) end) as number
-    from unnest(come[1:most - again] || due_again[1:again]) with ordinality as u (id, nth)
+    from unnest(batch) with ordinality as u (id, nth)
     join receipts r on r.id = u.id
     left join lateral (
       select y.seq, y.purge_on, coalesce(s.sent_attempt, s.attempt) as attempt, s.provider_message_id = r.provider_message_id as is_named,
         -- Segments may have ids of their own.
         (s.account_id = r.account_id and s.started_at is not null and (s.provider_message_id is null
           or r.provider_message_id is null or r.segment is not null))::integer as accepted
-      from messages y left join message_results s on s.seq = y.seq and s.purge_on = y.purge_on
-      where y.seq = r.message_seq and y.purge_on = r.purge_on and y.tenant_id = r.tenant_id
+      from messages y left join lateral (select * from message_results x
+        where x.seq = y.seq and x.purge_on = y.purge_on and x.purge_on between first_day and last_day limit 1) s on true
+      where y.seq = r.message_seq and y.purge_on = r.purge_on and y.purge_on between first_day and last_day and y.tenant_id = r.tenant_id
         and (r.message_id is null or y.id = r.message_id)
         -- Tests break this (mutant: receipt-account): an account reports on what it was called for, never on test messages.
         and (r.account_id is null or coalesce(
@@ -115,39 +128,54 @@ begin
           (select true from live_messages l
             where l.seq = y.seq and l.status = 'sending' and l.account_id = r.account_id and not l.test),
           (select true from attempt_log a
-            where a.message_seq = y.seq and a.purge_on = y.purge_on and a.account_id = r.account_id
-              and a.outcome <> 'not_started' limit 1)))
+            where a.message_seq = y.seq and a.purge_on = y.purge_on and a.purge_on between first_day and last_day
+              and a.account_id = r.account_id and a.outcome <> 'not_started' limit 1)))
+      limit 1
     ) m on true
-    left join lateral (
-      select a.seq, a.purge_on, coalesce(a.sent_attempt, a.attempt) as number from message_results a
-      where m.seq is null and a.found_by_id and a.provider_message_id = r.provider_message_id
-        and a.account_id = r.account_id and a.tenant_id = r.tenant_id
-      order by a.sent_at desc limit 1
-    ) v on true
-    left join lateral (
-      -- Of a message that went on to another account.
-      select a.message_seq as seq, a.purge_on, a.number from attempt_log a
-      where m.seq is null and v.seq is null and a.found_by_id and a.provider_message_id = r.provider_message_id
-        and a.account_id = r.account_id and a.tenant_id = r.tenant_id
-      order by a.ended_at desc limit 1
-    ) g on true
     left join lateral (
       select count(*)::integer as unanswered, max(a.number) as number,
         max(a.number) filter (where a.provider_message_id = r.provider_message_id) as named
       from attempt_log a
-      where coalesce(m.attempt, 2) > 1 and a.message_seq = m.seq and a.purge_on = m.purge_on and a.account_id = r.account_id
+      where coalesce(m.attempt, 2) > 1 and a.message_seq = m.seq and a.purge_on = m.purge_on
+        and a.purge_on between first_day and last_day and a.account_id = r.account_id
         and (a.outcome = 'ambiguous' or a.outcome = 'accepted' and (a.provider_message_id is null
           or r.provider_message_id is null or r.segment is not null or a.provider_message_id = r.provider_message_id))
     ) w on true
-    order by u.nth
   ) p;
+  -- Those of no message by its own id are looked for in every partition, and by most providers there are none.
+  if exists (select from unnest(ids, seqs) as u (id, seq) join receipts r on r.id = u.id
+    where u.seq is null and r.provider_message_id is not null) then
+    select array_agg(p.id order by p.nth), array_agg(p.seq order by p.nth), array_agg(p.purge_on order by p.nth),
+      array_agg(p.number order by p.nth) into ids, seqs, days, numbers
+    from (
+      select u.id, u.nth, coalesce(u.seq, v.seq, g.seq) as seq, coalesce(u.day, v.purge_on, g.purge_on) as purge_on,
+        coalesce(u.number, v.number, g.number) as number
+      from unnest(ids, seqs, days, numbers) with ordinality as u (id, seq, day, number, nth)
+      join receipts r on r.id = u.id
+      left join lateral (
+        select a.seq, a.purge_on, coalesce(a.sent_attempt, a.attempt) as number from message_results a
+        where u.seq is null and a.found_by_id and a.provider_message_id = r.provider_message_id
+          and a.account_id = r.account_id and a.tenant_id = r.tenant_id
+        order by a.sent_at desc limit 1
+      ) v on true
+      left join lateral (
+        -- Of a message that went on to another account.
+        select a.message_seq as seq, a.purge_on, a.number from attempt_log a
+        where u.seq is null and v.seq is null and a.found_by_id and a.provider_message_id = r.provider_message_id
+          and a.account_id = r.account_id and a.tenant_id = r.tenant_id
+        order by a.ended_at desc limit 1
+      ) g on true
+    ) p;
+  end if;
+  select min(u.day), max(u.day) into first_day, last_day from unnest(days) as u (day);
   -- Where a claim is quicker, the call is waited for.
   select array_agg(x.seq) into idle from (
     select l.seq from live_messages l where l.seq = any (seqs) and l.status <> 'sending' order by l.seq
     for update skip locked) x;
-  select array_agg(x.seq) into settled from (
-    select s.seq from message_results s
-    where (s.seq, s.purge_on) in (select u.seq, u.day from unnest(seqs, days) as u (seq, day)) order by s.seq for update) x;
+  select array_agg(s.seq) into settled
+  from (select distinct u.seq, u.day from unnest(seqs, days) as u (seq, day) where u.seq is not null order by u.seq) u,
+  lateral (select x.seq from message_results x
+    where x.seq = u.seq and x.purge_on = u.day and x.purge_on between first_day and last_day limit 1 for update) s;
   return query
     with matched as materialized (
       -- A message without a state was purged while its result was waited for: it has no history that could be added to.
@@ -160,7 +188,8 @@ begin
         s.seq is not null and array_position(settled, s.seq) is null as has_just_ended
       from unnest(ids, seqs, days, numbers) with ordinality as u (id, seq, day, number, nth)
       join receipts r on r.id = u.id
-      left join lateral (select * from message_results x where x.seq = u.seq and x.purge_on = u.day) s on true
+      left join lateral (select * from message_results x
+        where x.seq = u.seq and x.purge_on = u.day and x.purge_on between first_day and last_day limit 1) s on true
       left join lateral (select * from live_messages x where s.seq is null and x.seq = u.seq) l on true
     ), crowd as materialized (
       select c.account_id, (select count(*) from (
@@ -179,12 +208,12 @@ begin
         (select c.waiting from crowd c where c.account_id = r.account_id) end,
       r.seq, r.day, r.has_just_ended or (r.is_live and array_position(idle, r.seq) is null), coalesce(r.is_doubtful, false),
       r.report_key is not null and exists (select from event_log e
-        where e.message_seq = r.seq and e.purge_on = r.day and e.report_key = r.report_key),
+        where e.message_seq = r.seq and e.purge_on = r.day and e.purge_on between first_day and last_day and e.report_key = r.report_key),
       coalesce(r.status, r.live_status), r.final, coalesce(r.last_attempt, r.live_attempt), r.failure_shown, m.segments,
       r.segment_states, r.partial, r.late_bounce, r.engaged
     from matched r
     left join lateral (select x.segments, x.traceparent, x.enqueued_at from messages x
-      where x.seq = r.seq and x.purge_on = r.day) m on true
+      where x.seq = r.seq and x.purge_on = r.day and x.purge_on between first_day and last_day limit 1) m on true
     order by r.nth;
 end $$;
 

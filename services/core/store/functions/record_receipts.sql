@@ -5,13 +5,17 @@
 -- next receipt of one that is known again.
 create or replace function record_receipts(messages json, events json, put_off json, done uuid[], refused json) returns void
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
-  set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
+  set enable_seqscan = off set enable_mergejoin = off set jit = off as $$
 declare
   at_now timestamptz := clock_timestamp();
   tenants uuid[];
   seqs bigint[];
   days date[];
   numbers bigint[];
+  -- The messages. Partitions that are out of these bounds are left out before the update begins.
+  of_changed bigint[];
+  first_day date;
+  last_day date;
   known bigint[] := array(select r.seq from json_to_recordset(messages) as r (seq bigint, was_waiting boolean) where r.was_waiting);
 begin
   if cardinality(known) > 0 then
@@ -30,6 +34,8 @@ begin
     array_agg(t.purge_on order by t.event_seq), array_agg(t.event_seq order by t.event_seq)
   into tenants, seqs, days, numbers from told t where t.applied and t.type <> 'message.receipt';
   perform note_changes(tenants, seqs, days, numbers);
+  select array_agg(r.seq), min(r.purge_on), max(r.purge_on) into of_changed, first_day, last_day
+  from json_to_recordset(messages) as r (seq bigint, purge_on date);
   with reported as materialized (
     select * from json_to_recordset(messages) as r (
       seq bigint, purge_on date, status text, final boolean, failure jsonb, partial boolean, late_bounce boolean,
@@ -52,7 +58,8 @@ begin
       updated_at = at_now
     from reported r
     -- Tests break this (mutant: receipt-moves): a move that the table does not have is not made.
-    where s.seq = r.seq and s.purge_on = r.purge_on and (s.status = r.status or may_move(s.status, r.status))
+    where s.seq = any (of_changed) and s.purge_on between first_day and last_day and s.seq = r.seq and s.purge_on = r.purge_on
+      and (s.status = r.status or may_move(s.status, r.status))
     returning s.seq, s.purge_on, s.tenant_id, s.status, s.account_id, r.await_ms, old.status as was,
       old.account_id as was_account_id, old.sent_at as was_sent_at,
       -- Once for each message: what is unknown was never said to be final.
@@ -78,17 +85,20 @@ begin
   ), awaited as (
     insert into awaited_receipts (seq, purge_on, tenant_id, test, due_at)
     select c.seq, c.purge_on, c.tenant_id,
-      coalesce((select m.test from messages m where m.seq = c.seq and m.purge_on = c.purge_on), false), at_now + make_interval(secs => c.await_ms / 1000.0) from changed c
+      coalesce((select m.test from messages m
+        where m.seq = c.seq and m.purge_on = c.purge_on and m.purge_on between first_day and last_day), false),
+      at_now + make_interval(secs => c.await_ms / 1000.0) from changed c
     -- Whoever ends a wait that is there waits for this message.
-    where c.await_ms is not null and not exists (select from awaited_receipts x where x.seq = c.seq)
+    where c.await_ms is not null and (select x.seq from awaited_receipts x where x.seq = c.seq limit 1) is null
   ), ended as (
     -- Who has locked one ends its wait, and waits for this message (`expire_receipts`).
-    select x.seq from changed c join awaited_receipts x on x.seq = c.seq
-    where c.status in ('delivered', 'undelivered') for update of x skip locked
+    select x.seq from changed c, lateral (
+      select y.seq from awaited_receipts y where y.seq = c.seq limit 1 for update skip locked) x
+    where c.status in ('delivered', 'undelivered')
   )
-  delete from awaited_receipts a using ended e where a.seq = e.seq;
+  delete from awaited_receipts a where a.seq = any (array(select e.seq from ended e));
   update receipts r set apply_at = at_now + make_interval(secs => w.ms / 1000.0), waiting = true
-  from json_to_recordset(put_off) as w (id uuid, ms bigint) where r.id = w.id;
+  from json_to_recordset(put_off) as w (id uuid, ms bigint) where r.id = any (array[w.id]);
   delete from receipts r where r.id = any (done);
   perform note_refused_receipts(refused);
 end $$;
