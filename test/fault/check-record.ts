@@ -1,47 +1,8 @@
 import { canMove, type MessageState } from '#core/domain/message-state.ts';
-import {
-  REFUSALS,
-  type Acknowledgement,
-  type Cancellation,
-  type ProviderCall,
-  type Suppression,
-  type TakenReceipt,
-} from './ledger.ts';
+import { takenOf, type Case } from './case.ts';
 import { checkSilence, isCalledAfter } from './check-silence.ts';
-import type { MessageRecord } from './records.ts';
+import { REFUSALS } from './ledger.ts';
 import type { Violation, ViolationName } from './violations.ts';
-
-/** A message as the public api shows it. */
-export type ShownMessage = {
-  readonly status: string;
-  readonly attemptCount: number;
-  readonly duplicateRisk: boolean;
-  /** Every account that was considered, by its id, and what came of it. */
-  readonly route: readonly { readonly providerId: string; readonly reason: string }[];
-};
-
-/** One message in all accounts. */
-export type Case = {
-  readonly record: MessageRecord;
-  readonly promises: readonly Acknowledgement[];
-  /** Wishes to cancel it that were heard, or may have been. */
-  readonly cancels: readonly Cancellation[];
-  /** Wishes to suppress its recipient that were heard, or may have been. */
-  readonly suppressions: readonly Suppression[];
-  readonly calls: readonly ProviderCall[];
-  /** Reports of the provider that were taken. */
-  readonly receipts: readonly TakenReceipt[];
-  /** How its route has it wait for receipts; null where it goes to no other account for want of one. */
-  readonly wait: ReceiptWait | null;
-  /** Of some messages only. */
-  readonly shown: ShownMessage | undefined;
-};
-
-export type ReceiptWait = {
-  readonly timeoutMs: number;
-  /** What was due then was waited for, and later the routes ceased to have a time. */
-  readonly decidedBy: number;
-};
 
 /** Second calls. */
 export type Repeats = {
@@ -84,11 +45,6 @@ export function repeatsOf({ record, calls }: Case): Repeats {
   const none = { duplicateRisk: 0, silent, askedFor: 0, unexplained: 0 };
   if (takenOf(calls).length <= 1) return { ...none, askedFor: extra };
   return record.duplicateRisk ? { ...none, duplicateRisk: extra } : { ...none, unexplained: extra };
-}
-
-/** Calls after which the message may be on its way. */
-export function takenOf(calls: readonly ProviderCall[]): ProviderCall[] {
-  return calls.filter(({ answer }) => !REFUSALS.has(answer));
 }
 
 function found(name: ViolationName, isFound: boolean, detail: string): Violation[] {

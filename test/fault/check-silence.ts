@@ -1,6 +1,6 @@
-import { takenOf, type Case } from './check-record.ts';
+import { takenOf, type Case } from './case.ts';
 import type { ProviderCall, TakenReceipt } from './ledger.ts';
-import type { Silence } from './records.ts';
+import type { MessageRecord, Silence } from './records.ts';
 import type { Violation } from './violations.ts';
 
 /** Reports that say how a message ended, in the providers' words: one that it is on its way holds nothing off. */
@@ -12,7 +12,11 @@ const CLOCK_MS = 1;
 export function checkSilence(one: Case): Violation[] {
   const { id, silences } = one.record;
   const wrong = [...silences.flatMap((silence, i) => faultsOf(one, silence, i)), ...stuckOf(one)];
-  return wrong.map((detail) => ({ name: 'silence', detail: `message ${id}: ${detail}` }));
+  const heard = silences.flatMap((silence) => heardInTime(one, silence));
+  return [
+    ...wrong.map((what): Violation => ({ name: 'silence', detail: `message ${id}: ${what}` })),
+    ...heard.map((what): Violation => ({ name: 'heard', detail: `message ${id}: ${what}` })),
+  ];
 }
 
 /** Whether the account that a message moved to was called for it from then on. */
@@ -24,16 +28,16 @@ export function isCalledAfter(
 }
 
 function faultsOf(one: Case, silence: Silence, nth: number): string[] {
-  const { record, calls, receipts, wait } = one;
+  const { record, calls, wait } = one;
   const { guarantee, isPinned, duplicateRisk, tries, outcomes, silences } = record;
   const { from, to, at } = silence;
   if (wait === null) return ['it moved, and its route has no time'];
   const { timeoutMs } = wait;
-  const ended = tries.findLastIndex(({ endedAt }) => endedAt !== null && endedAt <= at);
+  const ended = lastEnded(record, silence);
   const acceptedAt = tries[ended]?.endedAt ?? at;
-  const next = tries.slice(ended + 1, triesBefore(one, silences[nth + 1]));
+  const following = silences[nth + 1];
+  const next = tries.slice(ended + 1, following && lastEnded(record, following) + 1);
   const taken = takenOf(calls).filter((call) => call.at < at);
-  const inTime = receipts.find((receipt) => isEndOf(receipt, from) && receipt.at <= acceptedAt + timeoutMs);
   const faults: readonly (readonly [isFound: boolean, what: string])[] = [
     [guarantee === 'at_most_once', 'it moved, and was to be called once at most'],
     [isPinned, 'it moved from the account that was named'],
@@ -42,20 +46,29 @@ function faultsOf(one: Case, silence: Silence, nth: number): string[] {
     [outcomes.slice(0, ended + 1).includes('ambiguous'), 'it moved after an attempt without an answer'],
     [taken.length !== nth + 1, `it moved after ${taken.length} calls that may have been taken`],
     [at < acceptedAt + timeoutMs, `it moved ${at - acceptedAt} ms after it was accepted`],
-    [inTime !== undefined, `it moved at ${at}, and a receipt had come in time, at ${inTime?.at}`],
     [tries.slice(0, ended + 1).some(({ account }) => account === to), `it moved back to ${to}`],
     [next.some(({ account }) => account !== to), `it moved to ${to}, and another account was called`],
   ];
   return faults.flatMap(([isFound, what]) => (isFound ? [what] : []));
 }
 
-function isEndOf({ account, state }: TakenReceipt, from: string): boolean {
-  return account === from && ENDS.has(state);
+/** A receipt was answered with a 2xx before the time was over that begins with the record of the call. */
+function heardInTime({ record, receipts, wait }: Case, silence: Silence): string[] {
+  const acceptedAt = record.tries[lastEnded(record, silence)]?.endedAt;
+  if (wait === null || acceptedAt == null) return [];
+  const inTime = receipts.find(
+    (receipt) => isEndOf(receipt, silence.from) && receipt.at + CLOCK_MS <= acceptedAt + wait.timeoutMs,
+  );
+  if (inTime === undefined) return [];
+  return [`it moved at ${silence.at}, and ${silence.from} had reported in time, at ${inTime.at}`];
 }
 
-function triesBefore({ record: { tries } }: Case, silence: Silence | undefined): number {
-  if (silence === undefined) return tries.length;
-  return tries.filter(({ endedAt }) => endedAt !== null && endedAt <= silence.at).length;
+function lastEnded({ tries }: MessageRecord, { at }: Silence): number {
+  return tries.findLastIndex(({ endedAt }) => endedAt !== null && endedAt <= at);
+}
+
+function isEndOf({ account, state }: TakenReceipt, from: string): boolean {
+  return account === from && ENDS.has(state);
 }
 
 /** Nothing was heard of it, nothing forbids that it goes out twice, and it stayed where it is. */

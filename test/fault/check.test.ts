@@ -243,6 +243,12 @@ test.each<[string, World]>([
   ],
   ['one that another account was to send as no receipt came in time', silent()],
   [
+    'one whose first account reported as soon as the time was over',
+    silent({ status: 'delivered', events: ['sent', 'silent', 'sent', 'delivered'], receipts: 1 }, [
+      receipt('delivered', START + 60 + TIMEOUT_MS),
+    ]),
+  ],
+  [
     'one whose first account reported after that',
     silent({ status: 'delivered', events: ['sent', 'silent', 'sent', 'delivered'], receipts: 1 }, [
       receipt('delivered', MOVED_AT + 500),
@@ -584,9 +590,9 @@ test.each<[string, World, string]>([
   [
     'though a receipt had come in time',
     silent({ receipts: 1, status: 'delivered', events: ['sent', 'silent', 'sent', 'delivered'] }, [
-      receipt('delivered', START + 60 + TIMEOUT_MS),
+      receipt('delivered', START + 60 + TIMEOUT_MS - 1),
     ]),
-    'a receipt had come in time',
+    'a1 had reported in time',
   ],
   [
     'and was sent by another account',
@@ -602,7 +608,9 @@ test.each<[string, World, string]>([
     'it moved back to a1',
   ],
 ])('a message that went on for want of a receipt %s is noticed', (_how, world, what) => {
-  const details = foundIn(world).flatMap(({ name, detail }) => (name === 'silence' ? [detail] : []));
+  const details = foundIn(world).flatMap(({ name, detail }) =>
+    name === 'silence' || name === 'heard' ? [detail] : [],
+  );
   expect(details).toEqual([expect.stringContaining(what)]);
 });
 

@@ -1,4 +1,5 @@
-import { checkRecord, repeatsOf, type ReceiptWait, type Repeats, type ShownMessage } from './check-record.ts';
+import type { ReceiptWait, ShownMessage } from './case.ts';
+import { checkRecord, repeatsOf, type Repeats } from './check-record.ts';
 import type { Acknowledgement, Cancellation, ProviderCall, Suppression, TakenReceipt } from './ledger.ts';
 import type { Miscount } from '../support/usage-recount.ts';
 import type { MessageRecord } from './records.ts';

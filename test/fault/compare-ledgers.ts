@@ -1,6 +1,6 @@
 import type { ApiClient, Caller } from '../../deploy/quickstart/api-client.ts';
 import { createChecker, type Checked, type CheckInput } from './check.ts';
-import type { ShownMessage } from './check-record.ts';
+import type { ShownMessage } from './case.ts';
 import type { Notes } from './faults/fault.ts';
 import {
   readLedger,

@@ -15,7 +15,9 @@ export const VIOLATIONS = {
   suppressed: 'no attempt is begun for a recipient after its suppression was answered with a 201',
   failover:
     'after a call that a provider may have taken another account is called for want of a receipt alone',
-  silence: 'a message goes out through the next account too if no receipt of it comes in time, and only then',
+  silence:
+    'a message of which no receipt comes in time goes out through the next account too, if it may go out twice',
+  heard: 'a message of which a receipt came in time goes out through no other account',
   quota: 'exactly the daily limit is accepted',
   rate: 'no more requests a minute than the limit',
   revocation: 'a revoked key is refused within five seconds',
