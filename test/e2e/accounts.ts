@@ -37,6 +37,7 @@ export async function compareAccounts(input: AccountsInput): Promise<Checked> {
       perMinute,
       days: Math.floor(Date.now() / DAY_MS) - Math.floor(begunAt / DAY_MS) + 1,
     },
+    waits: null,
     feedHoles: await ask(feedHoles),
     miscounts: await ask(miscounts),
     shown: new Map(),

@@ -54,6 +54,7 @@ export function loadTenant(
     weight,
     burst: 1,
     expects,
+    waitedFor: null,
   };
 }
 

@@ -1,10 +1,11 @@
 import { expect, test } from 'vitest';
-import { checkEndpoint } from './check-events.ts';
+import { checkEndpoint, checkSilentEvents } from './check-events.ts';
 import type { ReceivedEvent } from './ledger.ts';
 import type { EndpointRecord } from './records.ts';
 
 const record = (overrides: Partial<EndpointRecord> = {}): EndpointRecord => ({
   id: 'e',
+  tenantId: 't',
   ordered: true,
   lastSeq: 2,
   holes: 0,
@@ -19,6 +20,7 @@ const event = (seq: number, overrides: Partial<ReceivedEvent> = {}): ReceivedEve
   id: `event-${seq}`,
   seq,
   messageId: 'm',
+  failover: null,
   fault: null,
   isTaken: true,
   at: seq * 100,
@@ -70,4 +72,29 @@ test.each<[string, string, EndpointRecord, ReceivedEvent[]]>([
   ],
 ])('%s is not', (_, name, endpoint, received) => {
   expect(namesOf(endpoint, received)).toEqual([name]);
+});
+
+const failover = { why: 'receipt_timeout', from: 'i1', to: 'i2' };
+const moved = (from: string | null = 'i1', to = 'i2') => event(2, { failover: { ...failover, from, to } });
+const stored = { id: 'm', silences: [{ from: 'a1', to: 'a2', fromId: 'i1', toId: 'i2', at: 0 }] };
+
+test.each<[string, EndpointRecord, ReceivedEvent[], (typeof stored)[], number]>([
+  ['told of as it is on record', record(), [event(1), moved()], [stored], 0],
+  ['told of twice', record(), [moved(), moved()], [stored], 0],
+  [
+    'refused, and told of as that',
+    record(),
+    [event(2, { failover: { ...failover, why: 'refused' } })],
+    [],
+    0,
+  ],
+  ['still to be told of', record({ due: [2] }), [event(1)], [stored], 0],
+  ['not told of', record(), both, [stored], 1],
+  ['told of and not taken', record(), [{ ...moved(), isTaken: false }], [stored], 1],
+  ['told of and not on record', record(), [moved()], [], 1],
+  ['told of as from another account', record(), [moved('i3')], [stored], 2],
+  ['told of as to another account', record(), [moved('i1', 'i3')], [stored], 2],
+])('a failover for want of a receipt that is %s', (_, endpoint, received, records, count) => {
+  const found = checkSilentEvents(endpoint, received, records);
+  expect(found.map(({ name }) => name)).toEqual(Array.from({ length: count }, () => 'told'));
 });

@@ -1,5 +1,5 @@
 import type { ReceivedEvent } from './ledger.ts';
-import type { EndpointRecord } from './records.ts';
+import type { EndpointRecord, MessageRecord } from './records.ts';
 import type { Violation } from './violations.ts';
 
 /** Compares what an endpoint was to be told, by the tenant's feed and its own, with what its receiver has. */
@@ -39,6 +39,33 @@ export function checkEndpoint(endpoint: EndpointRecord, received: readonly Recei
     note('ordered', early !== undefined, `number ${early?.seq} came before an earlier event of its message`);
   }
   return violations;
+}
+
+/**
+ * Compares the failovers for want of a receipt that an endpoint was told of with those that are on record.
+ * @param records of its tenant's messages that went on so.
+ */
+export function checkSilentEvents(
+  { id, due }: EndpointRecord,
+  received: readonly ReceivedEvent[],
+  records: readonly Pick<MessageRecord, 'id' | 'silences'>[],
+): Violation[] {
+  const told = new Set(
+    received.flatMap(({ isTaken, messageId, failover }) =>
+      isTaken && failover?.why === 'receipt_timeout' ? [`${messageId} ${failover.from} ${failover.to}`] : [],
+    ),
+  );
+  const known = new Set(
+    records.flatMap((record) => record.silences.map(({ fromId, toId }) => `${record.id} ${fromId} ${toId}`)),
+  );
+  const untrue = [...told].filter((one) => !known.has(one));
+  // What became due as the last worker ended has not come.
+  const untold = due.length > 0 ? [] : [...known].filter((one) => !told.has(one));
+  const say = (some: readonly string[], what: string): Violation[] =>
+    some.length === 0
+      ? []
+      : [{ name: 'told', detail: `endpoint ${id}: ${some.length} failovers ${what}, first ${some[0]}` }];
+  return [...say(untrue, 'are not on record'), ...say(untold, 'never came')];
 }
 
 /** A call with an event of a message whose earlier events had not all been taken when it came. */

@@ -1,39 +1,14 @@
 import { canMove, type MessageState } from '#core/domain/message-state.ts';
-import {
-  REFUSALS,
-  type Acknowledgement,
-  type Cancellation,
-  type ProviderCall,
-  type Suppression,
-  type TakenReceipt,
-} from './ledger.ts';
-import type { MessageRecord } from './records.ts';
+import { takenOf, type Case } from './case.ts';
+import { checkSilence, isCalledAfter } from './check-silence.ts';
+import { REFUSALS } from './ledger.ts';
 import type { Violation, ViolationName } from './violations.ts';
 
-/** A message as the public api shows it. */
-export type ShownMessage = {
-  readonly status: string;
-  readonly attemptCount: number;
-  readonly duplicateRisk: boolean;
-};
-
-/** One message in all accounts. */
-export type Case = {
-  readonly record: MessageRecord;
-  readonly promises: readonly Acknowledgement[];
-  /** Wishes to cancel it that were heard, or may have been. */
-  readonly cancels: readonly Cancellation[];
-  /** Wishes to suppress its recipient that were heard, or may have been. */
-  readonly suppressions: readonly Suppression[];
-  readonly calls: readonly ProviderCall[];
-  /** Reports of the provider that were taken. */
-  readonly receipts: readonly TakenReceipt[];
-  /** Of some messages only. */
-  readonly shown: ShownMessage | undefined;
-};
-
+/** Second calls. */
 export type Repeats = {
   readonly duplicateRisk: number;
+  /** Those of them that another account got for want of a receipt. */
+  readonly silent: number;
   readonly askedFor: number;
   readonly unexplained: number;
 };
@@ -49,6 +24,7 @@ const CHECKS = [
   checkCancel,
   checkSuppression,
   checkFailover,
+  checkSilence,
   checkInstant,
   checkCalls,
   checkReceipts,
@@ -65,14 +41,10 @@ export function checkRecord(one: Case): Violation[] {
 /** Second calls of a message, by what explains them. */
 export function repeatsOf({ record, calls }: Case): Repeats {
   const extra = Math.max(0, calls.length - 1);
-  const none = { duplicateRisk: 0, askedFor: 0, unexplained: 0 };
+  const silent = record.silences.filter((silence) => isCalledAfter(silence, calls)).length;
+  const none = { duplicateRisk: 0, silent, askedFor: 0, unexplained: 0 };
   if (takenOf(calls).length <= 1) return { ...none, askedFor: extra };
   return record.duplicateRisk ? { ...none, duplicateRisk: extra } : { ...none, unexplained: extra };
-}
-
-/** Calls after which the message may be on its way. */
-function takenOf(calls: readonly ProviderCall[]): ProviderCall[] {
-  return calls.filter(({ answer }) => !REFUSALS.has(answer));
 }
 
 function found(name: ViolationName, isFound: boolean, detail: string): Violation[] {
@@ -125,12 +97,20 @@ function checkSuppression({ record: { id, begunAt }, suppressions }: Case): Viol
   );
 }
 
-function checkFailover({ record: { id }, calls }: Case): Violation[] {
-  const first = calls.findIndex(({ answer }) => !REFUSALS.has(answer));
-  const other = calls.slice(first + 1).find(({ account }) => account !== calls[first]?.account);
+/** Of whatever may have been taken: only a recorded move for want of a receipt leads to another account, and to none from one that was named. */
+function checkFailover({ record: { id, silences }, promises, calls }: Case): Violation[] {
+  const pinned = promises.find((promise) => promise.pinned !== null)?.pinned ?? null;
+  const wrong = calls.find(({ account, at }, i) => {
+    const last = calls.slice(0, i).findLast(({ answer }) => !REFUSALS.has(answer));
+    if (pinned !== null && account !== pinned) return true;
+    if (last === undefined || last.account === account) return false;
+    return !silences.some(
+      (silence) => silence.from === last.account && isCalledAfter(silence, [{ account, at }]),
+    );
+  });
   return found(
     'failover',
-    first !== -1 && other !== undefined,
+    wrong !== undefined,
     `message ${id}: ${calls.map(({ account, answer }) => `${account} ${answer}`).join(', ')}`,
   );
 }
@@ -176,11 +156,18 @@ function checkCalls(one: Case): Violation[] {
   ];
 }
 
-/** Repetitions of a report are one. Where there was one call alone, what was reported of it is what became of it. */
-function checkReceipts({ record: { id, status, attempts, receipts: known }, receipts }: Case): Violation[] {
+/**
+ * Repetitions of a report are one. Where there was one call alone, what was reported of it is what became of it; where another
+ * account sent it too for want of a receipt, whichever says that it was delivered.
+ */
+function checkReceipts({
+  record: { id, status, attempts, silences, receipts: known },
+  receipts,
+}: Case): Violation[] {
   const states = new Set(receipts.map(({ state }) => state));
   const isWaiting = status === 'sent' || status === 'unknown';
-  const isPassedOver = states.has('delivered') && attempts.length === 1 && isWaiting;
+  const isPlain = attempts.length === 1 || silences.length > 0;
+  const isPassedOver = states.has('delivered') && isPlain && isWaiting;
   return found(
     'receipts',
     known < states.size || isPassedOver,
@@ -189,14 +176,20 @@ function checkReceipts({ record: { id, status, attempts, receipts: known }, rece
 }
 
 function checkHistory({
-  record: { id, attempts, outcomes, events, status, isScheduled },
+  record: { id, attempts, outcomes, tries, events, status, isScheduled },
 }: Case): Violation[] {
   const isContiguous = attempts.every((number, i) => number === i + 1);
   const isOpen = outcomes.includes('started') && status !== 'sending';
   const last = events.filter((event) => event !== 'released').at(-1);
+  const overlap = tries.findIndex(({ startedAt }, i) => (startedAt ?? 0) < (tries[i - 1]?.endedAt ?? 0));
   const isOther = last !== undefined && last !== status && ENDS.has(status);
   return [
     ...found('attempts', !isContiguous || isOpen, `message ${id}: ${attempts.join()} ${outcomes.join()}`),
+    ...found(
+      'attempts',
+      overlap !== -1,
+      `message ${id}: two attempts are open at once, ${JSON.stringify(tries)}`,
+    ),
     ...found('moves', !isHistory(events, isScheduled), `message ${id}: ${events.join(' ')}`),
     ...found('moves', isOther, `message ${id} is ${status}, its last event ${last}`),
   ];
@@ -210,9 +203,13 @@ function checkFeed({ record: { id, told, fed } }: Case): Violation[] {
   );
 }
 
-function checkShown({ record: { id, status, attempts, duplicateRisk }, shown }: Case): Violation[] {
+function checkShown({ record: { id, status, attempts, duplicateRisk, silences }, shown }: Case): Violation[] {
   if (shown === undefined) return [];
+  const left = shown.route.flatMap(({ providerId, reason }) =>
+    reason === 'receipt_timeout' ? [providerId] : [],
+  );
   const isTrue =
+    left.join() === silences.map(({ fromId }) => fromId).join() &&
     shown.status === status &&
     shown.attemptCount === attempts.length &&
     shown.duplicateRisk === duplicateRisk;
@@ -221,6 +218,7 @@ function checkShown({ record: { id, status, attempts, duplicateRisk }, shown }: 
 
 /** A message that another account is to send waits for it. */
 function stateAfter(event: string): MessageState {
+  if (event === 'silent') return 'queued';
   return event === 'failed_over' ? 'deferred' : (event as MessageState);
 }
 
@@ -231,6 +229,7 @@ function isHistory(events: readonly string[], isScheduled: boolean): boolean {
   for (const event of events) {
     if (event === 'held') heldFrom = state === 'scheduled' ? 'scheduled' : 'queued';
     const next: MessageState = event === 'released' ? heldFrom : stateAfter(event);
+    if (event === 'silent' && state !== 'sent') return false;
     const isDirect = event === 'released' || canMove(state, next);
     const isByAttempt = canMove(state, 'sending') && canMove('sending', next);
     if (!isDirect && !isByAttempt) return false;

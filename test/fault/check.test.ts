@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { createChecker, type CheckInput } from './check.ts';
-import type { Acknowledgement, Cancellation, ProviderCall } from './ledger.ts';
+import type { Acknowledgement, Cancellation, ProviderCall, TakenReceipt } from './ledger.ts';
 import type { MessageRecord } from './records.ts';
-import type { ViolationName } from './violations.ts';
+import type { Violation, ViolationName } from './violations.ts';
 
 const START = 1_750_000_000_000;
 const TENANT = 'tenant';
@@ -15,6 +15,7 @@ const promise = (overrides: Partial<Acknowledgement> = {}): Acknowledgement => (
   credential: 'c1',
   guarantee: 'at_least_once',
   sendAt: null,
+  pinned: null,
   firstAskedAt: START,
   askedAt: START,
   at: START + 10,
@@ -30,7 +31,14 @@ const call = (overrides: Partial<ProviderCall> = {}): ProviderCall => ({
   ...overrides,
 });
 
-const RECEIPTS = ['sent', 'delivered', 'delivered'].map((state) => ({ token: 't1', state, at: START + 200 }));
+const receipt = (state: string, at: number, account = 'a1'): TakenReceipt => ({
+  token: 't1',
+  account,
+  state,
+  at,
+});
+
+const RECEIPTS = ['sent', 'delivered', 'delivered'].map((state) => receipt(state, START + 200));
 
 const record = (overrides: Partial<MessageRecord> = {}): MessageRecord => ({
   id: 'm1',
@@ -43,13 +51,16 @@ const record = (overrides: Partial<MessageRecord> = {}): MessageRecord => ({
   failure: null,
   duplicateRisk: false,
   guarantee: 'at_least_once',
+  isPinned: false,
   attempts: [1],
   outcomes: ['accepted'],
+  tries: [{ account: 'a1', startedAt: START + 40, endedAt: START + 60 }],
   begunAt: START + 40,
   events: ['sent'],
   receipts: 0,
   told: [0, -1],
   fed: [0, -1],
+  silences: [],
   ...overrides,
 });
 
@@ -67,7 +78,11 @@ const suppressed = {
 
 type World = Partial<CheckInput> & { readonly records?: readonly MessageRecord[] };
 
-function violationsOf({ records = [record()], ...input }: World): ViolationName[] {
+function violationsOf(world: World): ViolationName[] {
+  return [...new Set(foundIn(world).map(({ name }) => name))];
+}
+
+function foundIn({ records = [record()], ...input }: World): readonly Violation[] {
   const checker = createChecker({
     acknowledgements: [promise()],
     cancels: [],
@@ -79,6 +94,7 @@ function violationsOf({ records = [record()], ...input }: World): ViolationName[
       days: 1,
       perMinute: { tenantId: 'slow', max: 2 },
     },
+    waits: null,
     feedHoles: [],
     miscounts: [],
     shown: new Map(),
@@ -87,11 +103,42 @@ function violationsOf({ records = [record()], ...input }: World): ViolationName[
     ...input,
   });
   for (const one of records) checker.visit(one);
-  return [...new Set(checker.conclude().violations.map(({ name }) => name))];
+  return checker.conclude().violations;
 }
 
 const twice = [call(), call({ at: START + 90, worker: 'worker-2' })];
 const attempted = { attempts: [1, 2], outcomes: ['ambiguous', 'accepted'], events: ['deferred', 'sent'] };
+
+const TIMEOUT_MS = 10_000;
+const MOVED_AT = START + 60 + TIMEOUT_MS + 400;
+const WAITS = { tenantIds: new Set([TENANT]), timeoutMs: TIMEOUT_MS, decidedBy: START + 19_000 };
+const TRIES = [
+  { account: 'a1', startedAt: START + 40, endedAt: START + 60 },
+  { account: 'a2', startedAt: MOVED_AT + 70, endedAt: MOVED_AT + 99 },
+];
+const MOVE = { from: 'a1', to: 'a2', fromId: 'i1', toId: 'i2', at: MOVED_AT };
+
+/** A message that went on from one account to another, as no receipt of it came in time. */
+function silent(
+  overrides: Partial<MessageRecord> = {},
+  receipts: readonly TakenReceipt[] = [],
+): World & { readonly calls: readonly ProviderCall[] } {
+  const one = record({
+    duplicateRisk: true,
+    attempts: [1, 2],
+    outcomes: ['accepted', 'accepted'],
+    tries: TRIES,
+    silences: [MOVE],
+    events: ['sent', 'silent', 'sent'],
+    ...overrides,
+  });
+  return {
+    waits: WAITS,
+    receipts,
+    calls: [call(), call({ at: MOVED_AT + 80, account: 'a2' })],
+    records: [one],
+  };
+}
 
 test.each<[string, World]>([
   ['one that was promised, called once and recorded', {}],
@@ -194,6 +241,71 @@ test.each<[string, World]>([
       ],
     },
   ],
+  ['one that another account was to send as no receipt came in time', silent()],
+  [
+    'one whose first account reported as soon as the time was over',
+    silent({ status: 'delivered', events: ['sent', 'silent', 'sent', 'delivered'], receipts: 1 }, [
+      receipt('delivered', START + 60 + TIMEOUT_MS),
+    ]),
+  ],
+  [
+    'one whose first account reported after that',
+    silent({ status: 'delivered', events: ['sent', 'silent', 'sent', 'delivered'], receipts: 1 }, [
+      receipt('delivered', MOVED_AT + 500),
+    ]),
+  ],
+  [
+    'one that was said to be on its way, and nothing else',
+    silent({ receipts: 1 }, [receipt('sent', START + 200)]),
+  ],
+  [
+    'one whose first account reported before the second one was called',
+    {
+      ...silent(
+        {
+          status: 'delivered',
+          attempts: [1],
+          outcomes: ['accepted'],
+          tries: TRIES.slice(0, 1),
+          events: ['sent', 'silent', 'sent', 'delivered'],
+          receipts: 1,
+        },
+        [receipt('delivered', MOVED_AT + 1)],
+      ),
+      calls: [call()],
+    },
+  ],
+  [
+    'one that came back, as the other account refused it',
+    {
+      ...silent({ outcomes: ['accepted', 'rejected_permanent'], events: ['sent', 'silent', 'sent'] }),
+      calls: [call(), call({ at: MOVED_AT + 80, account: 'a2', answer: 'unavailable' })],
+    },
+  ],
+  [
+    'one that was heard of in time, and stayed',
+    {
+      waits: WAITS,
+      receipts: [receipt('delivered', START + 200)],
+      records: [record({ status: 'delivered', events: ['sent', 'delivered'], receipts: 1 })],
+    },
+  ],
+  [
+    'one that was not to be sent again, and stayed',
+    { waits: WAITS, records: [record({ guarantee: 'at_most_once' })] },
+  ],
+  [
+    'one whose account was named, and that stayed',
+    {
+      waits: WAITS,
+      acknowledgements: [promise({ pinned: 'a1' })],
+      records: [record({ isPinned: true })],
+    },
+  ],
+  [
+    'one that was not silent for long enough before the routes changed',
+    { waits: { ...WAITS, decidedBy: START + TIMEOUT_MS }, records: [record()] },
+  ],
   [
     'one that was canceled after a call without an answer, which came late',
     {
@@ -262,6 +374,67 @@ test.each<[string, World, ViolationName[]]>([
     },
     ['failover'],
   ],
+  [
+    'another account was called for, and the record tells of no move',
+    { ...silent({ silences: [], events: ['sent', 'sent'] }), waits: null },
+    ['failover'],
+  ],
+  [
+    'another account was called for before it moved',
+    { ...silent(), calls: [call(), call({ at: MOVED_AT - 80, account: 'a2' })] },
+    ['failover', 'silence'],
+  ],
+  [
+    'another account was called for than the one that was named',
+    { acknowledgements: [promise({ pinned: 'a2' })] },
+    ['failover'],
+  ],
+  ['nothing was heard of, and that stayed where it was', { waits: WAITS, records: [record()] }, ['silence']],
+  [
+    'went on for want of a receipt, is delivered by the first account, and says otherwise',
+    silent({ receipts: 1 }, [receipt('delivered', MOVED_AT + 500)]),
+    ['receipts'],
+  ],
+  [
+    'went on for want of a receipt before it was sent',
+    silent({ events: ['silent', 'sent', 'sent'] }),
+    ['moves'],
+  ],
+  [
+    'went on for want of a receipt, and is shown without that',
+    {
+      ...silent(),
+      shown: new Map([
+        [
+          'm1',
+          {
+            status: 'sent',
+            attemptCount: 2,
+            duplicateRisk: true,
+            route: [{ providerId: 'i1', reason: 'in_route' }],
+          },
+        ],
+      ]),
+    },
+    ['answers'],
+  ],
+  [
+    'has two attempts open at once',
+    {
+      calls: twice,
+      records: [
+        record({
+          ...attempted,
+          duplicateRisk: true,
+          tries: [
+            { account: 'a1', startedAt: START + 40, endedAt: START + 90 },
+            { account: 'a1', startedAt: START + 80, endedAt: START + 99 },
+          ],
+        }),
+      ],
+    },
+    ['attempts'],
+  ],
   ['was sent and never stored', { calls: [call(), call({ token: 't2' })] }, ['ghost']],
   ['was called twice without a word', { calls: twice, records: [record({ ...attempted })] }, ['duplicate']],
   [
@@ -276,7 +449,7 @@ test.each<[string, World, ViolationName[]]>([
   ],
   [
     'is shown as what it is not',
-    { shown: new Map([['m1', { status: 'queued', attemptCount: 0, duplicateRisk: false }]]) },
+    { shown: new Map([['m1', { status: 'queued', attemptCount: 0, duplicateRisk: false, route: [] }]]) },
     ['answers'],
   ],
   ['is sent and nobody was called', { calls: [] }, ['answers']],
@@ -376,4 +549,78 @@ test('usage that is not what the messages say is told', () => {
   };
   const miscount = { ...group, counted: [2, 2], stored: [1, 1] } as const;
   expect(violationsOf({ miscounts: [miscount] })).toEqual(['usage']);
+});
+
+const early = { ...MOVE, at: MOVED_AT - 500 };
+const elsewhere = { account: 'a1', startedAt: MOVED_AT + 70, endedAt: MOVED_AT + 99 };
+const doubtful = {
+  attempts: [1, 2, 3],
+  outcomes: ['ambiguous', 'accepted', 'accepted'],
+  tries: [{ account: 'a1', startedAt: START + 10, endedAt: START + 20 }, ...TRIES],
+  events: ['deferred', 'sent', 'silent', 'sent'],
+};
+
+/** Each breaks one of the conditions under which another account sends a message too. */
+test.each<[string, World, string]>([
+  ['though its route names no time', { ...silent(), waits: null }, 'its route has no time'],
+  [
+    'though one call at most was promised',
+    silent({ guarantee: 'at_most_once' }),
+    'was to be called once at most',
+  ],
+  ['though its account was named', silent({ isPinned: true }), 'from the account that was named'],
+  ['without duplicateRisk', silent({ duplicateRisk: false }), 'without duplicateRisk'],
+  [
+    'though it had not been accepted',
+    silent({ outcomes: ['rejected_transient', 'accepted'] }),
+    'a1 had not accepted it',
+  ],
+  [
+    'from an account that had not accepted it',
+    silent({ silences: [{ ...MOVE, from: 'a3' }] }),
+    'a3 had not accepted it',
+  ],
+  ['after an attempt without an answer', silent(doubtful), 'after an attempt without an answer'],
+  [
+    'after two calls that may have been taken',
+    { ...silent(), calls: [call({ at: START + 45, answer: 'reset' }), ...silent().calls] },
+    'after 2 calls that may have been taken',
+  ],
+  ['too early', silent({ silences: [early] }), 'it moved 9900 ms after it was accepted'],
+  [
+    'though a receipt had come in time',
+    silent({ receipts: 1, status: 'delivered', events: ['sent', 'silent', 'sent', 'delivered'] }, [
+      receipt('delivered', START + 60 + TIMEOUT_MS - 1),
+    ]),
+    'a1 had reported in time',
+  ],
+  [
+    'and was sent by another account',
+    silent({ tries: [...TRIES.slice(0, 1), elsewhere] }),
+    'another account',
+  ],
+  [
+    'to where it had been',
+    silent({
+      silences: [MOVE, { ...MOVE, from: 'a2', to: 'a1', at: MOVED_AT + 99 + TIMEOUT_MS }],
+      events: ['sent', 'silent', 'sent', 'silent', 'sent'],
+    }),
+    'it moved back to a1',
+  ],
+])('a message that went on for want of a receipt %s is noticed', (_how, world, what) => {
+  const details = foundIn(world).flatMap(({ name, detail }) =>
+    name === 'silence' || name === 'heard' ? [detail] : [],
+  );
+  expect(details).toEqual([expect.stringContaining(what)]);
+});
+
+test('a run in which no message went on for want of a receipt proves nothing of it', () => {
+  const heard = {
+    receipts: [receipt('delivered', START + 200)],
+    records: [record({ status: 'delivered', events: ['sent', 'delivered'], receipts: 1 })],
+  };
+  const decidedBy = START + 2 * TIMEOUT_MS + 10;
+  expect(violationsOf({ ...heard, waits: { ...WAITS, decidedBy } })).toEqual(['silence']);
+  expect(violationsOf({ ...heard, waits: { ...WAITS, decidedBy: decidedBy - 1 } })).toEqual([]);
+  expect(violationsOf({ ...silent(), waits: { ...WAITS, decidedBy } })).toEqual([]);
 });

@@ -1,4 +1,5 @@
-import { checkRecord, repeatsOf, type Repeats, type ShownMessage } from './check-record.ts';
+import type { ReceiptWait, ShownMessage } from './case.ts';
+import { checkRecord, repeatsOf, type Repeats } from './check-record.ts';
 import type { Acknowledgement, Cancellation, ProviderCall, Suppression, TakenReceipt } from './ledger.ts';
 import type { Miscount } from '../support/usage-recount.ts';
 import type { MessageRecord } from './records.ts';
@@ -16,6 +17,8 @@ export type CheckInput = {
     readonly days: number;
     readonly perMinute: { readonly tenantId: string; readonly max: number };
   };
+  /** The tenants whose messages go on to another account for want of a receipt; null where there are none. */
+  readonly waits: (ReceiptWait & { readonly tenantIds: ReadonlySet<string> }) | null;
   /** Where tenants' feeds do not go on with the next number. */
   readonly feedHoles: readonly { readonly tenantId: string; readonly after: number }[];
   /** Where tenants' usage is not what their messages say. */
@@ -35,6 +38,8 @@ export type Checked = {
   readonly receipts: number;
   readonly states: Readonly<Record<string, number>>;
   readonly repeats: Repeats;
+  /** Messages that moved to another account for want of a receipt. */
+  readonly silent: number;
 };
 
 export type Checker = {
@@ -47,6 +52,8 @@ const MEMORY_MS = 5_500;
 /** A call that was under way when its tenant was suspended may still end. */
 const UNDER_WAY_MS = 2_000;
 const MINUTE_MS = 60_000;
+/** Of a shorter run it is not expected that a message waits in vain from its first half on. */
+const TIMEOUTS_SEEN = 2;
 
 /** Compares what was promised, what was done and what is written down. */
 export function createChecker(input: CheckInput): Checker {
@@ -59,7 +66,8 @@ export function createChecker(input: CheckInput): Checker {
   /** Tenants of the messages that are stored, by their texts. */
   const stored = new Map<string, string>();
   const states: Record<string, number> = {};
-  let repeats: Repeats = { duplicateRisk: 0, askedFor: 0, unexplained: 0 };
+  let repeats: Repeats = { duplicateRisk: 0, silent: 0, askedFor: 0, unexplained: 0 };
+  let silent = 0;
 
   return {
     visit(record) {
@@ -75,10 +83,12 @@ export function createChecker(input: CheckInput): Checker {
         suppressions: suppressed.get(token) ?? [],
         calls: called.get(token) ?? [],
         receipts: reported.get(token) ?? [],
+        wait: input.waits?.tenantIds.has(tenantId) === true ? input.waits : null,
         shown: input.shown.get(id),
       };
       violations.push(...checkRecord(one));
       repeats = sum(repeats, repeatsOf(one));
+      if (record.silences.length > 0) silent += 1;
     },
     conclude() {
       violations.push(
@@ -88,6 +98,7 @@ export function createChecker(input: CheckInput): Checker {
         ...overMinute(input),
         ...afterRevocation(input),
         ...whileSuspended(input, stored),
+        ...unproven(input, repeats),
         ...input.feedHoles.map(({ tenantId, after }): Violation => ({
           name: 'feed',
           detail: `the feed of ${tenantId} does not go on after ${after}`,
@@ -103,7 +114,7 @@ export function createChecker(input: CheckInput): Checker {
         calls: input.calls.length,
         receipts: input.receipts.length,
       };
-      return { ...counts, violations, states, repeats };
+      return { ...counts, violations, states, repeats, silent };
     },
   };
 }
@@ -111,6 +122,7 @@ export function createChecker(input: CheckInput): Checker {
 function sum(a: Repeats, b: Repeats): Repeats {
   return {
     duplicateRisk: a.duplicateRisk + b.duplicateRisk,
+    silent: a.silent + b.silent,
     askedFor: a.askedFor + b.askedFor,
     unexplained: a.unexplained + b.unexplained,
   };
@@ -172,4 +184,14 @@ function whileSuspended(input: CheckInput, stored: ByToken<string>): Violation[]
     if (accepted + sent === 0) return [];
     return [{ name: 'suspension', detail: `${accepted} accepted and ${sent} sent while suspended` }];
   });
+}
+
+/** A run in which no message was sent through another account for want of a receipt has shown nothing of that. */
+function unproven({ waits, acknowledgements }: CheckInput, { silent }: Repeats): Violation[] {
+  if (waits === null || silent > 0) return [];
+  const from = Math.min(...acknowledgements.map(({ at }) => at));
+  if (waits.decidedBy - from < TIMEOUTS_SEEN * waits.timeoutMs) return [];
+  return [
+    { name: 'silence', detail: `none of ${acknowledgements.length} messages went on to another account` },
+  ];
 }

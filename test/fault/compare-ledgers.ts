@@ -1,6 +1,6 @@
 import type { ApiClient, Caller } from '../../deploy/quickstart/api-client.ts';
 import { createChecker, type Checked, type CheckInput } from './check.ts';
-import type { ShownMessage } from './check-record.ts';
+import type { ShownMessage } from './case.ts';
 import type { Notes } from './faults/fault.ts';
 import {
   readLedger,
@@ -11,9 +11,17 @@ import {
   type Suppression,
   type TakenReceipt,
 } from './ledger.ts';
-import { checkEndpoint } from './check-events.ts';
+import { checkEndpoint, checkSilentEvents } from './check-events.ts';
+import { RECEIPT_TIMEOUT_MS } from './receipt-habits.ts';
 import { miscounts } from '../support/usage-recount.ts';
-import { countRest, eachRecord, feedHoles, numberRest, readEndpoints } from './records.ts';
+import {
+  countRest,
+  eachRecord,
+  feedHoles,
+  numberRest,
+  readEndpoints,
+  type MessageRecord,
+} from './records.ts';
 import type { Rig } from './rig.ts';
 import type { Violation } from './violations.ts';
 
@@ -37,12 +45,15 @@ export async function compareLedgers(
     cancelLedger,
     suppressionLedger,
     begunAt,
+    decidedBy,
     notes,
   }: {
     readonly ledger: string;
     readonly cancelLedger: string;
     readonly suppressionLedger: string;
     readonly begunAt: number;
+    /** Of what was silent for long enough by then, it is decided whether it goes on to another account. */
+    readonly decidedBy: number;
     readonly notes: Notes;
   },
   end: () => Promise<Violation[]>,
@@ -64,16 +75,34 @@ export async function compareLedgers(
       days: Math.floor(Date.now() / DAY_MS) - Math.floor(begunAt / DAY_MS) + 1,
       perMinute: { tenantId: tenants.slow.id, max: tenants.perMinute },
     },
+    waits: {
+      tenantIds: new Set(tenants.waitedFor.map(({ id }) => id)),
+      timeoutMs: RECEIPT_TIMEOUT_MS,
+      decidedBy,
+    },
     feedHoles: await ask(feedHoles),
     miscounts: await ask(miscounts),
     shown,
     ...notes,
   });
-  await ask((sql) => eachRecord(sql, checker.visit));
+  const silent: MessageRecord[] = [];
+  await ask((sql) =>
+    eachRecord(sql, (record) => {
+      checker.visit(record);
+      if (record.silences.length > 0) silent.push(record);
+    }),
+  );
+  const silentOf = Map.groupBy(silent, ({ tenantId }) => tenantId);
   const received = await readLedger<ReceivedEvent>(rig.eventLedger);
   const events = Map.groupBy(received, ({ endpointId }) => endpointId);
   const endpoints = await ask(readEndpoints);
-  const untold = endpoints.flatMap((endpoint) => checkEndpoint(endpoint, events.get(endpoint.id) ?? []));
+  const untold = endpoints.flatMap((endpoint) => {
+    const came = events.get(endpoint.id) ?? [];
+    return [
+      ...checkEndpoint(endpoint, came),
+      ...checkSilentEvents(endpoint, came, silentOf.get(endpoint.tenantId) ?? []),
+    ];
+  });
   return { checked: checker.conclude(), events: received.length, endings: [...endings, ...untold] };
 }
 

@@ -1,4 +1,4 @@
-import { hurryDeliveries, undelivered, unfinished } from './records.ts';
+import { hurryDeliveries, hurrySilent, undelivered, unfinished } from './records.ts';
 import type { Servers } from './servers.ts';
 
 /** The longest wait that a provider's refusals cause in a run, and the sweep after it. Counted since something was last finished. */
@@ -21,6 +21,18 @@ export async function drainDeliveries(ask: Servers['ask']): Promise<number> {
     if (open === 0 || Date.now() - leastAt > SILENT_MS) return open;
     await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
   }
+}
+
+/**
+ * Waits until it is decided of all messages on which their accounts had not reported in time so far, or until that takes too long.
+ * @returns the time that `so far` ended.
+ */
+export async function drainSilent(ask: Servers['ask']): Promise<number> {
+  const begunAt = Date.now();
+  while ((await ask((sql) => hurrySilent(sql, begunAt))) > 0 && Date.now() - begunAt < STUCK_MS) {
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+  }
+  return begunAt;
 }
 
 /** Waits until nothing is left to do, or what is left does not move any more. @returns how many still wait for their time. */

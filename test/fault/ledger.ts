@@ -13,6 +13,8 @@ export type Acknowledgement = {
   readonly guarantee: 'at_least_once' | 'at_most_once';
   /** The instant that it is not to be sent before; null: at once. */
   readonly sendAt: number | null;
+  /** The vendor's account that its sender named; null: whichever its route chooses. */
+  readonly pinned: string | null;
   /** When the first request with this idempotency key left. */
   readonly firstAskedAt: number;
   /** When the request left that was answered. */
@@ -51,6 +53,8 @@ export type ProviderCall = {
 /** One report of a provider that was answered with a 2xx. */
 export type TakenReceipt = {
   readonly token: string;
+  /** The account whose message it is about; empty where the request for that does not tell. */
+  readonly account: string;
   /** What was reported, in the provider's word. */
   readonly state: string;
   readonly at: number;
@@ -64,6 +68,8 @@ export type ReceivedEvent = {
   readonly seq: number;
   /** Null where it is none of a message. */
   readonly messageId: string | null;
+  /** Of a message that went on to another account, by the accounts' ids; else null. */
+  readonly failover: { readonly why: string; readonly from: string | null; readonly to: string } | null;
   /** Why it is not genuine; null where its signature holds. */
   readonly fault: string | null;
   /** It was to be answered with a 2xx. */

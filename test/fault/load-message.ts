@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Channel } from '#core/domain/channel.ts';
 import type { Acknowledgement } from './ledger.ts';
 import type { Random } from './random.ts';
+import { LATE_NUMBER, UNREPORTED_NUMBER } from './receipt-habits.ts';
 import { newToken } from './token.ts';
 
 export type Credential = { readonly name: string; readonly key: string };
@@ -18,6 +19,8 @@ export type LoadTenant = {
   readonly burst: number;
   /** Refusals that this tenant is there for. */
   readonly expects: readonly string[];
+  /** Its first account for sms, and that at the vendor, where its route waits for receipts and no longer; else null. */
+  readonly waitedFor: { readonly providerId: string; readonly account: string } | null;
 };
 
 /** One message of the load and how it is asked for. */
@@ -53,9 +56,12 @@ export function newMessage(
   const token = newToken();
   const sendAt =
     random.next() < SCHEDULED ? Date.now() + random.whole(SEND_AFTER_MS.min, SEND_AFTER_MS.max) : null;
+  const { waitedFor } = tenant;
+  const pinned = waitedFor !== null && channel === 'sms' && random.next() < PINNED ? waitedFor : null;
   return {
     tenantId: tenant.id,
     tenant,
+    pinned: pinned?.account ?? null,
     key: randomUUID(),
     token,
     credential,
@@ -67,6 +73,8 @@ export function newMessage(
     fields: {
       channel,
       ...FIELDS[channel](`${token} ${canary}`, random),
+      ...(waitedFor === null || channel !== 'sms' ? {} : { to: random.pick(NUMBERS_WAITED_FOR) }),
+      ...(pinned === null ? {} : { providerId: pinned.providerId }),
       ...(recipient === undefined ? {} : { to: recipient.to }),
       externalId: token,
       deliveryGuarantee: guarantee,
@@ -98,8 +106,12 @@ export function ownRecipient(tenant: LoadTenant, random: Random, number: number)
 const SCHEDULED = 0.15;
 const SEND_AFTER_MS = { min: 500, max: 8_000 };
 
+/** Share of messages that name an account, of tenants for whom others go on to the next one. */
+const PINNED = 0.1;
+
 /** Whose deliveries are reported as they come, twice, out of order, and not at all. */
 const NUMBERS = ['+14155550100', '+14155550100', '+15550000005', '+15550000006', '+15550000007'];
+const NUMBERS_WAITED_FOR = [...NUMBERS, UNREPORTED_NUMBER, UNREPORTED_NUMBER, LATE_NUMBER, LATE_NUMBER];
 
 const FIELDS: Readonly<Record<Channel, (text: string, random: Random) => object>> = {
   sms: (text, random) => ({ to: random.pick(NUMBERS), body: text }),

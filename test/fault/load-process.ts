@@ -400,8 +400,8 @@ function promise(
   append: Append<Acknowledgement>,
 ): void {
   totals.acknowledged++;
-  const { tenantId, key, token, guarantee, sendAt, firstAskedAt, credential } = message;
-  const entry = { id, tenantId, key, token, guarantee, sendAt, firstAskedAt };
+  const { tenantId, key, token, guarantee, sendAt, pinned, firstAskedAt, credential } = message;
+  const entry = { id, tenantId, key, token, guarantee, sendAt, pinned, firstAskedAt };
   append({ ...entry, credential: credential.name, askedAt, at: Date.now() });
   countUse(credential.name);
 }

@@ -95,6 +95,28 @@ export const MUTANTS: readonly FaultMutant[] = [
     tree: 3,
   },
   {
+    name: 'one call at most, and one more for want of a receipt',
+    changes: {
+      'once-waiting': [/deliveryGuarantee === 'at_least_once'/, 'true'],
+      'once-settled': [/deliveryGuarantee === 'at_least_once'/, 'true'],
+      'silent-once': 'delete',
+    },
+    fault: 'kill-api-before-receipt',
+    expected: 'at_most_once',
+    tree: 1,
+  },
+  {
+    name: 'failover for want of a receipt that has come',
+    changes: {
+      'silent-status': 'delete',
+      'silent-heard': [/message\.final.*(?=;)/, 'true'],
+      'silent-move': [/ and may_move\(s\.status, 'queued'\)/, ''],
+    },
+    fault: 'key-revoked',
+    expected: 'heard',
+    tree: 2,
+  },
+  {
     name: 'a batch counted once',
     changes: { 'counted-each': [/sum\(a\.calls\)/, 'count(*)'] },
     fault: 'nats-connections-reset',

@@ -34,6 +34,7 @@ const WATCHED = [
   'store_receipt_calls',
   'settle_receipt_calls',
   'record_receipts',
+  'fail_over_silent',
   'append_matches',
   'claim_deliveries',
   'complete_deliveries',

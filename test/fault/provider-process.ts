@@ -8,6 +8,7 @@ import { startWhatsappCloudStandIn } from '#providers/whatsapp-cloud/stand-in.ts
 import { serveHelper } from './helper-process.ts';
 import { openLedger } from './ledger-file.ts';
 import type { ProviderCall, ProviderTrouble, TakenReceipt } from './ledger.ts';
+import { reportDelayMs } from './receipt-habits.ts';
 import { tokenIn } from './token.ts';
 
 export type ProviderCommand =
@@ -74,12 +75,16 @@ const REPLIES: Readonly<Record<ProviderTrouble, Fault | undefined>> = {
 
 const TWILIO_ACCOUNT = /AC[0-9a-f]{32}/;
 
+function accountIn(path: string): string {
+  return TWILIO_ACCOUNT.exec(path)?.[0] ?? '';
+}
+
 function interfere(worker: string): (request: Received) => Promise<Fault | undefined> {
   return async ({ path, body }) => {
     const token = tokenIn(body);
     // A token request or a check of a credential.
     if (token === undefined) return undefined;
-    const account = TWILIO_ACCOUNT.exec(path)?.[0] ?? '';
+    const account = accountIn(path);
     const answer = trouble === 'none' || !account.startsWith(accounts) ? 'accepted' : trouble;
     ledger.append({ token, worker, account, at: Date.now(), answer } satisfies ProviderCall);
     if (holding?.worker === worker) {
@@ -97,6 +102,11 @@ async function deliver(
   request: Received,
 ): Promise<boolean> {
   const token = tokenIn(request.body);
+  const account = accountIn(request.path);
+  const delayMs = reportDelayMs(account, new URLSearchParams(request.body).get('To') ?? '', Math.random());
+  // Nobody is told, and nothing is tried again.
+  if (delayMs === null) return true;
+  if (delayMs > 0) await new Promise((resolve) => setTimeout(resolve, delayMs));
   const origin = apis[reported++ % Math.max(1, apis.length)];
   if (token === undefined || origin === undefined) return false;
   const { pathname, search } = new URL(url);
@@ -106,7 +116,7 @@ async function deliver(
     () => false,
   );
   const state = new URLSearchParams(body).get('MessageStatus') ?? '';
-  if (isTaken) receipts.append({ token, state, at: Date.now() } satisfies TakenReceipt);
+  if (isTaken) receipts.append({ token, account, state, at: Date.now() } satisfies TakenReceipt);
   return isTaken;
 }
 

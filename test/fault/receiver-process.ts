@@ -59,6 +59,10 @@ const STATUS: Readonly<Record<'none' | 'unavailable' | 'gone' | 'late', number>>
   gone: 410,
 };
 
+function failoverOf(data: { why?: string; fromProviderId?: string | null; toProviderId?: string }) {
+  return { why: data.why ?? '', from: data.fromProviderId ?? null, to: data.toProviderId ?? '' };
+}
+
 async function receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const at = Date.now();
   const chunks: Buffer[] = [];
@@ -80,7 +84,13 @@ async function receive(request: IncomingMessage, response: ServerResponse): Prom
   const event = JSON.parse(body.toString()) as {
     id: string;
     type: string;
-    data: { seq: number; messageId?: string };
+    data: {
+      seq: number;
+      messageId?: string;
+      why?: string;
+      fromProviderId?: string | null;
+      toProviderId?: string;
+    };
   };
   const isTaken = verdict.verified && (trouble === 'none' || trouble === 'late');
   if (trouble === 'late') await new Promise((resolve) => setTimeout(resolve, lateMs));
@@ -89,6 +99,7 @@ async function receive(request: IncomingMessage, response: ServerResponse): Prom
     id: String(headers['webhook-id']),
     seq: event.data.seq,
     messageId: event.data.messageId ?? null,
+    failover: event.type === 'message.failed_over' ? failoverOf(event.data) : null,
     fault: signed.verified ? (event.id === headers['webhook-id'] ? null : 'another id') : signed.reason,
     isTaken,
     at,

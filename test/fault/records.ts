@@ -16,19 +16,48 @@ export type MessageRecord = {
   readonly failure: { readonly class: string; readonly code: string } | null;
   readonly duplicateRisk: boolean;
   readonly guarantee: string;
+  /** Its sender named the account. */
+  readonly isPinned: boolean;
   /** Attempt numbers in order. */
   readonly attempts: readonly number[];
   /** How each attempt ended, in the same order; `started` where nobody has said. */
   readonly outcomes: readonly string[];
+  /** What else is known of each attempt, in the same order. */
+  readonly tries: readonly Try[];
   /** When the last attempt began, milliseconds since the epoch; null where none has. */
   readonly begunAt: number | null;
-  /** The moves that its events tell of, in order: their types with `message.` left out. */
+  /**
+   * The moves that its events tell of, in order: their types with `message.` left out, and `silent` for a failover for want of
+   * a receipt.
+   */
   readonly events: readonly string[];
   /** Receipts that are in its history, applied or not. */
   readonly receipts: number;
   /** Keys of the events that its tenant's feed should have, in order, and of those that it has. */
   readonly told: readonly number[];
   readonly fed: readonly number[];
+  /** The failovers for want of a receipt, in order. */
+  readonly silences: readonly Silence[];
+};
+
+/** Times are milliseconds since the epoch, by the database's clock. */
+export type Try = {
+  /** At its provider; empty where its settings do not tell. */
+  readonly account: string;
+  readonly startedAt: number | null;
+  /** Null where nobody has closed it. */
+  readonly endedAt: number | null;
+};
+
+/** A move of a sent message to another account, on which its own did not report in time. */
+export type Silence = {
+  /** The accounts at their provider. */
+  readonly from: string;
+  readonly to: string;
+  /** Their ids. */
+  readonly fromId: string;
+  readonly toId: string;
+  readonly at: number;
 };
 
 const AT_ONCE = 2_000;
@@ -44,6 +73,7 @@ export async function eachRecord(sql: Sql, visit: (record: MessageRecord) => voi
       m.scheduled_at is not null as "isScheduled",
       coalesce(s.status = 'deferred' and s.next_attempt_at > now(), false) as "isTimed", s.failure,
       coalesce(s.duplicate_risk, false) as "duplicateRisk", m.delivery_guarantee as guarantee,
+      m.pinned_account_id is not null as "isPinned", coalesce(a.tries, '[]') as tries, coalesce(e.silences, '[]') as silences,
       coalesce(a.numbers, '{}') as attempts, coalesce(a.outcomes, '{}') as outcomes,
       (extract(epoch from a.begun_at) * 1000)::float8 as "begunAt", coalesce(e.types, '{}') as events,
       coalesce(e.receipts, 0) as receipts, array[0::bigint] || coalesce(e.numbers, '{}') as told,
@@ -53,17 +83,27 @@ export async function eachRecord(sql: Sql, visit: (record: MessageRecord) => voi
     left join message_states s on s.seq = m.seq and s.purge_on = m.purge_on
     left join lateral (
       select array_agg(x.number order by x.number) as numbers, array_agg(x.outcome order by x.number) as outcomes,
-        max(x.started_at) as begun_at
-      from attempts x where x.message_seq = m.seq and x.purge_on = m.purge_on) a on true
+        max(x.started_at) as begun_at,
+        jsonb_agg(jsonb_build_object('account', coalesce(p.config_public ->> 'accountSid', ''),
+          'startedAt', extract(epoch from x.started_at) * 1000, 'endedAt', extract(epoch from x.ended_at) * 1000)
+          order by x.number) as tries
+      from attempts x left join provider_accounts p on p.id = x.account_id where x.message_seq = m.seq and x.purge_on = m.purge_on) a on true
     left join lateral (
-      select array_agg(substr(x.type, 9) order by x.event_seq)
+      select array_agg(case when x.details ->> 'why' = 'receipt_timeout' then 'silent' else substr(x.type, 9) end
+          order by x.event_seq)
           filter (where x.applied and x.type not in ('message.receipt', 'message.engagement')) as types,
         (count(*) filter (where x.source = 'receipt'))::integer as receipts,
         -- An event of an attempt is known by that one's number.
         array_agg(coalesce(-(case when x.source = 'worker' then x.details ->> 'attempt' end)::bigint, x.event_seq)
           order by x.event_seq)
-          filter (where x.applied and x.type not in ('message.receipt', 'message.held', 'message.released', 'message.rescheduled')) as numbers
-      from events x where x.message_seq = m.seq and x.purge_on = m.purge_on) e on true
+          filter (where x.applied and x.type not in ('message.receipt', 'message.held', 'message.released', 'message.rescheduled')) as numbers,
+        jsonb_agg(jsonb_build_object('from', f.config_public ->> 'accountSid', 'to', t.config_public ->> 'accountSid',
+          'fromId', f.id, 'toId', t.id, 'at', extract(epoch from x.at) * 1000) order by x.event_seq)
+          filter (where x.details ->> 'why' = 'receipt_timeout') as silences
+      from events x
+      left join provider_accounts f on f.id = (x.details ->> 'from')::uuid
+      left join provider_accounts t on t.id = (x.details -> 'rerouted' ->> 'accountId')::uuid
+      where x.message_seq = m.seq and x.purge_on = m.purge_on) e on true
     left join fed f on f.message_seq = m.seq
     where m.external_id is not null`.cursor(AT_ONCE);
   for await (const batch of rows) for (const record of batch) visit(record);
@@ -98,6 +138,7 @@ export async function feedHoles(sql: Sql): Promise<{ readonly tenantId: string; 
 /** What the database says of an endpoint in the end. */
 export type EndpointRecord = {
   readonly id: string;
+  readonly tenantId: string;
   readonly ordered: boolean;
   /** The highest number of its feed. */
   readonly lastSeq: number;
@@ -121,7 +162,7 @@ export async function readEndpoints(sql: Sql): Promise<EndpointRecord[]> {
       select f.tenant_id, u.seq, u.number, f.first_seq + u.nth - 1 as feed_seq
       from feed f, unnest(f.seqs, f.numbers) with ordinality as u (seq, number, nth)
     )
-    select e.id, e.ordered,
+    select e.id, e.tenant_id as "tenantId", e.ordered,
       array(select generate_series(d.first_seq, d.last_seq) from due_deliveries d where d.endpoint_id = e.id) as due,
       (select coalesce(max(f.last_seq), 0) from endpoint_feed f where f.endpoint_id = e.id) as "lastSeq",
       (select count(*)::int from (
@@ -148,6 +189,21 @@ export async function undelivered(sql: Sql): Promise<number> {
       join endpoint_reach r on r.id = e.id where r.matched_to
         < (select coalesce(max(f.last_seq), 0) from feed f where f.tenant_id = e.tenant_id)) as open`;
   return row?.open ?? 0;
+}
+
+/**
+ * Puts off no decision about messages on which their accounts had not reported at `by`: where another account could not be
+ * called, it would be made in half a minute.
+ * @returns how many are still to be made.
+ */
+export async function hurrySilent(sql: Sql, by: number): Promise<number> {
+  const rows = await sql`
+    update failover_waits w set due_at = least(w.due_at, now()) from message_results s, messages m, routes r
+    where s.seq = w.seq and s.purge_on = w.purge_on and s.status = 'sent' and m.seq = w.seq and m.purge_on = w.purge_on
+      and r.tenant_id = w.tenant_id and r.channel = m.channel and r.replaced_at is null
+      and s.sent_at + make_interval(secs => r.receipt_timeout_ms / 1000.0) <= to_timestamp(${by / 1_000}::float8)
+    returning w.seq`;
+  return rows.length;
 }
 
 /** Messages that the load has sent, counted to `most`. */

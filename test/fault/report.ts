@@ -20,6 +20,7 @@ export function reportOf(result: RunResult): string {
     `lost          ${count('lost')}`,
     `failed        ${count('failed')}`,
     `ghosts        ${count('ghost')}`,
+    `silent        ${checked.silent} went on to the next account for want of a receipt, ${repeats.silent} were sent there`,
     `second calls  ${repeats.duplicateRisk} with duplicateRisk, ${repeats.askedFor} asked for by the provider, ${repeats.unexplained} unexplained`,
     `canceled      ${load.canceled}, too late for ${load.notCanceled}`,
     `suppressed    ${load.suppressed} recipients`,

@@ -4,13 +4,14 @@ import { join } from 'node:path';
 import { searchForCanaries, type Canary, type CanarySearch } from '../support/canaries.ts';
 import type { Checked } from './check.ts';
 import { compareLedgers } from './compare-ledgers.ts';
-import { drain, drainDeliveries } from './drain.ts';
+import { drain, drainDeliveries, drainSilent } from './drain.ts';
 import type { Notes } from './faults/fault.ts';
 import { startHelper, type HelperProcess } from './helper-process.ts';
 import type { LoadCommand, LoadReport, LoadTotals } from './load-process.ts';
 import { runNemesis, type NemesisOptions, type Trial } from './nemesis.ts';
 import { untilEachReady } from './node.ts';
 import { openRig, type Rig } from './rig.ts';
+import { endReceiptTimeout } from './tenants.ts';
 import { untilUnderLoad } from './until-under-load.ts';
 import type { Violation } from './violations.ts';
 import { watchOutputs } from './watch-outputs.ts';
@@ -73,15 +74,20 @@ export async function runFaults(options: RunOptions, log: Log): Promise<RunResul
   );
   const loadedAt = Date.now();
   log(`${load.acknowledged} acknowledged in ${Math.round((loadedAt - begunAt) / 1_000)} s; draining`);
-  rig.providers.tell({ kind: 'report', origins: [] });
   const unready = await untilEachReady([...rig.apis, ...rig.workers], READY_MS_MAX);
+  const decidedBy = await endSilence(rig);
+  rig.providers.tell({ kind: 'report', origins: [] });
   const waiting = await drain(rig.ask);
   const undelivered = await drainDeliveries(rig.ask);
   const drainedAt = Date.now();
-  const { checked, events, endings } = await compareLedgers(rig, { ...ledgers, begunAt, notes }, async () => {
-    await watch[Symbol.asyncDispose]();
-    return endAll(rig);
-  });
+  const { checked, events, endings } = await compareLedgers(
+    rig,
+    { ...ledgers, begunAt, decidedBy, notes },
+    async () => {
+      await watch[Symbol.asyncDispose]();
+      return endAll(rig);
+    },
+  );
 
   const written = searchForCanaries([...canaries, ...notes.secrets]);
   await searchOutputs(rig, written);
@@ -146,6 +152,17 @@ async function breakUnderLoad(
   load.tell({ kind: 'stop' });
   const { totals } = await stopped;
   return { load: totals, trials };
+}
+
+/**
+ * What was silent for long enough goes on to its next account. The rest would be waited for as long again: their routes cease
+ * to have a time, by which they stay where they are.
+ * @returns until when messages had to become silent.
+ */
+async function endSilence({ ask, insist, tenants }: Rig): Promise<number> {
+  const decidedBy = await drainSilent(ask);
+  await Promise.all(tenants.waitedFor.map((tenant) => insist((client) => endReceiptTimeout(client, tenant))));
+  return decidedBy;
 }
 
 async function endAll({ apis, workers }: Rig): Promise<Violation[]> {

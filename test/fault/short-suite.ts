@@ -17,6 +17,7 @@ const FAULTS = unique([
   'stop-api-accept-committed',
   'cut-api-accept-committed',
   'kill-worker-receipt-read',
+  'kill-worker-before-silent-moved',
   'cut-api-receipt-stored',
   'end-api',
   'end-worker',

@@ -6,7 +6,9 @@ import { createApiClient, type ApiClient, type Caller } from '../../deploy/quick
 import type { WebhookKeys } from '../../deploy/quickstart/verify-webhook.ts';
 import { ensureTenant } from '../../deploy/quickstart/tenants.ts';
 import type { Canary } from '../support/canaries.ts';
+import { FIRST_ACCOUNTS, NEXT_ACCOUNTS } from './accounts.ts';
 import type { LoadTenant } from './load-message.ts';
+import { RECEIPT_TIMEOUT_MS } from './receipt-habits.ts';
 import { setLimits } from './records.ts';
 import type { Rig } from './rig.ts';
 
@@ -32,6 +34,8 @@ export type TenantSet = {
   readonly rotating: RigTenant;
   /** That is suspended in the course of a run. */
   readonly suspended: RigTenant;
+  /** Whose messages go on to the next account of their route if no receipt comes in time. */
+  readonly waitedFor: readonly RigTenant[];
   /** Of some tenants, the last one ordered. */
   readonly endpoints: readonly RigEndpoint[];
   readonly canaries: readonly Canary[];
@@ -52,9 +56,7 @@ const PER_DAY = 200;
 const BURST = 2;
 const PER_MINUTE = 60;
 const WEIGHT = 4;
-/** How the sms accounts begin that a route has first, and those that come after them. */
-export const FIRST_ACCOUNTS = 'AC0';
-const NEXT_ACCOUNTS = 'AC1';
+const SMS_ROUTE = '/v1/admin/routes/sms';
 
 /** Makes the tenants through the public api, with secrets that can be searched for. */
 export async function makeTenants(input: TenantInput): Promise<TenantSet> {
@@ -73,6 +75,7 @@ export async function makeTenants(input: TenantInput): Promise<TenantSet> {
     expects?: readonly string[];
     channels?: readonly Channel[];
     limits?: Parameters<typeof setLimits>[2];
+    receiptTimeoutMs?: number;
   }): Promise<RigTenant> {
     const slug = `t-${randomUUID().slice(0, 8)}`;
     const ownerToken = await input.mint(`owner-of-${slug}`);
@@ -80,7 +83,9 @@ export async function makeTenants(input: TenantInput): Promise<TenantSet> {
     const accounts = accountsOf(pem, canaries).filter(({ channel }) => channels.includes(channel));
     const wanted = { slug, name: slug, ownerToken, accounts };
     const { id, serviceKey } = await ensureTenant(client, wanted, undefined, input.platformToken);
-    if (channels.includes('sms')) await setRoute(client, { slug, ownerToken }, canaries);
+    const { receiptTimeoutMs = null } = options;
+    const sms = accounts.find(({ channel }) => channel === 'sms');
+    const providerId = sms && (await setRoute(client, { slug, ownerToken }, canaries, receiptTimeoutMs));
     await input.ask((sql) => setLimits(sql, id, options.limits));
     const more = Array.from({ length: keys - 1 }, (_, i) =>
       makeKey(client, { slug, ownerToken }, `key ${i}`),
@@ -92,10 +97,14 @@ export async function makeTenants(input: TenantInput): Promise<TenantSet> {
     canaries.push({ name: 'a sign-in token', secret: signatureOf(ownerToken) });
     for (const { key } of credentials) canaries.push({ name: 'a service key', secret: secretOf(key) });
     const owner = { token: ownerToken, slug };
-    return { id, slug, ownerToken, owner, credentials, channels, weight, burst, expects };
+    const account = String(sms?.publicConfig['accountSid']);
+    const waitedFor = providerId === undefined || receiptTimeoutMs === null ? null : { providerId, account };
+    return { id, slug, ownerToken, owner, credentials, channels, weight, burst, expects, waitedFor };
   }
 
-  const ordinary = Array.from({ length: input.count }, () => make({ weight: WEIGHT }));
+  const ordinary = Array.from({ length: input.count }, (_, i) =>
+    make({ weight: WEIGHT, ...(i === 0 ? { receiptTimeoutMs: RECEIPT_TIMEOUT_MS } : {}) }),
+  );
   const [limited, slow, rotating, suspended] = await Promise.all([
     make({
       weight: WEIGHT,
@@ -111,7 +120,7 @@ export async function makeTenants(input: TenantInput): Promise<TenantSet> {
       expects: ['rate_limited'],
       limits: { sendRequestsPerMinute: PER_MINUTE },
     }),
-    make({ weight: 1, expects: ['api_key_revoked'] }),
+    make({ weight: 1, expects: ['api_key_revoked'], receiptTimeoutMs: RECEIPT_TIMEOUT_MS }),
     make({ weight: 1, expects: ['tenant_suspended'] }),
   ]);
   const all = [...(await Promise.all(ordinary)), limited, slow, rotating, suspended];
@@ -129,16 +138,21 @@ export async function makeTenants(input: TenantInput): Promise<TenantSet> {
     perMinute: PER_MINUTE,
     rotating,
     suspended,
+    waitedFor: all.filter(({ waitedFor }) => waitedFor !== null),
     canaries,
   };
 }
 
-/** A second account for sms, which a message goes on to where the first one refuses it. */
+/**
+ * A second account for sms, which a message goes on to where the first one refuses it, or reports nothing for too long.
+ * @returns the first one's id.
+ */
 async function setRoute(
   client: ApiClient,
   { slug, ownerToken }: Pick<RigTenant, 'slug' | 'ownerToken'>,
   canaries: Canary[],
-): Promise<void> {
+  receiptTimeoutMs: number | null,
+): Promise<string> {
   const caller = { token: ownerToken, tenantSlug: slug };
   type Listed = { readonly items: readonly { readonly id: string; readonly channel: Channel }[] };
   const { items } = await client.call<Listed>(caller, 'GET', '/v1/admin/providers?limit=200');
@@ -147,7 +161,19 @@ async function setRoute(
   const body = { provider, label, publicConfig, secretConfig: await secretConfig() };
   const { id } = await client.call<{ readonly id: string }>(caller, 'POST', '/v1/admin/providers', body);
   const steps = [{ providerId: first?.id }, { providerId: id }];
-  await client.call(caller, 'PUT', '/v1/admin/routes/sms', { strategy: 'priority', steps });
+  await client.call(caller, 'PUT', SMS_ROUTE, { strategy: 'priority', steps, receiptTimeoutMs });
+  return first?.id ?? '';
+}
+
+/** From now on no message of the tenant goes on for want of a receipt; the rest of its route stays. */
+export async function endReceiptTimeout(
+  client: ApiClient,
+  { slug, ownerToken }: Pick<RigTenant, 'slug' | 'ownerToken'>,
+): Promise<void> {
+  const caller = { token: ownerToken, tenantSlug: slug };
+  type Route = { readonly strategy: string; readonly steps: readonly object[] };
+  const { strategy, steps } = await client.call<Route>(caller, 'GET', SMS_ROUTE);
+  await client.call(caller, 'PUT', SMS_ROUTE, { strategy, steps });
 }
 
 /** All events of the tenant; every call carries a secret of its own beside its signature. */

@@ -9,11 +9,15 @@ export const VIOLATIONS = {
   ambiguous: 'a message whose one call got no answer is unknown, or marked with duplicateRisk',
   idempotency: 'an idempotency key stands for one message',
   moves: 'a message moves along the states that are allowed, and never back',
-  attempts: 'attempt numbers have no gap, and every attempt is closed',
+  attempts: 'attempt numbers have no gap, every attempt is closed, and no two of a message are open at once',
   canceled: 'a message whose cancel was answered with 200 is not called afterwards, and stays canceled',
   instant: 'a message is not called before the instant that its sender named',
   suppressed: 'no attempt is begun for a recipient after its suppression was answered with a 201',
-  failover: 'after a call that a provider may have taken no other account is called',
+  failover:
+    'after a call that a provider may have taken another account is called for want of a receipt alone',
+  silence:
+    'a message of which no receipt comes in time goes out through the next account too, if it may go out twice',
+  heard: 'a message of which a receipt came in time goes out through no other account',
   quota: 'exactly the daily limit is accepted',
   rate: 'no more requests a minute than the limit',
   revocation: 'a revoked key is refused within five seconds',

@@ -73,6 +73,7 @@ function mayWait({
   deliveryGuarantee,
   ambiguous,
 }: ClaimedMessage): boolean {
+  // Tests break this (mutant: once-waiting): what is to be called once at most goes out through one account.
   return (
     accountId !== null &&
     !test &&

@@ -40,6 +40,7 @@ const POINTS: readonly Point[] = [
   { name: 'before-receipt-read', kind: 'worker', hold: at('database', 'settle_receipt_calls.before') },
   { name: 'receipt-read', kind: 'worker', hold: at('database', 'settle_receipt_calls.after') },
   { name: 'before-receipt-applied', kind: 'worker', hold: at('database', 'record_receipts.before') },
+  { name: 'before-silent-moved', kind: 'worker', hold: at('database', 'fail_over_silent.before') },
   { name: 'before-matched', kind: 'worker', hold: at('database', 'append_matches.before') },
   {
     name: 'matched',

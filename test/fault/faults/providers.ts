@@ -1,5 +1,5 @@
+import { FIRST_ACCOUNTS } from '../accounts.ts';
 import type { ProviderTrouble } from '../ledger.ts';
-import { FIRST_ACCOUNTS } from '../tenants.ts';
 import type { Fault } from './fault.ts';
 
 const TROUBLES: readonly ProviderTrouble[] = ['hang', 'reset', 'late', 'unavailable', 'throttled'];
