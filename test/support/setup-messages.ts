@@ -1,5 +1,5 @@
 import type { AttemptOutcome } from '#core/domain/outcome.ts';
-import type { ClaimTerms, DueRow, EarlierLook } from '#core/store/deliveries.ts';
+import type { ClaimTerms, DueRow, EarlierLook, SearchedLane, WaitingRow } from '#core/store/deliveries.ts';
 import { acceptBatch, acceptRow, seedAccount, type SeededTenant, seedTenant } from '#test/support/seed.ts';
 import { setupStores } from './worker.ts';
 
@@ -51,4 +51,11 @@ export const transient: AttemptOutcome = {
 export async function states(b: MessageBench): Promise<string[]> {
   const rows = await b.admin<{ status: string }[]>`select status from despatch.message_states order by seq`;
   return rows.map((row) => row.status);
+}
+
+/** What of a lane no claim takes, of all its pages. */
+export async function waitingIn(b: MessageBench, lane: SearchedLane): Promise<WaitingRow[]> {
+  const { rows, next } = await b.store.findWaitingDue(lane, { most: 10, readsMax: 100 });
+  if (next !== undefined) throw new Error('the lane has more than a page');
+  return [...rows];
 }

@@ -186,6 +186,18 @@ export type DueFrom = readonly [high: number, normal: number, bulk: number];
 /** A lane to search; without `dueFrom` all of it. */
 export type SearchedLane = Lane & { readonly dueFrom?: DueFrom | undefined };
 
+/** How much of a lane one page looks at, of each priority: most messages to find, and most to read. */
+export type WaitingPageSize = { readonly most: number; readonly readsMax: number };
+
+/** Where a page of a lane has ended, by priority, in the words of `find_waiting_due`, which alone reads them. */
+export type LanePlaces = readonly (Readonly<Record<string, Json>> | null)[];
+
+export type WaitingPage = {
+  readonly rows: readonly WaitingRow[];
+  /** Where the next page begins; undefined: all of the lane has been read. */
+  readonly next: LanePlaces | undefined;
+};
+
 /** What to claim out of a lane. */
 export type LaneClaim = SearchedLane & {
   readonly most: number;
@@ -307,11 +319,24 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
     // What was not claimed --------------------------------------------------------------------------------------------
     findWaiting: (seqs: readonly number[]) =>
       rowsOf<WaitingRow>(sql`select * from find_waiting(${[...seqs]}::bigint[])`),
-    /** Due messages of a lane that no claim takes. */
-    findWaitingDue: ({ tenantId, accountId, dueFrom }: SearchedLane, most: number) =>
-      rowsOf<WaitingRow>(
-        sql`select * from find_waiting_due(${tenantId}, ${accountId}, ${most}, ${arrayOf(dueFrom)}::float8[])`,
-      ),
+    /**
+     * Due messages of a lane that no claim takes, of one page of it.
+     * @param at where the page before has ended; undefined: the lane's beginning.
+     */
+    async findWaitingDue(
+      { tenantId, accountId, dueFrom }: SearchedLane,
+      { most, readsMax }: WaitingPageSize,
+      at?: LanePlaces,
+    ): Promise<WaitingPage> {
+      const [page] = await rowsOf<{ seqs: number[]; nextPlaces: LanePlaces | null }>(
+        sql`select * from find_waiting_due(${tenantId}, ${accountId}, ${most}, ${readsMax}, ${arrayOf(dueFrom)}::float8[],
+          ${at === undefined ? null : asJson(sql, at)})`,
+      );
+      const seqs = page?.seqs ?? [];
+      const rows =
+        seqs.length === 0 ? [] : await rowsOf<WaitingRow>(sql`select * from find_waiting(${seqs}::bigint[])`);
+      return { rows, next: page?.nextPlaces ?? undefined };
+    },
     /** Scheduled messages of a tenant whose instant has come. @param dueFrom before this none of them is due. */
     findScheduledDue: (tenantId: string, most: number, dueFrom: Date) =>
       rowsOf<WaitingRow>(

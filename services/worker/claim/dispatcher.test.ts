@@ -58,7 +58,7 @@ function setup(store: Partial<DispatcherDeps['store']> = {}) {
         return Promise.resolve([]);
       },
       findWaiting: () => Promise.resolve([]),
-      findWaitingDue: () => Promise.resolve([]),
+      findWaitingDue: () => Promise.resolve({ rows: [], next: undefined }),
       claimedBy: never,
       dueSeqs: never,
       accountsOf: never,

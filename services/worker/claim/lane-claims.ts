@@ -7,8 +7,12 @@ import {
   type ClaimedMessage,
   type ClaimTerms,
   type DeliveryStore,
+  type Lane,
   type LaneClaim,
+  type LanePlaces,
   type SearchedLane,
+  type WaitingPageSize,
+  type WaitingRow,
 } from '#core/store/deliveries.ts';
 import type { AccountGates } from './account-gates.ts';
 import type { DueLooks } from './due-looks.ts';
@@ -41,16 +45,20 @@ export type ClaimLanes = (asks: readonly LaneAsk[]) => Promise<void>;
 export const LANES_AT_ONCE = Math.floor(CLAIM_BYTES_MAX / INLINE_BYTES_MAX / 2);
 /** Between two reviews of a lane that has more due than can be sent: each finds messages that no claim takes. */
 const REVIEW_MS = 5_000;
+/** The same between two pages of one: a lane of a million messages is read within minutes. */
+const REVIEW_PAGE_MS = 2_000;
 const REVIEWED_MAX = 20_000;
-/** Most messages of a lane that one review decides about. */
-const DECIDED_MAX = 200;
+/** Of one page, for each priority. A lane of a million is not read at once: that would exceed the deadline of a query. */
+const REVIEW_PAGE: WaitingPageSize = { most: 200, readsMax: 10_000 };
 /** With `ahead`, messages are claimed so long before they are due: their wake-up has come, or should have. */
 const AHEAD_MS = 10_000;
 
 export function createClaimLanes(deps: LaneClaimsDeps): ClaimLanes {
   const { store, terms, lanes, gates, named } = deps;
-  /** Deep lanes that were reviewed not long ago. */
-  const reviewed = new LRUCache<string, true>({ max: REVIEWED_MAX, ttl: REVIEW_MS });
+  /** When deep lanes that were reviewed not long ago are again, by `performance.now()`. */
+  const nextReviews = new LRUCache<string, number>({ max: REVIEWED_MAX });
+  /** Where the next page of a lane begins that was not read to its end. Whoever forgets it begins anew. */
+  const places = new LRUCache<string, LanePlaces>({ max: REVIEWED_MAX });
 
   async function claimLanes(asks: readonly LaneAsk[]): Promise<void> {
     const bytesMax = Math.floor(CLAIM_BYTES_MAX / asks.length);
@@ -69,12 +77,22 @@ export function createClaimLanes(deps: LaneClaimsDeps): ClaimLanes {
       laneKey(tenantId, accountId ?? NO_ACCOUNT),
     );
     const toReview = asks.filter((ask) => {
-      const ofLane = byLane.get(laneKey(ask.lane.tenantId, ask.lane.accountId)) ?? [];
+      const ofLane = byLane.get(keyOf(ask.lane)) ?? [];
       return take(ask, ofLane, bytesMax);
     });
-    await Promise.all(
-      toReview.map(({ lane }) => named.decide(store.findWaitingDue(searched(lane), DECIDED_MAX))),
-    );
+    await Promise.all(toReview.map(({ lane }) => named.decide(readPage(lane))));
+  }
+
+  /** The next page of a lane: what of it no claim takes. */
+  async function readPage(lane: DueLane): Promise<readonly WaitingRow[]> {
+    const key = keyOf(lane);
+    const { rows, next } = await store.findWaitingDue(searched(lane), REVIEW_PAGE, places.get(key));
+    if (next === undefined) places.delete(key);
+    else {
+      places.set(key, next);
+      nextReviews.set(key, performance.now() + REVIEW_PAGE_MS);
+    }
+    return rows;
   }
 
   /** Begins what was claimed out of a lane. @returns whether to look for what no claim takes. */
@@ -89,15 +107,16 @@ export function createClaimLanes(deps: LaneClaimsDeps): ClaimLanes {
     refill.left -= claimed.length;
     const segments = claimed.map((message) => message.segments ?? 1);
     const isDeep = gates.claimed(lane.accountId, most, segments);
-    if (isDeep || isFull(claimed, bytesMax)) lanes.mark(lane, { ahead: lane.ahead });
+    // A review that has begun goes on without another sweep.
+    if (isDeep || isFull(claimed, bytesMax))
+      lanes.mark(lane, { ahead: lane.ahead, swept: places.has(keyOf(lane)) });
     return lane.swept && (!isDeep || isReviewDue(lane));
   }
 
-  /** A review reads all that is due in the lane. */
-  function isReviewDue({ tenantId, accountId }: DueLane): boolean {
-    const lane = laneKey(tenantId, accountId);
-    if (reviewed.has(lane)) return false;
-    reviewed.set(lane, true);
+  function isReviewDue(lane: DueLane): boolean {
+    const now = performance.now();
+    if ((nextReviews.get(keyOf(lane)) ?? 0) > now) return false;
+    nextReviews.set(keyOf(lane), now + REVIEW_MS);
     return true;
   }
 
@@ -127,6 +146,7 @@ export function createClaimLanes(deps: LaneClaimsDeps): ClaimLanes {
   return claimLanes;
 }
 
+const keyOf = ({ tenantId, accountId }: Lane): string => laneKey(tenantId, accountId);
 const aheadMsOf = ({ ahead }: DueLane): number => (ahead ? AHEAD_MS : 0);
 
 /** The next message's content may not have found room. */

@@ -167,6 +167,49 @@ test('receipts go in small steps as well, and are not looked for while there are
   expect(await b.leftovers()).not.toHaveProperty('receipts');
 });
 
+test('a purge reads neither the receipts of others nor, at each step, the idempotency keys of all', async () => {
+  await using b = await setup();
+  const other = await seedTenant(b.admin);
+  const otherAccount = await seedAccount(b.admin, other.tenantId);
+  const many = 2_000;
+  const addReceipts = (tenantId: string, accountId: string | null, waiting: boolean, n: number) => b.admin`
+    insert into despatch.receipts (tenant_id, account_id, provider_message_id, waiting, apply_at)
+    select ${tenantId}, ${accountId}::uuid, n::text, ${waiting}, now() from generate_series(1, ${n}::int) n`;
+  for (const waiting of [true, false]) {
+    await addReceipts(b.tenant.tenantId, b.accountId, waiting, ROWS);
+    await addReceipts(other.tenantId, otherAccount, waiting, many);
+  }
+  await addReceipts(b.tenant.tenantId, null, false, ROWS);
+  const addKeys = (tenantId: string, n: number) => b.admin`
+    insert into despatch.idempotency_keys (scope, generation, tenant_id, fingerprint)
+    select uuid_send(gen_random_uuid()), current_date, ${tenantId}, '' from generate_series(1, ${n}::int)`;
+  await addKeys(b.tenant.tenantId, ROWS);
+  await addKeys(other.tenantId, many);
+  await b.admin`
+    insert into despatch.audit_log (tenant_id, actor, action, target)
+    select ${b.tenant.tenantId}, 'key:k', 'key.create', 'key:k' from generate_series(1, ${ROWS}::int)`;
+  await b.admin`analyze despatch.receipts, despatch.idempotency_keys`;
+  await b.begin();
+
+  const read = await b.admin.begin(async (tx) => {
+    for (let outcome = 'deleted'; outcome === 'deleted';) {
+      const [step] = await tx<
+        { outcome: string }[]
+      >`select outcome from despatch.purge_some(${b.owned.slug}, ${b.owned.uid}, ${AT_ONCE})`;
+      outcome = step?.outcome ?? 'none';
+    }
+    return tx<{ name: string; rows: number }[]>`
+      select case when relname ~ '^idem' then 'keys' else 'receipts' end as name, sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::int as rows
+      from pg_stat_xact_user_tables where relname ~ '^(receipts$|idempotency_keys_)' group by 1`;
+  });
+  const rows = Object.fromEntries(read.map((one) => [one.name, one.rows]));
+  expect(rows['receipts']).toBeLessThan(10 * 3 * ROWS);
+  // Once to find them, and once more to see that none is left.
+  expect(rows['keys']).toBeLessThanOrEqual(3 * (many + ROWS));
+  const left = await b.leftovers();
+  for (const table of ['receipts', 'idempotency_keys', 'audit_log']) expect(left).not.toHaveProperty(table);
+});
+
 test('the feed of a tenant that is being purged does not grow any more', async () => {
   await using b = await setup();
   await acceptBatch(b.api, [acceptRow(b.tenant)]);

@@ -2,12 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { secret } from '#core/domain/secret.ts';
 import type { TenantId } from '#core/domain/ids.ts';
-import { openPostgres, type Sql, type TransactionSql } from '#core/platform/postgres/postgres.ts';
+import { openPostgres, type TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { readAsTenant } from '#core/store/read-scope.ts';
 import { scanMessages } from '#core/store/messages.ts';
 import { deliveryStore, type ClaimedMessage, type Completion } from '#core/store/deliveries.ts';
 import { assignmentOf } from '#test/support/assignment.ts';
 import { completionOf } from '#test/support/completion-of.ts';
+import { rowsRead, rowsTouched } from '#test/support/rows-read.ts';
 import { ADDRESS_KEYS, acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
 import { setupStores } from '#test/support/worker.ts';
 
@@ -229,23 +230,6 @@ type SeededTenant = Awaited<ReturnType<typeof seedTenant>>;
 
 const accepted = (message: ClaimedMessage): Completion =>
   completionOf(message, { kind: 'accepted', providerMessageId: 'p-1' });
-
-/** Rows that the server touched for `work` in tables and indexes. */
-async function rowsRead(connection: Sql, work: () => Promise<void>): Promise<number> {
-  await connection`begin`;
-  const before = await rowsTouched(connection);
-  await work();
-  const after = await rowsTouched(connection);
-  await connection`commit`;
-  return after - before;
-}
-
-/** By this connection, counted since the server last collected its counts; within a transaction it collects none. */
-async function rowsTouched(connection: Sql | TransactionSql): Promise<number> {
-  const [row] = await connection<{ n: number }[]>`
-    select coalesce(sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)), 0)::int as n from pg_stat_xact_user_tables`;
-  return row?.n ?? 0;
-}
 
 /** Blocks that this transaction has asked for, of tables and their indexes. */
 async function blocksTouched(tx: TransactionSql): Promise<Record<string, number>> {

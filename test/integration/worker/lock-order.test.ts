@@ -200,3 +200,27 @@ test('whoever keeps the numbers of endpoints locks them in the order in which co
   const kept = await b.admin`select distinct purged_to from despatch.webhook_endpoints`;
   expect(kept).toEqual([{ purged_to: 2 }]);
 });
+
+test('whoever drops replaced secrets waits for no endpoint and no account, and comes back for those that are locked', async () => {
+  await using b = await setupWebhooks();
+  const endpoints = [await b.endpoint(), await b.endpoint()].toSorted();
+  const accounts = await twoAccounts(b);
+  await b.admin`update despatch.webhook_endpoints set previous_secret = 's', previous_until = now() - interval '1 second'`;
+  await b.admin`update despatch.provider_accounts set previous_ciphertext = 'c', previous_until = now() - interval '1 second'
+    where id = any (${accounts})`;
+  const left = async () => {
+    const rows = await b.admin`
+      select id from despatch.webhook_endpoints where previous_secret is not null
+      union all select id from despatch.provider_accounts where previous_ciphertext is not null`;
+    return rows.map(({ id }) => String(id)).toSorted();
+  };
+  const held = [endpoints[0] as string, accounts[0]];
+  await b.admin.begin(async (tx) => {
+    await tx`select from despatch.webhook_endpoints where id = any (${held}) for no key update`;
+    await tx`select from despatch.provider_accounts where id = any (${held}) for no key update`;
+    await b.store.forgetReplacedSecrets();
+  });
+  expect(await left()).toEqual(held.toSorted());
+  await b.store.forgetReplacedSecrets();
+  expect(await left()).toEqual([]);
+});

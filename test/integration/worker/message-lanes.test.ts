@@ -10,7 +10,7 @@ import {
   type SeededTenant,
   seedTenant,
 } from '#test/support/seed.ts';
-import { dueRows, setupMessages, states, terms, transient } from '#test/support/setup-messages.ts';
+import { dueRows, setupMessages, states, terms, transient, waitingIn } from '#test/support/setup-messages.ts';
 
 describe('lanes', () => {
   test('each lane with something due is told once, however much is due, and nothing else', async () => {
@@ -88,8 +88,8 @@ describe('lanes', () => {
     const all = from(0, 90_000, 3_660_000);
     expect(await b.store.dueSeqs(all, 9, 0)).toEqual(new Set([...normal, ...bulk]));
     await b.admin`update despatch.live_messages set expires_at = now() - interval '1 second'`;
-    expect(await b.store.findWaitingDue(from(0, 30_000, 60_000), 9)).toEqual([]);
-    expect(await b.store.findWaitingDue(all, 9)).toHaveLength(2);
+    expect(await waitingIn(b, from(0, 30_000, 60_000))).toEqual([]);
+    expect(await waitingIn(b, all)).toHaveLength(2);
     await b.admin`update despatch.live_messages set expires_at = now() + interval '1 hour'`;
     const claim = (at: typeof all) => b.store.claimDue([{ ...at, most: 9, aheadMs: 0 }], terms());
     expect(await claim(from(0, 30_000, 60_000))).toEqual([]);
@@ -166,12 +166,12 @@ describe('lanes', () => {
     await b.admin`update despatch.live_messages set due_at = now()`;
     await b.admin`update despatch.live_messages set expires_at = now() where seq = ${expired}`;
     await b.store.claim([begun], terms({ leaseMs: 60_000 }));
-    expect(await b.store.findWaitingDue(lane, 10)).toMatchObject([{ seq: expired, isExpired: true }]);
+    expect(await waitingIn(b, lane)).toMatchObject([{ seq: expired, isExpired: true }]);
     await b.admin`update despatch.live_messages set due_at = now(), lease_until = now() where seq = ${begun}`;
-    const looked = (await b.store.findWaitingDue(lane, 10)).toSorted((one, other) => one.seq - other.seq);
+    const looked = (await waitingIn(b, lane)).toSorted((one, other) => one.seq - other.seq);
     expect(looked).toMatchObject([{ seq: expired }, { seq: begun, isLeaseOver: true }]);
     await b.admin`update despatch.provider_accounts set status = 'disabled'`;
-    expect(await b.store.findWaitingDue(lane, 10)).toHaveLength(3);
+    expect(await waitingIn(b, lane)).toHaveLength(3);
   });
 
   test('what a worker has under way is told to that worker alone', async () => {

@@ -60,7 +60,7 @@ async function setup() {
       await call('claim', stores.worker, `select * from claim_due($1::text::json, 'w', 60000, 1000000)`, [
         JSON.stringify([lane]),
       ]);
-      await call('waiting', stores.worker, 'select * from find_waiting_due($1, $2, 10, $3)', [
+      await call('waiting', stores.worker, 'select * from find_waiting_due($1, $2, 10, 1000, $3)', [
         tenantId,
         accountId,
         dueFrom,

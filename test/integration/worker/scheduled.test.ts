@@ -196,7 +196,7 @@ test('tens of thousands that are scheduled are passed by nobody who looks for wh
   const looks = [
     `select * from despatch.due_lanes()`,
     `select * from despatch.due_lanes(now() - interval '5 s', '[]')`,
-    `select * from despatch.find_waiting_due('${tenantId}', '${b.accountId}', 200, null)`,
+    `select * from despatch.find_waiting_due('${tenantId}', '${b.accountId}', 200, 5000, null)`,
     `select * from despatch.find_scheduled_due('${tenantId}', 10, '-infinity')`,
     `select despatch.wake_deferred('${b.accountId}')`,
     `select * from despatch.claim_due('${lane}', 'w', 1000, 100000)`,

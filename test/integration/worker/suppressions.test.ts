@@ -53,7 +53,8 @@ test('a look at a lane finds those that are suppressed among others that wait in
   await plantSuppression(b.admin, b.tenant.tenantId);
   await b.admin`update despatch.live_messages set due_at = now()`;
   const lane = { tenantId: b.tenant.tenantId, accountId: b.accountId };
-  expect(await b.store.findWaitingDue(lane, 10)).toMatchObject([{ seq: stopped, suppression: 'manual' }]);
+  const { rows } = await b.store.findWaitingDue(lane, { most: 10, readsMax: 10 });
+  expect(rows).toMatchObject([{ seq: stopped, suppression: 'manual' }]);
 });
 
 test('a message that was deferred is not tried again', async () => {

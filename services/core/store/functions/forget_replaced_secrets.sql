@@ -7,9 +7,12 @@ declare
   endpoints integer;
   keys integer;
 begin
-  update provider_accounts set previous_ciphertext = null, previous_until = null where previous_until <= now();
+  -- Whoever has one locked may wait for another one: what is locked is left to the next call.
+  update provider_accounts set previous_ciphertext = null, previous_until = null
+  where id = any (array(select p.id from provider_accounts p where p.previous_until <= now() for no key update skip locked));
   get diagnostics accounts = row_count;
-  update webhook_endpoints set previous_secret = null, previous_until = null where previous_until <= now();
+  update webhook_endpoints set previous_secret = null, previous_until = null
+  where id = any (array(select w.id from webhook_endpoints w where w.previous_until <= now() for no key update skip locked));
   get diagnostics endpoints = row_count;
   update webhook_keys k set ciphertext = null where k.shown_until is not null and k.ciphertext is not null
     and exists (select from webhook_keys n where n.tenant_id = k.tenant_id and n.signs_from > k.signs_from and n.signs_from <= now());

@@ -82,25 +82,20 @@ begin
     return query select 'deleted', n, who;
     return;
   end if;
-  -- No index leads to the receipts of a message, or of a tenant: they are looked for when no message is left.
-  delete from receipts r where r.id = any (array(select x.id from receipts x where x.tenant_id = who limit most));
+  -- No index leads to the receipts of a message: they are looked for when none is left, by the turns of the tenant's accounts and
+  -- simulators. Those of simulators whose time has not come are few, and left to `end_purge`.
+  delete from receipts r where r.id = any (array(
+    select x.id from (select who as turn union all select p.id from provider_accounts p where p.tenant_id = who) t
+    cross join lateral (
+      (select y.id from receipts y where coalesce(y.account_id, y.tenant_id) = t.turn and not y.waiting limit most)
+      union all
+      (select y.id from receipts y where y.account_id = t.turn and y.waiting limit most)
+    ) x limit most));
   get diagnostics n = row_count;
   if n > 0 then
     return query select 'deleted', n, who;
     return;
   end if;
-  -- No index leads from a tenant to its idempotency keys: one look over a partition takes all of them.
-  for part in
-    select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
-    where i.inhparent = 'despatch.idempotency_keys'::regclass order by 1
-  loop
-    execute format('delete from %I k where k.tenant_id = $1', part) using who;
-    get diagnostics n = row_count;
-    if n > 0 then
-      return query select 'deleted', n, who;
-      return;
-    end if;
-  end loop;
   delete from receipt_calls c where c.id = any (array(
     select x.id from receipt_calls x join provider_accounts p on p.id = x.account_id where p.tenant_id = who limit most));
   get diagnostics n = row_count;
@@ -124,7 +119,24 @@ begin
   end if;
   delete from audit_log a where a.seq = any (array(select x.seq from audit_log x where x.tenant_id = who limit most));
   get diagnostics n = row_count;
-  return query select case when n > 0 then 'deleted' else 'empty' end, n, who;
+  if n > 0 then
+    return query select 'deleted', n, who;
+    return;
+  end if;
+  -- No index leads from a tenant to its idempotency keys: one look over a partition takes all of them. They are last, as each call
+  -- that comes so far looks at all partitions.
+  for part in
+    select c.relname from pg_inherits i join pg_class c on c.oid = i.inhrelid
+    where i.inhparent = 'despatch.idempotency_keys'::regclass order by 1
+  loop
+    execute format('delete from %I k where k.tenant_id = $1', part) using who;
+    get diagnostics n = row_count;
+    if n > 0 then
+      return query select 'deleted', n, who;
+      return;
+    end if;
+  end loop;
+  return query select 'empty', 0, who;
 end $$;
 
 grant execute on function purge_some(text, text, integer) to despatch_controller;

@@ -1,0 +1,67 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import type { LanePlaces, WaitingPage } from '#core/store/deliveries.ts';
+import { createClaimLanes } from './lane-claims.ts';
+import type { DueLane, DueMark } from './lanes.ts';
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+const LANE = { tenantId: 'tenant', accountId: 'account' };
+const END = [null, { seq: 10_000 }, null];
+const never = (): never => {
+  throw new Error('nothing of this was to be done');
+};
+
+/** A lane that always has more due than is claimed, whose pages are answered by hand. */
+function setup(answers: (LanePlaces | undefined)[]) {
+  const asked: (LanePlaces | undefined)[] = [];
+  const marks: DueMark[] = [];
+  const decided: WaitingPage['rows'][] = [];
+  const claimLanes = createClaimLanes({
+    store: {
+      claimDue: () => Promise.resolve([]),
+      dueSeqs: never,
+      findWaitingDue: (_lane, _size, at) => {
+        asked.push(at);
+        return Promise.resolve({ rows: [], next: answers.shift() });
+      },
+    },
+    terms: { worker: 'w', leaseMs: 60_000 },
+    lanes: { mark: (_lane, mark = {}) => void marks.push(mark) },
+    dueFrom: () => undefined,
+    gates: { noteLimit: never, claimed: () => true },
+    named: { claim: never, decide: async (waiting) => void decided.push(await waiting) },
+    begin: never,
+  });
+  const claim = (swept: boolean) => {
+    const lane: DueLane = { ...LANE, ahead: false, swept };
+    return claimLanes([{ refill: { tenantId: LANE.tenantId, left: 10 }, lane, most: 10 }]);
+  };
+  return { asked, marks, decided, claim };
+}
+
+test('the pages of a deep lane follow each other every two seconds, and the next review waits for five', async () => {
+  const { asked, decided, claim } = setup([END, undefined]);
+  const after = async (ms: number) => {
+    vi.advanceTimersByTime(ms);
+    await claim(true);
+    return asked.length;
+  };
+  expect(await after(0)).toBe(1);
+  expect(await after(1_900)).toBe(1);
+  expect(await after(200)).toBe(2);
+  expect(await after(4_900)).toBe(2);
+  expect(await after(200)).toBe(3);
+  expect(asked).toEqual([undefined, END, undefined]);
+  expect(decided).toHaveLength(3);
+});
+
+test('a lane of which pages are left is marked as swept until its last one, and not after that', async () => {
+  const { marks, claim } = setup([END, undefined]);
+  await claim(true);
+  await claim(false);
+  vi.advanceTimersByTime(2_100);
+  await claim(true);
+  await claim(false);
+  expect(marks.map(({ swept }) => swept)).toEqual([false, true, true, false]);
+});

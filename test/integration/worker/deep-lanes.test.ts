@@ -1,0 +1,111 @@
+import { expect, test } from 'vitest';
+import { deliveryStore, type LanePlaces, type WaitingPage } from '#core/store/deliveries.ts';
+import { rowsRead } from '#test/support/rows-read.ts';
+import { ADDRESS_KEYS } from '#test/support/seed.ts';
+import { setupMessages, type MessageBench } from '#test/support/setup-messages.ts';
+
+/** A lane with far more messages than one call may read: what waits in good order hides nothing for long. */
+const DEPTH = 30_000;
+const PAGE = { most: 200, readsMax: 5_000 };
+/** So many that each page may be full, and another one that is not. */
+const PAGES = DEPTH / PAGE.readsMax + 1;
+
+const laneOf = ({ tenant, accountId }: MessageBench) => ({ tenantId: tenant.tenantId, accountId });
+
+/** One message, and behind it as many that are due a millisecond after each other. */
+async function setup({ begunAgo = 3_600_000, gapMs = 1 } = {}) {
+  const b = await setupMessages();
+  const seqs = await b.accept(6);
+  await b.admin`update despatch.live_messages set due_at = now() - ${begunAgo} * interval '1 millisecond'`;
+  await b.admin`
+    insert into despatch.live_messages (seq, purge_on, tenant_id, account_id, due_at, status, priority, channel, test, pinned,
+      address_key, expires_at, updated_at)
+    select 900000000 + n, l.purge_on, l.tenant_id, l.account_id, l.due_at + n * ${gapMs} * interval '1 millisecond', 'queued', l.priority,
+      l.channel, l.test, l.pinned, sha256(n::text::bytea), l.expires_at, l.updated_at
+    from despatch.live_messages l, generate_series(1, ${DEPTH}) n where l.seq = ${seqs[0] ?? 0}`;
+  await b.admin`vacuum analyze despatch.live_messages`;
+  const put = async (seq: number, nth: number) =>
+    b.admin`update despatch.live_messages l set due_at = x.due_at from despatch.live_messages x
+      where l.seq = ${seq} and x.seq = ${900_000_000 + nth}`;
+  return { ...b, seqs, put, [Symbol.asyncDispose]: () => b[Symbol.asyncDispose]() };
+}
+
+/** All pages of a lane, on one connection: what each has found, and how many rows it has read. */
+async function readLane(b: MessageBench, betweenPages = async (): Promise<unknown> => undefined) {
+  const connection = await b.admin.reserve();
+  try {
+    await connection`set search_path = despatch`;
+    const store = deliveryStore(connection, 10_000, ADDRESS_KEYS);
+    const found: number[] = [];
+    const reads: number[] = [];
+    let at: LanePlaces | undefined;
+    for (let n = 0; n < 2 * PAGES; n += 1) {
+      const pages: WaitingPage[] = [];
+      const read = async () => void pages.push(await store.findWaitingDue(laneOf(b), PAGE, at));
+      reads.push(await rowsRead(connection, read));
+      found.push(...pages.flatMap(({ rows }) => rows.map(({ seq }) => seq)));
+      at = pages[0]?.next;
+      await betweenPages();
+      if (at === undefined) break;
+    }
+    return { found, reads };
+  } finally {
+    connection.release();
+  }
+}
+
+test('each call reads a page of a deep lane, and a few of them find what no claim takes, wherever it is', async () => {
+  await using b = await setup();
+  const [, expired = 0, suppressed = 0, lost = 0, last = 0, underWay = 0] = b.seqs;
+  for (const [i, seq] of [expired, suppressed, lost, last].entries()) await b.put(seq, 4_000 + 8_600 * i);
+  await b.admin`update despatch.live_messages set expires_at = now() where seq = any (${[expired, last]})`;
+  await b.admin`update despatch.live_messages set status = 'sending', attempt = 1, lease_until = now() where seq = ${lost}`;
+  await b.admin`update despatch.live_messages set status = 'sending', attempt = 1, lease_until = now() + interval '1 minute'
+    where seq = ${underWay}`;
+  await b.admin`
+    insert into despatch.suppressions (tenant_id, channel, address_key, address, reason, scope, source)
+    select l.tenant_id, l.channel, decode(md5('stopped'), 'hex'), '+15550000009', 'manual', 'all', 'api'
+    from despatch.live_messages l where l.seq = ${suppressed}`;
+  await b.admin`update despatch.live_messages set address_key = decode(md5('stopped'), 'hex') where seq = ${suppressed}`;
+
+  const round = await readLane(b);
+  expect(round.found).toEqual([expired, suppressed, lost, last]);
+  expect(round.reads.length).toBeLessThanOrEqual(PAGES);
+  // Besides the page: what it looks up once, what it has found, and the index of suppressions.
+  expect(round.reads.filter((n) => n > PAGE.readsMax + 200)).toEqual([]);
+  const [shown] =
+    await b.admin`select due_at > lease_until as later from despatch.live_messages where seq = ${underWay}`;
+  expect(shown).toEqual({ later: true });
+  // The next round begins anew.
+  expect((await readLane(b)).found).toEqual([expired, suppressed, lost, last]);
+});
+
+test('a page that has found as much as it may goes on behind that', async () => {
+  await using b = await setup();
+  await b.admin`update despatch.live_messages set expires_at = now()`;
+  const page = async (at?: LanePlaces) => b.store.findWaitingDue(laneOf(b), { most: 4, readsMax: 100 }, at);
+  const first = await page();
+  const second = await page(first.next);
+  const seqs = [...first.rows, ...second.rows].map(({ seq }) => seq).toSorted((one, other) => one - other);
+  expect(seqs).toEqual(b.seqs);
+});
+
+test('a lane that grows as fast as it is read is begun anew all the same, and ties are passed one by one', async () => {
+  // All of them are due at one instant.
+  await using b = await setup({ gapMs: 0 });
+  const [, expired = 0] = b.seqs;
+  await b.admin`update despatch.live_messages set expires_at = now() where seq = ${expired}`;
+  let from = 910_000_000;
+  const grow = async () => {
+    from += 10_000;
+    await b.admin`
+      insert into despatch.live_messages (seq, purge_on, tenant_id, account_id, due_at, status, priority, channel, test, pinned,
+        expires_at, updated_at)
+      select ${from} + n, l.purge_on, l.tenant_id, l.account_id, clock_timestamp(), 'queued', l.priority, l.channel, l.test, l.pinned,
+        l.expires_at + interval '1 hour', l.updated_at
+      from despatch.live_messages l, generate_series(1, ${PAGE.readsMax}) n where l.seq = ${expired}`;
+  };
+  const round = await readLane(b, grow);
+  expect(round.found).toEqual([expired]);
+  expect(round.reads.length).toBeLessThanOrEqual(PAGES + 1);
+});
