@@ -155,6 +155,8 @@ export type Route<
   readonly download?: Readonly<Record<string, string>>;
   /** Reads an idempotency key from the header or from `idempotencyKey` in the body, which handlers see without it. */
   readonly idempotent?: boolean;
+  /** What two bodies under one idempotency key are compared by. Default: the body as it was read, without the key. */
+  readonly fingerprinted?: (body: z.output<B>) => unknown;
   /** Answers with `ETag`; a change takes `If-Match`. */
   readonly versioned?: true;
   /** Status of success. Default 200; 204 without `response`. */
@@ -242,6 +244,7 @@ export function defineRoute<
     const status = route.status ?? (hasAnswer ? 200 : 204);
     const idempotent = route.idempotent ?? false;
     const { params, query, body, response, large, upload } = route;
+    const fingerprinted = (route.fingerprinted ?? ((sent) => sent)) as (sent: unknown) => unknown;
     const uploads = new WeakMap<FastifyRequest, Upload>();
     const docs: RouteDocs = {
       operation: route.operation,
@@ -288,7 +291,7 @@ export function defineRoute<
         if (body === undefined && isGiven(request.body)) {
           warnings.add({ field: 'body', message: 'Ignored: this request takes no body' });
         }
-        const claim = idempotent ? claimOf(app, request, route.path, warnings) : null;
+        const claim = idempotent ? claimOf(app, request, { path: route.path, fingerprinted, warnings }) : null;
         const answer = await route.handler(
           new Context(request.response, {
             caller: request.caller as CallerOf<A>,
@@ -386,8 +389,11 @@ function send(
 function claimOf(
   app: FastifyInstance,
   request: FastifyRequest,
-  route: string,
-  warnings: Warnings,
+  route: {
+    readonly path: string;
+    readonly fingerprinted: (body: unknown) => unknown;
+    readonly warnings: Warnings;
+  },
 ): IdempotencyClaim | null {
   const field = (request.body as { idempotencyKey?: unknown } | null | undefined)?.idempotencyKey;
   // Node would make one key of them.
@@ -397,15 +403,14 @@ function claimOf(
   }
   const key = idempotencyKeyOf(request.headers['idempotency-key'], field);
   if (key === null) return null;
-  const body = withoutKey(request.body);
   return idempotencyClaim(app.fingerprintKey, {
     owner: keyOwnerOf(request.caller),
     method: request.method,
-    route,
+    route: route.path,
     key,
     params: request.params,
-    body,
-    warnings,
+    body: route.fingerprinted(withoutKey(request.body)),
+    warnings: route.warnings,
   });
 }
 

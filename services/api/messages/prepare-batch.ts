@@ -12,7 +12,7 @@ import { idempotencyClaim, idempotencyKeyOf, type IdempotencyClaim } from '../ht
 import { warningsOf } from '../http/request-warnings.ts';
 import { keyOwnerOf, type RequestFacts } from '../http/routes-kit.ts';
 import { accountFor, loadRouting } from './account-for.ts';
-import type { BatchItem } from './batch-schema.ts';
+import { readItem, type BatchItem } from './batch-schema.ts';
 import type { MessagePlaces } from './message-places.ts';
 import { messageWarnings } from './message-warnings.ts';
 import { newMessageRow, recordKeptFrom, sendRateLimit, type Accepted } from './new-message.ts';
@@ -48,15 +48,20 @@ type Ready = { readonly row: NewRow; readonly bytes: number };
 type Faulty = { readonly fault: AppError; readonly claim: IdempotencyClaim | null };
 
 /**
- * Makes of each item the row that stores it, or tells its fault.
+ * Reads each item, and makes of it the row that stores it, or tells its fault.
  * @throws AppError `dependency_unavailable`: of what it needs from the database no answer came.
  */
 export async function prepareBatch(
   { sql, places, addressKeys, fingerprintKey }: PrepareBatchDeps,
-  items: readonly BatchItem[],
+  sent: readonly unknown[],
   { caller, batchId, request }: { caller: KeyCaller; batchId: string; request: RequestFacts },
 ): Promise<PreparedBatch> {
   const { tenant } = caller;
+  const items: BatchItem[] = [];
+  for (const [i, one] of sent.entries()) {
+    if (i > 0 && i % ITEMS_PER_TURN === 0) await nextTurn();
+    items.push(readItem(one));
+  }
   // One look for all of them.
   const named = items.flatMap((item) => ('fault' in item ? [] : [item.message]));
   const aheadMs = await sendersClock(sql, caller, named.find(namesInstant) ?? {});

@@ -21,7 +21,7 @@ import { rateHeaders } from '../http/rate-headers.ts';
 import { defineRoute, type Answer, type RouteContext, type RouteModule } from '../http/routes-kit.ts';
 import { acceptPrepared } from './accept-prepared.ts';
 import type { BatchAccepts } from './batch-accepts.ts';
-import { AcceptedBatch, SendBatch } from './batch-schema.ts';
+import { AcceptedBatch, fingerprintedBatch, SendBatch } from './batch-schema.ts';
 import { sendsPerMinute, type Accepted } from './new-message.ts';
 import { batchSizeFault, prepareBatch, type PreparedBatch } from './prepare-batch.ts';
 import { EXAMPLES, type AcceptMetrics, type SendMessageDeps } from './send-message.ts';
@@ -197,6 +197,7 @@ export function sendBatchRoute(deps: SendBatchDeps): RouteModule {
     body: SendBatch,
     large: { bytesMax: SEND_BYTES_MAX, exempt: () => SEND_BYTES_MAX },
     idempotent: true,
+    fingerprinted: fingerprintedBatch,
     status: 202,
     response: AcceptedBatch,
     errors: ['provider_not_configured', 'url_blocked', 'daily_limit_reached', 'backlog_full'],
