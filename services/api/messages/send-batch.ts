@@ -72,7 +72,9 @@ export function sendBatchRoute(deps: SendBatchDeps): RouteModule {
     const batch = await prepareBatch(deps, messages, { caller, batchId: newId(), request }).catch(countFault);
     const draft = warnings.list().length === 0 ? batch.draft : { ...batch.draft, warnings: warnings.list() };
     const apart = contentsApart(batch.bytes, INLINE_BYTES_MAX);
-    const hasFault = batch.rows.length < messages.length;
+    const faulty = messages.length - batch.rows.length;
+    const hasFault = faulty > 0;
+    if (hasFault) noteUncounted(caller.key.id, faulty);
     const isAsked = batch.rows.length > 0 && !(isStrict && draft.items.some((item) => 'fault' in item));
     if (hasFault || apart.size > 0) {
       // Contents that have been stored before need not be stored again to find that out.

@@ -357,6 +357,25 @@ describe('limits', () => {
     ]);
   });
 
+  test.each(['permissive', 'strict'])(
+    'messages at fault in a %s batch count as single ones do: a key that sends many is held',
+    async (mode) => {
+      const fresh = await api.tenant();
+      const key = await api.key(fresh.tenantId, { rateLimitRpm: 70 });
+      const faulty = { mode, messages: times(35, INVALID) };
+      const status = mode === 'strict' ? 400 : 202;
+      expect((await sendBatch(key, faulty)).status).toBe(status);
+      expect((await send(api.first, key, sms)).status).toBe(202);
+      expect((await sendBatch(key, faulty)).status).toBe(status);
+      const held = await sendBatch(key, { messages: [sms] });
+      expect(held).toMatchObject({
+        status: 429,
+        body: { code: 'rate_limited', limit: { name: 'rateLimitRpm', value: 70 } },
+      });
+      expect((await send(api.first, fresh.key, sms)).status).toBe(202);
+    },
+  );
+
   test('a suspended tenant sends nothing', async () => {
     const fresh = await api.tenant();
     expect((await sendBatch(fresh.key, { messages: [sms] })).status).toBe(202);
