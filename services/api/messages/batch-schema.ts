@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { AppError, ERROR_CODES, validationFailed, type ErrorCode } from '#core/domain/app-error.ts';
-import { BATCH_MODES } from '#core/domain/batch-answer.ts';
+import { BATCH_MODES, ITEM_DETAILS_MAX } from '#core/domain/batch-answer.ts';
 import { LIMIT_BOUNDS } from '#core/domain/limit-bounds.ts';
 import { caseAliasesOf, resolveAliases } from '../http/case-aliases.ts';
 import { inputCompiler } from '../http/read-input.ts';
@@ -89,7 +89,7 @@ const BatchItemError = z
       .describe('What the message would have been answered with by itself.'),
     code: z.enum(ERROR_CODES as [ErrorCode, ...ErrorCode[]]).describe('For programs; stays.'),
     message: z.string().describe('For people; may change.'),
-    details: z.array(ErrorDetail).optional().describe('What is wrong with which field.'),
+    details: z.array(ErrorDetail).max(ITEM_DETAILS_MAX).optional().describe('What is wrong with which field: the first faults.'),
     limit: ReachedLimit.optional(),
     retryAfter: z.int().min(1).max(86_400).optional().describe('Seconds. Where the message may pass later.'),
   })
