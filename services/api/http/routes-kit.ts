@@ -17,6 +17,7 @@ import {
 import { isGivenTwice } from './given-twice.ts';
 import type { RawBounds } from './read-body.ts';
 import { goneSignal } from './gone-signal.ts';
+import { asSent } from './read-input.ts';
 import { takeUpload, type Upload, type UploadRules } from './upload.ts';
 import type { Tag } from './tags.ts';
 import { warningsField, warningsOf, withWarnings } from './request-warnings.ts';
@@ -155,8 +156,11 @@ export type Route<
   readonly download?: Readonly<Record<string, string>>;
   /** Reads an idempotency key from the header or from `idempotencyKey` in the body, which handlers see without it. */
   readonly idempotent?: boolean;
-  /** What two bodies under one idempotency key are compared by. Default: the body as it was read, without the key. */
-  readonly fingerprinted?: (body: z.output<B>) => unknown;
+  /**
+   * What two bodies under one idempotency key are compared by.
+   * @param sent the body as it was sent, in one spelling and without the key. It is the default.
+   */
+  readonly fingerprinted?: (sent: unknown) => unknown;
   /** Answers with `ETag`; a change takes `If-Match`. */
   readonly versioned?: true;
   /** Status of success. Default 200; 204 without `response`. */
@@ -244,7 +248,7 @@ export function defineRoute<
     const status = route.status ?? (hasAnswer ? 200 : 204);
     const idempotent = route.idempotent ?? false;
     const { params, query, body, response, large, upload } = route;
-    const fingerprinted = (route.fingerprinted ?? ((sent) => sent)) as (sent: unknown) => unknown;
+    const { fingerprinted = (sent: unknown) => sent } = route;
     const uploads = new WeakMap<FastifyRequest, Upload>();
     const docs: RouteDocs = {
       operation: route.operation,
@@ -391,7 +395,7 @@ function claimOf(
   request: FastifyRequest,
   route: {
     readonly path: string;
-    readonly fingerprinted: (body: unknown) => unknown;
+    readonly fingerprinted: (sent: unknown) => unknown;
     readonly warnings: Warnings;
   },
 ): IdempotencyClaim | null {
@@ -409,7 +413,7 @@ function claimOf(
     route: route.path,
     key,
     params: request.params,
-    body: route.fingerprinted(withoutKey(request.body)),
+    body: route.fingerprinted(withoutKey(asSent(request.body))),
     warnings: route.warnings,
   });
 }

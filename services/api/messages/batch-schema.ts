@@ -35,8 +35,9 @@ export function readItem(sent: unknown): BatchItem {
  * What two batches under one idempotency key are compared by: the request alone, in one spelling. What a release says of an
  * item, and the values that it has for fields that were not sent, may change before the request is repeated.
  */
-export function fingerprintedBatch({ mode, messages }: SendBatch): unknown {
-  return { mode, messages: messages.map(inOneSpelling) };
+export function fingerprintedBatch(sent: unknown): unknown {
+  const { messages, ...rest } = sent as Pick<SendBatch, 'messages'>;
+  return { ...rest, messages: messages.map(inOneSpelling) };
 }
 
 function inOneSpelling(sent: unknown): unknown {

@@ -16,6 +16,7 @@ import { findEarlierAnswers } from '#core/store/batch-acceptance.ts';
 import type { KeyCaller } from '../auth/auth.ts';
 import { idempotencyClaim, idempotencyKeyOf, type IdempotencyClaim } from '../http/idempotency.ts';
 import { createPauses } from '../http/pauses.ts';
+import { asSent } from '../http/read-input.ts';
 import { warningsOf } from '../http/request-warnings.ts';
 import { keyOwnerOf, type RequestFacts } from '../http/routes-kit.ts';
 import { accountFor, loadRouting } from './account-for.ts';
@@ -78,7 +79,7 @@ export async function prepareBatch(
     if ('fault' in item) return { fault: item.fault, claim: null };
     const { idempotencyKey, ...message } = item.message;
     const warnings = warningsOf(item.message);
-    const claim = claimOf(message, idempotencyKey);
+    const claim = claimOf(item.message, idempotencyKey);
     const place = await places.take(tenant.limits.retentionDays, recordKeptFrom(message, caller, clock));
     try {
       const { routing, routed } = await accountFor(caller, message, place.id, load);
@@ -97,10 +98,11 @@ export async function prepareBatch(
   }
 
   /** The key's scope is that of `POST /v1/messages`: sent again by itself, the message is the same. */
-  function claimOf(body: SendMessage, field: string | undefined): IdempotencyClaim | null {
+  function claimOf(message: SendMessage, field: string | undefined): IdempotencyClaim | null {
     const key = idempotencyKeyOf(undefined, field);
     if (key === null) return null;
     const owner = keyOwnerOf(caller);
+    const { idempotencyKey: _, ...body } = asSent(message) as Record<string, unknown>;
     const params = {};
     const route = '/v1/messages';
     const warnings = NO_WARNINGS;
