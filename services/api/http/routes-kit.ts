@@ -295,7 +295,9 @@ export function defineRoute<
         if (body === undefined && isGiven(request.body)) {
           warnings.add({ field: 'body', message: 'Ignored: this request takes no body' });
         }
-        const claim = idempotent ? claimOf(app, request, { path: route.path, fingerprinted, warnings }) : null;
+        const claim = idempotent
+          ? claimOf(app, request, { path: route.path, fingerprinted, warnings })
+          : null;
         const answer = await route.handler(
           new Context(request.response, {
             caller: request.caller as CallerOf<A>,

@@ -90,7 +90,11 @@ const BatchItemError = z
       .describe('What the message would have been answered with by itself.'),
     code: z.enum(ERROR_CODES as [ErrorCode, ...ErrorCode[]]).describe('For programs; stays.'),
     message: z.string().describe('For people; may change.'),
-    details: z.array(ErrorDetail).max(ITEM_DETAILS_MAX).optional().describe('What is wrong with which field: the first faults.'),
+    details: z
+      .array(ErrorDetail)
+      .max(ITEM_DETAILS_MAX)
+      .optional()
+      .describe('What is wrong with which field: the first faults.'),
     limit: ReachedLimit.optional(),
     retryAfter: z.int().min(1).max(86_400).optional().describe('Seconds. Where the message may pass later.'),
   })

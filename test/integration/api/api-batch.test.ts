@@ -432,7 +432,11 @@ describe("the request's idempotency key", () => {
   test('compares what was sent, also of a message that is at fault', async () => {
     const fresh = await api.tenant();
     const headers = { 'idempotency-key': 'k' };
-    const first = await sendBatch(fresh.key, { messages: [sms, { ...INVALID, externalId: 'a' }] }, { headers });
+    const first = await sendBatch(
+      fresh.key,
+      { messages: [sms, { ...INVALID, externalId: 'a' }] },
+      { headers },
+    );
     const spelt = { messages: [sms, { ...INVALID, external_id: 'a', from: null }] };
     expect(await sendBatch(fresh.key, spelt, { headers })).toMatchObject({ status: 202, body: first.body });
     const another = { messages: [sms, { ...INVALID, externalId: 'b' }] };
