@@ -6,6 +6,7 @@ import type { UserId } from '#core/domain/ids.ts';
 import { buildApp } from './app.ts';
 import type { Authenticate } from './auth/auth.ts';
 import { DEFAULT_HTTP_LIMITS, type HttpLimits } from './http/http-limits.ts';
+import { warningsField } from './http/request-warnings.ts';
 import { defineRoute, type RouteModule } from './http/routes-kit.ts';
 
 async function setup(
@@ -124,4 +125,51 @@ test('a process that is behind with its work refuses more, says when to come aga
     clearInterval(busy);
   }
   await expect.poll(async () => (await ask()).statusCode).toBe(200);
+});
+
+test('two releases take a request for the same, whatever they make of it: its fingerprint is of what was sent', async () => {
+  const release = (body: z.ZodObject): Promise<Awaited<ReturnType<typeof setup>>> =>
+    setup(undefined, [
+      defineRoute({
+        method: 'POST',
+        path: '/v1/notes',
+        operation: 'makeNote',
+        summary: 'Make a note',
+        description: 'For this test.',
+        tag: 'Messages',
+        auth: { kind: 'none' },
+        body: body.meta({ id: 'MakeNote', description: 'A note.', examples: [{ noteText: 'a' }] }),
+        idempotent: true,
+        response: z.object({ print: z.string().optional(), ...warningsField }),
+        handler: async ({ idempotency }) => {
+          const print = idempotency?.fingerprint.toString('hex');
+          return { body: print === undefined ? {} : { print } };
+        },
+      }),
+    ]);
+  const idempotencyKey = z.string().optional();
+  await using older = await release(z.object({ noteText: z.string(), idempotencyKey }));
+  await using newer = await release(
+    z.object({
+      noteText: z.string().transform((text) => text.toUpperCase()),
+      color: z.string().default('red'),
+      idempotencyKey,
+    }),
+  );
+  const print = async (app: typeof older, body: object): Promise<string> => {
+    const answer = await app.inject({
+      method: 'POST',
+      url: '/v1/notes',
+      headers: { 'idempotency-key': 'k' },
+      payload: body,
+    });
+    expect(answer.statusCode).toBe(200);
+    return answer.json().print;
+  };
+  const first = await print(older, { noteText: 'a' });
+  expect(first).toMatch(/^[0-9a-f]{64}$/);
+  expect(await print(newer, { noteText: 'a' })).toBe(first);
+  expect(await print(newer, { note_text: 'a', color: null, idempotency_key: 'k' })).toBe(first);
+  expect(await print(newer, { noteText: 'b' })).not.toBe(first);
+  expect(await print(newer, { noteText: 'a', color: 'blue' })).not.toBe(first);
 });

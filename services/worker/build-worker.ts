@@ -458,6 +458,8 @@ export function buildWorker(deps: WorkerDeps): Worker {
         tasks.verify.wake();
         tasks.sweep.wake();
       }
+      // Test messages may be due.
+      if (kind === 'clock') tasks.sweep.wake();
       if (kind === 'route' && tenantId !== undefined) receiptTimeouts.forget(tenantId);
       if (kind === 'endpoint' && id !== undefined && isUuid(id)) webhooks?.endpointChanged(id, changed);
       if (kind === 'tenant' && tenantId !== undefined && isUuid(tenantId)) {

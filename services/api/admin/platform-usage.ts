@@ -6,6 +6,7 @@ import { insufficientRole, type AdminDeps } from './admin-change.ts';
 import { usageFields, usageGroupFields, usageItems, usageStatusExample, usageTable } from './usage-items.ts';
 import {
   askedSpan,
+  asksForCsv,
   groupByField,
   groupsOf,
   shownPeriod,
@@ -81,7 +82,7 @@ export function platformUsageRoute({ sql }: Pick<AdminDeps, 'sql'>): RouteModule
     response: PlatformUsage,
     csv: true,
     errors: ['insufficient_role'],
-    handler: async ({ caller, query: { since, until, groupBy, format } }) => {
+    handler: async ({ caller, query: { since, until, groupBy, format }, request }) => {
       if (!caller.isPlatformAdmin) throw insufficientRole('platform admin');
       const groups = groupsOf<PlatformUsageGroup>(groupBy);
       const span = usageSpanOf(askedSpan(since, until), 'day', Date.now());
@@ -103,7 +104,7 @@ export function platformUsageRoute({ sql }: Pick<AdminDeps, 'sql'>): RouteModule
       );
       return {
         body: { ...spanShown(span), groupBy: [...groups], items },
-        ...(format === 'csv' ? { csv: toCsv(usageTable(columns, items, byStatus)) } : {}),
+        ...(asksForCsv(format, request) ? { csv: toCsv(usageTable(columns, items, byStatus)) } : {}),
       };
     },
   });

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { validationFailed } from '#core/domain/app-error.ts';
 import { USAGE_DAYS_MAX } from '#core/domain/usage-query.ts';
+import { prefersCsv } from '../http/prefers-csv.ts';
+import type { RequestFacts } from '../http/routes-kit.ts';
 import { timeField } from '../http/time-field.ts';
 
 export const USAGE_ITEMS_MAX = 10_000;
@@ -15,8 +17,15 @@ export const usageQuery = {
       `Messages accepted at this time or later; the day (UTC) that holds it counts as a whole, by \`hour\` the hour. Default: 30 days before the end, by \`hour\` one day. At most ${USAGE_DAYS_MAX.day} days, by \`hour\` ${USAGE_DAYS_MAX.hour}.`,
     ),
   until: timeField().optional().describe('Messages accepted before; likewise. Default: now.'),
-  format: z.enum(['json', 'csv']).default('json').describe('`csv`: the items as `text/csv`, with a heading.'),
+  format: z
+    .enum(['json', 'csv'])
+    .optional()
+    .describe('`csv`: the items as `text/csv`, with a heading. Instead of the header `Accept`.'),
 };
+
+export function asksForCsv(format: 'json' | 'csv' | undefined, { accept }: RequestFacts): boolean {
+  return format === undefined ? prefersCsv(accept, 'application/json') : format === 'csv';
+}
 
 export const tooManyItems = () =>
   validationFailed({

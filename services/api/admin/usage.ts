@@ -13,6 +13,7 @@ import type { AdminDeps } from './admin-change.ts';
 import { usageFields, usageGroupFields, usageItems, usageStatusExample, usageTable } from './usage-items.ts';
 import {
   askedSpan,
+  asksForCsv,
   groupByField,
   groupsOf,
   shownPeriod,
@@ -104,7 +105,7 @@ export function usageRoute({ read }: Pick<AdminDeps, 'read'>): RouteModule {
     }),
     response: Usage,
     csv: true,
-    handler: async ({ caller: { tenant }, query: { since, until, groupBy, format }, gone }) => {
+    handler: async ({ caller: { tenant }, query: { since, until, groupBy, format }, request, gone }) => {
       const groups = groupsOf<UsageGroup>(groupBy);
       const dimension = usageDimensionOf(groups);
       if (typeof dimension === 'object')
@@ -156,7 +157,7 @@ export function usageRoute({ read }: Pick<AdminDeps, 'read'>): RouteModule {
       const columns = [...groups].flatMap((group) => COLUMNS[group] ?? [group]);
       return {
         body: { ...spanShown(span), groupBy: [...groups], items },
-        ...(format === 'csv' ? { csv: toCsv(usageTable(columns, items, byStatus)) } : {}),
+        ...(asksForCsv(format, request) ? { csv: toCsv(usageTable(columns, items, byStatus)) } : {}),
       };
     },
   });

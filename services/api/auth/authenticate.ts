@@ -161,7 +161,7 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
       }
     },
     onNotice(kind, { tenantId, id }) {
-      if (kind === 'endpoint') return;
+      if (kind === 'endpoint' || kind === 'clock') return;
       serviceKeys.drop(tenantId, kind === 'key' ? id : undefined);
       if (kind !== 'tenant') return;
       members.clear();

@@ -2,7 +2,8 @@ import { LRUCache } from 'lru-cache';
 
 /** Sends of service keys that use nothing of a limit, being refused or replayed, and cost work all the same. */
 export type UncountedSends = {
-  readonly note: (keyId: string) => void;
+  /** @param sends how many; default 1. */
+  readonly note: (keyId: string, sends?: number) => void;
   /**
    * Seconds until the key is heard again, 1 to 61; undefined where it is heard now.
    * @param limit Its requests per minute.
@@ -42,15 +43,15 @@ export function createUncountedSends(now: () => number = () => performance.now()
   }
 
   return {
-    note(keyId) {
+    note(keyId, sends = 1) {
       let window = windows.get(keyId);
       if (window === undefined) {
         window = { second: Math.floor(now() / 1_000), total: 0, counts: new Uint32Array(BUCKETS) };
         windows.set(keyId, window);
       }
       const { counts, second } = advance(window);
-      counts[second % BUCKETS] = (counts[second % BUCKETS] as number) + 1;
-      window.total += 1;
+      counts[second % BUCKETS] = (counts[second % BUCKETS] as number) + sends;
+      window.total += sends;
     },
     retryAfter(keyId, limit) {
       const known = windows.get(keyId);

@@ -15,7 +15,7 @@ import {
   type ToldEventType,
 } from '#core/domain/feed-event.ts';
 import type { LoadIds } from '#core/domain/id-loader.ts';
-import { maskRecipient } from '#core/domain/mask-recipient.ts';
+import { maskedEvent } from '#core/domain/masked-event.ts';
 import { feedStart, scanFeed } from '#core/store/feed.ts';
 import { masksRecipients } from '#core/store/webhook-endpoints.ts';
 import type { KeyCaller, MemberCaller } from '../auth/auth.ts';
@@ -134,7 +134,7 @@ export function readEventRoutes({ read, cursors, loadIds }: ReadEventsDeps): Rou
         positionOf: ({ seq }: StoredEvent) => seq,
         scan: (range) => scanFeed(tenantId, tx, ids, filter, range),
       });
-      return { rows: isMasked ? rows.map(masked) : rows, next, lastSeq: end ?? start };
+      return { rows: isMasked ? rows.map(maskedEvent) : rows, next, lastSeq: end ?? start };
     });
     return {
       body: {
@@ -187,12 +187,6 @@ export function readEventRoutes({ read, cursors, loadIds }: ReadEventsDeps): Rou
   return (app) => {
     for (const add of [forKeys, forPeople, types]) add(app);
   };
-}
-
-function masked(event: StoredEvent): StoredEvent {
-  const { message } = event;
-  if (message === null) return event;
-  return { ...event, message: { ...message, to: maskRecipient(message.channel, message.to) } };
 }
 
 function typeOf(type: ToldEventType) {

@@ -27,12 +27,24 @@ test('whatever is written is read again, in its cell', () => {
   );
 });
 
-test.each(['=1+1', '+1+1', '+a', '-1', '@a', '\tx', '\rx', "'=1", '+1234567890123456'])(
-  '%j is not run by a spreadsheet',
-  (value) => {
-    expect(parse(toCsv([[value]]))).toEqual([[`'${value}`]]);
-  },
-);
+test.each([
+  '=1+1',
+  '+1+1',
+  '+a',
+  '-1',
+  '@a',
+  '\tx',
+  '\rx',
+  '\n=1',
+  '＝1',
+  '＋1',
+  '－1',
+  '＠a',
+  "'=1",
+  '+1234567890123456',
+])('%j is not run by a spreadsheet', (value) => {
+  expect(parse(toCsv([[value]]))).toEqual([[`'${value}`]]);
+});
 
 test('numbers stay numbers, and nothing is an empty cell', () => {
   expect(toCsv([[-1, 0.5, null, undefined, true]])).toBe('-1,0.5,,,true\r\n');

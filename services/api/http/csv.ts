@@ -1,8 +1,8 @@
 /** What a cell may hold; null and undefined are empty. */
 export type CsvCell = string | number | boolean | null | undefined;
 
-/** What a spreadsheet would run as a formula, and what begins with apostrophes before such. */
-const FORMULA = /^'*[=+\-@\t\r]/;
+/** What a spreadsheet would run as a formula, some of them in full width too, and what begins with apostrophes before such. */
+const FORMULA = /^'*[=+\-@\t\r\n＝＋－＠]/;
 /** It makes a number of it, and nothing else. */
 const PHONE_NUMBER = /^\+\d{1,15}$/;
 

@@ -1,8 +1,19 @@
-import { createHmac, timingSafeEqual, type KeyObject } from 'node:crypto';
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHmac,
+  createSecretKey,
+  hkdfSync,
+  timingSafeEqual,
+  type KeyObject,
+} from 'node:crypto';
 import { AppError } from '#core/domain/app-error.ts';
 import { canonicalJson } from './idempotency.ts';
 
-/** Opaque, signed positions in lists. A cursor is good for the list, tenant and filter it was made for. */
+/**
+ * Positions in lists, signed and encrypted: a row's number counts what all tenants do, which is nobody's to read. A cursor is
+ * good for the list, tenant and filter it was made for.
+ */
 export type Cursors = {
   /** @param list Everything that must be the same on the next page: route, tenant, filter (not `limit`). */
   readonly seal: (list: unknown, position: string) => string;
@@ -10,9 +21,14 @@ export type Cursors = {
   readonly open: (list: unknown, cursor: string) => string;
 };
 
+/** The MAC is the block that the cipher begins with, too: two positions never share one (as in RFC 5297). */
 const MAC_BYTES = 16;
+const CIPHER = 'aes-256-ctr';
 
 export function createCursors(subkey: KeyObject): Cursors {
+  const cipherKey = createSecretKey(
+    new Uint8Array(hkdfSync('sha256', subkey, '', 'despatch:v1:cursor-cipher', 32)),
+  );
   const sign = (list: unknown, position: string): Buffer =>
     createHmac('sha256', subkey)
       .update(`${canonicalJson(list)}\n${position}`)
@@ -20,23 +36,27 @@ export function createCursors(subkey: KeyObject): Cursors {
       .subarray(0, MAC_BYTES);
 
   return {
-    seal: (list, position) =>
-      Buffer.concat([sign(list, position), Buffer.from(position)]).toString('base64url'),
+    seal: (list, position) => {
+      const mac = sign(list, position);
+      const cipher = createCipheriv(CIPHER, cipherKey, mac);
+      return Buffer.concat([mac, cipher.update(position), cipher.final()]).toString('base64url');
+    },
     open: (list, cursor) => {
       const bytes = Buffer.from(cursor, 'base64url');
-      const position = bytes.subarray(MAC_BYTES).toString();
-      const isOurs =
-        bytes.length > MAC_BYTES &&
-        bytes.toString('base64url') === cursor &&
-        timingSafeEqual(bytes.subarray(0, MAC_BYTES), sign(list, position));
-      if (!isOurs) {
-        throw new AppError('invalid_cursor', {
-          details: [{ field: 'cursor', rule: 'cursor', message: 'Must be the nextCursor of this very list' }],
-        });
-      }
+      if (bytes.length <= MAC_BYTES || bytes.toString('base64url') !== cursor) throw invalidCursor();
+      const mac = bytes.subarray(0, MAC_BYTES);
+      const cipher = createDecipheriv(CIPHER, cipherKey, mac);
+      const position = Buffer.concat([cipher.update(bytes.subarray(MAC_BYTES)), cipher.final()]).toString();
+      if (!timingSafeEqual(mac, sign(list, position))) throw invalidCursor();
       return position;
     },
   };
+}
+
+function invalidCursor(): AppError {
+  return new AppError('invalid_cursor', {
+    details: [{ field: 'cursor', rule: 'cursor', message: 'Must be the nextCursor of this very list' }],
+  });
 }
 
 /** One page of `limit` from rows of which one more was asked for. */

@@ -97,6 +97,18 @@ export function isText(text: string): boolean {
   return !text.includes('\0') && text.isWellFormed();
 }
 
+/** Of bodies that have been read, what was sent: known fields alone, in one spelling. */
+const sentAs = new WeakMap<object, unknown>();
+
+/**
+ * What was sent, where a value is what was read of it: without what this release has for fields that were not sent, and
+ * without what it makes of those that were. Two requests are compared by it, which may be answered by two releases.
+ */
+export function asSent(read: unknown): unknown {
+  const isKnown = typeof read === 'object' && read !== null && sentAs.has(read);
+  return isKnown ? sentAs.get(read) : read;
+}
+
 type HttpPart = 'params' | 'querystring' | 'body' | 'headers';
 
 /** Makes the reader of one part of a route's requests: spelling, types, rules, and errors that name fields. */
@@ -117,6 +129,8 @@ export const inputCompiler: FastifySchemaCompiler<z.ZodType> = ({ schema, httpPa
       const parsed = schema.safeParse(read.value);
       if (parsed.success) {
         if (read.warnings.length > 0) rememberWarnings(parsed.data as object, read.warnings);
+        if (part === 'body' && typeof parsed.data === 'object' && parsed.data !== null)
+          sentAs.set(parsed.data, read.value);
         return { value: parsed.data };
       }
       // A path that breaks the form of its ids names nothing.

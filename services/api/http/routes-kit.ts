@@ -17,6 +17,7 @@ import {
 import { isGivenTwice } from './given-twice.ts';
 import type { RawBounds } from './read-body.ts';
 import { goneSignal } from './gone-signal.ts';
+import { asSent } from './read-input.ts';
 import { takeUpload, type Upload, type UploadRules } from './upload.ts';
 import type { Tag } from './tags.ts';
 import { warningsField, warningsOf, withWarnings } from './request-warnings.ts';
@@ -155,6 +156,11 @@ export type Route<
   readonly download?: Readonly<Record<string, string>>;
   /** Reads an idempotency key from the header or from `idempotencyKey` in the body, which handlers see without it. */
   readonly idempotent?: boolean;
+  /**
+   * What two bodies under one idempotency key are compared by.
+   * @param sent the body as it was sent, in one spelling and without the key. It is the default.
+   */
+  readonly fingerprinted?: (sent: unknown) => unknown;
   /** Answers with `ETag`; a change takes `If-Match`. */
   readonly versioned?: true;
   /** Status of success. Default 200; 204 without `response`. */
@@ -242,6 +248,7 @@ export function defineRoute<
     const status = route.status ?? (hasAnswer ? 200 : 204);
     const idempotent = route.idempotent ?? false;
     const { params, query, body, response, large, upload } = route;
+    const { fingerprinted = (sent: unknown) => sent } = route;
     const uploads = new WeakMap<FastifyRequest, Upload>();
     const docs: RouteDocs = {
       operation: route.operation,
@@ -288,7 +295,9 @@ export function defineRoute<
         if (body === undefined && isGiven(request.body)) {
           warnings.add({ field: 'body', message: 'Ignored: this request takes no body' });
         }
-        const claim = idempotent ? claimOf(app, request, route.path, warnings) : null;
+        const claim = idempotent
+          ? claimOf(app, request, { path: route.path, fingerprinted, warnings })
+          : null;
         const answer = await route.handler(
           new Context(request.response, {
             caller: request.caller as CallerOf<A>,
@@ -386,8 +395,11 @@ function send(
 function claimOf(
   app: FastifyInstance,
   request: FastifyRequest,
-  route: string,
-  warnings: Warnings,
+  route: {
+    readonly path: string;
+    readonly fingerprinted: (sent: unknown) => unknown;
+    readonly warnings: Warnings;
+  },
 ): IdempotencyClaim | null {
   const field = (request.body as { idempotencyKey?: unknown } | null | undefined)?.idempotencyKey;
   // Node would make one key of them.
@@ -397,15 +409,14 @@ function claimOf(
   }
   const key = idempotencyKeyOf(request.headers['idempotency-key'], field);
   if (key === null) return null;
-  const body = withoutKey(request.body);
   return idempotencyClaim(app.fingerprintKey, {
     owner: keyOwnerOf(request.caller),
     method: request.method,
-    route,
+    route: route.path,
     key,
     params: request.params,
-    body,
-    warnings,
+    body: route.fingerprinted(withoutKey(asSent(request.body))),
+    warnings: route.warnings,
   });
 }
 

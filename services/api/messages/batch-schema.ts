@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { AppError, ERROR_CODES, validationFailed, type ErrorCode } from '#core/domain/app-error.ts';
-import { BATCH_MODES } from '#core/domain/batch-answer.ts';
+import { BATCH_MODES, ITEM_DETAILS_MAX } from '#core/domain/batch-answer.ts';
 import { LIMIT_BOUNDS } from '#core/domain/limit-bounds.ts';
+import { caseAliasesOf, resolveAliases } from '../http/case-aliases.ts';
 import { inputCompiler } from '../http/read-input.ts';
 import { ErrorDetail, ReachedLimit } from '../http/errors.ts';
 import { warningsField } from '../http/request-warnings.ts';
@@ -9,32 +10,49 @@ import { idempotencyKeyField } from '../http/routes-kit.ts';
 import { ACCEPTED_EXAMPLE, AcceptedMessage, EXAMPLES } from './send-message.ts';
 import { SendMessage } from './send-message-schema.ts';
 
-/** An item as it was read: a message, or what is wrong with it beside all that was sent. */
-export type BatchItem =
-  | { readonly message: SendMessage }
-  | { readonly fault: AppError; readonly sent: unknown };
+/** An item as it was read: a message, or what is wrong with it. */
+export type BatchItem = { readonly message: SendMessage } | { readonly fault: AppError };
 
 const read = inputCompiler({ schema: SendMessage, httpPart: 'body', method: 'POST', url: '/v1/messages' });
+const aliases = caseAliasesOf(SendMessage);
 
 /** Reads one item by the rules of a single message. Attachments are too large to come by the hundred. */
-function readItem(sent: unknown): BatchItem {
+export function readItem(sent: unknown): BatchItem {
   if (typeof sent !== 'object' || sent === null || Array.isArray(sent)) {
-    return { fault: new AppError('validation_failed', { message: 'Message must be a JSON object' }), sent };
+    return { fault: new AppError('validation_failed', { message: 'Message must be a JSON object' }) };
   }
   const result = read(sent) as { readonly value: SendMessage } | { readonly error: AppError };
-  if ('error' in result) return { fault: result.error, sent };
+  if ('error' in result) return { fault: result.error };
   const { value: message } = result;
   if (message.channel === 'email' && (message.attachments?.length ?? 0) > 0) {
     const text = 'Is not taken in a batch: send the message by itself';
-    return {
-      fault: validationFailed({ field: 'attachments', rule: 'unsupported', message: text }),
-      sent,
-    };
+    return { fault: validationFailed({ field: 'attachments', rule: 'unsupported', message: text }) };
   }
   return { message };
 }
 
-/** What `POST /v1/messages/batch` takes. An item with a fault is no fault of the body: `mode` decides what becomes of it. */
+/**
+ * What two batches under one idempotency key are compared by: the request alone, in one spelling. What a release says of an
+ * item, and the values that it has for fields that were not sent, may change before the request is repeated.
+ */
+export function fingerprintedBatch(sent: unknown): unknown {
+  const { messages, ...rest } = sent as Pick<SendBatch, 'messages'>;
+  return { ...rest, messages: messages.map(inOneSpelling) };
+}
+
+function inOneSpelling(sent: unknown): unknown {
+  try {
+    return resolveAliases(aliases, sent).value;
+  } catch {
+    // Both spellings are there, with different values.
+    return sent;
+  }
+}
+
+/**
+ * What `POST /v1/messages/batch` takes. Items are read by its handler, once the tenant's limits allow as many. One with a
+ * fault is no fault of the body: `mode` decides what becomes of it.
+ */
 export const SendBatch = z
   .object({
     mode: z
@@ -44,7 +62,7 @@ export const SendBatch = z
         '`permissive`: each message has its own result. `strict`: all or none, and every fault is listed.',
       ),
     messages: z
-      .array(z.unknown().transform(readItem).meta({ $ref: '#/components/schemas/SendMessageInput' }))
+      .array(z.unknown().meta({ $ref: '#/components/schemas/SendMessageInput' }))
       .min(1)
       .max(LIMIT_BOUNDS.batchMessagesMax.max)
       .describe(
@@ -59,7 +77,8 @@ export const SendBatch = z
   });
 export type SendBatch = {
   readonly mode: (typeof BATCH_MODES)[number];
-  readonly messages: readonly BatchItem[];
+  /** As sent. */
+  readonly messages: readonly unknown[];
 };
 
 const BatchItemError = z
@@ -71,7 +90,11 @@ const BatchItemError = z
       .describe('What the message would have been answered with by itself.'),
     code: z.enum(ERROR_CODES as [ErrorCode, ...ErrorCode[]]).describe('For programs; stays.'),
     message: z.string().describe('For people; may change.'),
-    details: z.array(ErrorDetail).optional().describe('What is wrong with which field.'),
+    details: z
+      .array(ErrorDetail)
+      .max(ITEM_DETAILS_MAX)
+      .optional()
+      .describe('What is wrong with which field: the first faults.'),
     limit: ReachedLimit.optional(),
     retryAfter: z.int().min(1).max(86_400).optional().describe('Seconds. Where the message may pass later.'),
   })

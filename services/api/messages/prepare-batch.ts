@@ -2,19 +2,28 @@ import type { KeyObject } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { AddressKeyRoot } from '#core/domain/address-key.ts';
 import { AppError, limitReached, unavailable, validationFailed } from '#core/domain/app-error.ts';
-import type { BatchDraft, ItemDraft, ItemFault, Refusal } from '#core/domain/batch-answer.ts';
+import {
+  ITEM_DETAILS_MAX,
+  type BatchDraft,
+  type ItemDraft,
+  type ItemFault,
+  type Refusal,
+} from '#core/domain/batch-answer.ts';
 import { COUNTED_BYTES_MIN } from '#core/domain/content.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import type { AcceptRow } from '#core/store/acceptance.ts';
 import { findEarlierAnswers } from '#core/store/batch-acceptance.ts';
 import type { KeyCaller } from '../auth/auth.ts';
 import { idempotencyClaim, idempotencyKeyOf, type IdempotencyClaim } from '../http/idempotency.ts';
+import { createPauses } from '../http/pauses.ts';
+import { asSent } from '../http/read-input.ts';
 import { warningsOf } from '../http/request-warnings.ts';
 import { keyOwnerOf, type RequestFacts } from '../http/routes-kit.ts';
 import { accountFor, loadRouting } from './account-for.ts';
 import type { BatchItem } from './batch-schema.ts';
 import type { MessagePlaces } from './message-places.ts';
 import { messageWarnings } from './message-warnings.ts';
+import { readItems } from './read-items.ts';
 import { newMessageRow, recordKeptFrom, sendRateLimit, type Accepted } from './new-message.ts';
 import { limitOf } from './send-message.ts';
 import { namesInstant, sendersClock } from './senders-clock.ts';
@@ -39,7 +48,7 @@ export type PreparedBatch = {
 };
 
 /** Of the event loop: single messages do not wait for hundreds of others. */
-const ITEMS_PER_TURN = 50;
+const TURN_MS = 5;
 /** Of one message in a batch, as of one that comes by itself with no attachments. */
 const ITEM_BYTES_MAX = 1024 * 1024;
 
@@ -48,15 +57,17 @@ type Ready = { readonly row: NewRow; readonly bytes: number };
 type Faulty = { readonly fault: AppError; readonly claim: IdempotencyClaim | null };
 
 /**
- * Makes of each item the row that stores it, or tells its fault.
+ * Reads each item, and makes of it the row that stores it, or tells its fault.
  * @throws AppError `dependency_unavailable`: of what it needs from the database no answer came.
  */
 export async function prepareBatch(
   { sql, places, addressKeys, fingerprintKey }: PrepareBatchDeps,
-  items: readonly BatchItem[],
+  sent: readonly unknown[],
   { caller, batchId, request }: { caller: KeyCaller; batchId: string; request: RequestFacts },
 ): Promise<PreparedBatch> {
   const { tenant } = caller;
+  const pause = createPauses(TURN_MS, 0, { wait: () => nextTurn() });
+  const items = await readItems(sent, pause);
   // One look for all of them.
   const named = items.flatMap((item) => ('fault' in item ? [] : [item.message]));
   const aheadMs = await sendersClock(sql, caller, named.find(namesInstant) ?? {});
@@ -68,7 +79,7 @@ export async function prepareBatch(
     if ('fault' in item) return { fault: item.fault, claim: null };
     const { idempotencyKey, ...message } = item.message;
     const warnings = warningsOf(item.message);
-    const claim = claimOf(message, idempotencyKey);
+    const claim = claimOf(item.message, idempotencyKey);
     const place = await places.take(tenant.limits.retentionDays, recordKeptFrom(message, caller, clock));
     try {
       const { routing, routed } = await accountFor(caller, message, place.id, load);
@@ -87,10 +98,11 @@ export async function prepareBatch(
   }
 
   /** The key's scope is that of `POST /v1/messages`: sent again by itself, the message is the same. */
-  function claimOf(body: SendMessage, field: string | undefined): IdempotencyClaim | null {
+  function claimOf(message: SendMessage, field: string | undefined): IdempotencyClaim | null {
     const key = idempotencyKeyOf(undefined, field);
     if (key === null) return null;
     const owner = keyOwnerOf(caller);
+    const { idempotencyKey: _, ...body } = asSent(message) as Record<string, unknown>;
     const params = {};
     const route = '/v1/messages';
     const warnings = NO_WARNINGS;
@@ -98,8 +110,9 @@ export async function prepareBatch(
   }
 
   const prepared: (Ready | Faulty)[] = [];
-  for (const [i, item] of items.entries()) {
-    if (i > 0 && i % ITEMS_PER_TURN === 0) await nextTurn();
+  for (const item of items) {
+    const resting = pause();
+    if (resting !== undefined) await resting;
     prepared.push(await prepare(item));
   }
   const earlier = await earlierDrafts(sql, caller, prepared);
@@ -141,12 +154,12 @@ async function earlierDrafts(
 
 const NO_WARNINGS = { add: () => {}, list: () => [] };
 
-/** An error as it stands in the answer, and in what is stored of it. */
+/** An error as it stands in the answer, and in what is stored of it: hundreds of them stay small. */
 function faultOf({ code, message, details, limit, retryAfter }: AppError): ItemFault {
   return {
     code,
     message,
-    ...(details === undefined ? {} : { details }),
+    ...(details === undefined ? {} : { details: details.slice(0, ITEM_DETAILS_MAX) }),
     ...(limit === undefined ? {} : { limit }),
     ...(retryAfter === undefined ? {} : { retryAfter }),
   };

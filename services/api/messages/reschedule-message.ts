@@ -5,10 +5,10 @@ import type { AuditTrail } from '#core/domain/audit-entry.ts';
 import type { LoadIds } from '#core/domain/id-loader.ts';
 import type { MessageState } from '#core/domain/message-state.ts';
 import type { Limits } from '#core/domain/plan.ts';
-import { decideReschedule } from '#core/domain/schedule.ts';
+import { decideReschedule, RESCHEDULES_MAX } from '#core/domain/schedule.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { findMessage, type MessageRow } from '#core/store/messages.ts';
-import { lockSchedule, storeSchedule, type LockedSchedule } from '#core/store/schedule.ts';
+import { countReschedules, lockSchedule, storeSchedule, type LockedSchedule } from '#core/store/schedule.ts';
 import { withTenant } from '#core/store/tenant-scope.ts';
 import { auditTo, scopeOf } from '../admin/admin-change.ts';
 import { defineRoute, IdParams, type RouteModule } from '../http/routes-kit.ts';
@@ -45,7 +45,7 @@ export function rescheduleMessageRoute({ sql, loadIds, slots, audit }: Reschedul
     operation: 'rescheduleMessage',
     summary: 'Send a scheduled message at another time',
     description:
-      'Moves the `sendAt` of a message that is `scheduled`, and its `expiresAt` along with it. Once its time has come, and in any other state, the answer is 409 `invalid_state`. The new time lies within `scheduleHorizonDays` from now, and leaves the record its `retentionDays`: a message can always be moved to an earlier time, and to one up to a week after the first one.',
+      'Moves the `sendAt` of a message that is `scheduled`, and its `expiresAt` along with it. Once its time has come, in any other state, and after 100 moves the answer is 409 `invalid_state`. The new time lies within `scheduleHorizonDays` from now, and leaves the record its `retentionDays`: a message can always be moved to an earlier time, and to one up to a week after the first one.',
     auth: { kind: 'either', scope: 'messages:send', role: 'developer', countsChanges: true },
     params: IdParams,
     body: RescheduleMessage,
@@ -63,7 +63,8 @@ export function rescheduleMessageRoute({ sql, loadIds, slots, audit }: Reschedul
           if (before === undefined) throw notFound();
           if (before.status !== 'scheduled') throw notScheduled(before.status);
           const aheadMs = before.ahead_ms ?? 0;
-          const next = nextSchedule(before, found, Date.parse(body.sendAt) - aheadMs, limits);
+          const moves = await countReschedules(tenantId, tx, before.seq, before.purge_on);
+          const next = nextSchedule(before, found, moves, Date.parse(body.sendAt) - aheadMs, limits);
           if (next === 'unchanged') return before;
           await storeSchedule(tx, before.seq, next, next.sendAt + aheadMs);
           const after = await findMessage(tenantId, tx, address);
@@ -94,6 +95,7 @@ export function rescheduleMessageRoute({ sql, loadIds, slots, audit }: Reschedul
 function nextSchedule(
   { purge_on: purgeOn, status, ahead_ms: aheadMs }: MessageRow,
   found: LockedSchedule | undefined,
+  moves: number,
   sendAt: number,
   limits: Limits,
 ): { readonly sendAt: number; readonly expiresAt: number } | 'unchanged' {
@@ -104,6 +106,7 @@ function nextSchedule(
     expiresAt: found.expiresAt.getTime(),
     isDue: found.isDue === true,
     purgeOn,
+    moves,
   };
   const decision = decideReschedule(message, sendAt, found.now.getTime(), limits);
   switch (decision.kind) {
@@ -113,6 +116,10 @@ function nextSchedule(
       return 'unchanged';
     case 'not_scheduled':
       throw notScheduled(found.status);
+    case 'worn': {
+      const message = `The message was moved ${RESCHEDULES_MAX} times, which is the most`;
+      throw new AppError('invalid_state', { message });
+    }
     case 'too_far':
       throw tooFar(limits.scheduleHorizonDays);
     case 'no_place': {

@@ -21,7 +21,7 @@ import { rateHeaders } from '../http/rate-headers.ts';
 import { defineRoute, type Answer, type RouteContext, type RouteModule } from '../http/routes-kit.ts';
 import { acceptPrepared } from './accept-prepared.ts';
 import type { BatchAccepts } from './batch-accepts.ts';
-import { AcceptedBatch, SendBatch } from './batch-schema.ts';
+import { AcceptedBatch, fingerprintedBatch, SendBatch } from './batch-schema.ts';
 import { sendsPerMinute, type Accepted } from './new-message.ts';
 import { batchSizeFault, prepareBatch, type PreparedBatch } from './prepare-batch.ts';
 import { EXAMPLES, type AcceptMetrics, type SendMessageDeps } from './send-message.ts';
@@ -72,7 +72,9 @@ export function sendBatchRoute(deps: SendBatchDeps): RouteModule {
     const batch = await prepareBatch(deps, messages, { caller, batchId: newId(), request }).catch(countFault);
     const draft = warnings.list().length === 0 ? batch.draft : { ...batch.draft, warnings: warnings.list() };
     const apart = contentsApart(batch.bytes, INLINE_BYTES_MAX);
-    const hasFault = batch.rows.length < messages.length;
+    const faulty = messages.length - batch.rows.length;
+    const hasFault = faulty > 0;
+    if (hasFault) noteUncounted(caller.key.id, faulty);
     const isAsked = batch.rows.length > 0 && !(isStrict && draft.items.some((item) => 'fault' in item));
     if (hasFault || apart.size > 0) {
       // Contents that have been stored before need not be stored again to find that out.
@@ -197,6 +199,7 @@ export function sendBatchRoute(deps: SendBatchDeps): RouteModule {
     body: SendBatch,
     large: { bytesMax: SEND_BYTES_MAX, exempt: () => SEND_BYTES_MAX },
     idempotent: true,
+    fingerprinted: fingerprintedBatch,
     status: 202,
     response: AcceptedBatch,
     errors: ['provider_not_configured', 'url_blocked', 'daily_limit_reached', 'backlog_full'],

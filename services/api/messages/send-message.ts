@@ -45,8 +45,8 @@ export type SendMessageDeps = {
   readonly addressKeys: AddressKeyRoot;
   readonly contents: LargeContents;
   readonly rateMemory: RateMemory;
-  /** Called for a send that the database had to refuse, as it might have been a replay. */
-  readonly noteUncounted: (keyId: string) => void;
+  /** Called for sends that cost work and that no limit counts, such as one that the database had to refuse. */
+  readonly noteUncounted: (keyId: string, sends?: number) => void;
   readonly metrics: AcceptMetrics;
 };
 

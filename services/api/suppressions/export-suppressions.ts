@@ -3,6 +3,7 @@ import { scanSuppressions, type ListedSuppression } from '#core/store/suppressio
 import type { Scanned } from '#core/store/scan.ts';
 import { Deadline } from '#core/platform/process/deadline.ts';
 import { toCsv } from '../http/csv.ts';
+import { prefersCsv } from '../http/prefers-csv.ts';
 import { defineRoute, type RouteModule } from '../http/routes-kit.ts';
 import { CSV, NDJSON } from './import-rows.ts';
 import { addressNames, suppressionFilter } from './suppression-filter.ts';
@@ -54,7 +55,7 @@ export function exportSuppressionsRoute({ read, addressKeys, exports: slots }: S
     }),
     download: EXAMPLES,
     handler: async ({ caller: { tenant }, query: { address, format, ...filter }, request, gone }) => {
-      const isCsv = format === undefined ? prefersCsv(request.accept) : format === 'csv';
+      const isCsv = format === undefined ? prefersCsv(request.accept, NDJSON) : format === 'csv';
       const addresses = address === undefined ? undefined : addressNames(addressKeys, tenant.id, address);
       const deadline = new Deadline(EXPORT_MS_MAX, { parent: gone });
       const over = deadline.signal;
@@ -96,11 +97,6 @@ export function exportSuppressionsRoute({ read, addressKeys, exports: slots }: S
       return { body: undefined, download: { type, name, parts: parts() } };
     },
   });
-}
-
-function prefersCsv(accept: string): boolean {
-  const at = (type: string): number => accept.toLowerCase().indexOf(type);
-  return at(CSV) !== -1 && (at(NDJSON) === -1 || at(CSV) < at(NDJSON));
 }
 
 function ndjsonOf(entries: readonly ListedSuppression[]): string {

@@ -8,7 +8,7 @@ import { importSuppressions } from '#core/store/imported-suppressions.ts';
 import type { NewSuppression } from '#core/store/suppressions.ts';
 import { assertActive, changeTenant, scopeOf } from '../admin/admin-change.ts';
 import type { MemberCaller } from '../auth/auth.ts';
-import { toAppError } from '../http/errors.ts';
+import { abandoned, toAppError } from '../http/errors.ts';
 import { createPauses } from '../http/pauses.ts';
 import { warningsField } from '../http/request-warnings.ts';
 import { defineRoute, type RequestFacts, type RouteModule } from '../http/routes-kit.ts';
@@ -92,7 +92,7 @@ const EXAMPLES = {
 
 const DESCRIPTION = `One entry a row, at most 100,000 rows and 15 MiB: a JSON object a line, with the fields of \`POST /v1/admin/suppressions\`, or text/csv (RFC 4180) whose first line names the columns so. \`channel\` and \`address\` have to be there; what an export has beyond those fields is passed over.
 
-All rows are read before the first is stored. If one is wrong, nothing is imported, and the answer names each; \`mode=permissive\` imports the others. Rows are stored in their order, a thousand in each transaction: where the database fails on the way, the error says which are stored. The same import again changes nothing of what is there. One import of a tenant runs at a time, and goes on where its client does not wait for it; a hundred thousand rows take ten seconds to a minute.`;
+All rows are read before the first is stored. If one is wrong, nothing is imported, and the answer names each; \`mode=permissive\` imports the others. Rows are stored in their order, a thousand in each transaction: where the database fails on the way, the error says which are stored. The same import again changes nothing of what is there. One import of a tenant runs at a time. It ends where its client goes before it has the answer; what is stored by then stays. A hundred thousand rows take ten seconds to a minute.`;
 
 export function importSuppressionsRoute(deps: SuppressionDeps): RouteModule {
   return defineRoute({
@@ -115,7 +115,7 @@ export function importSuppressionsRoute(deps: SuppressionDeps): RouteModule {
     handler: async ({ caller, query: { mode }, upload, warnings, request, gone }) => {
       const leave = await deps.imports.take(caller.tenant.id, gone);
       try {
-        const given: Given = { upload: upload as Upload, now: Date.now() };
+        const given: Given = { upload: upload as Upload, now: Date.now(), gone };
         const { received, faults } = await check(given, warnings);
         if (received === 0)
           throw validationFailed({ field: 'body', rule: 'min', message: 'Must have a row' });
@@ -143,11 +143,16 @@ export function importSuppressionsRoute(deps: SuppressionDeps): RouteModule {
 }
 
 /** Read once to check all of it and once to store it: what is made of a row takes ten times its bytes. */
-type Given = { readonly upload: Upload; readonly now: number };
+type Given = {
+  readonly upload: Upload;
+  readonly now: number;
+  /** Nobody is to be answered any more: the turn is somebody else's. */
+  readonly gone: AbortSignal;
+};
 
 /** @throws AppError where nobody can tell what the rows are, or where they are too many. */
 async function check(
-  { upload, now }: Given,
+  { upload, now, gone }: Given,
   warnings: Warnings,
 ): Promise<{ readonly received: number; readonly faults: ImportFaults }> {
   const faults = createImportFaults();
@@ -167,6 +172,7 @@ async function check(
     if ('faults' in row) faults.add(row.line, row.faults);
     const resting = pause();
     if (resting !== undefined) await resting;
+    if (gone.aborted) throw abandoned();
   }
   return { received, faults };
 }
@@ -194,6 +200,7 @@ async function store(deps: SuppressionDeps, given: Given, scope: ImportScope, ro
   let lines: LineRange | undefined;
 
   async function storeSlice(): Promise<void> {
+    if (given.gone.aborted) throw abandoned();
     const entries = slice.map((entry) => suppressionEntry(deps.addressKeys, tenantId, 'import', entry));
     const startedAt = performance.now();
     try {

@@ -60,10 +60,11 @@ function add(deps: SuppressionDeps): RouteModule {
     errors: ['idempotency_mismatch'],
     handler: async ({ caller, body, idempotency, request }) => {
       const tenantId = caller.tenant.id;
-      const checked = checkSuppression(body, Date.now());
-      if ('rule' in checked) throw validationFailed(checked);
-      const entry = suppressionEntry(deps.addressKeys, tenantId, 'api', checked);
       return createInTenant(deps, scopeOf(caller, request), idempotency, async ({ tx, audit }) => {
+        // Not before: its time may be over when the request is repeated.
+        const checked = checkSuppression(body, Date.now());
+        if ('rule' in checked) throw validationFailed(checked);
+        const entry = suppressionEntry(deps.addressKeys, tenantId, 'api', checked);
         const stored = await putSuppression(tenantId, tx, entry);
         await audit('suppression.added', stored.id, factsOf(stored, entry.key), { name: stored.address });
         const view = viewSuppression(stored);

@@ -22,7 +22,7 @@ export async function suppressRecipient(
   const isNew = await changeTenant(deps, { tenantId, origin }, async ({ tx, audit }) => {
     const added = await unsubscribeRecipient(tenantId, tx, { key, address, messageId });
     if (added === undefined) return false;
-    await audit('suppression.added', added.id, factsOf(added, key), { name: address });
+    await audit('suppression.added', added.id, factsOf(added, key), { name: added.address });
     return true;
   });
   if (isNew) deps.onUnsubscribed();

@@ -58,10 +58,11 @@ function create(deps: WebhookDeps): RouteModule {
     handler: async ({ caller, body, idempotency, request }) => {
       const tenantId = caller.tenant.id;
       const { clientCertificate, ...settings } = body;
-      assertUrl(body.url, deps.urlRules);
-      assertCertificate(clientCertificate);
+      // First of all: what the operator allows may have changed since.
       const earlier = await earlierAnswer<EndpointWithSecret>(sql, tenantId, idempotency, restore);
       if (earlier !== null) return earlier;
+      assertUrl(body.url, deps.urlRules);
+      assertCertificate(clientCertificate);
       const id = newId<string>();
       const { nonce, secret, ciphertext } = await make(tenantId, id);
       const endpoint = {

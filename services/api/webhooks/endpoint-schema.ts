@@ -85,7 +85,11 @@ const fields = {
     .describe(
       'Events of one message are delivered one after the other: a later one waits until those before it have succeeded or are given up.',
     ),
-  maskRecipients: z.boolean().describe('`data.to` is masked but for its end.'),
+  maskRecipients: z
+    .boolean()
+    .describe(
+      'Recipients are masked: `data.to` of messages, and `data.address` of entries of the suppression list.',
+    ),
   rateLimitPerSecond: z.int().min(1).max(RATE_MAX).describe('Calls a second. Null: no limit.'),
   signatures: z
     .array(z.enum(SIGNATURES))

@@ -462,7 +462,7 @@ function createWorld(of: Terms) {
 
   function reschedule(after: number): void {
     const isDue = now >= sendAt;
-    const message = { status, sendAt, expiresAt, isDue, purgeOn: PURGE_ON };
+    const message = { status, sendAt, expiresAt, isDue, purgeOn: PURGE_ON, moves: 0 };
     const decision = decideReschedule(message, now + after, now, LIMITS);
     const isWaitingForIt = status === 'scheduled' && !isDue;
     expect(decision.kind === 'move' || decision.kind === 'unchanged').toBe(isWaitingForIt);

@@ -66,9 +66,20 @@ const moved = fc
       expiresAt: sendAt + 3_600_000,
       isDue: sendAt <= at,
       purgeOn: purgeDay(from, of.retentionDays),
+      moves: 0,
     };
     return { message, at, of, wish: at + next };
   });
+
+test('a message is moved a hundred times at most, and may stay where it is after that', () => {
+  fc.assert(
+    fc.property(moved, fc.nat(200), ({ message, at, of, wish }, moves) => {
+      const decision = decideReschedule({ ...message, moves }, wish, at, of);
+      if (moves < 100) expect(decision).toEqual(decideReschedule(message, wish, at, of));
+      else expect(['worn', 'unchanged', 'not_scheduled']).toContain(decision.kind);
+    }),
+  );
+});
 
 test('only a message that is scheduled and not due is moved, whatever is wished', () => {
   const others = MESSAGE_STATES.filter((state) => state !== 'scheduled');

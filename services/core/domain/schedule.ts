@@ -47,13 +47,20 @@ export type Scheduled = {
   readonly isDue: boolean;
   /** The Monday on which its record goes. */
   readonly purgeOn: string;
+  /** How often it has been moved. */
+  readonly moves: number;
 };
+
+/** Each move is an event of the message for good, and its events are counted whenever one of them is told. */
+export const RESCHEDULES_MAX = 100;
 
 export type Rescheduling =
   | { readonly kind: 'move'; readonly sendAt: number; readonly expiresAt: number }
   | { readonly kind: 'unchanged' }
   /** It is not scheduled any more. */
   | { readonly kind: 'not_scheduled' }
+  /** It was moved `RESCHEDULES_MAX` times. */
+  | { readonly kind: 'worn' }
   | { readonly kind: 'too_far' }
   /** Its record would not be kept for the whole retention after it. */
   | { readonly kind: 'no_place'; readonly latest: number };
@@ -70,6 +77,7 @@ export function decideReschedule(
 ): Rescheduling {
   if (message.status !== 'scheduled' || message.isDue) return { kind: 'not_scheduled' };
   if (sendAt === message.sendAt) return { kind: 'unchanged' };
+  if (message.moves >= RESCHEDULES_MAX) return { kind: 'worn' };
   const schedule = scheduleOf(sendAt, now, scheduleHorizonDays);
   if (schedule.kind === 'too_far') return { kind: 'too_far' };
   const at = schedule.kind === 'now' ? now : schedule.at;

@@ -9,7 +9,7 @@ type Purpose = (typeof PURPOSES)[number];
  * - `key-hash` hashes service keys, `key-secret` derives their secrets from a nonce,
  * - `webhook-secret` derives the secrets of webhook endpoints from a nonce,
  * - `fingerprint` hashes request bodies for idempotency,
- * - `cursor` signs list cursors.
+ * - `cursor` signs and encrypts list cursors.
  *
  * Prepared: Node takes four times as long for an HMAC whose key is a buffer.
  */

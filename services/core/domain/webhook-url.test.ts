@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { shownUrl, webhookPorts, webhookUrlFault } from './webhook-url.ts';
+import { hiddenInUrl, shownUrl, webhookPorts, webhookUrlFault } from './webhook-url.ts';
 
 const rules = {
   allowHttp: false,
@@ -80,6 +80,18 @@ describe('the URL of an endpoint', () => {
     expect(ruleOf(url)).toBe('url_blocked');
     expect(ruleOf(url, { isBlockedHost: () => false, isOpenHost: () => true })).toBeUndefined();
   });
+});
+
+test('what a receiver may say back of the query of a URL is known, short values apart', () => {
+  expect(hiddenInUrl('https://example.com/a/long-part-of-the-path')).toEqual([]);
+  const url = 'https://example.com/?token=s3cret-s3cret&to=shop&a=x%20long%20one&=12345678&lonely-value';
+  expect(hiddenInUrl(url)).toEqual([
+    's3cret-s3cret',
+    'x%20long%20one',
+    'x long one',
+    '12345678',
+    'lonely-value',
+  ]);
 });
 
 test.each([

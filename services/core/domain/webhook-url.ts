@@ -50,6 +50,21 @@ export function shownUrl(text: string): string {
   return text.slice(0, start) + fields.map((field) => `${/^[^=]*=/.exec(field)?.[0] ?? ''}…`).join('&');
 }
 
+/** Shorter texts are no secret, and would be found in every other word. */
+const HIDDEN_FROM = 8;
+
+/** What of a URL must not be kept where a receiver says it back: the values of its query, as written and as meant. */
+export function hiddenInUrl(text: string): string[] {
+  const start = text.indexOf('?') + 1;
+  if (start === 0) return [];
+  return text
+    .slice(start)
+    .split('&')
+    .map((field) => field.replace(/^[^=]*=/, ''))
+    .flatMap((value) => [value, new URLSearchParams(`v=${value}`).get('v') ?? ''])
+    .filter((value, i, all) => value.length >= HIDDEN_FROM && all.indexOf(value) === i);
+}
+
 function portOf({ port, protocol }: URL): number {
   if (port !== '') return Number(port);
   return protocol === 'https:' ? 443 : 80;

@@ -1,3 +1,4 @@
+import type { TenantId } from '#core/domain/ids.ts';
 import type { MessageState } from '#core/domain/message-state.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 
@@ -19,6 +20,20 @@ export async function lockSchedule(tx: TransactionSql, seq: number): Promise<Loc
     select status, send_at as "sendAt", expires_at as "expiresAt", is_due as "isDue", now_at as now
     from lock_schedule(${seq})`;
   return row;
+}
+
+/** How often a message was moved to another instant. */
+export async function countReschedules(
+  tenantId: TenantId,
+  tx: TransactionSql,
+  seq: number,
+  purgeOn: string,
+): Promise<number> {
+  const [row] = await tx<{ moves: number }[]>`
+    select count(*)::integer as moves from event_log
+    where message_seq = ${seq} and purge_on = ${purgeOn}::text::date and tenant_id = ${tenantId}
+      and type = 'message.rescheduled'`;
+  return row?.moves ?? 0;
 }
 
 /** Instants in milliseconds since the epoch. @param shownAt `sendAt` as the record says it. */

@@ -3,6 +3,7 @@ import { webhookCertificateBinding, webhookKeyBinding, webhookSecretBinding } fr
 import type { TenantId } from '#core/domain/ids.ts';
 import { hiddenInHeaders } from '#core/domain/webhook-headers.ts';
 import { hiddenInSecret } from '#core/domain/webhook-secret.ts';
+import { hiddenInUrl } from '#core/domain/webhook-url.ts';
 import { createWebhookSigner, type WebhookSigner } from '#core/domain/webhook-signature.ts';
 import type { WebhookEndpoint } from '#core/store/webhook-deliveries.ts';
 import { createCredentials, type CredentialsOptions } from '../accounts/credentials.ts';
@@ -55,6 +56,7 @@ export function createEndpointSecrets(options: EndpointSecretsOptions): Endpoint
         hidden: [
           ...secrets.flatMap(hiddenInSecret),
           ...hiddenInHeaders(endpoint.headers),
+          ...hiddenInUrl(endpoint.url),
           ...(shown === undefined ? [] : [shown.key]),
         ],
       };

@@ -1,6 +1,5 @@
-import type { Channel } from '#core/domain/channel.ts';
 import { toEnvelope, type StoredEvent } from '#core/domain/event-envelope.ts';
-import { maskRecipient } from '#core/domain/mask-recipient.ts';
+import { maskedEvent } from '#core/domain/masked-event.ts';
 
 /** The envelope's text with the number that the event has for the endpoint that it was written for: each has its own. */
 type Text = { readonly json: string; readonly seq: number };
@@ -17,13 +16,13 @@ const known = new WeakMap<object, Texts>();
 
 /**
  * What an endpoint is sent for an event: its envelope as JSON.
- * @param seq of the endpoint's feed. @param isMasked the recipient is told as `maskRecipient` does.
+ * @param seq of the endpoint's feed. @param isMasked the recipient is told as `maskedEvent` does.
  * @throws where what is stored is no event of its type.
  */
 export function eventBody(event: StoredEvent, seq: number, isMasked: boolean): Buffer {
   const kind = isMasked ? 'masked' : 'plain';
   const texts = textsOf(event);
-  const text = (texts[kind] ??= write(kind === 'masked' ? masked(event) : event, seq));
+  const text = (texts[kind] ??= write(kind === 'masked' ? maskedEvent(event) : event, seq));
   // Most events have one endpoint: their text is taken as it is.
   return Buffer.from(text.seq === seq ? text.json : renumbered(text, seq));
 }
@@ -46,15 +45,4 @@ function renumbered({ json, seq: first }: Text, seq: number): string {
   if (at === -1) throw new TypeError('An event has no number');
   const seqAt = at + BEFORE_SEQ.length;
   return `${json.slice(0, seqAt)}${seq}${json.slice(seqAt + String(first).length)}`;
-}
-
-function masked(event: StoredEvent): StoredEvent {
-  const { message, details } = event;
-  if (message === null) {
-    // Of an entry of the suppression list.
-    const { address, channel } = details ?? {};
-    if (typeof address !== 'string') return event;
-    return { ...event, details: { ...details, address: maskRecipient(channel as Channel, address) } };
-  }
-  return { ...event, message: { ...message, to: maskRecipient(message.channel, message.to) } };
 }

@@ -339,6 +339,18 @@ describe('a claimed event', () => {
     expect(attempt?.answer).not.toContain(token.slice(0, 20));
   });
 
+  test('leaves an answer without the values of the query of its URL, which may be secrets', async () => {
+    const token = randomBytes(12).toString('hex');
+    const url = `https://hooks.example/in?token=${token}&to=shop&sig=a%20long%20one`;
+    const text = `Cannot POST ${url}: no shop for "a long one"`;
+    const s = setup([claimOf(endpointOf({ url }), [1])], () => ({ ...ERROR, text }));
+    await s.webhooks.claim();
+    await expect.poll(() => s.completions.length).toBe(1);
+    expect(s.completions[0]?.attempts[0]?.answer).toBe(
+      'Cannot POST https://hooks.example/in?token=[redacted]&to=shop&sig=[redacted]: no shop for "[redacted]"',
+    );
+  });
+
   test('tells a masked recipient where the endpoint wants that, and the very one to another endpoint', async () => {
     const claim = claimOf(endpointOf({ maskRecipients: true }), [1]);
     const other = { ...claimOf(endpointOf(), []), events: claim.events };

@@ -164,6 +164,13 @@ describe('a permissive batch', () => {
   });
 });
 
+test('of a message with faults without number a few are told', async () => {
+  const metadata = Object.fromEntries(Array.from({ length: 200 }, (_, i) => [`name ${i}`, {}]));
+  const reply = await sendBatch(tenant.key, { messages: [{ ...sms, metadata }, sms] });
+  expect(codesOf(reply)).toEqual(['validation_failed', 'taken']);
+  expect(reply.body.items[0].error.details).toHaveLength(10);
+});
+
 describe('a strict batch', () => {
   test('stores all or nothing, and every fault is listed', async () => {
     const fresh = await api.tenant();
@@ -357,6 +364,25 @@ describe('limits', () => {
     ]);
   });
 
+  test.each(['permissive', 'strict'])(
+    'messages at fault in a %s batch count as single ones do: a key that sends many is held',
+    async (mode) => {
+      const fresh = await api.tenant();
+      const key = await api.key(fresh.tenantId, { rateLimitRpm: 70 });
+      const faulty = { mode, messages: times(35, INVALID) };
+      const status = mode === 'strict' ? 400 : 202;
+      expect((await sendBatch(key, faulty)).status).toBe(status);
+      expect((await send(api.first, key, sms)).status).toBe(202);
+      expect((await sendBatch(key, faulty)).status).toBe(status);
+      const held = await sendBatch(key, { messages: [sms] });
+      expect(held).toMatchObject({
+        status: 429,
+        body: { code: 'rate_limited', limit: { name: 'rateLimitRpm', value: 70 } },
+      });
+      expect((await send(api.first, fresh.key, sms)).status).toBe(202);
+    },
+  );
+
   test('a suspended tenant sends nothing', async () => {
     const fresh = await api.tenant();
     expect((await sendBatch(fresh.key, { messages: [sms] })).status).toBe(202);
@@ -401,6 +427,20 @@ describe("the request's idempotency key", () => {
     }
     expect((await sendBatch(fresh.key, { ...body, mode: 'strict' }, { headers })).status).toBe(409);
     expect(await messageCount(fresh.tenantId)).toBe(1);
+  });
+
+  test('compares what was sent, also of a message that is at fault', async () => {
+    const fresh = await api.tenant();
+    const headers = { 'idempotency-key': 'k' };
+    const first = await sendBatch(
+      fresh.key,
+      { messages: [sms, { ...INVALID, externalId: 'a' }] },
+      { headers },
+    );
+    const spelt = { messages: [sms, { ...INVALID, external_id: 'a', from: null }] };
+    expect(await sendBatch(fresh.key, spelt, { headers })).toMatchObject({ status: 202, body: first.body });
+    const another = { messages: [sms, { ...INVALID, externalId: 'b' }] };
+    expect((await sendBatch(fresh.key, another, { headers })).status).toBe(409);
   });
 
   test('makes one batch of requests that race over two processes', async () => {

@@ -126,6 +126,31 @@ describe("an endpoint's feed", () => {
     expect(await tos(masked)).toEqual([`+***${LEAST.sms.to.slice(-2)}`, null]);
   });
 
+  test('masks the address of a suppression entry as well', async () => {
+    const tenant = await setup();
+    await api.admin`
+      insert into suppressions (tenant_id, channel, address_key, address, reason, scope, source)
+      values (${tenant.tenantId}, 'email', decode(md5(${tenant.tenantId}), 'hex'), 'ann@example.com', 'manual', 'all', 'api')`;
+    await api.admin`delete from suppressions where tenant_id = ${tenant.tenantId}`;
+    await number();
+    const [open, masked] = [await endpoint(tenant.tenantId), await endpoint(tenant.tenantId, true)];
+    for (const id of [open, masked]) await tell(tenant.tenantId, id, [1, 2]);
+    const told = async (id: string) =>
+      (await feed(tenant.reader, `?endpointId=${id}`)).items.map(({ type, data }) => [
+        type,
+        'address' in data ? data.address : null,
+      ]);
+    for (const [id, address] of [
+      [open, 'ann@example.com'],
+      [masked, 'a***@example.com'],
+    ] as const) {
+      expect(await told(id)).toEqual([
+        ['suppression.added', address],
+        ['suppression.removed', address],
+      ]);
+    }
+  });
+
   test('shows a test key events of test messages alone', async () => {
     const tenant = await setup();
     const testKey = await api.key(tenant.tenantId, {

@@ -250,6 +250,21 @@ describe('another time for a scheduled message', () => {
     });
   });
 
+  test('is given to a message a hundred times at most: its history is read with each of its events', async () => {
+    const id = await planned(DAY_MS);
+    await api.admin`
+      insert into event_log (message_seq, purge_on, tenant_id, type, source, at)
+      select m.seq, m.purge_on, m.tenant_id, 'message.rescheduled', 'api', now()
+      from messages m, generate_series(1, 99) where m.id = ${id}`;
+    expect((await patch(id, ahead(2 * DAY_MS))).status).toBe(200);
+    const { scheduledAt } = (await get(api.first, `/v1/messages/${id}`, tenant.key)).body;
+    expect(await patch(id, ahead(3 * DAY_MS))).toMatchObject({
+      status: 409,
+      body: { code: 'invalid_state', message: expect.stringContaining('100 times') },
+    });
+    expect((await patch(id, scheduledAt)).body).toMatchObject({ scheduledAt });
+  });
+
   test('lies within the horizon, and where the record keeps its retention', async () => {
     const id = await planned(3_600_000);
     const refused = async (ms: number) => {

@@ -334,6 +334,24 @@ describe('an import', () => {
     expect(await stored(tenant)).toBe(1);
   });
 
+  test('ends before its next transaction when its client has gone', async () => {
+    const tenant = await api.tenant();
+    const { port } = await listening();
+    const headers = { ...headersOf(tenant), 'content-type': NDJSON };
+    const outgoing = request({ port, method: 'POST', path: `${URL}/import`, headers });
+    outgoing.once('error', () => {});
+    outgoing.end(lines(mails(20_000)));
+    while ((await stored(tenant)) === 0) await sleep(20);
+    outgoing.destroy();
+    // It begins when the other one has ended.
+    expect((await load(tenant, NDJSON, lines(mails(1)))).body).toMatchObject({ created: 1 });
+    expect(await stored(tenant)).toBeLessThan(20_000);
+    expect(await audited(tenant)).toMatchObject([
+      { action: 'suppression.import_begun', facts: { rows: 20_000 } },
+      { action: 'suppression.imported', facts: { rows: 1 } },
+    ]);
+  });
+
   test('of a tenant that was suspended meanwhile is refused', async () => {
     const tenant = await api.tenant();
     await load(tenant, NDJSON, lines(mails(1)));

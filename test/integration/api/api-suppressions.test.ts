@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Role } from '#core/domain/role.ts';
 import { startAdminApi, type AdminApi, type TestTenant } from '#test/support/admin-api.ts';
@@ -100,6 +101,18 @@ describe('an entry', () => {
     expect(await find(address)).toEqual([]);
     expect((await dev('GET', `${URL}/${id}`)).status).toBe(404);
     expect((await dev('DELETE', `${URL}/${id}`)).status).toBe(404);
+  });
+
+  test('whose time is over by now is replayed all the same', async () => {
+    const at = Date.now() + 1_000;
+    const body = { channel: 'email', address: newMail(), expiresAt: new Date(at).toISOString() };
+    const first = await dev('POST', URL, body, 'short-lived');
+    expect(first.status).toBe(201);
+    while (Date.now() <= at) await sleep(50);
+    const second = await dev('POST', URL, body, 'short-lived');
+    expect([second.status, second.headers['idempotent-replayed']]).toEqual([201, 'true']);
+    expect(second.body).toEqual(first.body);
+    expect((await dev('POST', URL, body, 'another')).status).toBe(400);
   });
 
   test('is made once with an idempotency key', async () => {

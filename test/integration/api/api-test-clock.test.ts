@@ -54,7 +54,17 @@ describe('the test clock', () => {
     expect(Math.abs((rows[1]?.wait ?? 0) - 28 * 3_600)).toBeLessThan(10);
     // Told by the clock that has moved, nothing else has.
     expect((await get(api.first, `/v1/messages/${later}`, testKey)).body).toEqual(before);
-    expect(api.first.notices).toContainEqual({ kind: 'tenant', notice: { tenantId } });
+    expect(api.first.notices).toContainEqual({ kind: 'clock', notice: { tenantId } });
+  });
+
+  test('wakes workers where something is due sooner, and has no process drop what it knows of tenants', async () => {
+    const { testKey, tenantId } = await tester();
+    const noticesOf = () => api.first.notices.filter(({ notice }) => notice.tenantId === tenantId);
+    expect((await advance(testKey, '1s')).body.moved).toBe(0);
+    expect(noticesOf()).toEqual([]);
+    await send(api.first, testKey, { ...LEAST.sms, sendAt: ahead(HOUR_MS) });
+    expect((await advance(testKey, '1s')).body.moved).toBe(1);
+    expect(noticesOf()).toEqual([{ kind: 'clock', notice: { tenantId } }]);
   });
 
   test('that moves while a message is set to another instant has both happen, in the order of the locks', async () => {

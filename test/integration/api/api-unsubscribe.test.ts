@@ -104,6 +104,20 @@ test('who unsubscribes does so for good, also where the list held that for a whi
   ]);
 });
 
+test('of a hashed entry the address stays unsaid, in the audit log too', async () => {
+  const { url, address } = newLink();
+  const expiresAt = new Date(Date.now() + 3_600_000).toISOString();
+  const entry = { channel: 'email', address, reason: 'unsubscribe', hashed: true, expiresAt };
+  expect((await api.callAs('developer', tenant, 'POST', '/v1/admin/suppressions', entry)).status).toBe(201);
+  expect((await click(url)).statusCode).toBe(200);
+  expect(await find(address)).toMatchObject([{ address: null, hashed: true, source: 'recipient' }]);
+  const { body: log } = await api.callAs('admin', tenant, 'GET', '/v1/admin/audit-log?limit=2');
+  expect(log.items).toMatchObject([
+    { action: 'suppression.added', actor: 'recipient', targetName: null },
+    { action: 'suppression.added', targetName: null },
+  ]);
+});
+
 test('a link of a tenant that is not there is not found', async () => {
   const answer = await click(newLink(randomUUID()).url);
   expect(answer.statusCode).toBe(404);

@@ -188,6 +188,18 @@ describe('usage', () => {
     const reply = await api.app.inject({ method: 'GET', url: path, headers });
     expect(reply.headers['content-type']).toBe('text/csv; charset=utf-8');
     expect(reply.body).toBe("tag,status,messages,segments\r\nother,sent,7,0\r\n'=1+1,sent,1,0\r\n");
+    for (const [accept, format, type] of [
+      ['text/csv', '', 'text/csv; charset=utf-8'],
+      ['text/csv, application/json', '', 'text/csv; charset=utf-8'],
+      ['application/json, text/csv', '', 'application/json; charset=utf-8'],
+      ['*/*', '', 'application/json; charset=utf-8'],
+      ['text/csv', '&format=json', 'application/json; charset=utf-8'],
+    ]) {
+      const asked = { ...headers, accept };
+      const url = `/v1/admin/usage?${span}&groupBy=tag,status${format}`;
+      const answer = await api.app.inject({ method: 'GET', url, headers: asked });
+      expect([accept, format, answer.headers['content-type']]).toEqual([accept, format, type]);
+    }
     const all = await api.app.inject({
       method: 'GET',
       url: `/v1/admin/usage?${span}&groupBy=day,provider&format=csv`,

@@ -1,0 +1,13 @@
+import type { Pauses } from '../http/pauses.ts';
+import { readItem, type BatchItem } from './batch-schema.ts';
+
+/** Reads the items of a batch. One with many faults takes a millisecond: single messages do not wait for hundreds of them. */
+export async function readItems(sent: readonly unknown[], pause: Pauses): Promise<BatchItem[]> {
+  const items: BatchItem[] = [];
+  for (const one of sent) {
+    const resting = pause();
+    if (resting !== undefined) await resting;
+    items.push(readItem(one));
+  }
+  return items;
+}
