@@ -139,6 +139,10 @@ metrics.inFlight.from(() => worker.inFlight());
 metrics.credentialsAutonomy.from(credentials.autonomySeconds);
 metrics.backlog.from(store.backlogTotal);
 metrics.scheduled.from(store.scheduledTotal);
+metrics.braked.from(store.brakedTotal);
+metrics.brakedChannels.from(async () =>
+  (await store.brakedChannels()).map(({ level, channels }) => ({ labels: { level }, value: channels })),
+);
 metrics.oldestDue.from(() => worker.overdue().oldestDueSeconds);
 metrics.oldestScheduled.from(() => worker.overdue().oldestScheduledSeconds);
 metrics.oldestReceipt.from(store.oldestReceiptSeconds);

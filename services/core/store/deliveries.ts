@@ -1,4 +1,5 @@
 import type { AddressKeyRoot } from '#core/domain/address-key.ts';
+import type { BrakeLevel } from '#core/domain/brake.ts';
 import type { CallEnd } from '#core/domain/call-end.ts';
 import type { Channel } from '#core/domain/channel.ts';
 import { WAITING_REPORTS_MAX, type DueReceipt, type ReceiptDecisions } from '#core/domain/decide-receipts.ts';
@@ -472,9 +473,16 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
       rowsOf<{ tenantId: string; limits: Limits | null }>(
         sql`select tenant_id, limits from tenant_limits_of(${[...ids]}::uuid[])`,
       ),
-    /** Messages for which a provider may still be called, of all tenants that may send; without those that are scheduled. */
-    backlogTotal: () => count(sql`select backlog as n from backlog_totals()`),
-    scheduledTotal: () => count(sql`select scheduled as n from backlog_totals()`),
+    /**
+     * Messages for which a provider may still be called, of all tenants that may send; without those that are scheduled, and
+     * those behind a brake.
+     */
+    backlogTotal: () => count(sql`select backlog as n from message_totals()`),
+    scheduledTotal: () => count(sql`select scheduled as n from message_totals()`),
+    brakedTotal: () => count(sql`select braked as n from message_totals()`),
+    /** Of all tenants that may send; without levels that no channel is at. */
+    brakedChannels: () =>
+      rowsOf<{ level: BrakeLevel; channels: number }>(sql`select level, channels from count_brakes()`),
 
     // Provider accounts -----------------------------------------------------------------------------------------------
     /** By id; without those that are deleted. */

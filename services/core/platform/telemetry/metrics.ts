@@ -430,7 +430,21 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
     backlog: sampled(
       registry,
       'despatch_backlog_messages',
-      'Messages accepted and not finished, of all tenants but suspended ones, without those that are scheduled; every worker shows the same.',
+      'Messages accepted and not finished, of all tenants but suspended ones, without those that are scheduled or wait behind a brake; every worker shows the same.',
+    ),
+    braked: sampled(
+      registry,
+      'despatch_braked_messages',
+      'Messages of channels that an abuse brake slows or holds, accepted and not finished, of all tenants but suspended ones; every worker shows the same.',
+    ),
+    brakedChannels: sampledSeries(
+      registry,
+      {
+        name: 'despatch_braked_channels',
+        help: 'Channels of tenants that an abuse brake slows or holds now, of all tenants but suspended ones; every worker shows the same.',
+        labelNames: ['level'],
+      },
+      BRAKE_LEVELS.map((level) => ({ level })),
     ),
     scheduled: sampled(
       registry,
