@@ -90,6 +90,8 @@ export type WaitingRow = WaitingMessage & {
   readonly waitsSince: Date;
   readonly requestId: string | null;
   readonly rateLimitPerSecond: number | null;
+  /** Of its account; null where that is deleted, or there is none. */
+  readonly provider: string | null;
 };
 
 /** Puts a waiting message into the queue of another account. */
@@ -320,8 +322,8 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
       ),
     /** Accounts that are neither disabled nor deleted, the oldest first. */
     accountsOf: (tenantIds: readonly string[]) =>
-      rowsOf<{ tenantId: string; id: string; channel: Channel; status: string }>(
-        sql`select tenant_id, id, channel, status from accounts_of(${[...tenantIds]}::uuid[])`,
+      rowsOf<{ tenantId: string; id: string; channel: Channel; provider: string; status: string }>(
+        sql`select tenant_id, id, channel, provider, status from accounts_of(${[...tenantIds]}::uuid[])`,
       ),
     /** The routes that the tenants have set. */
     routesOf: (tenantIds: readonly string[]) =>

@@ -70,7 +70,11 @@ async function setup(limits: Partial<Limits> = {}) {
     return rows.map((row) => row.shown);
   };
   const resolve = async (seqs: readonly number[]) =>
-    resolveWaiting(await store.findWaiting(seqs), { store, endedUncalled: () => undefined });
+    resolveWaiting(await store.findWaiting(seqs), {
+      store,
+      endedUncalled: () => undefined,
+      failedOver: () => undefined,
+    });
   return {
     ...stores,
     tenantId,

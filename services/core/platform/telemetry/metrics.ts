@@ -4,6 +4,7 @@ import { BRAKE_LEVELS, type BrakeLevel } from '#core/domain/brake.ts';
 import { CHANNELS, type Channel } from '#core/domain/channel.ts';
 import { ENDPOINT_STATUSES } from '#core/domain/endpoint-state.ts';
 import { FAILURE_CLASSES, type FailureClass } from '#core/domain/failure.ts';
+import type { LeftReason } from '#core/domain/skipped-account.ts';
 import { createBaseMetrics, SECONDS } from './base-metrics.ts';
 import { sampled, sampledSeries } from './sampled-metrics.ts';
 import { tenantCounters } from './tenant-metrics.ts';
@@ -247,14 +248,15 @@ export function createApiMetrics({ tenantsMax = 0 }: TenantMetricsOptions = {}) 
 
 export type ApiMetrics = ReturnType<typeof createApiMetrics>;
 
-/** A message that an account has refused, or not reported on in time, on its way to another one. */
+/** A message on its way from one account to another. */
 export type FailoverLabels = {
   readonly channel: Channel;
   /** Of the account that it goes on from, an id of the catalog. */
   readonly provider: string;
   /** Of the account that is next; `unknown` where it cannot be used any more. */
   readonly to: string;
-  readonly failureClass: FailureClass | 'receipt_timeout';
+  /** What its call failed by; that no report came in time; or why it waited for an account that was not called. */
+  readonly because: FailureClass | 'receipt_timeout' | LeftReason;
 };
 
 type AttemptLabels = {
@@ -276,7 +278,7 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
   // Pairs are many and few of them occur: their series begin when they do.
   const failovers = new Counter({
     name: 'despatch_failovers_total',
-    help: "Messages that an account has refused, or not reported on in time, and that went on to another account of their channel's route, by the provider that they left, the one that they went to and the class of the failure, or receipt_timeout.",
+    help: 'Messages that went on to another account, by the provider that they left, the one that they went to and why: the class of the failure where a call was refused, receipt_timeout where no report came in time, or why the account that they waited for was not called (breaker_open, rate_used_up, invalid, disabled).',
     labelNames: ['channel', 'provider', 'to', 'class'],
     registers: on,
   });
@@ -372,8 +374,8 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
       tenants.attempted(message.tenantId, outcome);
     },
     givenUp: (reason: GivenUpReason): void => givenUp.inc({ reason }),
-    failedOver: ({ channel, provider, to, failureClass }: FailoverLabels): void =>
-      failovers.inc({ channel, provider, to, class: failureClass }),
+    failedOver: ({ channel, provider, to, because }: FailoverLabels): void =>
+      failovers.inc({ channel, provider, to, class: because }),
     suppressed: (channel: Channel): void => suppressed.inc({ channel }),
     brakeApplied: (level: BrakeLevel): void => brakes.inc({ level }),
     receipt: (provider: string, result: ReceiptResult): void => receipts.inc({ provider, result }),
