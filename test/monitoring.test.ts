@@ -7,6 +7,8 @@ import {
 import { createControllerMetrics } from '../services/controller/metrics/controller-metrics.ts';
 import { timedStore } from '#core/platform/postgres/timed-store.ts';
 import { deliveryStore } from '#core/store/deliveries.ts';
+import { managedTenantStore } from '#core/store/managed-tenants.ts';
+import { webhookStore } from '#core/store/webhook-deliveries.ts';
 import { directoryStore } from '#core/store/directory.ts';
 import { PROVIDERS } from '#providers/registry.gen.ts';
 import { CONDITION_TYPES, CONTROLLERS } from '../services/controller/build-controller.ts';
@@ -54,6 +56,8 @@ async function exposedMetrics(): Promise<MetricCatalog> {
   // The stores are only asked for the names of their operations.
   timedStore(directoryStore(undefined as never), api.database);
   timedStore(deliveryStore(undefined as never, 0, undefined as never), worker.database);
+  timedStore(webhookStore(undefined as never, undefined as never, undefined as never), worker.database);
+  timedStore(managedTenantStore(undefined as never, '', undefined as never), controller.database);
   collectProcessMetrics(api, { component: 'api', version: '1' });
   collectProcessMetrics(worker, { component: 'worker', version: '1' });
   collectProcessMetrics(controller, { component: 'controller', version: '1' });
@@ -191,6 +195,16 @@ describe('every alert', () => {
     const [, ...rows] = text.matchAll(/^\| (`[a-z_]+`(?:, `[a-z_]+`)*) \| .+ \|$/gm);
     const told = rows.flatMap(([, names = '']) => [...names.matchAll(/[a-z_]+/g)].flat());
     expect(told.toSorted()).toEqual([...readTasks()].toSorted());
+  });
+
+  test('on operations of the database has a runbook that names some that there are', () => {
+    const text = runbooks.get('DespatchDatabaseOperationFailing') ?? '';
+    const table = /^\| `op` \|[\s\S]*?\n\n/m.exec(text)?.[0] ?? '';
+    const [, ...rows] = table.matchAll(/^\| (`[a-z_]+`(?:, `[a-z_]+`)*) \| .+ \|$/gm);
+    const told = rows.flatMap(([, names = '']) => [...names.matchAll(/[a-z_]+/g)].flat());
+    const known = exposed.get('despatch_db_errors_total')?.get('op') ?? new Set();
+    expect(told.length).toBeGreaterThan(5);
+    expect(told.filter((op) => !known.has(op))).toEqual([]);
   });
 
   test('on a budget burns over the same windows as those of the other objectives', () => {

@@ -123,6 +123,8 @@ const CALLABLE: Readonly<Record<string, readonly RoleName[]>> = {
   message_totals: ['worker'],
   count_brakes: ['worker'],
   partition_tasks: ['worker'],
+  partitions_due: ['worker'],
+  oldest_deletion_seconds: ['worker'],
   make_partition: ['worker'],
   drop_partition: ['worker'],
   purged_tables: ['worker'],

@@ -7,6 +7,7 @@ import type { WaitingMessage } from '#core/domain/decide-waiting.ts';
 import type { FailoverFacts, Rerouted } from '#core/domain/failover.ts';
 import type { MessageState } from '#core/domain/message-state.ts';
 import { areImplied } from '#core/domain/reported-copies.ts';
+import type { PartitionTask } from '#core/domain/partition-task.ts';
 import type { Limits } from '#core/domain/plan.ts';
 import type { Route } from '#core/domain/route.ts';
 import type { LeftReason, UnsentReason } from '#core/domain/skipped-account.ts';
@@ -523,6 +524,11 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
     endOutlived: (most: number) => count(sql`select end_outlived(${most}) as n`),
     /** Makes partitions ahead and drops those that have served; one worker at a time, the others return at once. */
     maintain: () => maintainPartitions(sql, bounded),
+    /** What `maintain` has left; `blocked`: rows of the week are in the default partition, until they have served their time. */
+    partitionsDue: () =>
+      rowsOf<{ task: PartitionTask; partitions: number }>(sql`select task, partitions from partitions_due()`),
+    /** How long the deletion of a tenant that began first has taken; 0 where none is under way. */
+    oldestDeletionSeconds: () => count(sql`select oldest_deletion_seconds() as n`),
     /** Empties what a new secret has replaced, once its quarter of an hour is over. */
     async forgetReplacedSecrets(): Promise<void> {
       await bounded(sql`select forget_replaced_secrets()`);

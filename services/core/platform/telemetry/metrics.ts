@@ -4,6 +4,7 @@ import { BRAKE_LEVELS, type BrakeLevel } from '#core/domain/brake.ts';
 import { CHANNELS, type Channel } from '#core/domain/channel.ts';
 import { ENDPOINT_STATUSES } from '#core/domain/endpoint-state.ts';
 import { FAILURE_CLASSES, type FailureClass } from '#core/domain/failure.ts';
+import { PARTITION_TASKS } from '#core/domain/partition-task.ts';
 import type { LeftReason } from '#core/domain/skipped-account.ts';
 import { createBaseMetrics, SECONDS } from './base-metrics.ts';
 import { sampled, sampledSeries } from './sampled-metrics.ts';
@@ -358,6 +359,18 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
     registers: on,
   });
   for (const level of BRAKE_LEVELS) brakes.inc({ level }, 0);
+  const taskSuccess = new Gauge({
+    name: 'despatch_task_last_success_timestamp_seconds',
+    help: 'When a task that repeats, such as the sweep or the upkeep of partitions, last did all that there was to do; the start of its process until then.',
+    labelNames: ['task'],
+    registers: on,
+  });
+  const taskFailures = new Counter({
+    name: 'despatch_task_failures_total',
+    help: 'Runs of a task that failed, or parts of one.',
+    labelNames: ['task'],
+    registers: on,
+  });
   const tenants = tenantCounters(registry, tenantsMax, {
     attempted: {
       name: 'despatch_tenant_attempts_total',
@@ -478,12 +491,27 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
       'despatch_events_oldest_seconds',
       "For how long the oldest event has waited for its number in its tenant's feed; every worker shows the same.",
     ),
-    taskSuccess: new Gauge({
-      name: 'despatch_task_last_success_timestamp_seconds',
-      help: 'When a task that repeats, such as the sweep or the upkeep of partitions, last did all that there was to do; the start of its process until then.',
-      labelNames: ['task'],
-      registers: on,
-    }),
+    /** Begins a task's series, so that one that never succeeds is seen too. */
+    taskBegun(task: string, epochSeconds: number): void {
+      taskSuccess.set({ task }, epochSeconds);
+      taskFailures.inc({ task }, 0);
+    },
+    taskSucceeded: (task: string, epochSeconds: number): void => taskSuccess.set({ task }, epochSeconds),
+    taskFailed: (task: string): void => taskFailures.inc({ task }),
+    partitionsDue: sampledSeries(
+      registry,
+      {
+        name: 'despatch_partitions_due',
+        help: 'Partitions that are to be made or dropped; `blocked` where rows of their week are in the default partition already. Every worker shows the same.',
+        labelNames: ['task'],
+      },
+      PARTITION_TASKS.map((task) => ({ task })),
+    ),
+    oldestDeletion: sampled(
+      registry,
+      'despatch_deletion_oldest_seconds',
+      'For how long the deletion of a tenant that began first has been under way; every worker shows the same.',
+    ),
     consumerPending: sampled(registry, 'despatch_consumer_pending', 'Wake-ups that no worker has.'),
     credentialsAutonomy: sampled(
       registry,
