@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import document from '../services/api/openapi.json' with { type: 'json' };
 import {
   collectProcessMetrics,
   createApiMetrics,
@@ -34,6 +35,17 @@ const runbooks = readRunbooks();
 const logLines = [...readLiterals()];
 const exposed = await exposedMetrics();
 const catalog = withOthers(exposed);
+
+/** Of the OpenAPI document, without the names of parameters. */
+const routes = new Set(
+  Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => `${method.toUpperCase()} ${withoutNames(path)}`),
+  ),
+);
+
+function withoutNames(path: string): string {
+  return path.replaceAll(/\{\w+\}|:\w+|\bID\b/g, '*');
+}
 
 /** Patterns of whole log messages that a runbook searches for, such as `grep '"Claim failed"'`. */
 function searchedLines(runbook: string): RegExp[] {
@@ -188,6 +200,13 @@ describe('every alert', () => {
     expect(searchedLines(text).filter((line) => !logLines.some((known) => line.test(known)))).toEqual([]);
     const linked = [...text.matchAll(/\]\(([A-Za-z]+)\.md\)/g)].map(([, name]) => name);
     expect(linked.filter((name) => !runbooks.has(name ?? ''))).toEqual([]);
+  });
+
+  test.each([...runbooks])('%s: the runbook calls routes that there are', (_alert, text) => {
+    const named = [...text.matchAll(/\b(GET|POST|PUT|PATCH|DELETE) (\/v1\/[^\s`,)?]*)/g)].map(
+      ([, method = '', path = '']) => `${method} ${withoutNames(path)}`,
+    );
+    expect(named.filter((route) => !routes.has(route))).toEqual([]);
   });
 
   test('on tasks has a runbook that names each of them', () => {
