@@ -198,6 +198,9 @@ describe('every alert', () => {
       [],
     );
     expect(searchedLines(text).filter((line) => !logLines.some((known) => line.test(known)))).toEqual([]);
+    // Whoever copies a command has been told what to put into it.
+    const used = new Set([...text.matchAll(/\$([A-Z]+)\b/g)].map(([, name]) => name));
+    expect([...used].filter((name) => !new RegExp(`^ *${name}=…`, 'm').test(text))).toEqual([]);
     const linked = [...text.matchAll(/\]\(([A-Za-z]+)\.md\)/g)].map(([, name]) => name);
     expect(linked.filter((name) => !runbooks.has(name ?? ''))).toEqual([]);
   });

@@ -23,7 +23,7 @@ let seqs: readonly number[] = [];
 const open = (url: string): Sql => {
   const sql = postgres(url, { max: 1, onnotice: () => {}, connection: { search_path: 'despatch' } });
   stack.defer(() => sql.end());
-  return sql as unknown as Sql;
+  return sql;
 };
 
 const suppress = (sql: Sql, tenantId: string, address: string, source: string, reason = 'hard_bounce') => sql`
@@ -52,13 +52,13 @@ beforeAll(async () => {
   const database = stack.use(await testDatabase());
   oldUrl = database.superuserUrl;
   const before = postgres(oldUrl, { max: 1, onnotice: () => {}, connection: { search_path: 'despatch' } });
-  tenant = await seedTenant(before as unknown as Sql);
-  const purged = await seedTenant(before as unknown as Sql);
-  await seedAccount(before as unknown as Sql, tenant.tenantId);
+  tenant = await seedTenant(before);
+  const purged = await seedTenant(before);
+  await seedAccount(before, tenant.tenantId);
   const rows = Array.from({ length: 5 }, () => acceptRow(tenant));
   seqs = rows.map(({ seq }) => seq);
-  await acceptBatch(before as unknown as Sql, rows, 0);
-  await suppress(before as unknown as Sql, tenant.tenantId, '+15550000001', 'import');
+  await acceptBatch(before, rows, 0);
+  await suppress(before, tenant.tenantId, '+15550000001', 'import');
   // The fourth is on its way at that time.
   await before`update live_messages set status = 'sending', attempt = 1, started_at = now(), lease_until = now() where seq = ${seqs[3] ?? 0}`;
   await before.end();
