@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import document from '../services/api/openapi.json' with { type: 'json' };
 import {
   collectProcessMetrics,
   createApiMetrics,
@@ -7,6 +8,8 @@ import {
 import { createControllerMetrics } from '../services/controller/metrics/controller-metrics.ts';
 import { timedStore } from '#core/platform/postgres/timed-store.ts';
 import { deliveryStore } from '#core/store/deliveries.ts';
+import { managedTenantStore } from '#core/store/managed-tenants.ts';
+import { webhookStore } from '#core/store/webhook-deliveries.ts';
 import { directoryStore } from '#core/store/directory.ts';
 import { PROVIDERS } from '#providers/registry.gen.ts';
 import { CONDITION_TYPES, CONTROLLERS } from '../services/controller/build-controller.ts';
@@ -33,6 +36,17 @@ const logLines = [...readLiterals()];
 const exposed = await exposedMetrics();
 const catalog = withOthers(exposed);
 
+/** Of the OpenAPI document, without the names of parameters. */
+const routes = new Set(
+  Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => `${method.toUpperCase()} ${withoutNames(path)}`),
+  ),
+);
+
+function withoutNames(path: string): string {
+  return path.replaceAll(/\{\w+\}|:\w+|\bID\b/g, '*');
+}
+
 /** Patterns of whole log messages that a runbook searches for, such as `grep '"Claim failed"'`. */
 function searchedLines(runbook: string): RegExp[] {
   return [...runbook.matchAll(/grep (?:-E )?'"([A-Z][^"']*)"'/g)].map(([, line]) => new RegExp(`^${line}$`));
@@ -54,6 +68,8 @@ async function exposedMetrics(): Promise<MetricCatalog> {
   // The stores are only asked for the names of their operations.
   timedStore(directoryStore(undefined as never), api.database);
   timedStore(deliveryStore(undefined as never, 0, undefined as never), worker.database);
+  timedStore(webhookStore(undefined as never, undefined as never, undefined as never), worker.database);
+  timedStore(managedTenantStore(undefined as never, '', undefined as never), controller.database);
   collectProcessMetrics(api, { component: 'api', version: '1' });
   collectProcessMetrics(worker, { component: 'worker', version: '1' });
   collectProcessMetrics(controller, { component: 'controller', version: '1' });
@@ -182,8 +198,18 @@ describe('every alert', () => {
       [],
     );
     expect(searchedLines(text).filter((line) => !logLines.some((known) => line.test(known)))).toEqual([]);
+    // Whoever copies a command has been told what to put into it.
+    const used = new Set([...text.matchAll(/\$([A-Z]+)\b/g)].map(([, name]) => name));
+    expect([...used].filter((name) => !new RegExp(`^ *${name}=…`, 'm').test(text))).toEqual([]);
     const linked = [...text.matchAll(/\]\(([A-Za-z]+)\.md\)/g)].map(([, name]) => name);
     expect(linked.filter((name) => !runbooks.has(name ?? ''))).toEqual([]);
+  });
+
+  test.each([...runbooks])('%s: the runbook calls routes that there are', (_alert, text) => {
+    const named = [...text.matchAll(/\b(GET|POST|PUT|PATCH|DELETE) (\/v1\/[^\s`,)?]*)/g)].map(
+      ([, method = '', path = '']) => `${method} ${withoutNames(path)}`,
+    );
+    expect(named.filter((route) => !routes.has(route))).toEqual([]);
   });
 
   test('on tasks has a runbook that names each of them', () => {
@@ -191,6 +217,16 @@ describe('every alert', () => {
     const [, ...rows] = text.matchAll(/^\| (`[a-z_]+`(?:, `[a-z_]+`)*) \| .+ \|$/gm);
     const told = rows.flatMap(([, names = '']) => [...names.matchAll(/[a-z_]+/g)].flat());
     expect(told.toSorted()).toEqual([...readTasks()].toSorted());
+  });
+
+  test('on operations of the database has a runbook that names some that there are', () => {
+    const text = runbooks.get('DespatchDatabaseOperationFailing') ?? '';
+    const table = /^\| `op` \|[\s\S]*?\n\n/m.exec(text)?.[0] ?? '';
+    const [, ...rows] = table.matchAll(/^\| (`[a-z_]+`(?:, `[a-z_]+`)*) \| .+ \|$/gm);
+    const told = rows.flatMap(([, names = '']) => [...names.matchAll(/[a-z_]+/g)].flat());
+    const known = exposed.get('despatch_db_errors_total')?.get('op') ?? new Set();
+    expect(told.length).toBeGreaterThan(5);
+    expect(told.filter((op) => !known.has(op))).toEqual([]);
   });
 
   test('on a budget burns over the same windows as those of the other objectives', () => {

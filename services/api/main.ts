@@ -7,6 +7,7 @@ import { createLogger, standardOutput } from '#core/platform/telemetry/logger.ts
 import { collectProcessMetrics, createApiMetrics } from '#core/platform/telemetry/metrics.ts';
 import { openNats } from '#core/platform/nats/nats.ts';
 import { openKeyring } from '#core/platform/vault/open-keyring.ts';
+import { clockOffsetSeconds } from '#core/platform/postgres/clock-offset.ts';
 import { connectionStates, openPostgres } from '#core/platform/postgres/postgres.ts';
 import { drain, watchForEnd } from '#core/platform/process/shutdown.ts';
 import { startTelemetry, traceFields } from '#core/platform/telemetry/telemetry.ts';
@@ -44,6 +45,7 @@ const reads = stack.use(
     applicationName: 'despatch-api-read',
   }),
 );
+metrics.clockOffset.from(() => clockOffsetSeconds(sql));
 metrics.poolConnections.from(() => connectionStates(sql, reads.sql));
 const nats = stack.use(await openNats({ config: config.nats, log, name: 'despatch-api' }));
 nats.onConnection(metrics.natsConnection);

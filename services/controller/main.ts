@@ -6,6 +6,7 @@ import { createLogger } from '#core/platform/telemetry/logger.ts';
 import { collectProcessMetrics } from '#core/platform/telemetry/metrics.ts';
 import { createControllerMetrics } from './metrics/controller-metrics.ts';
 import { openNats } from '#core/platform/nats/nats.ts';
+import { clockOffsetSeconds } from '#core/platform/postgres/clock-offset.ts';
 import { connectionStates, openPostgres } from '#core/platform/postgres/postgres.ts';
 import { watchForEnd } from '#core/platform/process/shutdown.ts';
 import { startTelemetry, traceFields } from '#core/platform/telemetry/telemetry.ts';
@@ -39,6 +40,7 @@ const metrics = createControllerMetrics({
 });
 collectProcessMetrics(metrics, { component: 'controller', version: VERSION });
 const { sql } = stack.use(openPostgres({ ...config.postgres, applicationName: 'despatch-controller' }));
+metrics.clockOffset.from(() => clockOffsetSeconds(sql));
 metrics.poolConnections.from(() => connectionStates(sql));
 const nats = stack.use(await openNats({ config: config.nats, log, name: 'despatch-controller' }));
 nats.onConnection(metrics.natsConnection);

@@ -12,7 +12,7 @@ const refusing = new Proxy({} as DeliveryStore, {
   get: () => () => Promise.reject(new Error('permission denied')),
 });
 
-test('a task that has never succeeded has a time all the same, that of its start', async () => {
+test('a task that has never succeeded has a time all the same, that of its start, and its failures are counted', async () => {
   await using stack = new AsyncDisposableStack();
   const metrics = createWorkerMetrics();
   const events = createEvents(silentLogger, metrics, () => NOW);
@@ -26,10 +26,24 @@ test('a task that has never succeeded has a time all the same, that of its start
       autonomySeconds: () => null,
     },
     twilioOrigin: 'https://api.example',
-    events: { ...events, taskFailed: (task) => void failed.add(task) },
+    events: {
+      ...events,
+      taskFailed(task, error) {
+        failed.add(task);
+        events.taskFailed(task, error);
+      },
+    },
   });
   await expect.poll(() => [...failed]).toEqual(expect.arrayContaining(['sweep', 'numbering', 'maintain']));
-  const { values } = await metrics.taskSuccess.get();
-  const times = new Map(values.map(({ labels, value }) => [labels.task, value]));
-  for (const task of failed) expect([task, times.get(task)]).toEqual([task, NOW / 1_000]);
+  const byTask = async (name: string) => {
+    const [metric] = (await metrics.registry.getMetricsAsJSON()).filter((one) => one.name === name);
+    return new Map(metric?.values.map(({ labels, value }) => [labels['task'], value]));
+  };
+  const times = await byTask('despatch_task_last_success_timestamp_seconds');
+  const failures = await byTask('despatch_task_failures_total');
+  expect([...failures.keys()]).toEqual(expect.arrayContaining([...times.keys()]));
+  for (const task of failed) {
+    expect([task, times.get(task)]).toEqual([task, NOW / 1_000]);
+    expect([task, failures.get(task) ?? 0]).toEqual([task, expect.toSatisfy((n: number) => n > 0)]);
+  }
 });

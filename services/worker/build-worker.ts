@@ -283,12 +283,14 @@ export function buildWorker(deps: WorkerDeps): Worker {
     whyClosed: dispatcher.whyClosed,
     mark: dispatcher.mark,
     endedUncalled: events.endedUncalled,
+    failedOver: events.failedOver,
     isStopping: () => stopping,
   });
   const scheduled = createScheduledMoves({
     store,
     mark: dispatcher.mark,
     endedUncalled: events.endedUncalled,
+    failedOver: events.failedOver,
     isStopping: () => stopping,
   });
 

@@ -68,6 +68,7 @@ const WAITING: WaitingRow = {
   suppression: null,
   waitsSince: MESSAGE.waitsSince,
   requestId: 'r1',
+  provider: 'twilio',
 };
 
 /** What is counted of one attempt that ended now after a call of a second. */
@@ -183,13 +184,13 @@ test('a message whose recipient is suppressed has ended, and nobody has to look 
   expect(lines).toContain(`despatch_messages_suppressed_total{channel="${WAITING.channel}"} 1`);
 });
 
-test('a message that goes on to another account is counted by both providers', async () => {
+test('a message that goes on to another account is counted by both providers and the reason', async () => {
   const metrics = createWorkerMetrics();
   createEvents(silentLogger, metrics, () => NOW).failedOver({
     channel: 'sms',
     provider: 'twilio',
     to: 'plivo',
-    failureClass: 'provider_unavailable',
+    because: 'provider_unavailable',
   });
   expect((await metrics.expose()).text).toContain(
     'despatch_failovers_total{channel="sms",provider="twilio",to="plivo",class="provider_unavailable"} 1\n',

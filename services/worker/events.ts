@@ -112,14 +112,10 @@ export function createEvents(
         'Provider adapter threw',
       );
     },
-    /** So that one that never succeeds is seen too. */
-    taskBegun(task: string): void {
-      metrics.taskSuccess.set({ task }, now() / 1_000);
-    },
-    taskSucceeded(task: string): void {
-      metrics.taskSuccess.set({ task }, now() / 1_000);
-    },
+    taskBegun: (task: string): void => metrics.taskBegun(task, now() / 1_000),
+    taskSucceeded: (task: string): void => metrics.taskSucceeded(task, now() / 1_000),
     taskFailed(task: string, error: unknown): void {
+      metrics.taskFailed(task);
       log.error({ task, err: error }, 'Task failed');
     },
     accountMoved(accountId: string, tenantId: string, status: string): void {

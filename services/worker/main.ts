@@ -8,6 +8,7 @@ import { createLogger, standardOutput } from '#core/platform/telemetry/logger.ts
 import { collectProcessMetrics, createWorkerMetrics } from '#core/platform/telemetry/metrics.ts';
 import { openNats } from '#core/platform/nats/nats.ts';
 import { openKeyring } from '#core/platform/vault/open-keyring.ts';
+import { clockOffsetSeconds } from '#core/platform/postgres/clock-offset.ts';
 import { connectionStates, openPostgres, withDeadline } from '#core/platform/postgres/postgres.ts';
 import { drain, watchForEnd } from '#core/platform/process/shutdown.ts';
 import { startTelemetry, traceFields } from '#core/platform/telemetry/telemetry.ts';
@@ -139,6 +140,15 @@ metrics.inFlight.from(() => worker.inFlight());
 metrics.credentialsAutonomy.from(credentials.autonomySeconds);
 metrics.backlog.from(store.backlogTotal);
 metrics.scheduled.from(store.scheduledTotal);
+metrics.braked.from(store.brakedTotal);
+metrics.brakedChannels.from(async () =>
+  (await store.brakedChannels()).map(({ level, channels }) => ({ labels: { level }, value: channels })),
+);
+metrics.clockOffset.from(() => clockOffsetSeconds(sql));
+metrics.partitionsDue.from(async () =>
+  (await store.partitionsDue()).map(({ task, partitions }) => ({ labels: { task }, value: partitions })),
+);
+metrics.oldestDeletion.from(store.oldestDeletionSeconds);
 metrics.oldestDue.from(() => worker.overdue().oldestDueSeconds);
 metrics.oldestScheduled.from(() => worker.overdue().oldestScheduledSeconds);
 metrics.oldestReceipt.from(store.oldestReceiptSeconds);

@@ -1,4 +1,5 @@
 import type { AddressKeyRoot } from '#core/domain/address-key.ts';
+import type { BrakeLevel } from '#core/domain/brake.ts';
 import type { CallEnd } from '#core/domain/call-end.ts';
 import type { Channel } from '#core/domain/channel.ts';
 import { WAITING_REPORTS_MAX, type DueReceipt, type ReceiptDecisions } from '#core/domain/decide-receipts.ts';
@@ -6,6 +7,7 @@ import type { WaitingMessage } from '#core/domain/decide-waiting.ts';
 import type { FailoverFacts, Rerouted } from '#core/domain/failover.ts';
 import type { MessageState } from '#core/domain/message-state.ts';
 import { areImplied } from '#core/domain/reported-copies.ts';
+import type { PartitionTask } from '#core/domain/partition-task.ts';
 import type { Limits } from '#core/domain/plan.ts';
 import type { Route } from '#core/domain/route.ts';
 import type { LeftReason, UnsentReason } from '#core/domain/skipped-account.ts';
@@ -89,6 +91,8 @@ export type WaitingRow = WaitingMessage & {
   readonly waitsSince: Date;
   readonly requestId: string | null;
   readonly rateLimitPerSecond: number | null;
+  /** Of its account; null where that is deleted, or there is none. */
+  readonly provider: string | null;
 };
 
 /** Puts a waiting message into the queue of another account. */
@@ -344,8 +348,8 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
       ),
     /** Accounts that are neither disabled nor deleted, the oldest first. */
     accountsOf: (tenantIds: readonly string[]) =>
-      rowsOf<{ tenantId: string; id: string; channel: Channel; status: string }>(
-        sql`select tenant_id, id, channel, status from accounts_of(${[...tenantIds]}::uuid[])`,
+      rowsOf<{ tenantId: string; id: string; channel: Channel; provider: string; status: string }>(
+        sql`select tenant_id, id, channel, provider, status from accounts_of(${[...tenantIds]}::uuid[])`,
       ),
     /** The routes that the tenants have set. */
     routesOf: (tenantIds: readonly string[]) =>
@@ -497,9 +501,16 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
       rowsOf<{ tenantId: string; limits: Limits | null }>(
         sql`select tenant_id, limits from tenant_limits_of(${[...ids]}::uuid[])`,
       ),
-    /** Messages for which a provider may still be called, of all tenants that may send; without those that are scheduled. */
-    backlogTotal: () => count(sql`select backlog as n from backlog_totals()`),
-    scheduledTotal: () => count(sql`select scheduled as n from backlog_totals()`),
+    /**
+     * Messages for which a provider may still be called, of all tenants that may send; without those that are scheduled, and
+     * those behind a brake.
+     */
+    backlogTotal: () => count(sql`select backlog as n from message_totals()`),
+    scheduledTotal: () => count(sql`select scheduled as n from message_totals()`),
+    brakedTotal: () => count(sql`select braked as n from message_totals()`),
+    /** Of all tenants that may send; without levels that no channel is at. */
+    brakedChannels: () =>
+      rowsOf<{ level: BrakeLevel; channels: number }>(sql`select level, channels from count_brakes()`),
 
     // Provider accounts -----------------------------------------------------------------------------------------------
     /** By id; without those that are deleted. */
@@ -538,6 +549,11 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
     endOutlived: (most: number) => count(sql`select end_outlived(${most}) as n`),
     /** Makes partitions ahead and drops those that have served; one worker at a time, the others return at once. */
     maintain: () => maintainPartitions(sql, bounded),
+    /** What `maintain` has left; `blocked`: rows of the week are in the default partition, until they have served their time. */
+    partitionsDue: () =>
+      rowsOf<{ task: PartitionTask; partitions: number }>(sql`select task, partitions from partitions_due()`),
+    /** How long the deletion of a tenant that began first has taken; 0 where none is under way. */
+    oldestDeletionSeconds: () => count(sql`select oldest_deletion_seconds() as n`),
     /** Empties what a new secret has replaced, once its quarter of an hour is over. */
     async forgetReplacedSecrets(): Promise<void> {
       await bounded(sql`select forget_replaced_secrets()`);

@@ -13,6 +13,7 @@ export type DelayedMovesDeps = {
   readonly whyClosed: (accountId: string) => ClosedReason | undefined;
   readonly mark: Dispatcher['mark'];
   readonly endedUncalled: ResolveDeps['endedUncalled'];
+  readonly failedOver: ResolveDeps['failedOver'];
   readonly isStopping: () => boolean;
 };
 
@@ -33,7 +34,7 @@ const MOVED_AT_ONCE = 500;
 const POSITIONS_MAX = 10_000;
 
 export function createDelayedMoves(deps: DelayedMovesDeps): DelayedMoves {
-  const { store, dueFrom, whyClosed, mark, endedUncalled, isStopping } = deps;
+  const { store, dueFrom, whyClosed, mark, endedUncalled, failedOver, isStopping } = deps;
   const added = new Map<string, Lane>();
   const positions = new LRUCache<string, DelayedMessage>({ max: POSITIONS_MAX });
 
@@ -48,7 +49,7 @@ export function createDelayedMoves(deps: DelayedMovesDeps): DelayedMoves {
     const movable = page.flatMap(({ seq, isMovable }) => (isMovable ? [seq] : []));
     if (movable.length === 0) return false;
     const rows = await store.findWaiting(movable);
-    const { lanes, moved } = await resolveWaiting(rows, { store, endedUncalled, whyClosed });
+    const { lanes, moved } = await resolveWaiting(rows, { store, endedUncalled, failedOver, whyClosed });
     for (const one of lanes) mark(one);
     return last !== undefined && moved > 0;
   }

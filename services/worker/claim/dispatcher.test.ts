@@ -91,6 +91,7 @@ function setup(store: Partial<DispatcherDeps['store']> = {}) {
       recordLost: never,
       claimRefused: ({ seq }) => told.push(`${seq} refused`),
       endedUncalled: ({ seq }, reason) => told.push(`${seq} ${reason}`),
+      failedOver: never,
     },
   });
   const offer = (...seqs: number[]): void => seqs.forEach((seq) => dispatcher.offer(wake(seq)));

@@ -25,6 +25,7 @@ export type NamedClaimsDeps = {
   readonly events: {
     claimRefused(message: Refused, error: unknown): void;
     endedUncalled: ResolveDeps['endedUncalled'];
+    failedOver: ResolveDeps['failedOver'];
   };
 };
 
@@ -104,7 +105,8 @@ export function createNamedClaims(deps: NamedClaimsDeps): NamedClaims {
     try {
       const rows = await waiting;
       for (const row of rows) gates.noteLimit(row.accountId, row.rateLimitPerSecond);
-      const resolved = await resolveWaiting(rows, { store, endedUncalled: events.endedUncalled });
+      const { endedUncalled, failedOver } = events;
+      const resolved = await resolveWaiting(rows, { store, endedUncalled, failedOver });
       for (const lane of resolved.lanes) lanes.mark(lane, { ahead: true });
       for (const message of resolved.lost) deps.begin(message, null);
     } catch (error) {

@@ -1,6 +1,7 @@
 import { decideWaiting, hasUsableAccount, type WaitingDecision } from '#core/domain/decide-waiting.ts';
 import type { FailureClass } from '#core/domain/failure.ts';
 import type { ClosedReason } from '#core/domain/skipped-account.ts';
+import type { FailoverLabels } from '#core/platform/telemetry/metrics.ts';
 import type { Assignment, ClaimedMessage, DeliveryStore, Lane, WaitingRow } from '#core/store/deliveries.ts';
 
 export type ResolveDeps = {
@@ -9,6 +10,7 @@ export type ResolveDeps = {
     'accountsOf' | 'routesOf' | 'moveMessages' | 'returnSent' | 'assignAccounts' | 'lost'
   >;
   readonly endedUncalled: (message: WaitingRow, reason: FailureClass | 'suppressed') => void;
+  readonly failedOver: (failover: FailoverLabels) => void;
   /** Why an account cannot be called now. Absent: what waits for one goes on waiting. */
   readonly whyClosed?: (accountId: string) => ClosedReason | undefined;
 };
@@ -43,17 +45,29 @@ export async function resolveWaiting(rows: readonly WaitingRow[], deps: ResolveD
     of('move'),
     ({ decision }) => decision,
   )) {
-    const moved = await store.moveMessages(seqsOf(alike), status, failure, reason);
-    moves += moved.size;
-    if (status === 'queued') queued.push(...alike.map(({ row }) => row).filter(({ seq }) => moved.has(seq)));
+    const ended = await store.moveMessages(seqsOf(alike), status, failure, reason);
+    moves += ended.size;
+    if (status === 'queued') queued.push(...alike.map(({ row }) => row).filter(({ seq }) => ended.has(seq)));
     const why = failure?.class ?? (status === 'suppressed' ? status : undefined);
     if (why === undefined) continue;
-    for (const { row } of alike) if (moved.has(row.seq)) deps.endedUncalled(row, why);
+    for (const { row } of alike) if (ended.has(row.seq)) deps.endedUncalled(row, why);
   }
   for (const [why, alike] of Map.groupBy(of('return'), ({ decision }) => decision.why))
     moves += (await store.returnSent(seqsOf(alike), why)).size;
   const assigned = of('assign');
-  if (assigned.length > 0) moves += (await store.assignAccounts(assigned.map(toAssignment))).size;
+  const moved =
+    assigned.length === 0 ? new Set<number>() : await store.assignAccounts(assigned.map(toAssignment));
+  moves += moved.size;
+  for (const { row, decision } of assigned) {
+    if (!moved.has(row.seq)) continue;
+    const to = accounts.get(row.tenantId)?.find(({ id }) => id === decision.rerouted.accountId);
+    deps.failedOver({
+      channel: row.channel,
+      provider: row.provider ?? 'unknown',
+      to: to?.provider ?? 'unknown',
+      because: decision.why,
+    });
+  }
   const lost = of('lost');
   return {
     lanes: [

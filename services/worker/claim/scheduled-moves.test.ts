@@ -26,6 +26,7 @@ const row = (tenantId: string, seq: number): WaitingRow => ({
   waitsSince: new Date(0),
   requestId: null,
   rateLimitPerSecond: null,
+  provider: 'twilio',
 });
 
 const DUE = new Date(1_000);
@@ -66,6 +67,7 @@ function setup(due: Record<string, number>, { isMovedElsewhere = false, isExpire
     },
     mark: (lane) => marked.add(`${lane.tenantId} ${lane.accountId}`),
     endedUncalled: () => undefined,
+    failedOver: () => undefined,
     isStopping: () => stopping,
   });
   return { moves, done, asked, marked, stop: () => (stopping = true) };

@@ -7,6 +7,7 @@ export type ScheduledMovesDeps = {
   readonly store: ResolveDeps['store'] & Pick<DeliveryStore, 'findScheduledDue'>;
   readonly mark: Dispatcher['mark'];
   readonly endedUncalled: ResolveDeps['endedUncalled'];
+  readonly failedOver: ResolveDeps['failedOver'];
   readonly isStopping: () => boolean;
 };
 
@@ -28,13 +29,13 @@ const MOVED_AT_ONCE = 500;
 type Due = { readonly tenantId: string; readonly dueFrom: Date };
 
 export function createScheduledMoves(deps: ScheduledMovesDeps): ScheduledMoves {
-  const { store, mark, endedUncalled, isStopping } = deps;
+  const { store, mark, endedUncalled, failedOver, isStopping } = deps;
   const waiting = new Map<string, Due>();
 
   /** @returns whether there may be more to move. */
   async function moveSome({ tenantId, dueFrom }: Due): Promise<boolean> {
     const rows = await store.findScheduledDue(tenantId, MOVED_AT_ONCE, dueFrom);
-    const { lanes, moved } = await resolveWaiting(rows, { store, endedUncalled });
+    const { lanes, moved } = await resolveWaiting(rows, { store, endedUncalled, failedOver });
     for (const lane of lanes) mark(lane);
     // Where nothing was moved another worker is at it.
     return rows.length === MOVED_AT_ONCE && moved > 0;

@@ -194,7 +194,7 @@ test('a failover is told of once it is recorded, with the providers of both acco
   const b = setup((rows) => Promise.resolve(all(rows)), FACTS);
   await b.recorder.record(message(1), delivered(REFUSED));
   expect(b.failovers).toEqual([
-    { channel: 'sms', provider: 'twilio', to: 'plivo', failureClass: 'provider_unavailable' },
+    { channel: 'sms', provider: 'twilio', to: 'plivo', because: 'provider_unavailable' },
   ]);
 });
 

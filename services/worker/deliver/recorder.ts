@@ -123,7 +123,7 @@ export function createRecorder(deps: RecorderDeps): Recorder {
       if (rerouted !== null && !settlement.returned && 'failure' in outcome) {
         const to = failover?.providers.get(rerouted.accountId) ?? 'unknown';
         const { channel, provider: refusing } = message;
-        deps.onFailedOver({ channel, provider: refusing, to, failureClass: outcome.failure.class });
+        deps.onFailedOver({ channel, provider: refusing, to, because: outcome.failure.class });
       }
       return settlement;
     },

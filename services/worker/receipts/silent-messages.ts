@@ -36,7 +36,7 @@ export async function failOverSilent(deps: SilentMessagesDeps): Promise<void> {
         channel: row.channel,
         provider: row.provider ?? 'unknown',
         to: providers.get(accountId) ?? 'unknown',
-        failureClass: 'receipt_timeout',
+        because: 'receipt_timeout',
       });
     }
     if (decided.length === 0) return;

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { clockOffsetSeconds } from '#core/platform/postgres/clock-offset.ts';
 import { postgres } from '#core/platform/postgres/postgres-driver.ts';
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { acceptBatch, acceptRow, seedAccount, seedTenant } from '#test/support/seed.ts';
@@ -226,4 +227,12 @@ describe('a clock that ran ahead and came back', () => {
       await expect(send(days, day?.early)).rejects.toMatchObject({ code: 'DS001' });
     }
   });
+});
+
+test('how far a clock is off the one of the database is measured, ahead as positive', async () => {
+  for (const role of [b.api, b.worker]) {
+    expect(Math.abs(await clockOffsetSeconds(role))).toBeLessThan(2);
+    expect(await clockOffsetSeconds(role, () => Date.now() + 90_000)).toBeCloseTo(90, -1);
+    expect(await clockOffsetSeconds(role, () => Date.now() - 90_000)).toBeCloseTo(-90, -1);
+  }
 });

@@ -70,7 +70,11 @@ async function setup(limits: Partial<Limits> = {}) {
     return rows.map((row) => row.shown);
   };
   const resolve = async (seqs: readonly number[]) =>
-    resolveWaiting(await store.findWaiting(seqs), { store, endedUncalled: () => undefined });
+    resolveWaiting(await store.findWaiting(seqs), {
+      store,
+      endedUncalled: () => undefined,
+      failedOver: () => undefined,
+    });
   return {
     ...stores,
     tenantId,
@@ -84,6 +88,9 @@ async function setup(limits: Partial<Limits> = {}) {
     resolve,
     hold: () => store.holdTenant(tenantId, 1_000),
     release: () => store.releaseTenant(tenantId, 1_000),
+    brake: (channel: keyof typeof accounts, level: string) => admin`
+      insert into despatch.brakes (tenant_id, channel, level, reason, rate, bound, applied_at, gap_ms, next_at)
+      values (${tenantId}, ${channel}, ${level}, 'hard_bounce_rate', 0.2, 0.05, now(), 1000, now())`,
     brakeHard: async () => {
       await send(200, BOUNCED);
       await send(800);
@@ -97,6 +104,41 @@ async function setup(limits: Partial<Limits> = {}) {
     [Symbol.asyncDispose]: () => stores[Symbol.asyncDispose](),
   };
 }
+
+test('what waits behind a brake is no backlog, and is counted beside it; channels with a brake are counted by its level', async () => {
+  await using b = await setup();
+  const totals = async () => [await b.store.backlogTotal(), await b.store.brakedTotal()];
+  const channels = () => b.store.brakedChannels();
+  await b.accept(4);
+  await b.accept(3, { channel: 'email' });
+  await b.accept(2, { test: true });
+  const sendAt = new Date(Date.now() + 3_600_000).toISOString();
+  await b.accept(1, { status: 'scheduled', send_at: sendAt });
+  expect(await totals()).toEqual([9, 0]);
+  expect(await channels()).toEqual([]);
+
+  await b.brake('sms', 'held');
+  expect(await totals()).toEqual([5, 4]);
+  expect(await channels()).toEqual([{ level: 'held', channels: 1 }]);
+  expect(await b.hold()).toBe(4);
+  expect(await totals()).toEqual([5, 4]);
+
+  // A slowed channel goes on at a tenth: what waits for its turns is the brake's doing too.
+  await b.brake('email', 'slowed');
+  expect(await totals()).toEqual([2, 7]);
+  expect(await channels()).toEqual([
+    { level: 'held', channels: 1 },
+    { level: 'slowed', channels: 1 },
+  ]);
+
+  expect(await b.lift('sms')).toHaveLength(1);
+  await b.release();
+  expect(await totals()).toEqual([6, 3]);
+  // Of a suspended tenant nothing waits for a worker.
+  await moveSuspension(b.admin, b.tenantId, 'billing');
+  expect(await totals()).toEqual([0, 0]);
+  expect(await channels()).toEqual([]);
+});
 
 test('999 finals brake nothing, however many bounce; from 1,000 on a rate above the bound slows, and one of twice of it holds', async () => {
   await using b = await setup();

@@ -15,7 +15,9 @@ import type { DelayedMessage } from '#core/store/deliveries.ts';
 import type { Fault } from '#providers/stand-in.ts';
 import { setupDelivery } from '#test/support/delivery.ts';
 import { seedAccount } from '#test/support/seed.ts';
+import type { FailoverLabels } from '#core/platform/telemetry/metrics.ts';
 import { createDelayedMoves } from '../../../services/worker/claim/delayed-moves.ts';
+import { resolveWaiting } from '../../../services/worker/claim/resolve-waiting.ts';
 
 const POLL = { interval: 20, timeout: 10_000 };
 const down: Fault = { kind: 'reply', status: 503, body: 'down' };
@@ -36,6 +38,7 @@ async function setup(maxWaitMs: number | null = 0, failoverOn: string[] = []) {
   await b.admin`insert into despatch.routes (tenant_id, channel, version, strategy, steps, failover_on, max_wait_ms)
     values (${tenantId}, 'sms', 4, 'priority', ${b.admin.json(steps)}, ${failoverOn}, ${maxWaitMs})`;
   const closed = new Map<string, ClosedReason>([[accounts.first.id, 'breaker_open']]);
+  const counted: FailoverLabels[] = [];
   /** What a worker does to which the accounts in `closed` are closed. */
   const moves = () => {
     const marked = new Set<string>();
@@ -45,6 +48,7 @@ async function setup(maxWaitMs: number | null = 0, failoverOn: string[] = []) {
       whyClosed: (id) => closed.get(id),
       mark: ({ accountId }) => marked.add(accountId),
       endedUncalled: () => undefined,
+      failedOver: (failover) => void counted.push(failover),
       isStopping: () => false,
     });
     const run = async () => {
@@ -69,7 +73,7 @@ async function setup(maxWaitMs: number | null = 0, failoverOn: string[] = []) {
     const names = new Map(Object.entries(accounts).map(([name, { id }]) => [id, name]));
     return Object.fromEntries(rows.map(({ account_id, n }) => [names.get(account_id), n]));
   };
-  return { ...b, tenantId, accounts, closed, moves, accept, events, lanes };
+  return { ...b, tenantId, accounts, closed, counted, moves, accept, events, lanes };
 }
 
 type Details = { why: string; from: string; waitedMs: number; rerouted: Rerouted };
@@ -174,6 +178,27 @@ describe('what waits for an account whose breaker is open', () => {
     expect(seen[2]).toBe(later[7]);
     expect(seen.toSorted((x, y) => x - y)).toEqual([...later, ...urgent].toSorted((x, y) => x - y));
   });
+});
+
+test('what goes on is counted by both providers and by why it could not wait, and what was canceled meanwhile is not', async () => {
+  await using b = await setup();
+  await b.admin`update despatch.provider_accounts set provider = 'plivo' where id = ${b.accounts.second.id}`;
+  await b.accept(2);
+  b.closed.set(b.accounts.first.id, 'rate_used_up');
+  await b.moves().run();
+  const left = { channel: 'sms', provider: 'twilio', to: 'plivo', because: 'rate_used_up' };
+  expect(b.counted).toEqual([left, left]);
+
+  const [seq = 0, other = 0] = await b.accept(2);
+  const rows = await b.store.findWaiting([seq, other]);
+  await b.store.moveMessages([seq], 'canceled', null);
+  await resolveWaiting(rows, {
+    store: b.store,
+    endedUncalled: () => undefined,
+    failedOver: (failover) => void b.counted.push(failover),
+    whyClosed: (id) => (id === b.accounts.first.id ? 'breaker_open' : undefined),
+  });
+  expect(b.counted.slice(2)).toEqual([{ ...left, because: 'breaker_open' }]);
 });
 
 test('two workers and a cancellation at the same time: each message moves once or is canceled', async () => {

@@ -140,7 +140,13 @@ describe('claims', () => {
     await b.admin`update despatch.provider_accounts set status = 'disabled' where id = ${disabled}`;
     await seedAccount(b.admin, (await seedTenant(b.admin)).tenantId);
     expect(await b.store.accountsOf([tenantId])).toEqual(
-      [b.accountId, second].map((id) => ({ tenantId, id, channel: 'sms', status: 'unverified' })),
+      [b.accountId, second].map((id) => ({
+        tenantId,
+        id,
+        channel: 'sms',
+        provider: 'simulator-sms',
+        status: 'unverified',
+      })),
     );
   });
 

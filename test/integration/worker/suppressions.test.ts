@@ -11,6 +11,7 @@ const resolve = async (b: MessageBench, seqs: readonly number[]) =>
   resolveWaiting(await b.store.findWaiting(seqs), {
     store: b.store,
     endedUncalled: ({ seq }, reason) => void ended.push(`${seq} ${reason}`),
+    failedOver: () => undefined,
   });
 const resultOf = async (b: MessageBench, seq: number) => {
   const [row] =

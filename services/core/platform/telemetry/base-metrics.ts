@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { sampledSeries } from './sampled-metrics.ts';
+import { sampled, sampledSeries } from './sampled-metrics.ts';
 import type { VaultOperation, VaultRequest } from '../vault/vault.ts';
 
 /** What a scrape gets. */
@@ -84,6 +84,11 @@ export function createBaseMetrics(vaultOperations: readonly VaultOperation[]) {
       help: "This process's database connections by state, as the server sees them.",
       labelNames: ['state'],
     }),
+    clockOffset: sampled(
+      registry,
+      'despatch_clock_offset_seconds',
+      "By how much this process's clock is ahead of the database's; negative where it is behind.",
+    ),
     publishSeconds: new Histogram({
       name: 'despatch_publish_duration_seconds',
       help: 'Time until JetStream acknowledged a batch of wake-ups.',

@@ -4,6 +4,8 @@ import { BRAKE_LEVELS, type BrakeLevel } from '#core/domain/brake.ts';
 import { CHANNELS, type Channel } from '#core/domain/channel.ts';
 import { ENDPOINT_STATUSES } from '#core/domain/endpoint-state.ts';
 import { FAILURE_CLASSES, type FailureClass } from '#core/domain/failure.ts';
+import { PARTITION_TASKS } from '#core/domain/partition-task.ts';
+import type { LeftReason } from '#core/domain/skipped-account.ts';
 import { createBaseMetrics, SECONDS } from './base-metrics.ts';
 import { sampled, sampledSeries } from './sampled-metrics.ts';
 import { tenantCounters } from './tenant-metrics.ts';
@@ -247,14 +249,15 @@ export function createApiMetrics({ tenantsMax = 0 }: TenantMetricsOptions = {}) 
 
 export type ApiMetrics = ReturnType<typeof createApiMetrics>;
 
-/** A message that an account has refused, or not reported on in time, on its way to another one. */
+/** A message on its way from one account to another. */
 export type FailoverLabels = {
   readonly channel: Channel;
   /** Of the account that it goes on from, an id of the catalog. */
   readonly provider: string;
   /** Of the account that is next; `unknown` where it cannot be used any more. */
   readonly to: string;
-  readonly failureClass: FailureClass | 'receipt_timeout';
+  /** What its call failed by; that no report came in time; or why it waited for an account that was not called. */
+  readonly because: FailureClass | 'receipt_timeout' | LeftReason;
 };
 
 type AttemptLabels = {
@@ -276,7 +279,7 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
   // Pairs are many and few of them occur: their series begin when they do.
   const failovers = new Counter({
     name: 'despatch_failovers_total',
-    help: "Messages that an account has refused, or not reported on in time, and that went on to another account of their channel's route, by the provider that they left, the one that they went to and the class of the failure, or receipt_timeout.",
+    help: 'Messages that went on to another account, by the provider that they left, the one that they went to and why: the class of the failure where a call was refused, receipt_timeout where no report came in time, or why the account that they waited for was not called (breaker_open, rate_used_up, invalid, disabled).',
     labelNames: ['channel', 'provider', 'to', 'class'],
     registers: on,
   });
@@ -356,6 +359,18 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
     registers: on,
   });
   for (const level of BRAKE_LEVELS) brakes.inc({ level }, 0);
+  const taskSuccess = new Gauge({
+    name: 'despatch_task_last_success_timestamp_seconds',
+    help: 'When a task that repeats, such as the sweep or the upkeep of partitions, last did all that there was to do; the start of its process until then.',
+    labelNames: ['task'],
+    registers: on,
+  });
+  const taskFailures = new Counter({
+    name: 'despatch_task_failures_total',
+    help: 'Runs of a task that failed, or parts of one.',
+    labelNames: ['task'],
+    registers: on,
+  });
   const tenants = tenantCounters(registry, tenantsMax, {
     attempted: {
       name: 'despatch_tenant_attempts_total',
@@ -372,8 +387,8 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
       tenants.attempted(message.tenantId, outcome);
     },
     givenUp: (reason: GivenUpReason): void => givenUp.inc({ reason }),
-    failedOver: ({ channel, provider, to, failureClass }: FailoverLabels): void =>
-      failovers.inc({ channel, provider, to, class: failureClass }),
+    failedOver: ({ channel, provider, to, because }: FailoverLabels): void =>
+      failovers.inc({ channel, provider, to, class: because }),
     suppressed: (channel: Channel): void => suppressed.inc({ channel }),
     brakeApplied: (level: BrakeLevel): void => brakes.inc({ level }),
     receipt: (provider: string, result: ReceiptResult): void => receipts.inc({ provider, result }),
@@ -430,7 +445,21 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
     backlog: sampled(
       registry,
       'despatch_backlog_messages',
-      'Messages accepted and not finished, of all tenants but suspended ones, without those that are scheduled; every worker shows the same.',
+      'Messages accepted and not finished, of all tenants but suspended ones, without those that are scheduled or wait behind a brake; every worker shows the same.',
+    ),
+    braked: sampled(
+      registry,
+      'despatch_braked_messages',
+      'Messages of channels that an abuse brake slows or holds, accepted and not finished, of all tenants but suspended ones; every worker shows the same.',
+    ),
+    brakedChannels: sampledSeries(
+      registry,
+      {
+        name: 'despatch_braked_channels',
+        help: 'Channels of tenants that an abuse brake slows or holds now, of all tenants but suspended ones; every worker shows the same.',
+        labelNames: ['level'],
+      },
+      BRAKE_LEVELS.map((level) => ({ level })),
     ),
     scheduled: sampled(
       registry,
@@ -462,12 +491,27 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
       'despatch_events_oldest_seconds',
       "For how long the oldest event has waited for its number in its tenant's feed; every worker shows the same.",
     ),
-    taskSuccess: new Gauge({
-      name: 'despatch_task_last_success_timestamp_seconds',
-      help: 'When a task that repeats, such as the sweep or the upkeep of partitions, last did all that there was to do; the start of its process until then.',
-      labelNames: ['task'],
-      registers: on,
-    }),
+    /** Begins a task's series, so that one that never succeeds is seen too. */
+    taskBegun(task: string, epochSeconds: number): void {
+      taskSuccess.set({ task }, epochSeconds);
+      taskFailures.inc({ task }, 0);
+    },
+    taskSucceeded: (task: string, epochSeconds: number): void => taskSuccess.set({ task }, epochSeconds),
+    taskFailed: (task: string): void => taskFailures.inc({ task }),
+    partitionsDue: sampledSeries(
+      registry,
+      {
+        name: 'despatch_partitions_due',
+        help: 'Partitions that are to be made or dropped; `blocked` where rows of their week are in the default partition already. Every worker shows the same.',
+        labelNames: ['task'],
+      },
+      PARTITION_TASKS.map((task) => ({ task })),
+    ),
+    oldestDeletion: sampled(
+      registry,
+      'despatch_deletion_oldest_seconds',
+      'For how long the deletion of a tenant that began first has been under way; every worker shows the same.',
+    ),
     consumerPending: sampled(registry, 'despatch_consumer_pending', 'Wake-ups that no worker has.'),
     credentialsAutonomy: sampled(
       registry,

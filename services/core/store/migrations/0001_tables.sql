@@ -966,7 +966,7 @@ create view claimed_message with (security_invoker) as
 -- What the decision about a message that was not claimed needs to know. `account_status` is null where there is no account.
 create view waiting_message with (security_invoker) as
   select l.seq, l.purge_on, m.id, l.tenant_id, t.status as tenant_status, l.status, l.attempt, l.ambiguous, l.account_id,
-    p.status as account_status,
+    p.status as account_status, p.provider,
     least(p.rate_limit_per_second, case when b.level = 'slowed' then greatest(1, ceil(1000 / b.gap_ms))::integer end)
       as rate_limit_per_second,
     b.level as brake, l.pinned, l.channel, l.test, l.lease_until,

@@ -1,0 +1,126 @@
+// After a restore of the database to an earlier time, where the database before can still be read: cancels messages and
+// suppresses recipients that it knows as canceled and suppressed. `--help` says how.
+import { parseArgs } from 'node:util';
+import { postgres } from '#core/platform/postgres/postgres-driver.ts';
+import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
+
+const OPTIONS = {
+  apply: { type: 'boolean', default: false },
+  help: { type: 'boolean', default: false },
+} as const;
+
+const HELP = `OLD_DATABASE_URL=… DATABASE_URL=… node deploy/restore/carry-over.ts [--apply]
+
+Reads the database before the restore, and does again in the restored one what is in no log: cancels messages that were
+canceled after the time that it was restored to, and suppresses recipients who were suppressed after it, by providers and by
+imports too. Nothing is changed in the old database. A second run does nothing.
+Run replay-audit.ts first: nothing is carried over to tenants that were purged. Stop all services before.
+
+  --apply   write; without it everything is tried and taken back
+  --help    show this
+
+Both URLs are those of a superuser. Both databases must have the same schema.
+`;
+
+/** Rows of one statement. */
+const AT_ONCE = 1_000;
+
+type Carried = { readonly suppressed: number; readonly canceled: number; readonly underWay: number };
+
+class TakenBack extends Error {
+  override readonly name = 'TakenBack';
+}
+
+/** In one transaction of the restored database. */
+async function carryOver(old: Sql, restored: Sql, apply: boolean): Promise<Carried> {
+  let carried: Carried = { suppressed: 0, canceled: 0, underWay: 0 };
+  await restored
+    .begin(async (tx) => {
+      carried = { suppressed: await suppressAgain(old, tx), ...(await cancelAgain(old, tx)) };
+      if (!apply) throw new TakenBack();
+    })
+    .catch((error: unknown) => {
+      if (!(error instanceof TakenBack)) throw error;
+    });
+  return carried;
+}
+
+/** Whoever was taken off the list since stays on it: nobody is to be written to by mistake. */
+async function suppressAgain(old: Sql, tx: TransactionSql): Promise<number> {
+  let suppressed = 0;
+  const entries = old<{ entry: string }[]>`
+    select row_to_json(s)::text as entry from suppressions s where coalesce(s.expires_at, 'infinity') > now()
+    order by s.seq`.cursor(AT_ONCE);
+  for await (const part of entries) {
+    const { count } = await tx`
+      insert into suppressions (id, tenant_id, channel, address_key, address, reason, scope, source, message_id, expires_at, created_at)
+      select s.id, s.tenant_id, s.channel, s.address_key, s.address, s.reason, s.scope, s.source, s.message_id, s.expires_at, s.created_at
+      from json_populate_recordset(null::suppressions, ${`[${part.map(({ entry }) => entry).join()}]`}::text::json) s
+      join tenants t on t.id = s.tenant_id and t.status in ('active', 'suspended')
+      on conflict do nothing`;
+    suppressed += count;
+  }
+  return suppressed;
+}
+
+/** No service has run since the restore: a number of a message that waits is that of the same message in both databases. */
+async function cancelAgain(old: Sql, tx: TransactionSql): Promise<Omit<Carried, 'suppressed'>> {
+  let [canceled, underWay, after] = [0, 0, -1];
+  for (;;) {
+    const live = await tx<{ seq: number; tenantId: string }[]>`
+      select seq::float8 as seq, tenant_id as "tenantId" from live_messages where seq > ${after} order by seq limit ${AT_ONCE}`;
+    const last = live.at(-1);
+    if (last === undefined) return { canceled, underWay };
+    after = last.seq;
+    const ended = await old<{ seq: number; tenantId: string }[]>`
+      select seq::float8 as seq, tenant_id as "tenantId" from message_results
+      where seq = any (${live.map(({ seq }) => seq)}::bigint[]) and status = 'canceled'`;
+    const tenantOf = new Map(live.map(({ seq, tenantId }) => [seq, tenantId]));
+    const seqs = ended.flatMap(({ seq, tenantId }) => (tenantOf.get(seq) === tenantId ? [seq] : []));
+    if (seqs.length === 0) continue;
+    const moved = await tx`select move_messages(${seqs}::bigint[], 'canceled', null)`;
+    canceled += moved.length;
+    underWay += seqs.length - moved.length;
+  }
+}
+
+/** @returns the exit code: 2 where the command line or the environment could not be read. */
+export async function main(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  write: (text: string) => void,
+): Promise<number> {
+  const { values } = parseArgs({ args: [...args], options: OPTIONS });
+  const { DATABASE_URL: url, OLD_DATABASE_URL: oldUrl } = env;
+  if (values.help || url === undefined || oldUrl === undefined) {
+    write(HELP);
+    return values.help ? 0 : 2;
+  }
+  const [old, restored] = [oldUrl, url].map((of) =>
+    postgres(of, { max: 1, onnotice: () => undefined, connection: { search_path: 'despatch' } }),
+  ) as unknown as [Sql, Sql];
+  try {
+    write(report(await carryOver(old, restored, values.apply), values.apply));
+    return 0;
+  } finally {
+    await Promise.all([old, restored].map((sql) => sql.end({ timeout: 5 })));
+  }
+}
+
+function report({ suppressed, canceled, underWay }: Carried, isApplied: boolean): string {
+  const line = (n: number, what: string): string[] =>
+    n === 0 ? [] : [`  ${String(n).padStart(6)}  ${what}`];
+  return [
+    isApplied ? 'Done:' : 'Would be done with --apply:',
+    ...line(suppressed, 'recipients suppressed'),
+    ...line(canceled, 'messages canceled'),
+    ...line(
+      underWay,
+      'canceled later, but on their way at the time of the restore: a worker ends or repeats them',
+    ),
+    '',
+  ].join('\n');
+}
+
+if (import.meta.main)
+  process.exitCode = await main(process.argv.slice(2), process.env, (text) => process.stdout.write(text));

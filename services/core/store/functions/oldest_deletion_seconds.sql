@@ -1,0 +1,7 @@
+-- For how long the tenant that was deleted first has been `deleting`; 0 without one. Its row does not change while it is purged.
+create or replace function oldest_deletion_seconds() returns double precision
+language sql stable security definer set search_path = despatch, pg_temp as $$
+  select coalesce(extract(epoch from clock_timestamp() - min(t.updated_at)), 0) from tenants t where t.status = 'deleting'
+$$;
+
+grant execute on function oldest_deletion_seconds() to despatch_worker;

@@ -1,0 +1,22 @@
+-- How many partitions are to be made and to be dropped; `blocked`: cannot be made any more, as rows of their week are in the default
+-- partition already (`make_partition`). Nothing where all is as it should be.
+create or replace function partitions_due() returns table (task text, partitions integer)
+language plpgsql stable security definer set search_path = despatch, pg_temp as $$
+declare
+  t record;
+  blocked boolean;
+  counts jsonb := '{}';
+begin
+  for t in select p.task, p.parent, p.monday from partition_tasks() p loop
+    blocked := false;
+    if t.task = 'make' then
+      execute format('select exists (select from %I where %I >= %L and %I < %L)', t.parent || '_default', partition_key(t.parent),
+        t.monday, partition_key(t.parent), t.monday + 7) into blocked;
+    end if;
+    t.task := case when blocked then 'blocked' else t.task end;
+    counts := counts || jsonb_build_object(t.task, coalesce((counts ->> t.task)::integer, 0) + 1);
+  end loop;
+  return query select c.key, c.value::integer from jsonb_each_text(counts) c order by c.key;
+end $$;
+
+grant execute on function partitions_due() to despatch_worker;

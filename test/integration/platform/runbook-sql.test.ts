@@ -1,0 +1,41 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Sql } from '#core/platform/postgres/postgres.ts';
+import { testDatabase, type TestDatabase } from '#test/support/servers.ts';
+import { readRunbooks } from '#test/suites/monitoring-files.ts';
+
+let database: TestDatabase;
+let sql: Sql;
+
+beforeAll(async () => {
+  database = await testDatabase();
+  sql = database.open('admin', 1);
+});
+afterAll(() => database?.[Symbol.asyncDispose]());
+
+/** What stands in blocks of a runbook, each statement with an id where the operator puts one. */
+const statements = [...readRunbooks()].flatMap(([alert, text]) =>
+  [...text.matchAll(/^```sql\n(.*?)^```/gms)]
+    .flatMap(([, block = '']) => block.replaceAll(/--.*$/gm, '').split(';'))
+    .map((statement) => statement.trim().replaceAll("'ID'", `'${randomUUID()}'`))
+    .filter((statement) => statement !== '')
+    .map((statement) => [alert, statement] as const),
+);
+
+class TakenBack extends Error {}
+
+describe('what runbooks ask the database', () => {
+  test('is there to be tried', () => {
+    expect(statements.length).toBeGreaterThan(15);
+  });
+
+  test.each(statements)('%s: %s', async (_alert, statement) => {
+    const asked = sql.begin(async (tx) => {
+      // As psql would have it.
+      await tx`set local search_path = public`;
+      await tx.unsafe(statement);
+      throw new TakenBack();
+    });
+    await expect(asked).rejects.toBeInstanceOf(TakenBack);
+  });
+});

@@ -1,0 +1,159 @@
+import { randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { postgres } from '#core/platform/postgres/postgres-driver.ts';
+import type { Sql } from '#core/platform/postgres/postgres.ts';
+import { acceptBatch, acceptRow, seedAccount, seedTenant, type SeededTenant } from '#test/support/seed.ts';
+import { projectRoot } from '#test/support/command.ts';
+import { testDatabase } from '#test/support/servers.ts';
+import { main } from '../../../deploy/restore/carry-over.ts';
+
+/*
+ * Messages wait; a copy of the database is taken; messages are canceled and recipients suppressed; the copy takes the
+ * database's place, which can still be read.
+ */
+const stack = new AsyncDisposableStack();
+let [oldUrl, restoredUrl] = ['', ''];
+let old: Sql;
+let restored: Sql;
+let tenant: SeededTenant;
+let seqs: readonly number[] = [];
+
+const open = (url: string): Sql => {
+  const sql = postgres(url, { max: 1, onnotice: () => {}, connection: { search_path: 'despatch' } });
+  stack.defer(() => sql.end());
+  return sql;
+};
+
+const suppress = (sql: Sql, tenantId: string, address: string, source: string, reason = 'hard_bounce') => sql`
+  insert into suppressions (tenant_id, channel, address_key, address, reason, scope, source)
+  values (${tenantId}, 'sms', substr(sha256(${address}::text::bytea), 1, 16), ${address}, ${reason}, 'all', ${source})`;
+
+async function carryOver(...args: string[]): Promise<{ code: number; text: string }> {
+  let text = '';
+  const env = { DATABASE_URL: restoredUrl, OLD_DATABASE_URL: oldUrl };
+  const code = await main(args, env, (part) => void (text += part));
+  return { code, text };
+}
+
+const states = async (): Promise<string[]> => {
+  const rows = await restored<{ status: string }[]>`
+    select status from message_states where seq = any (${[...seqs]}::bigint[]) order by seq`;
+  return rows.map(({ status }) => status);
+};
+const suppressed = async (): Promise<string[]> => {
+  const rows = await restored<{ entry: string }[]>`
+    select concat_ws(' ', address, reason, source) as entry from suppressions order by 1`;
+  return rows.map(({ entry }) => entry);
+};
+
+beforeAll(async () => {
+  const database = stack.use(await testDatabase());
+  oldUrl = database.superuserUrl;
+  const before = postgres(oldUrl, { max: 1, onnotice: () => {}, connection: { search_path: 'despatch' } });
+  tenant = await seedTenant(before);
+  const purged = await seedTenant(before);
+  await seedAccount(before, tenant.tenantId);
+  const rows = Array.from({ length: 5 }, () => acceptRow(tenant));
+  seqs = rows.map(({ seq }) => seq);
+  await acceptBatch(before, rows, 0);
+  await suppress(before, tenant.tenantId, '+15550000001', 'import');
+  // The fourth is on its way at that time.
+  await before`update live_messages set status = 'sending', attempt = 1, started_at = now(), lease_until = now() where seq = ${seqs[3] ?? 0}`;
+  await before.end();
+
+  const name = `restored_${randomUUID().slice(0, 8)}`;
+  const server = new URL(oldUrl);
+  server.pathname = 'postgres';
+  const admin = postgres(server.href, { max: 1, onnotice: () => {} });
+  await admin`create database ${admin(name)} template ${admin(database.name)}`;
+  await admin.end();
+  const copy = new URL(oldUrl);
+  copy.pathname = name;
+  restoredUrl = copy.href;
+  stack.defer(async () => {
+    const again = postgres(server.href, { max: 1, onnotice: () => {} });
+    await again`drop database if exists ${again(name)} with (force)`;
+    await again.end();
+  });
+  old = open(oldUrl);
+  restored = open(restoredUrl);
+
+  await old`update live_messages set status = 'deferred', started_at = null, lease_until = null where seq = ${seqs[3] ?? 0}`;
+  await old`select move_messages(${[seqs[0], seqs[1], seqs[3]] as number[]}::bigint[], 'canceled', null)`;
+  await old`select move_messages(${[seqs[2]] as number[]}::bigint[], 'expired', null)`;
+  await suppress(old, tenant.tenantId, '+15550000002', 'receipt');
+  await suppress(old, tenant.tenantId, '+15550000003', 'refusal', 'opt_out');
+  await suppress(old, purged.tenantId, '+15550000004', 'receipt');
+  // What took rights away is done again before.
+  await restored`update tenants set status = 'deleting' where id = ${purged.tenantId}`;
+}, 60_000);
+
+afterAll(() => stack.disposeAsync());
+
+test('without --apply it says what it would do, and does nothing', async () => {
+  const { code, text } = await carryOver();
+  expect({ code, text }).toEqual({
+    code: 0,
+    text: expect.stringContaining('Would be done with --apply:') as string,
+  });
+  expect(text).toMatch(/ 2 {2}recipients suppressed/);
+  expect(text).toMatch(/ 2 {2}messages canceled/);
+  expect(await states()).toEqual(['queued', 'queued', 'queued', 'sending', 'queued']);
+  expect(await suppressed()).toEqual(['+15550000001 hard_bounce import']);
+});
+
+test('cancels again and suppresses again, and names messages that were on their way', async () => {
+  const { code, text } = await carryOver('--apply');
+  expect(text).toContain('Done:');
+  expect(text).toMatch(/ 1 {2}canceled later, but on their way at the time of the restore/);
+  expect(code).toBe(0);
+  expect(await states()).toEqual(['canceled', 'canceled', 'queued', 'sending', 'queued']);
+  expect(await suppressed()).toEqual([
+    '+15550000001 hard_bounce import',
+    '+15550000002 hard_bounce receipt',
+    '+15550000003 opt_out refusal',
+  ]);
+});
+
+test('a second run finds nothing to do', async () => {
+  const { text } = await carryOver('--apply');
+  expect(text).not.toMatch(/recipients suppressed|messages canceled/);
+});
+
+test('what the documents have an operator do holds a tenant that has not answered, until its brake is lifted', async () => {
+  const document = await readFile(join(projectRoot, 'deploy/docs/backup-and-restore.md'), 'utf8');
+  const [waiting = '', hold = ''] = [...document.matchAll(/```sql\n([\s\S]*?)```/g)].map(
+    ([, sql = '']) => sql,
+  );
+  expect(await restored.unsafe(waiting)).toEqual([
+    expect.objectContaining({
+      id: tenant.tenantId,
+      channel: 'sms',
+      status: 'queued',
+      count: expect.anything() as unknown,
+    }),
+    expect.objectContaining({
+      id: tenant.tenantId,
+      channel: 'sms',
+      status: 'sending',
+      count: expect.anything() as unknown,
+    }),
+  ]);
+  await restored.unsafe(hold.replaceAll('TENANT_ID', tenant.tenantId));
+  await restored`select hold_tenant(${tenant.tenantId}, 100)`;
+  expect(await states()).toEqual(['canceled', 'canceled', 'held', 'sending', 'held']);
+  await restored.begin(async (tx) => {
+    await tx`select set_config('app.tenant', ${tenant.tenantId}, true)`;
+    await tx`select lift_brake(${tenant.tenantId}, null)`;
+  });
+  await restored`select release_tenant(${tenant.tenantId}, 100)`;
+  expect(await states()).toEqual(['canceled', 'canceled', 'queued', 'sending', 'queued']);
+});
+
+test('without both databases it says how it is used', async () => {
+  let text = '';
+  expect(await main([], { DATABASE_URL: restoredUrl }, (part) => void (text += part))).toBe(2);
+  expect(text).toContain('OLD_DATABASE_URL=');
+});

@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest';
+import { seedTenant } from '#test/support/seed.ts';
+import { setupMessages } from '#test/support/setup-messages.ts';
+
+test('partitions that are to be made or dropped are counted until they are', async () => {
+  await using b = await setupMessages();
+  expect(await b.store.partitionsDue()).toEqual([]);
+  const [last] = await b.admin<{ name: string }[]>`
+    select max(relname) as name from pg_class where relname ~ '^attempt_log_[0-9]{8}$'`;
+  await b.admin.unsafe(`drop table despatch.${last?.name}`);
+  await b.admin.unsafe(
+    `create table despatch.messages_20200106 partition of despatch.messages for values from ('2020-01-06') to ('2020-01-13')`,
+  );
+  await b.admin.unsafe('alter table despatch.messages_20200106 owner to despatch_definer');
+  expect(await b.store.partitionsDue()).toEqual([
+    { task: 'drop', partitions: 1 },
+    { task: 'make', partitions: 1 },
+  ]);
+  await b.store.maintain();
+  expect(await b.store.partitionsDue()).toEqual([]);
+});
+
+test('a week whose rows are in the default partition already is counted apart, as no upkeep can help', async () => {
+  await using b = await setupMessages();
+  await b.accept();
+  const [kept] = await b.admin<{ name: string }[]>`
+    select tableoid::regclass::text as name from despatch.messages`;
+  await b.admin.unsafe(`drop table ${kept?.name}`);
+  await b.accept();
+  await b.store.maintain();
+  expect(await b.store.partitionsDue()).toEqual([{ task: 'blocked', partitions: 1 }]);
+});
+
+test('the deletion of a tenant that began first is as old as it is, and 0 without one', async () => {
+  await using b = await setupMessages();
+  expect(await b.store.oldestDeletionSeconds()).toBe(0);
+  for (const minutes of [10, 90]) {
+    const { tenantId } = await seedTenant(b.admin);
+    await b.admin`update despatch.tenants set status = 'deleting', updated_at = now() - ${minutes} * interval '1 minute'
+      where id = ${tenantId}`;
+  }
+  const seconds = await b.store.oldestDeletionSeconds();
+  expect(seconds).toBeGreaterThanOrEqual(90 * 60);
+  expect(seconds).toBeLessThan(91 * 60);
+});
