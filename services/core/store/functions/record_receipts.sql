@@ -57,9 +57,9 @@ begin
       completed_at = case when r.await_ms is not null then null when r.status = s.status then s.completed_at else at_now end,
       updated_at = at_now
     from reported r
-    -- Tests break this (mutant: receipt-moves): a move that the table does not have is not made.
-    where s.seq = any (of_changed) and s.purge_on between first_day and last_day and s.seq = r.seq and s.purge_on = r.purge_on
-      and (s.status = r.status or may_move(s.status, r.status))
+    where s.seq = any (of_changed) and s.purge_on between first_day and last_day
+      -- Tests break this (mutant: receipt-moves): a move that the table does not have is not made.
+      and s.seq = r.seq and s.purge_on = r.purge_on and (s.status = r.status or may_move(s.status, r.status))
     returning s.seq, s.purge_on, s.tenant_id, s.status, s.account_id, r.await_ms, old.status as was,
       old.account_id as was_account_id, old.sent_at as was_sent_at,
       -- Once for each message: what is unknown was never said to be final.
