@@ -2,30 +2,24 @@ import type { AddressKeyRoot } from '#core/domain/address-key.ts';
 import type { BrakeLevel } from '#core/domain/brake.ts';
 import type { CallEnd } from '#core/domain/call-end.ts';
 import type { Channel } from '#core/domain/channel.ts';
-import { WAITING_REPORTS_MAX, type DueReceipt, type ReceiptDecisions } from '#core/domain/decide-receipts.ts';
 import type { WaitingMessage } from '#core/domain/decide-waiting.ts';
 import type { FailoverFacts, Rerouted } from '#core/domain/failover.ts';
 import type { MessageState } from '#core/domain/message-state.ts';
-import { areImplied } from '#core/domain/reported-copies.ts';
 import type { PartitionTask } from '#core/domain/partition-task.ts';
 import type { Limits } from '#core/domain/plan.ts';
 import type { Route } from '#core/domain/route.ts';
 import type { LeftReason, UnsentReason } from '#core/domain/skipped-account.ts';
 import type { StatusReason } from '#core/domain/status-reason.ts';
 import type { SuppressionCause } from '#core/domain/suppression-cause.ts';
-import {
-  asJson,
-  withDeadline,
-  type Json,
-  type Sql,
-  type TransactionSql,
-} from '#core/platform/postgres/postgres.ts';
+import { asJson, withDeadline, type Json, type Sql } from '#core/platform/postgres/postgres.ts';
 import { inTransaction } from './after-commit.ts';
 import { suppressCaused } from './caused-suppressions.ts';
+import { accountStore } from './called-accounts.ts';
+import { boundedQueries, type Bounded } from './bounded-queries.ts';
 import { camelRows, type ValuesQuery } from './camel-rows.ts';
 import { feedNumberingStore } from './feed-numbering.ts';
 import { lookupStore } from './lookups.ts';
-import type { SettledReceiptCalls, StoredReceiptCall } from './receipt-reports.ts';
+import { receiptStore } from './receipts.ts';
 import { maintainPartitions } from './partitions.ts';
 import { silentMessageStore } from './silent-messages.ts';
 import { usageCountingStore } from './usage-counting.ts';
@@ -163,24 +157,6 @@ export type FailoverRow = { readonly seq: number } & Required<Pick<FailoverFacts
     readonly tried: FailoverFacts['tried'] | null;
   };
 
-export type ProviderAccountRow = {
-  readonly id: string;
-  readonly tenantId: string;
-  readonly provider: string;
-  readonly configPublic: unknown;
-  readonly ciphertext: string | null;
-  readonly secretVersion: number;
-  /** The secret before, until `previousUntil`. */
-  readonly previousCiphertext: string | null;
-  readonly previousUntil: Date | null;
-  readonly version: number;
-  readonly status: string;
-  /** Of the token in its receipt URL. */
-  readonly receiptVersion: number;
-  /** A genuine receipt has come. */
-  readonly hasReported: boolean;
-};
-
 /** A tenant's queue for one account. */
 export type Lane = { readonly tenantId: string; readonly accountId: string };
 
@@ -265,21 +241,13 @@ export type ClaimTerms = {
  * @param addressKeys Makes the keys of recipients that are suppressed.
  */
 export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: AddressKeyRoot) {
-  const bounded = <T>(work: Promise<T>): Promise<T> => withDeadline(work, deadlineMs);
-  const rowsOf = async <Row>(query: ValuesQuery): Promise<Row[]> =>
-    camelRows<Row>(await bounded(query.values()));
+  const bounded: Bounded = (work) => withDeadline(work, deadlineMs);
+  const { count, rowsOf, seqsOf, value } = boundedQueries(bounded);
   /** The lease begins in the database, after the question was sent. */
   const claimed = async (query: ValuesQuery, leaseMs: number): Promise<ClaimedMessage[]> => {
     const leaseEndsAt = performance.now() + leaseMs;
     return camelRows<ClaimedMessage>(await bounded(query.values()), { leaseEndsAt });
   };
-  /** Of a query with one row and one column, `n`. */
-  const value = async <T>(query: Promise<readonly { n: T }[]>): Promise<T | undefined> =>
-    (await bounded(query))[0]?.n;
-  const count = async (query: Promise<readonly { n: number }[]>): Promise<number> =>
-    (await value(query)) ?? 0;
-  const seqsOf = async (query: Promise<readonly { seq: number }[]>): Promise<Set<number>> =>
-    new Set((await bounded(query)).map(({ seq }) => seq));
 
   return {
     // Claims ----------------------------------------------------------------------------------------------------------
@@ -424,62 +392,8 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
     },
     /** Deletes contents whose messages were never accepted. This and the next one return how many they processed. */
     settleContents: (most: number) => count(sql`select settle_contents(${most}) as n`),
-    /**
-     * Settles receipts whose turn it is, in one transaction that holds them and their messages.
-     * @param decide what follows from them; a pure function.
-     * @param without tenants that are passed over, and with them receipts that were put off before. Default: nobody.
-     * @returns what was decided.
-     */
-    applyReceipts: (
-      most: number,
-      decide: (due: readonly DueReceipt[]) => ReceiptDecisions,
-      without: readonly string[] = [],
-    ) =>
-      bounded(
-        inTransaction(sql, async (tx) => {
-          const due = camelRows<DueReceipt>(
-            await tx`select * from lock_receipts(${most}, ${WAITING_REPORTS_MAX}, ${[...without]}::uuid[])`.values(),
-          );
-          const decided = decide(due);
-          if (due.length > 0) await recordReceipts(tx, decided);
-          await suppressCaused(tx, addressKeys, 'receipt', decided.suppress);
-          return decided;
-        }),
-      ),
-    /**
-     * Vendors' calls to look into, a few of each account. They come again after `leaseMs` unless they are settled.
-     * @param readable providers whose calls can be read; those of others come when they are a day old.
-     * @param without tenants that are passed over. Default: nobody.
-     */
-    takeReceiptCalls: (
-      most: number,
-      bytesMax: number,
-      leaseMs: number,
-      readable: readonly string[],
-      without: readonly string[] = [],
-    ) =>
-      rowsOf<StoredReceiptCall>(
-        sql`select * from take_receipt_calls(${most}, ${bytesMax}, ${leaseMs}, ${[...readable]}::text[],
-          ${[...without]}::uuid[])`,
-      ),
-    async settleReceiptCalls({
-      reports,
-      begun,
-      done,
-      again,
-      genuine,
-      refused,
-    }: SettledReceiptCalls): Promise<void> {
-      await bounded(
-        sql`select settle_receipt_calls(${asJson(sql, reports)}, ${[...begun]}::bigint[], ${[...done]}::bigint[], ${asJson(sql, again)},
-          ${[...genuine]}::uuid[], ${asJson(sql, refused)})`,
-      );
-    },
-    /** How long the oldest call has waited; 0 without any. */
-    oldestReceiptSeconds: () => count(sql`select oldest_receipt_seconds() as n`),
-    async messageIdKey(): Promise<Buffer> {
-      return (await value<Buffer>(sql`select message_id_key() as n`)) ?? Buffer.alloc(0);
-    },
+    ...receiptStore(sql, bounded, addressKeys),
+    ...accountStore(sql, bounded),
     ...lookupStore(sql, bounded),
     ...silentMessageStore(sql, bounded, addressKeys),
     ...feedNumberingStore(sql, bounded),
@@ -512,38 +426,6 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
     brakedChannels: () =>
       rowsOf<{ level: BrakeLevel; channels: number }>(sql`select level, channels from count_brakes()`),
 
-    // Provider accounts -----------------------------------------------------------------------------------------------
-    /** By id; without those that are deleted. */
-    async loadAccounts(ids: readonly string[]): Promise<Map<string, ProviderAccountRow>> {
-      const rows = await rowsOf<ProviderAccountRow>(sql`select * from load_accounts(${[...ids]}::uuid[])`);
-      return new Map(rows.map((row) => [row.id, row]));
-    },
-    /**
-     * @param version the version of the account that the provider was called with.
-     * @param refusal null for a success, else why the credential was refused.
-     * @returns the status that the account moved to, null where it did not move.
-     */
-    noteAccountResult: async (id: string, version: number, refusal: string | null) =>
-      (await value<string | null>(
-        sql`select note_account_result(${id}, ${version}, ${refusal === null}, ${refusal}) as n`,
-      )) ?? null,
-    async noteAccountHealth(id: string, health: 'healthy' | 'open' | 'probing'): Promise<void> {
-      await bounded(sql`select note_account_health(${id}, ${health})`);
-    },
-    /** The ids of accounts whose check somebody waits for. */
-    takeVerifications: async (most: number) =>
-      (await rowsOf<{ id: string }>(sql`select id from take_verifications(${most})`)).map(({ id }) => id),
-    /** @param version the version of the account that was checked. Returns the status that the account moved to. */
-    noteVerification: async (
-      id: string,
-      version: number,
-      result: 'valid' | 'invalid' | 'unknown',
-      reason: string | null,
-    ) =>
-      (await value<string | null>(
-        sql`select note_verification(${id}, ${version}, ${result}, ${reason}) as n`,
-      )) ?? null,
-
     // Upkeep ----------------------------------------------------------------------------------------------------------
     /** Ends by name what waits until its retention is over, before its record goes. Returns how many. */
     endOutlived: (most: number) => count(sql`select end_outlived(${most}) as n`),
@@ -562,41 +444,6 @@ export function deliveryStore(sql: Sql, deadlineMs: number, addressKeys: Address
 }
 
 export type DeliveryStore = ReturnType<typeof deliveryStore>;
-
-async function recordReceipts(tx: TransactionSql, decided: ReceiptDecisions): Promise<void> {
-  // What is undefined does not travel, and is null there.
-  const messages = decided.messages.map((one) => ({
-    seq: one.seq,
-    purge_on: one.purgeOn,
-    status: one.status,
-    final: one.final,
-    failure: one.failure ?? undefined,
-    partial: one.partial,
-    late_bounce: one.lateBounce,
-    segment_states: areImplied(one.copies, one.attempt) ? undefined : one.copies,
-    engagement: isEmpty(one.engagement) ? undefined : one.engagement,
-    was_waiting: one.wasWaiting,
-    ...(one.via && {
-      account_id: one.via.accountId,
-      provider: one.via.provider,
-      provider_message_id: one.via.providerMessageId,
-    }),
-    await_ms: one.awaitMs ?? undefined,
-  }));
-  const events = decided.events.map(({ purgeOn, tenantId, reportKey, ...event }) => ({
-    ...event,
-    purge_on: purgeOn,
-    tenant_id: tenantId,
-    report_key: reportKey,
-  }));
-  const refused = decided.refused.map(({ accountId, reason }) => ({ account_id: accountId, reason }));
-  await tx`select record_receipts(${asJson(tx, messages)}, ${asJson(tx, events)}, ${asJson(tx, decided.waiting)},
-    ${[...decided.done]}::uuid[], ${asJson(tx, refused)})`;
-}
-
-function isEmpty(record: object): boolean {
-  return Object.keys(record).length === 0;
-}
 
 /** In the names that `assign_accounts` reads; `details` are those of the event. */
 const assignedTerms = ({ seq, from, rerouted, why, waitedMs }: Assignment) => ({

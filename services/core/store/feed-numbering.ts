@@ -1,4 +1,5 @@
 import type { Sql } from '#core/platform/postgres/postgres.ts';
+import type { Bounded } from './bounded-queries.ts';
 
 /** What one pass of the numbering came to; see SQL `number_changes`. */
 export type NumberingPass = {
@@ -10,7 +11,7 @@ export type NumberingPass = {
 };
 
 /** The worker's side of tenants' event feeds. */
-export function feedNumberingStore(sql: Sql, bounded: <T>(work: Promise<T>) => Promise<T>) {
+export function feedNumberingStore(sql: Sql, bounded: Bounded) {
   return {
     /**
      * Gives numbers to what was committed since the pass before; one worker at a time.

@@ -1,4 +1,5 @@
 import { asJson, type Sql } from '#core/platform/postgres/postgres.ts';
+import type { Bounded } from './bounded-queries.ts';
 import { camelRows } from './camel-rows.ts';
 import type { ReportRow } from './receipt-reports.ts';
 
@@ -68,7 +69,7 @@ export type SilentMessages = {
 };
 
 /** Messages that have been silent for too long. @param bounded gives a query its deadline. */
-export function lookupStore(sql: Sql, bounded: <T>(work: Promise<T>) => Promise<T>) {
+export function lookupStore(sql: Sql, bounded: Bounded) {
   return {
     /**
      * Ends the wait for receipts that have not come: messages of providers that can be asked are asked about, and

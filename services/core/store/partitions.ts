@@ -1,4 +1,5 @@
 import { databaseFaultOf, isLockRefused } from '#core/domain/database-fault.ts';
+import type { Bounded } from './bounded-queries.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 
 export type Maintained = {
@@ -22,10 +23,7 @@ type Task = { readonly task: 'make' | 'drop'; readonly parent: string; readonly 
  * @returns `elsewhere` where another worker is at it.
  * @throws what stopped a step for another reason, after all others have been tried; at once where the database is away.
  */
-export async function maintainPartitions(
-  sql: Sql,
-  bounded: <T>(work: Promise<T>) => Promise<T>,
-): Promise<Maintained | 'elsewhere'> {
+export async function maintainPartitions(sql: Sql, bounded: Bounded): Promise<Maintained | 'elsewhere'> {
   let made = 0;
   const dropped: string[] = [];
   const busy = new Set<string>();

@@ -4,6 +4,7 @@ import type { SilenceDecision, SilentMessage } from '#core/domain/decide-silence
 import type { Route } from '#core/domain/route.ts';
 import { asJson, type Sql } from '#core/platform/postgres/postgres.ts';
 import { inTransaction } from './after-commit.ts';
+import type { Bounded } from './bounded-queries.ts';
 import { camelRows } from './camel-rows.ts';
 
 /** A sent message whose wait for a receipt is over. */
@@ -33,11 +34,7 @@ type TenantRow = { readonly tenantId: string };
 export type SilenceDecided = { readonly row: SilentRow; readonly decision: SilenceDecision };
 
 /** Sent messages that go on to another account. @param bounded gives a query its deadline. */
-export function silentMessageStore(
-  sql: Sql,
-  bounded: <T>(work: Promise<T>) => Promise<T>,
-  addressKeys: AddressKeyRoot,
-) {
+export function silentMessageStore(sql: Sql, bounded: Bounded, addressKeys: AddressKeyRoot) {
   return {
     /**
      * Settles sent messages whose wait for a receipt is over, in one transaction that holds them.

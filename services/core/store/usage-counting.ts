@@ -3,6 +3,7 @@ import type { BrakeLevel } from '#core/domain/brake.ts';
 import type { Channel } from '#core/domain/channel.ts';
 import type { BrakeDecision, BrakeWindow } from '#core/domain/decide-brake.ts';
 import type { StatedLimits } from '#core/domain/plan.ts';
+import type { Bounded } from './bounded-queries.ts';
 import { asJson, type Sql } from '#core/platform/postgres/postgres.ts';
 
 /** What one pass of the counting came to; see SQL `count_usage`. */
@@ -29,7 +30,7 @@ export type DecidedBrake = BrakeDecision &
   Pick<CountedWindow, 'tenantId' | 'channel' | 'liftedAt'> & { readonly gapMs: number };
 
 /** The worker's side of tenants' usage. */
-export function usageCountingStore(sql: Sql, bounded: <T>(work: Promise<T>) => Promise<T>) {
+export function usageCountingStore(sql: Sql, bounded: Bounded) {
   return {
     /**
      * Adds up the moves of messages that were committed since the pass before; one worker at a time.

@@ -4,6 +4,7 @@ import type { StoredEvent } from '#core/domain/event-envelope.ts';
 import type { LoadIds } from '#core/domain/id-loader.ts';
 import type { EndpointFilters } from '#core/domain/webhook-endpoint.ts';
 import { asJson, type Json, type Sql, type TransactionSql } from '#core/platform/postgres/postgres.ts';
+import type { Bounded } from './bounded-queries.ts';
 import { camelRows } from './camel-rows.ts';
 import { dueEndpoints } from './due-endpoints.ts';
 import { HISTORY_TYPES, isEvent, toStoredEvents, type EventRow, type FeedRow } from './feed.ts';
@@ -147,7 +148,7 @@ const TENANTS_AT_ONCE = 4;
  * have something due; both cost no more than another look where they are forgotten.
  * @param bounded gives a query its deadline.
  */
-export function webhookStore(sql: Sql, bounded: <T>(work: Promise<T>) => Promise<T>, loadIds: LoadIds) {
+export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
   const positions = matchedPositions();
   const due = dueEndpoints();
 

@@ -3,7 +3,8 @@ import type { TenantId } from '#core/domain/ids.ts';
 import { createMicroBatch } from '#core/platform/process/micro-batch.ts';
 import { findProvider, parseAccount } from '#providers/registry.ts';
 import type { AnyProvider } from '#providers/provider.ts';
-import type { DeliveryStore, ProviderAccountRow } from '#core/store/deliveries.ts';
+import type { ProviderAccountRow } from '#core/store/called-accounts.ts';
+import type { DeliveryStore } from '#core/store/deliveries.ts';
 import type { Credentials } from './credentials.ts';
 
 /** A tenant's provider account, ready to be called. */

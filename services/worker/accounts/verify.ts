@@ -1,7 +1,8 @@
 import { Deadline } from '#core/platform/process/deadline.ts';
 import { verificationReason } from '#core/domain/verification-reason.ts';
 import type { Verification } from '#providers/provider.ts';
-import type { DeliveryStore, ProviderAccountRow } from '#core/store/deliveries.ts';
+import type { ProviderAccountRow } from '#core/store/called-accounts.ts';
+import type { DeliveryStore } from '#core/store/deliveries.ts';
 import type { ProviderCall } from '#providers/context.ts';
 import type { ProviderContext } from '#providers/provider.ts';
 import type { Account, Accounts } from './accounts.ts';
