@@ -41,6 +41,8 @@ const MESSAGE = {
   marketing: false,
   pinned: false,
   sentAccountId: null,
+  releasedAt: null,
+  isSlowed: false,
   leaseEndsAt: Infinity,
 } satisfies ClaimedMessage;
 
@@ -138,6 +140,25 @@ test('the first call is the one that counts, after however many attempts without
   expect(await counted(accepted, { attempt: 2, retries: 1 })).not.toContain(BEGUN);
   expect(await counted(accepted, { attempt: 2, ambiguous: 1 })).not.toContain(BEGUN);
   expect(await counted(accepted, { attempt: 2, providerWaits: 1 })).not.toContain(BEGUN);
+});
+
+test('what waited for a person, or for its turn behind a brake, is not late: no call came too late for it', async () => {
+  const accepted: AttemptOutcome = { kind: 'accepted', providerMessageId: '1' };
+  const waitsSince = new Date(NOW - HOUR_MS);
+  const released = await counted(accepted, { waitsSince, releasedAt: new Date(NOW - 3_000) });
+  expect(released).toContain('despatch_time_to_first_attempt_seconds_sum 2');
+  expect(await counted(accepted, { waitsSince, isSlowed: true })).not.toContain(BEGUN);
+});
+
+test('a message that goes out through another account, as no receipt came, had its first call and its end before', async () => {
+  const accepted: AttemptOutcome = { kind: 'accepted', providerMessageId: '1' };
+  const lines = await counted(accepted, {
+    attempt: 2,
+    sentAccountId: 'p0',
+    waitsSince: new Date(NOW - HOUR_MS),
+  });
+  expect(lines).not.toContain(BEGUN);
+  expect(lines).not.toContain(ENDED);
 });
 
 test('each line about a message names it and the request that sent it, whatever became of it', () => {

@@ -45,10 +45,15 @@ export function createEvents(
       if (delivered.callMs !== undefined) {
         const callSeconds = delivered.callMs / 1_000;
         metrics.providerSeconds.observe({ provider: message.provider }, callSeconds);
-        if (isFirstCall(message)) metrics.firstAttemptSeconds.observe(Math.max(0, ageSeconds - callSeconds));
+        if (isFirstCall(message)) {
+          const waited = (now() - sendableSince(message)) / 1_000 - callSeconds;
+          metrics.firstAttemptSeconds.observe(Math.max(0, waited));
+        }
       }
       if (settlement !== null && settlement.nextAttemptAt === null) {
-        metrics.endToEndSeconds.observe({ channel: message.channel }, ageSeconds);
+        // Of what one provider has accepted our part has ended before.
+        if (message.sentAccountId === null)
+          metrics.endToEndSeconds.observe({ channel: message.channel }, ageSeconds);
         const reason = givenUpBecause(settlement);
         if (reason !== null) metrics.givenUp(reason);
       }
@@ -234,9 +239,18 @@ function reasonOf(outcome: AttemptOutcome): { reason?: string; failureClass?: st
   return 'failure' in outcome ? { reason: outcome.failure.code, failureClass: outcome.failure.class } : {};
 }
 
-/** Attempts that never reached the provider, such as those that Vault or a shutdown stopped, came before it at most. */
-function isFirstCall({ retries, ambiguous, providerWaits }: ClaimedMessage): boolean {
-  return retries + ambiguous + providerWaits === 0;
+/**
+ * Attempts that never reached the provider, such as those that Vault or a shutdown stopped, came before it at most. Messages of a
+ * slowed channel do not count: they have waited for their turn, as a brake has them do.
+ */
+function isFirstCall(message: ClaimedMessage): boolean {
+  const { retries, ambiguous, providerWaits, sentAccountId, isSlowed } = message;
+  return retries + ambiguous + providerWaits === 0 && sentAccountId === null && !isSlowed;
+}
+
+/** In ms since the epoch. While it was held no worker could have sent it. */
+function sendableSince({ waitsSince, releasedAt }: ClaimedMessage): number {
+  return Math.max(waitsSince.getTime(), releasedAt?.getTime() ?? 0);
 }
 
 /** Null for a message that the provider took. */

@@ -68,6 +68,10 @@ export type ClaimedMessage = {
   readonly pinned: boolean;
   /** The account that accepted it before and did not report on it in time; null where none has. */
   readonly sentAccountId: string | null;
+  /** When it was given back that was held, for the last time; null where it never was. */
+  readonly releasedAt: Date | null;
+  /** A brake slows its channel: it has waited for its turn. */
+  readonly isSlowed: boolean;
   /**
    * With `send`: until when the attempt is surely ours, as `performance.now()` tells time. Counted from before the claim was
    * sent, so that a late answer, or a pause of this process, makes it no longer.

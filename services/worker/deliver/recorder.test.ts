@@ -37,6 +37,8 @@ const message = (seq: number): ClaimedMessage => ({
   marketing: false,
   pinned: false,
   sentAccountId: null,
+  releasedAt: null,
+  isSlowed: false,
   leaseEndsAt: Infinity,
 });
 const ACCEPTED = { kind: 'accepted', providerMessageId: 'x' } as const;

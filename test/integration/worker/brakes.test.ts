@@ -140,6 +140,23 @@ test('what waits behind a brake is no backlog, and is counted beside it; channel
   expect(await channels()).toEqual([]);
 });
 
+test('a claim tells when a message was given back, and whether its channel is slowed: it has not waited for workers until then', async () => {
+  await using b = await setup();
+  const [seq = 0] = await b.accept(1);
+  await b.brake('sms', 'held');
+  expect(await b.hold()).toBe(1);
+  await b.lift();
+  const before = Date.now() - 1_000;
+  await b.release();
+  const [released] = await b.store.claim([seq], TERMS);
+  expect(released).toMatchObject({ seq, isSlowed: false });
+  expect(released?.releasedAt?.getTime()).toBeGreaterThan(before);
+
+  await b.brake('email', 'slowed');
+  const [mail = 0] = await b.accept(1, { channel: 'email' });
+  expect(await b.claimDue(1, 'email')).toMatchObject([{ seq: mail, isSlowed: true, releasedAt: null }]);
+});
+
 test('999 finals brake nothing, however many bounce; from 1,000 on a rate above the bound slows, and one of twice of it holds', async () => {
   await using b = await setup();
   await b.send(101, BOUNCED);

@@ -437,7 +437,7 @@ export function createWorkerMetrics({ providers = [], tenantsMax = 0 }: WorkerMe
     ),
     firstAttemptSeconds: new Histogram({
       name: 'despatch_time_to_first_attempt_seconds',
-      help: 'Time from the 202, or from the time that a message was scheduled for, to the first provider call.',
+      help: 'Time from the 202, from the time that a message was scheduled for, or from its release where it was held, to the first provider call; without messages of channels that an abuse brake slows.',
       buckets: DELIVERY_SECONDS,
       registers: on,
     }),

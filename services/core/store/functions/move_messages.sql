@@ -62,6 +62,7 @@ begin
     update live_messages l
     set status = to_status, held_from = case when to_status = 'held' then l.status end,
       held_at = case when to_status = 'held' then at_now end,
+      released_at = case when l.status = 'held' and to_status <> 'held' then at_now else l.released_at end,
       -- Time in `held` does not count toward expiry, nor does time before the instant that the sender named.
       expires_at = l.expires_at + coalesce(case when l.held_from = 'scheduled'
         then greatest(at_now - greatest(l.held_at, l.next_attempt_at), interval '0') else at_now - l.held_at end, interval '0'),

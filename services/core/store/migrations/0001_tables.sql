@@ -337,6 +337,8 @@ create table live_messages (
   failure jsonb,
   held_at timestamptz,
   held_from text,
+  -- When it was given back for the last time: until then no worker could have sent it.
+  released_at timestamptz,
   -- Of a message that was sent, and goes on to another account as no receipt came: the attempt that its provider accepted, and
   -- through which account. It ends in no state in which its receipts would count for nothing, but is `sent` again.
   sent_attempt integer,
@@ -957,7 +959,10 @@ create view claimed_message with (security_invoker) as
     least(p.rate_limit_per_second, (
       select greatest(1, ceil(1000 / b.gap_ms))::integer from brakes b
       where b.tenant_id = l.tenant_id and b.channel = l.channel and b.level = 'slowed' and not l.test)) as rate_limit_per_second,
-    m.content_retention = 'discard' as discard, l.marketing, l.pinned, l.sent_account_id
+    m.content_retention = 'discard' as discard, l.marketing, l.pinned, l.sent_account_id, l.released_at,
+    -- Asked for each message and not joined: a planner that knows of hardly any brakes would begin with them.
+    exists (select from brakes b
+      where b.tenant_id = l.tenant_id and b.channel = l.channel and b.level = 'slowed' and not l.test) as is_slowed
   from live_messages l
   join messages m on m.seq = l.seq and m.purge_on = l.purge_on
   left join provider_accounts p on p.id = l.account_id
