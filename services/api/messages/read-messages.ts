@@ -183,7 +183,8 @@ function readsBelow(
     tag,
     operation: operations.events,
     summary: "List a message's events, newest first",
-    description: 'Everything that happened to a message, receipts that changed nothing among them.',
+    description:
+      'Everything that happened to a message, receipts that changed nothing among them as long as it has less than a thousand events.',
     auth,
     params: IdParams,
     query: z.object(pageQuery),

@@ -121,6 +121,25 @@ describe('a receipt', () => {
     expect(await eventsOf(seq)).toEqual(['message.delivered true']);
   });
 
+  test('that moves nothing is no event of a message that has a thousand, and one that does still is', async () => {
+    const { seq, sid, callback } = await sent();
+    await b.admin`
+      insert into despatch.event_log (message_seq, purge_on, tenant_id, type, source, applied, at)
+      select m.seq, m.purge_on, m.tenant_id, 'message.receipt', 'receipt', false, now()
+      from despatch.messages m, generate_series(1, 999) where m.seq = ${seq}`;
+    for (const [more, status] of ['sent', 'sending', 'queued'].entries()) {
+      await report({ url: callback, body: form(sid, status, { More: String(more) }) });
+      await expect.poll(async () => [await callsLeft(), await receiptsLeft()]).toEqual([0, 0]);
+    }
+    expect(await eventsOf(seq)).toHaveLength(1_000);
+    await report({ url: callback, body: form(sid, 'delivered') });
+    await expect.poll(() => statusOf(seq)).toBe('delivered');
+    await report({ url: callback, body: form(sid, 'read') });
+    await expect.poll(async () => [await callsLeft(), await receiptsLeft()]).toEqual([0, 0]);
+    expect((await eventsOf(seq)).slice(1_000)).toEqual(['message.delivered true']);
+    expect((await recordOf(seq))['engagement']).toEqual({ read: expect.any(Number) });
+  });
+
   test('that was read by its recipient says so beside the status', async () => {
     const { seq, sid, callback } = await sent();
     await report({ url: callback, body: form(sid, 'read') });

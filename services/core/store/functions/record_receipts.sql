@@ -1,5 +1,6 @@
 -- Stores what was decided about receipts that `lock_receipts` has locked in the same transaction. `messages`: those that
--- changed; `events`: one for each receipt, applied or not, once for all of its repetitions; `put_off`: receipts to look at
+-- changed; `events`: one for each receipt, applied or not, once for all of its repetitions, and where a message has a thousand
+-- events only those that moved it, because whatever reads one event of a message counts all of them; `put_off`: receipts to look at
 -- again after so many milliseconds; `done`: those that are settled; `refused`: {account_id, reason} of those that may not wait.
 -- A message with `was_waiting` waited for another call, and is sent by one of `account_id`. `await_ms`: how long to wait for the
 -- next receipt of one that is known again.
@@ -26,6 +27,8 @@ begin
     select e.seq, e.purge_on, e.tenant_id, e.type, 'receipt', e.applied, e.details, e.report_key, at_now
     from json_to_recordset(events) as e (
       seq bigint, purge_on date, tenant_id uuid, type text, applied boolean, details jsonb, report_key text)
+    where e.type not in ('message.receipt', 'message.engagement') or not exists (
+      select from event_log x where x.message_seq = e.seq and x.purge_on = e.purge_on offset 999)
     on conflict (message_seq, purge_on, report_key) where report_key is not null do nothing
     returning tenant_id, message_seq, purge_on, event_seq, type, applied
   )
