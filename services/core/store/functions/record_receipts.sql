@@ -13,7 +13,7 @@ declare
   seqs bigint[];
   days date[];
   numbers bigint[];
-  -- The messages. Partitions that are out of these bounds are left out before the update begins.
+  -- The messages. Partitions that are out of these bounds are left out before a statement begins.
   of_changed bigint[];
   first_day date;
   last_day date;
@@ -22,13 +22,17 @@ begin
   if cardinality(known) > 0 then
     perform move_messages(known, 'sent', null);
   end if;
+  of_changed := array(select r.seq from json_to_recordset(messages) as r (seq bigint));
+  -- Whatever changes has an event.
+  select min(e.purge_on), max(e.purge_on) into first_day, last_day from json_to_recordset(events) as e (purge_on date);
   with told as (
     insert into event_log (message_seq, purge_on, tenant_id, type, source, applied, details, report_key, at)
     select e.seq, e.purge_on, e.tenant_id, e.type, 'receipt', e.applied, e.details, e.report_key, at_now
     from json_to_recordset(events) as e (
       seq bigint, purge_on date, tenant_id uuid, type text, applied boolean, details jsonb, report_key text)
     where e.type not in ('message.receipt', 'message.engagement') or not exists (
-      select from event_log x where x.message_seq = e.seq and x.purge_on = e.purge_on offset 999)
+      select from event_log x
+      where x.message_seq = e.seq and x.purge_on = e.purge_on and x.purge_on between first_day and last_day offset 999)
     on conflict (message_seq, purge_on, report_key) where report_key is not null do nothing
     returning tenant_id, message_seq, purge_on, event_seq, type, applied
   )
@@ -37,8 +41,6 @@ begin
     array_agg(t.purge_on order by t.event_seq), array_agg(t.event_seq order by t.event_seq)
   into tenants, seqs, days, numbers from told t where t.applied and t.type <> 'message.receipt';
   perform note_changes(tenants, seqs, days, numbers);
-  select array_agg(r.seq), min(r.purge_on), max(r.purge_on) into of_changed, first_day, last_day
-  from json_to_recordset(messages) as r (seq bigint, purge_on date);
   with reported as materialized (
     select * from json_to_recordset(messages) as r (
       seq bigint, purge_on date, status text, final boolean, failure jsonb, partial boolean, late_bounce boolean,
