@@ -31,7 +31,7 @@ export type SilentMessage = {
   readonly isExpired: boolean | null;
   /** Somebody else has it locked. */
   readonly isBusy: boolean | null;
-  /** Receipts of its account that came in time are not applied yet. */
+  /** Receipts of its account are not applied yet that came between its call and the end of the time. */
   readonly isBehind: boolean | null;
   /** Since the provider accepted it. */
   readonly silentMs: number | null;

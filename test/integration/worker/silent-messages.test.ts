@@ -75,7 +75,9 @@ async function sent(overrides: Record<string, unknown> = {}): Promise<number> {
 }
 /** So long has the provider not reported on it. */
 async function pass(seq: number, ms = TIMEOUT_MS): Promise<void> {
-  await b.admin`update despatch.message_results set sent_at = sent_at - make_interval(secs => ${ms / 1_000}) where seq = ${seq}`;
+  await b.admin`
+    update despatch.message_results set sent_at = sent_at - make_interval(secs => ${ms / 1_000}),
+      started_at = started_at - make_interval(secs => ${ms / 1_000}) where seq = ${seq}`;
   await b.admin`update despatch.failover_waits set due_at = due_at - make_interval(secs => ${ms / 1_000}) where seq = ${seq}`;
 }
 async function stateOf(seq: number) {
@@ -164,6 +166,29 @@ describe('a message on which its provider does not report in time', () => {
     expect([awaited.length, await waitsLeft(seq)]).toEqual([1, 0]);
     expect(await b.store.backlogTotal()).toBe(0);
     await expect.poll(async () => (await b.store.countUsage(500, 0), miscounts(b.admin)), POLL).toEqual([]);
+  });
+
+  test('goes out through the next account though receipts of others wait, which came before its call or too late', async () => {
+    await setRoute();
+    const seq = await sent();
+    const [call] = await b.admin<{ at: Date }[]>`
+      select started_at as at from despatch.message_results where seq = ${seq}`;
+    await report('first', 'sent', { hold: true });
+    await pass(seq);
+    const [due] = await b.admin<{ at: Date }[]>`
+      select due_at as at from despatch.failover_waits where seq = ${seq}`;
+    const putOff = async () =>
+      (await b.admin`select from despatch.failover_waits where seq = ${seq} and due_at > ${due?.at ?? ''}`)
+        .length;
+    await expect.poll(putOff, POLL).toBe(1);
+    const waiting = b.admin`select account_id from despatch.receipt_calls where due_at = 'infinity'`;
+    await b.admin`
+      insert into despatch.receipt_calls (tenant_id, account_id, method, receipt_version, query, headers, body, received_at, due_at)
+      select ${tenant.tenantId}, ${accounts.first.id}, 'POST', 1, '', '{}', ''::bytea, t.at, 'infinity'
+      from (values (now()), (${call?.at ?? ''}::timestamptz - interval '1 minute')) t (at)`;
+    await expect.poll(() => attemptsOf(seq), POLL).toEqual(['first accepted', 'second accepted']);
+    expect((await waiting).length).toBe(2);
+    await b.admin`delete from despatch.receipt_calls where due_at = 'infinity'`;
   });
 
   test('is told of in the feed as any failover, and what decided it is stored', async () => {

@@ -1,7 +1,8 @@
 -- Sent messages on which their providers have not reported for as long as their routes wait, each with what decides whether it
 -- goes on to another account, a share of each tenant's. They stay locked, with their results and whatever else waits for their
 -- receipts, until the transaction ends: its caller decides, and hands that to `fail_over_silent`. Nobody is waited for: `is_busy` is
--- what somebody else has locked. `is_behind`: receipts of the account that came in time are not applied yet.
+-- what somebody else has locked. `is_behind`: receipts of the account are not applied yet that came after the call was begun and
+-- within the time of the route in force: `due_at` is put off while there are any, and those that came before or after say nothing.
 create or replace function take_silent(most integer) returns table (
   seq bigint, purge_on date, tenant_id uuid, id uuid, channel text, address text, test boolean, pinned boolean,
   delivery_guarantee text, discard boolean, has_content boolean, tenant_status text, status text, final boolean,
@@ -61,9 +62,10 @@ begin
       s.status, s.final, s.account_id, s.provider, s.started_at is not null, s.segment_states is not null or s.engagement is not null,
       x.is_awaited, s.expires_at <= at_now,
       s.seq <> all (sent) or x.is_awaited and w.seq <> all (awaited) and w.seq <> all (asked),
-      exists (select from receipt_calls c where c.account_id = s.account_id and c.received_at <= w.due_at)
+      exists (select from receipt_calls c where c.account_id = s.account_id and c.received_at between s.started_at and o.over_at)
         or exists (select from receipts r
-          where not r.waiting and coalesce(r.account_id, r.tenant_id) = s.account_id and r.received_at <= w.due_at)
+          where not r.waiting and coalesce(r.account_id, r.tenant_id) = s.account_id
+            and r.received_at between s.started_at and o.over_at)
         or exists (select from receipts r where r.waiting and r.account_id = s.account_id
           and (r.message_seq = w.seq or r.provider_message_id = s.provider_message_id)),
       floor(extract(epoch from at_now - s.sent_at) * 1000)::bigint,
@@ -76,6 +78,8 @@ begin
     left join lateral (select * from messages y where y.seq = w.seq and y.purge_on = w.purge_on) m on true
     left join tenants t on t.id = w.tenant_id
     left join lateral (select * from message_results y where y.seq = w.seq and y.purge_on = w.purge_on) s on true
+    left join lateral (select s.sent_at + make_interval(secs => y.receipt_timeout_ms / 1000.0) as over_at from routes y
+      where y.tenant_id = w.tenant_id and y.channel = m.channel and y.replaced_at is null) o on true
     cross join lateral (select exists (select from awaited_receipts a where a.seq = w.seq)
       or exists (select from lookups l where l.seq = w.seq) as is_awaited) x;
 end $$;
