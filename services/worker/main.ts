@@ -11,6 +11,7 @@ import { openKeyring } from '#core/platform/vault/open-keyring.ts';
 import { clockOffsetSeconds } from '#core/platform/postgres/clock-offset.ts';
 import { connectionStates, openPostgres, withDeadline } from '#core/platform/postgres/postgres.ts';
 import { drain, watchForEnd } from '#core/platform/process/shutdown.ts';
+import { paced } from '#core/platform/telemetry/paced.ts';
 import { startTelemetry, traceFields } from '#core/platform/telemetry/telemetry.ts';
 import { timedStore } from '#core/platform/postgres/timed-store.ts';
 import { VERSION } from '#core/platform/process/version.ts';
@@ -153,8 +154,8 @@ metrics.oldestDue.from(() => worker.overdue().oldestDueSeconds);
 metrics.oldestScheduled.from(() => worker.overdue().oldestScheduledSeconds);
 metrics.oldestReceipt.from(store.oldestReceiptSeconds);
 metrics.oldestChange.from(store.oldestChangeSeconds);
-metrics.webhooksOldestUnmatched.from(webhooks.oldestUnmatchedSeconds);
-metrics.webhooksOldestDue.from(webhooks.oldestDueSeconds);
+metrics.webhooksOldestUnmatched.from(paced(webhooks.oldestUnmatchedSeconds));
+metrics.webhooksOldestDue.from(paced(webhooks.oldestDueSeconds));
 metrics.webhookEndpoints.from(async () =>
   (await webhooks.endpointCounts()).map(({ status, endpoints }) => ({
     labels: { status },

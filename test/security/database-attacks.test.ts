@@ -118,7 +118,7 @@ const CALLABLE: Readonly<Record<string, readonly RoleName[]>> = {
   store_endpoint_test: ['worker'],
   count_endpoints: ['worker'],
   oldest_due_seconds: ['worker'],
-  oldest_unmatched_seconds: ['worker'],
+  oldest_unmatched: ['worker'],
   tenant_limits_of: ['worker'],
   message_totals: ['worker'],
   count_brakes: ['worker'],

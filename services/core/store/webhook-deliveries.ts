@@ -4,6 +4,7 @@ import type { StoredEvent } from '#core/domain/event-envelope.ts';
 import type { LoadIds } from '#core/domain/id-loader.ts';
 import type { EndpointFilters } from '#core/domain/webhook-endpoint.ts';
 import { asJson, type Json, type Sql, type TransactionSql } from '#core/platform/postgres/postgres.ts';
+import { behindTenants } from './behind-tenants.ts';
 import type { Bounded } from './bounded-queries.ts';
 import { camelRows } from './camel-rows.ts';
 import { dueEndpoints } from './due-endpoints.ts';
@@ -144,13 +145,14 @@ const APPENDED_MAX = 2_000;
 const TENANTS_AT_ONCE = 4;
 
 /**
- * The worker's side of webhook endpoints. It remembers how far feeds are matched where nothing passed, and which endpoints
- * have something due; both cost no more than another look where they are forgotten.
+ * The worker's side of webhook endpoints. It remembers how far feeds are matched where nothing passed, which endpoints
+ * have something due, and which tenants are behind; each costs no more than another look where it is forgotten.
  * @param bounded gives a query its deadline.
  */
 export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
   const positions = matchedPositions();
   const due = dueEndpoints();
+  const looked = behindTenants();
 
   async function toEvents<Row extends EventRow>(
     rows: readonly Row[],
@@ -308,6 +310,7 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
           select tenant_ids as "tenantIds", newest_pass as "newestPass", is_whole as "isWhole"
           from tenants_behind(${afterPass}, ${[...among]}::uuid[])`,
       );
+      if (row !== undefined) looked.found(row.tenantIds, row.isWhole);
       return row ?? { tenantIds: [], newestPass: null, isWhole: false };
     },
 
@@ -320,6 +323,8 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
         sql<{ tenantIds: string[]; next: string | null }[]>`
           select tenant_ids as "tenantIds", next_id as next from endpoints_behind(${after}, ${most})`,
       );
+      // The pages before have been found by now.
+      if (row !== undefined) looked.found(row.tenantIds, row.next === null);
       return row ?? { tenantIds: [], next: null };
     },
 
@@ -442,9 +447,17 @@ export function webhookStore(sql: Sql, bounded: Bounded, loadIds: LoadIds) {
         sql<{ status: EndpointStatus; endpoints: number }[]>`select status, endpoints from count_endpoints()`,
       ),
 
-    /** How long the oldest event has waited to be matched since it has its number; 0 without any. */
+    /**
+     * How long the oldest event has waited to be matched since it has its number; 0 without any. Of tenants that looks have found
+     * behind, or of all where nobody has looked lately.
+     */
     async oldestUnmatchedSeconds(): Promise<number> {
-      const [row] = await bounded(sql<{ seconds: number }[]>`select oldest_unmatched_seconds() as seconds`);
+      const asked = looked.all();
+      const [row] = await bounded(
+        sql<{ seconds: number; tenantIds: string[] }[]>`
+          select seconds, tenant_ids as "tenantIds" from oldest_unmatched(${asked === undefined ? null : [...asked]}::uuid[])`,
+      );
+      if (asked !== undefined && row !== undefined) looked.left(asked, row.tenantIds);
       return row?.seconds ?? 0;
     },
 

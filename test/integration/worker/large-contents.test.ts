@@ -1,4 +1,4 @@
-import { ADDRESS_KEYS } from '#test/support/seed.ts';
+import { acceptBatch, acceptRow, ADDRESS_KEYS, type SeededTenant } from '#test/support/seed.ts';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { asJson } from '#core/platform/postgres/postgres.ts';
@@ -217,4 +217,25 @@ test('the content goes with its tenant', async () => {
   await expect.poll(purge).toBe('empty');
   await api.admin`select end_purge(${own.slug}, ${owner})`;
   expect(await contentsOf({ tenantId: own.tenantId })).toEqual([]);
+});
+
+test('a message that comes when its content has been deleted is refused, and an accept under way keeps its content', async () => {
+  const own = await api.tenant();
+  const row = async () => {
+    const seq = await plant(own.tenantId);
+    await api.admin`update unsettled_contents set stored_at = now() - interval '16 minutes' where message_seq = ${seq}`;
+    const of = { tenantId: own.tenantId, apiKeyId: randomUUID() } as SeededTenant;
+    return acceptRow(of, { seq, content: { storedBytes: 2 }, content_bytes: 40_000 });
+  };
+  const late = await row();
+  await store.settleContents(10);
+  await expect(acceptBatch(api.admin, [late])).rejects.toMatchObject({ code: 'DS004' });
+  expect(await api.admin`select from messages where seq = ${late.seq}`).toHaveLength(0);
+
+  const slow = await row();
+  await api.admin.begin(async (tx) => {
+    await acceptBatch(tx as never, [slow]);
+    await store.settleContents(10);
+  });
+  expect(await contentsOf({ seq: slow.seq })).toHaveLength(1);
 });

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { webhookStore } from '#core/store/webhook-deliveries.ts';
+import { rowsRead } from '#test/support/rows-read.ts';
 import { seedTenant } from '#test/support/seed.ts';
-import { LEASE_MS, seqsOf, setupWebhooks, succeeded, upTo } from '#test/support/setup-webhooks.ts';
+import { direct, LEASE_MS, seqsOf, setupWebhooks, succeeded, upTo } from '#test/support/setup-webhooks.ts';
 
 describe('an endpoint', () => {
   test('has its health decided by one at a time, of the version that was called, and each change told', async () => {
@@ -110,6 +112,39 @@ describe('an endpoint', () => {
     await b.send(1);
     await b.admin`update despatch.tenants set status = 'deleting'`;
     expect(await b.webhooks.oldestUnmatchedSeconds()).toBe(0);
+  });
+
+  test('that waits for nothing is not read for either, however many there are', async () => {
+    await using b = await setupWebhooks();
+    await b.send(1);
+    const id = await b.endpoint();
+    await b.admin`
+      with idle as (
+        insert into despatch.tenants (id, slug, name) select gen_random_uuid(), 'idle-' || n, 'idle' from generate_series(1, 300) n
+        returning id
+      )
+      insert into despatch.webhook_endpoints (tenant_id, url, event_types, secret, matched_to)
+      select i.id, 'https://hooks.test/', '{*}', 's', 1 from idle i`;
+    const connection = await b.admin.reserve();
+    try {
+      await connection`set search_path = despatch`;
+      const store = webhookStore(connection, direct, b.loadIds);
+      const { next } = await store.endpointsBehind(null, 500);
+      expect(next).toBeNull();
+      await b.admin`update despatch.feed set numbered_at = now() - interval '100 seconds'`;
+      const read = async (seconds: () => Promise<number>) => {
+        let age = 0;
+        const rows = await rowsRead(connection, async () => void (age = await seconds()));
+        return { isLate: age > 99, isWhole: rows > 100 };
+      };
+      expect(await read(store.oldestUnmatchedSeconds)).toEqual({ isLate: true, isWhole: false });
+      await b.matchAll();
+      expect(await read(store.oldestUnmatchedSeconds)).toEqual({ isLate: false, isWhole: false });
+      await b.admin`update despatch.due_deliveries set due_at = now() - interval '100 seconds' where endpoint_id = ${id}`;
+      expect(await read(store.oldestDueSeconds)).toEqual({ isLate: true, isWhole: false });
+    } finally {
+      connection.release();
+    }
   });
 
   test('has its oldest due delivery counted while it can be called', async () => {

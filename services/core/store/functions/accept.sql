@@ -9,7 +9,8 @@
 -- Verdicts: accepted, replayed (with the `response` that is stored), mismatch, suspended, rate_limited,
 -- daily_limit_reached, backlog_full; and `warned`, of no `ord`, with an entry of the audit log, for each tenant and level of its
 -- day's limit, 80 and 100 %, that these messages are the day's first to come to. Raises DS001 where a message would go to a
--- partition that is dropped too early: the api took it from a clock that it had read before.
+-- partition that is dropped too early: the api took it from a clock that it had read before, and DS004
+-- where the content of one, stored apart, was deleted before its message came.
 create or replace function accept(callers json, batch json, keys json, sweep_after_ms integer)
 returns table (ord integer, verdict text, response json, retry_after integer, remaining integer)
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
@@ -22,6 +23,7 @@ declare
   -- Requests that are not to be admitted: they are settled, or wait for the first one with their key.
   apart integer[] := '{}';
   settled record;
+  held integer;
   v record;
 begin
   if keys is not null then
@@ -161,10 +163,11 @@ begin
     bool_or(s.is_too_early) as is_too_early,
     (select jsonb_agg(u) from used u where u.warns > u.warned) as crossed,
     array_agg(s.tenant_id) filter (where s.verdict = 'accepted') as tenant_ids, array_agg(s.seq) filter (where s.verdict = 'accepted') as seqs,
-    array_agg(s.purge_on) filter (where s.verdict = 'accepted') as days
+    array_agg(s.purge_on) filter (where s.verdict = 'accepted') as days,
+    array_agg(s.seq) filter (where s.verdict = 'accepted' and s.is_apart) as apart
   into settled
   from (
-    select r.ord, g.tenant_id, r.seq, r.purge_on, greatest(g.rate_per_minute - g.total - r.nth, 0)::integer as remaining,
+    select r.ord, g.tenant_id, r.seq, r.purge_on, r.content_bytes is not null and r.content ? 'storedBytes' as is_apart, greatest(g.rate_per_minute - g.total - r.nth, 0)::integer as remaining,
       r.purge_on < purge_day(greatest(now_at - interval '10 minutes', case when r.status = 'scheduled' then r.send_at end), g.retention_days) as is_too_early,
       case
         when r.nth <= g.calls then 'accepted'
@@ -180,6 +183,14 @@ begin
   ) s;
   if settled.is_too_early then
     raise exception 'a message is stored under a day that is too early' using errcode = 'DS001';
+  end if;
+  if settled.apart is not null then
+    -- An api that was paused may come with a content that has been deleted meanwhile. Whoever settles it passes a row that is locked here.
+    perform from unsettled_contents u where u.message_seq = any (settled.apart) order by u.message_seq for key share;
+    get diagnostics held = row_count;
+    if held < cardinality(settled.apart) then
+      raise exception 'a content that was stored apart is gone' using errcode = 'DS004';
+    end if;
   end if;
   perform note_changes(settled.tenant_ids, settled.seqs, settled.days, null);
   if settled.crossed is not null then

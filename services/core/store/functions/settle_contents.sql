@@ -1,5 +1,5 @@
 -- Deletes contents whose messages were never accepted: refused by an api that could not say so any more. Long after any
--- accept has ended. Returns how many contents it has looked at.
+-- accept has ended, but that of an api that was paused: one that comes later is refused (`accept`). Returns how many contents it has looked at.
 create or replace function settle_contents(most integer) returns integer
 language plpgsql security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$
 declare

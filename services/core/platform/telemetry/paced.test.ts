@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest';
+import { paced } from './paced.ts';
+
+test('is read again after fifty times as long as it took, and gives its last answer until then', async () => {
+  let now = 0;
+  let reads = 0;
+  const read = paced(
+    async () => {
+      now += 100;
+      return ++reads;
+    },
+    () => now,
+  );
+  expect([await read(), await read()]).toEqual([1, 1]);
+  now += 4_999;
+  expect(await read()).toBe(1);
+  now += 1;
+  expect(await read()).toBe(2);
+});
+
+test('is not read by two who ask at once', async () => {
+  const answers = Promise.withResolvers<number>();
+  let reads = 0;
+  const read = paced(() => {
+    reads += 1;
+    return answers.promise;
+  });
+  const asked = [read(), read()];
+  answers.resolve(7);
+  expect([await Promise.all(asked), reads]).toEqual([[7, 7], 1]);
+});
+
+test('a failure is paced as well, and forgotten with the next answer', async () => {
+  let now = 0;
+  let fails = true;
+  const read = paced(
+    async () => {
+      now += 10;
+      if (fails) throw new Error('away');
+      return 1;
+    },
+    () => now,
+  );
+  await expect(read()).rejects.toThrow('away');
+  fails = false;
+  await expect(read()).rejects.toThrow('away');
+  now += 500;
+  expect(await read()).toBe(1);
+});
