@@ -1,5 +1,5 @@
--- Deletes contents whose messages were never accepted: refused by an api that could not say so any more. Long after any
--- accept has ended. Returns how many contents it has looked at.
+-- Deletes contents whose messages were never accepted, because the api that stored them failed before it could delete them. Looks
+-- only at contents old enough that no accept can still be under way. Returns how many contents it looked at.
 create or replace function settle_contents(most integer) returns integer
 language plpgsql security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$
 declare
