@@ -5,8 +5,8 @@
 -- another claim of that endpoint is under way. Due rows of deleted endpoints are deleted, at most 1,000 per call.
 --
 -- A full look (`since` is `-infinity`) hops from each endpoint's earliest row to that of the next endpoint. Any other look finds
--- the rows that became due after `since` through the index by time. Neither depends on index skip scans, which only Postgres 18
--- has: rows of a paused endpoint, and failed ones that are due later, are never scanned.
+-- the rows that became due after `since` through the index by time. Neither depends on index skip scans, which Postgres
+-- has from 18 on: rows of a paused endpoint, and failed ones that are due later, are never scanned.
 --
 -- Rows that were due before `since` are searched for only at the endpoints in `known`, {id, due_from}: none of an endpoint's rows
 -- was due before its `due_from`. `seen` and `earliest`: the endpoints looked at, and the earliest time at which a row of each is

@@ -1,5 +1,5 @@
 -- Deletes at most `most` rows (null: all) of one table that belong to these endpoints: due deliveries, calls, feeds, positions,
--- in this order. Returns how many rows it found: 0 when none are left and no transaction can add more.
+-- in this order. Returns how many rows it found, even if another transaction deleted them first: 0 means that none are left.
 create or replace function purge_endpoint_rows(endpoints uuid[], most integer) returns integer
 language plpgsql set search_path = despatch, pg_temp set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
