@@ -3,9 +3,9 @@ import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { functionsDigest, type FunctionFile } from '#core/store/migration-files.ts';
 
 export type AppliedFunctions = {
-  /** Names of those that were new or had another text. */
+  /** Names of functions that were new or whose text had changed. */
   readonly applied: readonly string[];
-  /** Names that were applied once and that no file bears any more: a migration of a later release drops them. */
+  /** Names of functions that were applied before and have no file any more: a migration of a later release drops them. */
   readonly unused: readonly string[];
 };
 
@@ -14,13 +14,13 @@ class FunctionFileError extends Error {
 }
 
 /**
- * Applies the function files whose text is not the one that was applied last. All or none: they are one transaction's
- * work. Nothing is dropped, as services of the release before go on calling what they know during an upgrade.
+ * Applies the function files whose text differs from the text applied last. All or none, in the caller's transaction. Drops
+ * nothing, because services of the previous release keep calling its functions during an upgrade.
  *
- * Each file is run twice. First bodies are not looked into, since functions call each other and come in no order. Then
- * what the files made loses every right to call it that it had, and the second run, which checks the bodies too, gives
- * the rights that the files name: those and no others.
- * @throws FunctionFileError naming the file that is wrong.
+ * Each file is run twice. The first run does not check bodies, because functions call each other and the files have no order.
+ * Then every execute right on the new functions is revoked, and the second run, which checks the bodies too, grants exactly the
+ * rights that the files name.
+ * @throws FunctionFileError naming the invalid file.
  */
 export async function applyFunctions(
   tx: TransactionSql,
@@ -68,7 +68,7 @@ async function run(tx: TransactionSql, files: readonly FunctionFile[]): Promise<
   }
 }
 
-/** Of the functions that this transaction has made or replaced. Another one of the same name, with other arguments, keeps its rights. */
+/** Revokes on the functions that this transaction has created or replaced. Another overload of the same name keeps its rights. */
 async function revokeCalls(tx: TransactionSql): Promise<void> {
   const made = await tx<{ signature: string }[]>`
     select oid::regprocedure::text as signature from pg_proc

@@ -31,7 +31,7 @@ export const migrateEnvironment = { postgres: postgresEnv, roles: rolesEnv };
 
 export type MigrateConfig = ConfigOf<typeof migrateEnvironment>;
 
-/** @throws ConfigurationError naming every fault at once. */
+/** Parses the environment. @throws ConfigurationError naming all faults at once. */
 export function migrateConfig(env: NodeJS.ProcessEnv): MigrateConfig {
   return parseEnvironment(migrateEnvironment, env);
 }

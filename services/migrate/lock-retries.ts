@@ -1,7 +1,7 @@
 import { isLockRefused } from '#core/domain/database-fault.ts';
 import { withDeadline, type Sql } from '#core/platform/postgres/postgres.ts';
 
-/** Who holds what is waited for. What the migration's role may not see is null. */
+/** A session that holds a lock the migration waits for. Fields that the migration's role may not see are null. */
 export type LockHolder = {
   readonly pid: number;
   readonly application: string | null;
@@ -11,9 +11,9 @@ export type LockHolder = {
 };
 
 export type LockWait = {
-  /** The migration that waits, or what is waited for. */
+  /** The migration that waits, or the lock it waits for. */
   readonly name: string;
-  /** How often it has been tried, 1 and more. */
+  /** Number of tries so far, from 1. */
   readonly tries: number;
   readonly waitedMs: number;
   readonly nextTryMs: number;
@@ -25,22 +25,22 @@ class LockWaitError extends Error {
 }
 
 export type LockRetriesOptions = {
-  /** Looks at who holds locks, while the migration's connection waits. */
+  /** A connection that looks at who holds locks while the migration's connection waits. */
   readonly observer: Sql;
-  /** The backend that waits. */
+  /** Process id of the backend that waits. */
   readonly pid: number;
   readonly lockTimeoutMs: number;
   readonly waitMsMax: number;
   readonly onWait: (wait: LockWait) => void;
 };
 
-/** Between two tries everybody else goes on: they get far more time than the tries take. */
+/** Pauses between two tries, in which requests proceed: they get far more time than the tries take. */
 const PAUSE_MS_MIN = 1_000;
 const PAUSE_MS_MAX = 15_000;
 const TELL_EVERY_MS = 2_000;
 const LOOK_DEADLINE_MS = 2_000;
 
-/** Tries for locks for a short time, gives way to all that has queued up behind, and tries again. */
+/** Creates a runner that waits briefly for locks, gives way to the requests queued behind it, and tries again. */
 export function createLockRetries(options: LockRetriesOptions) {
   const { observer, pid, lockTimeoutMs, waitMsMax, onWait } = options;
 
@@ -49,7 +49,7 @@ export function createLockRetries(options: LockRetriesOptions) {
       select pid, application_name as application, state,
         extract(epoch from now() - xact_start)::float8 as "openSeconds"
       from pg_stat_activity where pid = any (pg_blocking_pids(${pid})) order by xact_start`;
-    // It explains a wait and is not needed for it.
+    // The holders only explain a wait; the migration does not depend on them.
     return withDeadline(rows, LOOK_DEADLINE_MS).then(
       (found) => [...found],
       () => [],
@@ -73,10 +73,11 @@ export function createLockRetries(options: LockRetriesOptions) {
 
   return {
     /**
-     * @param pauseMsMax Between two tries.
-     * @param work returns false where a lock is another's, or throws the database's lock timeout; all that it did is
-     * undone then.
-     * @throws LockWaitError after `waitMsMax`; what else `work` throws, at once.
+     * Runs `work` until it gets its locks.
+     * @param pauseMsMax the longest pause between two tries.
+     * @param work returns false if another session holds a lock, or throws the database's lock timeout; its changes are rolled
+     *   back then.
+     * @throws LockWaitError after `waitMsMax`; any other error of `work` at once.
      */
     async run(name: string, work: () => Promise<boolean>, pauseMsMax: number = PAUSE_MS_MAX): Promise<void> {
       const started = performance.now();
@@ -86,7 +87,7 @@ export function createLockRetries(options: LockRetriesOptions) {
         if (holders === 'done') return;
         const waitedMs = Math.round(performance.now() - started);
         const pauseMs = Math.min(PAUSE_MS_MIN * 2 ** (tries - 1), pauseMsMax);
-        // Spread, as runs that began together would meet again and again.
+        // Jitter, because runs that started together would keep colliding.
         const nextTryMs = Math.round(pauseMs * (0.5 + Math.random() / 2));
         if (waitedMs + nextTryMs > waitMsMax) {
           const who = holders

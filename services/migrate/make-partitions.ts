@@ -3,9 +3,9 @@ import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { tryMaintenanceLock } from '#core/store/partitions.ts';
 
 /**
- * Makes the partitions that are missing, so that a new table has them before its first row. One transaction each, as
- * each locks what requests use.
- * @returns the tables whose partitions somebody else's locks kept from being made: workers make them later.
+ * Creates the missing partitions, so that a new table has them before its first row. One transaction per partition, because each
+ * locks a table that requests use.
+ * @returns the tables whose partitions could not be created because of other sessions' locks: workers create them later.
  */
 export async function makePartitions(sql: Sql): Promise<string[]> {
   const asDefiner = <T>(work: (tx: TransactionSql) => Promise<T>) =>

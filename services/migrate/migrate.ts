@@ -12,10 +12,10 @@ import { makePartitions } from './make-partitions.ts';
 import { prepareRoles, type RolePasswords } from './prepare-roles.ts';
 import { assertServerVersion } from './server-version.ts';
 
-/** One number for everybody who migrates any Despatch database; "despatch" in ASCII, first seven bytes. */
+/** The advisory lock of every migration of a Despatch database; "despatch" in ASCII, first seven bytes. */
 const LOCK = 0x64_65_73_70_61_74_63n;
 
-/** Requests that need a table wait as long as a migration waits for it, since they come after it. */
+/** Requests that need a table queue behind a migration that waits for its lock, so the wait is short. */
 const LOCK_TIMEOUT_MS = 1_000;
 const LOCK_WAIT_MS_MAX = 600_000;
 const STATEMENT_TIMEOUT_MS = 600_000;
@@ -26,14 +26,16 @@ export type Migration = { readonly version: number; readonly name: string; reado
 export type MigrateOptions = {
   /** A role that may create roles and schemas in the database, usually the database's owner with CREATEROLE. */
   readonly databaseUrl: string;
-  /** Passwords of the login roles `despatch_api`, `despatch_worker`, `despatch_controller`; an absent one is left alone. */
+  /** Passwords of the login roles `despatch_api`, `despatch_worker`, `despatch_controller`; an absent one is not changed. */
   readonly passwords: RolePasswords;
   readonly caFile?: string;
-  /** Longest wait of a statement for a lock, in milliseconds, after which all that waits behind it goes on. Default 1,000. */
+  /**
+   * How long a statement waits for a lock before it gives way to the requests queued behind it, in milliseconds. Default 1,000.
+   */
   readonly lockTimeoutMs?: number;
-  /** How long a migration is tried again for locks, in milliseconds. Default 600,000. */
+  /** How long a migration is retried for its locks, in milliseconds. Default 600,000. */
   readonly lockWaitMsMax?: number;
-  /** Told of every wait. */
+  /** Called for every wait. */
   readonly onWait?: (wait: LockWait) => void;
   readonly onApplied?: (name: string) => void;
   /** Default: those of this build. */
@@ -43,23 +45,22 @@ export type MigrateOptions = {
 };
 
 export type Migrated = {
-  /** Names of the migrations that were applied now. */
+  /** Names of the migrations that this run applied. */
   readonly applied: readonly string[];
-  /** Names of the functions that were applied now. */
+  /** Names of the functions that this run applied. */
   readonly functions: readonly string[];
-  /** Names of functions in the database that no file of this build bears. */
+  /** Names of functions in the database that have no file in this build. */
   readonly unused: readonly string[];
-  /** Tables whose coming partitions are left to the workers, as somebody else was at them. */
+  /** Tables whose future partitions are left to the workers, because other sessions held locks. */
   readonly unprepared: readonly string[];
 };
 
 /**
- * Brings the schema up to date: forward-only numbered files, each in one transaction with its own version row; then the
- * functions whose text has changed, in one transaction; then the partitions of the coming weeks. All under one advisory
- * lock, so that any number of runs at once end in the same state. Safe to repeat. A build that is older than the schema
- * leaves the functions as they are.
- * @throws ServerVersionError where the server is too old; LockWaitError where others held what a step needs for too long; FunctionFileError where a function is wrong.
- * The step has changed nothing then.
+ * Brings the schema up to date: forward-only numbered files, each in one transaction with its version row; then the functions
+ * whose text has changed, in one transaction; then the partitions of the coming weeks. All under one advisory lock, so that any
+ * number of concurrent runs end in the same state. Idempotent. A build older than the schema leaves the functions unchanged.
+ * @throws ServerVersionError if the server is too old; LockWaitError if a step did not get its locks in time; FunctionFileError
+ *   if a function is invalid. The failed step has changed nothing.
  */
 export async function migrate(options: MigrateOptions): Promise<Migrated> {
   const { lockTimeoutMs = LOCK_TIMEOUT_MS, migrations = ownMigrations() } = options;
@@ -84,14 +85,14 @@ export async function migrate(options: MigrateOptions): Promise<Migrated> {
     onWait: options.onWait ?? (() => {}),
   });
 
-  // Asked for again and again: a statement that waits would keep a snapshot, and vacuum from its work.
+  // Polled: a statement that waits for the lock would hold a snapshot and keep vacuum from removing dead rows.
   const lockOutOthers = async (): Promise<boolean> => {
     const [lock] = await sql<{ mine: boolean }[]>`
       select pg_try_advisory_lock(${LOCK.toString()}::bigint) as mine`;
     return lock?.mine === true;
   };
 
-  /** A transaction that is begun again until it has had all its locks. */
+  /** Runs a transaction, and retries it until it gets all its locks. */
   const step = (name: string, work: (tx: TransactionSql) => Promise<unknown>): Promise<void> =>
     retries.run(name, async () => {
       await sql.begin(async (tx) => {

@@ -4,9 +4,9 @@ const SERVICE_ROLES = ['api', 'worker', 'controller'] as const;
 
 export type RolePasswords = { readonly [Role in (typeof SERVICE_ROLES)[number]]?: string };
 
-/** Makes what the migrations themselves need: roles, the schema and the lists of what has been applied. */
+/** Creates what the migrations need: roles, the schema and the tables of what has been applied. */
 export async function prepareRoles(tx: TransactionSql, passwords: RolePasswords): Promise<void> {
-  // Role names are ours alone, so they need no quoting; `create role if not exists` does not exist.
+  // Role names are constants of this file and need no quoting; `create role if not exists` does not exist.
   const present = new Set(
     (await tx<{ rolname: string }[]>`select rolname from pg_roles where rolname like 'despatch\\_%'`).map(
       (r) => r.rolname,
@@ -21,7 +21,8 @@ export async function prepareRoles(tx: TransactionSql, passwords: RolePasswords)
       await tx.unsafe(`alter role despatch_${role} password ${quoted?.literal ?? ''}`);
     }
   }
-  // Only who made the role, or was given it, may pass it on; a member needs nothing more.
+  // Only the role that created it, or that was granted it with the admin option, may grant it; for a member nothing is left to
+  // do.
   const [membership] = await tx<{ holds: boolean }[]>`
     select pg_has_role(current_user, 'despatch_definer', 'SET') as holds`;
   if (membership?.holds !== true) await tx`grant despatch_definer to current_user`;
@@ -31,14 +32,14 @@ export async function prepareRoles(tx: TransactionSql, passwords: RolePasswords)
     version integer primary key, name text not null unique, applied_at timestamptz not null default now())`;
   await tx`create table if not exists despatch.applied_functions (
     name text primary key, hash bytea not null, applied_at timestamptz not null default now())`;
-  // Every set of functions that was ever applied as a whole, by its digest: what a service waits for before it is ready.
+  // The digest of every complete set of functions that was applied; a service waits for its own digest before it is ready.
   await tx`create table if not exists despatch.function_releases (
     digest bytea primary key, applied_at timestamptz not null default now())`;
-  // A function is callable by whom it is granted to and nobody else.
+  // Functions are executable only by the roles that they are granted to.
   await tx`alter default privileges revoke execute on functions from public`;
 }
 
-/** Roles belong to the whole server: another database's migration may be creating the same one. */
+/** Creates a role. Roles belong to the whole server, so the migration of another database may be creating the same one. */
 async function createRole(tx: TransactionSql, name: string, login: 'login' | 'nologin'): Promise<void> {
   await tx.unsafe(
     `do $$ begin create role ${name} ${login}; exception when duplicate_object or unique_violation then null; end $$`,

@@ -1,6 +1,6 @@
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 
-/** Functions read the former values of rows that they update (`RETURNING old.…`), which Postgres has from 18 on (ADR 33). */
+/** Functions read the former values of rows that they update (`RETURNING old.…`), which Postgres supports from 18 on (ADR 33). */
 export const POSTGRES_MIN = 18;
 
 class ServerVersionError extends Error {
@@ -8,7 +8,7 @@ class ServerVersionError extends Error {
 }
 
 /**
- * Refuses a server on which the schema could be stored and functions would fail when they are called.
+ * Refuses a server that would store the schema but fail when functions are called.
  * @throws ServerVersionError
  */
 export async function assertServerVersion(sql: Sql): Promise<void> {
@@ -19,7 +19,8 @@ export async function assertServerVersion(sql: Sql): Promise<void> {
 }
 
 /**
- * @param number `server_version_num`: the major version times 10,000, and the minor one.
+ * Returns the error message for a server that is too old.
+ * @param number `server_version_num`: the major version times 10,000, plus the minor version.
  * @returns undefined for a server that is new enough.
  */
 export function versionFault(number: number, text: string): string | undefined {

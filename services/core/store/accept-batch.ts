@@ -1,11 +1,11 @@
 import type { AcceptRow } from './acceptance.ts';
 
-/** A batch in the three lists that the function `accept` reads. What is undefined does not travel. */
+/** A batch as the three lists that SQL `accept` reads. Undefined fields are not sent. */
 export type AcceptBatch = {
-  /** What the messages of one key share. */
+  /** The fields that all messages of one key share. */
   readonly callers: readonly Caller[];
   readonly messages: readonly object[];
-  /** Of those with an idempotency key. */
+  /** Of the messages with an idempotency key. */
   readonly keys: readonly object[];
 };
 
@@ -14,14 +14,17 @@ type Limits = { -readonly [name in LimitName]: number };
 type LimitName = (typeof LIMITS)[number];
 const LIMITS = ['retention_days', 'rate_per_minute', 'messages_per_day', 'backlog_max'] as const;
 
-/** Keys that repeat, limits and idempotency apart from the messages, which are numbered as they come, from 1. */
+/**
+ * Splits rows into the three lists: keys, limits and idempotency data that repeat are kept apart from the messages, which are
+ * numbered in their order, from 1.
+ */
 export function toAcceptBatch(rows: readonly AcceptRow[]): AcceptBatch {
   const callers = new Map<string, Caller>();
   const keys: object[] = [];
   const messages = rows.map((row, i) => {
     const ord = i + 1;
     const { tenant_id, scope, fingerprint, response } = row;
-    // Only who repeats a key is answered from what was stored.
+    // Needed only to answer a repeated idempotency key from stored data.
     if (scope != null) keys.push({ ord, tenant_id, scope, fingerprint, response });
     return messageOf(ord, callerOf(callers, row).caller, row);
   });
@@ -30,11 +33,11 @@ export function toAcceptBatch(rows: readonly AcceptRow[]): AcceptBatch {
 
 function callerOf(callers: Map<string, Caller>, row: AcceptRow): Caller {
   const { tenant_id, api_key_id, test, retention_days, rate_per_minute, messages_per_day, backlog_max } = row;
-  // A person sends live messages and test messages.
+  // A person has no key, and sends both live and test messages.
   const owner = api_key_id ?? `${tenant_id} ${test}`;
   const known = callers.get(owner);
   if (known !== undefined) {
-    // Of limits that have just changed the stricter ones hold.
+    // If rows carry different limits, because they have just changed, the stricter ones apply.
     for (const name of LIMITS) known[name] = Math.min(known[name], row[name]);
     return known;
   }
@@ -53,7 +56,7 @@ function messageOf(ord: number, caller: number, row: AcceptRow) {
     id: row.id,
     channel: row.channel,
     recipient: row.recipient,
-    // Mostly as it was sent.
+    // Usually the same as the recipient.
     address: row.address === row.recipient ? undefined : row.address,
     address_key: row.address_key,
     sender: row.sender ?? undefined,

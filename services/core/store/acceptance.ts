@@ -3,21 +3,21 @@ import { toAcceptBatch } from './accept-batch.ts';
 import { asJson, withDeadline, type Sql, type TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { DATABASE_DEADLINE_MS } from './tenant-scope.ts';
 
-/** One message to accept, in the names of the columns. */
+/** One message to accept, with the names of the columns. */
 export type AcceptRow = {
   readonly seq: number;
   /** The day on which its partition is dropped. */
   readonly purge_on: string;
   readonly id: string;
   readonly tenant_id: string;
-  /** Null for what a person sends: no minute counts it. */
+  /** Null for a message sent by a person, which no rate limit per minute counts. */
   readonly api_key_id: string | null;
   readonly channel: string;
   /** As sent. */
   readonly recipient: string;
   /** Its normal form. */
   readonly address: string;
-  /** As `addressKey` makes it of that, in the database's way to write bytes. */
+  /** `addressKey` of `address`, in the database's text format for bytes. */
   readonly address_key: string;
   readonly sender: string | null;
   readonly content: unknown;
@@ -26,11 +26,11 @@ export type AcceptRow = {
   /** 0 high, 1 normal, 2 bulk. */
   readonly priority: 0 | 1 | 2;
   readonly test: boolean;
-  /** The account that it is to go out through; `NO_ACCOUNT` for a test message. */
+  /** The account that is to send it; `NO_ACCOUNT` for a test message. */
   readonly account_id: string;
   readonly pinned_account_id: string | null;
   readonly segments: number | null;
-  /** Bounds what claims it together with others; absent where it is little. */
+  /** Counts toward the byte limit of a claim; absent for a small content. */
   readonly content_bytes?: number;
   readonly encoding: string | null;
   readonly delivery_guarantee: string;
@@ -39,23 +39,23 @@ export type AcceptRow = {
   readonly tags: readonly string[] | null;
   readonly traceparent: string | null;
   readonly request_id: string;
-  /** Of the request, where that was for several messages. */
+  /** Id of the request, if it was for several messages. */
   readonly batch_id?: string;
-  /** Of the route that chose its account; absent where the sender named that, or no route is set. */
+  /** Version of the route that chose its account; absent if the sender named the account, or no route is set. */
   readonly route_version?: number | undefined;
-  /** Accounts of the route that would have gone first; absent where there are none. */
+  /** Accounts of the route that came first and could not be used; absent if there are none. */
   readonly route_skipped?: readonly string[] | undefined;
-  /** The message that it sends again. */
+  /** The message that this one repeats. */
   readonly parent_id?: string;
   readonly enqueued_at: string;
   readonly expires_at: string;
-  /** Goes before `expires_at`, from the commit on, where this process's clock is wrong; null where the sender named an instant. */
+  /** Replaces `expires_at`, counted from the commit, if this process's clock is wrong; null if the sender named an instant. */
   readonly lifetime_ms?: number | null;
-  /** `scheduled` where it waits for `send_at`; else it is queued at once. */
+  /** `scheduled` for a message that waits until `send_at`; otherwise it is queued at once. */
   readonly status?: 'scheduled';
-  /** Not before this, by the database's clock. */
+  /** Not sent before this, by the database's clock. */
   readonly send_at?: string;
-  /** What its record says instead, where the clock of test messages is ahead. */
+  /** The instant that its record shows instead, if the test clock is ahead. */
   readonly scheduled_at?: string;
   readonly retention_days: number;
   readonly rate_per_minute: number;
@@ -79,9 +79,9 @@ export type Verdict = {
     | 'backlog_full';
   /** Only with `replayed`: the first response's body. */
   readonly response: unknown;
-  /** Seconds; only with the refusals that time fixes. */
+  /** Seconds; only with refusals that end with time. */
   readonly retryAfter: number | null;
-  /** Requests that the key's minute still has room for. */
+  /** Requests that the key's rate still permits this minute. */
   readonly remaining: number | null;
 };
 
@@ -90,16 +90,17 @@ export type AcceptOptions = {
   readonly warned?: (entry: AuditEntry) => void;
 };
 
-/** `ord`: null beside an entry of the audit log. */
+/** `ord` is null in a row that carries an audit log entry. */
 export type VerdictRow = Verdict & { readonly ord: number | null };
 
 /**
  * Settles and stores a batch of messages of any tenants in one statement and one commit.
- * @param sweepAfterMs How long the wake-ups have before the sweep may look.
- * @param warned Told of each entry that says of a tenant that its day's limit comes near, or is reached; belongs after the commit.
+ * @param sweepAfterMs how long the sweep leaves a message to its wake-up.
+ * @param warned called for each audit log entry about a tenant whose daily limit is nearly or fully used up; to be used after the
+ *   commit.
  * @returns one verdict per row, in order.
- * @throws DependencyError: nobody knows then whether the commit took place; what `isPlaceRefused` knows, where a
- * purge day is too early by the database's clock, or a number is taken.
+ * @throws DependencyError: it is then unknown whether the commit took place. An error that `isPlaceRefused` recognizes if a purge
+ *   day is too early by the database's clock, or a number is taken.
  */
 export async function acceptMessages(
   sql: Sql | TransactionSql,
@@ -116,7 +117,7 @@ export async function acceptMessages(
   return verdictsOf(settled, warned);
 }
 
-/** The verdicts alone, once what they come with is told. */
+/** Returns the verdicts alone, after passing on the audit log entries among them. */
 export function verdictsOf(rows: readonly VerdictRow[], warned: (entry: AuditEntry) => void): Verdict[] {
   const verdicts: Verdict[] = [];
   for (const { ord, ...verdict } of rows) {

@@ -2,10 +2,13 @@ import { HEALTH_PERIOD_MINUTES, type AccountCounts } from '#core/domain/account-
 import type { ProviderAccountId, TenantId } from '#core/domain/ids.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 
-/** Counts from `since` on, which is when their first period begins. */
+/** Counts since `since`, the start of their first period. */
 export type CountsSince = AccountCounts & { readonly since: Date };
 
-/** What the account's calls and receipts of the last hour and the last day came to: of each, at most 5 minutes more. */
+/**
+ * Returns the results of the account's calls and receipts in the last hour and in the last day; each span is at most 5 minutes
+ * longer.
+ */
 export async function readAccountCounts(
   tenantId: TenantId,
   tx: TransactionSql,

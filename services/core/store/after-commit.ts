@@ -2,7 +2,7 @@ import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 
 const waiting = new WeakMap<TransactionSql, (() => void)[]>();
 
-/** One transaction, and after its commit what `afterCommit` was given in it; after a rollback nothing of that. */
+/** Runs one transaction, and after its commit the hooks that `afterCommit` registered in it; after a rollback none of them. */
 export async function inTransaction<T>(sql: Sql, work: (tx: TransactionSql) => Promise<T>): Promise<T> {
   let hooks: readonly (() => void)[] = [];
   const result = (await sql.begin(async (tx) => {
@@ -15,7 +15,10 @@ export async function inTransaction<T>(sql: Sql, work: (tx: TransactionSql) => P
   return result;
 }
 
-/** Must not throw: what it follows has happened. Also runs where the caller has given up waiting. */
+/**
+ * Registers a hook for after the commit. It must not throw, because the change has been committed. It runs even if the caller has
+ * stopped waiting.
+ */
 export function afterCommit(tx: TransactionSql, hook: () => void): void {
   const hooks = waiting.get(tx);
   if (hooks === undefined) throw new Error('the transaction was not begun by inTransaction');

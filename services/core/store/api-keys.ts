@@ -6,17 +6,17 @@ import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 export const API_KEY_STATUSES = ['active', 'rotating', 'expired', 'revoked'] as const;
 export type ApiKeyStatus = (typeof API_KEY_STATUSES)[number];
 
-/** What the api may know of a key: everything but its secret's hash. */
+/** Everything that the api may know of a key: all but the hash of its secret. */
 export type ApiKey = {
   readonly id: ApiKeyId;
-  /** The part of the key that names it. */
+  /** The part of the key that identifies it. */
   readonly keyId: string;
   readonly name: string;
   readonly mode: KeyMode;
   readonly scopes: readonly Scope[];
   readonly rateLimitRpm: number | null;
   readonly status: ApiKeyStatus;
-  /** While `rotating`: until when the former secret is good too. */
+  /** While `rotating`: until when the former secret is valid too. */
   readonly graceUntil: Date | null;
   readonly expiresAt: Date | null;
   readonly createdAt: Date;
@@ -72,12 +72,12 @@ export async function findApiKey(
 export type ApiKeyQuery = {
   readonly mode?: KeyMode | undefined;
   readonly status?: ApiKeyStatus | undefined;
-  /** Only what is older than this position. */
+  /** Only keys older than this position. */
   readonly before: number | undefined;
   readonly most: number;
 };
 
-/** Newest first, revoked and expired ones too. */
+/** Returns keys, newest first, including revoked and expired ones. */
 export async function listApiKeys(
   tenantId: TenantId,
   tx: TransactionSql,
@@ -94,7 +94,7 @@ export async function listApiKeys(
   return rows.map((row) => ({ key: toApiKey(row), seq: row.seq }));
 }
 
-/** Keys that can still be used. */
+/** Counts the keys that can still be used. */
 export async function countApiKeys(tenantId: TenantId, tx: TransactionSql): Promise<number> {
   const [row] = await tx<{ n: number }[]>`
     select count(*)::integer as n from api_keys
@@ -125,7 +125,7 @@ export async function updateApiKey(
     where tenant_id = ${tenantId} and id = ${id} and revoked_at is null`;
 }
 
-/** The former secret is good until `graceUntil`, or for nothing from now on where that is null. */
+/** Stores a new secret. The former one is valid until `graceUntil`, or ends at once if that is null. */
 export async function replaceApiKeySecret(
   tenantId: TenantId,
   tx: TransactionSql,
@@ -136,7 +136,10 @@ export async function replaceApiKeySecret(
   await tx`select replace_api_key_secret(${tenantId}, ${id}, ${Buffer.from(secretHash)}, ${graceUntil})`;
 }
 
-/** Its secrets stay known by their hashes, so that who uses one is told why. @returns false where the key was revoked before. */
+/**
+ * Revokes a key. The hashes of its secrets are kept, so that a caller who uses one is told why it is refused. @returns false if
+ * the key was revoked before.
+ */
 export async function revokeApiKey(tenantId: TenantId, tx: TransactionSql, id: ApiKeyId): Promise<boolean> {
   const rows = await tx`
     update api_keys set revoked_at = now(), grace_until = null

@@ -4,7 +4,7 @@ import type { TenantId } from '#core/domain/ids.ts';
 import type { Json, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import type { ScanRange, Scanned } from './scan.ts';
 
-/** Who did something, from where. */
+/** Who made a change, and from where. */
 export type AuditOrigin = {
   /** The user's id. */
   readonly actor: string;
@@ -13,9 +13,9 @@ export type AuditOrigin = {
   readonly appName: string | null;
 };
 
-/** What people want to read of a change. It stays in the database: names and addresses are for no log. */
+/** What people want to know about a change. Kept in the database only, because names and addresses must not be logged. */
 export type AuditDetails = {
-  /** What the target was called, before the change. */
+  /** The target's name before the change. */
   readonly name?: string | null;
   readonly changes?: readonly AuditChange[];
 };
@@ -28,14 +28,14 @@ export type AuditRecord = AuditOrigin & {
   readonly changes: readonly AuditChange[];
   /** What was done, for example `provider.created`. */
   readonly action: string;
-  /** The id of what it was done to. */
+  /** The id of the changed object. */
   readonly target: string;
   readonly at: Date;
 };
 
 /**
- * Belongs in the transaction of the change that it tells of, so that neither is kept without the other.
- * @param facts For the entry outside the database alone.
+ * Writes an audit log entry, in the transaction of the change, so that neither is stored without the other.
+ * @param facts only for the log line outside the database.
  */
 export async function recordAudit(
   tenantId: TenantId,
@@ -62,11 +62,11 @@ export async function recordAudit(
 export type AuditFilter = {
   readonly actor?: string | undefined;
   readonly action?: string | undefined;
-  /** Done at this time or later. */
+  /** Made at this time or later. */
   readonly since?: string | undefined;
 };
 
-/** Where an entry stands in the list. The time is text, since it is finer than a `Date`. */
+/** An entry's position in the list. The time is text, because it is finer than a `Date`. */
 export type AuditPosition = { readonly at: string; readonly seq: number };
 
 export type ListedAudit = { readonly record: AuditRecord; readonly position: AuditPosition };
@@ -91,7 +91,7 @@ type AuditRow = {
   readonly app_name: string | null;
 };
 
-/** Newest first. */
+/** Reads entries, newest first. */
 export async function scanAudit(
   tenantId: TenantId,
   tx: TransactionSql,

@@ -10,11 +10,11 @@ import {
 } from './acceptance.ts';
 import { DATABASE_DEADLINE_MS, transactionWithin } from './tenant-scope.ts';
 
-/** What one request sends at once. */
+/** The messages of one batch request. */
 export type BatchAcceptance = {
-  /** Of one tenant and key. */
+  /** All of one tenant and key. */
   readonly rows: readonly AcceptRow[];
-  /** All of them or none. */
+  /** Whether all messages must be accepted or none. */
   readonly strict: boolean;
   /** The request's idempotency key; null without one. */
   readonly own: OwnKey | null;
@@ -32,16 +32,16 @@ export type OwnKey = {
 export type BatchVerdicts =
   /** One for each row, in order. */
   | { readonly kind: 'settled'; readonly verdicts: readonly Verdict[] }
-  /** What the request was answered with before. */
+  /** The stored answer to the first request. */
   | { readonly kind: 'replayed'; readonly stored: StoredBatch }
   | { readonly kind: 'mismatch' };
 
 export type StoredBatch = { readonly draft: unknown; readonly verdicts: readonly Verdict[] };
 
 /**
- * Settles and stores the messages of one request in one statement and one commit. Where none of them is taken, or not
- * all of a strict batch, nothing is stored.
- * @throws DependencyError and what `isPlaceRefused` knows, as `acceptMessages` does.
+ * Settles and stores the messages of one request in one statement and one commit. If none is accepted, or not all of a strict
+ * batch, nothing is stored.
+ * @throws DependencyError, and errors that `isPlaceRefused` recognizes, like `acceptMessages`.
  */
 export async function acceptWholeBatch(
   sql: Sql | TransactionSql,
@@ -67,8 +67,8 @@ export async function acceptWholeBatch(
 }
 
 /**
- * Does what `acceptWholeBatch` does with these messages, and takes it back.
- * @throws what that throws.
+ * Does what `acceptWholeBatch` does with these messages, and rolls it back.
+ * @throws the same errors.
  */
 export async function tryBatch(sql: Sql, rows: readonly AcceptRow[], sweepAfterMs: number): Promise<void> {
   await onlyLook(sql, (tx) => acceptWholeBatch(tx, { rows, strict: false, own: null }, sweepAfterMs));
@@ -81,15 +81,15 @@ type AnswerRow = { readonly scope: Buffer; readonly fingerprint: Buffer; readonl
 export type EarlierAnswer = { readonly isSame: boolean; readonly response: unknown };
 
 /**
- * What was answered before under each of the keys of a tenant's messages; undefined where nothing was. Waits for
- * requests with these keys that are under way, and leaves nothing behind.
+ * Returns the stored answers for the keys of a tenant's messages; undefined for a key without one. Waits for concurrent requests
+ * with these keys, and stores nothing.
  */
 export async function findEarlierAnswers(
   sql: Sql,
   tenantId: TenantId,
   keys: readonly Key[],
 ): Promise<(EarlierAnswer | undefined)[]> {
-  // Claimed in the order in which others claim them; a key may stand there more than once.
+  // Claimed in the order in which other transactions claim them, to avoid deadlocks; a key may occur more than once.
   const distinct = [...new Map(keys.map((key) => [key.scope.toString('hex'), key])).entries()]
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
     .map(([, key]) => key);
@@ -113,7 +113,7 @@ export async function findEarlierAnswers(
   });
 }
 
-/** Rolls back whatever `work` does. @returns what it has found. */
+/** Runs `work` and rolls it back. @returns its result. */
 async function onlyLook<T>(sql: Sql, work: (tx: TransactionSql) => Promise<T>): Promise<T> {
   const looked = new OnlyLooked();
   let found: { readonly value: T } | undefined;

@@ -1,16 +1,17 @@
-/** What the driver gives for a query with `values()`: rows as arrays, and the columns that they have. */
+/** The driver's result of a query with `values()`: rows as arrays, and their columns. */
 type Values = readonly (readonly unknown[])[] & { readonly columns: readonly { readonly name: string }[] };
 
-/** A query that is not asked yet. */
+/** A query that has not been sent yet. */
 export type ValuesQuery = { values(): Promise<Values> };
 
 /**
- * The rows as objects with the names that the code uses, so that the shape of a row is spelled once, as `Row`.
- * @param added what each of them has besides its columns.
+ * Converts rows to objects with camel-case names, so that the shape of a row is declared once, as `Row`.
+ * @param added fields that every row gets besides its columns.
  */
 export function camelRows<Row>(rows: Values, added: Readonly<Record<string, unknown>> = {}): Row[] {
   const names = rows.columns.map(({ name }) => camelCase(name));
-  // V8 makes a hash table of an object that is filled name by name, six times as large as a copy of one that has them all.
+  // V8 turns an object that is filled name by name into a hash table, six times as large as a copy of an object that has all
+  // names.
   const blank: Record<string, unknown> = {
     ...Object.fromEntries(names.map((name) => [name, null])),
     ...added,
@@ -22,7 +23,7 @@ export function camelRows<Row>(rows: Values, added: Readonly<Record<string, unkn
   });
 }
 
-/** The columns of our own queries: they are always the same. */
+/** Cache of converted names; it is bounded because the columns of our queries are fixed. */
 const known = new Map<string, string>();
 
 function camelCase(name: string): string {

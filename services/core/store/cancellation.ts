@@ -4,8 +4,8 @@ import type { MessageState } from '#core/domain/message-state.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 
 /**
- * Cancels those of these messages that wait. The rows of all stay locked until the transaction ends.
- * @returns the states in which they were found, of those that no end is known of; what `decideCancel` lets be is canceled.
+ * Cancels those of these messages that wait. The rows of all of them stay locked until the transaction ends.
+ * @returns the states of the live messages as they were found; those that `decideCancel` permits are canceled.
  */
 export async function cancelMessages(
   tx: TransactionSql,
@@ -16,41 +16,41 @@ export async function cancelMessages(
   return new Map(rows.map(({ seq, found }) => [seq, found]));
 }
 
-/** At least one of the five criteria; messages fit all that are given. */
+/** At least one of the five criteria; a message must match all that are given. */
 export type CancelFilter = {
   readonly batchId?: string | undefined;
   readonly externalId?: string | undefined;
   readonly tag?: string | undefined;
   readonly channel?: Channel | undefined;
   readonly category?: string | undefined;
-  /** Of this mode alone; of both where undefined. */
+  /** Only messages of this mode; of both if undefined. */
   readonly test?: boolean | undefined;
 };
 
 export type Cancelable = { readonly seq: number; readonly channel: Channel };
 
 export type FoundCancelable = {
-  /** Live ones, the oldest first. */
+  /** Live messages, the oldest first. */
   readonly live: readonly Cancelable[];
-  /** Those that have come to an end, where a batch or a reference names them. */
+  /** Number of messages that have ended, if a batch or a reference names them. */
   readonly ended: number;
   /**
-   * Where the time was over before all that wait were looked at: the live ones are the oldest of those that were. Undefined
-   * where all were.
+   * Set if the time ran out before all live messages were read: `live` then has the oldest of those read, and the search stopped
+   * here. Undefined if all were read.
    */
   readonly stoppedAt: LivePosition | undefined;
 };
 
-/** A live row's place among its tenant's: rows that are due at the same instant share one. */
+/** A live row's position among its tenant's rows; rows that are due at the same instant share one. */
 export type LivePosition = {
   readonly accountId: string;
   readonly priority: number;
-  /** As the database writes it, with its microseconds. */
+  /** As the database prints it, with microseconds. */
   readonly dueAt: string;
 };
 
 export type CancelBounds = {
-  /** Messages in the answer. */
+  /** Maximum number of messages in the answer. */
   readonly most: number;
   /** Milliseconds after which no further rows are read. */
   readonly ms: number;
@@ -59,8 +59,8 @@ export type CancelBounds = {
 };
 
 /**
- * The messages that a filter means, `most` at most. A batch or a reference leads to its messages, if they are no more than
- * that; else each of the tenant's live rows is looked at once, as far as the time goes.
+ * Returns the messages that match a filter, at most `most`. If it names a batch or reference with no more messages than that,
+ * these are looked up; otherwise the tenant's live rows are scanned once, as far as the time permits.
  */
 export async function findCancelable(
   tenantId: TenantId,
@@ -74,7 +74,7 @@ export async function findCancelable(
   return named ?? (await findLive(tenantId, tx, filter, bounds));
 }
 
-/** @returns undefined where more messages than `most` are of the batch, or bear the reference. */
+/** Looks up the messages of a batch or reference. @returns undefined if it has more than `most`. */
 async function findNamed(
   tenantId: TenantId,
   tx: TransactionSql,
@@ -82,7 +82,7 @@ async function findNamed(
   most: number,
 ): Promise<FoundCancelable | undefined> {
   const { batchId, externalId = '' } = filter;
-  // A batch has some hundreds of messages; of a reference nobody knows.
+  // A batch has some hundreds of messages; the number for a reference is unbounded.
   const isNamed = batchId === undefined ? tx`m.external_id = ${externalId}` : tx`m.batch_id = ${batchId}`;
   const rows = await tx<{ seq: number; channel: Channel; fits: boolean; is_live: boolean }[]>`
     with named as materialized (
@@ -98,13 +98,13 @@ async function findNamed(
   return { live, ended: fitting.length - live.length, stoppedAt: undefined };
 }
 
-/** Read at a time, in some ten milliseconds. */
+/** Rows per fetch, which take about ten milliseconds. */
 const LIVE_AT_ONCE = 2_000;
 
 /**
- * Goes through the tenant's live rows by the index that has the tenant first, a stretch at a time, in one snapshot: however many
- * there are, no statement takes long, and none is missed that moves meanwhile. Messages are looked up one by one, each in
- * the partition that its row names: a lateral join with a limit is none that reads all of them.
+ * Scans the tenant's live rows by the index that starts with the tenant, a stretch at a time, in one snapshot: no statement takes
+ * long, however many rows there are, and no row that moves meanwhile is missed. Messages are looked up one by one, each in the
+ * partition that its row names: the planner cannot turn a lateral join with a limit into a join that reads all of them.
  */
 async function findLive(
   tenantId: TenantId,
@@ -117,9 +117,9 @@ async function findLive(
   const until = performance.now() + ms;
   let found: Cancelable[] = [];
   let stoppedAt: LivePosition | undefined;
-  // A bitmap or a sort would read all rows before it gives the first one.
+  // A bitmap scan or a sort would read all rows before it returns the first one.
   await tx`select set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true)`;
-  // What does not fit is read too: else a stretch might have no end.
+  // Rows that do not match are returned too: otherwise a stretch could take unbounded time.
   const fitsRow = tx`(true ${channel === undefined ? tx`` : tx`and l.channel = ${channel}`}
     ${test === undefined ? tx`` : tx`and l.test = ${test}`})`;
   const stretches = tx<LiveRow[]>`

@@ -5,7 +5,7 @@ import type { SuppressionSource } from '#core/domain/suppression.ts';
 import { asJson, type TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { camelRows } from './camel-rows.ts';
 
-/** What was said of the recipient of a message. */
+/** What a provider or recipient reported about the recipient of a message. */
 export type CausedSuppression = {
   readonly seq: number;
   readonly purgeOn: string;
@@ -21,8 +21,8 @@ type Recipient = {
 };
 
 /**
- * Puts recipients on their tenants' suppression lists, in the transaction that records what was said of them, and notes
- * what counts towards a brake.
+ * Adds recipients to their tenants' suppression lists, in the transaction that records the reports, and notes the reports that
+ * count towards a brake.
  */
 export async function suppressCaused(
   tx: TransactionSql,

@@ -3,12 +3,12 @@ import type { Sql } from '#core/platform/postgres/postgres.ts';
 import type { AcceptRow } from './acceptance.ts';
 import { withTenant } from './tenant-scope.ts';
 
-/** Longer than other transactions have: it is fifteen megabytes that travel. */
+/** Longer than the deadline of other transactions, because up to fifteen megabytes are sent. */
 const STORE_DEADLINE_MS = 10_000;
 
 /**
- * Stores a message's content apart from it, before the message is accepted.
- * @throws DependencyError: nobody knows then whether it is stored; what is without a message is deleted later.
+ * Stores a message's content in a table of its own, before the message is accepted.
+ * @throws DependencyError: it is then unknown whether the content is stored; a content without a message is deleted later.
  */
 export async function storeContent(sql: Sql, row: AcceptRow, content: string): Promise<void> {
   const { seq, purge_on, tenant_id } = row;
@@ -20,7 +20,7 @@ export async function storeContent(sql: Sql, row: AcceptRow, content: string): P
   );
 }
 
-/** Deletes what was stored for a message that was then refused. */
+/** Deletes the content that was stored for a message that was then refused. */
 export async function forgetContent(
   sql: Sql,
   { seq, tenant_id }: Pick<AcceptRow, 'seq' | 'tenant_id'>,

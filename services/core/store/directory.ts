@@ -10,7 +10,7 @@ import { DATABASE_DEADLINE_MS } from './tenant-scope.ts';
 
 export type TenantState = 'provisioning' | 'active' | 'suspended' | 'deleting' | 'deleted';
 
-/** What the api knows of a tenant while it serves a request. */
+/** The facts about a tenant that the api uses to serve a request. */
 export type TenantFacts = {
   readonly id: TenantId;
   readonly slug: string;
@@ -25,11 +25,11 @@ export type TenantFacts = {
   readonly createdAt: Date;
   readonly limits: Limits;
   readonly overrides: StatedLimits | null;
-  /** Those that are on, by channel. */
+  /** The brakes in force, by channel. */
   readonly brakes: readonly Brake[];
 };
 
-/** A row of the schema's view `tenant_facts`. */
+/** A row of the view `tenant_facts`. */
 export type TenantFactsRow = {
   readonly id: TenantId;
   readonly slug: string;
@@ -71,20 +71,20 @@ export type ApiKeyFacts = {
   readonly rateLimitRpm: number | null;
   readonly secretHash: Buffer;
   readonly previousSecretHash: Buffer | null;
-  /** Of the latest secrets before that one, which are good for nothing. */
+  /** The latest secrets before the previous one, which are invalid. */
   readonly formerSecretHashes: readonly Buffer[];
   readonly graceUntil: Date | null;
   readonly expiresAt: Date | null;
   readonly revokedAt: Date | null;
 };
 
-/** What the api needs to know of whoever calls with a service key. */
+/** The facts that the api needs about a caller with a service key. */
 export type CallerFacts = {
   readonly key: ApiKeyFacts;
   readonly tenant: TenantFacts;
-  /** The provider accounts that the tenant's messages could go out through, the oldest first. */
+  /** The provider accounts that could send the tenant's messages, the oldest first. */
   readonly senders: readonly Sender[];
-  /** Those that the tenant has set. */
+  /** The routes that the tenant has set. */
   readonly routes: readonly Route[];
 };
 
@@ -134,12 +134,12 @@ export type Identity = {
 
 export type Membership = { readonly tenant: TenantFacts; readonly role: Role };
 
-/** Questions that cut across tenants, each answered by one function of the schema. */
+/** Queries across tenants, each answered by one SQL function. */
 export function directoryStore(sql: Sql) {
   const bounded = <T>(work: Promise<T>): Promise<T> => withDeadline(work, DATABASE_DEADLINE_MS);
 
   return {
-    /** By the part of a key that names it; without those that name no key. */
+    /** Looks up callers by the identifying parts of their keys; unknown keys are missing in the result. */
     async findCallers(keyIds: readonly string[]): Promise<Map<string, CallerFacts>> {
       const rows = await bounded(
         sql<CallerRow[]>`
@@ -151,10 +151,10 @@ export function directoryStore(sql: Sql) {
       return new Map(rows.map((row) => [row.key_id, toCallerFacts(row)]));
     },
 
-    /** Knows the identity as a user from now on; binds invitations to its verified e-mail. */
+    /** Creates or updates the user with this identity, and binds invitations to its verified e-mail address. */
     async signIn(identity: Identity): Promise<UserId> {
       const { issuer, subject, emailVerified, name } = identity;
-      // Members are found by the address that is stored: one that is merely claimed could be somebody else's.
+      // Members are found by the stored address, so an unverified one is not stored: it could be another person's.
       const email = emailVerified ? identity.email : null;
       const [row] = await bounded(
         sql<
@@ -180,12 +180,12 @@ export function directoryStore(sql: Sql) {
     },
 
     async touchApiKeys(used: ReadonlyMap<ApiKeyId, Date>): Promise<void> {
-      // As text: the driver takes an array of dates for one date.
+      // As text: the driver takes an array of dates for a single date.
       const times = [...used.values()].map((time) => time.toISOString());
       await bounded(sql`select touch_api_keys(${[...used.keys()]}::uuid[], ${times}::timestamptz[])`);
     },
 
-    /** One call by one subject against its limit in any rolling minute. */
+    /** Counts one call of a subject against its limit in any rolling minute. */
     async takeRate(subject: string, allowed: number): Promise<RateVerdict> {
       const [row] = await bounded(
         sql<{ passed: boolean; remaining: number; retry_after: number }[]>`

@@ -7,7 +7,7 @@ const ALL = { since: '-infinity', known: [] };
 function setup() {
   let clock = 0;
   const due = dueEndpoints(() => clock);
-  /** A round of one call, in the database's second; it finds what is due first of each endpoint. */
+  /** A round of a single call at the given second of the database's clock; `found` has the earliest due time of each endpoint. */
   function round(second: number, found: Record<string, number | null> = {}) {
     const asked = due.look(null);
     due.looked({

@@ -1,8 +1,8 @@
-/** What was committed may be this much older than the look that first could see it. */
+/** A row may become visible this long after the time stored in it, because its commit takes time. */
 const COMMIT_MS = 5_000;
-/** Endpoints that are remembered; more of them, and all is looked at. */
+/** Number of endpoints remembered; beyond it, all endpoints are looked at. */
 const KNOWN_MAX = 5_000;
-/** Looks at all take this part of the time at most. */
+/** Full looks take at most one part in this many of the time. */
 const FULL_LOOKS_PART = 50;
 const FULL_LOOKS_GAP_MS = 5_000;
 
@@ -14,13 +14,13 @@ type Look = {
 };
 
 /**
- * Which endpoints had something due when they were looked at, and since when: so that a look need not begin with rows that
- * have long gone, which an old snapshot keeps (ADR 25). Nothing is ever due before the moment in which it is stored.
- * A look at all endpoints is a **round** of calls, each of which goes on where the one before has ended.
+ * Remembers which endpoints had deliveries due when they were last looked at, and since when, so that a look does not scan past
+ * dead index entries that an old snapshot keeps (ADR 25). No delivery is due before the moment at which it is stored. A look at
+ * all endpoints is a **round** of calls, each of which continues where the previous one ended.
  */
 export function dueEndpoints(now: () => number = () => performance.now()) {
   const known = new Map<string, Date>();
-  /** By the database's clock; null: at everything. */
+  /** By the database's clock; null: look at everything. */
   let since: Date | null = null;
   let begunAt: Date | undefined;
   let isFull = true;
@@ -28,7 +28,7 @@ export function dueEndpoints(now: () => number = () => performance.now()) {
   let nextFullAt = -Infinity;
 
   return {
-    /** Where the next call looks. @param after null: a round begins. */
+    /** Returns where the next call looks. @param after null: a new round begins. */
     look(after: string | null): { readonly since: string; readonly known: readonly object[] } {
       if (after === null) {
         begunAt = undefined;
@@ -45,7 +45,7 @@ export function dueEndpoints(now: () => number = () => performance.now()) {
       begunAt ??= lookedAt;
       for (const [i, id] of seen.entries()) {
         const from = earliest[i] ?? null;
-        // What becomes due later is seen then: it was not before this look.
+        // Deliveries that become due later are found by time: they were not due before this look.
         if (from !== null && from <= lookedAt) known.set(id, earlier(from, lookedAt));
         else known.delete(id);
       }
@@ -58,7 +58,7 @@ export function dueEndpoints(now: () => number = () => performance.now()) {
   };
 }
 
-/** The first of two instants, of which the second is one of a look. */
+/** Returns the earlier of a due time and the time of a look, allowing for commits that became visible late. */
 function earlier(due: Date, lookedAt: Date): Date {
   return new Date(Math.min(due.getTime(), lookedAt.getTime() - COMMIT_MS));
 }

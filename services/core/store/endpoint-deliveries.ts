@@ -12,23 +12,23 @@ import type { EndpointRecord } from './webhook-endpoints.ts';
 export type CallOutcome = {
   readonly at: Date;
   readonly durationMs: number;
-  /** Of the answer; null where none came. */
+  /** Status code of the answer; null if none arrived. */
   readonly responseStatus: number | null;
-  /** Why there is none. */
+  /** Why no answer arrived. */
   readonly error: string | null;
   /** The first KiB of the answer's body. */
   readonly responseBody: string | null;
 };
 
-/** One event for one endpoint, and what became of it. */
+/** One event for one endpoint, and the state of its delivery. */
 export type Delivery = {
-  /** Its number in the endpoint's feed. */
+  /** The event's number in the endpoint's feed. */
   readonly seq: number;
   readonly event: StoredEvent;
   readonly status: DeliveryStatus;
-  /** Calls that have ended. */
+  /** Number of finished calls. */
   readonly attempts: number;
-  /** Null where none is to be made, or nobody knows when: it waits for an earlier one, or for its endpoint. */
+  /** Null if no call is to be made, or its time is unknown because it waits for an earlier event or for its endpoint. */
   readonly nextAttemptAt: Date | null;
   readonly lastCall: CallOutcome | null;
 };
@@ -38,7 +38,7 @@ export type LoggedCall = CallOutcome & { readonly number: number };
 export type DeliveryFilter = {
   readonly status?: DeliveryStatus | undefined;
   readonly type?: FeedEventFilter | undefined;
-  /** Of what happened then or later, and before. */
+  /** Only events that happened at `since` or later, and before `until`. */
   readonly since?: string | undefined;
   readonly until?: string | undefined;
 };
@@ -56,9 +56,9 @@ type StateRow = {
 };
 
 /**
- * An endpoint's deliveries, newest first. Its numbers have no holes but where events are purged, so that a stretch of them
- * below the newest that is left is what a scan reads.
- * @param floor Only numbers above it.
+ * Reads an endpoint's deliveries, newest first. Numbers have gaps only where events are purged, so a scan reads a contiguous
+ * stretch below the newest event that is kept.
+ * @param floor only numbers above it.
  */
 export async function scanDeliveries(
   tenantId: TenantId,
@@ -99,7 +99,7 @@ export async function findDelivery(
   return found[0];
 }
 
-/** The highest number below `before` whose event is not purged, as far as is known of whole runs; 0 where there is none. */
+/** Returns the highest number below `before` that is in a run that is still stored; 0 if there is none. */
 async function newestKept(
   tenantId: TenantId,
   tx: TransactionSql,
@@ -118,10 +118,10 @@ async function newestKept(
   return row?.seq ?? 0;
 }
 
-/** More calls than that are not shown: most were asked for by hand. */
+/** Maximum number of calls shown; a delivery with more was mostly called at people's request. */
 const CALLS_MAX = 100;
 
-/** The calls of one delivery, the newest last. */
+/** Returns the calls of one delivery, the newest last. */
 export async function listCalls(
   tenantId: TenantId,
   tx: TransactionSql,
@@ -138,8 +138,8 @@ export async function listCalls(
 type Redelivered = 'due' | 'in_flight' | 'gone' | 'worn';
 
 /**
- * Has one event delivered again: SQL `redeliver_event`. Only with the tenant locked: two at once would make it twice.
- * @returns `in_flight`: a worker has it; `gone`: there is no such event, or no longer; `worn`: it was called for 1,000 times.
+ * Makes one event due again: SQL `redeliver_event`. The tenant must be locked: two concurrent requests would make it due twice.
+ * @returns `in_flight`: a worker holds it; `gone`: the event does not exist, or no longer; `worn`: it was called for 1,000 times.
  */
 export async function redeliver(
   tenantId: TenantId,
@@ -153,13 +153,16 @@ export async function redeliver(
 }
 
 type Replayed = {
-  /** `early`: whether its filters let the event pass is not known yet. */
+  /** `early`: it is not known yet whether the event passes the endpoint's filters. */
   readonly verdict: Redelivered | 'early';
-  /** Its number in the endpoint's feed; null where it has none. */
+  /** The event's number in the endpoint's feed; null if it has none. */
   readonly seq: number | null;
 };
 
-/** The same for any event of the tenant, also one that the endpoint's filters left out: SQL `replay_event`. Only with the tenant locked. */
+/**
+ * Does the same for any event of the tenant, even one that does not match the endpoint's filters: SQL `replay_event`. The tenant
+ * must be locked.
+ */
 export async function replayEvent(
   tenantId: TenantId,
   tx: TransactionSql,
@@ -173,12 +176,12 @@ export async function replayEvent(
 
 export type Recovered = { readonly recovered: number; readonly nextSince: Date | null };
 
-/** Most deliveries that one call makes due. */
+/** Maximum number of deliveries that one call makes due. */
 export const RECOVERED_MAX = 10_000;
-/** Well within the deadline of a transaction. */
+/** Well below the deadline of a transaction. */
 const RECOVER_MS = 2_500;
 
-/** The same for all that has not succeeded: SQL `recover_deliveries`. Only with the tenant locked. */
+/** Does the same for every event that was not delivered: SQL `recover_deliveries`. The tenant must be locked. */
 export async function recoverDeliveries(
   tenantId: TenantId,
   tx: TransactionSql,
@@ -191,7 +194,7 @@ export async function recoverDeliveries(
   return { recovered: row?.recovered ?? 0, nextSince: row?.next_since ?? null };
 }
 
-/** Of a stretch of numbers, in their order. A due row is of at most a hundred. */
+/** Returns the states of a stretch of numbers, in their order. A due row spans at most a hundred events. */
 function deliveryStates(
   tenantId: TenantId,
   tx: TransactionSql,

@@ -1,12 +1,12 @@
 import type { TenantId } from '#core/domain/ids.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 
-/** More calls of one endpoint are not waited for at once. */
+/** Maximum number of test calls of one endpoint that may wait at once. */
 export const WAITING_TESTS_MAX = 5;
 
 /**
- * Asks for a call that tries an endpoint out; whichever worker comes first makes it.
- * @returns its id; undefined where as many are waited for as may be.
+ * Requests a test call to an endpoint; the first worker that claims it makes the call.
+ * @returns its id; undefined if as many are waiting as permitted.
  */
 export async function askEndpointTest(
   tenantId: TenantId,
@@ -22,7 +22,7 @@ export async function askEndpointTest(
   return row?.id;
 }
 
-/** The exchange, as the worker stored it; undefined while there is none. */
+/** Returns the exchange as the worker stored it; undefined while there is none. */
 export async function findEndpointTest(tenantId: TenantId, tx: TransactionSql, id: string): Promise<unknown> {
   const [row] = await tx<{ result: unknown }[]>`
     select result from endpoint_tests where tenant_id = ${tenantId} and id = ${id}`;

@@ -1,10 +1,10 @@
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import type { MessageKey } from './messages.ts';
 
-/** `live`: it may still be sent, and keeps its content. */
+/** `live`: the message may still be sent, and keeps its content. */
 export type Erasure = 'erased' | 'empty' | 'live';
 
-/** Deletes what a message says, for good; who it went to and what became of it stays. */
+/** Deletes a message's content for good; its recipient and outcome stay. */
 export async function eraseContent(
   tx: TransactionSql,
   { seq, purge_on }: Pick<MessageKey, 'seq' | 'purge_on'>,

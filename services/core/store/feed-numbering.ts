@@ -1,22 +1,22 @@
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import type { Bounded } from './bounded-queries.ts';
 
-/** What one pass of the numbering came to; see SQL `number_changes`. */
+/** The result of one numbering pass; see SQL `number_changes`. */
 export type NumberingPass = {
   readonly outcome: 'numbered' | 'more' | 'idle' | 'early' | 'elsewhere';
-  /** Events that have their number now. */
+  /** Number of events that the pass has numbered. */
   readonly numbered: number;
   /** Tenants with such events and with webhook endpoints. */
   readonly endpointTenants: readonly string[];
 };
 
-/** The worker's side of tenants' event feeds. */
+/** The worker's access to the numbering of event feeds. */
 export function feedNumberingStore(sql: Sql, bounded: Bounded) {
   return {
     /**
-     * Gives numbers to what was committed since the pass before; one worker at a time.
-     * @param most commits at once.
-     * @param gapMs least time between two passes of whichever workers.
+     * Numbers the changes committed since the previous pass; one worker at a time.
+     * @param most rows of `changes` per pass.
+     * @param gapMs minimum time between two passes of any workers.
      */
     async numberChanges(most: number, gapMs: number): Promise<NumberingPass> {
       const [pass] = await bounded(
@@ -25,7 +25,7 @@ export function feedNumberingStore(sql: Sql, bounded: Bounded) {
       );
       return pass ?? { outcome: 'idle', numbered: 0, endpointTenants: [] };
     },
-    /** How long the oldest event has waited for its number; 0 without any. */
+    /** Returns how long the oldest event has waited for its number; 0 if none waits. */
     async oldestChangeSeconds(): Promise<number> {
       const [row] = await bounded(sql<{ seconds: number }[]>`select oldest_change_seconds() as seconds`);
       return row?.seconds ?? 0;

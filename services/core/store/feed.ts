@@ -13,22 +13,22 @@ export type FeedFilter = {
   readonly type?: FeedEventFilter | undefined;
   /** Happened at this time or later. */
   readonly since?: string | undefined;
-  /** Of test messages alone; false: all others, and what is none of a message. */
+  /** True: only events of test messages; false: all others, including events without a message. */
   readonly test?: boolean | undefined;
-  /** In this endpoint's feed, with the numbers that they have there. */
+  /** Reads this endpoint's feed, with its own numbers. */
   readonly endpointId?: string | undefined;
 };
 
-/** A row of SQL `read_events`; without an event where none passed the filters. */
+/** A row of SQL `read_events`; without an event if none passed the filters. */
 export type FeedRow = {
   readonly scanned: number;
   readonly endSeq: number;
   readonly seq: number | null;
-  /** 0 where it is none of a message. */
+  /** 0 for an event without a message. */
   readonly messageSeq: number;
   readonly number: number;
   readonly purgeOn: string;
-  /** In `EventPlace` its `number`. */
+  /** Called `number` in `EventPlace`. */
   readonly eventSeq: number;
   readonly type: FeedEventType;
   readonly at: Date;
@@ -50,13 +50,13 @@ export type FeedRow = {
 
 export type EventRow = FeedRow & { readonly seq: number };
 
-/** What of messages' histories is in feeds. */
+/** The entries of message histories that are in feeds. */
 export const HISTORY_TYPES = FEED_EVENT_TYPES.filter((type) => type.startsWith('message.'));
 
 /**
- * The events of a tenant's feed, or of an endpoint's, in the order of their numbers; `before` of the range is the number after
- * which it begins. An event is found by its key, as the feed names it: of a message by its own history, which also gives its
- * `sequence`.
+ * Reads the events of a tenant's feed, or of an endpoint's, in the order of their numbers; `before` of the range is the number
+ * after which it starts. The feed has each event's key. An event of a message is found in the message's history, which also gives
+ * its `sequence`.
  */
 export async function scanFeed(
   tenantId: TenantId,
@@ -78,7 +78,7 @@ export async function scanFeed(
   };
 }
 
-/** After which number everything lies that happened at this time or later, as far as it is numbered. */
+/** Returns the number after which all numbered events are that happened at this time or later. */
 export async function feedStart(
   tenantId: TenantId,
   tx: TransactionSql,
@@ -94,7 +94,10 @@ export async function feedStart(
   return row?.seq ?? 0;
 }
 
-/** An endpoint is told of what is in the tenant's feed already: what it was told of before this time happened before it. */
+/**
+ * Returns the same for an endpoint's feed. It only has events that are in the tenant's feed already: those matched before this
+ * time happened before it.
+ */
 async function endpointFeedStart(
   tenantId: TenantId,
   tx: TransactionSql,

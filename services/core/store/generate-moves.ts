@@ -9,7 +9,10 @@ import { LIVE_STATES, MESSAGE_MOVES } from '#core/domain/message-state.ts';
 
 type SqlFile = { readonly path: string; readonly text: string };
 
-/** The tables of moves as SQL functions, which every statement that moves a message or an endpoint asks. Paths are from the project's root. */
+/**
+ * Returns the tables of moves as SQL functions, which every statement that moves a message or an endpoint calls. Paths are
+ * relative to the project's root.
+ */
 export function generateMoves(): SqlFile[] {
   const moves = Object.entries<readonly string[]>(MESSAGE_MOVES)
     .filter(([, next]) => next.length > 0)
@@ -57,7 +60,7 @@ export function generateMoves(): SqlFile[] {
   ];
 }
 
-/** A deletion is none of them: what is deleted has no state any more. */
+/** Leaves out deletion, because a deleted endpoint has no state. */
 function endpointStatusesAfter(by: EndpointMove['by'], from: EndpointStatus): EndpointStatus[] {
   const after = ENDPOINT_MOVE_NAMES.flatMap((name): EndpointStatus[] => {
     const { by: who, from: states, to } = ENDPOINT_MOVES[name];

@@ -2,14 +2,14 @@ import type { TenantId } from '#core/domain/ids.ts';
 import { asJson, type TransactionSql } from '#core/platform/postgres/postgres.ts';
 import type { NewSuppression } from './suppressions.ts';
 
-/** How many entries are new, and how many took the place of another one. */
+/** The numbers of new entries and of entries that replaced another one. */
 export type ImportedSuppressions = { readonly created: number; readonly replaced: number };
 
 /**
- * Adds entries of an import. Of two for the same recipient and reason the later one counts; one that says what is said
- * already is left as it was, and so is what a recipient or a provider said where the entry would stop less. A trigger tells of
- * them.
- * @param entries A thousand at most: others wait meanwhile who suppress the same recipients.
+ * Adds the entries of an import. Of two for the same recipient and reason the later one counts. An existing entry stays if the
+ * new one is equal to it, or if it came from a recipient or provider and the new one would block less. A trigger writes the
+ * events.
+ * @param entries at most a thousand: transactions that suppress the same recipients wait meanwhile.
  */
 export async function importSuppressions(
   tenantId: TenantId,

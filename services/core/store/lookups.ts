@@ -3,45 +3,45 @@ import type { Bounded } from './bounded-queries.ts';
 import { camelRows } from './camel-rows.ts';
 import type { ReportRow } from './receipt-reports.ts';
 
-/** A message to ask its provider about. */
+/** A message whose outcome is to be looked up at its provider. */
 export type DueLookup = {
   readonly seq: number;
   readonly purgeOn: string;
   readonly tenantId: string;
   readonly accountId: string;
-  /** Null where the account is deleted. */
+  /** Null if the account is deleted. */
   readonly accountVersion: number | null;
   readonly provider: string;
   readonly messageId: string;
   readonly status: 'sent' | 'unknown';
   readonly providerMessageId: string | null;
   readonly ageMs: number;
-  /** Which question about the message it is. */
+  /** Number of lookups of the message so far, including this one. */
   readonly asks: number;
-  /** How often in a row the account has not been answered. */
+  /** Number of consecutive failures of the account's lookups. */
   readonly failures: number;
-  /** Which turn of the account it is. */
+  /** Number of the account's turn. */
   readonly turn: number;
 };
 
 export type LookupTerms = {
-  /** Accounts that answered last. */
+  /** Maximum number of accounts whose last lookup succeeded. */
   readonly accountsMax: number;
-  /** Accounts that did not; they are asked one question each. */
+  /** Maximum number of accounts whose last lookup failed; each is asked one question. */
   readonly failingMax: number;
-  /** Of each provider that can be asked: how many questions an account is asked at once. */
+  /** For each provider that can be asked: how many questions an account gets at once. */
   readonly paces: readonly { readonly provider: string; readonly most: number }[];
   readonly leaseMs: number;
 };
 
-/** What became of questions. */
+/** The results of lookups. */
 export type SettledLookups = {
   readonly reports: readonly (ReportRow & {
     readonly tenant_id: string;
     readonly account_id: string;
     readonly received_ms: number;
   })[];
-  /** Ids of messages at their provider, which were not known before. */
+  /** Provider ids of messages that were unknown before. */
   readonly found: readonly {
     readonly seq: number;
     readonly purge_on: string;
@@ -59,10 +59,10 @@ export type SettledLookups = {
   }[];
 };
 
-/** Of one account, messages of which nothing was ever heard. */
+/** Messages of one account for which no receipt ever arrived. */
 export type SilentMessages = {
   readonly tenantId: string;
-  /** Null where they went through none of the tenant's. */
+  /** Null if they were not sent through an account of the tenant. */
   readonly accountId: string | null;
   readonly provider: string | null;
   readonly messages: number;
@@ -72,9 +72,9 @@ export type SilentMessages = {
 export function lookupStore(sql: Sql, bounded: Bounded) {
   return {
     /**
-     * Ends the wait for receipts that have not come: messages of providers that can be asked are asked about, and
-     * `unknown` when they are `timeoutMs` old; the others are `unknown` now.
-     * @returns how many it has seen, and of which accounts messages are `unknown` now.
+     * Ends the wait for receipts that have not arrived: messages of providers that can be asked are looked up, and become
+     * `unknown` once they are `timeoutMs` old; all others become `unknown` now.
+     * @returns the number of messages handled, and the accounts whose messages are `unknown` now.
      */
     async expireReceipts(
       most: number,
@@ -87,7 +87,7 @@ export function lookupStore(sql: Sql, bounded: Bounded) {
       );
       return rows[0] ?? { seen: 0, silent: [] };
     },
-    /** Messages to ask about. They come again after `leaseMs` unless they are settled. */
+    /** Claims messages to look up. They are claimed again after `leaseMs` unless they are settled. */
     takeLookups: async ({ accountsMax, failingMax, paces, leaseMs }: LookupTerms) =>
       camelRows<DueLookup>(
         await bounded(
@@ -100,7 +100,7 @@ export function lookupStore(sql: Sql, bounded: Bounded) {
           ${asJson(sql, again)}, ${asJson(sql, turns)})`,
       );
     },
-    /** The account has changed: what it could not be asked before, it may be asked now. */
+    /** Resumes lookups that failed, after the account has changed. */
     async resumeLookups(accountId: string): Promise<void> {
       await bounded(sql`select resume_lookups(${accountId})`);
     },

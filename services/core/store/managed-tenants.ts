@@ -9,7 +9,7 @@ import type { SuspensionReason } from './tenants.ts';
 /** A person that a resource names as owner. */
 export type NamedOwner = { readonly email: string } | { readonly subject: string };
 
-/** What is stored of a tenant that a resource asks about. */
+/** The stored facts about a tenant, for its resource. */
 export type StoredTenant = {
   readonly id: TenantId;
   readonly plan: string;
@@ -17,11 +17,11 @@ export type StoredTenant = {
   readonly suspensionReason: SuspensionReason | null;
   readonly suspendedBy: string | null;
   /**
-   * The resource that owns it now; null for the API's, and for one that was retained when its resource went.
-   * One that the API deleted belongs to its purge: see `deletionOwner`.
+   * UID of the resource that owns it; null for a tenant of the API, and for one that was retained when its resource was deleted.
+   * A tenant that was deleted through the API belongs to its purge: see `deletionOwner`.
    */
   readonly ownerUid: string | null;
-  /** "namespace/name" of the resource that declared it, also when that is gone; null for the API's. */
+  /** "namespace/name" of the resource that declared it, even if that is gone; null for a tenant of the API. */
   readonly ownerRef: string | null;
   readonly ownerCreatedAt: Date | null;
   readonly ownerGeneration: number | null;
@@ -29,14 +29,14 @@ export type StoredTenant = {
   readonly planGeneration: number | null;
   readonly limits: StatedLimits | null;
   readonly overrides: StatedLimits | null;
-  /** What the resource last named; the api may have given the tenant another name and other members since. */
+  /** What the resource named last; the api may have changed the tenant's name and members since. */
   readonly displayName: string | null;
   readonly namedOwners: readonly NamedOwner[];
 };
 
-/** What a tenant is to be, and the word of which resource that is. */
+/** The desired state of a tenant, and the resource that declares it. */
 export type WantedTenant = {
-  /** Names the tenant if it is new. */
+  /** Id for the tenant if it is new. */
   readonly id: TenantId;
   readonly slug: string;
   readonly name: string;
@@ -55,14 +55,14 @@ export type WantedTenant = {
 };
 
 /**
- * - `taken`: the slug is another's.
- * - `stale`: a newer resource, or a newer generation of it or of its plan, has spoken.
- * - `purging`: its rows are being deleted.
+ * - `taken`: the slug belongs to another tenant.
+ * - `stale`: a newer resource, or a newer generation of it or of its plan, was applied before.
+ * - `purging`: the tenant's rows are being deleted.
  */
 export type ApplyOutcome = 'applied' | 'taken' | 'stale' | 'purging';
 
 /**
- * - `deleted`: there may be more. - `draining`: provider calls under way are left.
+ * - `deleted`: more rows may be left. - `draining`: provider calls are still under way.
  * - `empty`: only the tenant's own rows are left. - `absent`: no purge of this resource is under way.
  */
 export type PurgeOutcome = 'deleted' | 'draining' | 'empty' | 'absent';
@@ -85,18 +85,21 @@ type Row = {
   readonly owner_named_owners: readonly NamedOwner[];
 };
 
-/** Some tables have no index by tenant and are read as a whole, which in a large installation takes a while. */
+/** Some tables have no index by tenant and are scanned whole, which takes a while in a large installation. */
 const PURGE_STATEMENT_MS = 300_000;
 
-/** A tenant and its resource, by the slug and the resource's UID. */
+/** A tenant and its resource, by slug and UID. */
 export type OwnedSlug = { readonly slug: string; readonly uid: string };
 
-/** Who owns a tenant that the API deleted, and no resource can ever be, as their UIDs are given by the cluster. */
+/**
+ * Returns the owner of a tenant that was deleted through the API; no resource can have this UID, because the cluster assigns
+ * UIDs.
+ */
 export function deletionOwner(id: TenantId): string {
   return `api:${id}`;
 }
 
-/** A resource that was deleted. Who it was, and since when, decides what it may let go of. */
+/** A deleted resource. Its identity and creation time decide which tenant it may give up. */
 export type GoneResource = OwnedSlug & {
   /** "namespace/name". */
   readonly ref: string;
@@ -104,13 +107,13 @@ export type GoneResource = OwnedSlug & {
 };
 
 /**
- * Tenants that cluster resources declare. Every change is one transaction, fenced in the database by the resource's
- * identity and generation, so that a controller with an old view of the cluster changes nothing.
- * @param issuer Whose people the named owners are.
- * @param audit Told of what was changed as soon as the commit is known, also where the caller waits no longer.
+ * Tenants that cluster resources declare. Every change is one transaction, fenced in the database by the resource's identity and
+ * generation, so that a controller with a stale view of the cluster changes nothing.
+ * @param issuer the issuer whose users the named owners are.
+ * @param audit called for each change as soon as the commit is known, even if the caller has stopped waiting.
  */
 export function managedTenantStore(sql: Sql, issuer: string, audit: AuditTrail) {
-  /** Purges that were told of: a long one is begun again with every slice. */
+  /** Purges that were reported to `audit`: a long purge calls `beginPurge` again for every slice. */
   const told = new Set<string>();
 
   function purging<T>(work: (tx: TransactionSql) => Promise<T>): Promise<T> {
@@ -126,7 +129,7 @@ export function managedTenantStore(sql: Sql, issuer: string, audit: AuditTrail) 
       return row && toStoredTenant(row);
     },
 
-    /** The id is null where the slug was taken by nobody that can be named. */
+    /** Applies the desired state. The id is null if the slug was taken by a tenant that cannot be named. */
     async apply(
       wanted: WantedTenant,
     ): Promise<{ readonly outcome: ApplyOutcome; readonly id: TenantId | null }> {
@@ -138,8 +141,8 @@ export function managedTenantStore(sql: Sql, issuer: string, audit: AuditTrail) 
     },
 
     /**
-     * Remembers that the resource is gone. The tenant that was let go of: its own, or one that an older resource of its
-     * name left behind; undefined where there is none.
+     * Records that the resource is gone. Returns the tenant that was given up: its own, or one that an older resource of its name
+     * left behind; undefined if there is none.
      */
     async retain({ slug, uid, ref, createdAt }: GoneResource): Promise<TenantId | undefined> {
       const [row] = await sql<{ entry: AuditJson | null }[]>`
@@ -149,13 +152,13 @@ export function managedTenantStore(sql: Sql, issuer: string, audit: AuditTrail) 
       return row.entry.tenant_id;
     },
 
-    /** The tenant whose intake and delivery have ended; undefined where the resource owns none. */
+    /** Ends intake and delivery, and returns the tenant; undefined if the resource owns none. */
     async beginPurge({ slug, uid, ref, createdAt }: GoneResource): Promise<TenantId | undefined> {
       const [row] = await sql<{ id: TenantId | null }[]>`select begin_purge(${slug}, ${uid}) as id`;
       const id = row?.id ?? undefined;
       if (id !== undefined && !told.has(uid)) {
         told.add(uid);
-        // The tenant's own log goes with its rows.
+        // Not in the tenant's audit log, which is deleted with its rows.
         const made = { id: newId<string>(), seq: null, at: new Date().toISOString(), requestId: null };
         const done = { actor: `resource:${ref}`, action: 'tenant.purge_begun', target: id };
         audit({ ...made, ...done, tenantId: id, facts: { uid, createdAt } });
@@ -164,8 +167,8 @@ export function managedTenantStore(sql: Sql, issuer: string, audit: AuditTrail) 
     },
 
     /**
-     * Slugs of tenants that the API deleted more than ten seconds ago and that are not purged yet: up to `most`, in
-     * order, after the one given.
+     * Returns slugs of tenants that were deleted through the API more than ten seconds ago and are not purged yet: at most
+     * `most`, in order, after the given one.
      */
     async tenantsToPurge(after: string | null, most: number): Promise<string[]> {
       const rows = await sql<{ slug: string }[]>`
@@ -173,14 +176,14 @@ export function managedTenantStore(sql: Sql, issuer: string, audit: AuditTrail) 
       return rows.map(({ slug }) => slug);
     },
 
-    /** @param most Messages of one transaction, or rows of another table. */
+    /** Deletes a slice of a tenant's rows. @param most messages per transaction, or rows of another table. */
     async purgeSome(
       { slug, uid }: OwnedSlug,
       most: number,
     ): Promise<{
       readonly outcome: PurgeOutcome;
       readonly deleted: number;
-      /** Whose rows they are; null where the outcome is `absent`. */
+      /** The tenant whose rows they are; null if the outcome is `absent`. */
       readonly id: TenantId | null;
     }> {
       return purging(async (tx) => {
@@ -191,7 +194,7 @@ export function managedTenantStore(sql: Sql, issuer: string, audit: AuditTrail) 
       });
     },
 
-    /** False where messages have come in the meantime. */
+    /** Deletes the rest of the tenant. Returns false if messages have been stored meanwhile. */
     async endPurge({ slug, uid }: OwnedSlug): Promise<boolean> {
       const [row] = await purging((tx) => tx<{ done: boolean }[]>`select end_purge(${slug}, ${uid}) as done`);
       if (row?.done === true) told.delete(uid);
@@ -211,7 +214,7 @@ export function managedTenantStore(sql: Sql, issuer: string, audit: AuditTrail) 
       }));
     },
 
-    /** False where the old one has been replaced or removed since. */
+    /** Replaces a ciphertext. Returns false if the old one has been replaced or removed since. */
     async replaceCiphertext(
       { tenantId, subject, purpose }: Binding,
       replacement: { readonly old: string; readonly new: string },

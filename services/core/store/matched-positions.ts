@@ -1,6 +1,6 @@
-/** Endpoints that are remembered. */
+/** Maximum number of endpoints remembered. */
 const ENDPOINTS_MAX = 20_000;
-/** How much of a feed is matched again at most after a crash where nothing of it passed. */
+/** How many events without a match may have to be matched again after a crash. */
 const STORED_AFTER_EVENTS = 1_000;
 const STORED_AFTER_MS = 30_000;
 
@@ -8,17 +8,17 @@ type Endpoint = {
   readonly id: string;
   readonly version: number;
   readonly matchedTo: number;
-  /** Which start of a database server has said so. */
+  /** The start time of the database server that returned `matchedTo`. */
   readonly server: number;
 };
 
-/** How far tenants' feeds are matched for endpoints that nothing of it has passed for, beyond what is stored of that. */
+/** Remembers how far tenants' feeds are matched for endpoints that no recent event matched, beyond the stored position. */
 export function matchedPositions(now: () => number = () => performance.now()) {
   const passed = new Map<string, Endpoint & { upto: number; readonly since: number }>();
 
   /**
-   * What another worker has stored since, or other filters, make it worth nothing; and so does another server: one that has
-   * taken over may have lost the end of the feed, and gives its numbers to other events.
+   * An entry is invalid once another worker has stored a position or the filters have changed, and after a failover: the new
+   * server may have lost the end of the feed and give its numbers to other events.
    */
   const known = ({ id, version, matchedTo, server }: Endpoint) => {
     const entry = passed.get(id);
@@ -28,7 +28,7 @@ export function matchedPositions(now: () => number = () => performance.now()) {
 
   return {
     of: (endpoint: Endpoint): number => known(endpoint)?.upto ?? endpoint.matchedTo,
-    /** @returns whether it is time to store it. */
+    /** Notes a position. @returns whether it is time to store it. */
     note(endpoint: Endpoint, upto: number): boolean {
       const { id, version, matchedTo, server } = endpoint;
       if (upto === matchedTo) return false;

@@ -4,12 +4,12 @@ import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 
 export type Member = {
   readonly userId: UserId;
-  /** Null for an invitation that nobody has taken up yet. */
+  /** Null for an invitation that has not been accepted yet. */
   readonly subject: string | null;
-  /** Null also where the tenant has not been told the address. */
+  /** Also null if the tenant may not see the address. */
   readonly email: string | null;
   readonly role: Role;
-  /** False for an invitation, and for somebody named by subject who has not come yet. */
+  /** False for an invitation, and for a person named by subject who has never signed in. */
   readonly hasSignedIn: boolean;
   readonly createdAt: Date;
 };
@@ -23,10 +23,10 @@ type MemberRow = {
   readonly created_at: Date;
 };
 
-/** Where a page of members begins: after this one. The time is text, since it is finer than a `Date`. */
+/** A page of members starts after this one. The time is text, because it is finer than a `Date`. */
 export type MemberPosition = { readonly createdAt: string; readonly userId: string };
 
-/** Newest first. */
+/** Returns members, newest first. */
 export async function listMembers(
   tenantId: TenantId,
   tx: TransactionSql,
@@ -56,10 +56,10 @@ export async function findMember(
   return row && toMember(row);
 }
 
-/** Who a person is to their tenant: by the issuer's subject, or by e-mail. */
+/** A person as their tenant names them: by the issuer's subject, or by e-mail address. */
 export type Person = { readonly subject: string } | { readonly email: string };
 
-/** The member that this person already is, signed in or invited. */
+/** Returns the member that this person is already, whether signed in or invited. */
 export async function findMemberLike(
   tenantId: TenantId,
   tx: TransactionSql,
@@ -77,7 +77,7 @@ export async function findMemberLike(
   return row && toMember(row);
 }
 
-/** An e-mail address waits for its owner's first sign-in; a subject is known at once. */
+/** Adds a member. An e-mail address waits for its owner's first sign-in; a subject becomes a user at once. */
 export async function inviteMember(
   tenantId: TenantId,
   tx: TransactionSql,
@@ -107,7 +107,10 @@ export async function removeMember(tenantId: TenantId, tx: TransactionSql, userI
   await tx`delete from members where tenant_id = ${tenantId} and user_id = ${userId}`;
 }
 
-/** Who has never signed in counts as a member, and not as an owner: it may be that nobody can act as one. */
+/**
+ * Counts members and owners. A person who has never signed in counts as a member but not as an owner, because they may never be
+ * able to act as one.
+ */
 export async function countMembers(
   tenantId: TenantId,
   tx: TransactionSql,

@@ -1,10 +1,10 @@
 import { withDeadline, type Sql } from '#core/platform/postgres/postgres.ts';
 import { DATABASE_DEADLINE_MS } from './tenant-scope.ts';
 
-/** Numbers of messages that nobody else is given, and what time it was for the database then. */
+/** A block of message numbers for this process alone, and the database's time when it was reserved. */
 export type SeqBlock = { readonly firstSeq: number; readonly now: Date };
 
-/** As many numbers as `reserve_message_seqs` gives at once. */
+/** How many numbers `reserve_message_seqs` reserves at once. */
 export const SEQS_PER_BLOCK = 1_024;
 
 export async function reserveMessageSeqs(sql: Sql): Promise<SeqBlock> {
@@ -16,7 +16,7 @@ export async function reserveMessageSeqs(sql: Sql): Promise<SeqBlock> {
   return { firstSeq: first_seq, now };
 }
 
-/** The key that hides places in ids: one for the whole installation, and never changed. */
+/** Returns the key that encrypts places in ids: one for the whole installation, and never changed. */
 export async function loadMessageIdKey(sql: Sql): Promise<Buffer> {
   const [row] = await withDeadline(
     sql<{ key: Buffer }[]>`select message_id_key() as key`,

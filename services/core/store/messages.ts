@@ -14,18 +14,18 @@ import type { StatusReason } from '#core/domain/status-reason.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import type { ScanRange, Scanned } from './scan.ts';
 
-/** A message and where it stands. */
+/** A message and its state. */
 export type MessageRow = {
   readonly seq: number;
   readonly id: MessageId;
   readonly purge_on: string;
   readonly external_id: string | null;
   readonly batch_id: string | null;
-  /** That it was made of by a retry. */
+  /** The message that this one repeats. */
   readonly parent_id: MessageId | null;
   readonly channel: Channel;
   readonly recipient: string;
-  /** As sent; else the account's own, once a provider has accepted it. */
+  /** As sent; otherwise the account's own sender, once a provider has accepted the message. */
   readonly sender: string | null;
   readonly status: MessageState;
   readonly reason: StatusReason | null;
@@ -44,14 +44,14 @@ export type MessageRow = {
   readonly provider_message_id: string | null;
   readonly pinned_account_id: ProviderAccountId | null;
   readonly attempt: number;
-  /** The attempt that it was sent by, where a later one was not accepted. */
+  /** The accepted attempt, if a later one was not accepted. */
   readonly sent_attempt: number | null;
   readonly next_attempt_at: Date | null;
   readonly duplicate_risk: boolean;
   readonly expires_at: Date;
   readonly enqueued_at: Date;
   readonly scheduled_at: Date | null;
-  /** Of a test message: by how much its tenant's test clock is ahead, in milliseconds. */
+  /** For a test message: by how many milliseconds its tenant's test clock is ahead. */
   readonly ahead_ms: number | null;
   readonly sent_at: Date | null;
   readonly delivered_at: Date | null;
@@ -59,13 +59,13 @@ export type MessageRow = {
   readonly updated_at: Date;
   readonly metadata: Record<string, unknown> | null;
   readonly tags: string[] | null;
-  /** Of the route that chose its first account; null where none was set. */
+  /** Version of the route that chose its first account; null if none was set. */
   readonly route_version: number | null;
-  /** Accounts of that route which would have gone first and could not be used. */
+  /** Accounts of that route that came first and could not be used. */
   readonly route_skipped: string[] | null;
-  /** Accounts that it was called through, or waited for, and went on from; null where there are none. */
+  /** Accounts that it was called through, or waited for, and then left; null if there are none. */
   readonly left_accounts: (LeftAccount & { readonly version: number | null })[] | null;
-  /** Its first call without an answer, with the route that had decided by then. */
+  /** Its first call that got no answer, with the route in force at that time. */
   readonly ambiguous_call:
     | (Pick<Route, 'steps'> & {
         readonly at: string;
@@ -86,16 +86,16 @@ export type MessageFilter = {
   readonly batchId?: string | undefined;
   readonly accountId?: string | undefined;
   readonly tag?: string | undefined;
-  /** Each of these, compared as text. */
+  /** All of these, compared as text. */
   readonly metadata?: Readonly<Record<string, string>> | undefined;
   readonly test?: boolean | undefined;
-  /** Enqueued at or after. */
+  /** Enqueued at or after this time. */
   readonly since?: string | undefined;
-  /** Enqueued before. */
+  /** Enqueued before this time. */
   readonly until?: string | undefined;
 };
 
-/** Where a message stands in the list. `seq` orders those of one millisecond. */
+/** A message's position in the list. `seq` orders messages of the same millisecond. */
 export type MessagePosition = { readonly enqueuedAt: string; readonly seq: number };
 
 type UnlabelledRow = Omit<MessageRow, 'labels'>;
@@ -106,8 +106,8 @@ type ScannedRow = UnlabelledRow & {
 };
 
 /**
- * Newest first by the time that the record shows: commits of concurrent batches may overtake each other. Time, reference,
- * batch and test mode choose the stretch of an index that is read; all else is looked at row by row.
+ * Reads messages, newest first by the time that the record shows: concurrent batches may commit in another order. Time,
+ * reference, batch and test mode select the stretch of an index that is read; all other criteria are checked row by row.
  */
 export async function scanMessages(
   tenantId: TenantId,
@@ -166,7 +166,8 @@ export async function scanMessages(
     from reach r left join lateral (
       ${selectMessages(
         tx,
-        // Where the scan has just been: by its key, each row would be looked up in an index as large as all that is stored.
+        // By the row's physical position, where the scan has just been: by its key, each row would be looked up in an index as
+        // large as everything stored.
         tx`found f cross join lateral (
           select * from messages x where x.ctid = f.at_row and x.purge_on = f.purge_on offset 0) m`,
       )}
@@ -184,10 +185,10 @@ export async function scanMessages(
   };
 }
 
-/** Which message is meant. An id leads to a place whether there is a message or not; the row there bears the id of its own. */
+/** Identifies a message. An id decodes to a place whether a message is there or not, so the row must also have the id. */
 export type MessageAddress = MessagePlace & {
   readonly id: string;
-  /** Only one of this kind; either where undefined. */
+  /** Only a message of this mode; of either if undefined. */
   readonly test?: boolean | undefined;
 };
 
@@ -201,15 +202,15 @@ export async function findMessage(
   return row;
 }
 
-/** Of the row `m` of `messages`. */
+/** A condition on the row `m` of `messages`. */
 export function isAt(tenantId: TenantId, tx: TransactionSql, { seq, purgeOn, id, test }: MessageAddress) {
   return tx`m.seq = ${seq} and m.purge_on = ${purgeOn} and m.id = ${id} and m.tenant_id = ${tenantId}
     ${test === undefined ? tx`` : tx`and m.test = ${test}`}`;
 }
 
 /**
- * The state is looked up row by row. As an ordinary join it has the planner believe that a tenant's states are a chance
- * in a thousand, and that all of its messages had better be read and sorted for one page.
+ * The state is looked up row by row. For an ordinary join the planner assumes that a tenant's states are one in a thousand, and
+ * reads and sorts all of its messages for one page.
  */
 function selectMessages(tx: TransactionSql, from = tx`messages m`) {
   return tx`
@@ -258,7 +259,7 @@ function selectMessages(tx: TransactionSql, from = tx`messages m`) {
     cross join lateral (select * from message_states t where t.seq = m.seq and t.purge_on = m.purge_on limit 1) s`;
 }
 
-/** The accounts of a page are few, and found by their ids. */
+/** Adds account labels; the accounts of a page are few and looked up by their ids. */
 async function withLabels(
   tenantId: TenantId,
   tx: TransactionSql,
@@ -283,7 +284,7 @@ async function withLabels(
   return rows.map((row) => ({ ...row, labels }));
 }
 
-/** Where a message's record is, for the lists that belong to it. */
+/** The key of a message's row, for the lists that belong to it. */
 export type MessageKey = Pick<MessageRow, 'seq' | 'purge_on' | 'id' | 'enqueued_at' | 'scheduled_at'>;
 
 export async function findMessageKey(
@@ -309,7 +310,7 @@ export type AttemptRow = {
   readonly ended_at: Date | null;
 };
 
-/** Newest first. */
+/** Returns attempts, newest first. */
 export async function listAttempts(
   tenantId: TenantId,
   tx: TransactionSql,
@@ -331,12 +332,12 @@ export type EventRow = {
   readonly at: Date;
   readonly source: EventSource;
   readonly applied: boolean;
-  /** Null where the event is not a provider's report. */
+  /** Null if the event is not a provider's report. */
   readonly verified: boolean | null;
   readonly provider_status: string | null;
 };
 
-/** Newest first. The acceptance itself is in the message's own row. */
+/** Returns events, newest first. The acceptance itself is in the message's own row. */
 export async function listEvents(
   tenantId: TenantId,
   tx: TransactionSql,
@@ -353,10 +354,10 @@ export async function listEvents(
     order by event_seq desc limit ${most}`;
 }
 
-/** A provider account that a message could go out through. */
+/** A provider account that could send a message. */
 export type Sender = { readonly id: string; readonly channel: string; readonly provider: string };
 
-/** The oldest first. */
+/** Returns the accounts, the oldest first. */
 export async function listSenders(tenantId: TenantId, tx: TransactionSql): Promise<Sender[]> {
   return tx<Sender[]>`
     select id, channel, provider from provider_accounts where tenant_id = ${tenantId} and status not in ('disabled', 'deleted')

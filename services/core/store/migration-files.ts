@@ -6,16 +6,16 @@ const FUNCTIONS = new URL('./functions/', import.meta.url);
 
 export type Migration = { readonly version: number; readonly name: string };
 
-/** One SQL function (or a few of one name) with its grants, written so that it can be applied again and again. */
+/** One SQL function (or several overloads) with its grants, written so that it can be applied repeatedly. */
 export type FunctionFile = {
-  /** The function's, and the file's without its ending. */
+  /** The name of the function, and of the file without its extension. */
   readonly name: string;
   readonly sql: string;
   /** SHA-256 of the text, in hexadecimal. */
   readonly hash: string;
 };
 
-/** What a build needs of a schema. */
+/** The schema version that a build needs. */
 export type SchemaVersion = {
   /** Number of its last migration. */
   readonly migration: number;
@@ -23,7 +23,7 @@ export type SchemaVersion = {
   readonly functions: string;
 };
 
-/** The migrations of this build in their order: four digits, then words. */
+/** Returns the migrations of this build in order: four digits, then words. */
 export function migrationFiles(): Migration[] {
   return readdirSync(MIGRATIONS)
     .filter((name) => /^\d{4}_.+\.sql$/.test(name))
@@ -35,7 +35,7 @@ export function migrationSql(name: string): string {
   return readFileSync(new URL(name, MIGRATIONS), 'utf8');
 }
 
-/** The SQL functions of this build, by name. */
+/** Returns the SQL functions of this build, by name. */
 export function functionFiles(): FunctionFile[] {
   return readdirSync(FUNCTIONS)
     .filter((file) => file.endsWith('.sql'))
@@ -49,7 +49,7 @@ export function functionFile(name: string, sql: string): FunctionFile {
   return { name, sql, hash: sha256(sql) };
 }
 
-/** Of names and texts, whatever their order. */
+/** Returns a digest of names and texts that does not depend on their order. */
 export function functionsDigest(files: readonly FunctionFile[]): string {
   return sha256(
     files
@@ -59,7 +59,7 @@ export function functionsDigest(files: readonly FunctionFile[]): string {
   );
 }
 
-/** The schema that this build's services need: readiness compares it with the database's. */
+/** Returns the schema version that this build's services need: readiness compares it with the database's. */
 export function requiredSchemaVersion(): SchemaVersion {
   return {
     migration: Math.max(...migrationFiles().map((file) => file.version)),

@@ -6,22 +6,22 @@ export type Maintained = {
   readonly made: number;
   /** Names of the partitions that were dropped. */
   readonly dropped: readonly string[];
-  /** Tables whose partitions somebody else holds: to be tried again soon. */
+  /** Tables with locks held by other sessions: to be retried soon. */
   readonly busy: readonly string[];
 };
 
-/** Rows of one step. */
+/** Rows per step. */
 const PURGED_AT_ONCE = 5_000;
 
 type Task = { readonly task: 'make' | 'drop'; readonly parent: string; readonly monday: string };
 
 /**
- * One step after the other, each a transaction of its own that gives up within seconds where somebody reads for long: a
- * table is left alone then, as everything that is sent meanwhile waits behind the one who waits. What lies in no partition of
- * its own is deleted some rows at a time.
- * @param bounded bounds one step.
- * @returns `elsewhere` where another worker is at it.
- * @throws what stopped a step for another reason, after all others have been tried; at once where the database is away.
+ * Makes and drops partitions, and deletes obsolete rows that are in no partition of their own, in bounded steps. Each step is a
+ * transaction that gives up within seconds if another session reads for long: that table is left alone then, because all sends
+ * would queue behind the waiting step.
+ * @param bounded gives one step its deadline.
+ * @returns `elsewhere` if another worker is doing it.
+ * @throws the error that stopped a step, after all other steps have been tried; at once if the database is away.
  */
 export async function maintainPartitions(sql: Sql, bounded: Bounded): Promise<Maintained | 'elsewhere'> {
   let made = 0;
@@ -79,7 +79,10 @@ export async function maintainPartitions(sql: Sql, bounded: Bounded): Promise<Ma
   return { made, dropped, busy: [...busy] };
 }
 
-/** One process at a time makes and drops partitions. Held until the transaction's end. @returns whether it was free. */
+/**
+ * Takes the lock for making and dropping partitions, which one process at a time may hold, until the transaction ends. @returns
+ * whether it was free.
+ */
 export async function tryMaintenanceLock(tx: TransactionSql): Promise<boolean> {
   const [lock] = await tx<{ isMine: boolean }[]>`
     select pg_try_advisory_xact_lock(hashtext('despatch.maintain')) as "isMine"`;

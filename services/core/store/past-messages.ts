@@ -6,7 +6,7 @@ import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import type { MessagePosition } from './messages.ts';
 import type { ScanRange, Scanned } from './scan.ts';
 
-/** Calls of a message, and waits, that are read, the first ones. */
+/** Maximum number of a message's calls and waits that are read, the earliest ones. */
 const TURNS_MAX = 100;
 
 type Row = {
@@ -22,7 +22,8 @@ type ScannedRow = Row & { readonly scanned: number; readonly end_at: Date; reado
 export type DatedMessage = PastMessage & { readonly enqueuedAt: Date };
 
 /**
- * A channel's messages for which accounts have been called, newest first: of live keys, whose senders named no account.
+ * Reads a channel's messages for which accounts have been called, newest first: only messages of live keys whose senders named no
+ * account.
  */
 export async function scanPastMessages(
   tenantId: TenantId,

@@ -3,7 +3,7 @@ import type { PlatformUsageGroup, UsageSpan, UsageStatus } from '#core/domain/us
 import type { Sql } from '#core/platform/postgres/postgres.ts';
 import { transactionWithin } from './tenant-scope.ts';
 
-/** What a count is of; null where it is not asked for. */
+/** The groups of a count; null for a group that was not requested. */
 export type PlatformUsageKey = {
   readonly tenantId: string | null;
   readonly slug: string | null;
@@ -22,13 +22,13 @@ export type PlatformUsageRow = PlatformUsageKey &
     | { readonly counts: readonly number[]; readonly what: 'provider' | 'receipt' }
   );
 
-/** Longer than other transactions of the api may take: it reads of every tenant. */
+/** Longer than the deadline of the api's other transactions, because it reads every tenant. */
 const DEADLINE_MS = 15_000;
 
 /**
- * Usage of all tenants, in the order of day, slug and channel.
+ * Returns the usage of all tenants, ordered by day, slug and channel.
  * @param most rows of counts, and of times.
- * @throws DependencyError where it takes too long.
+ * @throws DependencyError if it takes too long.
  */
 export function readPlatformUsage(
   sql: Sql,
@@ -39,7 +39,7 @@ export function readPlatformUsage(
   return transactionWithin(
     sql,
     async (tx) => {
-      // The database ends it too: nobody waits for it any more.
+      // Makes the database end the query too, because nobody waits for it any more.
       await tx`select set_config('statement_timeout', ${String(DEADLINE_MS)}, true)`;
       return tx<PlatformUsageRow[]>`
         select tenant_id as "tenantId", slug, period, channel, what, messages, segments, counts

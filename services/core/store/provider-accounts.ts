@@ -7,7 +7,7 @@ export type AccountStatus = (typeof ACCOUNT_STATUSES)[number];
 
 export const VERIFICATION_RESULTS = ['valid', 'invalid', 'unknown'] as const;
 
-/** A credential check that has ended; `reason` tells why it was not `valid`. */
+/** A finished credential check; `reason` says why it was not `valid`. */
 export type Verification = {
   readonly at: Date;
   readonly result: (typeof VERIFICATION_RESULTS)[number];
@@ -16,7 +16,7 @@ export type Verification = {
 
 export type RefusedReceipt = { readonly at: Date; readonly reason: string };
 
-/** What the api may know of an account: everything but its secret. Deleted accounts are not seen at all. */
+/** Everything that the api may know of an account: all but its secret. Deleted accounts are not visible. */
 export type ProviderAccount = {
   readonly id: ProviderAccountId;
   readonly provider: string;
@@ -25,20 +25,20 @@ export type ProviderAccount = {
   readonly status: AccountStatus;
   readonly statusReason: string | null;
   readonly health: 'healthy' | 'open' | 'probing';
-  /** As the tenant sent it, keys in their order. */
+  /** As the tenant sent it, with its keys in order. */
   readonly configPublic: Record<string, unknown>;
   readonly rateLimitPerSecond: number | null;
   readonly secretVersion: number;
-  /** Rises with every change of settings, secret or use. */
+  /** Incremented by every change of settings, secret or use. */
   readonly version: number;
-  /** Null until the present settings and secret have been checked. */
+  /** Null until the current settings and secret have been checked. */
   readonly lastVerification: Verification | null;
   readonly verifiedAt: Date | null;
-  /** Of the token in its receipt URL. */
+  /** Version of the token in its receipt URL. */
   readonly receiptVersion: number;
-  /** When a genuine call came to it last, give or take a minute. */
+  /** When the last genuine call arrived, accurate to a minute. */
   readonly lastReceiptAt: Date | null;
-  /** The last call that was none of the provider's, or of which nothing could be kept. */
+  /** The last call that was not the provider's, or from which nothing could be stored. */
   readonly lastRefusedReceipt: RefusedReceipt | null;
   readonly createdAt: Date;
   readonly updatedAt: Date;
@@ -109,12 +109,12 @@ export type ProviderQuery = {
   readonly channel?: Channel | undefined;
   readonly status?: AccountStatus | undefined;
   readonly provider?: string | undefined;
-  /** Only what is older than this position. */
+  /** Only accounts older than this position. */
   readonly before: number | undefined;
   readonly most: number;
 };
 
-/** Newest first. */
+/** Returns accounts, newest first. */
 export async function listAccounts(
   tenantId: TenantId,
   tx: TransactionSql,
@@ -144,7 +144,7 @@ export async function countAccounts(
   return row?.n ?? 0;
 }
 
-/** Ids of all accounts of the channel, disabled ones too. */
+/** Returns ids of all accounts of the channel, including disabled ones. */
 export async function listChannelAccounts(
   tenantId: TenantId,
   tx: TransactionSql,
@@ -177,8 +177,8 @@ export async function updateAccount(
 }
 
 /**
- * What was known of an account does not hold for its new settings or secret: they are unverified and about to be checked.
- * A disabled account stays so, and is checked when it is enabled.
+ * Resets the verification after a change of settings or secret: the account is unverified and about to be checked. A disabled
+ * account stays disabled, and is checked when it is enabled.
  */
 export async function markUnverified(
   tenantId: TenantId,
@@ -193,7 +193,7 @@ export async function markUnverified(
     where tenant_id = ${tenantId} and id = ${id} and status <> 'deleted'`;
 }
 
-/** How long a replaced secret is kept, so that a mistaken change can be traced and sends under way can end. */
+/** How long a replaced secret is kept, so that a mistaken change can be traced and sends under way can finish. */
 const KEEP_REPLACED = '15 minutes';
 
 export async function replaceAccountSecret(
@@ -207,7 +207,7 @@ export async function replaceAccountSecret(
   return row && { secretVersion: row.secret_version, rotatedAt: row.rotated_at };
 }
 
-/** Enabling gives the account a fresh start, and a check: what it was refused for before is not held against it. */
+/** Enables or disables an account. Enabling resets its failures and requests a check, so that earlier refusals do not count. */
 export async function setAccountStatus(
   tenantId: TenantId,
   tx: TransactionSql,
@@ -220,7 +220,7 @@ export async function setAccountStatus(
     where tenant_id = ${tenantId} and id = ${id} and status <> 'deleted'`;
 }
 
-/** The worker takes it from there. */
+/** Requests a credential check, which a worker makes. */
 export async function requestVerification(
   tenantId: TenantId,
   tx: TransactionSql,
@@ -232,8 +232,8 @@ export async function requestVerification(
 }
 
 /**
- * Makes the receipt URL another one. Workers' copies of the account, which know the former, go.
- * @returns Until when the former one holds too; null where it does not.
+ * Replaces the token in the receipt URL. Increments the version, so that workers drop their cached copies.
+ * @returns until when the former URL is valid too; null if it is not.
  */
 export async function rotateReceiptUrl(
   tenantId: TenantId,
@@ -249,7 +249,7 @@ export async function rotateReceiptUrl(
   return row && { receiptVersion: row.receipt_version, previousUntil: row.receipt_grace_until };
 }
 
-/** The row stays for the messages that name it; the secret goes at once, the replaced one too. */
+/** Deletes an account. The row stays for the messages that refer to it; the current and previous secrets are deleted at once. */
 export async function deleteAccount(
   tenantId: TenantId,
   tx: TransactionSql,
@@ -261,7 +261,7 @@ export async function deleteAccount(
     where tenant_id = ${tenantId} and id = ${id} and status <> 'deleted'`;
 }
 
-/** Messages that wait for this account are looked at again at once. */
+/** Makes messages that wait for this account due at once. */
 export async function wakeWaiting(
   tenantId: TenantId,
   tx: TransactionSql,

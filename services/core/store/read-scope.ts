@@ -2,9 +2,9 @@ import type { TenantId } from '#core/domain/ids.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 
 /**
- * Runs one transaction that reads a single tenant's rows, as `withTenant` does, on connections of its own. What it still
- * asks of the database when `gone` fires is canceled there.
- * @param cancelSql Another pool: this one's connections may all be busy with what is to be canceled.
+ * Runs one transaction that reads a single tenant's rows, like `withTenant`, on a pool of its own. When `gone` fires, a query
+ * that is still running is canceled in the database.
+ * @param cancelSql another pool: the connections of this one may all be busy with queries to be canceled.
  * @throws whatever `read` throws.
  */
 export async function readAsTenant<T>(
@@ -22,9 +22,9 @@ export async function readAsTenant<T>(
     };
     gone.addEventListener('abort', cancel);
     try {
-      // Sent together with the first statement of `read`: no round trip of its own. A plan that was made while a table was
-      // small would go on to read all of it, and sort it, when it no longer is: an index has all that is asked for here.
-      // Compiling what reads a page takes longer than reading it.
+      // Sent together with the first statement of `read`, without a round trip of its own. A plan made while a table was small
+      // would keep scanning and sorting all of it when it has grown; every query here has an index. JIT is off, because compiling
+      // a page's query takes longer than running it.
       const [, result] = await Promise.all([
         tx<{ backend: number }[]>`
           select set_config('app.tenant', ${tenantId}, true), set_config('enable_seqscan', 'off', true),
@@ -39,7 +39,7 @@ export async function readAsTenant<T>(
       return result;
     } finally {
       gone.removeEventListener('abort', cancel);
-      // A cancellation must not meet the transaction that has the connection next.
+      // A late cancellation must not hit the next transaction on this connection.
       await canceling;
     }
   })) as T;

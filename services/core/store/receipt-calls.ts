@@ -2,39 +2,39 @@ import type { ProviderAccountId, TenantId } from '#core/domain/ids.ts';
 import { asJson, withDeadline, type Sql } from '#core/platform/postgres/postgres.ts';
 import { DATABASE_DEADLINE_MS } from './tenant-scope.ts';
 
-/** What taking a vendor's call in needs to know of its account. */
+/** The facts about an account that are needed to take in a receipt call. */
 export type ReceiptAccount = {
   readonly id: ProviderAccountId;
   readonly tenantId: TenantId;
   readonly provider: string;
-  /** Of the token that the receipt URL has now. */
+  /** Version of the token that the receipt URL has now. */
   readonly receiptVersion: number;
-  /** Until when the version before holds too. */
+  /** Until when the previous version is valid too. */
   readonly receiptGraceUntil: Date | null;
 };
 
-/** A vendor's call to a receipt URL, as it came. */
+/** A vendor's call to a receipt URL, as received. */
 export type NewReceiptCall = {
   readonly accountId: ProviderAccountId;
   readonly method: 'GET' | 'POST';
-  /** Of the token that the URL had. */
+  /** Version of the token in the URL. */
   readonly receiptVersion: number;
-  /** What followed the token, with its question mark. */
+  /** The part of the URL after the token, with its question mark. */
   readonly query: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array;
-  /** Of the span in which it was taken. */
+  /** Trace context of the span in which it was received. */
   readonly traceparent?: string | undefined;
 };
 
-/** `full`: too much of the account's waits already. `gone`: no such account, or no longer with this URL. */
+/** `full`: too many calls or bytes of the account wait already. `gone`: the account does not exist, or no longer has this URL. */
 export type ReceiptCallVerdict = 'stored' | 'full' | 'gone';
 
-/** Of one account's calls that no worker has looked into. */
+/** Limit on one account's calls that no worker has parsed. */
 export const WAITING_CALLS_MAX = 10_000;
 const WAITING_BYTES_MAX = 64 * 1024 * 1024;
 
-/** By id; without deleted ones. */
+/** Loads accounts by id, without deleted ones. */
 export async function loadReceiptAccounts(
   sql: Sql,
   ids: readonly string[],
@@ -67,9 +67,9 @@ export async function loadReceiptAccounts(
 
 /**
  * Stores calls of any accounts in one statement and one commit.
- * @param counted accounts that may be full: what waits of them is counted, which reads all of it. Default: all.
+ * @param counted accounts that may be full: their waiting calls are counted, which reads all of them. Default: all.
  * @returns one verdict per call, in order.
- * @throws DependencyError: nobody knows then whether they are stored.
+ * @throws DependencyError: it is then unknown whether they are stored.
  */
 export async function storeReceiptCalls(
   sql: Sql,

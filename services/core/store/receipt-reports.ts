@@ -7,21 +7,21 @@ export type StoredReceiptCall = {
   readonly id: number;
   readonly tenantId: string;
   readonly accountId: string;
-  /** Of the account as it is now; null where it is deleted. */
+  /** The account's current version; null if it is deleted. */
   readonly accountVersion: number | null;
   readonly method: 'GET' | 'POST';
   readonly receiptVersion: number;
-  /** With its question mark; empty where there was none. */
+  /** With its question mark; empty if there was none. */
   readonly query: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array;
   readonly receivedMs: number;
   readonly tries: number;
-  /** Of the span in which the api took it; null where nothing was traced. */
+  /** Trace context of the span in which the api received it; null if nothing was traced. */
   readonly traceparent: string | null;
 };
 
-/** What a vendor says, in the names that `settle_receipt_calls` and `settle_lookups` read. What is undefined does not travel. */
+/** A vendor's report, with the names that `settle_receipt_calls` and `settle_lookups` read. Undefined fields are not sent. */
 export type ReportRow = {
   readonly message_seq: number | undefined;
   readonly purge_on: string | undefined;
@@ -33,25 +33,25 @@ export type ReportRow = {
   readonly segment: string | undefined;
   readonly engagement: Engagement | undefined;
   readonly provider_status: string;
-  /** Whether a signature of the vendor holds; else the receipt URL alone vouches for the report. */
+  /** Whether the vendor's signature is valid; otherwise only the receipt URL authenticates the report. */
   readonly verified: boolean;
   readonly happened_ms: number;
   readonly report_key: string;
 };
 
-/** One report of a call, which has the rest: whose it is, and when it came. */
+/** One report of a call; the call's row has the tenant, the account and the time of arrival. */
 export type CallReportRow = ReportRow & { readonly call_id: number };
 
-/** What became of calls that were looked into. */
+/** The results of parsing calls. */
 export type SettledReceiptCalls = {
   readonly reports: readonly CallReportRow[];
-  /** Ids of calls that stay, as more of their reports are to come. */
+  /** Ids of calls that stay, because more of their reports follow. */
   readonly begun: readonly number[];
-  /** Ids of calls that are settled. */
+  /** Ids of settled calls. */
   readonly done: readonly number[];
-  /** Calls to look into again. */
+  /** Calls to parse again later. */
   readonly again: readonly { readonly id: number; readonly ms: number }[];
-  /** Accounts of which a genuine call has come. */
+  /** Accounts that received a genuine call. */
   readonly genuine: readonly string[];
   readonly refused: readonly { readonly account_id: string; readonly reason: string }[];
 };

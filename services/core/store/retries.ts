@@ -8,7 +8,7 @@ import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { isAt, type MessageAddress } from './messages.ts';
 import { withTenant } from './tenant-scope.ts';
 
-/** A message that is to be sent again: what its sender said, and where it stands. */
+/** A message that is to be sent again: what its sender specified, and its state. */
 export type RetriedRow = {
   readonly id: MessageId;
   readonly status: MessageState;
@@ -18,7 +18,7 @@ export type RetriedRow = {
   readonly address: string;
   /** As sent. */
   readonly sender: string | null;
-  /** Null where it is gone; of one that is stored apart no more than its size. */
+  /** Null if it is deleted; only the size for a content that is stored apart. */
   readonly content: unknown;
   readonly external_id: string | null;
   readonly category: Category;
@@ -49,13 +49,13 @@ export async function findRetried(
   return row;
 }
 
-/** Longer than other transactions have: it may be fifteen megabytes that are written. */
+/** Longer than the deadline of other transactions, because up to fifteen megabytes are written. */
 const COPY_DEADLINE_MS = 10_000;
 
 /**
- * Stores a content that is apart from its message for another message too, before that one is accepted.
- * @returns false where it is gone by now.
- * @throws DependencyError: nobody knows then whether it is stored; what is without a message is deleted later.
+ * Copies a content that is stored apart for another message, before that message is accepted.
+ * @returns false if the content is deleted.
+ * @throws DependencyError: it is then unknown whether the copy is stored; a content without a message is deleted later.
  */
 export function copyContent(
   sql: Sql,

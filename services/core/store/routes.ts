@@ -17,7 +17,7 @@ type RouteRow = {
   readonly created_at: Date;
 };
 
-/** Those in force; a channel without one is not among them. */
+/** Returns the routes in force; channels without a route are left out. */
 export async function listRoutes(tenantId: TenantId, tx: TransactionSql): Promise<StoredRoute[]> {
   const rows = await tx<RouteRow[]>`
     select channel, version, strategy, steps, failover_on, max_wait_ms, receipt_timeout_ms, created_at from routes
@@ -25,7 +25,7 @@ export async function listRoutes(tenantId: TenantId, tx: TransactionSql): Promis
   return rows.map(toRoute);
 }
 
-/** The one in force. */
+/** Returns the route in force. */
 export async function findRoute(
   tenantId: TenantId,
   tx: TransactionSql,
@@ -37,7 +37,7 @@ export async function findRoute(
   return row && toRoute(row);
 }
 
-/** Puts a route in force in place of the one before. The caller has the tenant locked. */
+/** Puts a route in force in place of the current one. The caller has locked the tenant. */
 export async function storeRoute(
   tenantId: TenantId,
   tx: TransactionSql,

@@ -1,21 +1,21 @@
 /**
- * A scan of a list, newest first, for one page of it. The order is an index's, so what a scan reads is bounded by
- * `rows`, however few of them the filter lets pass.
+ * A scan of a list, newest first, for one page. It follows an index, so `rows` bounds what it reads, however few rows pass the
+ * filter.
  */
 export type ScanRange<Position> = {
-  /** Only what is older than this. */
+  /** Only rows older than this position. */
   readonly before: Position | undefined;
-  /** Most rows to read. */
+  /** Maximum number of rows to read. */
   readonly rows: number;
-  /** Most rows to answer with. */
+  /** Maximum number of rows to return. */
   readonly most: number;
 };
 
 export type Scanned<Row, Position> = {
-  /** What passed the filter. */
+  /** The rows that passed the filter. */
   readonly found: Row[];
-  /** Rows read; fewer than asked for where the list ends there. */
+  /** Number of rows read; less than requested if the list ends there. */
   readonly scanned: number;
-  /** The last row read; undefined where there was none. */
+  /** The last row read; undefined if there was none. */
   readonly end: Position | undefined;
 };

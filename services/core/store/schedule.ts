@@ -2,19 +2,22 @@ import type { TenantId } from '#core/domain/ids.ts';
 import type { MessageState } from '#core/domain/message-state.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 
-/** A message that waits, as its locked row says. */
+/** A waiting message, as its locked row says. */
 export type LockedSchedule = {
   readonly status: MessageState;
-  /** Of a scheduled one its instant. */
+  /** For a scheduled message, its instant. */
   readonly sendAt: Date | null;
   readonly expiresAt: Date;
-  /** Its instant has come. */
+  /** Whether its instant has come. */
   readonly isDue: boolean | null;
   /** By the database's clock. */
   readonly now: Date;
 };
 
-/** Nobody moves the message on before the transaction's end. @returns undefined where it has come to an end, or is none of the tenant's. */
+/**
+ * Locks a message's row, so that no other transaction moves it before this one ends. @returns undefined if the message has ended,
+ * or belongs to another tenant.
+ */
 export async function lockSchedule(tx: TransactionSql, seq: number): Promise<LockedSchedule | undefined> {
   const [row] = await tx<LockedSchedule[]>`
     select status, send_at as "sendAt", expires_at as "expiresAt", is_due as "isDue", now_at as now
@@ -22,7 +25,7 @@ export async function lockSchedule(tx: TransactionSql, seq: number): Promise<Loc
   return row;
 }
 
-/** How often a message was moved to another instant. */
+/** Counts how often a message was moved to another instant. */
 export async function countReschedules(
   tenantId: TenantId,
   tx: TransactionSql,
@@ -36,7 +39,7 @@ export async function countReschedules(
   return row?.moves ?? 0;
 }
 
-/** Instants in milliseconds since the epoch. @param shownAt `sendAt` as the record says it. */
+/** Stores instants, in milliseconds since the epoch. @param shownAt `sendAt` as the record shows it. */
 export async function storeSchedule(
   tx: TransactionSql,
   seq: number,

@@ -5,9 +5,9 @@ import type { SchemaVersion } from './migration-files.ts';
 const DEADLINE_MS = 1_500;
 
 /**
- * Ready means: the database answers and has at least the schema of this code. A newer one serves it too, as changes add
- * before they take away: a later migration, or functions that replaced this code's own. NATS may be away, and Vault too:
- * the service goes on without them.
+ * Returns a readiness check: the database answers, and has at least the schema of this build. A newer schema will do too, because
+ * changes add before they remove: a later migration, or functions that replaced this build's. NATS and Vault are not checked: the
+ * service works without them.
  */
 export function schemaReadiness(
   sql: Sql,
@@ -15,7 +15,7 @@ export function schemaReadiness(
 ): () => Promise<{ readonly failing: readonly string[] }> {
   return async () => {
     const stored = await storedSchema(sql, needed).catch(databaseFaultOf);
-    // It answers, and knows the question not yet.
+    // The database answers, but does not have the function for this query yet.
     if (stored === 'service') return { failing: ['schema'] };
     if (stored === null || typeof stored === 'string') return { failing: ['database'] };
     const { migration, hasFunctions } = stored;
@@ -27,7 +27,7 @@ export function schemaReadiness(
 type StoredSchema = {
   /** Number of the last migration that was applied, 0 before the first. */
   readonly migration: number;
-  /** Whether the functions of this code have been applied, now or before newer ones. */
+  /** Whether the functions of this build have been applied, now or before newer ones. */
   readonly hasFunctions: boolean;
 };
 

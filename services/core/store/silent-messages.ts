@@ -13,14 +13,14 @@ export type SilentRow = SilentMessage & {
   readonly purgeOn: string;
   readonly tenantId: string;
   readonly channel: Channel | null;
-  /** Null where the message is gone. */
+  /** Null if the message was purged. */
   readonly address: string | null;
   readonly provider: string | null;
 };
 
-/** What decides of the tenants whose messages are silent. */
+/** The facts about tenants that decide about their silent messages. */
 export type SilenceRouting = {
-  /** Neither disabled nor deleted, the oldest of each tenant first. */
+  /** Accounts that are neither disabled nor deleted, the oldest of each tenant first. */
   readonly accounts: readonly (TenantRow & {
     readonly id: string;
     readonly channel: Channel;
@@ -37,9 +37,9 @@ export type SilenceDecided = { readonly row: SilentRow; readonly decision: Silen
 export function silentMessageStore(sql: Sql, bounded: Bounded, addressKeys: AddressKeyRoot) {
   return {
     /**
-     * Settles sent messages whose wait for a receipt is over, in one transaction that holds them.
-     * @param decide what follows; a pure function.
-     * @returns what was decided, without moves that were not made.
+     * Settles sent messages whose wait for a receipt is over, in one transaction that locks them.
+     * @param decide makes the decisions; a pure function.
+     * @returns the decisions, without moves that were not made.
      */
     settleSilent: (
       most: number,
@@ -72,7 +72,7 @@ export function silentMessageStore(sql: Sql, bounded: Bounded, addressKeys: Addr
   };
 }
 
-/** In the names that `fail_over_silent` reads; `details` are those of the event. */
+/** Returns the move with the names that `fail_over_silent` reads; `details` are those of the event. */
 function moveOf({ row, decision }: SilenceDecided, addressKeys: AddressKeyRoot) {
   const { seq, purgeOn, tenantId, channel, address, accountId: from, silentMs: waitedMs } = row;
   if (decision.kind !== 'move' || channel === null || address === null) return [];

@@ -9,7 +9,7 @@ import type {
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 import type { ScanRange, Scanned } from './scan.ts';
 
-/** A recipient in the form in which it is looked for. */
+/** A recipient in the form in which it is looked up. */
 export type AddressName = { readonly channel: Channel; readonly key: Buffer };
 
 export type NewSuppression = AddressName &
@@ -23,11 +23,11 @@ export type SuppressionFilter = {
   readonly reason?: SuppressionReason | undefined;
   readonly scope?: SuppressionScope | undefined;
   readonly source?: SuppressionSource | undefined;
-  /** Entries of these recipients alone. */
+  /** Only entries of these recipients. */
   readonly addresses?: readonly AddressName[] | undefined;
 };
 
-/** Its place in the list. */
+/** With its position in the list. */
 export type ListedSuppression = Suppression & { readonly seq: number };
 
 type Row = {
@@ -46,7 +46,7 @@ type Row = {
 const columns = (tx: TransactionSql) =>
   tx`id, seq, channel, address, reason, scope, source, message_id, expires_at, created_at`;
 
-/** One that the recipient has for this reason already makes way for it. A trigger tells of it. */
+/** Adds an entry, replacing the recipient's entry for the same reason. A trigger writes the event. */
 export async function putSuppression(
   tenantId: TenantId,
   tx: TransactionSql,
@@ -64,9 +64,9 @@ export async function putSuppression(
 }
 
 /**
- * Suppresses marketing mail to a recipient who asked for that, for good: an entry that is to be over some day makes way, and
- * stops no less than before. A trigger tells of it.
- * @returns undefined: that was so already.
+ * Suppresses marketing mail to a recipient who unsubscribed, without an expiry: replaces an entry that expires, and never narrows
+ * its scope. A trigger writes the event.
+ * @returns undefined if the recipient was unsubscribed already.
  */
 export async function unsubscribeRecipient(
   tenantId: TenantId,
@@ -86,7 +86,7 @@ export async function unsubscribeRecipient(
   return row && toSuppression(row);
 }
 
-/** Entries whose time is over are gone, for whoever asks. */
+/** Finds an entry; expired entries are never returned. */
 export async function findSuppression(
   tenantId: TenantId,
   tx: TransactionSql,
@@ -98,7 +98,7 @@ export async function findSuppression(
   return row && toSuppression(row);
 }
 
-/** @returns what was deleted. A trigger tells of it. */
+/** Deletes an entry. @returns the deleted entry. A trigger writes the event. */
 export async function deleteSuppression(
   tenantId: TenantId,
   tx: TransactionSql,
@@ -111,7 +111,7 @@ export async function deleteSuppression(
   return row && toSuppression(row);
 }
 
-/** Those in force, newest first. */
+/** Reads the entries in force, newest first. */
 export async function scanSuppressions(
   tenantId: TenantId,
   tx: TransactionSql,

@@ -3,12 +3,12 @@ import { DependencyError } from '#core/domain/dependency-error.ts';
 import { withDeadline, type Sql, type TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { inTransaction } from './after-commit.ts';
 
-/** Longest wait for a transaction of the api, in milliseconds. */
+/** Deadline of a transaction of the api, in milliseconds. */
 export const DATABASE_DEADLINE_MS = 5_000;
 
 /**
- * Runs one transaction that sees a single tenant's rows. Row-level security hides all others, also from a statement
- * that forgets to ask for the tenant.
+ * Runs one transaction that sees a single tenant's rows. Row-level security hides all others, even from a statement that does not
+ * filter by tenant.
  * @throws DependencyError; whatever `work` throws, after a rollback.
  */
 export function withTenant<T>(
@@ -20,8 +20,8 @@ export function withTenant<T>(
   return transactionWithin(
     sql,
     async (tx) => {
-      // Sent together with the first statement of `work`: no round trip of its own. A plan that was made while a table was
-      // small would go on to read all of it when it no longer is: an index knows all that is asked for here.
+      // Sent together with the first statement of `work`, without a round trip of its own. A plan made while a table was small
+      // would keep scanning all of it when it has grown; every query here has an index.
       const [, result] = await Promise.all([
         tx`select set_config('app.tenant', ${tenantId}, true), set_config('enable_seqscan', 'off', true)`.execute(),
         work(tx),
@@ -33,8 +33,8 @@ export function withTenant<T>(
 }
 
 /**
- * One transaction, and no longer a wait for it than this. What is late and not committed yet never will be: whoever asked
- * has been told of a failure. A commit that is under way by then may take place all the same.
+ * Runs one transaction with a deadline. A transaction that is late and not committed yet never will be, because its caller was
+ * told of a failure. A commit that is under way at the deadline may still take place.
  * @throws DependencyError; whatever `work` throws, after a rollback.
  */
 export function transactionWithin<T>(

@@ -14,7 +14,7 @@ import { toTenantFacts, type TenantFacts, type TenantFactsRow, type TenantState 
 export const SUSPENSION_REASONS = ['manual', 'billing', 'abuse'] as const;
 export type SuspensionReason = (typeof SUSPENSION_REASONS)[number];
 
-/** Any tenant, for a platform admin; a deleted one counts as absent. */
+/** Finds any tenant, for a platform admin; a deleted one counts as absent. */
 export async function findTenant(sql: Sql | TransactionSql, id: TenantId): Promise<TenantFacts | undefined> {
   const [row] = await sql<TenantFactsRow[]>`select * from find_tenant(${id}, null)`;
   return row && toTenantFacts(row);
@@ -33,13 +33,16 @@ export type NewTenant = {
   readonly owner: UserId;
 };
 
-/** How many tenants a user owns. Nobody else counts them until the transaction ends, so that a limit holds. */
+/**
+ * Returns how many tenants a user owns. Locks the user until the transaction ends, so that concurrent requests cannot exceed the
+ * limit.
+ */
 export async function countOwnedTenants(tx: TransactionSql, userId: UserId): Promise<number> {
   const [row] = await tx<{ owned: number }[]>`select count_owned_tenants(${userId}) as owned`;
   return row?.owned ?? 0;
 }
 
-/** Undefined where the slug is taken. */
+/** Creates a tenant. Returns undefined if the slug is taken. */
 export async function createTenant(tx: TransactionSql, tenant: NewTenant): Promise<TenantFacts | undefined> {
   const [row] = await tx<TenantFactsRow[]>`
     select * from create_tenant(${tenant.id}, ${tenant.slug}, ${tenant.name}, ${tenant.plan},
@@ -47,10 +50,10 @@ export async function createTenant(tx: TransactionSql, tenant: NewTenant): Promi
   return row && toTenantFacts(row);
 }
 
-/** Where a page of tenants begins: after this one. The time is text, since it is finer than a `Date`. */
+/** A page of tenants starts after this one. The time is text, because it is finer than a `Date`. */
 export type TenantPosition = { readonly createdAt: string; readonly id: string };
 
-/** Newest first: all tenants, or those that `member` belongs to. */
+/** Returns tenants, newest first: all, or those of which `member` is a member. */
 export async function listTenants(
   sql: Sql,
   query: {
@@ -70,13 +73,16 @@ export async function listTenants(
 
 export type LockedTenant = {
   readonly status: TenantState;
-  /** True while a cluster resource owns plan, suspension and deletion; one that the api deleted belongs to its purge. */
+  /**
+   * True while a cluster resource owns plan, suspension and deletion; also for a tenant that was deleted through the api, which
+   * its purge owns.
+   */
   readonly isManaged: boolean;
   readonly limits: Limits;
   readonly overrides: StatedLimits | null;
 };
 
-/** Lets one change of a tenant's settings pass at a time, so that counts and last-owner checks hold. */
+/** Locks a tenant, so that changes of its settings run one at a time and counts and last-owner checks hold. */
 export async function lockTenant(tenantId: TenantId, tx: TransactionSql): Promise<LockedTenant | undefined> {
   const [row] = await tx<
     { status: TenantState; managed: boolean; limits: StatedLimits | null; overrides: StatedLimits | null }[]
@@ -97,7 +103,7 @@ export async function renameTenant(tenantId: TenantId, tx: TransactionSql, name:
   await tx`update tenants set name = ${name}, updated_at = now() where id = ${tenantId}`;
 }
 
-/** Overrides outlive a change of plan. */
+/** Changes the plan; overrides stay. */
 export async function movePlan(
   tenantId: TenantId,
   tx: TransactionSql,
@@ -107,7 +113,7 @@ export async function movePlan(
   await tx`select set_plan(${tenantId}, ${plan}, ${tx.json(effectiveLimits(BUILT_IN_PLANS[plan], overrides))})`;
 }
 
-/** Suspends for a reason, or resumes with none. */
+/** Suspends for a reason, or resumes without one. */
 export async function setSuspension(
   tenantId: TenantId,
   tx: TransactionSql,
@@ -117,7 +123,7 @@ export async function setSuspension(
   await tx`select from set_suspension(${tenantId}, ${reason}, ${by})`;
 }
 
-/** Lifts the brake of a channel, or all of them. @returns those that were on. */
+/** Lifts the brake of a channel, or all brakes. @returns those that were in force. */
 export async function liftBrakes(
   tenantId: TenantId,
   tx: TransactionSql,
@@ -128,7 +134,7 @@ export async function liftBrakes(
   >`select channel, level from lift_brake(${tenantId}, ${channel ?? null})`;
 }
 
-/** Ends intake and delivery for good; a controller deletes the rows and the key. Does nothing where a resource owns it. */
+/** Ends intake and delivery for good; a controller deletes the rows and the key. Does nothing if a resource owns the tenant. */
 export async function beginDeletion(tenantId: TenantId, tx: TransactionSql): Promise<void> {
   await tx`select begin_deletion(${tenantId})`;
 }
@@ -137,9 +143,9 @@ export type TenantLimits = {
   readonly plan: string;
   readonly limits: StatedLimits | null;
   readonly overrides: StatedLimits | null;
-  /** The day that is now, in UTC. */
+  /** The current day, in UTC. */
   readonly day: string;
-  /** Messages that count to that day's quota. */
+  /** Messages that count toward that day's quota. */
   readonly used: number;
 };
 

@@ -2,7 +2,7 @@ import type { TenantId } from '#core/domain/ids.ts';
 import type { Sql, TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { withTenant } from './tenant-scope.ts';
 
-/** By how much the clock of a tenant's test messages is ahead, in milliseconds. */
+/** Returns by how many milliseconds the clock of a tenant's test messages is ahead. */
 export function readTestClock(sql: Sql, tenantId: TenantId): Promise<number> {
   return withTenant(sql, tenantId, async (tx) => {
     const [row] = await tx<{ ms: number }[]>`select test_clock_ms as ms from tenants where id = ${tenantId}`;
@@ -13,13 +13,14 @@ export function readTestClock(sql: Sql, tenantId: TenantId): Promise<number> {
 export type AdvancedClock = {
   /** Milliseconds. */
   readonly aheadMs: number;
-  /** Messages that wait for less by now. */
+  /** Number of messages whose wait was shortened. */
   readonly moved: number;
 };
 
 /**
- * @param most messages that may wait, as all of them are moved at once.
- * @returns undefined where more do; the transaction cannot go on then.
+ * Advances the test clock.
+ * @param most maximum number of waiting messages, because all of them are moved at once.
+ * @returns undefined if more wait; the transaction cannot continue then.
  */
 export async function advanceTestClock(
   tx: TransactionSql,

@@ -6,10 +6,10 @@ import type { StatedLimits } from '#core/domain/plan.ts';
 import type { Bounded } from './bounded-queries.ts';
 import { asJson, type Sql } from '#core/platform/postgres/postgres.ts';
 
-/** What one pass of the counting came to; see SQL `count_usage`. */
+/** The result of one counting pass; see SQL `count_usage`. */
 export type CountingPass = {
   readonly outcome: 'counted' | 'more' | 'idle' | 'early' | 'elsewhere';
-  /** Of channels of which this pass has counted something, and that have a bounce or a complaint. */
+  /** Windows of channels that changed in this pass and contain a bounce or a complaint. */
   readonly windows: readonly CountedWindow[];
 };
 
@@ -20,22 +20,22 @@ export type CountedWindow = BrakeWindow & {
   readonly level: BrakeLevel | null;
   /** Messages that became final in the busiest of the last 24 hours. */
   readonly busiestHour: number;
-  /** When the last brake was lifted, as the database writes it; null for never. */
+  /** When the last brake was lifted, as the database prints it; null for never. */
   readonly liftedAt: string | null;
-  /** Null: the free plan holds. */
+  /** Null: the free plan applies. */
   readonly limits: StatedLimits | null;
 };
 
 export type DecidedBrake = BrakeDecision &
   Pick<CountedWindow, 'tenantId' | 'channel' | 'liftedAt'> & { readonly gapMs: number };
 
-/** The worker's side of tenants' usage. */
+/** The worker's access to the counting of usage. */
 export function usageCountingStore(sql: Sql, bounded: Bounded) {
   return {
     /**
-     * Adds up the moves of messages that were committed since the pass before; one worker at a time.
-     * @param most commits at once.
-     * @param gapMs least time between two passes of whichever workers, while one takes all there is.
+     * Adds up the moves of messages that were committed since the previous pass; one worker at a time.
+     * @param most rows per pass.
+     * @param gapMs minimum time between two passes of any workers, unless the previous one left rows.
      */
     async countUsage(most: number, gapMs: number): Promise<CountingPass> {
       const [pass] = await bounded(
@@ -46,8 +46,8 @@ export function usageCountingStore(sql: Sql, bounded: Bounded) {
       return { outcome: pass?.outcome ?? 'idle', windows: pass?.windows ?? [] };
     },
     /**
-     * Applies brakes; those that are on already, or whose window has been begun anew since, are passed over.
-     * @returns an entry of the audit log for each that was applied.
+     * Applies brakes; skips those that are in force already, or whose window was restarted since.
+     * @returns an audit log entry for each that was applied.
      */
     async applyBrakes(decided: readonly DecidedBrake[]): Promise<AuditEntry[]> {
       const rows = await bounded(

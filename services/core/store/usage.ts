@@ -3,11 +3,11 @@ import type { TenantId } from '#core/domain/ids.ts';
 import type { UsageDimension, UsageGroup, UsageSpan, UsageStatus } from '#core/domain/usage-query.ts';
 import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 
-/** What a count is of; null where it is not asked for. */
+/** The groups of a count; null for a group that was not requested. */
 export type UsageKey = {
   readonly period: Date | null;
   readonly channel: Channel | null;
-  /** An account's id, a key's, or a tag; empty for none. */
+  /** The id of an account or key, or a tag; empty for none. */
   readonly value: string | null;
 };
 
@@ -19,7 +19,7 @@ export type UsageCount = UsageKey & {
 
 export type UsageTimes = UsageKey & {
   readonly until: 'provider' | 'receipt';
-  /** How many by length of time (core/domain/time-buckets.ts). */
+  /** Numbers of messages by duration (core/domain/time-buckets.ts). */
   readonly counts: readonly number[];
 };
 
@@ -27,11 +27,11 @@ export type UsageQuestion = {
   readonly dimension: UsageDimension;
   readonly groups: ReadonlySet<UsageGroup>;
   readonly span: UsageSpan;
-  /** Rows that are read of either kind; more of them mean that there is too much to answer. */
+  /** Maximum number of rows read of either kind; if there are more, the answer would be too large. */
   readonly most: number;
 };
 
-/** A tenant's counts, by state within the groups, and its times, in the order of the groups. */
+/** Returns a tenant's counts, by state within the groups, and its durations, in the order of the groups. */
 export async function readUsage(
   tenantId: TenantId,
   tx: TransactionSql,
@@ -65,7 +65,7 @@ export async function readUsage(
 
 export type UsageAccount = { readonly id: string; readonly provider: string; readonly label: string };
 
-/** Those of a tenant's accounts, deleted ones too. */
+/** Returns those of these accounts that belong to the tenant, including deleted ones. */
 export async function usageAccounts(
   tenantId: TenantId,
   tx: TransactionSql,

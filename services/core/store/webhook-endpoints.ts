@@ -6,7 +6,7 @@ import type { TransactionSql } from '#core/platform/postgres/postgres.ts';
 export const SIGNATURES = ['v1', 'v1a'] as const;
 export type Signature = (typeof SIGNATURES)[number];
 
-/** What a tenant sets of an endpoint. */
+/** The settings of an endpoint that a tenant can change. */
 export type EndpointSettings = {
   readonly url: string;
   readonly description: string | null;
@@ -21,31 +21,31 @@ export type EndpointSettings = {
   readonly signatures: readonly Signature[];
 };
 
-/** What the api may know of an endpoint: everything but its secrets. Deleted ones are not seen at all. */
+/** Everything that the api may know of an endpoint: all but its secrets. Deleted endpoints are not visible. */
 export type EndpointRecord = EndpointSettings & {
   readonly id: string;
-  /** What ids of its deliveries hide; rises with each new endpoint, for as long as there are higher ones. */
+  /** The number that delivery ids encrypt; higher for each new endpoint, until the maximum is reached. */
   readonly number: number;
   readonly hasClientCertificate: boolean;
   readonly status: EndpointStatus;
   readonly statusReason: string | null;
-  /** Calls that failed since the last one that did not, and the first of them. */
+  /** Number of failed calls since the last success, and the time of the first of them. */
   readonly failures: number;
   readonly failingSince: Date | null;
   readonly secretVersion: number;
-  /** Until when the former secret signs too; null where none does. */
+  /** Until when the former secret signs too; null if none does. */
   readonly previousSecretUntil: Date | null;
-  /** Rises with every change. */
+  /** Incremented by every change. */
   readonly version: number;
   /** The highest number of its own feed; 0 before the first event. */
   readonly lastSeq: number;
-  /** Deliveries that are still to be made, counted up to `PENDING_MAX`. */
+  /** Number of deliveries still to be made, counted up to `PENDING_MAX`. */
   readonly pending: number;
   readonly createdAt: Date;
   readonly updatedAt: Date;
 };
 
-/** Pending deliveries are counted up to here. */
+/** Pending deliveries are counted up to this number. */
 export const PENDING_MAX = 1_000;
 
 export type NewEndpoint = EndpointSettings & {
@@ -55,7 +55,7 @@ export type NewEndpoint = EndpointSettings & {
   readonly clientCertificate: string | null;
 };
 
-/** It begins after the newest event of the tenant. */
+/** Inserts an endpoint. Its feed starts after the tenant's newest event. */
 export async function insertEndpoint(
   tenantId: TenantId,
   tx: TransactionSql,
@@ -80,7 +80,7 @@ export async function findEndpoint(
   return row && toEndpoint(row);
 }
 
-/** Whether an endpoint is told recipients masked; undefined where there is none. */
+/** Whether an endpoint gets masked recipients; undefined if there is no such endpoint. */
 export async function masksRecipients(
   tenantId: TenantId,
   tx: TransactionSql,
@@ -103,12 +103,12 @@ export async function findEndpointByNumber(
 
 export type EndpointQuery = {
   readonly status?: EndpointStatus | undefined;
-  /** Only what is older than this number. */
+  /** Only endpoints older than this number. */
   readonly before: number | undefined;
   readonly most: number;
 };
 
-/** Newest first. */
+/** Returns endpoints, newest first. */
 export async function listEndpoints(
   tenantId: TenantId,
   tx: TransactionSql,
@@ -128,18 +128,21 @@ export async function countEndpoints(tenantId: TenantId, tx: TransactionSql): Pr
   return row?.n ?? 0;
 }
 
-/** What is left out stays. */
+/** Absent settings are not changed. */
 export type EndpointChange = { readonly [K in keyof EndpointSettings]?: EndpointSettings[K] | undefined } & {
-  /** A ciphertext; null takes the certificate away. */
+  /** A ciphertext; null removes the certificate. */
   readonly clientCertificate?: string | null | undefined;
 };
 
-/** Whether calls go elsewhere after a change, or carry something else. */
+/** Whether a change affects where calls go or what they carry. */
 export function isCalledAnew({ url, headers, clientCertificate }: EndpointChange): boolean {
   return url !== undefined || headers !== undefined || clientCertificate !== undefined;
 }
 
-/** Where a failing endpoint is called, or how, may be what was wrong: it is tried again at once. */
+/**
+ * Updates an endpoint. A failing endpoint is retried at once if the change affects its calls, because the old setting may have
+ * been the cause.
+ */
 export async function updateEndpoint(
   tenantId: TenantId,
   tx: TransactionSql,
@@ -167,7 +170,8 @@ export async function updateEndpoint(
 }
 
 /**
- * Puts a new secret in place. The former one signs beside it for `graceSeconds`; with 0 it is gone, and so is one before it.
+ * Stores a new secret. The former one signs beside it for `graceSeconds`; with 0 it is deleted at once. A secret before that one
+ * is deleted in any case.
  * @param secret a ciphertext.
  */
 export async function replaceEndpointSecret(
@@ -180,13 +184,13 @@ export async function replaceEndpointSecret(
   await tx`select from replace_endpoint_secret(${tenantId}, ${id}, ${secret}, ${graceSeconds})`;
 }
 
-/** What more was to be tried again stays on its schedule: a request has its time. */
+/** Maximum number of retries brought forward, because a request has a deadline; the others stay on schedule. */
 const BROUGHT_FORWARD_MAX = 10_000;
 
 /**
- * Pausing holds deliveries back; resuming makes the endpoint active, whatever it was before, forgets its failures, and brings
- * forward what was to be tried again later.
- * @returns whether it was moved: not from a state that the table of moves has no such move from.
+ * Pauses or resumes an endpoint. Pausing holds deliveries back; resuming makes the endpoint active from any state, clears its
+ * failures, and brings scheduled retries forward.
+ * @returns whether it was moved; false if the table of moves has no such move from its state.
  */
 export async function moveEndpointTo(
   tenantId: TenantId,
@@ -200,7 +204,7 @@ export async function moveEndpointTo(
       call_at = '-infinity', version = version + 1, updated_at = now()
     where tenant_id = ${tenantId} and id = ${id} and deleted_at is null and may_move_endpoint('tenant', status, ${to})`;
   if (moved === 0 || move === 'pause') return moved > 0;
-  // In no order that a worker's locks have: rows that one holds are passed over.
+  // The order of the rows differs from the workers' lock order, so locked rows are skipped.
   await tx`
     update due_deliveries d set due_at = now() where d.tenant_id = ${tenantId} and d.id = any (array(
       select x.id from due_deliveries x
@@ -210,8 +214,9 @@ export async function moveEndpointTo(
 }
 
 /**
- * What was secret about it goes at once. The row stays until nothing is left of what it was told (SQL `purge_deleted_endpoints`). What was
- * still to be delivered may be very much: nobody is told of it or sees it any more, and claims delete it (SQL `claim_deliveries`).
+ * Deletes an endpoint. Its secrets are deleted at once. The row stays until everything stored of its deliveries is gone (SQL
+ * `purge_deleted_endpoints`). There may be very many due deliveries: they are no longer made or shown, and claims delete them
+ * (SQL `claim_deliveries`).
  */
 export async function deleteEndpoint(tenantId: TenantId, tx: TransactionSql, id: string): Promise<void> {
   await tx`

@@ -2,23 +2,23 @@ import type { TenantId } from '#core/domain/ids.ts';
 import { withDeadline, type Sql, type TransactionSql } from '#core/platform/postgres/postgres.ts';
 import { DATABASE_DEADLINE_MS } from './tenant-scope.ts';
 
-/** What everybody may know of a tenant's Ed25519 key. */
+/** The public part of a tenant's Ed25519 key. */
 export type WebhookKey = {
   readonly id: string;
   /** 32 bytes, base64url. */
   readonly publicKey: string;
 };
 
-/** Public keys may be remembered for that long. */
+/** How long public keys may be cached. */
 export const KEYS_FRESH_SECONDS = 60;
-/** From when a new key is shown to when it signs: no copy is older, however many hands it went through. */
+/** Time between publishing a new key and signing with it: no cached list is older, even behind several caches. */
 const SHOWN_BEFORE_SECONDS = 2 * KEYS_FRESH_SECONDS;
-/** More are not shown: a tenant that makes a key each minute does not make the list long for everybody. */
+/** Maximum number of keys shown, so that a tenant that makes a key each minute does not make every answer long. */
 const SHOWN_MAX = 100;
 
 /**
- * Of each tenant that has keys the one that signs first, then the others, the newest first: those that are to sign, and those whose
- * signatures may be checked.
+ * Returns, for each tenant that has keys, the key that signs first; then, newest first, keys that will sign later and keys whose
+ * signatures may still be verified.
  */
 export async function loadWebhookKeys(
   sql: Sql,
@@ -39,9 +39,9 @@ export async function hasWebhookKey(tenantId: TenantId, tx: TransactionSql): Pro
 }
 
 /**
- * The tenant's first key signs at once. Any other one is shown first, and the one before signs until then; its public key is shown
- * for `graceSeconds` more, and so is none of those before it for longer. With 0 nobody is to trust them any more: the new one
- * signs at once.
+ * Adds a key. A tenant's first key signs at once. Any other one is published first, and the current key signs until then; the
+ * current public key is shown for `graceSeconds` after that, and no older key for longer. With 0 the older keys are no longer
+ * trusted, and the new one signs at once.
  */
 export async function insertWebhookKey(
   tenantId: TenantId,

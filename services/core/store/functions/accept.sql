@@ -1,16 +1,16 @@
--- The accept path: one call, one commit, for a whole micro-batch of requests from any number of tenants. Locks are always
--- taken in the same order (idempotency scopes, then tenants, each sorted), so that two api processes cannot deadlock. A
--- refused request leaves nothing behind and counts nowhere.
+-- Accepts a micro-batch of requests from any number of tenants in one call and one commit. Locks are always taken in the same
+-- order (idempotency scopes, then tenants, each sorted), so that two api processes cannot deadlock. A refused request leaves no
+-- row behind and is not counted.
 --
--- `callers`: the keys that the requests came with, and the limits in force as the api knows them; without a key no minute
--- counts them. `batch`: the requests, numbered by `ord`, each with the number of its caller. `keys`: {ord, tenant_id, scope,
--- fingerprint, response} of those with an idempotency key, null where there are none. `sweep_after_ms`: how long the wake-up
--- over the stream has before the sweep may look; 0 where the stream is known to be away.
--- Verdicts: accepted, replayed (with the `response` that is stored), mismatch, suspended, rate_limited,
--- daily_limit_reached, backlog_full; and `warned`, of no `ord`, with an entry of the audit log, for each tenant and level of its
--- day's limit, 80 and 100 %, that these messages are the day's first to come to. Raises DS001 where a message would go to a
--- partition that is dropped too early: the api took it from a clock that it had read before, and DS004
--- where the content of one, stored apart, was deleted before its message came.
+-- `callers`: the keys of the requests, with the limits in force as the api knows them; requests without a key have no limit per
+-- minute. `batch`: the requests, numbered by `ord`, each with the number of its caller. `keys`: {ord, tenant_id, scope,
+-- fingerprint, response} of the requests with an idempotency key, null if there are none. `sweep_after_ms`: how long the sweep
+-- leaves a message to its wake-up over the stream; 0 while the stream is known to be away.
+-- Verdicts: accepted, replayed (with the stored `response`), mismatch, suspended, rate_limited, daily_limit_reached,
+-- backlog_full. `warned` rows have no `ord` and carry an audit log entry: one for each tenant and level of its daily limit (80
+-- and 100 %) that these messages are the first of the day to reach. Raises DS001 if a message would be stored in a partition that
+-- is dropped too early, which happens when the api computed the day from an outdated clock reading,
+-- and DS004 if a content that is stored apart was deleted before its message was accepted.
 create or replace function accept(callers json, batch json, keys json, sweep_after_ms integer)
 returns table (ord integer, verdict text, response json, retry_after integer, remaining integer)
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
@@ -20,7 +20,7 @@ declare
   now_at timestamptz;
   now_second bigint; today date;
   tenants_asking uuid[] := array(select distinct c.tenant_id from json_to_recordset(callers) as c (tenant_id uuid));
-  -- Requests that are not to be admitted: they are settled, or wait for the first one with their key.
+  -- Requests that are not admitted here: they are already settled, or wait for the first request with the same key.
   apart integer[] := '{}';
   settled record;
   held integer;
@@ -35,7 +35,7 @@ begin
     end loop;
   end if;
 
-  -- Whoever holds a tenant's lock is alone with its counters and those of its keys.
+  -- While a transaction holds a tenant's lock, no other one reads or changes the counters of the tenant and its keys.
   -- Tests break this (mutant: quota-lock): concurrent acceptances cannot exceed the quota.
   perform lock_counters('accepted', tenants_asking);
   now_at := clock_timestamp();
@@ -43,7 +43,7 @@ begin
   today := (now_at at time zone 'UTC')::date;
 
   with request as materialized (
-    -- `nth` of its caller.
+    -- `nth`: position among the requests of its caller.
     select r.*, row_number() over (partition by r.caller order by r.ord) as nth
     from json_to_recordset(batch) as r (
       ord integer, caller integer, seq bigint, purge_on date, id uuid, channel text, recipient text, address text,
@@ -51,14 +51,15 @@ begin
       pinned_account_id uuid, segments smallint, content_bytes integer, encoding text, delivery_guarantee text,
       content_retention text, metadata jsonb, tags text[], traceparent text, request_id text, batch_id uuid, parent_id uuid,
       route_version integer, route_skipped uuid[], enqueued_at timestamptz, expires_at timestamptz,
-      -- `scheduled` until `send_at`; else absent, and so is `send_at` where the sender named none; `scheduled_at` where the clock of test messages says it otherwise.
+      -- `status` is `scheduled` for a message that waits until `send_at`, else absent; `send_at` is absent too if the sender
+      -- named no instant. `scheduled_at` is set if the clock of test messages gives a different instant.
       status text, send_at timestamptz, scheduled_at timestamptz,
-      -- Where the sender named no instant: the clock of an api may be wrong, and a lifetime is short.
+      -- Set if the sender named no expiry instant: the api's clock may be wrong, and a lifetime may be short.
       lifetime_ms bigint)
     where r.ord <> all (apart)
   ), caller as materialized (
-    -- What a caller's minute has room for, and what its tenant's day and backlog leave. A day that is over counts no more.
-    -- One that is still to come was counted before the clock went back: it counts as today.
+    -- How many messages the caller's rate still permits this minute, and what is left of its tenant's day and backlog. The count
+    -- of a past day is ignored. A day in the future was counted before the clock went back, and counts as today.
     select c.*, u.slot as usage_slot, u.uses as usage_uses, u.day,
       case when u.day >= today then u.used else 0 end as used,
       case when u.day >= today then u.warned else 0 end as warned, (r.w).second as stored_second, a.slot, a.uses, a.second,
@@ -69,7 +70,7 @@ begin
     from json_to_recordset(callers) as c (
       caller integer, tenant_id uuid, api_key_id uuid, test boolean, retention_days integer, rate_per_minute integer,
       messages_per_day bigint, backlog_max bigint,
-      -- How many calls are wanted at once, where one alone is of no use.
+      -- The number of calls that are only useful together, as in a batch that is accepted as a whole; null for 1.
       calls_together integer)
     join (select r.caller, count(*) as calls from request r group by r.caller) q on q.caller = c.caller
     left join tenants t on t.id = c.tenant_id
@@ -78,8 +79,8 @@ begin
     left join lateral (select x as w from rate_windows x where x.subject = c.api_key_id order by x.slot desc limit 1) r on true,
     lateral rate_advance(coalesce(r.w, row(c.api_key_id, null, 0, null, 0, null)::rate_windows), now_second) a
   ), within_day as (
-    -- Keys of one tenant share its day and its backlog: each has what those before it leave. What is not admitted takes
-    -- no place.
+    -- Keys of one tenant share its daily limit and its backlog: each caller gets what the callers before it leave. Requests that
+    -- are not admitted use up nothing.
     select c.*,
       case when c.is_active and c.test then c.in_rate
         when c.is_active then least(c.in_rate, greatest(c.messages_per_day - c.used
@@ -94,10 +95,12 @@ begin
   ), rated as materialized (
     select n.* from admitted g,
     lateral rate_count(row(g.api_key_id, g.slot, g.second, g.counts, g.total, g.uses)::rate_windows, g.calls) n
-    -- Of a clock that went back the ages are kept, or they would begin anew with every look.
+    -- After the clock went back the row is written too: it stores the ages of the counts, which would otherwise restart at each
+    -- call.
     where g.api_key_id is not null and (g.calls > 0 or g.second < g.stored_second)
   ), rated_on as (
-    -- By `any`, here and below: an equation of columns can be a merge of two orders, for which the whole key is read.
+    -- `= any (array[…])` instead of `=`, here and below: for an equality of columns the planner may choose a merge join, which
+    -- reads the whole index.
     update rate_windows x set second = n.second, counts = n.counts, total = n.total, uses = x.uses + 1
     from rated n where x.subject = any (array[n.subject]) and x.slot = any (array[n.slot]) and n.uses < uses_per_slot()
   ), rated_up as (
@@ -109,7 +112,7 @@ begin
   ), accepted as materialized (
     select r.*, g.tenant_id, g.api_key_id, g.test from request r join admitted g on g.caller = r.caller where r.nth <= g.calls
   ), used as materialized (
-    -- A level is told of once a day, also where the limit is moved meanwhile.
+    -- Each level is reported once a day, even if the limit is changed meanwhile.
     select g.*, g.was_scheduled + coalesce(s.calls, 0) as scheduled,
       greatest(g.warned, case when g.counting > 0 then limit_percent((g.used + g.counting)::bigint, g.day_limit) end) as warns from (
       select a.tenant_id, min(a.messages_per_day) as day_limit, min(a.warned) as warned, min(a.usage_slot) as slot,
@@ -141,13 +144,13 @@ begin
   ), queued as (
     insert into live_messages (seq, purge_on, tenant_id, account_id, due_at, status, priority, channel, test, pinned,
       marketing, address_key, segments, content_bytes, next_attempt_at, expires_at, updated_at)
-    select a.seq, a.purge_on, a.tenant_id, a.account_id, -- Of what is scheduled no wake-up goes out:
+    select a.seq, a.purge_on, a.tenant_id, a.account_id, -- No wake-up is published for scheduled messages, so that they need no time for it:
       case when a.status = 'scheduled' then greatest(a.send_at, now_at)
         else greatest(a.send_at, now_at + make_interval(secs => sweep_after_ms / 1000.0)) end,
       coalesce(a.status, 'queued'), case when a.status = 'scheduled' then a.priority + 3 else a.priority end, a.channel, a.test,
       a.pinned_account_id is not null, a.category = 'marketing', a.address_key, a.segments, a.content_bytes,
-      case when a.status = 'scheduled' or a.send_at > now_at then a.send_at end, -- By this clock, whatever the api's says.
-      -- A lifetime counts from the moment that the 202 tells, unless the clock that told it is wrong.
+      case when a.status = 'scheduled' or a.send_at > now_at then a.send_at end, -- By the database's clock, whatever the api's clock says.
+      -- A lifetime starts at the time given in the 202, unless the clock that produced that time is wrong.
       case when a.lifetime_ms is null or a.enqueued_at between now_at - interval '5 s' and now_at + interval '5 s' then a.expires_at
         else now_at + make_interval(secs => a.lifetime_ms / 1000.0) end, a.enqueued_at
     from accepted a

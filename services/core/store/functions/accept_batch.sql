@@ -1,12 +1,13 @@
--- Accepts a batch that one request has sent: what `accept` does, with the request's own idempotency key claimed before
--- those of its messages, and its answer stored with them. Whoever holds a key of a message waits for no batch's, so that
--- locks have an order here too.
+-- Accepts a batch that a client sent in one request: claims the idempotency key of the request, then does what `accept` does, and
+-- stores the answer under the request's key. A transaction that holds a message's key never waits for a batch's key, so that the
+-- lock order prevents deadlocks here too.
 --
 -- `callers`, `batch`, `keys`, `sweep_after_ms`: as in `accept`. `own`: {tenant_id, scope, fingerprint, draft} of the request's
--- key, null without one. `whole`: all of the messages or none.
--- Verdicts: those of `accept`, `warned` among them where its messages are stored. A request that was answered before has one alone, of ord 0: replayed, with the draft and the
--- verdicts that were stored, or mismatch. Where nothing was accepted or replayed, or not all where it is to be whole, nothing
--- is left behind, the keys among it; the verdicts tell what would have become of each.
+-- key, null without one. `whole`: whether all messages must be accepted or none.
+-- Verdicts: those of `accept`; `warned` only if the messages are stored. A request that was answered before gets a single row
+-- with ord 0: replayed, with the stored draft and verdicts, or mismatch. If nothing was accepted or replayed, or not everything
+-- of a batch that must be whole, the transaction leaves nothing behind, keys included; the verdicts say what each message would
+-- have got.
 create or replace function accept_batch(callers json, batch json, keys json, own json, whole boolean, sweep_after_ms integer)
 returns table (ord integer, verdict text, response json, retry_after integer, remaining integer)
 language plpgsql security definer set search_path = despatch, pg_temp set enable_seqscan = off set jit = off as $$

@@ -1,4 +1,4 @@
--- The accounts that messages of these tenants could go out through, the oldest of each tenant first.
+-- Returns the accounts that may send messages of these tenants, the oldest of each tenant first.
 create or replace function accounts_of(tenant_ids uuid[])
 returns table (tenant_id uuid, id uuid, channel text, provider text, status text, version integer, rate_limit_per_second integer)
 language sql stable security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$

@@ -1,9 +1,10 @@
--- Appends events to the feeds of endpoints, and makes due rows of them, stretches of at most 100 events. `matches`: {endpoint_id,
--- expected, server, upto, feed_seqs, message_seqs, numbers, days}: the tenant's feed is matched up to `expected`, and with this up to
--- `upto`, by what the server with this start has said (`endpoints_to_match`); the lists name the events that passed, in their order.
--- Nothing of an endpoint of which more is matched, or which somebody else is at; the caller comes back for it. The first stretch of
--- an endpoint is claimed for the caller where it may be called now
--- and `claims_most` allows it. A row for each stretch, or one without where nothing passed.
+-- Appends events to the feeds of endpoints, and inserts due rows for them in stretches of at most 100 events. `matches`:
+-- {endpoint_id, expected, server, upto, feed_seqs, message_seqs, numbers, days}: the tenant's feed has been matched up to
+-- `expected` and, with this call, up to `upto`, as read from the database server with the start time `server`
+-- (`endpoints_to_match`); the lists name the matching events in feed order.
+-- Skips an endpoint that has been matched beyond `expected`, or whose row is locked; the caller retries it. The first stretch of
+-- an endpoint is claimed for the caller if the endpoint may be called now and `claims_most` permits it. Returns a row for each
+-- stretch, or a single row without one for an endpoint that no event matched.
 create or replace function append_matches(matches json, claims_most integer, lease_ms integer)
 returns table (endpoint_id uuid, due_id bigint, first_seq bigint, last_seq bigint, purge_on date, claim bigint)
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
@@ -20,7 +21,7 @@ begin
     order by w.id for no key update skip locked
   ) x;
   return query
-    -- Read after the lock: who had it before has committed.
+    -- Read after the lock, so that the changes of its previous holder are visible.
     with reach as materialized (
       select m.*, w.tenant_id, r.last_seq as base, greatest(at_now, r.matched_at) as at,
         w.status = 'active' and not w.ordered and w.rate_limit_per_second is null and w.call_at <= at_now as ready
@@ -30,14 +31,14 @@ begin
       join endpoint_reach r on r.id = any (array[m.endpoint_id])
       -- Tests break this (mutant: matched-once): what another worker has matched is not matched again.
       where r.matched_to = m.expected
-        -- Nor is anything that was read of a server before this one, which may have lost it.
+        -- Events that were read from an earlier server are not stored either: a failover may have lost them.
         and m.server = (extract(epoch from pg_postmaster_start_time()) * 1000000)::bigint
     ), event as (
       select r.endpoint_id, e.feed_seq, e.message_seq, e.number, e.day, e.nth
       from reach r, unnest(r.feed_seqs, r.message_seqs, r.numbers, r.days) with ordinality
         as e (feed_seq, message_seq, number, day, nth)
     ), ranked as (
-      -- The same for neighbours of one day, and for no others of that day.
+      -- `run` is the same for consecutive events of one day, and differs between separate runs of that day.
       select e.*, e.nth - row_number() over (partition by e.endpoint_id, e.day order by e.nth) as run from event e
     ), chunk as materialized (
       select k.endpoint_id, k.day, min(k.nth) as first_nth, max(k.nth) as last_nth, max(k.feed_seq) as feed_seq,
@@ -60,7 +61,7 @@ begin
       from chunk c join reach r on r.endpoint_id = c.endpoint_id
       cross join lateral generate_series(0, (c.last_nth - c.first_nth) / 100) as g (nth)
     ), turn as (
-      -- One of each endpoint, and of the tenants in turn.
+      -- One stretch of each endpoint, the tenants in turn.
       select f.endpoint_id, f.first_seq, row_number() over (order by f.nth, f.endpoint_id) as nth from (
         select s.endpoint_id, min(s.first_seq) as first_seq,
           row_number() over (partition by s.tenant_id order by s.endpoint_id) as nth

@@ -1,6 +1,7 @@
--- Applies brakes that were decided about windows of a pass: an event and an entry of the audit log each. One that is on as it is, or
--- graver, stays, and so does a channel whose brake was lifted since its window was read. `decided`: [{tenantId, channel, level,
--- reason, rate, bound, gapMs, liftedAt}]. Returns the entries as logs are told of them.
+-- Applies brakes that were decided from the windows of a usage pass, with an event and an audit log entry for each. Leaves a
+-- channel alone that has the same or a stronger brake, or whose brake was lifted after its window was read. `decided`:
+-- [{tenantId, channel, level, reason, rate, bound, gapMs, liftedAt}]. Returns the audit log entries in the form in which they are
+-- logged.
 create or replace function apply_brakes(decided json) returns setof json
 language plpgsql security definer set search_path = despatch, pg_temp as $$
 declare
@@ -13,7 +14,7 @@ begin
     select x.* from json_to_recordset(decided) as x (
       "tenantId" uuid, channel text, level text, reason text, rate numeric, bound numeric, "gapMs" float8, "liftedAt" timestamptz)
     join tenants t on t.id = x."tenantId" and t.status in ('active', 'suspended')
-    -- The end of a purge waits for what is told of its tenant here.
+    -- Holds the tenant's row, so that the end of its purge waits for the event and the entry that are written here.
     order by x."tenantId", x.channel for key share of t
   loop
     insert into brakes as b (tenant_id, channel, level, reason, rate, bound, applied_at, gap_ms, next_at)
@@ -21,7 +22,7 @@ begin
     on conflict (tenant_id, channel) do update set level = excluded.level, reason = excluded.reason, rate = excluded.rate,
       bound = excluded.bound, applied_at = excluded.applied_at, gap_ms = excluded.gap_ms, next_at = excluded.next_at
     where (b.level is null or (b.level = 'slowed' and excluded.level = 'held'))
-      -- What was found before a brake was lifted applies none.
+      -- A decision made before a brake was lifted is not applied.
       and b.lifted_at is not distinct from d."liftedAt"
     returning old.level as was, b.* into applied;
     continue when not found;

@@ -1,7 +1,7 @@
--- Makes the tenant what its resource says, in one transaction. `wanted`: {id, slug, name, plan, limits, overrides,
--- suspension, uid, ref, createdAt, generation, planUid, planGeneration, issuer, owners}; `id` names a tenant that is
--- new. Outcomes: applied; taken (the slug is another's); stale (a newer resource, or a newer generation of it or of its
--- plan, has spoken); purging (its rows are being deleted). `audit`: the entry that was written.
+-- Makes the tenant match its resource, in one transaction. `wanted`: {id, slug, name, plan, limits, overrides, suspension, uid,
+-- ref, createdAt, generation, planUid, planGeneration, issuer, owners}; `id` is the id for a tenant that is created. Outcomes:
+-- applied; taken (the slug belongs to another tenant); stale (a newer resource, or a newer generation of the resource or of its
+-- plan, was applied before); purging (the tenant's rows are being deleted). `audit`: the audit log entry that was written.
 create or replace function apply_tenant(wanted jsonb) returns table (outcome text, id uuid, audit jsonb)
 language plpgsql security definer set search_path = despatch, pg_temp as $$
 #variable_conflict use_column
@@ -56,7 +56,7 @@ begin
     generation = l.generation + 1, updated_at = now()
   where (l.plan, l.overrides, l.limits) is distinct from (excluded.plan, excluded.overrides, excluded.limits);
 
-  -- Whoever has been named for the first time.
+  -- Owners that the resource names for the first time.
   for o in
     select n.value ->> 'email' as email, n.value ->> 'subject' as subject from jsonb_array_elements(w.owners) n
     where not t.owner_named_owners @> jsonb_build_array(n.value)

@@ -1,6 +1,6 @@
--- Puts messages that wait for a call into the queue of another account, where none is due before now (`due_floor`), and tells of
--- it. `moves`: {seq, from, to, details}: one that has left the account `from` meanwhile, was claimed or has ended is passed over.
--- Returns those that were moved.
+-- Moves waiting messages to the lanes of other accounts, with a due time no earlier than now (`due_floor`), and writes an event
+-- for each. `moves`: {seq, from, to, details}. Skips a message that has left the account `from`, was claimed or has ended.
+-- Returns the messages that were moved.
 create or replace function assign_accounts(moves json) returns setof bigint
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
@@ -12,19 +12,19 @@ declare
   tenants uuid[];
   event_seqs bigint[];
 begin
-  -- In the order in which others lock the same rows.
+  -- In the order in which other transactions lock the same rows, to avoid deadlocks.
   perform from live_messages l where l.seq = any (seqs) and l.status in ('queued', 'deferred') order by l.seq for update;
-  -- After the locks, as they may have been waited for.
+  -- After the locks, because acquiring them may take time.
   at_now := clock_timestamp();
   with moved as (
     update live_messages l
     set account_id = m."to",
-      -- Named by its record, which names no account before the first call.
+      -- Shown in the message's record, which names no provider before the first call.
       provider = case when l.attempt > 0 then (select p.provider from provider_accounts p where p.id = m."to") end,
       due_at = greatest(l.due_at, at_now), updated_at = at_now, reason = 'failed_over',
       reassigned = l.reassigned + 1
     from json_to_recordset(moves) as m (seq bigint, "from" uuid, "to" uuid, details jsonb)
-    -- Nothing is given to another account while a call is under way, or twice.
+    -- A message is not moved while a call is under way, and not twice.
     where l.seq = any (seqs) and l.seq = any (array[m.seq]) and l.status in ('queued', 'deferred') and l.account_id = m."from"
       and (select true from provider_accounts p where p.id = m."to" and p.tenant_id = l.tenant_id)
     returning l.seq, l.purge_on, l.tenant_id, m.details

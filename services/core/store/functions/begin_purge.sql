@@ -1,4 +1,5 @@
--- Stops intake and delivery for good.
+-- Stops intake and delivery for good. Returns the tenant's id; null if the resource with `of_uid` does not own a tenant of that
+-- slug.
 create or replace function begin_purge(of_slug text, of_uid text) returns uuid
 language plpgsql security definer set search_path = despatch, pg_temp as $$
 declare
@@ -12,7 +13,7 @@ begin
   perform note_gone(of_uid);
   update tenants t set status = 'deleting', suspension_reason = null, suspended_at = null, suspended_by = null, updated_at = now()
   where t.id = who and t.status <> 'deleting';
-  -- Who is accepting now has read the status before; from here on nobody reads the old one.
+  -- Waits for acceptances that have read the old status; later ones read the new status.
   perform lock_counters('accepted', array[who]);
   return who;
 end $$;

@@ -1,4 +1,4 @@
--- The level of the brake that is on for this account's channel; null without one, and for simulators of test messages.
+-- Returns the level of the brake in force for this account's channel; null without one, and for the simulators of test messages.
 create or replace function brake_of(of_tenant uuid, of_account uuid) returns text
 language sql stable security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$
   select b.level from brakes b

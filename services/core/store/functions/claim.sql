@@ -1,19 +1,20 @@
--- Claims the messages named by wake-ups, by compare-and-set. One that is not returned is somebody else's, has ended, or
--- needs a decision (`find_waiting`): its tenant is not active, it has expired, its recipient is suppressed, its account cannot be
--- used, or has a rate limit and so a queue of its own (`claim_due`), or its channel is slowed or held. `beyond_limit`: rate limits count for nothing, where a message that makes a claim
--- fail is looked for alone. `bytes_max`: of their contents (`within_bytes`); what goes beyond is claimed out of its lane.
+-- Claims the messages that wake-ups name, by compare-and-set. A message that is not returned was claimed by another worker, has
+-- ended, or needs a decision (`find_waiting`): its tenant is not active, it has expired, its recipient is suppressed, its account
+-- cannot be used or has a rate limit and so is claimed from its lane only (`claim_due`), or its channel is slowed or held.
+-- `beyond_limit` ignores rate limits and slowed channels, to claim alone a message suspected of making claims fail. `bytes_max`:
+-- maximum for the contents of a claim (`within_bytes`); the messages beyond it are claimed from their lanes.
 create or replace function claim(seqs bigint[], by_worker text, lease_ms integer, beyond_limit boolean, bytes_max integer)
 returns setof claimed_message
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
-  -- Before any lock: another first claim of this worker may have to be waited for.
+  -- Before any lock is taken, because it may wait for another first claim of this worker.
   number integer := worker_number(by_worker);
   ready bigint[];
   accounts uuid[];
   bytes bigint;
 begin
-  -- In the order of their numbers, as all do who wait for each other's rows.
+  -- Sorted by number, the order in which every transaction that can wait locks these rows.
   select array_agg(x.seq order by x.seq), array_agg(x.account_id order by x.seq), sum(x.content_bytes)
   into ready, accounts, bytes from (
     select l.seq, l.account_id, l.content_bytes from live_messages l

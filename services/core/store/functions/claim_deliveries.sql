@@ -1,16 +1,17 @@
--- Claims due rows, of one endpoint after the other in the order of their ids, beginning after `after_id`: those of endpoints that
--- may be called now and are not in `busy`, nor of a tenant that is. At most `hops` endpoints are looked at, and about `claims_most` rows
--- claimed; of an endpoint at most 20 rows and about 100 events, and fewer where a rate limit says so. Of one that
--- fails a single event is claimed, and no other before its lease is over. Of an ordered one nothing is while another claim of it
--- is under way. What endpoints that are deleted had waiting is deleted, at most 1,000 rows.
+-- Claims due rows, endpoint by endpoint in the order of their ids, starting after `after_id`. Considers endpoints that may be
+-- called now, are not in `busy` and do not belong to a tenant in it. Looks at no more than `hops` endpoints and claims about
+-- `claims_most` rows; at most 20 rows and about 100 events of an endpoint, fewer if its rate limit says so. From a failing
+-- endpoint it claims a single event, and no other one before that lease ends. From an ordered endpoint it claims nothing while
+-- another claim of that endpoint is under way. Due rows of deleted endpoints are deleted, at most 1,000 per call.
 --
--- A look at all, where `since` is `-infinity`, goes from each endpoint's earliest row to the next one's. Any other look finds what
--- fell due `since` by its time. Neither depends on an index that skips, as only Postgres 18 has them: what waits for an
--- endpoint that is paused, or failed and is due later, is never walked.
+-- A full look (`since` is `-infinity`) hops from each endpoint's earliest row to that of the next endpoint. Any other look finds
+-- the rows that became due after `since` through the index by time. Neither depends on index skip scans, which Postgres
+-- has from 18 on: rows of a paused endpoint, and failed ones that are due later, are never scanned.
 --
--- Rows that were due before `since` are looked for with the endpoints of `known` alone, {id, due_from}: nothing of those was
--- due before that. `seen` and `earliest`: the endpoints that were looked at, and since when something of each is still
--- due; the caller knows them next time, so that nobody walks past what has gone (ADR 25). `next_id` null: there is no endpoint after these.
+-- Rows that were due before `since` are searched for only at the endpoints in `known`, {id, due_from}: none of an endpoint's rows
+-- was due before its `due_from`. `seen` and `earliest`: the endpoints looked at, and the earliest time at which a row of each is
+-- still due. The caller passes these in its next call, so that no search scans past dead index entries (ADR 25). `next_id` is
+-- null if no endpoint follows.
 create or replace function claim_deliveries(after_id uuid, hops integer, claims_most integer, busy uuid[], lease_ms integer,
   since timestamptz, known json)
 returns table (claims json, seen uuid[], earliest timestamptz[], next_id uuid, looked_at timestamptz)
@@ -43,7 +44,7 @@ begin
     candidates := array(
       select k.id from unnest(known_ids) as k (id)
       union
-      -- Named as in the index by time, so that no other one is taken.
+      -- With the conditions and the order of the index by time, so that the planner uses no other one.
       select x.endpoint_id from (
         select d.endpoint_id from due_deliveries d
         where d.due_at between since and at_now and d.due_at < 'infinity' and d.endpoint_id > reached order by d.due_at) x
@@ -77,7 +78,8 @@ begin
     select w.* into endpoint from webhook_endpoints w join tenants t on t.id = w.tenant_id
     where w.id = candidate and t.status in ('active', 'suspended');
     if endpoint.id is null or endpoint.deleted_at is not null then
-      -- Some at a time, as others wait for this look, and from the earliest on, so that no look walks past what has gone.
+      -- In bounded numbers, because other transactions wait for this look, and starting at the earliest time, so that no look
+      -- scans past dead index entries.
       delete from due_deliveries d where d.id = any (array(
         select x.id from due_deliveries x
         where x.endpoint_id = candidate and x.due_at >= due_from
@@ -99,10 +101,10 @@ begin
     if endpoint.status not in ('active', 'failing') or endpoint.call_at > at_now or endpoint.deleted_at is not null then
       most := 0;
     elsif endpoint.status = 'failing' then
-      -- Tests break this (mutant: single-probe): one that fails is called by one worker, for one event.
+      -- Tests break this (mutant: single-probe): a failing endpoint is called by one worker, for one event.
       most := least(most, 1);
     end if;
-    -- A row under a lease is due when that is over.
+    -- A claimed row is due when its lease ends.
     if most > 0 and endpoint.ordered and exists (
       select from due_deliveries d where d.endpoint_id = candidate and d.due_at > at_now and d.due_at < at_now + 2 * lease
         and d.claim is not null) then
@@ -117,7 +119,7 @@ begin
 
     if most > 0 then
       with fresh as (
-        -- The order of an endpoint is that of its numbers, also where a lease was lost meanwhile.
+        -- New events of an ordered endpoint go out in the order of their numbers, also after a lease was lost.
         select d.id from due_deliveries d
         where endpoint.ordered and d.endpoint_id = candidate and d.due_at between due_from and at_now and d.message_seq is null
         order by d.first_seq limit 1

@@ -1,16 +1,16 @@
--- Claims from lanes; a lane is a tenant's queue for one account. `lanes`: {tenant_id, account_id, most, ahead_ms,
--- due_from}, each lane once; `due_from` as for `due_floor`. Of each lane messages that are due, or will be within `ahead_ms` where no timer holds them back;
--- the more urgent first, and of these the longest due. The way back from lost wake-ups, retry timers and a queue that
--- outgrew a worker's memory, and the only way for an account with a rate limit: no more are claimed than it has tokens
--- for, nor than `bytes_max` of their contents (`within_bytes`). From a channel that a brake holds nothing is claimed, and from one that
--- is slowed what has its turn (`take_brake_turns`).
+-- Claims from lanes; a lane is a tenant's queue for one account. `lanes`: {tenant_id, account_id, most, ahead_ms, due_from}, each
+-- lane once; `due_from` as for `due_floor`. Takes messages that are due, or will be within `ahead_ms` unless a timer holds them
+-- back; higher priorities first, and within a priority those due longest. This recovers from lost wake-ups, serves retry timers
+-- and a queue that outgrew a worker's memory, and is the only way to claim for an account with a rate limit: it claims no more
+-- messages than the account has tokens, and no more than `bytes_max` of contents (`within_bytes`). It claims nothing from a held
+-- channel, and from a slowed one only as many as have a turn (`take_brake_turns`).
 create or replace function claim_due(lanes json, by_worker text, lease_ms integer, bytes_max integer)
 returns setof claimed_message
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
   at_now timestamptz := clock_timestamp();
-  -- Before any lock: another first claim of this worker may have to be waited for.
+  -- Before any lock is taken, because it may wait for another first claim of this worker.
   number integer := worker_number(by_worker);
   lane record;
   ready bigint[];
@@ -18,7 +18,7 @@ declare
   claimed bigint[] := '{}';
   accounts uuid[] := '{}';
 begin
-  -- Tokens of accounts are locked in the same order by all workers.
+  -- All workers lock the tokens of accounts in this order, to avoid deadlocks.
   for lane in
     select x.tenant_id, x.account_id, x.most, x.ahead_ms, x.due_from, p.id is not null as is_usable, p.rate_limit_per_second,
       b.channel as slowed_channel
@@ -32,7 +32,7 @@ begin
     select array_agg(y.seq), sum(y.content_bytes) into ready, bytes from (
       select l.seq, l.content_bytes
       from (values (0::smallint), (1::smallint), (2::smallint)) as p (priority),
-      -- Row by row, as far as the outer limit goes: what is not claimed is not locked.
+      -- Row by row, up to the outer limit: messages that are not claimed are not locked.
       lateral (
         select x.seq, x.content_bytes from live_messages x
         where x.tenant_id = lane.tenant_id and x.account_id = lane.account_id and x.priority = p.priority
@@ -42,7 +42,7 @@ begin
           and x.status in ('queued', 'deferred')
           and x.expires_at > at_now
           and coalesce(x.next_attempt_at, '-infinity') <= at_now and (x.test or lane.is_usable)
-          -- Of what `begin_attempts` passes over none takes a token, or another one's place.
+          -- A message that `begin_attempts` would skip uses up no token and no place of another message.
           and (select true from suppressions_now s
             where s.address_key = x.address_key and s.tenant_id is not distinct from x.tenant_id
               and (s.scope = 'all' or x.marketing) limit 1) is null

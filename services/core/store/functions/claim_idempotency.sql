@@ -1,7 +1,7 @@
--- Claims scopes for this transaction. Returns each scope that somebody else holds, with what they stored; waits for a
--- holder that has not committed yet. In a generation's first minutes the previous one is claimed too, since a
--- transaction begun before the boundary may still be writing there. Who knows its answer beforehand stores it at once.
--- A later generation holds something where a clock ran ahead and came back: what was promised then is promised still.
+-- Claims scopes for this transaction. Returns each scope that is already claimed, with what is stored for it; waits for a holder
+-- that has not committed yet. In the first minutes of a generation the previous one is claimed too, because a transaction that
+-- began before the boundary may still write there. A caller that already knows its answer stores it with the claim. Later
+-- generations are checked as well: rows exist there if a clock ran ahead and was set back, and they still count.
 create or replace function claim_idempotency(scopes bytea[], tenants uuid[], fingerprints bytea[], answer smallint default null,
   responses json[] default null)
 returns table (scope bytea, fingerprint bytea, status smallint, response json, nonce bytea)
@@ -23,7 +23,7 @@ begin
     select coalesce(array_agg(m.scope), '{}') into won from mine m;
   else
     select coalesce(array_agg(u.scope), '{}') into won from unnest(scopes) as u (scope)
-    -- Looked up key by key: as a join, a plan that was made while there were few would go through all of them.
+    -- Looked up key by key: a join planned while the table was small would scan all of it.
     where (select k.scope from idempotency_keys k where k.scope = u.scope
       and k.generation >= previous_generation and k.generation <> current_generation limit 1) is null;
   end if;

@@ -1,6 +1,6 @@
--- What is under way in the name of this start of a worker: it looks here where the answer of a claim was lost. With less
--- than half of its lease left a call could outlast it. In the order of their numbers those after `after_seq`, as many as a
--- claim takes, and up to `bytes_max` of their contents (`within_bytes`).
+-- Returns the attempts under way that this start of a worker has begun; the worker calls it after it lost the answer to a claim.
+-- Leaves out attempts with less than half of their lease left, because a call could outlast the lease. Ordered by number, after
+-- `after_seq`; at most as many as a claim takes, and `bytes_max` of contents (`within_bytes`).
 create or replace function claimed_by(for_tenant uuid, by_worker text, after_seq bigint, bytes_max integer) returns setof claimed_message
 language plpgsql stable security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$

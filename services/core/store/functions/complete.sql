@@ -1,7 +1,7 @@
--- Records how attempts ended, and moves their messages on. A row counts only while its attempt is the message's current
--- one and still open: a worker that was paused past its lease changes nothing. What was decided is decided in the worker;
--- delays and not instants come with it, since only this server's clock says when something is due. The attempt that the
--- provider accepted is in its message's result; all others are in the log.
+-- Records how attempts ended, and moves their messages on. A row counts only while its attempt is the message's current one and
+-- still open: a worker that was paused past its lease changes nothing. The worker makes all decisions; it passes delays instead
+-- of instants, because only this server's clock decides when a message is due. The attempt that the provider accepted is stored
+-- in the message's result, all others in the log.
 -- Returns the messages whose rows counted.
 create or replace function complete(batch json) returns setof bigint
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
@@ -20,22 +20,23 @@ begin
   with reported as materialized (
     select * from json_to_recordset(batch) as r (
       seq bigint, attempt integer,
-      -- The attempt's end.
+      -- The end of the attempt.
       outcome text, outcome_reason text, failure jsonb, http_status smallint, provider_message_id text, found_by_id boolean, sent_from text,
-      -- The message's next state; `failure_shown` is the failure as its record shows it.
-      -- `rerouted`: another account sends it next, or none does and others were passed over; `called_account` is the one whose attempt has ended then.
+      -- The message's next state; `failure_shown` is the failure as the message's record shows it.
+      -- `rerouted`: another account sends it next, or none does after others were skipped; `called_account` is then the account
+      -- of the attempt that ended.
       status text, reason text, failure_shown jsonb, rerouted jsonb, called_account uuid, retries smallint, ambiguous smallint, provider_waits smallint,
       duplicate_risk boolean, final boolean, next_attempt_ms bigint,
       -- Only with `sent`: how long to wait for a receipt, and the receipts that a simulator will send.
       await_ms bigint, receipts jsonb,
-      -- Only with that: when the message goes on to another account if none has come.
+      -- Only with `await_ms`: after how long without a receipt the message goes on to another account.
       failover_ms bigint,
-      -- The content is to go as soon as no provider needs it.
+      -- Whether the content is to be deleted as soon as no provider needs it.
       discard boolean,
-      -- How the call speaks of its account, and how long it took; null where none was made.
+      -- Whether the call speaks for or against its account, and its duration; null if no call was made.
       call_end text, call_ms integer)
     where may_move('sending', r.status)
-    -- The order in which others lock the same rows.
+    -- The order in which other transactions lock the same rows, to avoid deadlocks.
     order by seq
   ), ended as (
     delete from live_messages l using reported r
@@ -48,14 +49,15 @@ begin
   ), put_off as (
     update live_messages l
     set status = r.status, account_id = coalesce((r.rerouted ->> 'accountId')::uuid, l.account_id),
-      -- A record names an account and its own provider.
+      -- The record shows an account with that account's provider.
       provider = case when r.rerouted is null then l.provider
         else (select p.provider from provider_accounts p where p.id = (r.rerouted ->> 'accountId')::uuid) end,
       reason = r.reason, failure = r.failure_shown, lease_until = null, retries = r.retries,
       ambiguous = r.ambiguous, provider_waits = r.provider_waits, duplicate_risk = r.duplicate_risk,
-      -- Looked at when it expires, should that come first.
+      -- No later than the message's expiry, so that the sweep then ends it.
       next_attempt_at = least(at_now + make_interval(secs => r.next_attempt_ms / 1000.0), l.expires_at),
-      -- Never before now: who searches begins where something was due at the last look (`due_floor`).
+      -- Never in the past: a search starts at the earliest due time that the last look found (`due_floor`), and would miss the
+      -- message.
       due_at = greatest(least(at_now + make_interval(secs => r.next_attempt_ms / 1000.0), l.expires_at), at_now),
       updated_at = at_now
     from reported r
@@ -93,11 +95,11 @@ begin
     select at_now, e.purge_on, 'in_progress', e.status, case when e.is_final then 'final' end, e.is_accepted,
       array_agg(e.seq), array_agg(e.account_id), e.call_end, case when e.call_end is not null then array_agg(e.call_ms) end
     from (select x.*, x.final and x.status <> 'unknown' as is_final,
-        -- How long that took is known of the first one.
+        -- The time until acceptance is counted for the first accepted attempt only.
         x.status = 'sent' and x.sent_attempt is null as is_accepted from ended x) e
     group by e.purge_on, e.status, e.is_final, e.is_accepted, e.call_end
     union all
-    -- No move, and a call all the same: after it the message waits for another one.
+    -- A call without a change of state, after which the message waits for its next call.
     select at_now, p.purge_on, 'in_progress', 'in_progress', null, false, array_agg(p.seq), array_agg(p.account_id), p.call_end,
       array_agg(p.call_ms)
     from put_off p where p.call_end is not null and p.account_id is not null group by p.purge_on, p.call_end
@@ -118,7 +120,7 @@ begin
   )
   select array_agg(c.seq), (select array_agg(e.seq) from ended e where e.discard),
     (select array_agg(e.purge_on) from ended e where e.discard), (select array_agg(e.tenant_id) from ended e),
-    -- An attempt that was never begun is no event.
+    -- An attempt that was never begun is not an event.
     array_agg(c.tenant_id) filter (where c.status <> 'queued'), array_agg(c.seq) filter (where c.status <> 'queued'),
     array_agg(c.purge_on) filter (where c.status <> 'queued'), array_agg(-c.attempt) filter (where c.status <> 'queued')
   into applied, discarded, discarded_days, finished, tenants, seqs, days, numbers from counted c;
@@ -126,12 +128,12 @@ begin
   perform note_changes(tenants, seqs, days, numbers);
 
   if coalesce(cardinality(applied), 0) < json_array_length(batch) then
-    -- None of these rows is locked: the messages are, against a purge.
+    -- The results are not locked here; the messages are, against a concurrent purge.
     perform from messages m where (m.seq, m.purge_on) in (
       select r.seq, r.purge_on from json_to_recordset(batch) as r (seq bigint, purge_on date, outcome text)
       where r.outcome = 'accepted' and r.seq <> all (coalesce(applied, '{}')))
     order by m.seq for key share;
-    -- An answer that came after the lease: proof all the same that the provider accepted.
+    -- An answer that arrived after the lease had ended still proves that the provider accepted the message.
     insert into receipts (tenant_id, message_seq, purge_on, attempt, receipt, provider_message_id, await_ms, apply_at)
     select a.tenant_id, a.message_seq, a.purge_on, a.number, 'sent', r.provider_message_id, r.await_ms, at_now
     from json_to_recordset(batch) as r (

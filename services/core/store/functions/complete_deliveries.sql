@@ -1,14 +1,15 @@
--- Stores what became of claims: {due_id, claim, messages, attempts, again, uncalled}. Their rows go, their attempts are logged, and
--- what is to be called for again has a row of its own. What nobody called stays in stretches, {first, last}: an endpoint that is not
--- called keeps as few rows as it had. Nothing of a claim that is another worker's by now. Returns how many those are.
--- `messages`: of an ordered endpoint's claim, the messages that it told of; of each of them the earliest event that waits is due
--- now. An event of `again` without `due_in_ms` waits for an earlier one of its message.
+-- Records the results of claims: {due_id, claim, messages, attempts, again, uncalled}. Deletes their due rows, logs their
+-- attempts, and inserts a row for each event that must be called for again. Events that were not called for stay in stretches,
+-- {first, last}, so that an endpoint that is not called keeps as few rows as before. Ignores a claim that another worker holds by
+-- now, and returns how many those are.
+-- `messages`: for a claim of an ordered endpoint, the messages whose events it held; the earliest waiting event of each becomes
+-- due now. An event in `again` without `due_in_ms` waits for an earlier event of its message.
 create or replace function complete_deliveries(completions json) returns integer
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set jit = off as $$
 declare
   at_now timestamptz := clock_timestamp();
-  -- Rows of ordered endpoints; and rows that nobody called for.
+  -- Due rows of ordered endpoints, and due rows for which no call was made.
   in_order bigint[] := array(
     select c.due_id from json_to_recordset(completions) as c (due_id bigint, messages bigint[]) where cardinality(c.messages) > 0);
   given_back bigint[] := array(
@@ -16,7 +17,7 @@ declare
   locked uuid[];
   kept bigint[];
 begin
-  -- Two completions of one ordered endpoint: the later one sees which rows the other has left.
+  -- Serializes completions of one ordered endpoint: the later one sees which rows the earlier one has left.
   select array_agg(x.id) into locked from (
     select w.id from webhook_endpoints w
     where w.id = any (array(select d.endpoint_id from due_deliveries d where d.id = any (in_order)) || array(
@@ -30,7 +31,7 @@ begin
     join due_deliveries d on d.id = any (array[c.due_id]) and d.claim = any (array[c.claim])
     order by d.id for update of d
   ) x;
-  -- A probe that was not made holds nothing back: whoever has claimed it has put the next call off until the end of its lease.
+  -- A probe that was not made must not delay the next one: its claim had put off the next call until the end of the lease.
   with back as materialized (
     select d.endpoint_id, d.due_at from due_deliveries d where d.id = any (given_back) and d.id = any (kept)
   )
@@ -57,12 +58,12 @@ begin
   select o.endpoint_id, o.tenant_id, a.seq, a.seq, o.purge_on, a.message_seq, a.attempts, o.manual,
     case
       when a.due_in_ms is not null then at_now + make_interval(secs => a.due_in_ms / 1000.0)
-      -- Of an endpoint that asks for no order any more nobody would release it.
+      -- If the endpoint is no longer ordered, no completion would release the event later.
       when o.ordered then 'infinity'
       else at_now
     end
   from owed o
-  -- Tests break this (mutant: called-again): an event that was not taken is called for again.
+  -- Tests break this (mutant: called-again): an event that was not delivered is called for again.
   cross join lateral json_to_recordset(o.again) as a (seq bigint, attempts smallint, due_in_ms bigint, message_seq bigint)
   union all
   select o.endpoint_id, o.tenant_id, u.first, u.last, o.purge_on, o.message_seq, o.attempts, o.manual, at_now

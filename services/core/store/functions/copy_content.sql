@@ -1,5 +1,5 @@
--- Stores the content of one message of the transaction's tenant for another one that is to be accepted, as `store_content`
--- does: it stays in the database. False where there is none any more.
+-- Copies the content of a message of the transaction's tenant for another message that is about to be accepted, as
+-- `store_content` does, without moving it out of the database. Returns false if the content no longer exists.
 create or replace function copy_content(of_message bigint, of_purge date, to_message bigint, to_purge date) returns boolean
 language sql security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$
   with copied as (

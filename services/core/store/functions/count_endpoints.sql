@@ -1,4 +1,4 @@
--- How many webhook endpoints there are in each state; nothing of a state that none is in.
+-- Returns the number of webhook endpoints in each state; states without endpoints have no row.
 create or replace function count_endpoints() returns table (status text, endpoints integer)
 language sql stable security definer set search_path = despatch, pg_temp as $$
   select w.status, count(*)::integer from webhook_endpoints w where w.deleted_at is null group by w.status

@@ -1,8 +1,8 @@
--- Counts messages that have become final, and what was said of them, for the brakes of their channels: called by `count_usage` with
--- what it has taken, each row once. Only what an account of the tenant has sent counts: neither test messages nor simulators.
--- A stretch has fifty finals, in the order in which they became final; of each channel the last twenty full ones are kept, and the
--- one that is being filled. Returns the windows that have changed and hold a bounce or a complaint:
--- [{tenantId, channel, finals, hardBounces, complaints, level, busiestHour, liftedAt, limits}].
+-- Counts messages that have become final, and the bounces and complaints reported for them, for the brakes of their channels.
+-- `count_usage` calls it with the rows it has taken, each row once. Only messages sent by an account of the tenant count, neither
+-- test messages nor simulators. A stretch holds fifty final messages in the order in which they became final; for each channel
+-- the last twenty full stretches and the current one are kept. Returns the windows that have changed and contain a bounce or a
+-- complaint: [{tenantId, channel, finals, hardBounces, complaints, level, busiestHour, liftedAt, limits}].
 create or replace function count_finals(taken usage_moves[]) returns jsonb
 language plpgsql set search_path = despatch, pg_temp as $$
 declare
@@ -18,7 +18,8 @@ begin
     left join brakes b on b.tenant_id = p.tenant_id and b.channel = p.channel
     where t.tells is not null and t.at > coalesce(b.lifted_at, '-infinity')
   ), fact as materialized (
-    -- What is said of a message as it becomes final has its place; what is said later that of the last one that is final.
+    -- A report that arrives together with the message's becoming final takes the message's position; a later report takes the
+    -- position of the last final message.
     select t.tenant_id, t.channel, t.tells, coalesce(f.at, t.at) as at, coalesce(f.n, t.n) as n
     from told t left join told f on f.seq = t.seq and f.tells = 'final' and t.tells <> 'final'
   ), begun as materialized (

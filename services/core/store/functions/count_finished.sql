@@ -1,5 +1,6 @@
--- Counts messages that left the backlog (sent, unknown or terminal), and those that were scheduled and no longer are. Each
--- tenant is named once for each of its messages. `of_resumed`: of those that come back into it.
+-- Counts messages that left the backlog (sent, unknown or terminal), and messages that were scheduled and no longer are
+-- (`of_unscheduled`). Each array names a tenant once for each of its messages. `of_resumed`: tenants of messages that return to
+-- the backlog.
 create or replace function count_finished(tenants uuid[], of_unscheduled uuid[] default null, of_resumed uuid[] default null) returns void
 language plpgsql set search_path = despatch, pg_temp as $$
 begin

@@ -1,4 +1,5 @@
--- How many tenants a user owns. Nobody else counts them until the transaction ends, so that a limit holds.
+-- Returns how many tenants a user owns. Locks the user's row until the transaction ends, so that concurrent requests cannot
+-- exceed a limit on this number.
 create or replace function count_owned_tenants(of_user uuid) returns integer
 language plpgsql security definer set search_path = despatch, pg_temp as $$
 begin

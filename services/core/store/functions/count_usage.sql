@@ -1,13 +1,14 @@
--- Adds up moves of messages that are committed and not counted yet (`usage_moves`), and deletes them in the same transaction:
--- each counts once. At most `most` rows a pass, one pass at a time. Messages of test keys and of tenants that are being purged
--- do not count. The calls and receipts among them are added up by account too, by when they ended and came (`account_counts`).
+-- Adds up the committed moves of messages that are not counted yet (`usage_moves`), and deletes them in the same transaction, so
+-- that each counts once. A pass takes at most `most` rows, and one pass runs at a time. Messages of test keys and of tenants that
+-- are being purged do not count. Calls and receipts among the rows are also added up by account and by the time at which they
+-- ended or arrived (`account_counts`).
 --
--- What is left begins where the transactions begin that the pass before could not see: so nobody walks past what was deleted,
--- however long an old snapshot keeps it. In a database that was restored into another cluster transactions have other numbers:
--- all is looked through then.
--- `windows`: what rates of channels have come to by this pass, as from `count_finals`.
--- Outcomes: counted; more (there was more than that); idle; early (the pass before was less than `gap_ms` ago); elsewhere
--- (another worker is at it).
+-- The search starts at the oldest transaction that the previous pass could not see, so that it does not scan past deleted rows,
+-- however long an old snapshot keeps them. In a database restored into another cluster transaction ids are different: then the
+-- whole table is searched.
+-- `windows`: the changed windows of channels, as `count_finals` returns them.
+-- Outcomes: counted; more (more than `most` rows waited); idle; early (the previous pass ran less than `gap_ms` ago); elsewhere
+-- (another worker is running a pass).
 create or replace function count_usage(most integer, gap_ms integer, out outcome text, out windows jsonb)
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_mergejoin = off set jit = off set work_mem = '32MB' as $$
@@ -23,13 +24,13 @@ begin
     outcome := 'elsewhere';
     return;
   end if;
-  -- Read after the lock: the pass before has committed.
+  -- Read after the lock, so that the previous pass has committed.
   select p.* into before from usage_passes p order by p.id desc limit 1;
   if before.is_whole and before.at between at_now - make_interval(secs => gap_ms / 1000.0) and at_now then
     outcome := 'early';
     return;
   end if;
-  -- Before the look at what there is: what is under way now is of this transaction or of a later one.
+  -- Taken before the rows are read: a transaction that is running now is counted by this pass or by a later one.
   seen := pg_current_snapshot();
   if before.from_xid > pg_snapshot_xmax(seen) then
     before.from_xid := '0';
@@ -46,7 +47,7 @@ begin
   end if;
   is_whole := cardinality(taken) < most;
 
-  -- One retention week at a time: all other partitions are left out before the look-up begins.
+  -- One retention week at a time, so that all other partitions are pruned before the look-up starts.
   for day in select distinct t.purge_on from unnest(taken) t where t.was is distinct from t.became loop
     with moved as materialized (
       select e.seq, t.at, t.was, t.became, t.by_call, e.account_id, e.receipt_ms
@@ -87,7 +88,8 @@ begin
       ) g
       where exists (select from tenants t where t.id = g.tenant_id and t.status <> 'deleting')
     ), tag as materialized (
-      -- A day's first hundred have counts of their own from when they are first seen: what is among the rest stays there.
+      -- The first hundred tags of a day are counted separately from when they first occur; any other tag of that day is counted
+      -- among the rest.
       select g.tenant_id, g.day, g.tag, k.is_known,
         row_number() over (partition by g.tenant_id, g.day, k.is_known order by min(g.first_seq), g.tag) as nth
       from tagged g, lateral (select exists (
@@ -104,7 +106,8 @@ begin
       select t.tenant_id, t.day, t.tag from tag t left join room r on r.tenant_id = t.tenant_id and r.day = t.day
       where t.is_known or t.nth <= r.n
     ), change as (
-      -- Of a move: from one state and to the other, and what it took. A time has the number of its bucket, a state has none.
+      -- For a move: minus one in the old state, plus one in the new state, and its durations. A duration has the number of its
+      -- bucket; a state has none.
       select f.tenant_id, d.dimension, d.period, d.channel, d.value, w.what, f.bucket, w.sign * f.n as n,
         w.sign * f.segments as segments
       from fine f, lateral (values (f.what, 1), (f.became, 1), (f.was, -1)) w (what, sign),
@@ -132,7 +135,7 @@ begin
     )
     insert into usage_times as u (tenant_id, dimension, period, channel, value, until, counts)
     select g.tenant_id, g.dimension, g.period, g.channel, g.value, g.what,
-      -- By position: a join for each row would take longer than all else here.
+      -- By position in an array: a join for each row would take longer than the rest of the pass.
       array(select coalesce(g.ns[array_position(g.buckets, b)], 0) from generate_series(0, g.top) b)
     from (
       select d.tenant_id, d.dimension, d.period, d.channel, d.value, d.what, max(d.bucket) as top,

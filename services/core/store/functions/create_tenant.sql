@@ -1,4 +1,4 @@
--- Creates a tenant with its limits and first owner; null where the slug is taken.
+-- Creates a tenant with its limits and first owner. Returns no row if the slug is taken.
 create or replace function create_tenant(new_id uuid, new_slug text, new_name text, of_plan text, of_limits jsonb, owner uuid)
 returns setof tenant_facts
 language plpgsql security definer set search_path = despatch, pg_temp as $$

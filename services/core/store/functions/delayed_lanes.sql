@@ -1,4 +1,4 @@
--- Of these lanes the ones whose messages do not wait for their account for as long as it takes: their route says so.
+-- Returns those of these lanes whose route limits how long a message waits for its account (`max_wait_ms`).
 create or replace function delayed_lanes(of_tenants uuid[], of_accounts uuid[]) returns table (tenant_id uuid, account_id uuid)
 language sql stable security definer set search_path = despatch, pg_temp
   set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$

@@ -1,4 +1,4 @@
--- Empties the contents of those of these messages whose sender asked for it: no provider needs them any more.
+-- Deletes the contents of those of these messages whose sender asked for that once no provider needs them any more.
 create or replace function discard_contents(seqs bigint[], days date[]) returns void
 language sql set search_path = despatch, pg_temp as $$
   with emptied as (

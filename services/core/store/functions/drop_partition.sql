@@ -1,4 +1,4 @@
--- Drops a partition that has served its time; for any other it does nothing.
+-- Drops a partition whose rows are no longer needed; does nothing for any other. Returns whether it dropped one.
 create or replace function drop_partition(of_parent text, of_monday date) returns boolean
 language plpgsql security definer set search_path = despatch, pg_temp set lock_timeout = '1s' as $$
 begin

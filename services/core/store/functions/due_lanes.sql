@@ -1,11 +1,11 @@
--- Lanes that have something due, and since when, by priority (`due`, with whether the tenant is active and no brake holds the
--- channel, and whether one slows it; of messages that are scheduled the priority is three higher), and active tenants
--- that have messages held which no brake holds (`release`). The last row names no lane: it tells when was looked.
--- Without `after` all is looked at, in hops from lane to lane over the index, so that a large backlog costs no more than a
--- small one; but entries of messages that are gone and that an old snapshot still sees are passed one by one. With `after` none
--- from before it is passed: looked at are lanes of tenants with a backlog, for what fell due since then, and `older`, lanes of
--- which is known that something is due for longer: {tenant_id, account_id, due_from}, as for `due_floor`. Who is to be
--- released is only told where all is looked at.
+-- Returns lanes with due messages and their earliest due time, by priority (`due`, with whether the tenant is active and no brake
+-- holds the channel, and whether a brake slows it; scheduled messages have a priority three higher), and active tenants with held
+-- messages that no brake holds (`release`). The last row names no lane and has the time of this look.
+-- Without `after` all lanes are looked at, in hops from lane to lane over the index, so that a large backlog costs no more than a
+-- small one; but dead index entries that an old snapshot still sees are scanned one by one. With `after` no entry before that
+-- time is scanned: the look covers lanes of tenants with a backlog, for messages that became due since then, and `older`, lanes
+-- known to have messages that were due before: {tenant_id, account_id, due_from}, as for `due_floor`. `release` rows are returned
+-- only by a look at all lanes.
 create or replace function due_lanes(after timestamptz default null, older json default null)
 returns table (task text, tenant_id uuid, account_id uuid, priority smallint, due_at timestamptz, is_active boolean, is_slowed boolean)
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
@@ -13,7 +13,7 @@ language plpgsql security definer set search_path = despatch, pg_temp set plan_c
 #variable_conflict use_column
 declare
   at_now timestamptz := clock_timestamp();
-  -- A clock may have gone back: the next look then begins at this one.
+  -- If the clock has gone back, the next look starts at the time of this one.
   due_after timestamptz := least(after, at_now);
 begin
   if after is null then
@@ -48,7 +48,7 @@ begin
       ) f on true
       cross join lateral (
         select x.id as account_id from provider_accounts x where x.tenant_id = t.id
-        -- Of simulators.
+        -- The lane of simulators.
         union all select '00000000-0000-0000-0000-000000000000'
       ) a
       cross join (values (0::smallint), (1::smallint), (2::smallint), (3::smallint), (4::smallint), (5::smallint)) as p (priority)

@@ -1,5 +1,5 @@
--- Names of messages in a lane that wait for a call, in the order of `claim_due`; of no content that could make a look fail.
--- `due_from`: as for `due_floor`.
+-- Returns the numbers of messages in a lane that wait for a call, in the order of `claim_due`. It reads no contents, so no
+-- content can make it fail. `due_from`: as for `due_floor`.
 create or replace function due_seqs(for_tenant uuid, for_account uuid, most integer, ahead_ms integer, due_from float8[])
 returns setof bigint
 language sql stable security definer set search_path = despatch, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$

@@ -1,6 +1,7 @@
--- Ends messages whose record goes with the next partition, so that none of them vanishes: `canceled`, which any that waits
--- may become, a held one among them; what a provider has accepted before is `sent` again. It is not `expired`: its own time may not be over. Run well before the partition is
--- dropped. Returns how many.
+-- Ends messages whose record will be dropped with the next partition, so that no message vanishes without an end: as `canceled`,
+-- which every waiting message may become, held ones included; a message that a provider has accepted returns to `sent`. Not as
+-- `expired`, because the message's own expiry may not have passed. Runs well before the partition is dropped. Returns how many
+-- messages it ended.
 create or replace function end_outlived(most integer) returns integer
 language sql security definer set search_path = despatch, pg_temp as $$
   with waiting as materialized (

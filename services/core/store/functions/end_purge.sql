@@ -1,4 +1,5 @@
--- Deletes what `purge_some` leaves, the tenant's own row last. The key must be gone by now. Says whether the tenant is gone too.
+-- Deletes what `purge_some` leaves, the tenant's own row last. The tenant's key must have been destroyed before. Returns whether
+-- the tenant is gone too.
 create or replace function end_purge(of_slug text, of_uid text) returns boolean
 language plpgsql security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$
 declare
@@ -10,7 +11,7 @@ begin
     return true;
   end if;
   perform lock_counters('accepted', array[who]);
-  -- What was being accepted when the purge began has been stored since.
+  -- Messages whose acceptance was under way when the purge began have been stored since.
   if exists (select from messages m where m.tenant_id = who) then
     return false;
   end if;
@@ -21,12 +22,12 @@ begin
   delete from lookup_turns t where t.account_id in (select p.id from provider_accounts p where p.tenant_id = who);
   delete from awaited_receipts a where a.tenant_id = who;
   delete from lookups l where l.tenant_id = who;
-  -- A call that is being read has its receipts stored when it is gone.
+  -- Waits for a worker that is parsing one of these calls: the receipts that it stores are deleted below.
   delete from receipt_calls c where c.account_id in (select p.id from provider_accounts p where p.tenant_id = who);
   delete from receipts r where r.tenant_id = who;
-  -- Of what people did last: whoever writes to the audit log holds the tenant's row.
+  -- Keys of people's last requests: a transaction that writes an audit log entry holds the tenant's row, so no more can follow.
   delete from idempotency_keys k where k.tenant_id = who;
-  -- Of messages that were never accepted.
+  -- Contents of messages that were never accepted.
   delete from message_contents c using unsettled_contents u
   where u.tenant_id = who and c.message_seq = u.message_seq and c.purge_on = u.purge_on;
   delete from unsettled_contents u where u.tenant_id = who;
@@ -38,22 +39,22 @@ begin
   delete from tenant_usage u where u.tenant_id = who;
   delete from tenant_progress p where p.tenant_id = who;
   delete from suppressions s where s.tenant_id = who;
-  -- Who changes one of them just now is waited for, and tells of it in `tenant_events`.
+  -- Waits for concurrent changes of accounts; their events are in `tenant_events`, deleted below.
   delete from provider_accounts p where p.tenant_id = who;
-  -- Last, and for a moment: nobody's events are numbered meanwhile. No pass is under way then, nor begins before the tenant is gone, so
-  -- that none leaves anything of its feed behind.
+  -- Near the end and held briefly, because no tenant's events are numbered meanwhile. No pass runs between this lock and the end
+  -- of the transaction, so none can leave rows of the tenant's feed behind.
   perform pg_advisory_xact_lock(hashtext('despatch.feed'));
   delete from feed f where f.tenant_id = who;
   delete from feed_heads f where f.tenant_id = who;
   delete from tenant_events e where e.tenant_id = who;
-  -- Nor is anybody's usage counted: a pass that began before the purge has ended then.
+  -- Usage is not counted meanwhile either; a pass that began before the purge has ended by then.
   perform pg_advisory_xact_lock(hashtext('despatch.usage'));
   delete from usage_counts u where u.tenant_id = who;
   delete from usage_times u where u.tenant_id = who;
   delete from account_counts c where c.tenant_id = who;
   delete from tenants t where t.id = who;
-  -- Whoever was merely named and never came goes with the last tenant that named them. Those who are coming in right now,
-  -- or are being named elsewhere, are locked and stay.
+  -- A user who was only named and has never signed in is deleted with the last tenant that named them. Users who are signing in
+  -- right now, or are being named by another tenant, are locked and stay.
   people := array(select u.id from users u where u.id = any (people) and not u.has_signed_in for update skip locked);
   delete from users u where u.id = any (people) and not exists (select from members m where m.user_id = u.id);
   return true;

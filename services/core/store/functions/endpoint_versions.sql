@@ -1,4 +1,4 @@
--- The versions of endpoints; nothing of one that is deleted.
+-- Returns the versions of endpoints; deleted ones have no row.
 create or replace function endpoint_versions(ids uuid[]) returns table (id uuid, version integer)
 language sql stable security definer set search_path = despatch, pg_temp as $$
   select w.id, w.version from webhook_endpoints w where w.id = any (ids) and w.deleted_at is null

@@ -1,5 +1,6 @@
--- Endpoints of these tenants with their filters, and how far their tenants' feeds are matched. `ready`: what is made for one may be
--- claimed at once. `server`: the start of this server, which another one that takes over does not have. A tenant that is being deleted has none.
+-- Returns the endpoints of these tenants with their filters, and how far their tenants' feeds are matched. `ready`: whether due
+-- rows of the endpoint may be claimed at once. `server`: the start time of this database server, which changes after a failover.
+-- A tenant that is being deleted has no rows.
 create or replace function endpoints_to_match(of_tenants uuid[])
 returns table (id uuid, tenant_id uuid, event_types text[], final_only boolean, channels text[], tags text[], version integer,
   matched_to bigint, ready boolean, server bigint)

@@ -1,13 +1,13 @@
--- Empties the content of a message of the transaction's tenant for which no provider will be called any more, wherever it is
--- stored: `erased`, or `empty` where there was none. `live`: it may still be sent, and what a worker is about to read is not
--- taken from under it.
+-- Erases the content of a message of the transaction's tenant for which no provider will be called any more, wherever it is
+-- stored. Returns `erased`, or `empty` if there was none, or `live` if the message may still be sent: the content is then left
+-- alone, because a worker may be about to read it.
 create or replace function erase_content(of_message bigint, of_purge date) returns text
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
   emptied integer;
 begin
-  -- One that waits for its receipt may go on to another account: who has its result locked is waited for.
+  -- A message that waits for its receipt may go on to another account: this waits for a transaction that has locked its result.
   perform from message_results s where s.seq = of_message and s.purge_on = of_purge and s.tenant_id = current_tenant() for update;
   if exists (select from live_messages l where l.seq = of_message) then
     return 'live';

@@ -1,6 +1,6 @@
--- Of the keys of a stretch (`read_events`) those of one day, put together: in the order of their numbers, `most` at most that pass
--- the filters. One day at a time, as its partitions are known then before a plan begins: to prepare for all of them takes
--- milliseconds, to read a hundred events less than two.
+-- Builds the events of one day from the keys of a stretch (`read_events`): in the order of their numbers, at most `most` that
+-- pass the filters. One day per call, because then other partitions are pruned at planning time: preparing for all partitions
+-- takes milliseconds, reading a hundred events less than two.
 create or replace function events_of_day(of_tenant uuid, of_day date, key_seqs bigint[], key_days date[], key_messages bigint[],
   key_numbers bigint[], message_types text[], of_type text, since timestamptz, of_test boolean, most integer)
 returns setof feed_event
@@ -18,7 +18,7 @@ begin
       from unnest(key_seqs, key_days, key_messages, key_numbers) as k (seq, day, message_seq, number)
       left join lateral (
         select * from messages x
-        -- Tests break this (mutant: event-tenant): whatever a feed names, nobody is told of another tenant's messages.
+        -- Tests break this (mutant: event-tenant): whatever a feed names, no tenant is told of another tenant's messages.
         where k.message_seq > 0 and x.seq = k.message_seq and x.purge_on = of_day and x.tenant_id = of_tenant offset 0
       ) m on true
       left join lateral (
@@ -48,7 +48,7 @@ begin
       case
         when f.type in ('message.delivered', 'message.undelivered', 'message.failed', 'message.expired', 'message.canceled',
           'message.suppressed', 'message.unknown') then true
-        -- Where a receipt was awaited, one has come since, or the message has another state.
+        -- If a receipt was awaited, it has arrived since, or the message has another state.
         when f.type = 'message.sent' then coalesce((
           select s.final and s.status = 'sent' from message_results s
           where s.seq = f.message_seq and s.purge_on = of_day and s.tenant_id = of_tenant), false)

@@ -1,6 +1,6 @@
--- Ends the wait for receipts that have not come. Messages of providers that can be asked (`askable`: their ids) go on to
--- `lookups`, and are given up when they are `timeout_ms` old; the others are given up now. Returns how many it has seen, and
--- `silent`: of which accounts it has given messages up, as [{tenantId, accountId, provider, messages}].
+-- Ends the wait for receipts that have not arrived. Messages of providers that can be asked (`askable`: provider ids) go on to
+-- `lookups`, and are given up once they are `timeout_ms` old; all others are given up now. Returns the number of rows handled,
+-- and `silent`: the given-up messages by account, as [{tenantId, accountId, provider, messages}].
 create or replace function expire_receipts(most integer, askable text[], timeout_ms bigint)
 returns table (seen integer, silent json)
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
@@ -31,7 +31,7 @@ begin
   with asking as (
     insert into lookups (seq, purge_on, tenant_id, account_id, since, ask_at, until_at)
     select d.seq, d.purge_on, d.tenant_id, s.account_id, coalesce(s.sent_at, s.updated_at), at_now,
-      -- One that was found late is asked about all the same.
+      -- A message whose wait was found to be over late is still looked up.
       greatest(coalesce(s.sent_at, s.updated_at) + make_interval(secs => timeout_ms / 1000.0), at_now + interval '5 minutes')
     from unnest(due) d join message_results s on s.seq = d.seq and s.purge_on = d.purge_on
     where s.account_id is not null and s.provider = any (askable) and s.status in ('sent', 'unknown')
@@ -44,7 +44,7 @@ begin
     on conflict (account_id) do update set next_at = greatest(t.open_at, least(t.next_at, excluded.next_at))
   )
   select array_agg(a.seq) into asked from asking a;
-  -- In the order in which others lock the same rows.
+  -- In the order in which other transactions lock the same rows, to avoid deadlocks.
   perform from message_results s where (s.seq, s.purge_on) in (
     select d.seq, d.purge_on from unnest(due) d union all select l.seq, l.purge_on from unnest(outlived) l)
   order by s.seq for update;

@@ -1,6 +1,7 @@
--- What decides where messages go whose call was refused, of those that may go elsewhere: their sender named no account. `usable`:
--- accounts of the channel, the oldest first, and `providers` what each is one of; `invalid`: those whose credential is refused. `tried`: attempts that another account was to make up for; of those that were
--- not for good, the ones since all accounts were tried last. An account that has accepted the message is not asked again either.
+-- Returns the facts that decide where messages go after a refused call; only for messages that may go elsewhere, because their
+-- sender named no account. `usable`: accounts of the channel, the oldest first, and `providers` the provider of each; `invalid`:
+-- accounts whose credential is refused. `tried`: attempts that failed over; permanent refusals always, others only since all
+-- accounts were last tried. It includes accounts that have accepted the message: they are not called again either.
 create or replace function failover_facts(seqs bigint[])
 returns table (seq bigint, version integer, strategy text, steps json, failover_on text[], usable uuid[], invalid uuid[], providers text[], tried json)
 language plpgsql stable security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan

@@ -1,5 +1,5 @@
--- What admitting service keys needs, for many at one look: the key, its tenant, the accounts that messages could go
--- out through, and the routes that choose among them. No row where there is no such key, or its tenant is deleted.
+-- Returns what is needed to admit service keys, for many keys in one query: the key, its tenant, the accounts that could send its
+-- messages, and the routes that choose among them. Returns no row for an unknown key or a deleted tenant.
 create or replace function find_callers(key_ids text[])
 returns table (key_id text, api_key_id uuid, mode text, scopes text[], rate_limit_rpm integer, secret_hash bytea,
   previous_secret_hash bytea, former_secret_hashes bytea[], grace_until timestamptz, expires_at timestamptz, revoked_at timestamptz,

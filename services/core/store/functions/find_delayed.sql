@@ -1,7 +1,7 @@
--- Messages of a lane that are due for longer than their route has them wait for their account: a page of `most`, the more
--- urgent first, and of these the longest due. The page begins after the message that `after_priority`, `after_us` and `after_seq`
--- name, so that those that have to stay hide no others. `is_movable`: whether another account may have it at all. `due_us`: since
--- when it is due, in microseconds since the epoch. `due_from`: as for `due_floor`.
+-- Returns messages of a lane that have been due for longer than their route lets them wait for their account: a page of `most`,
+-- higher priorities first, and within a priority those due longest. The page starts after the message given by `after_priority`,
+-- `after_us` and `after_seq`, so that messages that must stay do not hide others. `is_movable`: whether the message may move to
+-- another account at all. `due_us`: since when it is due, in microseconds since the epoch. `due_from`: as for `due_floor`.
 create or replace function find_delayed(for_tenant uuid, for_account uuid, most integer, due_from float8[],
   after_priority smallint default null, after_us bigint default null, after_seq bigint default null)
 returns table (seq bigint, priority smallint, due_us bigint, is_movable boolean)
@@ -23,7 +23,7 @@ begin
     from (values (0::smallint), (1::smallint), (2::smallint)) as p (priority),
     lateral (
       select l.seq, l.priority, (extract(epoch from l.due_at) * 1000000)::bigint as due_us,
-        -- Enough for every step of a route; one that goes from account to account all the time helps nobody.
+        -- 50 moves cover every step of a route; a message that keeps moving between accounts gains nothing.
         not l.pinned and l.ambiguous = 0 and l.reassigned < 50 as is_movable
       from live_messages l
       where l.tenant_id = for_tenant and l.account_id = for_account and l.priority = p.priority

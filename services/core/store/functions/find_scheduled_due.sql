@@ -1,6 +1,6 @@
--- A tenant's scheduled messages whose instant has come, the more urgent first, and of these the longest due. Takes no lock.
--- `due_from`: before this nothing of them is due, as a look has shown; a search begins there, and not among entries of messages
--- that were moved since.
+-- Returns a tenant's scheduled messages whose instant has come, higher priorities first, and within a priority those due longest.
+-- Takes no lock. `due_from`: the last look showed that none is due earlier; the search starts there and does not scan past dead
+-- index entries of messages that were moved since.
 create or replace function find_scheduled_due(for_tenant uuid, most integer, due_from timestamptz) returns setof waiting_message
 language plpgsql stable security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
@@ -11,7 +11,7 @@ begin
     select y.seq
     from (
       select p.id from provider_accounts p where p.tenant_id = for_tenant
-      -- Of simulators.
+      -- The lane of simulators.
       union all select '00000000-0000-0000-0000-000000000000'
     ) a,
     (values (3::smallint), (4::smallint), (5::smallint)) as p (priority),

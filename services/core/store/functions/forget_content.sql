@@ -1,4 +1,4 @@
--- Deletes the content of a message of the transaction's tenant that was refused. That of an accepted one stays.
+-- Deletes the content of a refused message of the transaction's tenant. The content of an accepted message stays.
 create or replace function forget_content(of_message bigint) returns void
 language sql security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$
   with refused as (

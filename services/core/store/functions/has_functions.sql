@@ -1,5 +1,5 @@
--- Whether the functions of a release, known by their digest, have been applied, for the gate in every service's
--- readiness. A later release's have taken their place where there is one, and serve the earlier one's services too.
+-- Whether the functions of the release with this digest have been applied; every service's readiness check asks this. Functions
+-- of a later release may have replaced them, and serve this release's services too.
 create or replace function has_functions(of_digest bytea) returns boolean
 language sql stable security definer set search_path = despatch, pg_temp as $$
   select exists (select from function_releases where digest = of_digest)

@@ -1,5 +1,5 @@
--- Puts aside a suspended tenant's waiting messages, else those of channels that a brake holds, up to `most` a call. What is
--- scheduled stays so under a brake until its instant. Returns how many.
+-- Holds the waiting messages of a suspended tenant, or else those of channels that a brake holds, at most `most` per call. Under
+-- a brake, scheduled messages stay scheduled until their instant. Returns how many it held.
 create or replace function hold_tenant(for_tenant uuid, most integer) returns integer
 language plpgsql security definer set search_path = despatch, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
 declare

@@ -1,6 +1,6 @@
--- Claims the idempotency keys of a batch for this transaction, and tells which requests are not to be admitted: those that
--- are answered from what is stored (`replayed`, or `mismatch` where that was another request), and those whose key an
--- earlier request of this batch has (no verdict yet). A key that stands twice in a batch is won by its first request.
+-- Claims the idempotency keys of a batch for this transaction, and returns the requests that are not to be admitted: those
+-- answered from stored data (`replayed`, or `mismatch` if the key was used for a different request), and those whose key an
+-- earlier request of this batch has (no verdict yet). If a key occurs twice in a batch, its first request wins.
 create or replace function idempotent_answers(keys json) returns table (ord integer, verdict text, response json)
 language sql set search_path = despatch, pg_temp as $$
   with request as materialized (

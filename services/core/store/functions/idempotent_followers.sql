@@ -1,6 +1,5 @@
--- Once the requests of a batch have their verdicts: gives back the idempotency keys of those that were refused, and
--- settles the requests whose key an earlier one of the batch has as that one was settled. `ords`, `verdicts`, `retries`:
--- what was settled, and how.
+-- Runs when the requests of a batch have their verdicts: releases the idempotency keys of refused requests, and gives requests
+-- whose key an earlier request of the batch has the verdict of that request. `ords`, `verdicts`, `retries`: the verdicts so far.
 create or replace function idempotent_followers(keys json, ords integer[], verdicts text[], retries integer[])
 returns table (ord integer, verdict text, response json, retry_after integer)
 language sql set search_path = despatch, pg_temp as $$
@@ -21,6 +20,6 @@ language sql set search_path = despatch, pg_temp as $$
     case when s.verdict <> 'accepted' then s.verdict when r.fingerprint = r.won_fingerprint then 'replayed' else 'mismatch' end,
     case when s.verdict = 'accepted' then r.won_response end,
     case when s.verdict <> 'accepted' then s.retry_after end
-  -- A winner that was not settled here was answered from what is stored, and so were all that followed it.
+  -- If the winner has no verdict here, it was answered from stored data, and so were the requests that follow it.
   from request r join settled s on s.ord = r.winner where r.ord <> r.winner
 $$;

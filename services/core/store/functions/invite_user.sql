@@ -1,4 +1,5 @@
--- Names a person as a member-to-be: the user that the issuer knows under this subject, else an open invitation.
+-- Returns the user that the issuer knows under this subject; without a subject, a pending invitation by e-mail. Creates either if
+-- it does not exist.
 create or replace function invite_user(of_issuer text, of_subject text, of_email text) returns uuid
 language plpgsql security definer set search_path = despatch, pg_temp as $$
 declare

@@ -1,11 +1,11 @@
--- Remembers the highest numbers of endpoints' feeds in this partition, which is about to lose rows that are purged by `today`,
--- and how far the tenants' feeds are matched there.
+-- Stores, before rows purged by `today` are deleted from this partition, the highest number of each endpoint's feed in it, and
+-- how far the tenant's feed is matched there.
 create or replace function keep_endpoint_floors(of_partition regclass, today date) returns void
 language plpgsql set search_path = despatch, pg_temp set enable_seqscan = off as $$
 begin
   execute format($sql$
     with floor as materialized (
-      -- In the order in which completions lock them.
+      -- In the order in which completions lock them, to avoid deadlocks.
       select e.id, f.last_seq, f.feed_seq
       from webhook_endpoints e cross join lateral (
         select x.last_seq, x.feed_seq from %s x where x.endpoint_id = e.id and x.purge_on <= $1 order by x.last_seq desc limit 1) f

@@ -1,5 +1,5 @@
--- Lifts the brakes of the transaction's tenant, of one channel or of all, and begins their windows anew: what became final before
--- counts for nothing. An event each. Returns the channels and levels that were lifted.
+-- Lifts the brakes of the transaction's tenant, of one channel or of all, and restarts their windows: messages that became final
+-- before no longer count. Writes an event for each. Returns the channels and levels that were lifted.
 create or replace function lift_brake(of_tenant uuid, of_channel text) returns table (channel text, level text)
 language plpgsql security definer set search_path = despatch, pg_temp as $$
 #variable_conflict use_column
@@ -8,7 +8,7 @@ declare
 begin
   -- Tests break this (mutant: brake-tenant): the function acts on the transaction's tenant only.
   if of_tenant is distinct from current_tenant() then return; end if;
-  -- No pass is under way that would bring back what it has read.
+  -- Excludes a concurrent usage pass, which would write back the window that it has read.
   perform pg_advisory_xact_lock(hashtext('despatch.usage'));
   for lifted in
     select b.* from brakes b

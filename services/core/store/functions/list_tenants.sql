@@ -1,4 +1,4 @@
--- All tenants, newest first, for platform admins; with `of_user` only those the user belongs to.
+-- Returns all tenants, newest first, for platform admins; with `of_user` only those of which the user is a member.
 create or replace function list_tenants(of_user uuid, before timestamptz, before_id uuid, most integer)
 returns setof tenant_facts
 language sql stable security definer set search_path = despatch, pg_temp as $$

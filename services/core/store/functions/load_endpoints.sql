@@ -1,4 +1,5 @@
--- Endpoints with all that a call takes, ciphertexts among it; a former secret for as long as it signs.
+-- Returns endpoints with everything that a call needs, ciphertexts included; the previous secret only while it is still used to
+-- sign.
 create or replace function load_endpoints(ids uuid[])
 returns table (id uuid, number bigint, tenant_id uuid, url text, headers jsonb, event_types text[], final_only boolean,
   channels text[], tags text[], ordered boolean, mask_recipients boolean, signatures text[], status text, failures integer,

@@ -1,5 +1,5 @@
--- Locks the counters of these owners, each named once, until the transaction ends: in the order of their ids, as everybody
--- does. Only a statement that begins afterwards sees what they count.
+-- Locks the counters of these owners, each named once, until the transaction ends. Every transaction locks them in the order of
+-- their ids, to avoid deadlocks. Only a statement that starts after this call sees the current counts.
 create or replace function lock_counters(of_counter text, owners uuid[]) returns void
 language plpgsql set search_path = despatch, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
 declare
@@ -11,7 +11,8 @@ begin
     if locked = cardinality(owners) then
       return;
     end if;
-    -- Those of tenants are made with them; what is left are owners seen for the first time, or purged just now.
+    -- The lock rows of tenants are created with the tenants; missing ones belong to owners seen for the first time, or purged
+    -- just now.
     insert into counter_locks (owner, counter) select o.id, of_counter from unnest(owners) as o (id) order by o.id
     on conflict do nothing;
   end loop;

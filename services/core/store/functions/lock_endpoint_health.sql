@@ -1,4 +1,4 @@
--- How an endpoint does, locked until the transaction ends; nothing where it is deleted or has changed since this version.
+-- Locks an endpoint until the transaction ends and returns its health; no row if it is deleted or no longer has this version.
 create or replace function lock_endpoint_health(of_endpoint uuid, of_version integer)
 returns table (status text, status_reason text, failures integer, failing_since timestamptz, call_at timestamptz)
 language sql security definer set search_path = despatch, pg_temp as $$

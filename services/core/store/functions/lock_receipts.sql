@@ -1,9 +1,9 @@
--- Receipts whose turn it is, each with what is known of the message that it is about. Both stay locked until the transaction
--- ends: its caller decides what follows, and hands that to `record_receipts`. `seq` is null where no message is found, or one
--- that is gone. `under_way`: a call for the message is, or somebody else has it. `doubtful`: it waits, and an
--- earlier call had no answer. `waiting_of_account`: how many of the account's wait for their message, counted to one more than
--- `waiting_max`; null for one that need not wait. `without`: tenants that are passed over; as long as there are any, so is
--- whatever was put off, which is found by its time alone.
+-- Returns the receipts that are next, each with what is known of its message. Receipts and messages stay locked until the
+-- transaction ends: the caller decides the result and passes it to `record_receipts`. `seq` is null if no message was found, or
+-- if it was purged. `under_way`: a call for the message is under way, or another transaction has locked it. `doubtful`: the
+-- message waits, and an earlier call got no answer. `waiting_of_account`: how many receipts of the account wait for their
+-- message, counted up to `waiting_max` + 1; null for a receipt that need not wait. `without`: tenants to skip; while there are
+-- any, waiting receipts are skipped too, because they are found by their time alone.
 create or replace function lock_receipts(most integer, waiting_max integer, without uuid[]) returns table (
   id uuid, tenant_id uuid, account_id uuid, provider text, attempt integer, receipt text, temporary boolean, failure jsonb,
   segment text, engagement text, provider_status text, provider_message_id text, await_ms bigint, verified boolean,
@@ -16,7 +16,7 @@ language plpgsql security definer set search_path = despatch, pg_temp set plan_c
 #variable_conflict use_column
 declare
   at_now timestamptz := clock_timestamp();
-  -- Where there are more lanes than a batch has room for, each begins with another one.
+  -- A random start, so that every lane gets a turn when there are more lanes than a batch has room for.
   first_lane uuid := gen_random_uuid();
   lanes uuid[];
   quota integer;
@@ -30,17 +30,17 @@ declare
   seqs bigint[];
   days date[];
   numbers integer[];
-  -- Of the messages. Partitions that are out of these bounds are left out before a look-up begins, which for a small batch is most
-  -- of the work. Each look-up has a `limit`, so that it is made row by row: with hardly any messages a scan of all that is
-  -- within the bounds looks as good.
+  -- Bounds of the messages' partitions. Partitions outside are pruned before a look-up starts, which for a small batch is most of
+  -- the work. Each look-up has a `limit`, so that it runs row by row: with few messages the planner would rate a scan of
+  -- everything within the bounds as equally good.
   first_day date;
   last_day date;
-  -- Of messages that wait for another call.
+  -- Messages that wait for another call.
   idle bigint[];
-  -- Of messages whose results are locked.
+  -- Messages whose results are locked.
   settled bigint[];
 begin
-  -- From one lane to the next: one with many receipts costs no more than one with few.
+  -- Hops from lane to lane over the index: a lane with many receipts costs no more than one with few.
   with recursive above as (
     (select coalesce(x.account_id, x.tenant_id) as lane from receipts x
       where not x.waiting and coalesce(x.account_id, x.tenant_id) >= first_lane
@@ -70,9 +70,9 @@ begin
   where w.lane <> all (without)
     and not exists (select from provider_accounts p where p.id = w.lane and p.tenant_id = any (without));
   quota := ceil(most::float8 / greatest(cardinality(lanes), 1));
-  -- No more of a lane is locked than its share, and more only where the others have less than theirs.
+  -- Locks no more of a lane than its share, and more only if the other lanes have less than theirs.
   loop
-    -- Many accounts of one tenant do not have as many turns.
+    -- A tenant with many accounts gets no more turns than one with few.
     select array_agg(t.id order by t.turn, t.apply_at), count(*), max(t.nth) into come, found, deepest
     from (
       select d.id, d.apply_at, d.nth, row_number() over (partition by d.tenant_id order by d.nth, d.apply_at) as turn
@@ -81,8 +81,8 @@ begin
         from (
           select x.id, x.tenant_id, x.apply_at from receipts x
           where not x.waiting and coalesce(x.account_id, x.tenant_id) = l.lane and x.apply_at <= at_now
-          -- With the lane, as the index has them: under row security the planner does not see that all are of one lane, and
-          -- would read and sort every receipt of it.
+          -- Ordered by the lane too, as the index is: under row-level security the planner does not see that all rows are of one
+          -- lane, and would read and sort every receipt of it.
           order by coalesce(x.account_id, x.tenant_id), x.apply_at limit quota for update skip locked
         ) y
       ) d
@@ -94,20 +94,20 @@ begin
     select x.id from receipts x where x.waiting and x.apply_at <= at_now and cardinality(without) = 0
     order by x.apply_at limit most for update skip locked
   ) y;
-  -- Those that wait have half of a batch, and what the others leave of it.
+  -- Waiting receipts get half of a batch, and whatever the others leave of it.
   again := least(coalesce(cardinality(due_again), 0), greatest(most / 2, most - coalesce(cardinality(come), 0)));
   batch := come[1:most - again] || due_again[1:again];
   if coalesce(cardinality(batch), 0) = 0 then
     return;
   end if;
   select min(r.purge_on), max(r.purge_on) into first_day, last_day from receipts r where r.id = any (batch);
-  -- The message's own id counts for more than the provider's: an account may be shared with another system. Until the
-  -- account has been called for it, a message is not found: whoever can report to one says nothing about another one's.
+  -- The message's own id takes precedence over the provider's, because an account may be shared with another system. A message is
+  -- found only for an account that was called for it: a caller who can report to one account must not affect messages of another.
   select array_agg(p.id order by p.nth), array_agg(p.seq order by p.nth), array_agg(p.purge_on order by p.nth),
     array_agg(p.number order by p.nth) into ids, seqs, days, numbers
   from (
     select r.id, u.nth, m.seq, m.purge_on,
-      -- The attempt that bears the provider's id, else the only one of the account that may have it.
+      -- The attempt with the provider's id, else the only attempt of the account that the report can belong to.
       coalesce(r.attempt, w.named, case
         when m.is_named or m.attempt = 1 then m.attempt
         when coalesce(m.accepted, 0) + w.unanswered = 1 then coalesce(w.number, m.attempt) end) as number
@@ -122,7 +122,7 @@ begin
         where x.seq = y.seq and x.purge_on = y.purge_on and x.purge_on between first_day and last_day limit 1) s on true
       where y.seq = r.message_seq and y.purge_on = r.purge_on and y.purge_on between first_day and last_day and y.tenant_id = r.tenant_id
         and (r.message_id is null or y.id = r.message_id)
-        -- Tests break this (mutant: receipt-account): an account reports on what it was called for, never on test messages.
+        -- Tests break this (mutant: receipt-account): an account reports on messages it was called for, never on test messages.
         and (r.account_id is null or coalesce(
           case when s.account_id = r.account_id and s.status in ('sent', 'delivered', 'undelivered', 'unknown') then true end,
           (select true from live_messages l
@@ -142,7 +142,7 @@ begin
           or r.provider_message_id is null or r.segment is not null or a.provider_message_id = r.provider_message_id))
     ) w on true
   ) p;
-  -- Those of no message by its own id are looked for in every partition, and by most providers there are none.
+  -- Receipts without the message's own id are searched for in every partition; most providers send none.
   if exists (select from unnest(ids, seqs) as u (id, seq) join receipts r on r.id = u.id
     where u.seq is null and r.provider_message_id is not null) then
     select array_agg(p.id order by p.nth), array_agg(p.seq order by p.nth), array_agg(p.purge_on order by p.nth),
@@ -159,7 +159,7 @@ begin
         order by a.sent_at desc limit 1
       ) v on true
       left join lateral (
-        -- Of a message that went on to another account.
+        -- A message that went on to another account.
         select a.message_seq as seq, a.purge_on, a.number from attempt_log a
         where u.seq is null and v.seq is null and a.found_by_id and a.provider_message_id = r.provider_message_id
           and a.account_id = r.account_id and a.tenant_id = r.tenant_id
@@ -168,7 +168,7 @@ begin
     ) p;
   end if;
   select min(u.day), max(u.day) into first_day, last_day from unnest(days) as u (day);
-  -- Where a claim is quicker, the call is waited for.
+  -- If a claim comes first, the receipt waits for the end of the call.
   select array_agg(x.seq) into idle from (
     select l.seq from live_messages l where l.seq = any (seqs) and l.status <> 'sending' order by l.seq
     for update skip locked) x;
@@ -178,13 +178,13 @@ begin
     where x.seq = u.seq and x.purge_on = u.day and x.purge_on between first_day and last_day limit 1 for update) s;
   return query
     with matched as materialized (
-      -- A message without a state was purged while its result was waited for: it has no history that could be added to.
+      -- A message without a state was purged while this transaction waited for its result: it has no history to add to.
       select r.*, case when coalesce(s.seq, l.seq) is not null then u.seq end as seq, u.day, u.number, u.nth, s.status, s.final,
         coalesce(s.sent_attempt, s.attempt) as last_attempt, s.provider,
         s.failure as failure_shown, s.segment_states, s.partial, s.late_bounce, s.engagement as engaged,
         l.seq is not null as is_live, l.status as live_status, l.attempt as live_attempt, l.provider as live_provider,
         l.ambiguous > 0 as is_doubtful,
-        -- Its result was stored while others were waited for, and nobody here has it locked.
+        -- Its result was stored while this transaction waited for others, and is not locked here.
         s.seq is not null and array_position(settled, s.seq) is null as has_just_ended
       from unnest(ids, seqs, days, numbers) with ordinality as u (id, seq, day, number, nth)
       join receipts r on r.id = u.id

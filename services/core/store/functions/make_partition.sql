@@ -1,5 +1,5 @@
--- Makes the weekly partition of `parent` that begins on `monday`, unless it exists. Rows that already sit in the default
--- partition for that week stay there and are deleted by `purge_rows` when their day comes.
+-- Creates the weekly partition of `parent` that begins on `monday`, unless it exists. If the default partition already has rows
+-- of that week, none is made: `purge_rows` deletes those rows when their day comes.
 create or replace function make_partition(of_parent text, of_monday date) returns boolean
 language plpgsql security definer set search_path = despatch, pg_temp set lock_timeout = '1s' as $$
 declare
@@ -18,7 +18,7 @@ begin
   if taken then
     return false;
   end if;
-  -- Built apart and attached: readers and writers of the parent are not stopped, but those of its default partition are.
+  -- Created apart and then attached: this does not block readers and writers of the parent, only those of its default partition.
   execute format('create table %I (like %I including defaults including generated including storage)%s', name, of_parent, storage);
   execute format('alter table %I enable row level security', name);
   execute format('alter table %I force row level security', name);

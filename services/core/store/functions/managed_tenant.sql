@@ -1,4 +1,4 @@
--- What is stored of the tenant that has this slug; nothing where nobody has it.
+-- Returns the stored facts of the tenant with this slug; no row if there is none.
 create or replace function managed_tenant(of_slug text)
 returns table (id uuid, plan text, status text, suspension_reason text, suspended_by text, owner_uid text,
   owner_ref text, owner_created_at timestamptz, owner_generation bigint, owner_plan_uid text,

@@ -1,4 +1,4 @@
--- The key that hides the place of a message in its id.
+-- Returns the key that encrypts places in message ids.
 create or replace function message_id_key() returns bytea
 language sql stable security definer set search_path = despatch, pg_temp as $$
   select key from message_id_key

@@ -1,12 +1,13 @@
--- Moves messages on that no call is under way for, where `may_move` lets them: puts them aside (`held`), gives them back, or
--- ends them, with the reason in `of_failure`. One that is `sending` is left alone, as the end of its attempt moves it
--- (`complete`). What was scheduled and becomes `queued` is told to its tenant. What is `sent` without a call, since a receipt shows it,
--- is told by the caller. What is canceled without a reason has its sender's wish for one, and what is suppressed its recipient's:
--- that is nobody's failure, whatever came of earlier attempts. `of_reason`: why it is in its new state, where that leaves it open.
--- What a provider has accepted once (`sent_attempt`) ends in no other state than `sent`, in which its receipts count. With a reason
--- it is that again as it was, by the account that accepted it, and told of here; `of_failure` is {why}, where the account that was
--- to send it next was left without a call.
--- Returns those that were moved.
+-- Moves messages for which no call is under way, where `may_move` permits: holds them, puts them back, or ends them with the
+-- failure in `of_failure`. A message that is `sending` is skipped, because the end of its attempt moves it (`complete`). A
+-- scheduled message that becomes `queued` gets an event. For a message that becomes `sent` without a call, because a receipt
+-- proves it, the caller writes the event. `canceled` without a failure means that the sender asked for it, and `suppressed` that
+-- the recipient did: such a message shows no failure, whatever earlier attempts ended with. `of_reason`: why the message is in
+-- its new state, if the state alone does not say so.
+-- A message that a provider has accepted (`sent_attempt`) ends in no state but `sent`, in which its receipts count. With a reason
+-- it returns to `sent` as it was, through the account that accepted it, and the event is written here; `of_failure` is {why} if
+-- the account that was to send it next made no call.
+-- Returns the messages that were moved.
 create or replace function move_messages(seqs bigint[], to_status text, of_failure jsonb, of_reason text default null)
 returns setof bigint
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
@@ -16,7 +17,7 @@ declare
   movable bigint[];
   days date[];
   tenants uuid[];
-  -- Of those that were scheduled and no longer are.
+  -- Tenants of messages that were scheduled and no longer are.
   unscheduled uuid[];
   event_tenants uuid[];
   event_days date[];
@@ -25,7 +26,7 @@ declare
   is_wish boolean := to_status in ('canceled', 'suppressed') and of_failure is null;
   is_return boolean := to_status = 'sent' and of_reason is not null;
 begin
-  -- In the order in which others lock the same rows.
+  -- In the order in which other transactions lock the same rows, to avoid deadlocks.
   select array_agg(x.seq), array_agg(x.purge_on), array_agg(x.tenant_id),
     array_agg(x.tenant_id) filter (where x.priority >= 3 and to_status not in ('scheduled', 'held'))
   into movable, days, tenants, unscheduled from (
@@ -36,7 +37,7 @@ begin
   if movable is null then
     return;
   end if;
-  -- After the locks, as they may have been waited for.
+  -- After the locks, because acquiring them may take time.
   at_now := clock_timestamp();
   with told as (
     insert into event_log (message_seq, purge_on, tenant_id, type, source, details, at)
@@ -55,7 +56,8 @@ begin
   )
   select array_agg(t.tenant_id), array_agg(t.message_seq), array_agg(t.purge_on), array_agg(t.event_seq)
   into event_tenants, event_seqs, event_days, numbers
-  -- That a message waits aside is nobody's event: it began and ended with its tenant's suspension, or its channel's brake.
+  -- Holding and releasing a message is not an event of the feed: the tenant's suspension, or the channel's brake, has events for
+  -- that.
   from told t where not is_live(to_status) or t.type = 'message.queued';
   perform note_changes(event_tenants, event_seqs, event_days, numbers);
   if is_live(to_status) then
@@ -68,7 +70,7 @@ begin
         then greatest(at_now - greatest(l.held_at, l.next_attempt_at), interval '0') else at_now - l.held_at end, interval '0'),
       priority = case to_status when 'scheduled' then l.priority % 3 + 3 when 'held' then l.priority else l.priority % 3 end,
       next_attempt_at = case when l.status <> 'scheduled' or to_status = 'held' then l.next_attempt_at end,
-      -- Never before now: who searches begins where something was due at the last look.
+      -- Never in the past: a search starts at the earliest due time that the last look found, and would miss the message.
       due_at = case when to_status = 'held' then 'infinity' else greatest(l.next_attempt_at, at_now) end, updated_at = at_now
     where l.seq = any (movable);
     if unscheduled is not null then

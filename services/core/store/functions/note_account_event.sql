@@ -1,4 +1,5 @@
--- The events of an account whose status or health changes. A trigger: whoever changes either, no change is without its event.
+-- Writes the events of an account whose status or health changes. A trigger, so that every change has its event, whichever
+-- statement makes it.
 create or replace function note_account_event() returns trigger
 language plpgsql security definer set search_path = despatch, pg_temp as $$
 declare

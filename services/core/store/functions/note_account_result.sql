@@ -1,6 +1,6 @@
--- One authentication result of a send that used this version of the account; of another version it says nothing. Three
--- refusals in a row make an account invalid; one success makes it active. `why` is the reason of a refusal. Returns the
--- status that the account has moved to, null where it did not move.
+-- Records an authentication result of a send that used this version of the account; a result of another version is ignored. Three
+-- refusals in a row make an account invalid; one success makes it active. `why` is the reason of a refusal. Returns the account's
+-- new status, null if it did not change.
 create or replace function note_account_result(for_account uuid, of_version integer, authenticated boolean, why text) returns text
 language plpgsql security definer set search_path = despatch, pg_temp as $$
 declare

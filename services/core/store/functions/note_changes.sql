@@ -1,5 +1,5 @@
--- Names events for the feed, in the transaction that has stored them and after its last lock (`changes`). `of_numbers`: of
--- attempts below zero, null for acceptances. Events of one message are given in their order.
+-- Names events for the feed (`changes`), in the transaction that stored them and after its last lock. `of_numbers`: event
+-- numbers, negative for attempts; null for acceptances. Events of one message must be passed in their order.
 create or replace function note_changes(of_tenants uuid[], of_seqs bigint[], of_days date[], of_numbers bigint[]) returns void
 language sql set search_path = despatch, pg_temp as $$
   with event as materialized (

@@ -1,4 +1,5 @@
--- The events of an endpoint that fails, or that is called no more; without the query of its URL, which may hold a secret. A trigger: whoever changes it, no change is without its event.
+-- Writes the event of an endpoint that becomes `failing` or `disabled`; without the query of its URL, which may hold a secret. A
+-- trigger, so that every change has its event, whichever statement makes it.
 create or replace function note_endpoint_event() returns trigger
 language plpgsql security definer set search_path = despatch, pg_temp as $$
 begin

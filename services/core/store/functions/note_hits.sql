@@ -1,5 +1,5 @@
--- Notes what providers have said of recipients, `hard_bounce` or `complaint`, for the brakes of their channels, in the
--- transaction that records it: each by its message.
+-- Records hard bounces and complaints that providers reported, for the brakes of their channels, in the transaction that stores
+-- the reports; each by its message.
 create or replace function note_hits(seqs bigint[], days date[], causes text[]) returns void
 language sql security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$
   insert into usage_moves (at, purge_on, tells, seqs, account_ids)

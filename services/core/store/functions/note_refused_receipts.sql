@@ -1,12 +1,12 @@
--- Tells the tenants of receipts that were refused, as [{account_id, reason}]. Once a minute each: a flood must not keep the
--- account's row busy.
+-- Records on the accounts that receipts were refused, from [{account_id, reason}]. At most once a minute per account, so that a
+-- flood does not keep the account's row busy.
 create or replace function note_refused_receipts(refused json) returns void
 language plpgsql set search_path = despatch, pg_temp as $$
 declare
   at_now timestamptz := clock_timestamp();
   due uuid[];
 begin
-  -- In the order in which others lock the same rows.
+  -- In the order in which other transactions lock the same rows, to avoid deadlocks.
   select array_agg(x.id) into due from (
     select p.id from provider_accounts p
     where p.id = any (array(select f.account_id from json_to_recordset(refused) as f (account_id uuid)))

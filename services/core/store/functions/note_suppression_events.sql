@@ -1,6 +1,6 @@
--- The events of entries that come into force, and of those that are taken away before their time is over. A trigger of whole
--- statements: whoever changes entries, no change is without its event, and a thousand of them are named at once. What one statement
--- of an import adds is one event: a hundred thousand would hold up what else a tenant is told.
+-- Writes the events of entries that come into force, and of those that are removed before they expire. A statement-level trigger:
+-- every change has its event, whichever statement makes it, and a thousand entries are named at once. An import's statement
+-- writes one event for all entries that it adds, because a hundred thousand events would delay the tenant's other events.
 create or replace function note_suppression_events() returns trigger
 language plpgsql security definer set search_path = despatch, pg_temp as $$
 declare

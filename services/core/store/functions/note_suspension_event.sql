@@ -1,4 +1,5 @@
--- The events of a tenant that is suspended or resumed, whoever does it: an administrator, its resource, or the lack of one.
+-- Writes the event of a tenant that is suspended or resumed, whether by an administrator, by its resource, or because the
+-- resource is gone.
 create or replace function note_suspension_event() returns trigger
 language plpgsql security definer set search_path = despatch, pg_temp as $$
 begin

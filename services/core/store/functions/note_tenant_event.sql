@@ -1,4 +1,4 @@
--- Stores what happened to a tenant or one of its accounts, in the transaction in which it did.
+-- Stores an event of a tenant or of one of its accounts, in the transaction that makes the change.
 create or replace function note_tenant_event(of_tenant uuid, of_type text, of_details jsonb) returns void
 language plpgsql set search_path = despatch, pg_temp as $$
 declare

@@ -1,6 +1,6 @@
--- The answer of a credential check of this version of the account: `valid`, `invalid`, or `unknown` where the provider
--- could not be asked, which says nothing about the account. Ignored when the account has changed meanwhile: the change has
--- asked for a check of its own. Returns the status that the account has moved to.
+-- Records the result of a credential check of this version of the account: `valid`, `invalid`, or `unknown` if the provider could
+-- not be asked, which does not speak for or against the account. Ignored if the account has changed since, because the change
+-- requested a check of its own. Returns the account's new status, null if it did not change.
 create or replace function note_verification(for_account uuid, of_version integer, result text, why text) returns text
 language plpgsql security definer set search_path = despatch, pg_temp as $$
 declare
@@ -8,7 +8,7 @@ declare
   moved text;
 begin
   select p.status into before from provider_accounts p
-  -- Tests break this (mutant: verified-version): a check counts only for the version that it was made of.
+  -- Tests break this (mutant: verified-version): a check counts only for the version that was checked.
   where p.id = for_account and p.version = of_version and p.status not in ('disabled', 'deleted') for update;
   if before is null then
     return null;

@@ -1,15 +1,15 @@
--- Numbers what has been committed since the pass before: each tenant's events, in the order of their commits and without a
--- hole, as runs in `feed`. A number is given after the commit of what it numbers, so that no transaction waits for
--- another one's; and by one pass at a time. A pass begins where the one before has ended, by that one's snapshot: what it saw
--- is numbered, all else is not. Of two transactions that waited for each other the later one is in no earlier pass, and
--- within a pass has the higher `id`.
+-- Numbers the changes committed since the previous pass: gives each tenant's events consecutive numbers in commit order, without
+-- gaps, as runs in `feed`. Numbers are given after the commit, so that no transaction waits for another one's number, and by one
+-- pass at a time. A pass starts from the snapshot of the previous pass: changes visible in that snapshot are numbered, all others
+-- are not. If one transaction waited for another, the later one is never in an earlier pass, and within a pass has the higher
+-- `id`.
 --
--- Rows of `changes` are looked for one by one, each by its key: a join that reads the index from its beginning passes over all
--- that was deleted since an old snapshot began.
+-- Rows of `changes` are looked up one by one by their keys: a join that reads the index from its beginning would scan past
+-- everything deleted since an old snapshot began.
 --
--- At most `most` rows of `changes` a pass. Outcomes: numbered; more (there was, or may be, more than that); idle; early (the pass before
--- was less than `gap_ms` ago); elsewhere (another worker is at it).
--- `endpoint_tenants`: those of the tenants with new numbers that have webhook endpoints.
+-- A pass takes at most `most` rows of `changes`. Outcomes: numbered; more (there are, or may be, more than `most`); idle; early
+-- (the previous pass ran less than `gap_ms` ago); elsewhere (another worker is running a pass).
+-- `endpoint_tenants`: the tenants with new numbers that have webhook endpoints.
 create or replace function number_changes(most integer, gap_ms integer)
 returns table (outcome text, numbered bigint, endpoint_tenants uuid[])
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
@@ -18,7 +18,7 @@ declare
   at_now timestamptz := clock_timestamp();
   before feed_passes;
   upto pg_snapshot;
-  -- The database was restored into another cluster, whose transactions have other numbers.
+  -- The database was restored into another cluster, where transaction ids are different.
   is_foreign boolean;
   taken integer;
   events bigint;
@@ -30,7 +30,7 @@ begin
     return query select 'elsewhere', 0::bigint, '{}'::uuid[];
     return;
   end if;
-  -- Read after the lock: the pass before has committed.
+  -- Read after the lock, so that the previous pass has committed.
   select p.* into before from feed_passes p order by p.id desc limit 1;
   if before.target is null and before.at between at_now - make_interval(secs => gap_ms / 1000.0) and at_now then
     return query select 'early', 0::bigint, '{}'::uuid[];
@@ -49,7 +49,8 @@ begin
     where not is_foreign and c.xid >= pg_snapshot_xmax(before.done)
       and pg_visible_in_snapshot(c.xid, upto) and c.id > before.after_id
     union all
-    -- Tests break this (mutant: feed-snapshot): what was under way during the pass before is numbered by a later one.
+    -- Tests break this (mutant: feed-snapshot): a transaction that was running during the previous pass is numbered by a later
+    -- one.
     select c.xid, c.id from pg_snapshot_xip(before.done) x (xid),
       lateral (select o.xid, o.id from changes o where o.xid = x.xid offset 0) c
     where not is_foreign and pg_visible_in_snapshot(c.xid, upto) and c.id > before.after_id
@@ -68,10 +69,10 @@ begin
       from unnest(f.tenant_ids, f.counts) with ordinality as u (tenant_id, n, nth)
     ) o, unnest(f.seqs[o.upto - o.n + 1:o.upto], f.purge_ons[o.upto - o.n + 1:o.upto],
       f.numbers[o.upto - o.n + 1:o.upto]) with ordinality as e (seq, day, number, nth)
-    -- One that was purged has no feed, and that of one that is being purged does not grow any more.
+    -- A purged tenant has no feed, and the feed of a tenant that is being purged no longer grows.
     where exists (select from tenants t where t.id = o.tenant_id and t.status <> 'deleting')
   ), ranked as (
-    -- The same for neighbours of one day, and for no others of that day.
+    -- `run` is the same for consecutive events of one day, and differs between separate runs of that day.
     select e.*, e.nth - row_number() over (partition by e.tenant_id, e.day order by e.nth) as run from event e
   ), chunk as materialized (
     select r.tenant_id, r.day, min(r.nth) as first_nth, max(r.nth) as last_nth, array_agg(r.seq order by r.nth) as seqs,
@@ -98,12 +99,12 @@ begin
   into taken, last_taken, events, told from fresh f;
 
   if taken = 0 and before.target is null
-    -- What is numbered goes in the end, also where nothing comes after it.
+    -- Numbered rows are deleted eventually, even if no change follows them.
     and not exists (select from changes c where c.xid >= before.cleared and c.xid < pg_snapshot_xmin(upto)) then
     return query select 'idle', 0::bigint, '{}'::uuid[];
     return;
   end if;
-  -- What the passes before have numbered goes, some of it at a time; nobody looks for what is gone already.
+  -- Deletes rows numbered by earlier passes, in bounded numbers; `cleared` keeps later searches from scanning past deleted rows.
   if is_foreign then
     delete from changes;
     cleared_to := pg_snapshot_xmin(upto);

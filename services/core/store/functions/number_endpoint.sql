@@ -1,5 +1,5 @@
--- Numbers an endpoint among its tenant's, one at a time: after the highest that one has, and where that is the last there is, the
--- lowest that none has. A number may be given again, as ids of deliveries are bound to the endpoint's own id.
+-- Numbers an endpoint within its tenant, under a lock on the tenant's row: one above the tenant's highest number, or, if that is
+-- the maximum, the lowest free number. A number may be reused, because delivery ids are bound to the endpoint's own id.
 create or replace function number_endpoint() returns trigger
 language plpgsql security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$
 begin

@@ -1,4 +1,4 @@
--- For how long the oldest committed event has waited to be numbered, or one that is nearly as old; 0 where none waits.
+-- Returns how long the oldest committed event, or one nearly as old, has waited to be numbered; 0 if none waits.
 create or replace function oldest_change_seconds() returns double precision
 language sql stable security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$
   with before as (

@@ -1,4 +1,4 @@
--- Ciphertexts under older versions of the tenant's key than `latest`, and what each is bound to. They are of no use without
+-- Returns ciphertexts under versions of the tenant's key other than `latest`, and what each is bound to. They are useless without
 -- Vault.
 create or replace function outdated_ciphertexts(of_tenant uuid, latest integer, most integer)
 returns table (subject uuid, purpose text, ciphertext text)

@@ -1,10 +1,11 @@
--- What is to be done, the partitions to make first.
+-- Returns the partitions to make and to drop, those to make first.
 create or replace function partition_tasks() returns table (task text, parent text, monday date)
 language sql stable security definer set search_path = despatch, pg_temp as $$
   with clock as (
     select (now() at time zone 'UTC')::date as today, date_trunc('week', now() at time zone 'UTC')::date as this_week
   ), longest as (
-    -- A scheduled message's record is kept from its instant on, with a week in which it can be put off (core/domain/schedule.ts).
+    -- The retention of a scheduled message starts at its instant, plus a week in which the instant can still be postponed
+    -- (core/domain/schedule.ts).
     select greatest(90, max((limits ->> 'retentionDays')::integer),
       max((limits ->> 'retentionDays')::integer + (limits ->> 'scheduleHorizonDays')::integer + 7)) as days
     from tenant_limits

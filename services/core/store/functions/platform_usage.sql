@@ -1,5 +1,5 @@
--- Usage of all tenants by the day, for platform admins: counts by state, and times with their buckets (`counts`), within the
--- groups that are asked for; at most `most` rows of either kind. What is no group is null.
+-- Returns the usage of all tenants by day, for platform admins: counts by state, and durations as buckets (`counts`), in the
+-- requested groups; at most `most` rows of either kind. A column that is not grouped by is null.
 create or replace function platform_usage(since timestamptz, until timestamptz, by_tenant boolean, by_day boolean,
   by_channel boolean, most integer)
 returns table (tenant_id uuid, slug text, period timestamptz, channel text, what text, messages float8, segments float8, counts float8[])

@@ -1,5 +1,5 @@
--- The public keys of tenants, which everybody may see: at most `keys_max` of each. The one that signs is the first; then the newest
--- first, those that are to sign and those whose signatures may still be checked.
+-- Returns tenants' public keys, which are visible to everybody: at most `keys_max` per tenant. The current signing key comes
+-- first; then, newest first, keys that will sign later and keys whose signatures may still be verified.
 create or replace function public_webhook_keys(tenant_ids uuid[], keys_max integer)
 returns table (tenant_id uuid, id uuid, public_key text)
 language sql stable security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$

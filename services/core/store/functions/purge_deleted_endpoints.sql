@@ -1,7 +1,7 @@
--- Looks at `most` endpoints at most that were deleted more than an hour ago, so that no call of theirs is under way. What they had waiting
--- goes, and they themselves where nothing else is left of them; their feeds and the log of their calls go with the partitions, and who has
--- some is looked at again when the next ones have been dropped. Returns how many it has dealt with, rows or endpoints; fewer than `most`,
--- and there are no others.
+-- Looks at up to `most` endpoints that were deleted more than an hour ago, so that none of their calls is still under way.
+-- Deletes their due deliveries, and the endpoints that have nothing else left. Feeds and call logs are dropped with their
+-- partitions; an endpoint that still has some is looked at again after the next partitions have been dropped. Returns how many
+-- rows or endpoints it handled; a number below `most` means that no others are left.
 create or replace function purge_deleted_endpoints(most integer, today date) returns integer
 language plpgsql set search_path = despatch, pg_temp set enable_seqscan = off as $$
 declare

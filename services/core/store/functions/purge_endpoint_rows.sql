@@ -1,5 +1,5 @@
--- Deletes at most `most` rows (null: all) of one table that belong to these endpoints: what is to be delivered, calls, feeds, positions, in
--- this order. Returns how many it has found: 0 when nothing is left that nobody stores anew.
+-- Deletes at most `most` rows (null: all) of one table that belong to these endpoints: due deliveries, calls, feeds, positions,
+-- in this order. Returns how many rows it found, even if another transaction deleted them first: 0 means that none are left.
 create or replace function purge_endpoint_rows(endpoints uuid[], most integer) returns integer
 language plpgsql set search_path = despatch, pg_temp set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 declare
@@ -8,7 +8,8 @@ declare
 begin
   due := array(select d.id from due_deliveries d where d.endpoint_id = any (endpoints) limit most);
   if cardinality(due) > 0 then
-    -- In the order in which completions lock them. One that was being completed counts too: another row may be in its place.
+    -- In the order in which completions lock them, to avoid deadlocks. A row that was being completed counts too, because another
+    -- row may have replaced it.
     delete from due_deliveries d where d.id = any (array(
       select x.id from due_deliveries x where x.id = any (due) order by x.id for update));
     return cardinality(due);

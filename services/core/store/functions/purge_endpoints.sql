@@ -1,5 +1,5 @@
--- Deletes endpoints with what is left of theirs. What a worker stores of an endpoint it stores with a lock on the endpoint's row, or on
--- one of its due rows, or not at all: when these have been waited for, nothing comes any more.
+-- Deletes endpoints with all their rows. A worker writes rows of an endpoint only while it holds a lock on the endpoint's row or
+-- on one of its due rows: once these locks have been waited for, no more rows can follow.
 create or replace function purge_endpoints(endpoints uuid[]) returns void
 language plpgsql set search_path = despatch, pg_temp set enable_seqscan = off as $$
 begin

@@ -1,5 +1,5 @@
--- Deletes rows of one of `purged_tables` that have served their time, at most `most`. Returns how many: fewer than that where none
--- are left.
+-- Deletes at most `most` rows of one of `purged_tables` that are no longer needed. Returns how many; a number below `most` means
+-- that none are left.
 create or replace function purge_rows(of_table text, most integer) returns integer
 language plpgsql security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$
 declare
@@ -10,22 +10,22 @@ declare
 begin
   case of_table
     when 'due_deliveries' then
-      -- Of events that are gone: those of endpoints that were paused, or failed, until then.
+      -- Deliveries of events that have been dropped: their endpoints were paused or failing until then.
       delete from due_deliveries d where d.id = any (array(
         select x.id from due_deliveries x where has_served('endpoint_feed', x.purge_on, today)
         order by x.purge_on limit most for update skip locked));
     when 'webhook_endpoints' then
       return purge_deleted_endpoints(most, today);
     when 'suppressions' then
-      -- For a day they are still there to be looked at by whoever wonders.
+      -- An expired entry is kept for a day, so that people can still look it up.
       delete from suppressions s where s.seq = any (array(
         select x.seq from suppressions x where x.expires_at < now() - interval '1 day'
         order by x.expires_at limit most for update skip locked));
     when 'receipt_calls' then
-      -- Calls that came while the tenant was being purged.
+      -- Calls that arrived while the tenant was being purged.
       delete from receipt_calls c where c.id = any (array(
         with recursive accounts as (
-          -- From one account to the next, however many calls each has.
+          -- Hops from account to account over the index, however many calls each has.
           (select x.account_id from receipt_calls x order by x.account_id limit 1)
           union all
           select (select x.account_id from receipt_calls x where x.account_id > a.account_id order by x.account_id limit 1)
@@ -34,18 +34,18 @@ begin
         select x.id from accounts a join receipt_calls x on x.account_id = a.account_id
         where not exists (select from provider_accounts p where p.id = a.account_id) limit most));
     when 'workers' then
-      -- No attempt of theirs is recorded any more. One that is still running is given another number.
+      -- No recorded attempt names them any more. A worker that is still running gets a new number.
       delete from workers w where w.id = any (array(
         select x.id from workers x where x.first_claim_at < now() - interval '2 years' limit most));
     when 'routes' then
-      -- Longer than the longest retention: no message is left that it decided about.
+      -- Longer than the longest retention: every message that this version routed is gone.
       delete from routes r where r.ctid = any (array(
         select x.ctid from routes x where x.replaced_at < now() - interval '2 years' limit most));
     when 'rate_windows' then
       delete from rate_windows r where r.ctid = any (array(
         select x.ctid from rate_windows x where x.second < extract(epoch from now())::bigint - 3600 limit most));
     when 'counter_locks' then
-      -- Of whom there is nothing left to count.
+      -- Lock rows whose owner no longer exists.
       delete from counter_locks c where c.ctid = any (array(
         select x.ctid from counter_locks x where not exists (select from tenants t where t.id = x.owner)
           and not exists (select from users u where u.id = x.owner) and not exists (select from api_keys k where k.id = x.owner)

@@ -1,4 +1,4 @@
--- Tables with rows that have served their time one day and lie in no partition of their own: see `purge_rows`.
+-- Returns the tables whose obsolete rows must be deleted because they are not in a partition that is dropped: see `purge_rows`.
 create or replace function purged_tables() returns setof text
 language sql immutable security definer set search_path = despatch, pg_temp as $$
   select p.parent || '_default' from partition_names() p

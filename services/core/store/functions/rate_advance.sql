@@ -1,6 +1,6 @@
--- The window as it stands at `now_second`: what has left it is gone from `counts` and `total`. Where the clock has gone
--- back, what was counted keeps its age: under stamps of the future it would fill the window until they have come. Such a
--- window is to be stored even where nothing is counted, or it would not age before the clock is back where it was.
+-- Returns the window as of `now_second`: counts that have left the window are removed from `counts` and `total`. If the clock has
+-- gone back, counts keep their ages; with timestamps in the future they would fill the window until that time. The caller must
+-- store such a window even if it counts nothing, because otherwise it would not age until the clock is back where it was.
 create or replace function rate_advance(w rate_windows, now_second bigint) returns rate_windows
 language plpgsql immutable as $$
 declare

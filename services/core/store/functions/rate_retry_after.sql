@@ -1,4 +1,4 @@
--- Seconds until one more call would pass: 1 to 61.
+-- Returns the seconds until one more call would pass: 1 to 61.
 create or replace function rate_retry_after(w rate_windows, allowed integer) returns integer
 language plpgsql immutable as $$
 declare

@@ -1,5 +1,5 @@
--- The events of claimed rows, {due_id, claim}, in their order. `blocked`: an earlier event of the same message waits in a row of
--- its own, and the endpoint is to have them in order.
+-- Returns the events of claimed rows, {due_id, claim}, in their order. `blocked`: the endpoint is ordered, and an earlier event
+-- of the same message waits in a row of its own.
 create or replace function read_deliveries(claimed json, message_types text[])
 returns table (due_id bigint, blocked boolean, event feed_event)
 language plpgsql stable security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan

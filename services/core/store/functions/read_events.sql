@@ -1,22 +1,22 @@
--- A stretch of a tenant's feed, or of one endpoint's, in the order of its numbers: it begins after `after_seq`, reads `rows`
--- keys at most, and answers with at most `most` events that pass the filters (null: without one; a type may end in `.*`). Keys
--- of what is purged lead to nothing. `message_types`: what of a message's history is in feeds, which gives an event its
--- `sequence` there. How far it read is in each row, and in one without an event where none passed.
+-- Returns a stretch of a tenant's feed, or of one endpoint's, in the order of its numbers: starts after `after_seq`, reads at
+-- most `rows` keys, and returns at most `most` events that pass the filters (null: no filter; a type may end in `.*`). Keys of
+-- purged events return nothing. `message_types`: the entries of a message's history that are in feeds, from which an event gets
+-- its `sequence`. Each row says how far the call read; if no event passed, one row without an event does.
 create or replace function read_events(of_tenant uuid, of_endpoint uuid, after_seq bigint, rows integer, message_types text[],
   of_type text, since timestamptz, of_test boolean, most integer)
 returns setof feed_event
 language plpgsql stable set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set jit = off as $$
 declare
-  -- The keys of the stretch: one entry for each event, in their order.
+  -- The keys of the stretch: one element per event, in order.
   key_seqs bigint[];
   key_days date[];
   key_messages bigint[];
   key_numbers bigint[];
-  -- The last run of it.
+  -- The last run of the stretch.
   upto bigint;
 begin
-  -- No more runs than hold what is asked for, as the keys of one may be thousands.
+  -- Reads no more runs than contain the requested rows, because one run may hold thousands of keys.
   if of_endpoint is null then
     select max(w.last_seq) into upto from (
       select r.last_seq, sum(r.last_seq - greatest(r.first_seq, after_seq + 1) + 1) over (order by r.last_seq)

@@ -1,4 +1,4 @@
--- A stretch of a tenant's whole feed, for a worker (`read_events`).
+-- Returns a stretch of a tenant's whole feed, for a worker (`read_events`).
 create or replace function read_tenant_events(of_tenant uuid, after_seq bigint, rows integer, message_types text[])
 returns setof feed_event
 language plpgsql stable security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan

@@ -1,4 +1,5 @@
--- What taking a vendor's call in needs to know of its account, for many at one look. No row where there is none.
+-- Returns the facts about accounts that are needed to take in receipt calls, for many accounts in one query. An unknown or
+-- deleted account has no row.
 create or replace function receipt_accounts(ids uuid[])
 returns table (id uuid, tenant_id uuid, provider text, receipt_version integer, receipt_grace_until timestamptz)
 language sql stable security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$

@@ -1,4 +1,5 @@
--- Who live messages went to, for the worker to make the keys of entries of: it alone can. A test message says nothing of anybody.
+-- Returns the recipients of messages, from which the worker computes address keys for suppressions; only it can. Test messages
+-- are left out, because they say nothing about real recipients.
 create or replace function recipients_of(seqs bigint[], days date[])
 returns table (seq bigint, message_id uuid, tenant_id uuid, channel text, address text)
 language plpgsql stable security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan

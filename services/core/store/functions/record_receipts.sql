@@ -1,9 +1,9 @@
--- Stores what was decided about receipts that `lock_receipts` has locked in the same transaction. `messages`: those that
--- changed; `events`: one for each receipt, applied or not, once for all of its repetitions, and where a message has a thousand
--- events only those that moved it, because whatever reads one event of a message counts all of them; `put_off`: receipts to look at
--- again after so many milliseconds; `done`: those that are settled; `refused`: {account_id, reason} of those that may not wait.
--- A message with `was_waiting` waited for another call, and is sent by one of `account_id`. `await_ms`: how long to wait for the
--- next receipt of one that is known again.
+-- Stores what was decided about receipts that `lock_receipts` locked in the same transaction. `messages`: the messages that
+-- changed; `events`: one for each receipt, applied or not, stored once however often the receipt is repeated. A message that has a
+-- thousand events gets only those that moved it, because a reader of one event counts all events of its message. `put_off`:
+-- receipts to look at again after the given milliseconds; `done`: settled receipts; `refused`: {account_id, reason} of receipts
+-- that may not wait any longer. A message with `was_waiting` waited for another call, and is `sent` through `account_id`.
+-- `await_ms`: how long to wait for the next receipt of a message that is `sent` again.
 create or replace function record_receipts(messages json, events json, put_off json, done uuid[], refused json) returns void
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_mergejoin = off set jit = off as $$
@@ -13,7 +13,7 @@ declare
   seqs bigint[];
   days date[];
   numbers bigint[];
-  -- The messages. Partitions that are out of these bounds are left out before a statement begins.
+  -- The changed messages, and bounds of the days of all events: partitions outside are pruned before a statement starts.
   of_changed bigint[];
   first_day date;
   last_day date;
@@ -36,7 +36,7 @@ begin
     on conflict (message_seq, purge_on, report_key) where report_key is not null do nothing
     returning tenant_id, message_seq, purge_on, event_seq, type, applied
   )
-  -- What is no more than a receipt has moved nothing.
+  -- `message.receipt` records a receipt that changed no state, so it is not an event of the feed.
   select array_agg(t.tenant_id order by t.event_seq), array_agg(t.message_seq order by t.event_seq),
     array_agg(t.purge_on order by t.event_seq), array_agg(t.event_seq order by t.event_seq)
   into tenants, seqs, days, numbers from told t where t.applied and t.type <> 'message.receipt';
@@ -52,7 +52,7 @@ begin
       reason = case when r.status = s.status and not r.was_waiting then s.reason end,
       account_id = coalesce(r.account_id, s.account_id), provider = coalesce(r.provider, s.provider),
       provider_message_id = coalesce(s.provider_message_id, r.provider_message_id),
-      -- Nothing else tells whether this provider's later receipts bear our reference.
+      -- Nothing else shows whether later receipts of this provider carry the message's own id.
       found_by_id = case when s.provider_message_id is null and r.provider_message_id is not null then true
         else s.found_by_id end,
       failure = r.failure, final = r.final, partial = r.partial, late_bounce = r.late_bounce,
@@ -63,11 +63,11 @@ begin
       updated_at = at_now
     from reported r
     where s.seq = any (of_changed) and s.purge_on between first_day and last_day
-      -- Tests break this (mutant: receipt-moves): a move that the table does not have is not made.
+      -- Tests break this (mutant: receipt-moves): a move that the table of moves does not have is not made.
       and s.seq = r.seq and s.purge_on = r.purge_on and (s.status = r.status or may_move(s.status, r.status))
     returning s.seq, s.purge_on, s.tenant_id, s.status, s.account_id, r.await_ms, old.status as was,
       old.account_id as was_account_id, old.sent_at as was_sent_at,
-      -- Once for each message: what is unknown was never said to be final.
+      -- Once per message: `unknown` never counted as final.
       case when s.final and not (old.final and old.status <> 'unknown') then 'final' end as tells
   ), noted as (
     insert into usage_moves (at, purge_on, was, became, tells, seqs, account_ids, receipt_ms)
@@ -77,7 +77,7 @@ begin
         case when c.was in ('sent', 'unknown') and c.status in ('delivered', 'undelivered')
           then floor(extract(epoch from at_now - c.was_sent_at) * 1000)::bigint end as receipt_ms
     ) x, lateral (
-      -- One row tells of one account: what has another one now takes two steps.
+      -- A row of `usage_moves` names one account per message, so a message whose account changes is counted as two moves.
       select c.was, c.status as became, c.tells, c.account_id, x.receipt_ms where c.was <> c.status and not x.has_other_account
       union all
       select null, null, c.tells, c.account_id, null where c.was = c.status and not x.has_other_account and c.tells is not null
@@ -93,10 +93,11 @@ begin
       coalesce((select m.test from messages m
         where m.seq = c.seq and m.purge_on = c.purge_on and m.purge_on between first_day and last_day), false),
       at_now + make_interval(secs => c.await_ms / 1000.0) from changed c
-    -- Whoever ends a wait that is there waits for this message.
+    -- Not if a wait exists: a transaction that is ending it (`expire_receipts`) waits for this transaction's lock on the message.
     where c.await_ms is not null and (select x.seq from awaited_receipts x where x.seq = c.seq limit 1) is null
   ), ended as (
-    -- Who has locked one ends its wait, and waits for this message (`expire_receipts`).
+    -- A locked wait is skipped: the transaction that holds its lock is ending it, and waits for this transaction's lock on the
+    -- message (`expire_receipts`).
     select x.seq from changed c, lateral (
       select y.seq from awaited_receipts y where y.seq = c.seq limit 1 for update skip locked) x
     where c.status in ('delivered', 'undelivered')

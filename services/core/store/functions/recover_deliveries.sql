@@ -1,6 +1,7 @@
--- Has all events delivered to an endpoint again that it was told of since `since`, and before `until` (null: until now), and whose
--- delivery has neither succeeded nor is due: `most` at most, and for `budget_ms` at most. `next_since`: from when on there may be
--- more, null where there are none. One that was called for 1,000 times is left alone (`redeliver_event`). A delivery that a worker has just now is due.
+-- Makes all events due again that an endpoint was sent since `since`, and before `until` (null: until now), and whose delivery
+-- has neither succeeded nor is due: at most `most`, and for at most `budget_ms`. `next_since`: where to continue, null if no more
+-- events are left. Skips events that were called for 1,000 times (`redeliver_event`). A delivery that a worker has claimed counts
+-- as due.
 create or replace function recover_deliveries(of_tenant uuid, of_endpoint uuid, since timestamptz, until timestamptz, most integer,
   budget_ms integer)
 returns table (recovered integer, next_since timestamptz)
@@ -12,7 +13,7 @@ declare
   made integer;
 begin
   recovered := 0;
-  -- Whoever deletes the endpoint waits, and then finds what is stored here.
+  -- A transaction that deletes the endpoint waits for this lock, and then finds the rows stored here.
   perform from webhook_endpoints w where w.id = of_endpoint and w.tenant_id = of_tenant for key share;
   for run in
     select f.first_seq, f.last_seq, f.purge_on, f.matched_at from endpoint_feed f
@@ -26,7 +27,7 @@ begin
       next_since := run.matched_at;
       exit;
     end if;
-    -- One statement, and so one moment: what a worker has, or puts back, is either due or done.
+    -- One statement, and so one snapshot: a delivery that a worker holds or puts back is seen as either due or done.
     insert into due_deliveries (endpoint_id, tenant_id, first_seq, last_seq, purge_on, attempts, manual, due_at)
     select of_endpoint, of_tenant, s.seq, s.seq, run.purge_on, a.attempts, true, clock_timestamp()
     from generate_series(run.first_seq, run.last_seq) as s (seq)

@@ -1,6 +1,7 @@
--- Has one event delivered to an endpoint again, or sooner, as a person asked for it: a call that is on no schedule. Verdicts: due
--- (it is to be called for now, or as soon as the endpoint may be called), in_flight (a worker has it), gone (the endpoint has no
--- such event, or no longer), worn (it was called for 1,000 times; calls are numbered by a `smallint`). One that is due already is not made twice: only a retry of its own is brought forward.
+-- Makes one event due again at an endpoint, or due sooner, at a person's request: an extra call outside the schedule. Verdicts:
+-- due (it will be called for now, or as soon as the endpoint may be called), in_flight (a worker holds it), gone (the endpoint
+-- does not have the event, or no longer), worn (it was called for 1,000 times; calls are numbered by a `smallint`). An event that
+-- is already due is not duplicated: only a retry in a row of its own is brought forward.
 create or replace function redeliver_event(of_tenant uuid, of_endpoint uuid, of_seq bigint) returns text
 language plpgsql security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$
 declare
@@ -8,7 +9,7 @@ declare
   due due_deliveries;
   made integer;
 begin
-  -- Whoever deletes the endpoint waits, and then finds what is stored here.
+  -- A transaction that deletes the endpoint waits for this lock, and then finds the row stored here.
   perform from webhook_endpoints w where w.id = of_endpoint and w.tenant_id = of_tenant for key share;
   select f.purge_on into day from (
     select x.first_seq, x.purge_on from endpoint_feed x
@@ -22,7 +23,7 @@ begin
     select d.* into due from due_deliveries d
     where d.endpoint_id = of_endpoint and d.first_seq between of_seq - 99 and of_seq and d.last_seq >= of_seq
     order by d.first_seq desc limit 1 for update;
-    -- A worker that recorded an outcome while this waited for its lock may have put another row in the place of that one.
+    -- A worker that recorded an outcome while this transaction waited for the lock may have replaced the row.
     exit when found or not exists (select from due_deliveries d
       where d.endpoint_id = of_endpoint and d.first_seq between of_seq - 99 and of_seq and d.last_seq >= of_seq);
   end loop;

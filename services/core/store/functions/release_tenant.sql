@@ -1,13 +1,13 @@
--- Gives back what was held to where each was held from, up to `most` a call, while its tenant is active and no brake holds its
--- channel. Returns how many.
+-- Returns held messages to the state in which each was held, at most `most` per call, while the tenant is active and no brake
+-- holds the channel. Returns how many it released.
 create or replace function release_tenant(for_tenant uuid, most integer) returns integer
 language sql security definer set search_path = despatch, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$
   with picked as (
     select x.seq, x.held_from
     from (
-      -- Account by account: of a channel that stays held there may be millions.
+      -- Account by account, because a channel that stays held may have millions of messages.
       select p.id from provider_accounts p where p.tenant_id = for_tenant and brake_of(for_tenant, p.id) is distinct from 'held'
-      -- Of simulators.
+      -- The lane of simulators.
       union all select '00000000-0000-0000-0000-000000000000'
     ) a,
     (values (0::smallint), (1::smallint), (2::smallint), (3::smallint), (4::smallint), (5::smallint)) as q (priority),

@@ -1,4 +1,4 @@
--- Events that wait for earlier ones of their messages are due once their endpoint no longer asks for an order.
+-- Makes events that wait for earlier events of their messages due once their endpoint is no longer ordered.
 create or replace function release_unordered() returns trigger
 language plpgsql security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$
 begin

@@ -1,5 +1,5 @@
--- Puts a new secret in place, as yet unverified; the old ciphertext is kept for `keep`. Nothing where the account is not
--- the tenant's or is deleted.
+-- Stores a new secret, not verified yet; the old ciphertext is kept for `keep`. Returns no row if the account belongs to another
+-- tenant or is deleted.
 create or replace function replace_account_secret(of_tenant uuid, of_account uuid, new_ciphertext text, keep interval)
 returns table (secret_version integer, rotated_at timestamptz)
 language sql security definer set search_path = despatch, pg_temp as $$

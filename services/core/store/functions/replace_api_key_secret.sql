@@ -1,5 +1,5 @@
--- Gives a key a new secret; the old one is good until `until`, or for nothing from now on where that is null. The hashes of
--- the latest ones stay, so that who goes on using one can be told why it is refused.
+-- Gives a key a new secret; the old one stays valid until `until`, or ends at once if that is null. The hashes of the latest
+-- former secrets are kept, so that a caller who still uses one is told why it is refused.
 create or replace function replace_api_key_secret(of_tenant uuid, of_key uuid, new_hash bytea, until timestamptz) returns boolean
 language sql security definer set search_path = despatch, pg_temp as $$
   with replaced as (

@@ -1,5 +1,5 @@
--- Puts the same secret under a newer version in the old one's place; nothing where the old one has been replaced since.
--- The version of its account or endpoint stays: what workers hold decrypted is still right.
+-- Replaces a ciphertext by one of the same secret under a newer key version; does nothing if the old ciphertext was replaced
+-- meanwhile. Does not change the version of the account or endpoint, because what workers have decrypted is still right.
 create or replace function replace_ciphertext(of_tenant uuid, of_subject uuid, of_purpose text, replaced text, replacement text)
 returns boolean
 language sql security definer set search_path = despatch, pg_temp as $$

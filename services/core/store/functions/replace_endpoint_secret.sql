@@ -1,5 +1,5 @@
--- Puts a new secret of a webhook endpoint in place. The old ciphertext goes on signing beside it for `grace` seconds; with 0
--- none but the new one does. Nothing where the endpoint is not the tenant's or is deleted.
+-- Stores a new secret of a webhook endpoint. The old secret keeps signing beside it for `grace` seconds; with 0 only the new one
+-- signs. Does nothing if the endpoint belongs to another tenant or is deleted.
 create or replace function replace_endpoint_secret(of_tenant uuid, of_endpoint uuid, new_secret text, grace integer) returns void
 language sql security definer set search_path = despatch, pg_temp as $$
   update webhook_endpoints e set

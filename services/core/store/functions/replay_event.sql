@@ -1,8 +1,8 @@
--- Has an endpoint told of one event, as a person asked for it: under the number that the event has in the endpoint's feed
--- (`redeliver_event`), else under the next one, for one call. `of_message`, `day` and `of_number` are where the event is, with message 0
--- for one of the tenant and number 0 for an acceptance; `message_types`: what of a message's history is in feeds. Verdicts: due,
--- in_flight (a worker has it), gone (there is no such event or endpoint, or no longer), worn (it was called for 1,000 times), early (it is not known yet whether the endpoint's
--- filters let it pass).
+-- Sends one event to an endpoint at a person's request: under the number that the event has in the endpoint's feed
+-- (`redeliver_event`), else under the next number, for one call. `of_message`, `day` and `of_number` locate the event; message 0
+-- means an event of the tenant, number 0 an acceptance. `message_types`: the entries of a message's history that are in feeds.
+-- Verdicts: due, in_flight (a worker holds it), gone (the event or endpoint does not exist, or no longer), worn (it was called
+-- for 1,000 times), early (it is not known yet whether the event passes the endpoint's filters).
 create or replace function replay_event(of_tenant uuid, of_endpoint uuid, of_message bigint, day date, of_number bigint,
   message_types text[])
 returns table (verdict text, seq bigint)
@@ -10,10 +10,10 @@ language plpgsql security definer set search_path = despatch, pg_temp set plan_c
   set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 declare
-  -- How much later the clock of an api or of a former primary may have been than this one.
+  -- The most by which the clock of an api or of a former primary may have been ahead of this one.
   slack constant interval := interval '5 min';
   happened_at timestamptz;
-  -- What feeds call it: the end of an attempt by the attempt.
+  -- The numbers that a feed may give it: the end of an attempt is named by the attempt.
   numbers_of bigint[];
   numbered_as bigint;
   numbered_at timestamptz;
@@ -36,7 +36,7 @@ begin
     where e.message_seq = of_message and e.purge_on = day and e.tenant_id = of_tenant and e.event_seq = of_number and e.applied
       and e.type = any (message_types);
   end if;
-  -- From here on nobody else appends to the endpoint's feed.
+  -- From here on no other transaction appends to the endpoint's feed.
   perform from webhook_endpoints w
   where w.id = of_endpoint and w.tenant_id = of_tenant and w.deleted_at is null for no key update;
   if not found or happened_at is null then
@@ -54,7 +54,7 @@ begin
     end if;
   end loop;
 
-  -- It is numbered after it has happened, and soon: the first runs of that time have it.
+  -- An event is numbered after it happened, and soon: one of the first runs from that time contains it.
   for run in
     select f.first_seq, f.seqs, f.numbers, f.numbered_at from feed f
     where f.tenant_id = of_tenant and f.purge_on = day and f.numbered_at >= happened_at - slack
@@ -71,7 +71,7 @@ begin
     return;
   end if;
 
-  -- And it is matched after that: of this day's runs the first one that reaches it has it, or none.
+  -- An event is matched after it is numbered: of this day's runs, the first that reaches its number contains it, or none does.
   for run in
     select f.first_seq, f.seqs, f.numbers, f.feed_seq from endpoint_feed f
     where f.endpoint_id = of_endpoint and f.purge_on = day and f.matched_at >= numbered_at - slack and not f.replayed

@@ -1,4 +1,4 @@
--- An account that could not be asked has changed: it is asked again now, as its key may be another one.
+-- Resumes lookups for an account that could not be asked and has changed since: its credential may be a new one.
 create or replace function resume_lookups(account uuid) returns void
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
@@ -8,7 +8,7 @@ begin
   if not exists (select from lookup_turns t where t.account_id = account and t.failures > 0) then
     return;
   end if;
-  -- What was asked in vain; its other messages have been due all the time.
+  -- Questions that failed and were postponed; the account's other lookups have been due all along.
   update lookups l set ask_at = at_now where l.seq = any (array(
     select x.seq from lookups x where x.account_id = account and x.ask_at > at_now and x.ask_at < 'infinity'
     order by x.ask_at limit 1000 for update skip locked));

@@ -1,7 +1,8 @@
--- The resource is gone and its tenant stays: suspended, with all it has, and nobody's until a resource of the same
--- namespace and name takes it back. A resource lets go of what it owns, and of what an older one of its name left behind;
--- never of what a younger one has taken over, which a controller with an old view does not know of. Creation times are
--- whole seconds: of two in one, neither lets go of the other's. Returns the audit entry where there was something to do.
+-- Keeps the tenant of a deleted resource: suspended, with all its data, and without an owner until a resource of the same
+-- namespace and name takes it back. A resource gives up what it owns, and what an older resource of its name left behind; never
+-- what a younger one has taken over, of which a controller with a stale view does not know. Creation times are whole seconds: of
+-- two resources created in the same second, neither gives up the other's tenant. Returns the audit log entry if something
+-- changed.
 create or replace function retain_tenant(of_slug text, of_uid text, of_ref text, of_created timestamptz) returns jsonb
 language plpgsql security definer set search_path = despatch, pg_temp as $$
 declare

@@ -1,4 +1,4 @@
--- The schema's version, for the gate in every service's readiness.
+-- Returns the schema's version; every service's readiness check asks for it.
 create or replace function schema_version() returns integer language sql stable security definer set search_path = despatch, pg_temp
 as $$ select max(version) from migrations $$;
 

@@ -1,4 +1,4 @@
--- Moves the transaction's tenant to a plan; the generation stamps the change.
+-- Moves the transaction's tenant to a plan, and increments the generation of its limits.
 create or replace function set_plan(of_tenant uuid, to_plan text, of_limits jsonb) returns void
 language plpgsql security definer set search_path = despatch, pg_temp as $$
 begin

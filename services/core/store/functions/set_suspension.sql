@@ -1,4 +1,5 @@
--- Suspends or resumes the transaction's tenant; nothing where it is another's or neither active nor suspended. Idempotent.
+-- Suspends or resumes the transaction's tenant; does nothing for another tenant, or if it is neither active nor suspended.
+-- Idempotent.
 create or replace function set_suspension(of_tenant uuid, why text, by_whom text) returns void
 language sql security definer set search_path = despatch, pg_temp as $$
   update tenants t set

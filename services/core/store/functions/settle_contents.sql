@@ -1,5 +1,6 @@
--- Deletes contents whose messages were never accepted: refused by an api that could not say so any more. Long after any
--- accept has ended, but that of an api that was paused: one that comes later is refused (`accept`). Returns how many contents it has looked at.
+-- Deletes contents whose messages were never accepted, because the api that stored them failed before it could delete them. Looks
+-- only at contents that are old enough that no accept is under way, except one of an api that was paused: `accept` refuses it.
+-- Returns how many contents it looked at.
 create or replace function settle_contents(most integer) returns integer
 language plpgsql security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$
 declare

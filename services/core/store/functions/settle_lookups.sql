@@ -1,15 +1,16 @@
--- Stores what providers have answered, in one commit. `reports`: what they say, applied as receipts are; `done`: {seq, asks}
--- of messages that need not be asked about any more; `again`: {seq, asks, ms} of those to ask about after so many
--- milliseconds, null: never; `turns`: {account_id, turn, failures, pause_ms} of accounts that nobody asks now. `asks`, `turn`:
--- of the question that was answered, and of the account's turn; a later one is another worker's. `learned`: {seq, purge_on,
--- tenant_id, provider_message_id} of messages whose calls had no answer: from now on receipts find them by that id.
+-- Stores the answers of providers, in one commit. `reports`: what providers said, applied like receipts; `done`: {seq, asks} of
+-- messages that need no further lookup; `again`: {seq, asks, ms} of messages to look up again after the given milliseconds, null:
+-- never; `turns`: {account_id, turn, failures, pause_ms} of accounts whose turn ends. `asks` and `turn` identify the answered
+-- question and the account's turn; if the stored value is higher, another worker has taken over and the row is skipped.
+-- `learned`: {seq, purge_on, tenant_id, provider_message_id} of messages whose calls got no answer: from now on receipts find
+-- them by that id.
 create or replace function settle_lookups(reports json, learned json, done json, again json, turns json) returns void
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare
   at_now timestamptz := clock_timestamp();
 begin
-  -- In the order in which others lock the same rows.
+  -- In the order in which other transactions lock the same rows, to avoid deadlocks.
   perform from lookups l where l.seq in (
     select d.seq from json_to_recordset(done) as d (seq bigint)
     union all select a.seq from json_to_recordset(again) as a (seq bigint))
@@ -17,7 +18,7 @@ begin
   perform from lookup_turns t
   where t.account_id in (select a.account_id from json_to_recordset(turns) as a (account_id uuid))
   order by t.account_id for update;
-  -- Their results may be others': the messages are locked, against a purge.
+  -- Another transaction may hold the results; the messages are locked, against a concurrent purge.
   perform from messages m where (m.seq, m.purge_on) in (
     select r.message_seq, r.purge_on from json_to_recordset(reports) as r (message_seq bigint, purge_on date))
   order by m.seq for key share;
@@ -30,7 +31,7 @@ begin
     tenant_id uuid, account_id uuid, message_seq bigint, purge_on date, message_id uuid, provider_message_id text,
     receipt text, temporary boolean, failure jsonb, segment text, engagement text, provider_status text,
     verified boolean, happened_ms bigint, report_key text, received_ms bigint)
-  -- None of a message that is gone with its tenant.
+  -- Leaves out messages that were purged with their tenant.
   where exists (select from messages m
     where m.seq = r.message_seq and m.purge_on = r.purge_on and m.tenant_id = r.tenant_id);
   delete from lookups l using json_to_recordset(done) as d (seq bigint, asks smallint)
@@ -42,7 +43,7 @@ begin
     select x.seq, x.purge_on, n.provider_message_id
     from json_to_recordset(learned) as n (seq bigint, purge_on date, tenant_id uuid, provider_message_id text)
     join message_results x on x.seq = n.seq and x.purge_on = n.purge_on and x.tenant_id = n.tenant_id
-    -- The order in which others lock the same rows.
+    -- The order in which other transactions lock the same rows, to avoid deadlocks.
     where x.provider_message_id is null order by x.seq for update of x
   ) f
   where s.seq = f.seq and s.purge_on = f.purge_on;

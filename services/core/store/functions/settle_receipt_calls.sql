@@ -1,7 +1,7 @@
--- Puts what calls of vendors say in the place of the calls, in one commit: a receipt is in one of the two, whatever dies.
--- `reports`: what was read, each with its call's id; `begun`: calls that stay, as more of their reports are to come; `done`: calls that are settled;
--- `again`: calls to look into after so many milliseconds;
--- `genuine`: accounts of those that were the vendor's; `refused`: {account_id, reason} of those that were not.
+-- Replaces receipt calls by the receipts parsed from them, in one commit: a receipt is always in one of the two, whichever
+-- process dies. `reports`: the parsed receipts, each with its call's id; `begun`: calls that stay because more of their reports
+-- follow; `done`: settled calls; `again`: calls to read again after the given milliseconds; `genuine`: accounts whose calls were
+-- authentic; `refused`: {account_id, reason} of calls that were not.
 create or replace function settle_receipt_calls(reports json, begun bigint[], done bigint[], again json, genuine uuid[], refused json)
 returns void
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
@@ -11,7 +11,7 @@ declare
   mine bigint[];
   refusers uuid[] := array(select f.account_id from json_to_recordset(refused) as f (account_id uuid));
 begin
-  -- Another worker may have settled one whose lease ran out: then its reports are there already.
+  -- Another worker may have settled a call whose lease ended: its reports are stored already.
   select array_agg(x.id) into mine from (
     select c.id from receipt_calls c where c.id = any (begun || done) order by c.id for update) x;
   insert into receipts (tenant_id, account_id, message_seq, purge_on, message_id, provider_message_id, receipt,
@@ -19,7 +19,7 @@ begin
   select c.tenant_id, c.account_id, r.message_seq, r.purge_on, r.message_id, r.provider_message_id, r.receipt,
     coalesce(r.temporary, false), r.failure, r.segment, r.engagement, r.provider_status,
     r.verified, c.traceparent, to_timestamp(r.happened_ms / 1000.0), r.report_key, c.received_at,
-    -- They are applied in the order in which they came, as far as one commit has them.
+    -- Receipts of one commit are applied in the order of arrival.
     at_now - make_interval(secs => (count(*) over () - row_number() over (order by c.id, r.nth)) / 1e6)
   from rows from (json_to_recordset(reports) as (
     call_id bigint, message_seq bigint, purge_on date, message_id uuid, provider_message_id text, receipt text,
@@ -32,13 +32,14 @@ begin
   delete from receipt_calls c where c.id = any (done);
   update receipt_calls c set due_at = at_now + make_interval(secs => a.ms / 1000.0), leased_until = '-infinity'
   from json_to_recordset(again) as a (id bigint, ms bigint) where c.id = a.id;
-  -- All of them before one is changed, in the order in which others lock the same rows.
+  -- All rows are locked before one is changed, in the order in which other transactions lock them, to avoid deadlocks.
   perform from provider_accounts p
   where p.id = any (genuine || refusers)
     and (p.id = any (genuine) and coalesce(p.reported_at, '-infinity') < at_now - interval '1 minute'
       or p.id = any (refusers) and coalesce(p.receipt_refused_at, '-infinity') < at_now - interval '1 minute')
   order by p.id for no key update;
-  -- Once a minute each: a flood must not keep the account's row busy. The first one changes what workers expect.
+  -- At most once a minute per account, so that a flood does not keep its row busy. The first receipt raises the version, because
+  -- it changes what workers await.
   update provider_accounts p set reported_at = at_now, version = p.version + case when p.reported_at is null then 1 else 0 end
   where p.id = any (genuine) and coalesce(p.reported_at, '-infinity') < at_now - interval '1 minute';
   perform note_refused_receipts(refused);

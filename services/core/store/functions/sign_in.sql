@@ -1,4 +1,5 @@
--- Knows (issuer, subject) as a user from now on, and binds invitations to its e-mail where the issuer has verified it.
+-- Creates or updates the user with this issuer and subject, and binds invitations to the user's e-mail address if the issuer has
+-- verified it.
 create or replace function sign_in(of_issuer text, of_subject text, of_email text, email_verified boolean, of_name text)
 returns uuid
 language plpgsql security definer set search_path = despatch, pg_temp as $$

@@ -1,4 +1,4 @@
--- Stores how an endpoint does, in the transaction that has locked it; nothing that is no move of a worker's.
+-- Stores an endpoint's health, in the transaction that has locked it; does nothing if a worker may not make this move.
 create or replace function store_endpoint_health(of_endpoint uuid, to_status text, reason text, failed integer,
   since timestamptz, not_before timestamptz) returns void
 language sql security definer set search_path = despatch, pg_temp as $$

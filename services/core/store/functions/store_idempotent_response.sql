@@ -1,4 +1,4 @@
--- Stores what a later call with the same key is answered with. Only successes are stored.
+-- Stores the response that later calls with the same key get. Only successes are stored.
 create or replace function store_idempotent_response(scopes bytea[], statuses smallint[], responses json[], nonces bytea[])
 returns void language sql security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$
   update idempotency_keys k set status = u.status, response = u.response, nonce = u.nonce

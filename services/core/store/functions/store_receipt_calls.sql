@@ -1,6 +1,6 @@
--- Stores calls of vendors, of any tenants, in one commit, numbered by `ord`. Verdicts: stored, full (so much of the account's
--- waits for the worker that no more is taken; calls that are stored at the same moment do not see each other), gone (no such
--- account, or no longer with this version of its URL). `counted`: accounts of which what waits is counted; others are not full.
+-- Stores receipt calls of any tenants in one commit, numbered by `ord`. Verdicts: stored, full (too many calls or bytes of the
+-- account wait for a worker; concurrent calls do not see each other), gone (the account does not exist, or no longer has this
+-- version of its URL). `counted`: the accounts whose waiting calls are counted; other accounts are never full.
 create or replace function store_receipt_calls(batch json, counted uuid[], calls_max integer, bytes_max bigint)
 returns table (ord integer, verdict text)
 language sql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
@@ -14,7 +14,7 @@ language sql security definer set search_path = despatch, pg_temp set plan_cache
       and (p.receipt_version = c.receipt_version
         or p.receipt_version = c.receipt_version + 1 and p.receipt_grace_until > clock_timestamp())
   ), waiting as materialized (
-    -- No more of an account is looked at than what makes it full.
+    -- Reads no more of an account's calls than make it full.
     select a.account_id, count(w.bytes) as calls, coalesce(sum(w.bytes), 0) as bytes
     from unnest(counted) as a (account_id)
     left join lateral (

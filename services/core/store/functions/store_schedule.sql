@@ -1,5 +1,6 @@
--- Sets a scheduled message of the transaction's tenant to another instant, and its expiry along with it, in the transaction that
--- has its row locked (`lock_schedule`). `shown`: the instant as its record says it, by the tenant's test clock where it is a test message.
+-- Moves a scheduled message of the transaction's tenant to another instant, with its expiry, in the transaction that has locked
+-- its row (`lock_schedule`). `shown`: the instant as the message's record shows it, for a test message by the tenant's test
+-- clock.
 create or replace function store_schedule(of_seq bigint, at_instant timestamptz, until timestamptz, shown timestamptz) returns void
 language plpgsql security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
   set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
@@ -9,7 +10,7 @@ declare
 begin
   update live_messages l
   set next_attempt_at = at_instant, expires_at = until, updated_at = at_now,
-    -- Never before now: who searches begins where something was due at the last look.
+    -- Never in the past: a search starts at the earliest due time that the last look found, and would miss the message.
     due_at = greatest(at_instant, at_now)
   where l.seq = of_seq and l.tenant_id = current_tenant() and l.status = 'scheduled'
   returning l.purge_on into day;

@@ -1,5 +1,5 @@
--- Stores how many tokens of a second are used up of an account or an endpoint, whose newest row is `counted`: in that row, or after
--- a few dozen uses in one of the next slot (ADR 25). Who calls has it locked.
+-- Stores how many tokens of a second an account or endpoint has used up. `counted` is its newest row: updated in place, or after
+-- a few dozen updates replaced by a row of the next slot (ADR 25). The caller has locked the counter.
 create or replace function store_tokens(of_owner uuid, counted account_rates, of_second bigint, used_up integer) returns void
 language plpgsql set search_path = despatch, pg_temp as $$
 begin

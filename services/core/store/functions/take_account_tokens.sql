@@ -1,5 +1,5 @@
--- Takes tokens of the current second for messages in their order, a token a segment, shared by all workers. Returns those
--- that got theirs. One message larger than the limit passes all the same, alone in its second.
+-- Takes tokens of the current second for messages in their order, one per segment; all workers share them. Returns the messages
+-- that got their tokens. A message larger than the limit passes too, alone in its second.
 create or replace function take_account_tokens(for_account uuid, per_second integer, seqs bigint[]) returns bigint[]
 language plpgsql set search_path = despatch, pg_temp as $$
 declare
@@ -11,9 +11,9 @@ declare
 begin
   perform lock_counters('tokens', array[for_account]);
   select * into counted from account_rates r where r.account_id = for_account order by r.slot desc limit 1;
-  -- After the lock, as it may have been waited for.
+  -- After the lock, because acquiring it may take time.
   this_second := floor(extract(epoch from clock_timestamp()));
-  -- A second of the future: the clock has gone back, and what was taken counts for this one.
+  -- A second in the future means that the clock has gone back: its tokens count for the current second.
   used_up := case when counted.second >= this_second then counted.used else 0 end;
   select array_agg(x.seq order by x.n), coalesce(max(x.reach), 0) into passed, taken from (
     select o.seq, o.n, sum(coalesce(l.segments, 1)) over (order by o.n) as reach

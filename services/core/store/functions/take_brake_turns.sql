@@ -1,6 +1,6 @@
--- Takes turns of a slowed channel for messages in their order, shared by all workers: one each `gap_ms`. What was not taken adds
--- up for ten seconds, as a lane may not be looked at more often. Returns those that got theirs; none while another worker
--- takes some, so that nobody waits for anybody.
+-- Takes turns of a slowed channel for messages in their order, one per `gap_ms`; all workers share them. Unused turns accumulate
+-- for ten seconds, because a lane may not be looked at more often. Returns the messages that got a turn; none while another
+-- worker takes turns, so that no worker waits for another.
 create or replace function take_brake_turns(of_tenant uuid, of_channel text, seqs bigint[]) returns bigint[]
 language plpgsql set search_path = despatch, pg_temp as $$
 declare

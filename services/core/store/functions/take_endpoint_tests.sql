@@ -1,5 +1,5 @@
--- Hands out calls that people wait for, the oldest first, and of one tenant no more than three at a time; again after half a
--- minute where nothing came of one. What is older than ten minutes goes: nobody waits for it any more.
+-- Claims test calls that people wait for, the oldest first, at most three per tenant at a time; claims one again after half a
+-- minute without a result. Deletes those older than ten minutes, which nobody waits for any more.
 create or replace function take_endpoint_tests(most integer) returns table (id uuid, endpoint_id uuid)
 language sql security definer set search_path = despatch, pg_temp as $$
   delete from endpoint_tests t where t.id = any (array(

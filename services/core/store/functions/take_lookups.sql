@@ -1,7 +1,7 @@
--- Messages to ask their providers about, of the accounts that have waited longest for their turn: of `accounts_most` that
--- answer, and one message each of `failing_most` that did not answer last. `paces`: {provider, most} of the providers that
--- can be asked, and how many questions an account of theirs is asked at once. The questions, and the turns of their accounts,
--- belong to the caller for `lease_ms`, and come again then where they were not settled: an account is asked by one worker.
+-- Claims messages to look up, of the accounts that have waited longest for their turn: of up to `accounts_most` accounts that
+-- answer, and one message each of up to `failing_most` accounts that failed last time. `paces`: {provider, most}: the providers
+-- that can be asked, and how many questions an account gets at once. The questions and the accounts' turns are leased to the
+-- caller for `lease_ms`, and are claimed again if not settled by then: one worker at a time asks an account.
 create or replace function take_lookups(accounts_most integer, failing_most integer, paces json, lease_ms integer)
 returns table (
   seq bigint, purge_on date, tenant_id uuid, account_id uuid, account_version integer, provider text, message_id uuid,
@@ -18,7 +18,7 @@ declare
   taken bigint[];
 begin
   select array_agg(p.provider) into askable from json_to_recordset(paces) as p (provider text, most integer);
-  -- Two workers never have the turn of one account.
+  -- Locked rows are skipped, so that two workers never have the turn of one account.
   select array_agg(t.account_id), array_agg(t.most) into turns, mosts from (
     select a.account_id, p.most from (
       select x.account_id, x.provider from lookup_turns x
@@ -46,7 +46,7 @@ begin
       select x.status from message_results x where x.seq = d.seq and x.purge_on = d.purge_on
     ) s on true
   ), gone as (
-    -- A receipt has come meanwhile.
+    -- A receipt has arrived meanwhile.
     delete from lookups l using due d where l.seq = d.seq and coalesce(d.status, '') not in ('sent', 'unknown')
   ), asked as (
     update lookups l set ask_at = at_now + lease, asks = least(l.asks + 1, 32000)

@@ -1,4 +1,4 @@
--- One call by one subject, for everything that is not a send.
+-- Counts one call of one subject against its rate, for all requests that are not sends.
 create or replace function take_rate(for_subject uuid, allowed integer)
 returns table (passed boolean, remaining integer, retry_after integer)
 language plpgsql security definer set search_path = despatch, pg_temp set enable_seqscan = off set enable_bitmapscan = off as $$

@@ -1,7 +1,7 @@
--- Calls of vendors to look into, a few of each account: one that is flooded holds up no other. They belong to the caller
--- for `lease_ms`, and come again then where they were not settled. `bytes_max`: of their bodies, without the oldest one, which
--- is always given. `readable`: providers whose calls the caller can read. Those of others are left to a worker that can, as
--- while a release is rolled out, for a day. `without`: tenants that are passed over.
+-- Claims receipt calls to parse, a few of each account, so that a flooded account delays no other. They are leased to the caller
+-- for `lease_ms`, and are claimed again if not settled by then. `bytes_max`: maximum for their bodies, without the oldest call,
+-- which is always included. `readable`: providers that the caller can parse. Calls for others are left for a day to a worker that
+-- can, as during a rollout. `without`: tenants to skip.
 create or replace function take_receipt_calls(
   most integer, bytes_max integer, lease_ms integer, readable text[], without uuid[])
 returns table (
@@ -13,7 +13,7 @@ language plpgsql security definer set search_path = despatch, pg_temp set plan_c
 declare
   at_now timestamptz := clock_timestamp();
   senders uuid[];
-  -- What is due of each of them has been so since.
+  -- Calls of the account are claimed if they were due by this time.
   due_since timestamptz[];
   quota integer;
   ids bigint[];
@@ -22,7 +22,7 @@ declare
   weight bigint;
 begin
   with recursive accounts as (
-    -- The next account with a call, and so on: an account with many costs no more than one with few.
+    -- Hops from account to account over the index: an account with many calls costs no more than one with few.
     (select c.account_id from receipt_calls c order by c.account_id limit 1)
     union all
     select (select c.account_id from receipt_calls c where c.account_id > a.account_id order by c.account_id limit 1)
@@ -37,7 +37,7 @@ begin
   where exists (select from receipt_calls c
     where c.account_id = s.account_id and c.due_at <= s.since and c.leased_until <= at_now);
   quota := ceil(most::float8 / greatest(cardinality(senders), 1));
-  -- No more of an account is locked than its share, and more only where the others have less than theirs.
+  -- Locks no more of an account than its share, and more only if the other accounts have less than theirs.
   loop
     with due as (
       select x.id, x.nth, x.bytes from unnest(senders, due_since) as a (account_id, since), lateral (
@@ -49,8 +49,8 @@ begin
         ) c
       ) x
     ), placed as (
-      -- The oldest of all is always given, so that none waits for ever. Then the accounts have their turns, and of a turn those
-      -- of up to 64 KiB go first: what is large keeps nobody else's out of a batch.
+      -- The oldest call is always included, so that none waits for ever. Then the accounts take turns, and within a turn calls of
+      -- up to 64 KiB go first, so that large calls do not crowd those of other accounts out of a batch.
       select d.id, d.nth, d.bytes, row_number() over (order by d.id <> o.id, d.nth, d.bytes > 65536, d.id) as place
       from due d, (select min(x.id) as id from due x) o
     ), weighed as (

@@ -1,8 +1,8 @@
--- Sent messages on which their providers have not reported for as long as their routes wait, each with what decides whether it
--- goes on to another account, a share of each tenant's. They stay locked, with their results and whatever else waits for their
--- receipts, until the transaction ends: its caller decides, and hands that to `fail_over_silent`. Nobody is waited for: `is_busy` is
--- what somebody else has locked. `is_behind`: receipts of the account are not applied yet that came after the call was begun and
--- within the time of the route in force: `due_at` is put off while there are any, and those that came before or after say nothing.
+-- Returns sent messages whose provider has reported nothing for as long as their routes wait, each with the facts that decide
+-- whether it goes on to another account; a share of each tenant's. The rows stay locked, with their results and whatever else
+-- waits for their receipts, until the transaction ends: the caller decides and passes the result to `fail_over_silent`. It waits
+-- for no lock: `is_busy` marks messages that another transaction has locked. `is_behind`: receipts of the account that arrived after
+-- the call began and within the time of the route in force are not applied yet; `due_at` is put off while there are any.
 create or replace function take_silent(most integer) returns table (
   seq bigint, purge_on date, tenant_id uuid, id uuid, channel text, address text, test boolean, pinned boolean,
   delivery_guarantee text, discard boolean, has_content boolean, tenant_status text, status text, final boolean,
@@ -13,7 +13,7 @@ language plpgsql security definer set search_path = despatch, pg_temp set plan_c
 #variable_conflict use_column
 declare
   at_now timestamptz := clock_timestamp();
-  -- Where there are more tenants than a batch has room for, each begins with another one.
+  -- A random start, so that every tenant gets a turn when there are more tenants than a batch has room for.
   first_tenant uuid := gen_random_uuid();
   tenants uuid[];
   quota integer;
@@ -22,7 +22,7 @@ declare
   asked bigint[];
   sent bigint[];
 begin
-  -- From one tenant to the next: one with many messages costs no more than one with few.
+  -- Hops from tenant to tenant over the index: a tenant with many messages costs no more than one with few.
   with recursive above as (
     (select w.tenant_id from failover_waits w where w.tenant_id >= first_tenant order by w.tenant_id limit 1)
     union all
@@ -49,7 +49,7 @@ begin
     select w.seq from failover_waits w where w.tenant_id = u.id and w.due_at <= at_now
     order by w.due_at limit quota for update skip locked
   ) d;
-  -- In the order in which others lock the same rows.
+  -- In the order in which other transactions lock the same rows, to avoid deadlocks.
   awaited := array(select a.seq from awaited_receipts a where a.seq = any (taken) order by a.seq for update skip locked);
   asked := array(select l.seq from lookups l where l.seq = any (taken) order by l.seq for update skip locked);
   sent := array(

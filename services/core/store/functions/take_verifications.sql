@@ -1,4 +1,4 @@
--- Hands out credential checks that were asked for. One that is not answered is handed out again after a while.
+-- Claims requested credential checks. A check without a result is claimed again after 30 seconds.
 create or replace function take_verifications(most integer) returns table (id uuid)
 language sql security definer set search_path = despatch, pg_temp as $$
   with picked as (

@@ -1,6 +1,6 @@
--- Of the tenants of `among`, and of those that passes of the numbering after `after_pass` gave events to: the ones with an endpoint
--- that is not matched as far as their feed goes. `newest_pass`: where the next look begins. `is_whole`: false where the passes since
--- `after_pass` are not all known any more.
+-- Returns those tenants, of `among` and of the tenants that got events in numbering passes after `after_pass`, that have an
+-- endpoint with unmatched events. `newest_pass`: where the next look starts. `is_whole`: false if some of the passes since
+-- `after_pass` are no longer stored.
 create or replace function tenants_behind(after_pass bigint, among uuid[])
 returns table (tenant_ids uuid[], newest_pass bigint, is_whole boolean)
 language plpgsql stable security definer set search_path = despatch, pg_temp set plan_cache_mode = force_generic_plan
@@ -20,7 +20,7 @@ begin
   join tenants t on t.id = any (array[l.tenant_id]) and t.status in ('active', 'suspended')
   join endpoint_reach r on r.id = any (array[l.id])
   where r.matched_to < (select h.last_seq from feed_heads h where h.tenant_id = l.tenant_id order by h.last_seq desc limit 1)
-    -- Of events that are purged none is matched.
+    -- Purged events can no longer be matched.
     and exists (select from feed f where f.tenant_id = l.tenant_id and f.last_seq > r.matched_to);
   tenant_ids := coalesce(tenant_ids, '{}');
   return next;

@@ -1,4 +1,4 @@
--- Writes down when keys were last used, of each once a minute at most: many calls come within one.
+-- Records when keys were last used, at most once a minute per key.
 create or replace function touch_api_keys(ids uuid[], used_at timestamptz[]) returns void
 language sql security definer set search_path = despatch, pg_temp set enable_seqscan = off as $$
   insert into api_key_uses as x (api_key_id, tenant_id, last_used_at)

@@ -1,7 +1,7 @@
--- Tells tenants that their day's limit comes near, or is reached: an event and an entry of the audit log each, in the
--- transaction whose messages have used it up so far. `crossed`: [{tenant_id, day_limit, used, counting, warned, warns}]: what
--- was used before and what comes to it, what was told of before and is to be told of now, in per cent. Returns the entries as
--- logs are told of them.
+-- Notifies tenants that their daily limit is nearly or fully used up: an event and an audit log entry each, in the transaction
+-- whose messages reach the level. `crossed`: [{tenant_id, day_limit, used, counting, warned, warns}]: the messages used before
+-- and those added now, and the level reported before and the level reached now, in per cent. Returns the audit log entries in the
+-- form in which they are logged.
 create or replace function warn_of_limits(crossed jsonb) returns setof json
 language plpgsql set search_path = despatch, pg_temp as $$
 declare

@@ -1,5 +1,6 @@
--- The first of these messages, in their order, whose contents come to no more than `bytes_max` together, and one at least; null
--- where there are none. Contents so small that nobody counts them are not: there are no more of them than a claim may take.
+-- Returns the first of these messages, in their order, whose contents together take no more than `bytes_max`, and at least one
+-- message; null if there are none. Contents too small to have their bytes stored do not count: a claim limits the number of
+-- messages anyway.
 create or replace function within_bytes(seqs bigint[], bytes_max integer) returns bigint[]
 language sql stable set search_path = despatch, pg_temp as $$
   select array_agg(x.seq order by x.n) from (

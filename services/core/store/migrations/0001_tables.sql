@@ -1,5 +1,5 @@
--- Tables. Everything lives in schema `despatch` and belongs to `despatch_definer`, a role that cannot log in.
--- Row-level security is forced on every table that holds a tenant's rows: an unset `app.tenant` shows nothing.
+-- Tables. Everything is in schema `despatch` and belongs to `despatch_definer`, a role that cannot log in. Row-level security is
+-- forced on every table with tenants' rows: with `app.tenant` unset no row is visible.
 
 create function current_tenant() returns uuid language sql stable parallel safe
 as $$ select nullif(current_setting('app.tenant', true), '')::uuid $$;
@@ -16,11 +16,11 @@ create table tenants (
   suspension_reason text check (suspension_reason in ('manual', 'billing', 'abuse')),
   suspended_at timestamptz,
   suspended_by text,
-  -- `owner_uid` says that a resource owns the tenant now; `owner_ref` ("namespace/name") also remembers whose it was, so
-  -- that a resource of the same name takes it back. (`owner_created_at`, `owner_generation`) orders what resources of one
-  -- name have said over time: an object read long ago never undoes a newer one. Name and members belong to the api; a
-  -- resource sets them when it names something new, so what it last named is remembered. A tenant that the api deleted has
-  -- no `owner_ref`, and `api:` with its id as `owner_uid`.
+  -- `owner_uid` is set while a resource owns the tenant. `owner_ref` ("namespace/name") stays after the resource is gone, so that
+  -- a resource of the same name can take the tenant back. (`owner_created_at`, `owner_generation`) orders the states of resources
+  -- of one name: a stale read never undoes a newer state. Name and members belong to the api; a resource sets them only when it
+  -- names something new, so the values that it named last are stored. A tenant that was deleted through the api has no
+  -- `owner_ref`, and `api:` with its id as `owner_uid`.
   owner_uid text,
   owner_ref text,
   owner_created_at timestamptz,
@@ -29,7 +29,7 @@ create table tenants (
   owner_plan_generation bigint,
   owner_display_name text,
   owner_named_owners jsonb not null default '[]',
-  -- By how much the clock of its test messages is ahead, in milliseconds.
+  -- By how many milliseconds the clock of its test messages is ahead.
   test_clock_ms bigint not null default 0,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
@@ -37,7 +37,8 @@ create table tenants (
 );
 create index tenants_deleting on tenants (slug) where status = 'deleting';
 
--- What api and worker enforce. `limits` uses the names of the plan table verbatim. No row: the free plan.
+-- The limits that api and worker enforce. `limits` uses the names of the plan table verbatim. A tenant without a row has the free
+-- plan.
 create table tenant_limits (
   tenant_id uuid primary key references tenants on delete cascade,
   generation bigint not null default 1,
@@ -47,8 +48,8 @@ create table tenant_limits (
   updated_at timestamptz not null default now()
 );
 
--- Brakes of channels whose messages bounce too often, or whose recipients complain too often (core/domain/decide-brake.ts), by
--- tenant. A row stays when its brake is lifted, without a level.
+-- Brakes on a tenant's channels whose bounce or complaint rate is too high (core/domain/decide-brake.ts). When a brake is lifted
+-- its row stays, without a level.
 create table brakes (
   tenant_id uuid not null references tenants on delete cascade,
   channel text not null check (channel in ('sms', 'email', 'push', 'whatsapp')),
@@ -57,22 +58,22 @@ create table brakes (
   rate numeric not null,
   bound numeric not null,
   applied_at timestamptz not null,
-  -- While it is slowed: between two messages, in milliseconds, and when the next one may go (`take_brake_turns`).
+  -- For a slowed channel: the milliseconds between two messages, and when the next one may be sent (`take_brake_turns`).
   gap_ms float8 not null check (gap_ms > 0),
   next_at timestamptz not null,
-  -- When it was lifted last: what became final before counts for nothing.
+  -- When the brake was last lifted: messages that became final before do not count.
   lifted_at timestamptz,
   primary key (tenant_id, channel)
 );
 
--- A user without a subject is an invitation by e-mail that nobody has taken up yet.
+-- A user without a subject is an invitation by e-mail that has not been accepted yet.
 create table users (
   id uuid primary key default gen_random_uuid(),
   issuer text not null,
   subject text,
   email text,
   name text,
-  -- Has proven to be this subject: one who was merely named may never come.
+  -- Whether the person has signed in as this subject; a person who was only named may never do so.
   has_signed_in boolean not null default false,
   created_at timestamptz not null default now(),
   unique (issuer, subject)
@@ -83,8 +84,8 @@ create table members (
   tenant_id uuid not null references tenants on delete cascade,
   user_id uuid not null references users on delete cascade,
   role text not null check (role in ('owner', 'admin', 'developer', 'viewer')),
-  -- Whether the tenant knows the person's address: it invited that, or the person made the tenant. Of somebody named by
-  -- subject it learns nothing that others know.
+  -- Whether the tenant may see the person's e-mail address: it invited that address, or the person created the tenant. For a
+  -- person named by subject it does not learn an address known elsewhere.
   email_known boolean not null default false,
   created_at timestamptz not null default now(),
   primary key (tenant_id, user_id)
@@ -93,15 +94,15 @@ create index members_user on members (user_id);
 
 create index members_list on members (tenant_id, created_at desc, user_id desc);
 
--- Resources that are known to be gone: none of them speaks again, whatever a controller with an old view of the cluster
--- believes, and none brings back a tenant that was purged. Rows are kept for longer than any process is stopped.
+-- Resources known to be deleted: a controller with a stale view of the cluster can neither apply them nor recreate a purged
+-- tenant. Rows are kept for longer than a process can be paused.
 create table gone_resources (
   uid text primary key,
   gone_at timestamptz not null default now()
 );
 
--- A tenant and its limits, as the api knows them; a deleted one is nobody's. Only functions of the schema see it. Whose
--- the tenant was, where nobody owns it now, is nobody else's business.
+-- A tenant and its limits, as the api sees them; deleted tenants are left out. Only functions of the schema read it. `owner_ref`
+-- is shown only while a resource owns the tenant.
 create view tenant_facts with (security_invoker) as
   select t.id, t.slug, t.name, t.plan, t.status, t.suspension_reason, t.suspended_at, t.suspended_by,
     case when t.owner_uid is not null then t.owner_ref end as owner_ref, t.created_at, l.limits, l.overrides,
@@ -123,7 +124,7 @@ create table api_keys (
   rate_limit_rpm integer check (rate_limit_rpm between 1 and 60000),
   secret_hash bytea not null,
   previous_secret_hash bytea,
-  -- The latest of those before it, which are good for nothing: who still uses one is told why.
+  -- The latest secrets before the previous one; they are invalid, but a caller who still uses one is told why it is refused.
   former_secret_hashes bytea[] not null default '{}',
   grace_until timestamptz,
   expires_at timestamptz,
@@ -132,7 +133,7 @@ create table api_keys (
 );
 create index api_keys_tenant on api_keys (tenant_id, seq desc);
 
--- When keys were last used. Apart from them, as it is written again and again, and every call with a key reads the key.
+-- When keys were last used. A table of its own, because it is written often, while every call reads the key's row.
 create table api_key_uses (
   api_key_id uuid primary key references api_keys on delete cascade,
   tenant_id uuid not null,
@@ -157,21 +158,21 @@ create table provider_accounts (
   secret_version integer not null default 1,
   previous_ciphertext text,
   previous_until timestamptz,
-  -- Rises with every change that a worker's cached copy must not outlive.
+  -- Incremented by every change that must invalidate workers' cached copies.
   version integer not null default 1,
   auth_failures integer not null default 0,
   verify_requested_at timestamptz,
-  -- The last check of the present settings and secret: a change of either forgets it.
+  -- The last check of the current settings and secret; cleared when either changes.
   verification_at timestamptz,
   verification_result text check (verification_result in ('valid', 'invalid', 'unknown')),
   verification_reason text,
-  -- When the present settings and secret were last seen to work.
+  -- When the current settings and secret were last known to work.
   verified_at timestamptz,
-  -- When a genuine receipt came last, and when one that was not and why, give or take a minute.
+  -- When the last genuine receipt arrived, and when the last refused one and why; accurate to a minute.
   reported_at timestamptz,
   receipt_refused_at timestamptz,
   receipt_refused_reason text,
-  -- Of the token in the receipt URL. The one before holds until `receipt_grace_until`.
+  -- Version of the token in the receipt URL. The previous version is valid until `receipt_grace_until`.
   receipt_version integer not null default 1,
   receipt_grace_until timestamptz,
   created_at timestamptz not null default now(),
@@ -182,22 +183,22 @@ create index provider_accounts_route on provider_accounts (tenant_id, channel, s
 create index provider_accounts_replaced on provider_accounts (previous_until) where previous_until is not null;
 create index provider_accounts_to_verify on provider_accounts (verify_requested_at) where verify_requested_at is not null;
 
--- How a tenant's messages of a channel find an account (core/domain/route.ts), once it has set that. A change is a row of the
--- next version: what was decided by an earlier one can be decided again. `steps`: [{accountId, weight}].
+-- How accounts are chosen for a tenant's messages of a channel (core/domain/route.ts), if the tenant has set a route. A change
+-- inserts a row with the next version, so that past decisions can be recomputed. `steps`: [{accountId, weight}].
 create table routes (
   tenant_id uuid not null references tenants on delete cascade,
   channel text not null check (channel in ('sms', 'email', 'push', 'whatsapp')),
   version integer not null check (version > 0),
   strategy text not null check (strategy in ('priority', 'weighted')),
   steps json not null,
-  -- Classes of failures.
+  -- Failure classes that permit failover.
   failover_on text[] not null,
-  -- How long a message waits for an account that cannot be called before it goes on to the next one; null: as long as it takes.
+  -- How long a message waits for an account that cannot be called before it moves to the next one; null: no limit.
   max_wait_ms integer check (max_wait_ms between 0 and 86400000),
-  -- How long a sent message waits for its receipt before it goes on to the next account as well; null: it never does.
+  -- How long a sent message waits for its receipt before it is sent through the next account as well; null: no failover.
   receipt_timeout_ms integer check (receipt_timeout_ms between 10000 and 86400000),
   created_at timestamptz not null default now(),
-  -- When the next version came into force; null of the one in force.
+  -- When the next version came into force; null for the version in force.
   replaced_at timestamptz,
   primary key (tenant_id, channel, version)
 );
@@ -207,43 +208,44 @@ create index routes_replaced on routes (replaced_at) where replaced_at is not nu
 create table audit_log (
   seq bigint generated always as identity primary key,
   id uuid not null default gen_random_uuid(),
-  -- By the reference whoever writes an entry holds the tenant's row: the end of a purge waits for all that people change.
+  -- The foreign key makes every insert lock the tenant's row, so that the end of a purge waits for all changes by people.
   tenant_id uuid references tenants on delete cascade,
   actor text not null,
-  -- As they were then, where the tenant may know them; ids alone tell people little.
+  -- Name and address at the time, if the tenant may know them; ids alone are hard to recognize.
   actor_name text,
   actor_email text,
   action text not null,
   target text not null,
   target_name text,
-  -- [{field, from, to}], without values where these are secret; null where the action says it all.
+  -- [{field, from, to}], without values if these are secret; null if the action says everything.
   changes jsonb,
   ip text,
   request_id text,
   app_name text,
   details jsonb not null default '{}',
-  -- Of the moment and not of the transaction's begin: changes of a tenant wait for each other, and are told in order.
+  -- The time of the statement, not of the transaction's start: changes of one tenant wait for each other, and this keeps their
+  -- order.
   at timestamptz not null default clock_timestamp()
 );
 create index audit_log_tenant on audit_log (tenant_id, at desc, seq desc);
 
 -- Messages -----------------------------------------------------------------------------------------------------------
--- A message's place is (seq, purge_on): a number reserved by the api before acceptance, and the Monday on which retention
--- is over and its partition is dropped. All keys are places and so come in order; a key of random ids would have every
--- row of a large table dirty a page of its own. The public id hides the place (core/domain/message-id.ts).
+-- A message's place is (seq, purge_on): a number that the api reserves before acceptance, and the Monday on which retention ends
+-- and the partition is dropped. All keys are places and so ascend; with random ids every inserted row of a large table would
+-- dirty a page of its own. The public id hides the place (core/domain/message-id.ts).
 
--- Numbers are handed out 1,024 at a time: a value of the sequence is a block of them.
+-- Numbers are reserved 1,024 at a time: each value of the sequence is a block.
 create sequence message_blocks;
 
--- The key that hides places in ids. Whoever has it learns how many messages there are, and nothing else.
+-- The key that encrypts places in ids. A reader of this key can learn how many messages there are, and nothing else.
 create table message_id_key (
   key bytea not null check (length(key) = 16),
   one boolean primary key default true check (one)
 );
 insert into message_id_key (key) values (uuid_send(gen_random_uuid()));
 
--- Insert-only; `content` alone is emptied, where the sender asked for that or an admin erases it, and `scheduled_at` is set anew
--- while the message is scheduled.
+-- Insert-only, with two exceptions: `content` is erased if the sender asked for that or an admin erases it, and `scheduled_at` is
+-- updated while the message is scheduled.
 create table messages (
   seq bigint not null,
   enqueued_at timestamptz not null,
@@ -257,7 +259,7 @@ create table messages (
   pinned_account_id uuid,
   channel text not null,
   recipient text not null,
-  -- The recipient in its normal form, where that is another one.
+  -- The recipient in its normal form, if that differs.
   address text,
   sender text,
   content jsonb,
@@ -269,18 +271,18 @@ create table messages (
   metadata jsonb,
   tags text[],
   traceparent text,
-  -- Of the request that was answered with the 202, so that every process's log can name it.
+  -- Id of the request that was answered with the 202, so that the logs of all processes can name it.
   request_id text,
-  -- Of the request that it came in, where that was for several.
+  -- Id of the batch request that contained the message; null if it was sent alone.
   batch_id uuid,
-  -- Of the route that chose its account; null where the sender named that, or no route was set.
+  -- Version of the route that chose its account; null if the sender named the account, or no route was set.
   route_version integer,
-  -- Accounts of the route that would have gone first and could not be used; null where there are none.
+  -- Accounts of the route that came first and could not be used; null if there are none.
   route_skipped uuid[],
-  -- The message that it sends again.
+  -- The message that this one repeats.
   parent_id uuid,
-  -- Where the sender named an instant that was still to come: that instant, as last set; of a test message by the tenant's test
-  -- clock, while its live row has it by ours.
+  -- The instant that the sender named, as last set, if it was in the future; for a test message by the tenant's test clock, while
+  -- its live row has it by the server's clock.
   scheduled_at timestamptz,
   primary key (seq, purge_on)
 ) partition by range (purge_on);
@@ -288,113 +290,113 @@ create index messages_list on messages (tenant_id, enqueued_at desc, seq desc);
 create index messages_external on messages (tenant_id, external_id, enqueued_at desc, seq desc)
   where external_id is not null;
 create index messages_batch on messages (tenant_id, batch_id, enqueued_at desc, seq desc) where batch_id is not null;
--- A test key sees these alone, however many others there are.
+-- A test key lists these alone, however many other messages there are.
 create index messages_test on messages (tenant_id, enqueued_at desc, seq desc) where test;
 
--- Starts of workers that have asked for messages; the rows of attempts name one by its number.
+-- Starts of workers that have claimed messages; attempts name a start by its number.
 create table workers (
   id integer generated always as identity primary key,
-  -- As the process names this start of itself in its log.
+  -- The name that the process uses for this start in its log.
   name text not null unique,
   first_claim_at timestamptz not null default now()
 );
 
--- Messages for which a provider may still be called: scheduled, queued, deferred, held, sending. One narrow row each, from acceptance
--- to the end of the last call; here alone a message waits, is claimed and is put off. `due_at` is when somebody should
--- look at it, which covers the lost wake-up, the retry timer and the lease; a claim leaves it as it is, so that its
--- update touches no index and stays on its page (HOT).
+-- Messages for which a provider may still be called: scheduled, queued, deferred, held, sending. One narrow row each, from
+-- acceptance to the end of the last call; waiting, claims and retries happen in this table only. `due_at` is when the sweep
+-- should look at the message; it covers lost wake-ups, retry timers and leases. A claim does not change it, so that its update
+-- touches no index and stays on its page (HOT).
 create table live_messages (
   seq bigint primary key,
   due_at timestamptz not null,
   expires_at timestamptz not null,
-  -- The last change other than the begin of an attempt.
+  -- The last change other than the start of an attempt.
   updated_at timestamptz not null,
   purge_on date not null,
-  -- Of what counts towards the bytes of a claim; null where that is little, as for nearly all.
+  -- Bytes of the content that count toward the limit of a claim; null for a small content, as nearly all are.
   content_bytes integer,
-  -- 0 to 2, the most urgent first; three more while the message is scheduled, so that nobody who looks for what can be sent
-  -- passes it in `live_messages_due`, however many fall due at one instant.
+  -- 0 to 2, most urgent first; plus 3 while the message is scheduled, so that searches for sendable messages do not scan past it
+  -- in `live_messages_due`, however many messages become due at one instant.
   priority smallint not null,
   segments smallint,
   retries smallint not null default 0,
   ambiguous smallint not null default 0,
   provider_waits smallint not null default 0,
-  -- How often it was given to another account while it waited.
+  -- How often it was moved to another account while it waited.
   reassigned smallint not null default 0,
   duplicate_risk boolean not null default false,
   test boolean not null,
   -- Whether the sender named the account.
   pinned boolean not null,
-  -- Of the category that `suppressions` may stop alone.
+  -- Whether it has the category that `suppressions` can block separately.
   marketing boolean not null default false,
   tenant_id uuid not null,
-  -- Through which account it is to go out; the nil uuid for a simulator.
+  -- The account that is to send it; the nil uuid for a simulator.
   account_id uuid not null,
   channel text not null,
-  -- Under which `suppressions` has its recipient.
+  -- The recipient's key in `suppressions`.
   address_key bytea,
   reason text,
   failure jsonb,
   held_at timestamptz,
   held_from text,
-  -- When it was given back for the last time: until then no worker could have sent it.
+  -- When it was last released from `held`: no worker could have sent it before.
   released_at timestamptz,
-  -- Of a message that was sent, and goes on to another account as no receipt came: the attempt that its provider accepted, and
-  -- through which account. It ends in no state in which its receipts would count for nothing, but is `sent` again.
+  -- For a message that was sent and goes on to another account because no receipt came: the attempt that its provider accepted,
+  -- and the account. The message never ends in a state in which receipts would not count, but returns to `sent`.
   sent_attempt integer,
   sent_account_id uuid,
   next_attempt_at timestamptz,
-  -- What a claim changes stands last, as an update logs a row from its first change on. The last attempt begun is committed
-  -- before its provider is called; when it has ended `attempt_log` or the message's result has it too.
+  -- Columns that a claim changes come last, because an update logs a row from its first changed byte on. The latest attempt is
+  -- committed before its provider is called; when it ends, it is also stored in `attempt_log` or in the message's result.
   started_at timestamptz,
   lease_until timestamptz,
   attempt integer not null default 0,
-  -- The number of the worker that began it.
+  -- The number of the worker that began the attempt.
   worker integer,
   status text not null,
   provider text
 ) with (fillfactor = 45, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
 create index live_messages_due on live_messages (tenant_id, account_id, priority, due_at);
 
--- Recipients that a tenant's messages must not go to. `address_key` is a keyed hash of tenant, channel and normal address
--- (core/domain/address-key.ts), by which entries are found whether or not the address itself is kept. A recipient has one
--- entry for each reason; who adds another one replaces it.
+-- Recipients that a tenant's messages must not be sent to. `address_key` is a keyed hash of tenant, channel and normalized
+-- address (core/domain/address-key.ts); entries are found by it whether or not the address is stored. A recipient has one entry
+-- per reason; adding another one replaces it.
 create table suppressions (
   seq bigint generated always as identity primary key,
   id uuid not null default gen_random_uuid(),
   tenant_id uuid not null references tenants on delete cascade,
   channel text not null check (channel in ('sms', 'email', 'push', 'whatsapp')),
   address_key bytea not null check (length(address_key) = 16),
-  -- In its normal form; null where only the hash is kept.
+  -- In its normal form; null if the tenant keeps hashes only.
   address text,
   reason text not null check (reason in ('hard_bounce', 'complaint', 'unsubscribe', 'opt_out', 'manual')),
-  -- `marketing`: messages of that category alone.
+  -- `marketing`: blocks only messages of that category.
   scope text not null check (scope in ('all', 'marketing')),
   source text not null check (source in ('api', 'import', 'receipt', 'refusal', 'recipient')),
-  -- The message that caused it, which may be gone.
+  -- The message that caused the entry; it may have been purged.
   message_id uuid,
-  -- From then on it counts for nothing.
+  -- From then on the entry has no effect.
   expires_at timestamptz,
   created_at timestamptz not null default clock_timestamp()
 );
--- With all that a claim asks for. The key is of one tenant and channel. Who looks by it compares the tenant in a way that no
--- index can answer: of hardly any rows, a planner would as soon read all of the tenant's.
+-- Includes every column that a claim needs. A key belongs to one tenant and channel. Queries compare the tenant with `is not
+-- distinct from`, which no index supports: with few rows the planner could otherwise read all of the tenant's entries.
 create unique index suppressions_of on suppressions (address_key, reason) include (tenant_id, scope, expires_at);
 create unique index suppressions_id on suppressions (id);
 create index suppressions_list on suppressions (tenant_id, seq desc);
 create index suppressions_over on suppressions (expires_at) where expires_at is not null;
 
--- Those in force.
+-- The entries in force.
 create view suppressions_now with (security_invoker) as
   select s.tenant_id, s.address_key, s.reason, s.scope from suppressions s
   where coalesce(s.expires_at, 'infinity') > clock_timestamp();
 
--- Messages for which no provider will be called any more, and what became of them. Only receipts change a row: what they
--- change comes last, as an update logs a row from its first change on.
+-- Messages for which no provider will be called any more, with their outcome. Only receipts update a row; the columns that they
+-- change come last, because an update logs a row from its first changed byte on.
 create table message_results (
   seq bigint not null,
   expires_at timestamptz not null,
-  -- The attempt that the provider accepted has no row of its own. Null where none was.
+  -- The accepted attempt has no row of its own, but these columns; null if none was accepted.
   event_seq bigint,
   started_at timestamptz,
   sent_at timestamptz,
@@ -402,26 +404,26 @@ create table message_results (
   attempt integer not null,
   worker integer,
   http_status smallint,
-  -- How often it was given to another account while it waited; null for never.
+  -- How often it was moved to another account while it waited; null for never.
   reassigned smallint,
   duplicate_risk boolean not null,
-  -- Receipts may name the message by the provider's id alone.
+  -- Whether receipts may name the message by the provider's id alone.
   found_by_id boolean,
   tenant_id uuid not null,
   account_id uuid,
   provider text,
   provider_message_id text,
-  -- The account's own sender, where the provider accepted a message that named none.
+  -- The account's own sender, if the provider accepted a message that named none.
   sent_from text,
-  -- The attempt that the provider accepted, where a later one was not: then the log has it too. Its copy decides.
+  -- The attempt that the provider accepted, if a later one was not: then the log has it too, and the log's copy is authoritative.
   sent_attempt integer,
   updated_at timestamptz not null,
   completed_at timestamptz,
   delivered_at timestamptz,
   final boolean not null,
-  -- What receipts say besides: some segments may have arrived; a bounce came after the delivery; by copy and segment
-  -- (core/domain/reported-copies.ts), where the state does not say it; when it was first opened and so on, in milliseconds
-  -- since the epoch.
+  -- Further facts from receipts. `partial`: some segments may have arrived. `late_bounce`: a bounce came after the delivery.
+  -- `segment_states`: states by copy and segment (core/domain/reported-copies.ts), if `status` does not imply them. `engagement`:
+  -- when the message was first opened and so on, in milliseconds since the epoch.
   partial boolean not null default false,
   late_bounce boolean not null default false,
   status text not null,
@@ -433,15 +435,15 @@ create table message_results (
 ) partition by range (purge_on);
 create index message_results_found_by_id on message_results (provider_message_id) where found_by_id;
 
--- Where a message stands, wherever it is. Nearly all have ended: who looks for one finds it at the first look, in a plan
--- that reads the parts in this order.
+-- The state of a message, in whichever table it is. Results come first, because nearly all messages have ended and a plan reads
+-- the parts in this order.
 create view message_states with (security_invoker) as
   select seq, purge_on, tenant_id, status, reason, attempt, duplicate_risk, account_id, provider, provider_message_id,
     sent_from, null::timestamptz as next_attempt_at, failure, final, partial, late_bounce, engagement, expires_at, sent_at,
     delivered_at, completed_at, updated_at, coalesce(reassigned, 0::smallint) as reassigned, sent_attempt
   from message_results
   union all
-  -- Why it waited and until when comes back with the state that a message is held from.
+  -- `reason` and `next_attempt_at` are not shown while a message is held; they reappear with the state that it was held from.
   select seq, purge_on, tenant_id, status,
     case when status <> 'held' then reason
       when not test and exists (
@@ -452,7 +454,7 @@ create view message_states with (security_invoker) as
     false, null, expires_at, null, null, null, case when status = 'sending' then started_at else updated_at end, reassigned, null
   from live_messages;
 
--- Sent messages whose provider reports what became of them, until it has or the wait is over.
+-- Sent messages whose provider will report, until it has reported or the wait ends.
 create table awaited_receipts (
   seq bigint primary key,
   purge_on date not null,
@@ -461,10 +463,10 @@ create table awaited_receipts (
   test boolean not null default false
 );
 create index awaited_receipts_due on awaited_receipts (due_at);
--- No other waits are moved with a test clock.
+-- Advancing a test clock moves only these waits.
 create index awaited_receipts_test on awaited_receipts (tenant_id) where test;
 
--- Messages whose provider is asked what became of them: silent for an hour, or of a call without an answer.
+-- Messages whose outcome is looked up at their provider: silent for an hour, or sent by a call that got no answer.
 create table lookups (
   seq bigint primary key,
   purge_on date not null,
@@ -472,33 +474,33 @@ create table lookups (
   account_id uuid not null,
   -- When the provider accepted the message, or may have.
   since timestamptz not null,
-  -- 'infinity': only `until_at` is waited for.
+  -- 'infinity': no further lookup, only waits until `until_at`.
   ask_at timestamptz not null,
-  -- The wait for a receipt is over.
+  -- When the wait for a receipt ends.
   until_at timestamptz not null,
   asks smallint not null default 0
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
 create index lookups_ask on lookups (account_id, ask_at);
 create index lookups_until on lookups (until_at);
 
--- Accounts with lookups, and when a worker may look into each of them.
+-- Accounts with lookups, and when a worker may next use each of them.
 create table lookup_turns (
   account_id uuid primary key,
   provider text not null,
-  -- A question is due, and the account may be asked.
+  -- When a lookup is due and the account may be asked.
   next_at timestamptz not null,
-  -- Nothing is asked before: a worker asks it now, its pace, and the pause of an account that does not answer.
+  -- No lookup before this time: a worker's lease, the account's pace, or its pause after failures.
   open_at timestamptz not null,
-  -- How often in a row the account has not answered.
+  -- Number of consecutive failures of the account to answer.
   failures smallint not null default 0,
-  -- Which turn it is, so that a worker that was overtaken moves nothing.
+  -- Number of the turn, so that a worker whose lease has ended changes nothing.
   turn integer not null default 0
 ) with (fillfactor = 50);
 create index lookup_turns_next on lookup_turns (next_at) where failures = 0;
 create index lookup_turns_failing on lookup_turns (next_at) where failures > 0;
 
--- Sent messages that go on to another account if their provider does not report on them by `due_at`; of routes with such a
--- time alone. A receipt leaves its row alone, which goes when it is due.
+-- Sent messages that go on to another account if their provider has reported nothing by `due_at`; only of routes with a receipt
+-- timeout. Receipts do not touch the row; it is deleted when due.
 create table failover_waits (
   seq bigint primary key,
   purge_on date not null,
@@ -507,8 +509,8 @@ create table failover_waits (
 );
 create index failover_waits_turns on failover_waits (tenant_id, due_at);
 
--- Attempts that have ended, each with the state it left its message in: those that no provider accepted, and accepted ones of
--- messages that went on to another account. Insert-only.
+-- Attempts that have ended, each with the resulting state of its message: attempts that no provider accepted, and accepted
+-- attempts of messages that went on to another account. Insert-only.
 create table attempt_log (
   message_seq bigint not null,
   event_seq bigint not null,
@@ -527,9 +529,9 @@ create table attempt_log (
   message_status text not null,
   message_reason text,
   message_failure jsonb,
-  -- Which other account was to send the message next, and why that one (core/domain/failover.ts); null for none.
+  -- The account that was to send the message next, and why that one (core/domain/failover.ts); null for none.
   rerouted jsonb,
-  -- Of an accepted one, as its result had it: by what its receipts are found, and how long they were to be waited for.
+  -- For an accepted attempt, copied from its result: the keys by which receipts find it, and until when they were awaited.
   provider_message_id text,
   found_by_id boolean,
   sent_from text,
@@ -538,7 +540,7 @@ create table attempt_log (
 ) partition by range (purge_on);
 create index attempt_log_found_by_id on attempt_log (provider_message_id) where found_by_id;
 
--- What happened to messages other than by an attempt: receipts, expiry, holds. Append-only.
+-- Events of messages other than attempts: receipts, expiry, holds. Append-only.
 create table event_log (
   message_seq bigint not null,
   purge_on date not null,
@@ -548,19 +550,19 @@ create table event_log (
   source text not null,
   applied boolean not null default true,
   details jsonb,
-  -- Of a receipt: the same for each of its repetitions.
+  -- For a receipt: a key that is the same for all repetitions of it.
   report_key text,
   at timestamptz not null,
   primary key (message_seq, purge_on, event_seq)
 ) partition by range (purge_on);
 create unique index event_log_reports on event_log (message_seq, purge_on, report_key) where report_key is not null;
 
--- One order for both logs, and the attempt that was accepted.
+-- One sequence orders both logs and the accepted attempts.
 create sequence event_seq;
 alter table attempt_log alter event_seq set default nextval('event_seq');
 alter table event_log alter event_seq set default nextval('event_seq');
 
--- Every attempt, the one under way and the one that was accepted among them. `workers` has the names of its workers.
+-- All attempts, including the one under way and the accepted one. `workers` has the names of their workers.
 create view attempts with (security_invoker) as
   select message_seq, purge_on, number, tenant_id, account_id, provider, worker, outcome, reason, failure,
     http_status, started_at, ended_at
@@ -574,8 +576,8 @@ create view attempts with (security_invoker) as
     http_status, started_at, sent_at
   from message_results where started_at is not null;
 
--- Everything that happened to a message after its acceptance. An attempt that was never begun is no event. Neither has an id:
--- it is made of the message's place and the number (`core/domain/event-id.ts`).
+-- Everything that happened to a message after its acceptance. An attempt that was never begun is not an event. Events store no
+-- id: it is computed from the message's place and the event's number (`core/domain/event-id.ts`).
 create view events with (security_invoker) as
   select event_seq, message_seq, purge_on, tenant_id, type, source, applied, details, at from event_log
   union all
@@ -589,8 +591,8 @@ create view events with (security_invoker) as
     jsonb_build_object('attempt', attempt), sent_at
   from message_results where started_at is not null;
 
--- Contents too large to travel with their messages, whose own `content` then says no more than how large it is. One is
--- written before its message is accepted, read by the worker that sends it, and goes when the message's content goes.
+-- Contents too large to be stored with their messages, whose own `content` then only has the size. A content is written before
+-- its message is accepted, is read by the worker that sends it, and is deleted together with the message's content.
 create table message_contents (
   message_seq bigint not null,
   purge_on date not null,
@@ -598,10 +600,10 @@ create table message_contents (
   content text not null,
   primary key (message_seq, purge_on)
 ) partition by range (purge_on);
--- Nearly all of one is attachments in base64, and no compression makes those smaller.
+-- Nearly all of a large content is attachments in base64, which compression hardly shrinks.
 alter table message_contents alter content set storage external;
 
--- Contents of which nobody has looked yet whether their messages were accepted.
+-- Contents for which it has not been checked yet whether their messages were accepted.
 create table unsettled_contents (
   message_seq bigint primary key,
   purge_on date not null,
@@ -616,19 +618,19 @@ create table message_results_default partition of message_results default with (
 create table attempt_log_default partition of attempt_log default;
 create table event_log_default partition of event_log default;
 
--- Receipts that are read and not yet applied.
+-- Receipts that are parsed and not yet applied.
 create table receipts (
   id uuid primary key default gen_random_uuid(),
   tenant_id uuid not null,
-  -- Which account was reported to; null for a simulator's, and for an answer that came late.
+  -- The account that the report came for; null for a simulator, and for an answer that arrived late.
   account_id uuid,
-  -- The message by its place, with the id that its row must bear; null where the provider names its own id alone.
+  -- The place of the message, and the id that its row must have; null if the provider only names its own id.
   message_seq bigint,
   purge_on date,
   message_id uuid,
   provider_message_id text,
   attempt integer,
-  -- Of an answer that came late: how long its receipt is awaited; null where none is.
+  -- For an answer that arrived late: how long its receipt is awaited; null if none is.
   await_ms bigint,
   receipt text check (receipt in ('sent', 'delivered', 'undelivered')),
   temporary boolean not null default false,
@@ -636,58 +638,59 @@ create table receipts (
   segment text,
   engagement text,
   provider_status text,
-  -- Whether the provider has said so for certain: its signature holds, or it was asked. Null for what no provider has said.
+  -- Whether the report is authenticated: its signature is valid, or it answers a lookup. Null if it does not come from a
+  -- provider.
   verified boolean,
-  -- The provider was asked; it has not reported by itself.
+  -- Whether it is the answer to a lookup, and not a report of the provider's own.
   asked boolean not null default false,
-  -- Of the span in which the vendor's call was taken.
+  -- Trace context of the span in which the vendor's call was received.
   traceparent text,
-  -- When it happened, as the provider says.
+  -- When the reported event happened, according to the provider.
   happened_at timestamptz,
   report_key text,
   received_at timestamptz not null default clock_timestamp(),
   apply_at timestamptz not null,
-  -- It is looked at when `apply_at` comes: a simulator's, or one that has been looked at and has no message yet, such as one
-  -- that has overtaken the record of its call. Others are looked at as soon as it is their account's turn.
+  -- Whether it is read at `apply_at`: receipts of simulators, and receipts that were read before and have no message yet, for
+  -- example because they arrived before their call was recorded. Other receipts are read as soon as their account has its turn.
   waiting boolean not null default false
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
--- A tenant's simulators have their turn as an account has.
+-- All simulators of a tenant share one turn, like an account.
 create index receipts_turns on receipts (coalesce(account_id, tenant_id), apply_at) where not waiting;
 create index receipts_waiting on receipts (apply_at) where waiting;
--- How many wait is bounded for each account.
+-- For the limit on waiting receipts per account.
 create index receipts_waiting_of on receipts (account_id) where waiting and account_id is not null;
 
--- Calls of vendors to receipt URLs, as they came, until a worker has looked into them.
+-- Vendors' calls to receipt URLs, as received, until a worker has parsed them.
 create table receipt_calls (
   id bigint generated always as identity primary key,
   tenant_id uuid not null,
   account_id uuid not null,
   method text not null check (method in ('GET', 'POST')),
-  -- Version of the token that the URL had; the token itself is stored nowhere.
+  -- Version of the token in the URL; the token itself is not stored.
   receipt_version integer not null,
-  -- What followed the token in the URL, byte for byte, with its question mark; empty where nothing did.
+  -- The part of the URL after the token, byte for byte, with its question mark; empty if there was none.
   query text not null,
-  -- Those that the provider's definition names, names in lower case.
+  -- The headers that the provider's definition names, with names in lower case.
   headers jsonb not null,
   body bytea not null,
-  -- Of the span in which the api took it.
+  -- Trace context of the span in which the api received the call.
   traceparent text,
   received_at timestamptz not null,
-  -- When to look into it; until `leased_until` it belongs to who does. The lease is in no index: to take a call is an update
-  -- that stays on its page (HOT).
+  -- When to parse the call; until `leased_until` it belongs to the worker that claimed it. The lease is in no index, so that a
+  -- claim's update stays on its page (HOT).
   due_at timestamptz not null,
   leased_until timestamptz not null default '-infinity',
   tries smallint not null default 0
 ) with (fillfactor = 45, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
--- Read once and deleted: to compress one costs more than it saves.
+-- Read once and deleted: compression would cost more than it saves.
 alter table receipt_calls alter body set storage external;
 create index receipt_calls_due on receipt_calls (account_id, due_at);
 
 -- Events out -----------------------------------------------------------------------------------------------------------
--- A tenant's feed is its events in the order of their commits, numbered without a hole. Whoever commits one names it in
--- `changes` and waits for nobody; a worker numbers them afterwards (`number_changes`).
+-- A tenant's feed is its events in commit order, numbered without gaps. A transaction that stores events names them in `changes`
+-- and waits for no other transaction; a worker numbers them afterwards (`number_changes`).
 
--- What happened to a tenant and to its accounts. Append-only, kept as long as a message of that moment.
+-- Events of a tenant and of its accounts. Append-only, kept as long as a message accepted at that time.
 create table tenant_events (
   event_seq bigint not null default nextval('event_seq'),
   purge_on date not null,
@@ -699,46 +702,47 @@ create table tenant_events (
 ) partition by range (purge_on);
 create index tenant_events_tenant on tenant_events (tenant_id);
 
--- Names the events that a transaction has stored: rows of other tables, by their keys. A row for each call of a function
--- that stores some, written when it holds all its locks: `id` orders what waited for each other. No row is ever read twice,
--- nor are deleted ones passed over: `feed_passes` knows where to begin.
+-- Names the events that a transaction has stored, by the keys of their rows. Each function call that stores events inserts one
+-- row once it holds all its locks, so that `id` orders transactions that waited for each other. No row is read twice and deleted
+-- rows are not scanned: `feed_passes` has where to start.
 create table changes (
   xid xid8 not null default pg_current_xact_id(),
   id bigint not null generated always as identity,
   at timestamptz not null default clock_timestamp(),
-  -- Whose the events are: tenants, and how many of the events, in their order, are each one's.
+  -- Tenants, and how many of the events, in their order, belong to each.
   tenant_ids uuid[] not null,
   counts integer[] not null,
   -- Message 0: the event is in `tenant_events`.
   seqs bigint[] not null,
   purge_ons date[] not null,
-  -- An event's number, or an attempt's below zero; null for the acceptance.
+  -- An event's number, or an attempt's number negated; null for acceptances.
   numbers bigint[]
 ) with (toast_tuple_target = 8160, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
 create index changes_xid on changes (xid);
 
--- How far the numbering has come, the last row alone. Rows are added and none is updated: versions of one row would pile
--- up under an old snapshot. All that `done` sees is numbered; `target`, where there is one, is numbered up to `after_id`.
+-- Progress of the numbering; only the last row counts. Rows are inserted and never updated, because versions of one row would
+-- pile up under an old snapshot. Every change visible in `done` is numbered; if there is a `target`, its changes are numbered up
+-- to `after_id`.
 create table feed_passes (
   id bigint primary key generated always as identity,
   at timestamptz not null default clock_timestamp(),
   done pg_snapshot not null,
   target pg_snapshot,
   after_id bigint not null default 0,
-  -- The highest that is numbered, for a database that was restored into another cluster.
+  -- The highest numbered `id`, for a database that is restored into another cluster.
   last_id bigint not null default 0,
-  -- Older changes are deleted.
+  -- Changes of older transactions have been deleted.
   cleared xid8 not null default '0',
-  -- Tenants with webhook endpoints that the pass gave events to.
+  -- Tenants with webhook endpoints that got events in this pass.
   endpoint_tenants uuid[] not null default '{}'
 );
 insert into feed_passes (done) values (pg_current_snapshot());
 
--- Runs of a tenant's events that lie in one partition, by their keys as in `changes`. Append-only.
+-- Runs of a tenant's events that are in one partition, by the same keys as in `changes`. Append-only.
 create table feed (
   first_seq bigint not null,
   last_seq bigint not null,
-  -- Never before that of a lower number.
+  -- Never earlier than that of a lower number.
   numbered_at timestamptz not null,
   tenant_id uuid not null,
   purge_on date not null,
@@ -749,9 +753,9 @@ create table feed (
 ) partition by range (purge_on);
 create index feed_since on feed (tenant_id, numbered_at, last_seq);
 
--- The last number of each tenant's feed, and when it was given; kept when the events are purged, so that numbers never repeat. To
--- find it in `feed` takes a look into the partition of each week. A row is replaced and not updated: the newest comes first in the
--- index, before all versions that an old snapshot still sees.
+-- The last number of each tenant's feed, and when it was given; kept when the events are purged, so that numbers never repeat.
+-- Finding it in `feed` would take a look-up in every week's partition. A row is replaced and not updated, so that the newest is
+-- found first in the index, before all versions that an old snapshot still sees.
 create table feed_heads (
   tenant_id uuid not null,
   last_seq bigint not null,
@@ -759,58 +763,58 @@ create table feed_heads (
   primary key (tenant_id, last_seq)
 );
 
--- Where a tenant wants to be told of its events.
+-- Where tenants receive their events.
 create table webhook_endpoints (
   id uuid primary key default gen_random_uuid(),
-  -- Of its tenant's endpoints, deleted ones too: 1, 2, and so on (`number_endpoint`). With the number of an event in its feed it
-  -- is what a delivery's id hides.
+  -- Number within the tenant, deleted endpoints included: 1, 2, and so on (`number_endpoint`). A delivery's id encrypts it
+  -- together with the event's number in the endpoint's feed.
   number bigint not null check (number between 1 and 4194303),
   tenant_id uuid not null references tenants (id),
   url text not null,
   description text,
-  -- Types of events, and beginnings of several: `message.*`.
+  -- Event types, or prefixes of several: `message.*`.
   event_types text[] not null,
   final_only boolean not null default false,
-  -- Of messages of these alone; empty: of all. They say nothing about events that are none of a message.
+  -- Only events of messages with these; empty: of all messages. Events without a message are not filtered by them.
   channels text[] not null default '{}',
   tags text[] not null default '{}',
   headers jsonb not null default '{}',
-  -- Events of one message are delivered one after the other.
+  -- Whether events of one message are delivered one after the other.
   ordered boolean not null default false,
   mask_recipients boolean not null default false,
-  -- Calls a second; null without a limit.
+  -- Calls per second; null: no limit.
   rate_limit_per_second integer,
   -- `v1`, `v1a`.
   signatures text[] not null default '{v1}',
   status text not null default 'active' check (status in ('active', 'failing', 'paused', 'disabled')),
-  -- Of `disabled`: `gone` (it answered 410), `failing` (it failed for five days).
+  -- For `disabled`: `gone` (it answered 410), `failing` (it failed for five days).
   status_reason text,
-  -- Calls that failed since the last one that did not, and the first of them.
+  -- Number of failed calls since the last success, and the time of the first of them.
   failures integer not null default 0,
   failing_since timestamptz,
-  -- No call is begun before: it fails, or asked for time.
+  -- No call begins before this time: the endpoint fails, or asked for a pause.
   call_at timestamptz not null default '-infinity',
-  -- Ciphertexts under the tenant's key. The former secret signs beside the present one until it is forgotten.
+  -- Ciphertexts under the tenant's key. The previous secret signs beside the current one until it is deleted.
   secret text not null,
   secret_version integer not null default 1,
   previous_secret text,
   previous_until timestamptz,
-  -- A certificate and its key, as JSON; null where none is shown.
+  -- A client certificate and its key, as JSON; null if none is used.
   client_certificate text,
   has_client_certificate boolean not null generated always as (client_certificate is not null) stored,
-  -- Raised with every change of a setting or a secret.
+  -- Incremented by every change of a setting or a secret.
   version integer not null default 1,
-  -- The tenant's feed is matched up to here, or further: `endpoint_feed` and `endpoint_positions` know.
+  -- The tenant's feed is matched at least up to here; `endpoint_feed` and `endpoint_positions` may say further.
   matched_to bigint not null,
-  -- The highest number of its own that is purged.
+  -- The highest number of the endpoint's own feed that is purged.
   purged_to bigint not null default 0,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
-  -- No ciphertext is left then. The row stays for as long as anything is left that belongs to it.
+  -- When it was deleted; it has no ciphertexts from then on. The row stays as long as any row belongs to it.
   deleted_at timestamptz,
-  -- Of a deleted one: when somebody should look whether anything is (`purge_deleted_endpoints`).
+  -- For a deleted endpoint: when to check whether rows are left (`purge_deleted_endpoints`).
   look_on date not null default '-infinity'
--- Room for the versions that an endpoint makes which fails and succeeds by turns: they stay on its page (HOT).
+-- Room on the page for the row versions of an endpoint that alternates between failure and success (HOT).
 ) with (fillfactor = 70);
 create unique index webhook_endpoints_number on webhook_endpoints (tenant_id, number);
 create index webhook_endpoints_tenant on webhook_endpoints (tenant_id, created_at, id) where deleted_at is null;
@@ -819,14 +823,14 @@ create index webhook_endpoints_live on webhook_endpoints (id) where deleted_at i
 create index webhook_endpoints_status on webhook_endpoints (status) where deleted_at is null;
 create index webhook_endpoints_replaced on webhook_endpoints (previous_until) where previous_until is not null;
 
--- Keys of a tenant that sign by Ed25519 (`v1a`). One signs: a newer one is shown before it does, so that nobody refuses it who
--- remembers the others for a while; the former ones are shown until what they signed is checked.
+-- A tenant's Ed25519 signing keys (`v1a`). One of them signs. A new key is published before it signs, so that receivers that
+-- cache the keys for a while accept it; former keys are published until their signatures have been verified.
 create table webhook_keys (
   id uuid primary key default gen_random_uuid(),
   tenant_id uuid not null references tenants (id),
   -- 32 bytes, base64url.
   public_key text not null,
-  -- The private key (PKCS #8), under the tenant's key; null when it has made way for another one, or soon after.
+  -- The private key (PKCS #8), encrypted under the tenant's key; null once another key has replaced it, or soon after.
   ciphertext text,
   signs_from timestamptz not null default now(),
   -- Null for the newest.
@@ -835,8 +839,8 @@ create table webhook_keys (
 create index webhook_keys_tenant on webhook_keys (tenant_id, signs_from);
 create index webhook_keys_replaced on webhook_keys (shown_until) where shown_until is not null;
 
--- What an endpoint is to be told, as numbered runs of keys like those of `feed`: the tenant's events that its filters let
--- pass. Append-only. `feed_seq`: the tenant's feed is matched up to there. `matched_at` is never before that of a lower number.
+-- An endpoint's feed: the tenant's events that match its filters, as numbered runs of keys like those in `feed`. Append-only.
+-- `feed_seq`: the tenant's feed is matched up to there. `matched_at` is never earlier than that of a lower number.
 create table endpoint_feed (
   first_seq bigint not null,
   last_seq bigint not null,
@@ -847,15 +851,16 @@ create table endpoint_feed (
   purge_on date not null,
   seqs bigint[] not null,
   numbers bigint[] not null,
-  -- One event, which a person had told: the endpoint's filters had left it out.
+  -- A single event that did not match the endpoint's filters and was sent at a person's request.
   replayed boolean not null default false,
   primary key (endpoint_id, last_seq, purge_on)
 ) partition by range (purge_on);
 create index endpoint_feed_since on endpoint_feed (endpoint_id, matched_at, last_seq);
 create index endpoint_feed_replayed on endpoint_feed (endpoint_id, (seqs[1])) where replayed;
 
--- Where the tenant's feed is matched further than the newest run of an endpoint's own says: nothing of it passed its filters.
--- A row makes way for a higher one, which is found from that end: versions of one would pile up under an old snapshot.
+-- How far the tenant's feed is matched, if that is further than the endpoint's newest run says, because no later event matched. A
+-- row is replaced by a higher one, which is found first from that end of the index: versions of a single row would pile up under
+-- an old snapshot.
 create table endpoint_positions (
   endpoint_id uuid not null,
   feed_seq bigint not null,
@@ -863,7 +868,7 @@ create table endpoint_positions (
   primary key (endpoint_id, feed_seq)
 );
 
--- How far the tenant's feed is matched for an endpoint, and its own is numbered.
+-- How far the tenant's feed is matched for an endpoint, and the last number of the endpoint's own feed.
 create view endpoint_reach with (security_invoker) as
   select w.id, greatest(w.matched_to, f.feed_seq, p.feed_seq) as matched_to, greatest(w.purged_to, f.last_seq) as last_seq,
     f.matched_at
@@ -875,14 +880,14 @@ create view endpoint_reach with (security_invoker) as
     select x.feed_seq from endpoint_positions x where x.endpoint_id = w.id order by x.feed_seq desc limit 1
   ) p on true;
 
--- An event as `read_events` puts it together, and how far that has read.
+-- An event as `read_events` returns it, and how far the call has read.
 create type feed_event as (
   scanned integer, end_seq bigint, seq bigint, message_seq bigint, number bigint, purge_on date, event_seq bigint,
   type text, at timestamptz, details jsonb, sequence bigint, message_id uuid, test boolean, external_id text, channel text,
   recipient text, category text, metadata jsonb, tags text[], is_final boolean, attempt integer, account_id uuid, provider text);
 
--- Deliveries that are still to be made: a stretch of a run, none of which was called for, or one event whose call has failed.
--- It goes when each event of it has succeeded, waits in a row of its own, or is given up.
+-- Deliveries still to be made: a stretch of a run for which no call was made, or a single event whose call has failed. A row is
+-- deleted when each of its events has succeeded, waits in a row of its own, or is given up.
 create table due_deliveries (
   id bigint primary key generated always as identity,
   endpoint_id uuid not null,
@@ -890,38 +895,38 @@ create table due_deliveries (
   first_seq bigint not null,
   last_seq bigint not null,
   purge_on date not null,
-  -- Of one event for an ordered endpoint: which message it tells of. Later ones of that message wait for it.
+  -- For a single event of an ordered endpoint: its message. Later events of that message wait for it.
   message_seq bigint,
-  -- Calls that were made for it.
+  -- Number of calls made for it.
   attempts smallint not null default 0,
-  -- It was asked for by a person, and is no longer on the schedule: one call, and no other after a failure.
+  -- Requested by a person and outside the schedule: one call, without a retry after a failure.
   manual boolean not null default false,
-  -- When it can be claimed; of a claimed one the end of its lease; infinity where it waits for an earlier event.
+  -- When it can be claimed; for a claimed row the end of the lease; infinity while it waits for an earlier event.
   due_at timestamptz not null,
-  -- Names the claim that has it; a completion of another one changes nothing.
+  -- Identifies the claim that holds the row; a completion of another claim changes nothing.
   claim bigint
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
 create index due_deliveries_of on due_deliveries (endpoint_id, due_at);
--- Looks for what fell due since the last one; what waits for an earlier event is found by no time.
+-- For looks at what became due since the last one; rows that wait for an earlier event are not found by time.
 create index due_deliveries_at on due_deliveries (due_at, endpoint_id) where due_at < 'infinity';
 create index due_deliveries_seq on due_deliveries (endpoint_id, first_seq);
 create index due_deliveries_purge on due_deliveries (purge_on);
 create index due_deliveries_message on due_deliveries (endpoint_id, message_seq) where message_seq is not null;
 create sequence delivery_claim;
 
--- Each call that was made, as it ended. Append-only.
+-- Finished calls. Append-only.
 create table delivery_attempts (
   endpoint_id uuid not null,
   seq bigint not null,
-  -- 1 and up; of one event and endpoint.
+  -- From 1, per event and endpoint.
   attempt smallint not null,
   purge_on date not null,
   tenant_id uuid not null,
   at timestamptz not null,
   duration_ms integer not null,
-  -- Of the answer; null where none came.
+  -- Status code of the answer; null if none arrived.
   status smallint,
-  -- Why there is none: `timeout`, `tls`, `egress_blocked` and so on.
+  -- Why no answer arrived: `timeout`, `tls`, `egress_blocked` and so on.
   error text,
   -- The first KiB of the answer's body.
   answer text,
@@ -929,15 +934,15 @@ create table delivery_attempts (
   primary key (endpoint_id, seq, attempt, purge_on)
 ) partition by range (purge_on);
 
--- Calls that a person asked for to try an endpoint out; a worker makes each at once, and the row goes within minutes.
+-- Test calls of an endpoint that a person asked for; a worker makes each at once, and the row is deleted within minutes.
 create table endpoint_tests (
   id uuid primary key default gen_random_uuid(),
   endpoint_id uuid not null,
   tenant_id uuid not null,
   asked_at timestamptz not null default clock_timestamp(),
-  -- When another worker may take it.
+  -- When another worker may claim it.
   due_at timestamptz not null default '-infinity',
-  -- The exchange, when it is over.
+  -- The exchange, once it is over.
   result jsonb
 );
 create index endpoint_tests_age on endpoint_tests (asked_at);
@@ -947,15 +952,15 @@ create table feed_default partition of feed default with (toast_tuple_target = 8
 create table endpoint_feed_default partition of endpoint_feed default with (toast_tuple_target = 8160);
 create table delivery_attempts_default partition of delivery_attempts default;
 
--- What a worker is given of a message that is under way: `send` for one to call the provider for, `lost` for an attempt
--- whose lease is over, which nobody needs the content of. `discard`: the content is to go as soon as no provider needs it.
+-- The facts that a worker gets about a message under way: `send` for a message to call the provider for, `lost` for an attempt
+-- whose lease has ended, without the content. `discard`: whether the content is to be deleted as soon as no provider needs it.
 create view claimed_message with (security_invoker) as
   select case when l.lease_until <= clock_timestamp() then 'lost' else 'send' end as action, l.seq, l.purge_on, m.id, l.tenant_id, l.attempt, l.retries, l.ambiguous, l.provider_waits,
     l.duplicate_risk, l.channel, coalesce(m.address, m.recipient) as address, m.sender, case when l.lease_until > clock_timestamp() then m.content end as content,
     l.content_bytes, l.test, l.segments, m.delivery_guarantee, least(greatest(m.enqueued_at, m.scheduled_at), clock_timestamp()) as waits_since,
     l.expires_at, m.traceparent, m.request_id, case when not l.test then l.account_id end as account_id, l.provider,
     p.status as account_status, p.version as account_version,
-    -- Of a slowed channel that is at most what it may send: its messages too are claimed out of their lane alone.
+    -- For a slowed channel at most what it may send per second: its messages too are claimed from their lane only.
     least(p.rate_limit_per_second, (
       select greatest(1, ceil(1000 / b.gap_ms))::integer from brakes b
       where b.tenant_id = l.tenant_id and b.channel = l.channel and b.level = 'slowed' and not l.test)) as rate_limit_per_second,
@@ -968,7 +973,7 @@ create view claimed_message with (security_invoker) as
   left join provider_accounts p on p.id = l.account_id
   where l.status = 'sending';
 
--- What the decision about a message that was not claimed needs to know. `account_status` is null where there is no account.
+-- The facts that decide about a message that was not claimed. `account_status` is null if the account is missing or deleted.
 create view waiting_message with (security_invoker) as
   select l.seq, l.purge_on, m.id, l.tenant_id, t.status as tenant_status, l.status, l.attempt, l.ambiguous, l.account_id,
     p.status as account_status, p.provider,
@@ -976,19 +981,19 @@ create view waiting_message with (security_invoker) as
       as rate_limit_per_second,
     b.level as brake, l.pinned, l.channel, l.test, l.lease_until,
     l.next_attempt_at, l.expires_at, l.due_at, least(greatest(m.enqueued_at, m.scheduled_at), clock_timestamp()) as waits_since, m.request_id,
-    -- By this clock: no worker's own decides.
+    -- By this server's clock; no worker's clock decides.
     coalesce(l.next_attempt_at, '-infinity') <= clock_timestamp() as is_due,
     l.expires_at <= clock_timestamp() as is_expired,
     l.status = 'sending' and l.lease_until <= clock_timestamp() as is_lease_over,
-    -- How long it could have been claimed by now: since it is due, or was given to its account.
+    -- How long it could have been claimed: since it became due or was moved to its account.
     case when l.due_at < clock_timestamp() then floor(extract(epoch from clock_timestamp() - l.due_at) * 1000)::bigint else 0 end as waited_ms,
     l.reassigned, l.sent_attempt is not null as is_sent,
-    -- Accounts that it has left as their rate was used up.
+    -- Accounts that it has left because their rate was used up.
     case when l.reassigned > 0 then array(select (e.details ->> 'from')::uuid from event_log e
       where e.message_seq = l.seq and e.purge_on = l.purge_on and e.type = 'message.failed_over'
         and e.details ->> 'why' = 'rate_used_up' order by e.event_seq)
       else '{}' end as left_for_rate,
-    -- Why its recipient gets none of these; null where nothing says so.
+    -- Why its recipient must not get it; null if no entry blocks it.
     (select s.reason from suppressions_now s
       where s.address_key = l.address_key and s.tenant_id is not distinct from l.tenant_id and (s.scope = 'all' or l.marketing)
       order by s.reason limit 1) as suppression,
@@ -1001,9 +1006,10 @@ create view waiting_message with (security_invoker) as
   left join provider_accounts p on p.id = l.account_id and p.status <> 'deleted'
   left join brakes b on b.tenant_id = l.tenant_id and b.channel = l.channel and b.level is not null and not l.test;
 
--- Idempotency: one partition a generation of seven days; a key is looked for in its own, the previous one and later ones.
--- `response` is the answer word for word, since a replay repeats it, and so holds a message's recipient: `json`, as `jsonb`
--- would put the caller's own keys in another order. It goes within fifteen days, before the message that holds the same.
+-- Idempotency: one partition per generation of seven days; a key is looked up in its own generation, the previous one and later
+-- ones. `response` is the answer byte for byte, because a replay repeats it, so it contains the message's recipient; `json`,
+-- because `jsonb` would reorder the caller's own keys. It is deleted within fifteen days, before the message with the same
+-- recipient.
 create table idempotency_keys (
   scope bytea not null,
   generation date not null,
@@ -1018,11 +1024,11 @@ create table idempotency_keys (
 create table idempotency_keys_default partition of idempotency_keys default;
 
 -- Counters ---------------------------------------------------------------------------------------------------------------
--- The counts of one owner are in its row with the highest `slot`, which is found from that end of the key. After a few dozen
--- `uses` (`uses_per_slot`) a row makes way for one of the next slot: versions of it that a snapshot keeps, such as that of a
--- backup, are behind whoever looks (ADR 25). Whoever counts has the owner's row in `counter_locks`.
+-- An owner's counts are in its row with the highest `slot`, which is found first from that end of the key. After a few dozen
+-- `uses` (`uses_per_slot`) a row of the next slot replaces it: a search then does not scan row versions that a snapshot keeps,
+-- such as that of a backup (ADR 25). A transaction locks the owner's row in `counter_locks` before it counts.
 
--- Rows that are locked and never changed: one that waits for a lock finds the row that it waited for.
+-- Rows that are locked and never changed, so that a transaction that waited for a lock finds the same row version.
 create table counter_locks (
   owner uuid not null,
   -- `accepted` and `finished` of a tenant, `calls` of a subject, `tokens` of an account.
@@ -1030,42 +1036,42 @@ create table counter_locks (
   primary key (owner, counter)
 );
 
--- The calls of one subject (api key, tenant or user) in the last 61 seconds up to `second`, the oldest first. What a call
--- changes within a second stands at the end, side by side: an update logs no more than what has changed of a row.
+-- The calls of one subject (api key, tenant or user) in the last 61 seconds up to `second`, the oldest first. The values that
+-- change within a second are adjacent at the end, because an update only logs the changed part of a row.
 create table rate_windows (
   subject uuid not null,
   slot bigint not null default 1,
   second bigint not null default 0,
   counts integer[] not null default array_fill(0, array[61]),
-  -- The sum of `counts`, kept so that it need not be taken.
+  -- The sum of `counts`, stored so that it need not be computed.
   total integer not null default 0,
   uses smallint not null default 0,
   primary key (subject, slot)
 ) with (fillfactor = 50);
 
--- `used` counts the quota of `day`; the others only grow. Moved by the accept path.
+-- `used` counts toward the daily limit of `day`; the other counts only grow. Written by the accept path.
 create table tenant_usage (
   tenant_id uuid not null,
   slot bigint not null default 1,
   day date not null default '-infinity',
   uses smallint not null default 0,
   used bigint not null default 0,
-  -- How much of the day's limit the tenant has been told of: 0, 80 or 100 per cent.
+  -- The level of the daily limit that the tenant was notified of: 0, 80 or 100 per cent.
   warned smallint not null default 0,
   accepted bigint not null default 0,
-  -- Of them.
+  -- How many of the accepted messages were scheduled.
   scheduled bigint not null default 0,
   primary key (tenant_id, slot)
 ) with (fillfactor = 50);
 
--- Moved by workers; accepted - finished = backlog, of which scheduled - unscheduled wait for their instant. Apart from tenant_usage so that neither path waits
--- for the other's row.
+-- Written by workers; accepted - finished = backlog, of which scheduled - unscheduled wait for their instant. A table apart from
+-- `tenant_usage`, so that neither path waits for the other's row.
 create table tenant_progress (
   tenant_id uuid not null,
   slot bigint not null default 1,
   uses smallint not null default 0,
   finished bigint not null default 0,
-  -- Of those that were scheduled: they have become queued, or have ended before.
+  -- How many of the scheduled messages have become queued, or have ended before.
   unscheduled bigint not null default 0,
   primary key (tenant_id, slot)
 ) with (fillfactor = 50);
@@ -1081,36 +1087,37 @@ create table account_rates (
 ) with (fillfactor = 50);
 
 -- Usage ------------------------------------------------------------------------------------------------------------------
--- How many messages a tenant sent and what became of them, by when they were accepted. Who stores a move of messages names
--- it in `usage_moves`, in the same transaction; a worker adds it up afterwards and deletes it (`count_usage`).
+-- How many messages a tenant sent and how they ended, by time of acceptance. A transaction that moves messages records the move
+-- in `usage_moves`; a worker adds the rows up afterwards and deletes them (`count_usage`).
 
--- Moves that are not counted yet, of messages that lie in one partition. Each row is read once.
+-- Moves that are not counted yet, of messages in one partition. Each row is read once.
 create table usage_moves (
   xid xid8 not null default pg_current_xact_id(),
   at timestamptz not null,
   purge_on date not null,
-  -- From where, and to where: a state that is no longer live, else `in_progress`. `was` is null for an acceptance; both are
-  -- where nothing was moved, and something is told.
+  -- The states before and after: a state that is no longer live, else `in_progress`. `was` is null for an acceptance; both are
+  -- null if nothing moved and the row only has `tells`.
   was text,
   became text check (became is not null or tells is not null),
-  -- For the brake of their channels (`count_finals`): they are final now, or a provider says that an address does not exist, or
-  -- that its recipient has complained.
+  -- For the brakes of the channels (`count_finals`): the messages have become final, or a provider reported that the address does
+  -- not exist, or that the recipient complained.
   tells text check (tells in ('final', 'hard_bounce', 'complaint')),
-  -- A provider accepted the messages just then: how long that took is counted too.
+  -- A provider has just accepted the messages: the time until then is counted too.
   by_call boolean not null default false,
   seqs bigint[] not null,
-  -- For each of them: the account of the state that is no longer live; and how long its receipt took.
+  -- For each of them: the account in the state that is no longer live, and how long its receipt took.
   account_ids uuid[],
   receipt_ms bigint[],
-  -- How the calls speak of these accounts that the moves come from (core/domain/call-end.ts), and how long each took; null
-  -- where none was made. A message that waits on after a call is told of as one that moved from `in_progress` to there.
+  -- Whether the calls that caused the moves speak for or against these accounts (core/domain/call-end.ts), and how long each
+  -- took; null if no call was made. A message that waits again after a call has a row from `in_progress` to `in_progress`.
   call_end text,
   call_ms integer[]
 ) with (toast_tuple_target = 8160, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 2000);
 create index usage_moves_xid on usage_moves (xid);
 
--- The last final messages of a tenant's channel in the order in which they became final, in stretches of fifty; of the last
--- twenty full ones and the one that is being filled rates are taken. What is said of a message later counts where its channel is.
+-- The last final messages of a tenant's channel, in the order in which they became final, in stretches of fifty; rates are
+-- computed over the last twenty full stretches and the current one. A report that arrives later counts in the channel's current
+-- stretch.
 create table final_stretches (
   tenant_id uuid not null references tenants on delete cascade,
   channel text not null,
@@ -1121,7 +1128,7 @@ create table final_stretches (
   primary key (tenant_id, channel, stretch)
 ) with (fillfactor = 70);
 
--- How many became final in each hour of the last 24: how fast a channel was before it is slowed.
+-- How many messages became final in each of the last 24 hours: a channel's throughput before it is slowed.
 create table final_hours (
   tenant_id uuid not null references tenants on delete cascade,
   channel text not null,
@@ -1130,28 +1137,28 @@ create table final_hours (
   primary key (tenant_id, channel, hour)
 ) with (fillfactor = 70);
 
--- How far the counting has come, the last row alone. Rows are added and none is updated: versions of one row would pile
+-- Progress of the counting; only the last row counts. Rows are inserted and never updated, because versions of one row would pile
 -- up under an old snapshot.
 create table usage_passes (
   id bigint primary key generated always as identity,
   at timestamptz not null default clock_timestamp(),
   -- Moves of older transactions are counted.
   from_xid xid8 not null,
-  -- Nothing was left that this pass could see.
+  -- Whether the pass left no row that it could see.
   is_whole boolean not null
 );
 insert into usage_passes (from_xid, is_whole) values (pg_snapshot_xmin(pg_current_snapshot()), true);
 
--- Each message of a tenant's, once in each dimension (of tags once for each of them), but for those of test keys. `period`
--- begins with the hour or the day (UTC) of its acceptance.
+-- Every message of a tenant once in each dimension (for tags once per tag), except those of test keys. `period` is the start of
+-- the hour or day (UTC) of acceptance.
 create table usage_counts (
   tenant_id uuid not null,
-  -- `hour` and `day`: by channel and account; `key` and `tag`: by that and the day.
+  -- `hour` and `day`: by channel and account; `key` and `tag`: by key or tag, and day.
   dimension text not null check (dimension in ('hour', 'day', 'key', 'tag')),
   period timestamptz not null,
   -- Empty for keys and tags.
   channel text not null,
-  -- The account's id, the key's, or the tag. Empty: there is none; of tags: all those beyond the first hundred of a day.
+  -- The id of the account or key, or the tag. Empty: there is none; for tags: all beyond the first hundred of a day.
   value text not null,
   -- `in_progress`, or a state that is no longer live.
   status text not null,
@@ -1161,8 +1168,8 @@ create table usage_counts (
 ) with (fillfactor = 70);
 create index usage_counts_period on usage_counts (period);
 
--- How long it took until a provider had accepted a message (`provider`), and from then on until its receipt said what became
--- of it (`receipt`): how many messages by length (core/domain/time-buckets.ts).
+-- Time until a provider accepted a message (`provider`), and from then until its receipt reported the outcome (`receipt`):
+-- numbers of messages by duration (core/domain/time-buckets.ts).
 create table usage_times (
   tenant_id uuid not null,
   dimension text not null,
@@ -1175,21 +1182,21 @@ create table usage_times (
 ) with (fillfactor = 70);
 create index usage_times_period on usage_times (period);
 
--- What an account's calls came to, and what receipts said of its messages, by the five minutes in which that happened; those of
--- test keys are not among them. Kept for 25 hours: a day up to now has all of its rows.
+-- Results of an account's calls, and what receipts reported of its messages, per five minutes in which they happened; without
+-- test keys. Kept for 25 hours, so that the last 24 hours are complete.
 create table account_counts (
   tenant_id uuid not null,
   account_id uuid not null,
-  -- When the five minutes begin.
+  -- The start of the five minutes.
   period timestamptz not null,
-  -- Calls by how they speak of the account.
+  -- Calls, by whether they speak for or against the account.
   accepted bigint not null,
   refused bigint not null,
   failed bigint not null,
-  -- Messages of which a receipt said so; below zero where one that was said so before is said to be the other now.
+  -- Messages that a receipt reported as such; negative if messages counted earlier were later reported as the other.
   delivered bigint not null,
   undelivered bigint not null,
-  -- How many calls by their length (core/domain/time-buckets.ts).
+  -- Numbers of calls by duration (core/domain/time-buckets.ts).
   call_times bigint[] not null,
   primary key (tenant_id, account_id, period)
 ) with (fillfactor = 70);
@@ -1218,7 +1225,7 @@ begin
   alter table tenants force row level security;
   create policy own_rows on tenants using (id = current_tenant()) with check (id = current_tenant());
   create policy definer on tenants to despatch_definer using (true) with check (true);
-  -- People are not a tenant's: a tenant sees those who are its members.
+  -- Users do not belong to a tenant: a tenant sees the users who are its members.
   alter table users enable row level security;
   alter table users force row level security;
   create policy own_members on users for select
@@ -1232,7 +1239,7 @@ begin
   end loop;
 end $$;
 
--- The api reads and writes its tenant's rows; it can write a provider's ciphertext and never read one, nor a key's hash.
+-- The api reads and writes its tenant's rows; it can write a provider's ciphertext but not read one, nor a key's hash.
 grant usage on schema despatch to despatch_api, despatch_worker, despatch_controller;
 grant select on tenants, tenant_limits, members, users, api_key_uses, messages, live_messages, message_results, message_states,
   attempt_log, attempts, event_log, events, tenant_events, feed, feed_heads, endpoint_feed, due_deliveries, delivery_attempts,
