@@ -7,21 +7,21 @@ export type ReceiptApplierDeps = {
   readonly pace: ReceiptPace;
   readonly isSending: () => boolean;
   readonly onApplied: (results: readonly ReceiptResult[]) => void;
-  /** Receipts that were to have their turn did not; they are found again. */
+  /** Called when a deferred batch failed; its receipts are found again. */
   readonly onFailed: (error: unknown) => void;
   readonly isStopping: () => boolean;
 };
 
 export type ReceiptApplier = {
-  /** Applies what is due. What is of tenants that are behind is applied later, when they have their turn. */
+  /** Applies the due receipts. Receipts of tenants that are behind are applied later, in their own turns. */
   apply(): Promise<void>;
-  /** Waits for what is applied later. */
+  /** Waits for the receipts that are applied later. */
   drain(): Promise<void>;
 };
 
-/** So few at once that a message which meets them in the database waits for some milliseconds only. */
+/** Small, so that a message whose rows a batch has locked waits only some milliseconds. */
 const WHILE_SENDING_MAX = 128;
-/** So many that each costs little. */
+/** Large, so that the cost of a statement is shared by many receipts. */
 const AT_ONCE_MAX = 256;
 
 export function createReceiptApplier(deps: ReceiptApplierDeps): ReceiptApplier {
