@@ -116,7 +116,10 @@ function earn(credit: Credit, { most }: Terms): void {
   credit.left = Math.min(most, credit.left + EARNED);
 }
 
-/** @returns the amount that the credit covered. */
+/**
+ * Takes work from a credit.
+ * @returns the amount that the credit covered.
+ */
 function take(credit: Credit, wanted: number): number {
   const taken = Math.min(wanted, credit.left);
   credit.left -= taken;

@@ -9,7 +9,10 @@ export type Ids = {
   readonly deliveries: DeliveryIds;
 };
 
-/** @throws the error that prevented loading the key; the next call tries again. */
+/**
+ * Returns the codecs; loads the key on the first call.
+ * @throws the error that prevented loading the key; the next call tries again.
+ */
 export type LoadIds = () => Promise<Ids>;
 
 /**

@@ -3,7 +3,10 @@ export type LineRange = { readonly from: number; readonly to: number };
 
 /** Line numbers, merged into as few ranges as possible. */
 export type LineRanges = {
-  /** @param line greater than all lines before. */
+  /**
+   * Adds a line.
+   * @param line greater than all lines before.
+   */
   readonly add: (line: number) => void;
   readonly list: () => readonly LineRange[];
 };

@@ -31,7 +31,10 @@ export type AccountsInForce =
   | Exclude<AccountLookup, { readonly kind: 'ready' }>;
 
 export type Accounts = {
-  /** @param version the account version that the claim read; a cached copy of another version is not used. */
+  /**
+   * Returns the account, from the cache or the database.
+   * @param version the account version that the claim read; a cached copy of another version is not used.
+   */
   get(accountId: string, version: number): Promise<AccountLookup>;
   /** Like `get`, and adds the previous secret while it is still valid. */
   inForce(accountId: string, version: number): Promise<AccountsInForce>;

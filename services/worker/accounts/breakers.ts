@@ -5,7 +5,10 @@ import { CLOSED, forceOpen, admission, note, startProbe, type Breaker } from '#c
 export type Breakers = {
   /** Asks for permission to make one call; `probe` is returned to one caller at a time. */
   enter(accountId: string, provider: string): 'pass' | 'probe' | 'blocked';
-  /** @param fault whether the provider itself failed. */
+  /**
+   * Records the end of a call.
+   * @param fault whether the provider itself failed.
+   */
   note(accountId: string, provider: string, fault: boolean): void;
   /** Opens the breaker because the credential was refused. Calls wait; probes detect when the credential works again. */
   open(accountId: string, provider: string): void;

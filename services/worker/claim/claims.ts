@@ -30,7 +30,10 @@ export type ClaimsDeps = Pick<NamedClaimsDeps, 'terms' | 'begin'> &
 
 /** Claims the messages that the fair queue has picked, and decides about those that cannot be claimed. */
 export type Claims = {
-  /** @param alone whether no other claim of this process is under way. */
+  /**
+   * Claims the messages and refills of one turn.
+   * @param alone whether no other claim of this process is under way.
+   */
   run(turn: Turn<Wake>, alone: boolean): Promise<void>;
 };
 

@@ -41,7 +41,7 @@ export async function sweep(
   };
 }
 
-/** @returns the earliest instant of the scheduled messages that are due, in ms since the epoch; `now` if there are none. */
+/** Returns the earliest instant of the scheduled messages that are due, in ms since the epoch; `now` if there are none. */
 function oldestScheduled(found: readonly SweepTask[], now: number): number {
   return Math.min(now, ...found.flatMap((one) => (one.task === 'queue' ? [one.oldestDue.getTime()] : [])));
 }

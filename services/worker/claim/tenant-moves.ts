@@ -27,7 +27,10 @@ export function createTenantMoves({ store, onReleased, isStopping }: TenantMoves
   const waiting = new Map<string, string>();
   const add = (tenantId: string): void => void waiting.set(tenantId, tenantId);
 
-  /** @returns whether there may be more to move. */
+  /**
+   * Moves one batch of the tenant's messages.
+   * @returns whether there may be more to move.
+   */
   async function moveSome(tenantId: string): Promise<boolean> {
     const held = await store.holdTenant(tenantId, MOVED_AT_ONCE);
     const released = await store.releaseTenant(tenantId, MOVED_AT_ONCE);

@@ -28,7 +28,10 @@ export function createReceiptApplier(deps: ReceiptApplierDeps): ReceiptApplier {
   const { store, pace, isSending, isStopping } = deps;
   let later: Promise<void> | undefined;
 
-  /** @returns whether there may be more. */
+  /**
+   * Applies one batch of due receipts.
+   * @returns whether there may be more.
+   */
   async function applySome(run: ReceiptPace['run'], without: readonly string[]): Promise<boolean> {
     const most = isSending() ? WHILE_SENDING_MAX : AT_ONCE_MAX;
     const { results } = await run(() => store.applyReceipts(most, decideReceipts, without), workOf);

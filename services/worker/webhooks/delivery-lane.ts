@@ -59,13 +59,13 @@ export type DeliveryLane = {
   /** Number of claims that can be taken now. */
   readonly room: number;
   /**
-   * Endpoints that must not be claimed from now: those with enough claims or that must wait, and those of tenants with their
-   * share of the claims.
+   * Ids of endpoints that must not be claimed from now, because they have enough claims or must wait, and of tenants that have
+   * their share of the claims.
    */
   readonly busy: readonly string[];
   /** Endpoints with claims under way, each as it was claimed last. */
   readonly endpoints: readonly WebhookEndpoint[];
-  /** Passes in the stored health of an endpoint. */
+  /** Updates the lane with the stored health of an endpoint. */
   known(endpoint: WebhookEndpoint, health: EndpointHealth | undefined): void;
   /** Returns an endpoint's claimed events that are not under way, so that they are claimed again with the changed endpoint. */
   endpointChanged(endpointId: string): void;

@@ -38,11 +38,9 @@ export type WakeDelivery = {
 export type ConsumeOptions = {
   /** Wake-ups that may wait in this process, 1 to 10,000. Pulls overlap: a new one is sent when a quarter has arrived. */
   readonly maxMessages: number;
-  /**
-   * Called once for each wake-up, in one worker; a wake-up that is lost with its worker is made up for by the sweep of Postgres.
-   */
+  /** Called once for each wake-up, in one worker; if the worker dies with it, the sweep finds the message in Postgres. */
   readonly onWake: (wake: WakeDelivery) => void;
-  /** Called when the stream was lost and created again; its wake-ups must be made up for by queries of Postgres. */
+  /** Called when the stream was lost and created again; the work that it announced must be queried from Postgres. */
   readonly onRecreated: () => void;
   readonly signal: AbortSignal;
 };

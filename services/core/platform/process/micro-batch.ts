@@ -6,7 +6,10 @@ export class QueueFullError extends Error {
 }
 
 export type MicroBatch<Item, Result> = {
-  /** @throws QueueFullError at once if `queuedMax` items are waiting; else the error of `flush`. */
+  /**
+   * Adds an item to a batch and returns its result.
+   * @throws QueueFullError at once if `queuedMax` items are waiting; else the error of `flush`.
+   */
   add(item: Item): Promise<Result>;
   /** Resolves when everything added so far has been flushed. */
   drain(): Promise<void>;

@@ -1,6 +1,9 @@
 /** Destination of a log's lines. */
 export type LineSink = {
-  /** @param line ends with a line feed. */
+  /**
+   * Buffers or writes a line.
+   * @param line ends with a line feed.
+   */
   write(line: string): void;
   /** Writes the buffered lines at once. */
   flush(): void;
